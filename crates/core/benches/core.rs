@@ -1,0 +1,5 @@
+//! How fast the kernel reads.
+
+fn main() {
+    divan::main();
+}

@@ -1,0 +1,368 @@
+//! What can go wrong while decoding or encoding, and where.
+
+use core::fmt;
+use std::borrow::Cow;
+
+/// The result of everything that decodes or encodes.
+pub type Result<T, E = Error> = core::result::Result<T, E>;
+
+/// A decode or encode that did not come to its end.
+///
+/// An error says which message and field it met, at which byte (and bit) of which layer, what was
+/// wanted there and what was found. The text is put together only when it is shown, so an error is
+/// cheap enough for the everyday "not all here yet" of a stream ([`Error::needed`]).
+///
+/// ```
+/// use worldwire_core::Reader;
+/// let error = Reader::new(&[1, 2]).u32("transId").unwrap_err();
+/// assert_eq!(error.needed(), Some(2));
+/// assert_eq!(error.to_string(), "transId at byte 0: wanted 4 bytes, found 2");
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Inner {
+    kind: ErrorKind,
+    /// Innermost step first: scopes add themselves while the error passes through them.
+    path: Vec<Step>,
+    subject: Option<Cow<'static, str>>,
+    layer: Option<Box<str>>,
+    offset: Option<u64>,
+    bit: u8,
+    wanted: Cow<'static, str>,
+    found: Cow<'static, str>,
+    hint: Option<Cow<'static, str>>,
+}
+
+/// The three ways to fail, and the one value that JSON or a caller got wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The bytes end before the value does. Not a failure in a stream: wait for at least `needed`
+    /// more bytes and try again.
+    Incomplete {
+        /// How many bytes are missing at the very least; never 0.
+        needed: usize,
+    },
+    /// The bytes cannot be what they claim to be: the sender or the file is at fault, or the
+    /// wrong codec was asked.
+    Malformed,
+    /// A bound was hit; the sender asked for more than this side is willing to take on.
+    Limit {
+        /// Which bound, in the words of [`Limits`](crate::Limits) or of the format.
+        name: &'static str,
+        /// The bound itself.
+        limit: u64,
+        /// What was asked for.
+        asked: u64,
+    },
+    /// A value cannot be encoded: the caller, or the JSON it gave, is at fault.
+    Value,
+}
+
+/// One step of the way from a message to a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A named field.
+    Field(Box<str>),
+    /// An element of a list, counted from 0.
+    Item(usize),
+}
+
+impl Error {
+    /// The bytes end `needed` bytes too early; `have` of the `want` bytes of one value are there.
+    #[cold]
+    #[must_use]
+    pub fn incomplete(want: usize, have: usize) -> Self {
+        let needed = want.saturating_sub(have).max(1);
+        Self::of(ErrorKind::Incomplete { needed }).expecting(bytes(want as u64), have.to_string())
+    }
+
+    /// The bytes are not what they should be.
+    #[cold]
+    #[must_use]
+    pub fn malformed(
+        wanted: impl Into<Cow<'static, str>>,
+        found: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::of(ErrorKind::Malformed).expecting(wanted, found)
+    }
+
+    /// A value that cannot be encoded.
+    #[cold]
+    #[must_use]
+    pub fn value(
+        wanted: impl Into<Cow<'static, str>>,
+        found: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::of(ErrorKind::Value).expecting(wanted, found)
+    }
+
+    /// The bound called `name` was hit.
+    #[cold]
+    #[must_use]
+    pub fn limit(name: &'static str, limit: u64, asked: u64) -> Self {
+        Self::of(ErrorKind::Limit { name, limit, asked })
+            .expecting(format!("at most {limit} ({name})"), asked.to_string())
+    }
+
+    fn of(kind: ErrorKind) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            path: Vec::new(),
+            subject: None,
+            layer: None,
+            offset: None,
+            bit: 0,
+            wanted: Cow::Borrowed(""),
+            found: Cow::Borrowed(""),
+            hint: None,
+        }))
+    }
+
+    fn expecting(
+        mut self,
+        wanted: impl Into<Cow<'static, str>>,
+        found: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        self.0.wanted = wanted.into();
+        self.0.found = found.into();
+        self
+    }
+
+    /// Puts the error at a byte of the current layer, unless it knows its place already.
+    #[must_use]
+    pub fn at(self, offset: u64) -> Self {
+        self.at_bit(offset, 0)
+    }
+
+    /// Puts the error at a bit, unless it knows its place already.
+    #[must_use]
+    pub fn at_bit(mut self, offset: u64, bit: u8) -> Self {
+        if self.0.offset.is_none() {
+            self.0.offset = Some(offset);
+            self.0.bit = bit;
+        }
+        self
+    }
+
+    /// Moves the place by `base` bytes: for a message that was cut out of a longer stream.
+    #[must_use]
+    pub fn based(mut self, base: u64) -> Self {
+        if self.0.layer.is_none()
+            && let Some(offset) = &mut self.0.offset
+        {
+            *offset = offset.saturating_add(base);
+        }
+        self
+    }
+
+    /// The error came out of the named field. Called by every scope it leaves, innermost first.
+    /// The empty name (an element of a list) adds nothing.
+    #[must_use]
+    pub fn inside(mut self, name: &str) -> Self {
+        if !name.is_empty() {
+            self.0.path.push(Step::Field(name.into()));
+        }
+        self
+    }
+
+    /// The error came out of an element of a list.
+    #[must_use]
+    pub fn inside_item(mut self, index: usize) -> Self {
+        self.0.path.push(Step::Item(index));
+        self
+    }
+
+    /// Names the layer that the place belongs to, unless it is named already.
+    #[must_use]
+    pub fn in_layer(mut self, layer: &str) -> Self {
+        if self.0.layer.is_none() {
+            self.0.layer = Some(layer.into());
+        }
+        self
+    }
+
+    /// Names the message or file the error is about, unless it is named already.
+    #[must_use]
+    pub fn about(mut self, subject: impl Into<Cow<'static, str>>) -> Self {
+        if self.0.subject.is_none() {
+            self.0.subject = Some(subject.into());
+        }
+        self
+    }
+
+    /// Adds what the reader of the error can do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// An outcome of a closed piece of data, where no more bytes can come: what was merely
+    /// incomplete is now malformed.
+    #[must_use]
+    pub fn closed(mut self) -> Self {
+        if matches!(self.0.kind, ErrorKind::Incomplete { .. }) {
+            self.0.kind = ErrorKind::Malformed;
+        }
+        self
+    }
+
+    /// Which of the ways to fail it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// For an incomplete value: at least so many more bytes are needed.
+    #[must_use]
+    pub fn needed(&self) -> Option<usize> {
+        match self.0.kind {
+            ErrorKind::Incomplete { needed } => Some(needed),
+            _ => None,
+        }
+    }
+
+    /// The byte offset in the layer, if the error has a place.
+    #[must_use]
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// The bit inside that byte, 0 being the least significant.
+    #[must_use]
+    pub fn bit(&self) -> u8 {
+        self.0.bit
+    }
+
+    /// The name of the layer that the offset counts in, if it is not the first one.
+    #[must_use]
+    pub fn layer(&self) -> Option<&str> {
+        self.0.layer.as_deref()
+    }
+
+    /// The message or file the error is about.
+    #[must_use]
+    pub fn subject(&self) -> Option<&str> {
+        self.0.subject.as_deref()
+    }
+
+    /// What should have been there.
+    #[must_use]
+    pub fn wanted(&self) -> &str {
+        &self.0.wanted
+    }
+
+    /// What was there.
+    #[must_use]
+    pub fn found(&self) -> &str {
+        &self.0.found
+    }
+
+    /// The way to the field, outermost step first.
+    pub fn path(&self) -> impl Iterator<Item = &Step> {
+        self.0.path.iter().rev()
+    }
+
+    /// The way to the field as text: `ages[3].filename`. Empty when it is the message itself.
+    #[must_use]
+    pub fn path_text(&self) -> String {
+        let mut text = String::new();
+        for step in self.path() {
+            match step {
+                Step::Field(name) => {
+                    if !text.is_empty() {
+                        text.push('.');
+                    }
+                    text.push_str(name);
+                }
+                Step::Item(index) => {
+                    text.push('[');
+                    text.push_str(&index.to_string());
+                    text.push(']');
+                }
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &*self.0;
+        if let Some(subject) = &inner.subject {
+            write!(f, "{subject}: ")?;
+        }
+        let path = self.path_text();
+        f.write_str(&path)?;
+        if let Some(offset) = inner.offset {
+            let gap = if path.is_empty() { "" } else { " " };
+            write!(f, "{gap}at byte {offset}")?;
+            if inner.bit != 0 {
+                write!(f, " bit {}", inner.bit)?;
+            }
+            if let Some(layer) = &inner.layer {
+                write!(f, " of {layer}")?;
+            }
+        }
+        if !path.is_empty() || inner.offset.is_some() {
+            f.write_str(": ")?;
+        }
+        write!(f, "wanted {}, found {}", inner.wanted, inner.found)?;
+        if let Some(hint) = &inner.hint {
+            write!(f, "; {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// `1 byte`, `4 bytes`.
+pub(crate) fn bytes(count: u64) -> String {
+    format!("{count} byte{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_tells_its_whole_story_in_one_line() {
+        let error = Error::malformed("an even byte count", "7")
+            .at(12)
+            .inside("filename")
+            .inside_item(3)
+            .inside("ages")
+            .about("auth.PublicAgeList")
+            .hint("is the build right?");
+        assert_eq!(
+            error.to_string(),
+            "auth.PublicAgeList: ages[3].filename at byte 12: wanted an even byte count, found 7; \
+             is the build right?"
+        );
+    }
+
+    #[test]
+    fn the_first_place_and_subject_stay() {
+        let error = Error::limit("elements", 512, 513).at(4).at(9).about("a").about("b");
+        assert_eq!(error.offset(), Some(4));
+        assert_eq!(error.subject(), Some("a"));
+        assert_eq!(error.based(100).offset(), Some(104));
+    }
+
+    #[test]
+    fn closing_turns_incomplete_into_malformed() {
+        let error = Error::incomplete(8, 3);
+        assert_eq!(error.needed(), Some(5));
+        assert_eq!(error.closed().kind(), ErrorKind::Malformed);
+    }
+}

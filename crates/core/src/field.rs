@@ -1,0 +1,346 @@
+//! Types that can stand in a message.
+
+use core::fmt;
+use std::borrow::Cow;
+
+use crate::json::{self, Json};
+use crate::{Error, Form, Reader, Result, Sampler, Trace, Writer};
+
+/// A type that can be a field of a message or an element of a list: decode, encode, JSON, and a
+/// made-up value, all in one place.
+///
+/// `'d` is how long the decoded bytes live; types that keep text or bytes borrow them.
+pub trait Field<'d>: Sized + Clone + PartialEq + fmt::Debug {
+    /// The same type with its bytes in its own hands.
+    type Owned: 'static;
+
+    /// The fewest bytes it takes.
+    const LEAST: usize;
+
+    /// The layout in the words of the documentation: `u32`, `str(64)`, `NodeRef[..512]`.
+    fn layout() -> Cow<'static, str>;
+
+    /// Reads it, and tells the listener under this name.
+    ///
+    /// # Errors
+    /// As [`Reader`] says, with the name as the path.
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self>;
+
+    /// Writes it; the exact inverse of decoding.
+    ///
+    /// # Errors
+    /// Value, when the wire form cannot hold it.
+    fn encode(&self, writer: &mut Writer) -> Result<()>;
+
+    /// Reads it from JSON; the exact inverse of writing the traced value as JSON.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else.
+    fn from_json(json: &Json) -> Result<Self>;
+
+    /// Makes one up.
+    fn sample(sampler: &mut Sampler) -> Self;
+
+    /// Takes its bytes into its own hands.
+    fn into_owned(self) -> Self::Owned;
+}
+
+macro_rules! integers {
+    ($($type:ident: $wanted:literal;)*) => {$(
+        impl<'d> Field<'d> for $type {
+            type Owned = Self;
+            const LEAST: usize = size_of::<Self>();
+
+            fn layout() -> Cow<'static, str> {
+                Cow::Borrowed(stringify!($type))
+            }
+
+            #[inline]
+            fn decode<'n, T: Trace<'n>>(
+                reader: &mut Reader<'d, T>,
+                name: &'n str,
+            ) -> Result<Self> {
+                reader.$type(name)
+            }
+
+            #[inline]
+            fn encode(&self, writer: &mut Writer) -> Result<()> {
+                writer.$type(*self);
+                Ok(())
+            }
+
+            fn from_json(json: &Json) -> Result<Self> {
+                json::integer(json, $wanted)
+            }
+
+            #[expect(clippy::allow_attributes, reason = "only some of the types are narrower")]
+            #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+            fn sample(sampler: &mut Sampler) -> Self {
+                sampler.number() as $type
+            }
+
+            fn into_owned(self) -> Self {
+                self
+            }
+        }
+    )*};
+}
+
+integers! {
+    u8: "a whole number from 0 to 255";
+    u16: "a whole number from 0 to 65535";
+    u32: "a whole number from 0 to 4294967295";
+    u64: "a whole number from 0 to 18446744073709551615";
+    i8: "a whole number from -128 to 127";
+    i16: "a whole number from -32768 to 32767";
+    i32: "a whole number from -2147483648 to 2147483647";
+    i64: "a whole number of 64 bits";
+}
+
+/// Exactly `N` bytes, without a count.
+impl<'d, const N: usize> Field<'d> for [u8; N] {
+    type Owned = Self;
+    const LEAST: usize = N;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Owned(format!("bytes({N})"))
+    }
+
+    #[inline]
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        let start = reader.place_if_on();
+        match reader.take_array() {
+            Ok(bytes) => {
+                let span = reader.span_behind(Form::Bytes, N);
+                reader.leaf_from(name, start, span);
+                Ok(bytes)
+            }
+            Err(error) => Err(error.inside(name)),
+        }
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        writer.bytes(self);
+        Ok(())
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        let bytes = json::bytes(json)?;
+        let found = bytes.len();
+        bytes.try_into().map_err(|_| Error::value(format!("{N} bytes"), format!("{found} bytes")))
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        core::array::from_fn(|_| sampler.bits().to_le_bytes()[0])
+    }
+
+    fn into_owned(self) -> Self {
+        self
+    }
+}
+
+/// Exactly `N` numbers, without a count.
+impl<'d, const N: usize> Field<'d> for [u32; N] {
+    type Owned = Self;
+    const LEAST: usize = N * 4;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Owned(format!("u32[{N}]"))
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.list(name, |reader| {
+            let mut numbers = [0; N];
+            for (index, number) in numbers.iter_mut().enumerate() {
+                *number = reader.item(index, |reader| reader.u32(""))?;
+            }
+            Ok(numbers)
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        self.iter().for_each(|number| writer.u32(*number));
+        Ok(())
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        let numbers = list_from_json::<u32>(json)?;
+        let found = numbers.len();
+        numbers.try_into().map_err(|_| Error::value(format!("{N} numbers"), found.to_string()))
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        core::array::from_fn(|_| u32::sample(sampler))
+    }
+
+    fn into_owned(self) -> Self {
+        self
+    }
+}
+
+/// Bytes behind a `u32` count, at most `MOST` of them.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Bytes32<'d, const MOST: usize>(Cow<'d, [u8]>);
+
+impl<'d, const MOST: usize> Bytes32<'d, MOST> {
+    /// Wraps bytes. A count over `MOST` is found when they are encoded.
+    pub fn new(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl<const MOST: usize> core::ops::Deref for Bytes32<'_, MOST> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl<const MOST: usize> fmt::Debug for Bytes32<'_, MOST> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bytes32({} bytes)", self.0.len())
+    }
+}
+
+/// Reads a `u32` count of elements that take at least `least` bytes each, and checks it against
+/// `most` before anything is made room for.
+///
+/// # Errors
+/// Incomplete, or the limit, at the place of the count.
+#[inline]
+pub fn count32<T>(reader: &mut Reader<'_, T>, most: usize, limit: &'static str) -> Result<usize> {
+    let at = reader.position();
+    let count = u32::from_le_bytes(reader.take_array()?) as usize;
+    if count > most {
+        return Err(Error::limit(limit, most as u64, count as u64).at(at as u64));
+    }
+    Ok(count)
+}
+
+impl<'d, const MOST: usize> Field<'d> for Bytes32<'d, MOST> {
+    type Owned = Bytes32<'static, MOST>;
+    const LEAST: usize = 4;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Owned(format!("u32 count, u8[..{MOST}]"))
+    }
+
+    #[inline]
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        let start = reader.place_if_on();
+        let read = |reader: &mut Reader<'d, T>| {
+            let count = count32(reader, MOST, "bytes of this field")?;
+            reader.take(count)
+        };
+        let bytes = read(reader).map_err(|error| error.inside(name))?;
+        let span = reader.span_behind(Form::Bytes, bytes.len());
+        reader.leaf_from(name, start, span);
+        Ok(Self(Cow::Borrowed(bytes)))
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        if self.0.len() > MOST {
+            return Err(Error::limit("bytes of this field", MOST as u64, self.0.len() as u64));
+        }
+        let length = writer.reserve::<4>();
+        writer.bytes(&self.0);
+        writer.patch_length(length)
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        json::bytes(json).map(Self::new)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        let length = sampler.length(MOST as u64);
+        Self::new(sampler.bytes(length))
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        Bytes32(Cow::Owned(self.0.into_owned()))
+    }
+}
+
+/// Elements behind a `u32` count, at most `MOST` of them.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct List32<E, const MOST: usize>(pub Vec<E>);
+
+impl<E, const MOST: usize> core::ops::Deref for List32<E, MOST> {
+    type Target = Vec<E>;
+
+    fn deref(&self) -> &Vec<E> {
+        &self.0
+    }
+}
+
+impl<E, const MOST: usize> From<Vec<E>> for List32<E, MOST> {
+    fn from(elements: Vec<E>) -> Self {
+        Self(elements)
+    }
+}
+
+impl<'d, E: Field<'d>, const MOST: usize> Field<'d> for List32<E, MOST> {
+    type Owned = List32<E::Owned, MOST>;
+    const LEAST: usize = 4;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Owned(format!("u32 count, {}[..{MOST}]", E::layout()))
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.list(name, |reader| {
+            let count = count32(reader, MOST, "elements of this field")?;
+            // Elements of a stream are worth reading only when all can be there.
+            let least = count.saturating_mul(E::LEAST);
+            if reader.remaining() < least {
+                let error = Error::incomplete(least, reader.remaining());
+                return Err(error.at(reader.position() as u64));
+            }
+            let room = reader.capacity(count as u64, MOST as u64, E::LEAST)?;
+            let mut elements = Vec::with_capacity(room);
+            for index in 0..count {
+                elements.push(reader.item(index, |reader| E::decode(reader, ""))?);
+            }
+            Ok(Self(elements))
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let count = u32::try_from(self.0.len()).ok().filter(|_| self.0.len() <= MOST);
+        let Some(count) = count else {
+            let asked = self.0.len() as u64;
+            return Err(Error::limit("elements of this field", MOST as u64, asked));
+        };
+        writer.u32(count);
+        for (index, element) in self.0.iter().enumerate() {
+            element.encode(writer).map_err(|error| error.inside_item(index))?;
+        }
+        Ok(())
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        list_from_json(json).map(Self)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        let count = sampler.length((MOST as u64).min(6));
+        Self((0..count).map(|_| E::sample(sampler)).collect())
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        List32(self.0.into_iter().map(E::into_owned).collect())
+    }
+}
+
+/// The elements of a JSON array.
+///
+/// # Errors
+/// Value, when it is no array or an element is not what it should be.
+pub fn list_from_json<'d, E: Field<'d>>(json: &Json) -> Result<Vec<E>> {
+    let Json::Array(items) = json else {
+        return Err(json::expected("an array", json));
+    };
+    let item = |(index, item)| E::from_json(item).map_err(|error: Error| error.inside_item(index));
+    items.iter().enumerate().map(item).collect()
+}

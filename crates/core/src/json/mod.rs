@@ -1,0 +1,25 @@
+//! JSON, both ways, the same in all families.
+//!
+//! | value | JSON |
+//! | --- | --- |
+//! | integer | a number at full precision; with [`Style::safe`] a string when it takes 64 bits |
+//! | finite float | a number, shortest form that reads back to the same bits, always with `.` or `e` |
+//! | other float | `"NaN"`, `"Infinity"`, `"-Infinity"`; a NaN with a payload `"0x7fc00001"` |
+//! | text | a string; text that is not valid Unicode `{"$hex": "00d8"}` |
+//! | bytes | `{"$hex": "00ff"}` |
+//! | enumeration | its name or, unknown, its number |
+//! | flags | a list of names, with unknown bits as one `"0x..."` |
+//! | nothing | `null` |
+//! | record | an object |
+//! | list | an array, also when it has one element |
+//!
+//! Reading accepts what writing gives, and numbers as strings (`"123"`, `"0x7b"`) everywhere.
+
+mod read;
+mod write;
+
+pub use read::{FieldsOf, bytes, expected, flags, integer, named, signed, text, unsigned};
+pub use write::{Style, string, write_children, write_node};
+
+/// A JSON value as it is read.
+pub type Json = serde_json::Value;

@@ -1,0 +1,218 @@
+//! JSON to values.
+
+use std::borrow::Cow;
+
+use super::Json;
+use crate::names::nearest;
+use crate::value::parse_hex;
+use crate::{Error, Names, Result};
+
+/// An integer in a range, given as a number or as text.
+///
+/// # Errors
+/// Value, when it is something else or out of range.
+pub fn integer<N: TryFrom<i128>>(json: &Json, wanted: &'static str) -> Result<N> {
+    let number = match json {
+        Json::Number(number) => {
+            number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from))
+        }
+        Json::String(text) => parse_integer(text),
+        _ => None,
+    };
+    number.and_then(|n| N::try_from(n).ok()).ok_or_else(|| expected(wanted, json))
+}
+
+/// An unsigned integer of 64 bits.
+///
+/// # Errors
+/// Value, when it is something else or out of range.
+pub fn unsigned(json: &Json) -> Result<u64> {
+    integer(json, "a whole number from 0 to 18446744073709551615")
+}
+
+/// A signed integer of 64 bits.
+///
+/// # Errors
+/// Value, when it is something else or out of range.
+pub fn signed(json: &Json) -> Result<i64> {
+    integer(json, "a whole number of 64 bits")
+}
+
+/// The number of an enumeration, given as its name or as a number.
+///
+/// # Errors
+/// Value, for an unknown name, with the nearest known one.
+pub fn named(json: &Json, names: &Names) -> Result<i64> {
+    if let Json::String(text) = json {
+        if let Some(number) = names.number(text) {
+            return Ok(number);
+        }
+        if parse_integer(text).is_none() {
+            return Err(unknown_name(text, names));
+        }
+    }
+    signed(json)
+}
+
+/// A set of flags, given as a list of names and numbers or as one number.
+///
+/// # Errors
+/// Value, for an unknown name, with the nearest known one.
+pub fn flags(json: &Json, names: &Names) -> Result<u64> {
+    let Json::Array(items) = json else {
+        return unsigned(json);
+    };
+    items.iter().enumerate().try_fold(0, |bits, (index, item)| {
+        let bit = match item {
+            Json::String(text) if parse_integer(text).is_none() => {
+                names.number(text).ok_or_else(|| unknown_name(text, names)).map(i64::cast_unsigned)
+            }
+            _ => unsigned(item),
+        };
+        bit.map(|bit| bits | bit).map_err(|error| error.inside_item(index))
+    })
+}
+
+/// A text, or the bytes of a text that is not valid Unicode (`{"$hex": ...}`), which `encode`
+/// turns into stored bytes.
+///
+/// # Errors
+/// Value, when it is something else.
+pub fn text(json: &Json, encode: impl FnOnce(&str) -> Vec<u8>) -> Result<Vec<u8>> {
+    match json {
+        Json::String(text) => Ok(encode(text)),
+        _ => hex(json).ok_or_else(|| expected("a text or {\"$hex\": \"00ff\"}", json)),
+    }
+}
+
+/// Bytes, given as `{"$hex": "00ff"}`.
+///
+/// # Errors
+/// Value, when it is something else.
+pub fn bytes(json: &Json) -> Result<Vec<u8>> {
+    hex(json).ok_or_else(|| expected("bytes as {\"$hex\": \"00ff\"}", json))
+}
+
+/// The error for a JSON value that is not what was wanted.
+#[must_use]
+pub fn expected(wanted: impl Into<Cow<'static, str>>, found: &Json) -> Error {
+    let mut shown = found.to_string();
+    if shown.len() > 60 {
+        let mut end = 57;
+        while !shown.is_char_boundary(end) {
+            end -= 1;
+        }
+        shown.truncate(end);
+        shown.push_str("...");
+    }
+    Error::value(wanted, shown)
+}
+
+/// The fields of a JSON object: each is taken once by name, and what is left over is an error.
+#[derive(Debug)]
+pub struct FieldsOf<'j> {
+    object: &'j serde_json::Map<String, Json>,
+    known: Vec<&'static str>,
+}
+
+impl<'j> FieldsOf<'j> {
+    /// Begins with a value that has to be an object.
+    ///
+    /// # Errors
+    /// Value, when it is not.
+    pub fn new(json: &'j Json) -> Result<Self> {
+        match json {
+            Json::Object(object) => Ok(Self { object, known: Vec::new() }),
+            _ => Err(expected("an object", json)),
+        }
+    }
+
+    /// The value of a field that has to be there.
+    ///
+    /// # Errors
+    /// Value, when it is missing.
+    pub fn take(&mut self, name: &'static str) -> Result<&'j Json> {
+        self.take_optional(name).ok_or_else(|| Error::value("a value", "none").inside(name))
+    }
+
+    /// The value of a field that may be missing.
+    pub fn take_optional(&mut self, name: &'static str) -> Option<&'j Json> {
+        self.known.push(name);
+        self.object.get(name)
+    }
+
+    /// All fields must have been taken.
+    ///
+    /// # Errors
+    /// Value, for a field nobody asked for, with the nearest known name.
+    pub fn end(self) -> Result<()> {
+        let Some(extra) = self.object.keys().find(|key| !self.known.contains(&key.as_str())) else {
+            return Ok(());
+        };
+        let error = Error::value("a known field", format!("\"{extra}\""));
+        Err(match nearest(extra, self.known) {
+            Some(name) => error.hint(format!("did you mean \"{name}\"?")),
+            None => error,
+        })
+    }
+}
+
+fn hex(json: &Json) -> Option<Vec<u8>> {
+    match json {
+        Json::Object(object) if object.len() == 1 => parse_hex(object.get("$hex")?.as_str()?),
+        _ => None,
+    }
+}
+
+fn unknown_name(text: &str, names: &Names) -> Error {
+    let error = Error::value("a known name or a number", format!("\"{text}\""));
+    match names.nearest(text) {
+        Some(name) => error.hint(format!("did you mean \"{name}\"?")),
+        None => error,
+    }
+}
+
+/// `123`, `-5` or `0x7b`.
+fn parse_integer(text: &str) -> Option<i128> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok().map(i128::from),
+        None => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    static NAMES: Names = Names::fixed(&[(1, "admin"), (8, "user")]);
+
+    #[test]
+    fn integers_are_checked() {
+        assert_eq!(unsigned(&json!(u64::MAX)).unwrap(), u64::MAX);
+        assert_eq!(unsigned(&json!("0x10")).unwrap(), 16);
+        let error = integer::<u8>(&json!(256), "a whole number from 0 to 255").unwrap_err();
+        assert_eq!(error.to_string(), "wanted a whole number from 0 to 255, found 256");
+        assert!(unsigned(&json!(1.5)).is_err());
+    }
+
+    #[test]
+    fn names_are_looked_up_and_suggested() {
+        assert_eq!(named(&json!("user"), &NAMES).unwrap(), 8);
+        assert_eq!(named(&json!(99), &NAMES).unwrap(), 99);
+        let error = named(&json!("usr"), &NAMES).unwrap_err();
+        assert!(error.to_string().ends_with("did you mean \"user\"?"), "{error}");
+        assert_eq!(flags(&json!(["admin", "0x100"]), &NAMES).unwrap(), 0x101);
+    }
+
+    #[test]
+    fn objects_must_be_used_up() {
+        let value = json!({"transId": 1, "playrId": 2});
+        let mut fields = FieldsOf::new(&value).unwrap();
+        fields.take("transId").unwrap();
+        let error = fields.take("playerId").unwrap_err();
+        assert_eq!(error.to_string(), "playerId: wanted a value, found none");
+        let error = fields.end().unwrap_err();
+        assert!(error.to_string().contains("did you mean \"playerId\"?"), "{error}");
+    }
+}

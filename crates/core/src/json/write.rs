@@ -1,0 +1,147 @@
+//! Trees to JSON.
+
+use std::fmt::Write as _;
+
+use crate::value::{Content, push_float, push_hex};
+use crate::{NodeRef, Value};
+
+/// Choices for writing JSON.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Style {
+    /// Write integers that take more than 53 bits as strings, for readers that keep numbers as
+    /// doubles.
+    pub safe: bool,
+}
+
+/// Appends the JSON of a node's value.
+pub fn write_node(node: NodeRef<'_, '_>, style: Style, out: &mut String) {
+    match node.value() {
+        Value::Record | Value::List => write_children(node.value(), node.children(), style, out),
+        Value::Null => out.push_str("null"),
+        Value::Bool(value) => out.push_str(if value { "true" } else { "false" }),
+        Value::Unsigned(value) | Value::Hex(value) => {
+            number(i128::from(value), style, out);
+        }
+        Value::Signed(value) => number(i128::from(value), style, out),
+        Value::F32(value) => {
+            push_float(out, f64::from(value), u64::from(value.to_bits()), true);
+        }
+        Value::F64(value) => push_float(out, value, value.to_bits(), false),
+        Value::Enum(value, names) => match names.name(value) {
+            Some(name) => string(name, out),
+            None => number(i128::from(value), style, out),
+        },
+        Value::Flags(bits, names) => {
+            let (known, rest) = names.flags(bits);
+            out.push('[');
+            for (index, name) in known.iter().enumerate() {
+                separate(index, out);
+                string(name, out);
+            }
+            if rest != 0 {
+                separate(known.len(), out);
+                let _ = write!(out, "\"0x{rest:x}\"");
+            }
+            out.push(']');
+        }
+        Value::Span(span) => match span.form.read(node.span(span)) {
+            Content::Text(text) => string(&text, out),
+            Content::Bytes(bytes) => {
+                out.push_str("{\"$hex\":\"");
+                push_hex(out, &bytes);
+                out.push_str("\"}");
+            }
+        },
+    }
+}
+
+/// Appends an object (for [`Value::Record`]) or an array of nodes.
+pub fn write_children<'t, 'n: 't>(
+    shape: Value<'_>,
+    children: impl Iterator<Item = NodeRef<'t, 'n>>,
+    style: Style,
+    out: &mut String,
+) {
+    let record = matches!(shape, Value::Record);
+    out.push(if record { '{' } else { '[' });
+    for (index, child) in children.enumerate() {
+        separate(index, out);
+        if record {
+            string(child.name(), out);
+            out.push(':');
+        }
+        write_node(child, style, out);
+    }
+    out.push(if record { '}' } else { ']' });
+}
+
+/// Appends a JSON string with its quotes.
+pub fn string(text: &str, out: &mut String) {
+    out.push('"');
+    let mut from = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0..=0x1f | 0x7f => "",
+            _ => continue,
+        };
+        out.push_str(&text[from..at]);
+        if escape.is_empty() {
+            let _ = write!(out, "\\u{byte:04x}");
+        } else {
+            out.push_str(escape);
+        }
+        from = at + 1;
+    }
+    out.push_str(&text[from..]);
+    out.push('"');
+}
+
+fn separate(index: usize, out: &mut String) {
+    if index > 0 {
+        out.push(',');
+    }
+}
+
+fn number(value: i128, style: Style, out: &mut String) {
+    let _ = if style.safe && value.unsigned_abs() > 1 << 53 {
+        write!(out, "\"{value}\"")
+    } else {
+        write!(out, "{value}")
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Form, Names, Reader, Tree};
+
+    #[test]
+    fn every_kind_of_value_has_its_form() {
+        static FLAGS: Names = Names::fixed(&[(1, "admin"), (8, "user")]);
+        let mut data = vec![0xff; 8];
+        data.extend([9, 1, 0, 0, b'"', 0, 0xd8, 0xc0, 0x7f, 0]);
+        let mut r = Reader::traced("m", &data, Tree::new());
+        r.u64("big").unwrap();
+        r.shown("flags", |r| r.take(2), |_| Value::Flags(0x109, &FLAGS)).unwrap();
+        r.list("list", |r| r.u8("")).unwrap();
+        r.shown("enum", |r| r.take(1), |_| Value::Enum(8, &FLAGS)).unwrap();
+        r.span("text", 1, Form::Utf8).unwrap();
+        r.span("broken", 2, Form::Utf16).unwrap();
+        r.shown("nan", |r| r.take(3), |_| Value::F32(f32::from_bits(0x7fc0_0001))).unwrap();
+        let tree = r.finish();
+        let mut out = String::new();
+        write_children(Value::Record, tree.roots(), Style { safe: true }, &mut out);
+        assert_eq!(
+            out,
+            r#"{"big":"18446744073709551615","flags":["admin","user","0x100"],"list":[0],"#
+                .to_owned()
+                + r#""enum":"user","text":"\"","broken":{"$hex":"00d8"},"nan":"0x7fc00001"}"#
+        );
+        serde_json::from_str::<serde_json::Value>(&out).unwrap();
+    }
+}

@@ -1,0 +1,85 @@
+//! The kernel of worldwire: what every format is read and written with.
+//!
+//! A format is described once, generic over a [`Trace`]. With nobody listening it is a plain
+//! decoder; with a tree builder listening the same code yields names, values and byte ranges.
+//!
+//! ```
+//! use worldwire_core::{Field, Messages, Reader, Tree, Writer, json, messages, text};
+//!
+//! messages! {
+//!     /// What a client says on a (much shortened) game connection.
+//!     pub enum ClientMessage<'a>: "game", Client;
+//!     reserved {}
+//!
+//!     /// Asks to be let into an age.
+//!     1 JoinAgeRequest {
+//!         trans_id "transId": u32,
+//!         /// The instance, as the auth server named it.
+//!         age_mcp_id "ageMcpId": u32,
+//!     }
+//!
+//!     /// Something for everybody in the age.
+//!     2 PropagateBuffer<'a> {
+//!         type_ "type": u32,
+//!         buffer "buffer": worldwire_core::Bytes32<'a, 1_048_576>,
+//!     }
+//! }
+//!
+//! // A typed value: what servers work with.
+//! let bytes = [5, 0, 0, 0, 16, 0, 0, 0];
+//! let message = ClientMessage::decode_body(1, &mut Reader::new(&bytes))?;
+//! assert_eq!(message, JoinAgeRequest { trans_id: 5, age_mcp_id: 16 }.into());
+//!
+//! // The same decoder with somebody listening: what people look at.
+//! let mut reader = Reader::traced("message", &bytes, Tree::new());
+//! ClientMessage::decode_body(1, &mut reader)?;
+//! let tree = reader.finish();
+//! let mut shown = String::new();
+//! text::write_tree(&tree, text::TextStyle { ranges: true, ..Default::default() }, &mut shown);
+//! assert_eq!(shown, "0x0000..0x0004    transId: 5\n0x0004..0x0008    ageMcpId: 16\n");
+//!
+//! // And all the way back.
+//! let fields = serde_json::json!({"transId": 5, "ageMcpId": 16});
+//! let mut writer = Writer::new();
+//! ClientMessage::from_json("JoinAgeRequest", &fields)?.encode_body(&mut writer)?;
+//! assert_eq!(writer.as_bytes(), bytes);
+//! # Ok::<(), worldwire_core::Error>(())
+//! ```
+//!
+//! | module or type | what it is |
+//! | --- | --- |
+//! | [`Reader`], [`Writer`] | cursors: little-endian numbers, bits, bounded parts, layers |
+//! | [`Trace`], [`NoTrace`], [`Tree`] | who listens to a decode, and what it leaves behind |
+//! | [`Limits`], [`Error`] | what a decoder may take on, and how it says what went wrong |
+//! | [`messages!`], [`record!`], [`wire_enum!`] | the one declaration of a message and its parts |
+//! | [`Field`] | types that can stand in a message |
+//! | [`json`], [`text`] | trees and values as JSON (both ways) and as text for people |
+//! | [`Sampler`] | made-up values for tests, fuzzing and benchmarks |
+
+mod error;
+mod field;
+pub mod json;
+mod limits;
+mod message;
+mod names;
+mod reader;
+mod sample;
+mod side;
+pub mod text;
+mod trace;
+mod tree;
+pub mod value;
+mod writer;
+
+pub use error::{Error, ErrorKind, Result, Step};
+pub use field::{Bytes32, Field, List32, count32, list_from_json};
+pub use limits::Limits;
+pub use message::{FieldInfo, MessageInfo, Messages, Record};
+pub use names::{Names, nearest};
+pub use reader::Reader;
+pub use sample::Sampler;
+pub use side::Side;
+pub use trace::{NoTrace, Place, Trace};
+pub use tree::{Children, Layer, NodeRef, Parent, Tree, TreeBuilder};
+pub use value::{Content, Form, Span, Value};
+pub use writer::{Patch, Writer};

@@ -1,0 +1,154 @@
+//! Names for numbers: enumerations and flags.
+
+use std::borrow::Cow;
+
+/// A table of names for the values of an enumeration, or for the bits of a set of flags.
+///
+/// Tables that are part of a protocol are constants ([`Names::fixed`]); tables that come from a
+/// user's data files are built at load time ([`Names::from_pairs`]). A number without a name is
+/// normal and keeps its number everywhere.
+///
+/// ```
+/// use worldwire_core::Names;
+/// static BUILD: Names = Names::fixed(&[(10, "dev"), (50, "live")]);
+/// assert_eq!(BUILD.name(50), Some("live"));
+/// assert_eq!(BUILD.number("dev"), Some(10));
+/// assert_eq!(BUILD.name(11), None);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names(Table);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Table {
+    Fixed(&'static [(i64, &'static str)]),
+    /// Sorted by number; of equal numbers the first given comes first.
+    Loaded(Vec<(i64, Box<str>)>),
+}
+
+impl Names {
+    /// A table that is part of a protocol.
+    #[must_use]
+    pub const fn fixed(pairs: &'static [(i64, &'static str)]) -> Self {
+        Self(Table::Fixed(pairs))
+    }
+
+    /// A table from data that was loaded.
+    pub fn from_pairs(pairs: impl IntoIterator<Item = (i64, Box<str>)>) -> Self {
+        let mut pairs: Vec<_> = pairs.into_iter().collect();
+        pairs.sort_by_key(|pair| pair.0);
+        Self(Table::Loaded(pairs))
+    }
+
+    /// The name of a number.
+    #[must_use]
+    pub fn name(&self, number: i64) -> Option<&str> {
+        match &self.0 {
+            Table::Fixed(pairs) => pairs.iter().find(|pair| pair.0 == number).map(|pair| pair.1),
+            Table::Loaded(pairs) => {
+                let at = pairs.partition_point(|pair| pair.0 < number);
+                pairs.get(at).filter(|pair| pair.0 == number).map(|pair| &*pair.1)
+            }
+        }
+    }
+
+    /// The number that a name stands for.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<i64> {
+        self.iter().find(|pair| pair.1 == name).map(|pair| pair.0)
+    }
+
+    /// All pairs, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (i64, &str)> {
+        let (fixed, loaded) = match &self.0 {
+            Table::Fixed(pairs) => (*pairs, None),
+            Table::Loaded(pairs) => (&[][..], Some(pairs)),
+        };
+        let loaded = loaded.into_iter().flatten().map(|pair| (pair.0, &*pair.1));
+        fixed.iter().copied().chain(loaded)
+    }
+
+    /// Splits a set of flags into the names of its bits, in table order, and the bits that no name
+    /// covers. Entries of the table are masks; an entry counts when all its bits are set.
+    pub fn flags(&self, bits: u64) -> (Vec<&str>, u64) {
+        let mut rest = bits;
+        let mut names = Vec::new();
+        for (mask, name) in self.iter() {
+            let mask = mask.cast_unsigned();
+            if mask != 0 && bits & mask == mask && rest & mask != 0 {
+                names.push(name);
+                rest &= !mask;
+            }
+        }
+        (names, rest)
+    }
+
+    /// The name closest to a misspelled one, for error messages.
+    #[must_use]
+    pub fn nearest(&self, wrong: &str) -> Option<&str> {
+        nearest(wrong, self.iter().map(|pair| pair.1))
+    }
+}
+
+/// The candidate that looks most like `wrong`, if any looks like it at all: used to say "did you
+/// mean" in errors.
+pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wrong = fold(wrong);
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(&wrong, &fold(candidate)), candidate))
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+fn fold(text: &str) -> Cow<'_, str> {
+    let mut end = text.len().min(64);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    Cow::Owned(text[..end].to_ascii_lowercase())
+}
+
+/// Edit distance by rows; both texts are at most 64 bytes long, so the work is bounded.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static FLAGS: Names = Names::fixed(&[(1, "admin"), (2, "developer"), (0x1_0000, "banned")]);
+
+    #[test]
+    fn flags_keep_unknown_bits() {
+        assert_eq!(FLAGS.flags(0x1_0005), (vec!["admin", "banned"], 4));
+        assert_eq!(FLAGS.flags(0), (vec![], 0));
+    }
+
+    #[test]
+    fn loaded_tables_answer_like_fixed_ones() {
+        let loaded = Names::from_pairs([(2, "b".into()), (1, "a".into()), (2, "c".into())]);
+        assert_eq!(loaded.name(2), Some("b"));
+        assert_eq!(loaded.number("c"), Some(2));
+        assert_eq!(loaded.name(3), None);
+    }
+
+    #[test]
+    fn near_misses_are_recognised() {
+        assert_eq!(FLAGS.nearest("develloper"), Some("developer"));
+        assert_eq!(FLAGS.nearest("Admin"), Some("admin"));
+        assert_eq!(FLAGS.nearest("zzzzzz"), None);
+    }
+}

@@ -1,0 +1,697 @@
+//! The cursor that every decoder reads through.
+
+use crate::trace::{NoTrace, Place, Trace};
+use crate::tree::{Tree, TreeBuilder};
+use crate::value::{Form, Span, Value};
+use crate::{Error, Limits, Names, Result};
+
+/// A cursor over bytes: little-endian numbers, bits from the least significant up, bounded parts,
+/// and scopes that a listening [`Trace`] turns into a [`Tree`].
+///
+/// Every read checks first and names the field it was for. A byte read after bit reads starts at
+/// the next whole byte.
+///
+/// ```
+/// use worldwire_core::Reader;
+/// let mut reader = Reader::new(&[0x96, 0x03, 0, 0, 1]);
+/// assert_eq!(reader.u32("buildId")?, 918);
+/// assert_eq!(reader.u8("isPatcher")?, 1);
+/// reader.end()?;
+/// # Ok::<(), worldwire_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Reader<'d, T = NoTrace> {
+    /// What is left of the present part.
+    rest: &'d [u8],
+    /// Where the present part ends, counted from the start of the layer.
+    end: usize,
+    /// The byte that bit reads are in the middle of, shifted so that the next bit is the lowest.
+    partial: u8,
+    /// How many bits of it are left. Every byte read sets this to 0.
+    partial_bits: u8,
+    depth: u32,
+    layers: u32,
+    limits: &'d Limits,
+    trace: T,
+}
+
+impl<'d> Reader<'d, NoTrace> {
+    /// Reads with nobody listening, within the default limits.
+    #[inline]
+    #[must_use]
+    pub fn new(data: &'d [u8]) -> Self {
+        Self::within(data, &Limits::DEFAULT)
+    }
+
+    /// Reads with nobody listening, within these limits.
+    #[inline]
+    #[must_use]
+    pub fn within(data: &'d [u8], limits: &'d Limits) -> Self {
+        Self::start(data, limits, NoTrace)
+    }
+}
+
+impl<'d> Reader<'d, TreeBuilder<'d>> {
+    /// Reads into a tree, within the default limits. `layer` names the data: `message`, `file`.
+    /// Give an old tree to have its memory used again.
+    #[must_use]
+    pub fn traced(layer: &'d str, data: &'d [u8], tree: Tree<'d>) -> Self {
+        Self::traced_within(layer, data, tree, &Limits::DEFAULT)
+    }
+
+    /// Reads into a tree, within these limits.
+    #[must_use]
+    pub fn traced_within(
+        layer: &'d str,
+        data: &'d [u8],
+        tree: Tree<'d>,
+        limits: &'d Limits,
+    ) -> Self {
+        // Places are 32 bits wide; what lies beyond cannot be read, and says so as a limit.
+        let most = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
+        let data = data.get(..most).unwrap_or(data);
+        Self::start(data, limits, TreeBuilder::start(tree, layer, data, limits))
+    }
+
+    /// The tree of what was read.
+    #[must_use]
+    pub fn finish(self) -> Tree<'d> {
+        self.trace.finish(None)
+    }
+
+    /// The tree of what was read before `error`, with the error at its end.
+    #[must_use]
+    pub fn finish_with(self, error: Error) -> Tree<'d> {
+        self.trace.finish(Some(error))
+    }
+
+    /// The tree of a decode and its outcome.
+    pub fn conclude<R>(self, outcome: Result<R>) -> (Tree<'d>, Result<R>) {
+        match outcome {
+            Ok(value) => (self.finish(), Ok(value)),
+            Err(error) => (self.finish_with(error.clone()), Err(error)),
+        }
+    }
+}
+
+/// The state of the cursor.
+impl<'d, T> Reader<'d, T> {
+    #[inline]
+    fn start(data: &'d [u8], limits: &'d Limits, trace: T) -> Self {
+        Self {
+            rest: data,
+            end: data.len(),
+            partial: 0,
+            partial_bits: 0,
+            depth: 0,
+            layers: 0,
+            limits,
+            trace,
+        }
+    }
+
+    /// The next byte to be read, counted from the start of the layer.
+    #[inline]
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.end - self.rest.len()
+    }
+
+    /// How many whole bytes are left in the present part.
+    #[inline]
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// The bytes that are left in the present part, without moving.
+    #[inline]
+    #[must_use]
+    pub fn rest(&self) -> &'d [u8] {
+        self.rest
+    }
+
+    /// The limits to keep to.
+    #[inline]
+    #[must_use]
+    pub fn limits(&self) -> &'d Limits {
+        self.limits
+    }
+
+    /// The listener, back from a reader that is done.
+    #[must_use]
+    pub fn into_trace(self) -> T {
+        self.trace
+    }
+
+    /// The place of the next bit.
+    #[inline]
+    #[must_use]
+    pub fn place(&self) -> Place {
+        let byte = narrow(self.position());
+        if self.partial_bits == 0 {
+            Place { byte, bit: 0 }
+        } else {
+            Place { byte: byte.wrapping_sub(1), bit: 8 - self.partial_bits }
+        }
+    }
+
+    /// Takes the next `count` bytes without telling the listener.
+    ///
+    /// # Errors
+    /// Incomplete, when fewer are left.
+    #[inline]
+    pub fn take(&mut self, count: usize) -> Result<&'d [u8]> {
+        match self.rest.split_at_checked(count) {
+            Some((head, rest)) => {
+                self.rest = rest;
+                self.partial_bits = 0;
+                Ok(head)
+            }
+            None => Err(self.short(count)),
+        }
+    }
+
+    /// Takes a fixed number of bytes without telling the listener.
+    ///
+    /// # Errors
+    /// Incomplete, when fewer are left.
+    #[inline]
+    pub fn take_array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        match self.rest.split_first_chunk() {
+            Some((head, rest)) => {
+                self.rest = rest;
+                self.partial_bits = 0;
+                Ok(*head)
+            }
+            None => Err(self.short(N)),
+        }
+    }
+
+    /// Leaves the byte that bit reads are in the middle of.
+    #[inline]
+    pub fn align(&mut self) {
+        self.partial_bits = 0;
+    }
+
+    /// An error at the present place.
+    #[cold]
+    #[must_use]
+    pub fn place_error(&self, error: Error) -> Error {
+        let place = self.place();
+        error.at_bit(u64::from(place.byte), place.bit)
+    }
+
+    #[cold]
+    fn short(&self, want: usize) -> Error {
+        Error::incomplete(want, self.rest.len()).at(self.position() as u64)
+    }
+
+    /// Everything must have been read.
+    ///
+    /// # Errors
+    /// Malformed, when bytes are left.
+    pub fn end(&self) -> Result<()> {
+        if self.rest.is_empty() {
+            return Ok(());
+        }
+        let found = format!("{} more", crate::error::bytes(self.rest.len() as u64));
+        Err(self.place_error(Error::malformed("the end", found)))
+    }
+}
+
+/// Numbers of whole bytes, little-endian.
+macro_rules! numbers {
+    ($($name:ident: $type:ty, $value:ident, $wide:ty;)*) => {$(
+        #[doc = concat!("Reads a little-endian `", stringify!($type), "`.")]
+        ///
+        /// # Errors
+        /// Incomplete, when too few bytes are left.
+        #[inline]
+        pub fn $name(&mut self, name: &'n str) -> Result<$type> {
+            let start = self.place_if_on();
+            match self.take_array() {
+                Ok(bytes) => {
+                    let value = <$type>::from_le_bytes(bytes);
+                    if T::ON {
+                        self.leaf_from(name, start, Value::$value(<$wide>::from(value)));
+                    }
+                    Ok(value)
+                }
+                Err(error) => Err(error.inside(name)),
+            }
+        }
+    )*};
+}
+
+/// Reading values that the listener learns of.
+impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
+    numbers! {
+        u8: u8, Unsigned, u64;
+        u16: u16, Unsigned, u64;
+        u32: u32, Unsigned, u64;
+        u64: u64, Unsigned, u64;
+        i8: i8, Signed, i64;
+        i16: i16, Signed, i64;
+        i32: i32, Signed, i64;
+        i64: i64, Signed, i64;
+        f32: f32, F32, f32;
+        f64: f64, F64, f64;
+    }
+
+    /// Reads a number with `read` and shows it as `show` says: for enumerations, flags and numbers
+    /// that are written in hexadecimal.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    #[inline]
+    pub fn shown<R>(
+        &mut self,
+        name: &'n str,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+        show: impl FnOnce(&R) -> Value<'n>,
+    ) -> Result<R> {
+        let start = self.place_if_on();
+        match read(self) {
+            Ok(value) => {
+                if T::ON {
+                    let shown = show(&value);
+                    self.leaf_from(name, start, shown);
+                }
+                Ok(value)
+            }
+            Err(error) => Err(error.inside(name)),
+        }
+    }
+
+    /// Reads an enumeration stored as a little-endian `u32`.
+    ///
+    /// # Errors
+    /// Incomplete, when too few bytes are left.
+    #[inline]
+    pub fn enum32(&mut self, name: &'n str, names: &'n Names) -> Result<u32> {
+        self.shown(
+            name,
+            |r| r.take_array().map(u32::from_le_bytes),
+            |v| Value::Enum(i64::from(*v), names),
+        )
+    }
+
+    /// Reads `count` bytes as a blob.
+    ///
+    /// # Errors
+    /// Incomplete, when fewer are left.
+    #[inline]
+    pub fn bytes(&mut self, name: &'n str, count: usize) -> Result<&'d [u8]> {
+        self.span(name, count, Form::Bytes)
+    }
+
+    /// Reads `count` bytes as text or bytes of a form. The listener decodes them only when
+    /// somebody looks.
+    ///
+    /// # Errors
+    /// Incomplete, when fewer are left.
+    #[inline]
+    pub fn span(&mut self, name: &'n str, count: usize, form: Form) -> Result<&'d [u8]> {
+        let start = self.place_if_on();
+        match self.take(count) {
+            Ok(bytes) => {
+                if T::ON {
+                    let length = narrow(count);
+                    let span = Span { form, start: narrow(self.position()) - length, length };
+                    self.leaf_from(name, start, Value::Span(span));
+                }
+                Ok(bytes)
+            }
+            Err(error) => Err(error.inside(name)),
+        }
+    }
+
+    /// Tells the listener of a value that was read since `start` (see [`Reader::place`]); what
+    /// readers of composite values such as counted strings use.
+    #[inline]
+    pub fn leaf_from(&mut self, name: &'n str, start: Place, value: Value<'n>) {
+        if T::ON {
+            let end = self.place();
+            self.trace.leaf(name, value, start, end);
+        }
+    }
+
+    /// The present place, if anybody wants to know.
+    #[inline]
+    #[must_use]
+    pub fn place_if_on(&self) -> Place {
+        if T::ON { self.place() } else { Place::default() }
+    }
+
+    /// A span over the last `length` bytes that were read.
+    #[inline]
+    #[must_use]
+    pub fn span_behind(&self, form: Form, length: usize) -> Value<'n> {
+        let length = narrow(length);
+        Value::Span(Span { form, start: narrow(self.position()).wrapping_sub(length), length })
+    }
+
+    /// Reads `count` bits (at most 64) as an unsigned number, least significant bit first.
+    ///
+    /// # Errors
+    /// Incomplete, when fewer are left.
+    #[inline]
+    pub fn bits(&mut self, name: &'n str, count: u8) -> Result<u64> {
+        self.shown(name, |r| r.take_bits(count), |v| Value::Unsigned(*v))
+    }
+
+    /// Reads `count` bits (1 to 64) as a number in two's complement.
+    ///
+    /// # Errors
+    /// Incomplete, when fewer are left.
+    #[inline]
+    pub fn signed_bits(&mut self, name: &'n str, count: u8) -> Result<i64> {
+        let unused = 64_u8.saturating_sub(count).min(63);
+        let read =
+            |r: &mut Self| r.take_bits(count).map(|bits| (bits << unused).cast_signed() >> unused);
+        self.shown(name, read, |v| Value::Signed(*v))
+    }
+
+    /// Reads one bit.
+    ///
+    /// # Errors
+    /// Incomplete, when none is left.
+    #[inline]
+    pub fn bit(&mut self, name: &'n str) -> Result<bool> {
+        self.shown(name, |r| r.take_bits(1).map(|bit| bit != 0), |v| Value::Bool(*v))
+    }
+
+    /// Takes `count` bits (at most 64) without telling the listener.
+    ///
+    /// # Errors
+    /// Incomplete, when fewer are left.
+    #[inline]
+    pub fn take_bits(&mut self, count: u8) -> Result<u64> {
+        let count = count.min(64);
+        let have = u64::from(self.partial_bits) + self.rest.len() as u64 * 8;
+        if have < u64::from(count) {
+            let missing = (u64::from(count) - have).div_ceil(8);
+            let want = self.rest.len().saturating_add(usize::try_from(missing).unwrap_or(1));
+            return Err(self.place_error(self.short(want)));
+        }
+        let mut value = 0;
+        let mut done = 0;
+        while done < count {
+            if self.partial_bits == 0
+                && let Some((first, rest)) = self.rest.split_first()
+            {
+                self.partial = *first;
+                self.partial_bits = 8;
+                self.rest = rest;
+            }
+            let step = self.partial_bits.min(count - done);
+            let mask = u16::from(u8::MAX) >> (8 - step);
+            value |= u64::from(u16::from(self.partial) & mask) << done;
+            // A shift by eight empties the byte.
+            self.partial = self.partial.checked_shr(u32::from(step)).unwrap_or(0);
+            self.partial_bits -= step;
+            done += step;
+        }
+        Ok(value)
+    }
+
+    /// A record: what `read` reads are its fields.
+    ///
+    /// # Errors
+    /// Those of `read`, or the limit on depth.
+    #[inline]
+    pub fn record<R>(
+        &mut self,
+        name: &'n str,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        self.scope(name, Value::Record, read)
+    }
+
+    /// A list: what `read` reads are its elements; see [`Reader::item`].
+    ///
+    /// # Errors
+    /// Those of `read`, or the limit on depth.
+    #[inline]
+    pub fn list<R>(
+        &mut self,
+        name: &'n str,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        self.scope(name, Value::List, read)
+    }
+
+    /// An element of a list: `read` reads one value, without a name. Adds the index to errors.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    #[inline]
+    pub fn item<R>(
+        &mut self,
+        index: usize,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        read(self).map_err(|error| error.inside_item(index))
+    }
+
+    #[inline]
+    fn scope<R>(
+        &mut self,
+        name: &'n str,
+        shape: Value<'n>,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        if self.depth >= self.limits.depth {
+            return Err(self.too_deep().inside(name));
+        }
+        self.depth += 1;
+        if T::ON {
+            let start = self.place();
+            self.trace.open(name, shape, start);
+        }
+        let outcome = read(self);
+        if T::ON {
+            let end = self.place();
+            self.trace.close(end);
+        }
+        self.depth -= 1;
+        outcome.map_err(|error| error.inside(name))
+    }
+
+    #[cold]
+    fn too_deep(&self) -> Error {
+        let limit = u64::from(self.limits.depth);
+        self.place_error(Error::limit("depth", limit, limit + 1))
+    }
+
+    /// A part of exactly `length` bytes that `read` must use up: what it asks for beyond is
+    /// malformed, what it leaves is an error too.
+    ///
+    /// # Errors
+    /// Incomplete, when the part itself is not all there; else those of `read`, and Malformed for
+    /// bytes that are left.
+    #[inline]
+    pub fn part<R>(
+        &mut self,
+        length: usize,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        self.part_with_rest(length, |reader| {
+            let value = read(reader)?;
+            reader.end()?;
+            Ok(value)
+        })
+    }
+
+    /// A part of exactly `length` bytes; what `read` leaves of it is skipped.
+    ///
+    /// # Errors
+    /// Incomplete, when the part itself is not all there; else those of `read`.
+    #[inline]
+    pub fn part_with_rest<R>(
+        &mut self,
+        length: usize,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        let Some((inside, behind)) = self.rest.split_at_checked(length) else {
+            return Err(self.short(length));
+        };
+        let end = self.end;
+        self.end = self.position() + length;
+        self.rest = inside;
+        self.partial_bits = 0;
+        // The part is all there, so nothing in it can be merely incomplete.
+        let outcome = read(self).map_err(Error::closed);
+        self.partial_bits = 0;
+        self.end = end;
+        self.rest = behind;
+        outcome
+    }
+
+    /// A new layer: bytes that were made (decrypted, inflated) from those between `start` and the
+    /// present place. `read` reads them and must not keep any of them.
+    ///
+    /// # Errors
+    /// Those of `read`, with the layer's name, or the limits on layers and depth.
+    pub fn layer<R>(
+        &mut self,
+        name: &'n str,
+        start: Place,
+        data: Vec<u8>,
+        read: impl for<'l> FnOnce(&mut Reader<'l, T>) -> Result<R>,
+    ) -> Result<R> {
+        if self.layers >= self.limits.layers {
+            let limit = u64::from(self.limits.layers);
+            return Err(self.place_error(Error::limit("layers", limit, limit + 1)));
+        }
+        if T::ON && u32::try_from(data.len()).is_err() {
+            let limit = u64::from(u32::MAX);
+            return Err(self.place_error(Error::limit("layer bytes", limit, data.len() as u64)));
+        }
+        let end = self.place();
+        self.trace.open_layer(name, start, end);
+        let mut inner = Reader {
+            depth: self.depth,
+            layers: self.layers + 1,
+            ..Reader::start(&data, self.limits, self.trace.detach())
+        };
+        let outcome = read(&mut inner).map_err(|error| error.closed().in_layer(name));
+        self.layers = inner.layers - 1;
+        self.trace = inner.trace;
+        self.trace.close_layer(data);
+        outcome
+    }
+
+    /// How many elements to make room for: as many as promised, but no more than the bytes at
+    /// hand can hold when each takes at least `least` bytes. Checks `count` against `most` and the
+    /// limits.
+    ///
+    /// # Errors
+    /// The limit on elements.
+    #[inline]
+    pub fn capacity(&self, count: u64, most: u64, least: usize) -> Result<usize> {
+        let (name, limit) = if least == 0 {
+            ("empty elements", most.min(self.limits.empty_elements))
+        } else {
+            ("elements", most.min(self.limits.elements))
+        };
+        if count > limit {
+            return Err(self.place_error(Error::limit(name, limit, count)));
+        }
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        Ok(self.rest.len().checked_div(least).map_or(count, |fit| count.min(fit + 1)))
+    }
+}
+
+/// Offsets inside a layer; traced layers are bounded to 32 bits, untraced ones do not use them.
+#[expect(clippy::cast_possible_truncation, reason = "bounded when the layer was made")]
+#[inline]
+const fn narrow(offset: usize) -> u32 {
+    offset as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    #[test]
+    fn numbers_are_little_endian_and_checked() {
+        let mut r = Reader::new(&[1, 2, 3, 4, 5, 0xff]);
+        assert_eq!(r.u16("a").unwrap(), 0x0201);
+        assert_eq!(r.position(), 2);
+        let error = r.u64("b").unwrap_err();
+        assert_eq!(error.needed(), Some(4));
+        assert_eq!(error.to_string(), "b at byte 2: wanted 8 bytes, found 4");
+        assert_eq!(r.i32("c").unwrap(), i32::from_le_bytes([3, 4, 5, 0xff]));
+    }
+
+    #[test]
+    fn bits_come_from_the_least_significant_up_and_bytes_realign() {
+        let mut r = Reader::traced("m", &[0b1010_0110, 0xab, 0x01], Tree::new());
+        assert!(!r.bit("a").unwrap());
+        assert_eq!(r.bits("b", 3).unwrap(), 0b011);
+        assert_eq!(r.place(), Place { byte: 0, bit: 4 });
+        assert_eq!(r.u8("c").unwrap(), 0xab);
+        assert!(r.bit("d").unwrap());
+        let tree = r.finish();
+        let places: Vec<_> =
+            tree.nodes().map(|n| (n.places().0.byte, n.places().0.bit, n.places().1.bit)).collect();
+        assert_eq!(places, [(0, 0, 1), (0, 1, 4), (0, 4, 0), (2, 0, 1)]);
+    }
+
+    #[test]
+    fn bits_cross_bytes() {
+        let mut r = Reader::new(&[0xff, 0x00, 0xff, 0x0f]);
+        assert_eq!(r.take_bits(4).unwrap(), 0xf);
+        assert_eq!(r.take_bits(12).unwrap(), 0x00f);
+        assert_eq!(r.signed_bits("s", 13).unwrap(), 0x0fff);
+        assert_eq!(r.bits("too many", 4).unwrap_err().needed(), Some(1));
+    }
+
+    #[test]
+    fn a_part_is_used_up_and_nothing_beyond_it_is_seen() {
+        let mut r = Reader::new(&[1, 2, 3, 4]);
+        let error = r.part(2, |r| r.u32("x")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Malformed);
+        assert_eq!(r.position(), 2);
+        let error = r.part(2, |r| r.u8("y")).unwrap_err();
+        assert_eq!(error.to_string(), "at byte 3: wanted the end, found 1 byte more");
+        assert_eq!(r.part(1, |r| r.u8("z")).unwrap_err().needed(), Some(1));
+    }
+
+    #[test]
+    fn scopes_nest_in_trees_and_errors() {
+        let data = [2, 10, 20];
+        let mut r = Reader::traced("m", &data, Tree::new());
+        let outcome = r.list("items", |r| {
+            let count = r.take_array::<1>()?[0];
+            for index in 0..usize::from(count) + 1 {
+                r.item(index, |r| r.record("", |r| r.u8("slot")))?;
+            }
+            Ok(())
+        });
+        let (tree, outcome) = r.conclude(outcome);
+        assert_eq!(outcome.unwrap_err().path_text(), "items[2].slot");
+        assert_eq!(tree.find("items[1].slot").unwrap().unsigned(), Some(20));
+        assert_eq!(tree.find("items").unwrap().children().count(), 3);
+        assert!(tree.error().is_some());
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        fn nest(r: &mut Reader<'_>) -> Result<()> {
+            r.record("x", nest)
+        }
+        let error = nest(&mut Reader::new(&[])).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Limit { name: "depth", limit: 128, .. }));
+    }
+
+    #[test]
+    fn layers_know_where_they_come_from() {
+        let data = [9, 1, 2];
+        let mut r = Reader::traced("wire", &data, Tree::new());
+        r.u8("type").unwrap();
+        let start = r.place();
+        let plain = r.take(2).unwrap().iter().map(|byte| byte ^ 0xff).collect();
+        let outcome = r.layer("decrypted", start, plain, |r| {
+            r.u8("a")?;
+            r.u16("b")
+        });
+        let (tree, outcome) = r.conclude(outcome);
+        let error = outcome.unwrap_err();
+        assert_eq!(error.to_string(), "b at byte 1 of decrypted: wanted 2 bytes, found 1");
+        let layer = &tree.layers()[1];
+        assert_eq!(layer.parent().map(|p| (p.layer, p.start, p.end)), Some((0, 1, 3)));
+        assert_eq!(tree.find("a").unwrap().raw(), [0xfe]);
+    }
+
+    #[test]
+    fn promises_do_not_allocate() {
+        let r = Reader::new(&[0; 10]);
+        assert_eq!(r.capacity(1000, u64::MAX, 4).unwrap(), 3);
+        assert!(r.capacity(0xffff_ffff, u64::MAX, 4).is_err());
+        assert!(r.capacity(513, 512, 4).is_err());
+    }
+}

@@ -1,0 +1,280 @@
+//! Trees as people read them.
+
+use std::fmt::Write as _;
+
+use crate::value::{Content, push_hex};
+use crate::{NodeRef, Tree, Value};
+
+/// Choices for showing a tree.
+#[derive(Clone, Copy, Debug)]
+pub struct TextStyle {
+    /// Put the byte range in front of every line, with bits where a value does not begin or end at
+    /// a whole byte, and the layer where there is more than one.
+    pub ranges: bool,
+    /// Colour for a terminal.
+    pub colour: bool,
+    /// Show at most this many bytes of a blob or characters of a text; 0 shows all.
+    pub longest: usize,
+    /// Spaces in front of every line.
+    pub indent: usize,
+}
+
+impl Default for TextStyle {
+    fn default() -> Self {
+        Self { ranges: false, colour: false, longest: 48, indent: 0 }
+    }
+}
+
+/// Appends a whole tree, a line a value; the error of a decode that failed comes last.
+///
+/// A record in a list whose fields are all plain values takes one line.
+pub fn write_tree(tree: &Tree<'_>, style: TextStyle, out: &mut String) {
+    let mut show = Show { tree, style, out };
+    for root in tree.roots() {
+        show.node(root, style.indent, None);
+    }
+    if let Some(error) = tree.error() {
+        let (red, reset) = if style.colour { ("\x1b[31m", "\x1b[0m") } else { ("", "") };
+        let _ = writeln!(out, "{:1$}{red}! {error}{reset}", "", style.indent);
+    }
+}
+
+/// Appends the value of one node on one line, without its name.
+pub fn write_value(node: NodeRef<'_, '_>, longest: usize, out: &mut String) {
+    match node.value() {
+        Value::Record => {
+            for (index, child) in node.children().enumerate() {
+                if index > 0 {
+                    out.push_str("  ");
+                }
+                out.push_str(child.name());
+                out.push(' ');
+                write_value(child, longest, out);
+            }
+        }
+        Value::List => {
+            let count = node.children().count();
+            let _ = write!(out, "{count} item{}", if count == 1 { "" } else { "s" });
+        }
+        Value::Null => out.push_str("nothing"),
+        Value::Bool(value) => {
+            let _ = write!(out, "{value}");
+        }
+        Value::Unsigned(value) => {
+            let _ = write!(out, "{value}");
+        }
+        Value::Hex(value) => {
+            let _ = write!(out, "0x{value:04x}");
+        }
+        Value::Signed(value) => {
+            let _ = write!(out, "{value}");
+        }
+        Value::F32(value) => {
+            let _ = write!(out, "{value:?}");
+        }
+        Value::F64(value) => {
+            let _ = write!(out, "{value:?}");
+        }
+        Value::Enum(value, names) => match names.name(value) {
+            Some(name) => {
+                let _ = write!(out, "{name} ({value})");
+            }
+            None => {
+                let _ = write!(out, "{value}");
+            }
+        },
+        Value::Flags(bits, names) => {
+            let (known, rest) = names.flags(bits);
+            let _ = write!(out, "0x{bits:x}");
+            if !known.is_empty() {
+                let _ = write!(out, " ({}", known.join(" | "));
+                if rest != 0 {
+                    let _ = write!(out, " | 0x{rest:x}");
+                }
+                out.push(')');
+            }
+        }
+        Value::Span(span) => match span.form.read(node.span(span)) {
+            Content::Text(text) => write_text(&text, span.form, longest, out),
+            Content::Bytes(bytes) => write_bytes(&bytes, longest, out),
+        },
+    }
+}
+
+struct Show<'s, 't, 'n> {
+    tree: &'t Tree<'n>,
+    style: TextStyle,
+    out: &'s mut String,
+}
+
+impl Show<'_, '_, '_> {
+    fn node(&mut self, node: NodeRef<'_, '_>, indent: usize, index: Option<usize>) {
+        if self.style.ranges {
+            self.range(node);
+        }
+        let (cyan, dim, reset) =
+            if self.style.colour { ("\x1b[36m", "\x1b[2m", "\x1b[0m") } else { ("", "", "") };
+        let _ = write!(self.out, "{:indent$}", "");
+        match index {
+            Some(index) => {
+                let _ = write!(self.out, "{dim}[{index}]{reset}");
+            }
+            None => {
+                let _ = write!(self.out, "{cyan}{}{reset}:", node.name());
+            }
+        }
+        let one_line = match node.value() {
+            Value::Record => index.is_some() && fits_a_line(node),
+            Value::List => node.children().next().is_none(),
+            _ => true,
+        };
+        if one_line {
+            self.out.push(' ');
+            write_value(node, self.style.longest, self.out);
+            self.out.push('\n');
+            return;
+        }
+        if matches!(node.value(), Value::List) {
+            self.out.push(' ');
+            write_value(node, self.style.longest, self.out);
+        }
+        self.out.push('\n');
+        let list = matches!(node.value(), Value::List);
+        for (index, child) in node.children().enumerate() {
+            self.node(child, indent + 2, list.then_some(index));
+        }
+    }
+
+    /// `0x0012..0x0016`, and the layer when there are several.
+    fn range(&mut self, node: NodeRef<'_, '_>) {
+        let (start, end) = node.places();
+        let layer = self.tree.layers().get(usize::from(node.layer()));
+        let base = layer.map_or(0, |layer| layer.base());
+        let from = self.out.len();
+        let _ = write!(self.out, "{:#06x}", base + u64::from(start.byte));
+        if start.bit != 0 {
+            let _ = write!(self.out, ".{}", start.bit);
+        }
+        let _ = write!(self.out, "..{:#06x}", base + u64::from(end.byte));
+        if end.bit != 0 {
+            let _ = write!(self.out, ".{}", end.bit);
+        }
+        if self.tree.layers().len() > 1
+            && let Some(layer) = layer
+        {
+            let _ = write!(self.out, " {}", layer.name());
+        }
+        let width = self.out.len() - from;
+        let _ = write!(self.out, "{:1$}", "", 2 + 16_usize.saturating_sub(width));
+    }
+}
+
+/// Whether a record is short and flat enough for one line.
+fn fits_a_line(node: NodeRef<'_, '_>) -> bool {
+    const LONGEST: usize = 100;
+    let mut width = 0;
+    let mut value = String::new();
+    for child in node.children() {
+        if child.value().is_container() {
+            return false;
+        }
+        value.clear();
+        write_value(child, LONGEST, &mut value);
+        width += child.name().len() + value.len() + 3;
+        if width > LONGEST {
+            return false;
+        }
+    }
+    true
+}
+
+fn write_text(text: &str, form: crate::Form, longest: usize, out: &mut String) {
+    let plain = matches!(form, crate::Form::Guid | crate::Form::Ipv4);
+    if plain {
+        out.push_str(text);
+        return;
+    }
+    let longest = if longest == 0 { usize::MAX } else { longest.saturating_mul(4) };
+    let cut = text.char_indices().nth(longest).map_or(text, |(at, _)| &text[..at]);
+    out.push('"');
+    for c in cut.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push('\\'),
+            _ if c.is_control() || is_bidi(c) => {
+                let _ = write!(out, "{}", c.escape_default());
+            }
+            _ => out.push(c),
+        }
+    }
+    out.push('"');
+    if cut.len() < text.len() {
+        let _ = write!(out, "... ({} characters)", text.chars().count());
+    }
+}
+
+/// Characters that turn the direction of what follows: hostile in a terminal.
+fn is_bidi(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn write_bytes(bytes: &[u8], longest: usize, out: &mut String) {
+    let longest = if longest == 0 { usize::MAX } else { longest };
+    let cut = bytes.get(..longest).unwrap_or(bytes);
+    if bytes.is_empty() {
+        out.push_str("no bytes");
+        return;
+    }
+    push_hex(out, cut);
+    if cut.len() < bytes.len() {
+        out.push_str("...");
+    }
+    let _ = write!(out, " ({})", crate::error::bytes(bytes.len() as u64));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Error, Form, Reader};
+
+    #[test]
+    fn a_tree_reads_well() {
+        let data = [7, 0, 0, 0, 2, 1, 2, 3, 4, b'h', b'i', 0xde, 0xad];
+        let mut r = Reader::traced("message", &data, Tree::new());
+        r.u32("transId").unwrap();
+        r.list("refs", |r| {
+            r.take(1)?;
+            for index in 0..2 {
+                r.item(index, |r| {
+                    r.record("", |r| {
+                        r.u8("parentId")?;
+                        r.u8("childId")
+                    })
+                })?;
+            }
+            Ok(())
+        })
+        .unwrap();
+        r.span("name", 2, Form::Utf8).unwrap();
+        r.bytes("digest", 2).unwrap();
+        let tree = r.finish_with(Error::incomplete(4, 0).inside("result").at(13));
+        let mut text = String::new();
+        write_tree(&tree, TextStyle { ranges: true, ..TextStyle::default() }, &mut text);
+        insta::assert_snapshot!(text, @r#"
+        0x0000..0x0004    transId: 7
+        0x0004..0x0009    refs: 2 items
+        0x0005..0x0007      [0] parentId 1  childId 2
+        0x0007..0x0009      [1] parentId 3  childId 4
+        0x0009..0x000b    name: "hi"
+        0x000b..0x000d    digest: dead (2 bytes)
+        ! result at byte 13: wanted 4 bytes, found 0
+        "#);
+    }
+
+    #[test]
+    fn hostile_text_cannot_command_a_terminal() {
+        let mut out = String::new();
+        write_text("a\x1b[2J\u{202e}\"", Form::Utf8, 48, &mut out);
+        assert_eq!(out, "\"a\\u{1b}[2J\\u{202e}\\\"\"");
+    }
+}

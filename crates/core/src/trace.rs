@@ -1,0 +1,72 @@
+//! Who listens while a decoder reads.
+
+use crate::Value;
+
+/// A place in a layer: a byte, and a bit in it for formats that are not made of whole bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The byte, counted from the start of the layer.
+    pub byte: u32,
+    /// The bit of that byte, 0 being the least significant.
+    pub bit: u8,
+}
+
+/// Listens to a [`Reader`](crate::Reader) and learns every field's name, value and place.
+///
+/// A decoder is written once, generic over its trace. With [`NoTrace`] all of this compiles to
+/// nothing and plain reads remain: that is what servers run. With a
+/// [`TreeBuilder`](crate::TreeBuilder) the very same code yields a [`Tree`](crate::Tree).
+///
+/// `'n` is how long the names live: static ones for messages that are part of a protocol, as long
+/// as the loaded definitions for layouts that come from data files.
+pub trait Trace<'n>: Sized {
+    /// Whether anybody listens: lets a decoder skip work that only a listener needs.
+    const ON: bool;
+
+    /// A value was read.
+    fn leaf(&mut self, name: &'n str, value: Value<'n>, start: Place, end: Place);
+
+    /// A record or list begins ([`Value::Record`] or [`Value::List`]).
+    fn open(&mut self, name: &'n str, shape: Value<'n>, start: Place);
+
+    /// The record or list opened last is complete.
+    fn close(&mut self, end: Place);
+
+    /// The bytes that follow are another layer, made from these bytes of the present one.
+    fn open_layer(&mut self, name: &'n str, start: Place, end: Place);
+
+    /// The layer opened last is complete; this was its data. Also called when decoding it failed.
+    fn close_layer(&mut self, data: Vec<u8>);
+
+    /// Hands the listener over to the reader of another layer; it comes back with
+    /// [`Reader::into_trace`](crate::Reader::into_trace).
+    fn detach(&mut self) -> Self;
+}
+
+/// Nobody listens.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoTrace;
+
+impl<'n> Trace<'n> for NoTrace {
+    const ON: bool = false;
+
+    #[inline(always)]
+    fn leaf(&mut self, _: &'n str, _: Value<'n>, _: Place, _: Place) {}
+
+    #[inline(always)]
+    fn open(&mut self, _: &'n str, _: Value<'n>, _: Place) {}
+
+    #[inline(always)]
+    fn close(&mut self, _: Place) {}
+
+    #[inline(always)]
+    fn open_layer(&mut self, _: &'n str, _: Place, _: Place) {}
+
+    #[inline(always)]
+    fn close_layer(&mut self, _: Vec<u8>) {}
+
+    #[inline(always)]
+    fn detach(&mut self) -> Self {
+        Self
+    }
+}
