@@ -51,7 +51,7 @@
 //! | [`Reader`], [`Writer`] | cursors: little-endian numbers, bits, bounded parts, layers |
 //! | [`Trace`], [`NoTrace`], [`Tree`] | who listens to a decode, and what it leaves behind |
 //! | [`Limits`], [`Error`] | what a decoder may take on, and how it says what went wrong |
-//! | [`messages!`], [`record!`], [`wire_enum!`] | the one declaration of a message and its parts |
+//! | [`messages!`], [`record!`], [`wire_enum!`], [`wire_flags!`] | the one declaration of a message and its parts |
 //! | [`Field`] | types that can stand in a message |
 //! | [`json`], [`text`] | trees and values as JSON (both ways) and as text for people |
 //! | [`Sampler`] | made-up values for tests, fuzzing and benchmarks |
@@ -65,10 +65,14 @@ mod names;
 mod reader;
 mod sample;
 mod side;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 pub mod text;
 mod trace;
 mod tree;
 pub mod value;
+mod wire;
 mod writer;
 
 pub use error::{Error, ErrorKind, Result, Step};

@@ -4,7 +4,7 @@ use core::fmt;
 use std::borrow::Cow;
 
 use crate::json::Json;
-use crate::{Error, Field, Reader, Result, Sampler, Side, Trace, Writer};
+use crate::{Error, Field, Names, Reader, Result, Sampler, Side, Trace, Writer};
 
 /// A struct whose fields stand one after the other: made by [`record!`](crate::record) and
 /// [`messages!`](crate::messages).
@@ -42,6 +42,9 @@ pub trait Messages<'d>: Sized + Clone + PartialEq + fmt::Debug {
 
     /// All messages in the order of their numbers.
     const INFO: &'static [MessageInfo];
+
+    /// The names of all numbers.
+    const NAMES: &'static Names;
 
     /// Numbers that have a name but no known layout.
     const RESERVED: &'static [(u32, &'static str)];
@@ -232,6 +235,8 @@ macro_rules! messages {
             const SENDER: $crate::Side = $crate::Side::$sender;
             const RESERVED: &'static [(u32, &'static str)] =
                 &[$(($reserved, $reserved_name)),*];
+            const NAMES: &'static $crate::Names =
+                &$crate::Names::fixed(&[$(($number, stringify!($name))),*]);
             const INFO: &'static [$crate::MessageInfo] = &[$(
                 $crate::MessageInfo {
                     number: $number,
@@ -405,111 +410,6 @@ macro_rules! __record {
                         .map_err(|error| error.inside($wire))?;
                 )*
                 Ok(())
-            }
-        }
-    };
-}
-
-/// Declares a number on the wire whose values have names: a newtype with constants, so that a
-/// value nobody documented survives and shows its number.
-///
-/// ```
-/// use worldwire_core::{Field, Reader, wire_enum};
-/// wire_enum! {
-///     /// Who the client was built for.
-///     pub enum BuildType(u32) {
-///         /// Development.
-///         Dev = 10,
-///         /// Live.
-///         Live = 50,
-///     }
-/// }
-/// let build = BuildType::decode(&mut Reader::new(&[50, 0, 0, 0]), "buildType")?;
-/// assert_eq!(build, BuildType::Live);
-/// assert_eq!(BuildType(11).name(), None);
-/// # Ok::<(), worldwire_core::Error>(())
-/// ```
-#[macro_export]
-macro_rules! wire_enum {
-    (
-        $(#[$meta:meta])*
-        pub enum $name:ident($type:ident) {
-            $($(#[$vmeta:meta])* $variant:ident = $value:literal,)*
-        }
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-        pub struct $name(pub $type);
-
-        #[allow(non_upper_case_globals, reason = "the names are the protocol's own")]
-        impl $name {
-            $($(#[$vmeta])* pub const $variant: Self = Self($value);)*
-
-            /// All names with their numbers.
-            pub const NAMES: &'static $crate::Names =
-                &$crate::Names::fixed(&[$(($value, stringify!($variant))),*]);
-
-            /// The name, if the value has one.
-            #[must_use]
-            pub fn name(self) -> Option<&'static str> {
-                Self::NAMES.name(i64::from(self.0))
-            }
-        }
-
-        impl ::core::fmt::Debug for $name {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                ::core::fmt::Display::fmt(self, f)
-            }
-        }
-
-        impl ::core::fmt::Display for $name {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                match self.name() {
-                    Some(name) => write!(f, "{name} ({})", self.0),
-                    None => write!(f, "{}", self.0),
-                }
-            }
-        }
-
-        impl<'d> $crate::Field<'d> for $name {
-            type Owned = Self;
-            const LEAST: usize = size_of::<$type>();
-
-            fn layout() -> ::std::borrow::Cow<'static, str> {
-                ::std::borrow::Cow::Borrowed(concat!(stringify!($type), " ", stringify!($name)))
-            }
-
-            #[inline]
-            fn decode<'n, T: $crate::Trace<'n>>(
-                reader: &mut $crate::Reader<'d, T>,
-                name: &'n str,
-            ) -> $crate::Result<Self> {
-                reader.shown(
-                    name,
-                    |reader| reader.take_array().map($type::from_le_bytes).map(Self),
-                    |value| $crate::Value::Enum(i64::from(value.0), Self::NAMES),
-                )
-            }
-
-            #[inline]
-            fn encode(&self, writer: &mut $crate::Writer) -> $crate::Result<()> {
-                writer.$type(self.0);
-                Ok(())
-            }
-
-            fn from_json(json: &$crate::json::Json) -> $crate::Result<Self> {
-                let number = $crate::json::named(json, Self::NAMES)?;
-                $type::try_from(number)
-                    .map(Self)
-                    .map_err(|_| $crate::json::expected(concat!("a ", stringify!($type)), json))
-            }
-
-            fn sample(sampler: &mut $crate::Sampler) -> Self {
-                Self($crate::Field::sample(sampler))
-            }
-
-            fn into_owned(self) -> Self {
-                self
             }
         }
     };

@@ -462,12 +462,28 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         shape: Value<'n>,
         read: impl FnOnce(&mut Self) -> Result<R>,
     ) -> Result<R> {
+        let start = self.place_if_on();
+        self.scope_from(name, shape, start, read)
+    }
+
+    /// A record or list ([`Value::Record`], [`Value::List`]) that began at an earlier place: with
+    /// its count, say.
+    ///
+    /// # Errors
+    /// Those of `read`, or the limit on depth.
+    #[inline]
+    pub fn scope_from<R>(
+        &mut self,
+        name: &'n str,
+        shape: Value<'n>,
+        start: Place,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
         if self.depth >= self.limits.depth {
             return Err(self.too_deep().inside(name));
         }
         self.depth += 1;
         if T::ON {
-            let start = self.place();
             self.trace.open(name, shape, start);
         }
         let outcome = read(self);

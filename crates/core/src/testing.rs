@@ -1,0 +1,120 @@
+//! The harness that runs conformance vectors, the same in every family.
+//!
+//! A family's vectors are the JSON files of one folder; each has a list of `cases`. The folder is
+//! `vectors/FAMILY` of the project, or `$WORLDWIRE_VECTORS/FAMILY` when that is set.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use crate::json::Json;
+use crate::value::{Content, parse_hex};
+use crate::{Names, NodeRef, Value};
+
+/// Runs every case of every file of a family through `run`, which is given the file's name
+/// without its ending and the case. Prints how many cases of each file ran.
+///
+/// # Panics
+/// When a file cannot be read, a file has no cases, or a case fails: with a list of all failures.
+/// A case that `run` does not understand has to fail.
+pub fn run_vectors(family: &str, mut run: impl FnMut(&str, &Json) -> Result<(), String>) {
+    let folder = std::env::var_os("WORLDWIRE_VECTORS").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors")),
+        PathBuf::from,
+    );
+    let folder = folder.join(family);
+    let entries =
+        std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "{}: no vectors", folder.display());
+    let mut failures = String::new();
+    for path in files {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let file: Json = serde_json::from_str(&text)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let cases = file.get("cases").and_then(Json::as_array).cloned().unwrap_or_default();
+        assert!(!cases.is_empty(), "{}: no cases", path.display());
+        for (index, case) in cases.iter().enumerate() {
+            if let Err(why) = run(&name, case) {
+                let _ = writeln!(failures, "{name}.json case {index}: {why}");
+            }
+        }
+        println!("{family}/{name}.json: {} cases", cases.len());
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+/// The bytes of a key of a case, given as hexadecimal digits.
+///
+/// # Errors
+/// When there is no such key or it is no text of that kind.
+pub fn hex(case: &Json, key: &str) -> Result<Vec<u8>, String> {
+    let text = case.get(key).and_then(Json::as_str).ok_or_else(|| format!("no {key}"))?;
+    parse_hex(text).ok_or_else(|| format!("{key} is no hexadecimal text"))
+}
+
+/// Whether a node says what a case wants: records may have more fields than the case names,
+/// numbers may be shown as names, bytes and identifiers are given as text.
+///
+/// # Errors
+/// Where and how they differ.
+pub fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Result<(), String> {
+    let differs = || {
+        let mut found = String::new();
+        crate::text::write_value(node, 0, &mut found);
+        Err(format!("{}: wanted {wanted}, found {found}", node.name()))
+    };
+    let name = |names: &Names, number: i64| names.name(number).map(str::to_owned);
+    match (wanted, node.value()) {
+        (Json::Object(fields), Value::Record) => {
+            for (key, wanted) in fields {
+                let Some(child) = node.child(key) else {
+                    return Err(format!("{}: no {key}", node.name()));
+                };
+                agrees(child, wanted)?;
+            }
+            Ok(())
+        }
+        // A text that has something to it beside its characters.
+        (_, Value::Record) if node.child("text").is_some() => match node.child("text") {
+            Some(text) => agrees(text, wanted),
+            None => differs(),
+        },
+        (Json::Array(items), Value::List) => {
+            let children: Vec<_> = node.children().collect();
+            if children.len() != items.len() {
+                return differs();
+            }
+            children.into_iter().zip(items).try_for_each(|(child, item)| agrees(child, item))
+        }
+        (Json::Null, Value::Null) => Ok(()),
+        (Json::Bool(wanted), Value::Bool(found)) if *wanted == found => Ok(()),
+        (Json::String(wanted), Value::Enum(number, names))
+            if name(names, number).as_ref() == Some(wanted) =>
+        {
+            Ok(())
+        }
+        (Json::Number(wanted), Value::F32(found)) if wanted.as_f64() == Some(f64::from(found)) => {
+            Ok(())
+        }
+        (Json::Number(wanted), Value::F64(found)) if wanted.as_f64() == Some(found) => Ok(()),
+        (Json::Number(wanted), value) => match value {
+            Value::Signed(found) | Value::Enum(found, _) if wanted.as_i64() == Some(found) => {
+                Ok(())
+            }
+            _ if wanted.as_u64().is_some() && wanted.as_u64() == node.unsigned() => Ok(()),
+            _ => differs(),
+        },
+        (Json::String(wanted), Value::Span(_)) => match node.content() {
+            Some(Content::Text(text)) if text == *wanted => Ok(()),
+            Some(Content::Bytes(bytes)) if Some(&*bytes) == parse_hex(wanted).as_deref() => Ok(()),
+            _ => differs(),
+        },
+        _ => differs(),
+    }
+}

@@ -1,0 +1,163 @@
+//! Speed of ciphers, key exchange and login hashes, each against something else in the same run.
+//!
+//! `cargo bench -p worldwire-uru --bench crypt`
+
+use divan::counter::{BytesCount, ItemsCount};
+use divan::{Bencher, black_box};
+use num_bigint::BigUint;
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+use worldwire_uru::crypt::exchange::SessionKey;
+use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
+use worldwire_uru::crypt::login::{PasswordHash, PasswordHashes, login_fields, verify};
+use worldwire_uru::crypt::rc4::Rc4;
+use worldwire_uru::crypt::sha0::sha0;
+use worldwire_uru::file::secure::{Magic, SecureFile, SecureKey, open};
+
+fn main() {
+    divan::main();
+}
+
+const KEY: [u8; 7] = *b"\x45\x87\x1a\xb1\x6f\xfb\xe6";
+const SIZES: [usize; 3] = [94, 1_460, 65_536];
+
+#[divan::bench(name = "uru/rc4/ours", args = SIZES)]
+fn rc4_ours(bencher: Bencher<'_, '_>, size: usize) {
+    let mut rc4 = Rc4::new(&SessionKey::new(KEY));
+    let mut data = vec![0; size];
+    bencher.counter(BytesCount::new(size)).bench_local(|| rc4.apply(black_box(&mut data)));
+}
+
+#[divan::bench(name = "uru/rc4/textbook", args = SIZES)]
+fn rc4_textbook(bencher: Bencher<'_, '_>, size: usize) {
+    let mut rc4 = Textbook::new(&KEY);
+    let mut data = vec![0; size];
+    bencher.counter(BytesCount::new(size)).bench_local(|| rc4.apply(black_box(&mut data)));
+}
+
+#[divan::bench(name = "uru/rc4/new")]
+fn rc4_new(bencher: Bencher<'_, '_>) {
+    let key = SessionKey::new(KEY);
+    bencher.counter(ItemsCount::new(1_usize)).bench_local(|| Rc4::new(black_box(&key)));
+}
+
+fn server() -> PrivateKey {
+    PrivateKey::generate(ServerKind::Auth, PrimeKind::Plain, &mut ChaCha8Rng::seed_from_u64(1))
+}
+
+#[divan::bench(name = "uru/exchange/server/ours")]
+fn exchange_ours(bencher: Bencher<'_, '_>) {
+    let server = server();
+    let (y, _) = server.public().client_begin(&[0x5a; 64]).ok().unwrap_or_else(|| unreachable!());
+    bencher
+        .counter(ItemsCount::new(1_usize))
+        .bench_local(|| server.server_answer(black_box(y.as_bytes()), KEY));
+}
+
+#[divan::bench(name = "uru/exchange/server/num-bigint")]
+fn exchange_num_bigint(bencher: Bencher<'_, '_>) {
+    let server = server();
+    let (y, _) = server.public().client_begin(&[0x5a; 64]).ok().unwrap_or_else(|| unreachable!());
+    let n = BigUint::from_bytes_be(&server.n().to_be_bytes());
+    let a = BigUint::from_bytes_be(&*server.a());
+    bencher.counter(ItemsCount::new(1_usize)).bench_local(|| {
+        let s = BigUint::from_bytes_le(black_box(y.as_bytes())).modpow(&a, &n).to_bytes_le();
+        let mut key = KEY;
+        key.iter_mut().zip(s).for_each(|(byte, mask)| *byte ^= mask);
+        key
+    });
+}
+
+#[divan::bench(name = "uru/exchange/client/ours")]
+fn exchange_client(bencher: Bencher<'_, '_>) {
+    let server = server();
+    bencher
+        .counter(ItemsCount::new(1_usize))
+        .bench_local(|| server.public().client_begin(black_box(&[0x5a; 64])));
+}
+
+#[divan::bench(name = "uru/key/generate", args = [PrimeKind::Plain, PrimeKind::Safe])]
+fn generate(bencher: Bencher<'_, '_>, prime: PrimeKind) {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    bencher.bench_local(|| PrivateKey::generate(ServerKind::Auth, prime, &mut rng));
+}
+
+#[divan::bench(name = "uru/sha0/digest", args = [64, 65_536])]
+fn sha0_digest(bencher: Bencher<'_, '_>, size: usize) {
+    let data = vec![7; size];
+    bencher.counter(BytesCount::new(size)).bench_local(|| sha0(black_box(&data)));
+}
+
+/// SHA-1 of the same, in the crate that the other digest comes from: the schedule aside, the same
+/// work (but done by the processor's own instructions where it has them).
+#[divan::bench(name = "uru/sha0/sha1-crate", args = [64, 65_536])]
+fn sha1_digest(bencher: Bencher<'_, '_>, size: usize) {
+    use sha1::{Digest, Sha1};
+    let data = vec![7; size];
+    bencher.counter(BytesCount::new(size)).bench_local(|| Sha1::digest(black_box(&data)));
+}
+
+#[divan::bench(name = "uru/login/p0")]
+fn login_p0(bencher: Bencher<'_, '_>) {
+    bencher
+        .counter(ItemsCount::new(1_usize))
+        .bench_local(|| PasswordHash::sha0(black_box("AzureDiamond@example.com"), "hunter2"));
+}
+
+#[divan::bench(name = "uru/login/verify")]
+fn login_verify(bencher: Bencher<'_, '_>) {
+    let name = "AzureDiamond@example.com";
+    let hashes = PasswordHashes::new(name, "hunter2");
+    let fields = login_fields(name, "hunter2", 1, 2);
+    bencher
+        .counter(ItemsCount::new(1_usize))
+        .bench_local(|| verify(name, &hashes, 1, 2, black_box(&fields.challenge_hash)));
+}
+
+#[divan::bench(name = "uru/secure/open", args = [Magic::NotTheDroids, Magic::WhatDoYouSee])]
+fn secure_open(bencher: Bencher<'_, '_>, magic: Magic) {
+    let size = 65_536;
+    let file = SecureFile::new(magic, vec![7; size]);
+    let key = SecureKey::SETTINGS;
+    let data = file.seal(&key).unwrap_or_default();
+    bencher
+        .counter(BytesCount::new(size))
+        .bench_local(|| open(black_box(&data), Some(&key), u64::MAX));
+}
+
+/// RC4 as books have it, on indices of one byte.
+struct Textbook {
+    state: [u8; 256],
+    i: u8,
+    j: u8,
+}
+
+impl Textbook {
+    fn new(key: &[u8]) -> Self {
+        let mut state = [0; 256];
+        for (byte, at) in state.iter_mut().zip(0..=u8::MAX) {
+            *byte = at;
+        }
+        let mut j = 0_u8;
+        for i in 0..256 {
+            j = j.wrapping_add(state[i]).wrapping_add(key[i % key.len()]);
+            state.swap(i, usize::from(j));
+        }
+        Self { state, i: 0, j: 0 }
+    }
+
+    fn apply(&mut self, data: &mut [u8]) {
+        let Self { state, mut i, mut j } = *self;
+        let mut state = state;
+        for byte in data {
+            i = i.wrapping_add(1);
+            let a = state[usize::from(i)];
+            j = j.wrapping_add(a);
+            let b = state[usize::from(j)];
+            state[usize::from(i)] = b;
+            state[usize::from(j)] = a;
+            *byte ^= state[usize::from(a.wrapping_add(b))];
+        }
+        *self = Self { state, i, j };
+    }
+}

@@ -1,0 +1,500 @@
+//! What stands in front of all messages: the connect packet and the setup packets.
+
+use std::borrow::Cow;
+
+use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Writer, record, wire_enum};
+
+use crate::frame::Service;
+use crate::types::{NetError, Uuid};
+
+wire_enum! {
+    /// What a client wants of the server it connects to, `u8`. Clients use 10, 11, 16 and 22; 20
+    /// and 21 are dead, the others were never used by clients.
+    pub enum ConnectionType(u8) {
+        /// Auth.
+        CliToAuth = 10,
+        /// Game.
+        CliToGame = 11,
+        /// File.
+        CliToFile = 16,
+        /// Customer support; dead.
+        CliToCsr = 20,
+        /// Unreliable messages; dead.
+        SimpleNet = 21,
+        /// Gatekeeper.
+        CliToGateKeeper = 22,
+    }
+}
+
+wire_enum! {
+    /// For whom a client was built.
+    pub enum BuildType(u32) {
+        /// Developers.
+        Dev = 10,
+        /// Quality assurance.
+        QA = 20,
+        /// Testers.
+        Test = 30,
+        /// Beta testers.
+        Beta = 40,
+        /// Everybody.
+        Live = 50,
+    }
+}
+
+/// The product id that all known shards use.
+pub const PRODUCT_ID: Uuid = Uuid([
+    0x21, 0x98, 0x48, 0xea, 0x35, 0x6c, 0xd0, 0x4b, 0x9d, 0xae, 0xbb, 0x17, 0xc5, 0x85, 0xe6, 0x80,
+]);
+
+/// The build that practically every client has today.
+pub const BUILD_ID: u32 = 918;
+
+const HEADER_BYTES: u16 = 31;
+
+/// The first bytes of every connection, from the client; the server never answers them, it goes on
+/// or closes.
+///
+/// | offset | field | type | |
+/// | --- | --- | --- | --- |
+/// | 0 | `connType` | `u8` | [`ConnectionType`] |
+/// | 1 | `headerBytes` | `u16` | 31 |
+/// | 3 | `buildId` | `u32` | 0 on file connections |
+/// | 7 | `buildType` | `u32` | [`BuildType`] |
+/// | 11 | `branchId` | `u32` | normally 1 |
+/// | 15 | `productId` | uuid | [`PRODUCT_ID`] |
+/// | 31 | | | [`ConnectData`] |
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectPacket {
+    /// The client's build; 0 on file connections.
+    pub build_id: u32,
+    /// For whom it was built.
+    pub build_type: BuildType,
+    /// Normally 1.
+    pub branch_id: u32,
+    /// [`PRODUCT_ID`].
+    pub product_id: Uuid,
+    /// What the connection is for.
+    pub data: ConnectData,
+}
+
+record! {
+    /// What auth and gatekeeper connections say of themselves.
+    pub struct TokenData {
+        /// Zero, or the token of a `ServerAddr` message when the client comes back.
+        token "token": Uuid,
+    }
+}
+
+record! {
+    /// What game connections say of themselves. Some clients send old memory here.
+    pub struct GameData {
+        /// To be ignored.
+        account_id "accountId": Uuid,
+        /// To be ignored.
+        age_instance_id "ageInstanceId": Uuid,
+    }
+}
+
+record! {
+    /// What file connections say of themselves.
+    pub struct FileData {
+        /// The client's build; 0 from the patcher.
+        real_build_id "realBuildId": u32,
+        /// 0.
+        server_type "serverType": u32,
+    }
+}
+
+record! {
+    /// What dead SimpleNet connections said of themselves, without a byte count.
+    pub struct SimpleNetData {
+        /// 0 nil, 1 CSR, 2 Max.
+        channel "channel": u32,
+    }
+}
+
+/// The part of a connect packet that depends on its type. All but SimpleNet's begins with a `u32`
+/// byte count that counts itself.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConnectData {
+    /// Auth, 20 bytes.
+    Auth(TokenData),
+    /// Game, 36 bytes.
+    Game(GameData),
+    /// File, 12 bytes.
+    File(FileData),
+    /// Customer support, 4 bytes; dead.
+    Csr,
+    /// SimpleNet, 4 bytes; dead.
+    SimpleNet(SimpleNetData),
+    /// Gatekeeper, 20 bytes.
+    Gatekeeper(TokenData),
+}
+
+impl Eq for ConnectData {}
+
+impl ConnectPacket {
+    /// What the H'uru client of today sends to a service.
+    #[must_use]
+    pub fn new(service: Service) -> Self {
+        let token = TokenData { token: Uuid::ZERO };
+        Self {
+            build_id: if service == Service::File { 0 } else { BUILD_ID },
+            build_type: BuildType::Live,
+            branch_id: 1,
+            product_id: PRODUCT_ID,
+            data: match service {
+                Service::Gatekeeper => ConnectData::Gatekeeper(token),
+                Service::Auth => ConnectData::Auth(token),
+                Service::Game => ConnectData::Game(GameData {
+                    account_id: Uuid::ZERO,
+                    age_instance_id: Uuid::ZERO,
+                }),
+                Service::File => {
+                    ConnectData::File(FileData { real_build_id: BUILD_ID, server_type: 0 })
+                }
+            },
+        }
+    }
+
+    /// The type of connection.
+    #[must_use]
+    pub fn connection_type(&self) -> ConnectionType {
+        match self.data {
+            ConnectData::Auth(_) => ConnectionType::CliToAuth,
+            ConnectData::Game(_) => ConnectionType::CliToGame,
+            ConnectData::File(_) => ConnectionType::CliToFile,
+            ConnectData::Csr => ConnectionType::CliToCsr,
+            ConnectData::SimpleNet(_) => ConnectionType::SimpleNet,
+            ConnectData::Gatekeeper(_) => ConnectionType::CliToGateKeeper,
+        }
+    }
+
+    /// The service it asks for; `None` for the dead types.
+    #[must_use]
+    pub fn service(&self) -> Option<Service> {
+        match self.data {
+            ConnectData::Auth(_) => Some(Service::Auth),
+            ConnectData::Game(_) => Some(Service::Game),
+            ConnectData::File(_) => Some(Service::File),
+            ConnectData::Gatekeeper(_) => Some(Service::Gatekeeper),
+            ConnectData::Csr | ConnectData::SimpleNet(_) => None,
+        }
+    }
+
+    /// Reads the fields into the present scope.
+    ///
+    /// # Errors
+    /// Incomplete; Malformed for an unknown connection type or a wrong byte count, as soon as it is
+    /// seen.
+    pub fn decode_fields<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let at = reader.position() as u64;
+        let connection = ConnectionType::decode(reader, "connType")?;
+        let Some(data_bytes) = data_bytes(connection) else {
+            let wanted = "a connection type (10, 11, 16, 20, 21 or 22)";
+            let error = Error::malformed(wanted, connection.0.to_string());
+            return Err(error.at(at).inside("connType"));
+        };
+        exactly(reader, "headerBytes", u64::from(HEADER_BYTES), |reader, name| {
+            reader.u16(name).map(u64::from)
+        })?;
+        let build_id = reader.u32("buildId")?;
+        let build_type = BuildType::decode(reader, "buildType")?;
+        let branch_id = reader.u32("branchId")?;
+        let product_id = Uuid::decode(reader, "productId")?;
+        if connection != ConnectionType::SimpleNet {
+            exactly(reader, "dataBytes", data_bytes, |reader, name| {
+                reader.u32(name).map(u64::from)
+            })?;
+        }
+        let data = match connection {
+            ConnectionType::CliToAuth => ConnectData::Auth(fields(reader)?),
+            ConnectionType::CliToGame => ConnectData::Game(fields(reader)?),
+            ConnectionType::CliToFile => ConnectData::File(fields(reader)?),
+            ConnectionType::CliToCsr => ConnectData::Csr,
+            ConnectionType::SimpleNet => ConnectData::SimpleNet(fields(reader)?),
+            _ => ConnectData::Gatekeeper(fields(reader)?),
+        };
+        Ok(Self { build_id, build_type, branch_id, product_id, data })
+    }
+}
+
+fn fields<'d, 'n, T: Trace<'n>, R: worldwire_core::Record<'d>>(
+    reader: &mut Reader<'d, T>,
+) -> Result<R> {
+    R::decode_fields(reader)
+}
+
+/// The value of the byte count of the data; `None` for types that nobody knows.
+fn data_bytes(connection: ConnectionType) -> Option<u64> {
+    Some(match connection {
+        ConnectionType::CliToAuth | ConnectionType::CliToGateKeeper => 20,
+        ConnectionType::CliToGame => 36,
+        ConnectionType::CliToFile => 12,
+        ConnectionType::CliToCsr | ConnectionType::SimpleNet => 4,
+        _ => return None,
+    })
+}
+
+/// Reads a number that can only have one value.
+fn exactly<'d, 'n, T: Trace<'n>>(
+    reader: &mut Reader<'d, T>,
+    name: &'n str,
+    wanted: u64,
+    read: impl FnOnce(&mut Reader<'d, T>, &'n str) -> Result<u64>,
+) -> Result<()> {
+    let at = reader.position() as u64;
+    let found = read(reader, name)?;
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Error::malformed(wanted.to_string(), found.to_string()).at(at).inside(name))
+}
+
+impl<'d> Field<'d> for ConnectPacket {
+    type Owned = Self;
+    const LEAST: usize = 35;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("connect packet")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.record(name, Self::decode_fields)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let connection = self.connection_type();
+        connection.encode(writer)?;
+        writer.u16(HEADER_BYTES);
+        writer.u32(self.build_id);
+        self.build_type.encode(writer)?;
+        writer.u32(self.branch_id);
+        self.product_id.encode(writer)?;
+        if connection != ConnectionType::SimpleNet
+            && let Some(count) = data_bytes(connection).and_then(|n| u32::try_from(n).ok())
+        {
+            writer.u32(count);
+        }
+        match &self.data {
+            ConnectData::Auth(data) | ConnectData::Gatekeeper(data) => data.encode(writer),
+            ConnectData::Game(data) => data.encode(writer),
+            ConnectData::File(data) => data.encode(writer),
+            ConnectData::Csr => Ok(()),
+            ConnectData::SimpleNet(data) => data.encode(writer),
+        }
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        let mut fields = FieldsOf::new(json)?;
+        let connection = ConnectionType::from_json(fields.take("connType")?)
+            .map_err(|error| error.inside("connType"))?;
+        let Some(data_bytes) = data_bytes(connection) else {
+            let error = Error::value("a connection type that is known", connection.to_string());
+            return Err(error.inside("connType"));
+        };
+        // The counts can only have one value, so they may be left out.
+        let mut counted = vec![("headerBytes", u64::from(HEADER_BYTES))];
+        if connection != ConnectionType::SimpleNet {
+            counted.push(("dataBytes", data_bytes));
+        }
+        for (name, wanted) in counted {
+            if let Some(found) = fields.take_optional(name)
+                && json::unsigned(found).map_err(|error| error.inside(name))? != wanted
+            {
+                return Err(json::expected(wanted.to_string(), found).inside(name));
+            }
+        }
+        fn field<'d, F: Field<'d>>(fields: &mut FieldsOf<'_>, name: &'static str) -> Result<F> {
+            F::from_json(fields.take(name)?).map_err(|error| error.inside(name))
+        }
+        let packet = Self {
+            build_id: field(&mut fields, "buildId")?,
+            build_type: field(&mut fields, "buildType")?,
+            branch_id: field(&mut fields, "branchId")?,
+            product_id: field(&mut fields, "productId")?,
+            data: match connection {
+                ConnectionType::CliToGame => ConnectData::Game(GameData {
+                    account_id: field(&mut fields, "accountId")?,
+                    age_instance_id: field(&mut fields, "ageInstanceId")?,
+                }),
+                ConnectionType::CliToFile => ConnectData::File(FileData {
+                    real_build_id: field(&mut fields, "realBuildId")?,
+                    server_type: field(&mut fields, "serverType")?,
+                }),
+                ConnectionType::CliToCsr => ConnectData::Csr,
+                ConnectionType::SimpleNet => ConnectData::SimpleNet(SimpleNetData {
+                    channel: field(&mut fields, "channel")?,
+                }),
+                ConnectionType::CliToAuth => {
+                    ConnectData::Auth(TokenData { token: field(&mut fields, "token")? })
+                }
+                _ => ConnectData::Gatekeeper(TokenData { token: field(&mut fields, "token")? }),
+            },
+        };
+        fields.end()?;
+        Ok(packet)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self {
+            build_id: Field::sample(sampler),
+            build_type: Field::sample(sampler),
+            branch_id: Field::sample(sampler),
+            product_id: Field::sample(sampler),
+            data: match sampler.below(6) {
+                0 => ConnectData::Auth(Field::sample(sampler)),
+                1 => ConnectData::Game(Field::sample(sampler)),
+                2 => ConnectData::File(Field::sample(sampler)),
+                3 => ConnectData::Csr,
+                4 => ConnectData::SimpleNet(Field::sample(sampler)),
+                _ => ConnectData::Gatekeeper(Field::sample(sampler)),
+            },
+        }
+    }
+
+    fn into_owned(self) -> Self {
+        self
+    }
+}
+
+wire_enum! {
+    /// What a setup packet is.
+    pub enum SetupType(u8) {
+        /// From the client: its public number.
+        Connect = 0,
+        /// From the server: the seed.
+        Encrypt = 1,
+        /// From the server: an error. Clients ignore it, so servers close instead.
+        Error = 2,
+    }
+}
+
+/// The most bytes the client's public number can have.
+pub const MOST_Y_BYTES: usize = 64;
+
+/// A packet of the key exchange: `u8` type, `u8` byte count of the whole packet, data. One in each
+/// direction, right after the connect packet; none on file connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SetupPacket<'d> {
+    /// The client's public number y, little-endian, without leading zero bytes (which would come
+    /// last): at most 64 bytes, one less about once in 256 connections. No bytes at all ask for
+    /// an unencrypted connection.
+    Connect(Cow<'d, [u8]>),
+    /// The server's seed; none grants an unencrypted connection.
+    Encrypt(Option<[u8; 7]>),
+    /// An error.
+    Error(NetError),
+}
+
+impl<'d> SetupPacket<'d> {
+    /// Reads the fields into the present scope.
+    ///
+    /// # Errors
+    /// Incomplete; Malformed for an unknown type or a byte count that does not go with it.
+    pub fn decode_fields<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let at = reader.position() as u64;
+        let kind = SetupType::decode(reader, "type")?;
+        let count = reader.u8("byteCount")?;
+        let wanted = match (kind, count) {
+            (SetupType::Connect, 2..=66) => {
+                let y = reader.bytes("y", usize::from(count - 2))?;
+                return Ok(Self::Connect(Cow::Borrowed(y)));
+            }
+            (SetupType::Encrypt, 2) => return Ok(Self::Encrypt(None)),
+            (SetupType::Encrypt, 9) => {
+                return Field::decode(reader, "seed").map(Some).map(Self::Encrypt);
+            }
+            (SetupType::Error, 6) => {
+                return NetError::decode(reader, "error").map(Self::Error);
+            }
+            (SetupType::Connect, _) => "2 to 66",
+            (SetupType::Encrypt, _) => "2 or 9",
+            (SetupType::Error, _) => "6",
+            _ => {
+                let error = Error::malformed("a setup packet (0, 1 or 2)", kind.0.to_string());
+                return Err(error.at(at).inside("type"));
+            }
+        };
+        Err(Error::malformed(wanted, count.to_string()).at(at + 1).inside("byteCount"))
+    }
+
+    /// Takes its bytes into its own hands.
+    #[must_use]
+    pub fn into_owned(self) -> SetupPacket<'static> {
+        match self {
+            Self::Connect(y) => SetupPacket::Connect(Cow::Owned(y.into_owned())),
+            Self::Encrypt(seed) => SetupPacket::Encrypt(seed),
+            Self::Error(error) => SetupPacket::Error(error),
+        }
+    }
+}
+
+impl<'d> Field<'d> for SetupPacket<'d> {
+    type Owned = SetupPacket<'static>;
+    const LEAST: usize = 2;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("setup packet")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.record(name, Self::decode_fields)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let (kind, data): (_, &[u8]) = match self {
+            Self::Connect(y) => (SetupType::Connect, y),
+            Self::Encrypt(seed) => {
+                (SetupType::Encrypt, seed.as_ref().map_or(&[], |seed| seed.as_slice()))
+            }
+            Self::Error(error) => (SetupType::Error, &error.0.to_le_bytes()),
+        };
+        let count = match u8::try_from(data.len() + 2) {
+            Ok(count) if data.len() <= MOST_Y_BYTES => count,
+            _ => return Err(Error::limit("bytes of y", MOST_Y_BYTES as u64, data.len() as u64)),
+        };
+        writer.u8(kind.0);
+        writer.u8(count);
+        writer.bytes(data);
+        Ok(())
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        let mut fields = FieldsOf::new(json)?;
+        let kind = SetupType::from_json(fields.take("type")?)?;
+        // The count follows from the data.
+        fields.take_optional("byteCount");
+        let packet = match kind {
+            SetupType::Connect => {
+                let y = json::bytes(fields.take("y")?).map_err(|error| error.inside("y"))?;
+                Self::Connect(Cow::Owned(y))
+            }
+            SetupType::Encrypt => {
+                let seed = fields.take_optional("seed").map(Field::from_json);
+                Self::Encrypt(seed.transpose().map_err(|error| error.inside("seed"))?)
+            }
+            SetupType::Error => Self::Error(Field::from_json(fields.take("error")?)?),
+            _ => return Err(Error::value("Connect, Encrypt or Error", kind.to_string())),
+        };
+        fields.end()?;
+        Ok(packet)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        match sampler.below(4) {
+            0 => Self::Encrypt((sampler.below(4) != 0).then(|| Field::sample(sampler))),
+            1 => Self::Error(Field::sample(sampler)),
+            _ => {
+                let length = sampler.length(64);
+                Self::Connect(Cow::Owned(sampler.bytes(length)))
+            }
+        }
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        self.into_owned()
+    }
+}

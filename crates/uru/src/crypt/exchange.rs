@@ -1,0 +1,332 @@
+//! How the two ends of a connection agree on a key. For compatibility only.
+//!
+//! The client sends a number `y`, the server seven random bytes (the seed); see the setup packets
+//! for the frames around them. The key is the seed, masked with the seven least significant bytes
+//! of the shared secret `s = x^b = y^a mod n`.
+//!
+//! ```
+//! use worldwire_uru::crypt::key::{PrivateKey, PrimeKind, ServerKind};
+//! # use rand_core::SeedableRng;
+//! # let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+//! // Once per shard:
+//! let server = PrivateKey::generate(ServerKind::Auth, PrimeKind::Plain, &mut rng);
+//! // Client: `b` is 64 random bytes.
+//! let b = [0x5a; 64];
+//! let (y, shared) = server.public().client_begin(&b)?;
+//! // Server: `y` has arrived, `seed` is random.
+//! let seed = [1, 2, 3, 4, 5, 6, 7];
+//! let server_key = server.server_answer(y.as_bytes(), seed)?;
+//! // Client: the seed has arrived.
+//! assert_eq!(shared.session_key(seed), server_key);
+//! # Ok::<(), worldwire_uru::crypt::exchange::ExchangeError>(())
+//! ```
+//!
+//! A client without keys sends no `y` and goes on in the clear; the framing layer decides about
+//! that. Nothing in the exchange tells the ends whom they talk to.
+
+use std::fmt;
+
+use crypto_bigint::U512;
+use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use super::key::{KEY_BYTES, PrivateKey, PublicKey, Weakness, le_bytes};
+
+/// Bytes of the seed and of the session key.
+pub const SESSION_KEY_BYTES: usize = 7;
+
+impl PublicKey {
+    /// Client: makes the number to send and the shared secret out of 64 fresh random bytes.
+    ///
+    /// `b` may be any number of up to 512 bits; its byte order does not matter as long as it is
+    /// random, and is little-endian.
+    ///
+    /// # Errors
+    /// One of the range errors of [`ExchangeError`] when `b` is so unlucky (as zero is) that a
+    /// server ought to refuse the number. Draw again.
+    pub fn client_begin(
+        &self,
+        b: &[u8; KEY_BYTES],
+    ) -> Result<(ClientNumber, SharedSecret), ExchangeError> {
+        let b = Zeroizing::new(U512::from_le_slice(b));
+        let y = self.n().power(&U512::from_u32(self.kind().base()), &b);
+        if let Some(weakness) = self.n().weakness(&y) {
+            return Err(weakness.into());
+        }
+        let shared = SharedSecret(self.n().power(self.x_value(), &b));
+        Ok((ClientNumber::new(&y), shared))
+    }
+}
+
+impl PrivateKey {
+    /// Server: the session key for the number `y` that a client sent and the seed that goes back
+    /// to it.
+    ///
+    /// `y` is little-endian and as short as the client made it: leading zeros, which come last,
+    /// are missing once in 256 connections.
+    ///
+    /// # Errors
+    /// [`ExchangeError`]; close the connection. The other servers let such clients in.
+    pub fn server_answer(
+        &self,
+        y: &[u8],
+        seed: [u8; SESSION_KEY_BYTES],
+    ) -> Result<SessionKey, ExchangeError> {
+        let y = read_number(y)?;
+        if let Some(weakness) = self.n().weakness(&y) {
+            return Err(weakness.into());
+        }
+        Ok(self.shared(&y).session_key(seed))
+    }
+
+    /// Bystander: the session key of a captured connection, whatever the server thought of it.
+    ///
+    /// Other servers accept numbers that [`server_answer`](Self::server_answer) refuses, so this
+    /// takes every number of up to 64 bytes.
+    ///
+    /// # Errors
+    /// [`ExchangeError::TooLong`].
+    pub fn captured_key(
+        &self,
+        y: &[u8],
+        seed: [u8; SESSION_KEY_BYTES],
+    ) -> Result<SessionKey, ExchangeError> {
+        let mut y = read_number(y)?;
+        if y >= *self.n().value() {
+            // The modulus has 512 bits, so subtracting it once is enough.
+            y = y.wrapping_sub(self.n().value());
+        }
+        Ok(self.shared(&y).session_key(seed))
+    }
+
+    fn shared(&self, y: &U512) -> SharedSecret {
+        SharedSecret(self.n().power(y, self.a_value()))
+    }
+}
+
+/// Why a number from the other end is refused. The peer is at fault, and possibly up to no good:
+/// the first four let it know the shared secret without knowing a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExchangeError {
+    /// More bytes than a number of 512 bits has.
+    #[error("the client's number y has {found} bytes; wanted at most 64")]
+    TooLong {
+        /// Bytes there are.
+        found: usize,
+    },
+    /// The number is 0, or there is none.
+    #[error("the client's number y is 0; wanted 1 < y < n-1")]
+    Zero,
+    /// The number is 1.
+    #[error("the client's number y is 1; wanted 1 < y < n-1")]
+    One,
+    /// The number is n - 1.
+    #[error("the client's number y is n-1; wanted 1 < y < n-1")]
+    MinusOne,
+    /// The number is n or more, which no honest client computes with the right key.
+    #[error("the client's number y is not below n; wanted 1 < y < n-1")]
+    NotReduced,
+}
+
+impl From<Weakness> for ExchangeError {
+    fn from(weakness: Weakness) -> Self {
+        match weakness {
+            Weakness::Zero => Self::Zero,
+            Weakness::One => Self::One,
+            Weakness::MinusOne => Self::MinusOne,
+            Weakness::NotReduced => Self::NotReduced,
+        }
+    }
+}
+
+/// The number `y` that a client sends in its setup packet.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClientNumber {
+    bytes: [u8; KEY_BYTES],
+    length: usize,
+}
+
+impl ClientNumber {
+    fn new(y: &U512) -> Self {
+        let bytes = le_bytes(y);
+        let length = bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
+        Self { bytes, length }
+    }
+
+    /// The number as it goes over the wire: little-endian, without leading zeros, 1 to 64 bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+impl fmt::Debug for ClientNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ClientNumber").field(&self.as_bytes()).finish()
+    }
+}
+
+/// What both ends know after the client's number is sent. The client keeps it until the seed comes.
+///
+/// Cleared on drop and not shown by `Debug`.
+pub struct SharedSecret(U512);
+
+impl SharedSecret {
+    /// The session key, now that the server's seed is there.
+    #[must_use]
+    pub fn session_key(&self, seed: [u8; SESSION_KEY_BYTES]) -> SessionKey {
+        let secret = Zeroizing::new(le_bytes(&self.0));
+        let mut key = seed;
+        for (byte, mask) in key.iter_mut().zip(secret.iter()) {
+            *byte ^= mask;
+        }
+        SessionKey(key)
+    }
+}
+
+impl fmt::Debug for SharedSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedSecret(..)")
+    }
+}
+
+impl Drop for SharedSecret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for SharedSecret {}
+
+/// The key of one connection, which both directions start [`Rc4`](super::rc4::Rc4) with.
+///
+/// Cleared on drop, not shown by `Debug`, compared in constant time.
+#[derive(Clone)]
+pub struct SessionKey([u8; SESSION_KEY_BYTES]);
+
+impl SessionKey {
+    /// A key that is known from elsewhere, say from a client's memory.
+    #[must_use]
+    pub fn new(bytes: [u8; SESSION_KEY_BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// The key itself.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; SESSION_KEY_BYTES] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionKey(..)")
+    }
+}
+
+impl PartialEq for SessionKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Eq for SessionKey {}
+
+impl Drop for SessionKey {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for SessionKey {}
+
+/// Extends a short number with the zeros that are missing.
+fn read_number(y: &[u8]) -> Result<U512, ExchangeError> {
+    let mut bytes = [0; KEY_BYTES];
+    let head = bytes.get_mut(..y.len()).ok_or(ExchangeError::TooLong { found: y.len() })?;
+    head.copy_from_slice(y);
+    Ok(U512::from_le_slice(&bytes))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::crypt::key::{Modulus, ServerKind, be_bytes};
+    use rand_core::SeedableRng;
+
+    pub(crate) fn rng(seed: u64) -> impl rand_core::CryptoRng {
+        rand_chacha::ChaCha8Rng::seed_from_u64(seed)
+    }
+
+    /// Second case of the key exchange vectors: gatekeeper, and a number of 63 bytes.
+    const N: &str = "ebefca8ab29f8b3c4017a541070caf4efc26add15e639c6e47061c064ed328c2\
+                     b01cf79e68d2dbd22dd6f69bf411f9a6b7b269d5891c5498dd013059af4ca973";
+    const A: &str = "e3a08d0c388e839070f31477eb5e72e16aa03abef4f19e4983a7392b531219c6\
+                     59d18b994f6d468b872c171bed69425ec3d602effef1fd5ae5323ca494985473";
+    const B: &str = "036e2d9f602ec8a507d3fa0a03eb51499e1ed4b74bfbed003c7ce1d1ea17956f\
+                     4783cb122571cb1f4b5c10aa6fe884db7b4e3d8d7d02a4310bb59d682877ef78";
+    const Y: &str = "00c0aabeef7930f333c9a41522a57e681c2c04bf1e24400e584df77515991031\
+                     8f70e612a312de9e119d843a78d43b285249f8a7c10e83d983e4c8204c4a4ce1";
+    const SEED: [u8; 7] = [0xb8, 0x4b, 0x7b, 0xf0, 0x43, 0xf6, 0x9c];
+    const KEY: [u8; 7] = [0xb3, 0x69, 0x97, 0x1b, 0xe0, 0x77, 0x7d];
+
+    fn key() -> PrivateKey {
+        let n = Modulus::from_be_bytes(&be_bytes(&U512::from_be_hex(N))).unwrap();
+        PrivateKey::new(ServerKind::Gatekeeper, n, &be_bytes(&U512::from_be_hex(A))).unwrap()
+    }
+
+    #[test]
+    fn known_exchange_with_a_short_number() {
+        let b = le_bytes(&U512::from_be_hex(B));
+        let (y, shared) = key().public().client_begin(&b).unwrap();
+        assert_eq!(y.as_bytes(), &le_bytes(&U512::from_be_hex(Y))[..63]);
+        assert_eq!(shared.session_key(SEED).as_bytes(), &KEY);
+        assert_eq!(key().server_answer(y.as_bytes(), SEED).unwrap().as_bytes(), &KEY);
+        assert_eq!(key().captured_key(y.as_bytes(), SEED).unwrap().as_bytes(), &KEY);
+        // A client that pays for the zeros gets the same.
+        let padded = le_bytes(&U512::from_be_hex(Y));
+        assert_eq!(key().server_answer(&padded, SEED).unwrap().as_bytes(), &KEY);
+    }
+
+    #[test]
+    fn weak_numbers_are_refused_by_name() {
+        let n = U512::from_be_hex(N);
+        let cases = [
+            (U512::ZERO, ExchangeError::Zero),
+            (U512::ONE, ExchangeError::One),
+            (n.wrapping_sub(&U512::ONE), ExchangeError::MinusOne),
+            (n, ExchangeError::NotReduced),
+            (n.wrapping_add(&U512::ONE), ExchangeError::NotReduced),
+            (U512::MAX, ExchangeError::NotReduced),
+        ];
+        for (y, wanted) in cases {
+            assert_eq!(key().server_answer(&le_bytes(&y), SEED), Err(wanted));
+            assert_eq!(key().server_answer(ClientNumber::new(&y).as_bytes(), SEED), Err(wanted));
+            assert!(key().captured_key(&le_bytes(&y), SEED).is_ok());
+        }
+        assert_eq!(key().server_answer(&[], SEED), Err(ExchangeError::Zero));
+        assert_eq!(key().server_answer(&[2; 65], SEED), Err(ExchangeError::TooLong { found: 65 }));
+        assert_eq!(key().captured_key(&[2; 65], SEED), Err(ExchangeError::TooLong { found: 65 }));
+        // g^0 = 1 is what a client without randomness would send.
+        assert_eq!(key().public().client_begin(&[0; 64]).unwrap_err(), ExchangeError::One);
+    }
+
+    /// y = 1 makes s = 1, whatever the secret: the key is the seed with one bit turned.
+    #[test]
+    fn a_captured_weak_number_is_computed_all_the_same() {
+        let mut wanted = SEED;
+        wanted[0] ^= 1;
+        assert_eq!(key().captured_key(&[1], SEED).unwrap().as_bytes(), &wanted);
+        // And a number above n is worth what is left of it.
+        let above = U512::from_be_hex(N).wrapping_add(&U512::ONE);
+        assert_eq!(key().captured_key(&le_bytes(&above), SEED).unwrap().as_bytes(), &wanted);
+    }
+
+    #[test]
+    fn debug_hides_secrets() {
+        let (_, shared) = key().public().client_begin(&[9; 64]).unwrap();
+        assert_eq!(format!("{shared:?}"), "SharedSecret(..)");
+        assert_eq!(format!("{:?}", shared.session_key(SEED)), "SessionKey(..)");
+    }
+}

@@ -1,0 +1,435 @@
+//! The long-lived keys of a shard: one pair per kind of server. For compatibility only.
+//!
+//! A pair is a modulus `n` of 512 bits, the server's secret `a`, and `x = g^a mod n` for the
+//! clients; the base `g` is fixed per kind of server. Text and file forms are in
+//! [`file::keys`](crate::file::keys); what is done with the keys is in
+//! [`exchange`](super::exchange).
+
+use std::fmt;
+
+use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
+use crypto_bigint::{Odd, U512};
+use crypto_primes::{Flavor, is_prime, random_prime};
+use rand_core::CryptoRng;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// Bytes of a modulus, of a secret and of every residue.
+pub const KEY_BYTES: usize = 64;
+
+/// The kinds of server that encrypt, each with keys and a base of its own.
+///
+/// File connections are never encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ServerKind {
+    /// Tells clients where the other servers are.
+    Gatekeeper,
+    /// Accounts, players, vault.
+    Auth,
+    /// Age instances.
+    Game,
+    /// Customer service, dead for long; only of interest in old captures and key files.
+    Csr,
+}
+
+impl ServerKind {
+    /// All kinds, in the order in which key files are written.
+    pub const ALL: [Self; 4] = [Self::Gatekeeper, Self::Auth, Self::Game, Self::Csr];
+
+    /// The base `g`, the same on every shard.
+    #[must_use]
+    pub fn base(self) -> u32 {
+        match self {
+            Self::Gatekeeper => 4,
+            Self::Auth => 41,
+            Self::Game => 73,
+            Self::Csr => 97,
+        }
+    }
+
+    /// The name in this project's own key files and messages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gatekeeper => "gatekeeper",
+            Self::Auth => "auth",
+            Self::Game => "game",
+            Self::Csr => "csr",
+        }
+    }
+}
+
+impl fmt::Display for ServerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why a number cannot be part of a key. The key file is at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The modulus is divisible by two; no prime is, and the arithmetic needs it odd.
+    #[error("the modulus n is even; wanted an odd number")]
+    ModulusEven,
+    /// The modulus is too small.
+    #[error("the modulus n has {found} bits; wanted exactly 512")]
+    ModulusBits {
+        /// Bits there are.
+        found: u32,
+    },
+    /// The public value is 0, 1, n - 1, or not less than n, so that it cannot hide anything.
+    #[error("the public value x is 0, 1, n-1 or not below n; wanted 1 < x < n-1")]
+    PublicRange,
+    /// The secret is zero.
+    #[error("the secret a is zero; wanted a random number of 512 bits")]
+    SecretZero,
+    /// A public value was given together with the secret, but is not made of it.
+    #[error("the public value x is not g^a mod n for this secret and modulus")]
+    Mismatch,
+}
+
+/// A modulus, made ready for arithmetic once instead of once per connection.
+///
+/// Odd and of exactly 512 bits. That it is prime is *not* assumed, as a server must run with the
+/// keys its clients have; see [`Modulus::primality`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct Modulus(FixedMontyParams<8>);
+
+impl Modulus {
+    /// Takes the modulus as text forms have it, most significant byte first.
+    ///
+    /// # Errors
+    /// [`KeyError::ModulusBits`], [`KeyError::ModulusEven`].
+    pub fn from_be_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, KeyError> {
+        let n = U512::from_be_slice(bytes);
+        let found = n.bits_vartime();
+        if found != U512::BITS {
+            return Err(KeyError::ModulusBits { found });
+        }
+        let odd = Odd::new(n).into_option().ok_or(KeyError::ModulusEven)?;
+        Ok(Self(FixedMontyParams::new_vartime(odd)))
+    }
+
+    /// The modulus, most significant byte first.
+    #[must_use]
+    pub fn to_be_bytes(&self) -> [u8; KEY_BYTES] {
+        be_bytes(self.value())
+    }
+
+    /// Whether the modulus is prime, and how good a prime. For key checks; takes milliseconds.
+    #[must_use]
+    pub fn primality(&self) -> Primality {
+        if !is_prime(Flavor::Any, self.value()) {
+            Primality::Composite
+        } else if is_prime(Flavor::Safe, self.value()) {
+            Primality::SafePrime
+        } else {
+            Primality::Prime
+        }
+    }
+
+    pub(super) fn value(&self) -> &U512 {
+        self.0.modulus().as_ref()
+    }
+
+    /// `base^exponent mod n` in a time that depends on neither. `base` must be below n.
+    pub(super) fn power(&self, base: &U512, exponent: &U512) -> U512 {
+        let mut form = FixedMontyForm::new(base, &self.0);
+        let mut result = form.pow(exponent);
+        let value = result.retrieve();
+        form.zeroize();
+        result.zeroize();
+        value
+    }
+
+    /// Why `value` is of no use as a public value, if so.
+    pub(super) fn weakness(&self, value: &U512) -> Option<Weakness> {
+        let top = self.value().wrapping_sub(&U512::ONE);
+        if *value == U512::ZERO {
+            Some(Weakness::Zero)
+        } else if *value == U512::ONE {
+            Some(Weakness::One)
+        } else if *value == top {
+            Some(Weakness::MinusOne)
+        } else if *value > top {
+            Some(Weakness::NotReduced)
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Debug for Modulus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Modulus({:x})", self.value())
+    }
+}
+
+/// What kind of number a modulus is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Primality {
+    /// Not prime. Such a key works, but protects even less.
+    Composite,
+    /// Prime, as far as a Baillie-PSW test can tell.
+    Prime,
+    /// Prime, and (n - 1) / 2 is prime too.
+    SafePrime,
+}
+
+/// A public value that gives the shared secret away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weakness {
+    Zero,
+    One,
+    MinusOne,
+    NotReduced,
+}
+
+/// The client's half of a pair: what H'uru reads from `server.ini` as N and X.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey {
+    kind: ServerKind,
+    n: Modulus,
+    x: U512,
+}
+
+impl PublicKey {
+    /// Puts a client's half together; `x` has its most significant byte first.
+    ///
+    /// # Errors
+    /// [`KeyError::PublicRange`].
+    pub fn new(kind: ServerKind, n: Modulus, x: &[u8; KEY_BYTES]) -> Result<Self, KeyError> {
+        let x = U512::from_be_slice(x);
+        if n.weakness(&x).is_some() {
+            return Err(KeyError::PublicRange);
+        }
+        Ok(Self { kind, n, x })
+    }
+
+    /// The kind of server the key belongs to.
+    #[must_use]
+    pub fn kind(&self) -> ServerKind {
+        self.kind
+    }
+
+    /// The modulus.
+    #[must_use]
+    pub fn n(&self) -> &Modulus {
+        &self.n
+    }
+
+    /// The public value, most significant byte first.
+    #[must_use]
+    pub fn x(&self) -> [u8; KEY_BYTES] {
+        be_bytes(&self.x)
+    }
+
+    pub(super) fn x_value(&self) -> &U512 {
+        &self.x
+    }
+}
+
+/// The server's half of a pair. With it every connection to that server can be read, also after
+/// the fact.
+///
+/// The secret is called `a` here, as NAGUS does; dirtsand and moulars write `k`. It is cleared on
+/// drop and not shown by `Debug`.
+#[derive(Clone)]
+pub struct PrivateKey {
+    public: PublicKey,
+    a: U512,
+}
+
+impl PrivateKey {
+    /// Puts a server's half together and computes the public value; `a` has its most significant
+    /// byte first and may be larger than `n`.
+    ///
+    /// # Errors
+    /// [`KeyError::SecretZero`], and [`KeyError::PublicRange`] for a secret so unlucky that the
+    /// public value gives it away.
+    pub fn new(kind: ServerKind, n: Modulus, a: &[u8; KEY_BYTES]) -> Result<Self, KeyError> {
+        let a = Zeroizing::new(U512::from_be_slice(a));
+        if *a == U512::ZERO {
+            return Err(KeyError::SecretZero);
+        }
+        let x = n.power(&U512::from_u32(kind.base()), &a);
+        if n.weakness(&x).is_some() {
+            return Err(KeyError::PublicRange);
+        }
+        Ok(Self { public: PublicKey { kind, n, x }, a: *a })
+    }
+
+    /// Makes a new pair: a prime modulus of exactly 512 bits and a secret below it.
+    ///
+    /// `rng` must be fit for cryptography; the same numbers give the same key. In an optimised
+    /// build this takes some 30 ms on average for [`PrimeKind::Safe`], rarely ten times that, and
+    /// some 2 ms for [`PrimeKind::Plain`] (bench `uru/key/generate`).
+    #[must_use]
+    pub fn generate<R>(kind: ServerKind, prime: PrimeKind, rng: &mut R) -> Self
+    where
+        R: CryptoRng + ?Sized,
+    {
+        let flavor = match prime {
+            PrimeKind::Plain => Flavor::Any,
+            PrimeKind::Safe => Flavor::Safe,
+        };
+        let mut a = Zeroizing::new([0; KEY_BYTES]);
+        loop {
+            // A prime with its highest bit set is accepted at once, and nearly every secret is,
+            // so the loop practically never turns.
+            let n: U512 = random_prime(rng, flavor, U512::BITS);
+            let Ok(n) = Modulus::from_be_bytes(&be_bytes(&n)) else { continue };
+            rng.fill_bytes(&mut *a);
+            while U512::from_be_slice(&*a) >= *n.value() {
+                rng.fill_bytes(&mut *a);
+            }
+            if let Ok(key) = Self::new(kind, n, &a) {
+                return key;
+            }
+        }
+    }
+
+    /// The half for the clients.
+    #[must_use]
+    pub fn public(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// The kind of server the key belongs to.
+    #[must_use]
+    pub fn kind(&self) -> ServerKind {
+        self.public.kind
+    }
+
+    /// The modulus.
+    #[must_use]
+    pub fn n(&self) -> &Modulus {
+        &self.public.n
+    }
+
+    /// The public value, most significant byte first.
+    #[must_use]
+    pub fn x(&self) -> [u8; KEY_BYTES] {
+        self.public.x()
+    }
+
+    /// The secret, most significant byte first, for writing key files. Cleared on drop.
+    #[must_use]
+    pub fn a(&self) -> Zeroizing<[u8; KEY_BYTES]> {
+        Zeroizing::new(be_bytes(&self.a))
+    }
+
+    pub(super) fn a_value(&self) -> &U512 {
+        &self.a
+    }
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PrivateKey").field("public", &self.public).finish_non_exhaustive()
+    }
+}
+
+impl Drop for PrivateKey {
+    fn drop(&mut self) {
+        self.a.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for PrivateKey {}
+
+/// What prime to make a key with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PrimeKind {
+    /// Any prime: quick, and as good against anyone but a peer that cheats.
+    Plain,
+    /// A prime n of which (n - 1) / 2 is prime too, so that no small subgroups exist.
+    #[default]
+    Safe,
+}
+
+/// The number, most significant byte first.
+pub(super) fn be_bytes(value: &U512) -> [u8; KEY_BYTES] {
+    let mut bytes = [0; KEY_BYTES];
+    bytes.copy_from_slice(value.to_be_bytes().as_slice());
+    bytes
+}
+
+/// The number, least significant byte first.
+pub(super) fn le_bytes(value: &U512) -> [u8; KEY_BYTES] {
+    let mut bytes = [0; KEY_BYTES];
+    bytes.copy_from_slice(value.to_le_bytes().as_slice());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Auth server of the key exchange vectors.
+    const N: &str = "d9ec7f17e1619000596f05c1599e41502d1711651f90f394536e37faecc2415e\
+                     b90956eefce2d9e42f724815210c4d1dcd066823ecb83871867e6d80ad180b0d";
+    const A: &str = "6064a3850932e42567fe2e034a4a4430a8e415bf30e198ae012abcb9bed3da42\
+                     39d5592c9f789a4cc4121247c9fb44277886ceeedf800e894e4aa3d4a7f6ab85";
+    const X: &str = "01ecbaffdd29d78dec8d21bb787ea3f5a396108ecb2d8553efc5be2c23c87275\
+                     b66c2a46d5b8c361b0ef88d540d49e91063e88da73b67c250369a260e1a660ea";
+
+    fn number(text: &str) -> [u8; 64] {
+        be_bytes(&U512::from_be_hex(text))
+    }
+
+    fn modulus() -> Modulus {
+        Modulus::from_be_bytes(&number(N)).unwrap()
+    }
+
+    #[test]
+    fn the_public_value_follows_from_the_secret() {
+        let key = PrivateKey::new(ServerKind::Auth, modulus(), &number(A)).unwrap();
+        assert_eq!(key.x(), number(X));
+        assert_eq!(*key.a(), number(A));
+        assert_eq!(key.n().to_be_bytes(), number(N));
+        assert_eq!(*key.public(), PublicKey::new(ServerKind::Auth, modulus(), &number(X)).unwrap());
+        // Another base, another public value.
+        let game = PrivateKey::new(ServerKind::Game, modulus(), &number(A)).unwrap();
+        assert_ne!(game.x(), number(X));
+    }
+
+    #[test]
+    fn bad_numbers_are_named() {
+        let mut even = number(N);
+        even[63] &= 0xfe;
+        assert_eq!(Modulus::from_be_bytes(&even), Err(KeyError::ModulusEven));
+        let mut short = number(N);
+        short[0] = 0x3f;
+        assert_eq!(Modulus::from_be_bytes(&short), Err(KeyError::ModulusBits { found: 510 }));
+        assert_eq!(Modulus::from_be_bytes(&[0; 64]), Err(KeyError::ModulusBits { found: 0 }));
+        let a = PrivateKey::new(ServerKind::Auth, modulus(), &[0; 64]);
+        assert_eq!(a.unwrap_err(), KeyError::SecretZero);
+        let mut one = [0; 64];
+        one[63] = 1;
+        let mut minus_one = number(N);
+        minus_one[63] -= 1;
+        for x in [[0; 64], one, minus_one, number(N), [0xff; 64]] {
+            assert_eq!(PublicKey::new(ServerKind::Auth, modulus(), &x), Err(KeyError::PublicRange));
+        }
+    }
+
+    #[test]
+    fn debug_hides_the_secret() {
+        let key = PrivateKey::new(ServerKind::Auth, modulus(), &number(A)).unwrap();
+        let text = format!("{key:?}").to_lowercase();
+        assert!(text.contains(&N[..16]));
+        assert!(!text.contains(&A[..16]));
+    }
+
+    #[test]
+    fn new_keys() {
+        let mut rng = super::super::exchange::tests::rng(7);
+        let key = PrivateKey::generate(ServerKind::Gatekeeper, PrimeKind::Plain, &mut rng);
+        assert_ne!(key.n().primality(), Primality::Composite);
+        assert!(*key.a_value() < *key.n().value());
+        let mut again = super::super::exchange::tests::rng(7);
+        let same = PrivateKey::generate(ServerKind::Gatekeeper, PrimeKind::Plain, &mut again);
+        assert_eq!(same.public(), key.public());
+    }
+}

@@ -1,0 +1,433 @@
+//! What a client sends to the auth server instead of a password. For compatibility only.
+//!
+//! Two digests stand for a password: one of the password alone ([`PasswordHash::sha1`], P1 below)
+//! and one of password and account name ([`PasswordHash::sha0`], P0). For an account name that
+//! looks like an e-mail address the client proves that it knows the digest by hashing it together
+//! with two challenges; for any other name it sends the digest itself, so that whoever reads the
+//! connection can log in.
+//!
+//! Either digest is as good as the password, and neither can be salted: keep them sealed.
+
+use std::fmt;
+
+use sha1::{Digest, Sha1};
+use subtle::{Choice, ConstantTimeEq};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use super::sha0::{DIGEST_BYTES, Sha0};
+
+/// UTF-16 units of an account name that a client hashes; the rest is cut off.
+pub const NAME_UNITS: usize = 63;
+/// UTF-16 units of a password that a client hashes; the rest is cut off.
+pub const PASSWORD_UNITS: usize = 15;
+
+/// The fields of `AcctLoginRequest` for an account, as the H'uru client fills them.
+///
+/// `client_challenge` is the client's random number, `server_challenge` the one from
+/// `ClientRegisterReply`. For a name that is not an e-mail name neither is used, and the challenge
+/// that is sent is 0. Where not [`hashes_agree`], H'uru itself sends something else.
+///
+/// ```
+/// use worldwire_uru::crypt::login::login_fields;
+///
+/// let fields = login_fields("tester", "secretpw", 1946657530, 483309697);
+/// assert_eq!(fields.client_challenge, 0);
+/// assert_eq!(fields.challenge_hash[..4], [0x6d, 0xeb, 0xfd, 0x64]);
+/// ```
+#[must_use]
+pub fn login_fields(
+    name: &str,
+    password: &str,
+    client_challenge: u32,
+    server_challenge: u32,
+) -> LoginFields {
+    if is_email_name(name) {
+        let hash = PasswordHash::sha0(name, password);
+        let challenge_hash = hash.challenge(client_challenge, server_challenge);
+        LoginFields { client_challenge, challenge_hash }
+    } else {
+        let challenge_hash = *PasswordHash::sha1(password).as_bytes();
+        LoginFields { client_challenge: 0, challenge_hash }
+    }
+}
+
+/// Server: whether `challenge_hash` proves that the client knows the password of `name`, and in
+/// which form.
+///
+/// For e-mail names the challenge form of either digest is accepted (recent OpenUru clients try
+/// P1 first), for other names either digest itself (OpenUru falls back to P0). Clients cut long
+/// names, and a cut e-mail name may not look like one any more; for a name of 63 units or more all
+/// four are therefore accepted.
+///
+/// The time taken does not depend on the digests. Look the account up without regard to case, see
+/// [`folded_name`]; answer an unknown name and a wrong password alike.
+#[must_use]
+pub fn verify(
+    name: &str,
+    hashes: &PasswordHashes,
+    client_challenge: u32,
+    server_challenge: u32,
+    challenge_hash: &[u8; DIGEST_BYTES],
+) -> Option<LoginForm> {
+    let long = name.encode_utf16().count() >= NAME_UNITS;
+    let email = is_email_name(name);
+    let challenged = Choice::from(u8::from(email || long));
+    let direct = Choice::from(u8::from(!email || long));
+
+    let mut accepted = None;
+    let mut check = |form: LoginForm, allowed: Choice, wanted: &[u8; DIGEST_BYTES]| {
+        // Every form is computed and compared, whether an earlier one matched or not.
+        if bool::from(wanted.ct_eq(challenge_hash) & allowed) {
+            accepted = Some(form);
+        }
+    };
+    let proof = hashes.sha1.challenge(client_challenge, server_challenge);
+    check(LoginForm::ChallengeSha1, challenged, &proof);
+    let proof = hashes.sha0.challenge(client_challenge, server_challenge);
+    check(LoginForm::ChallengeSha0, challenged, &proof);
+    check(LoginForm::Sha0, direct, hashes.sha0.as_bytes());
+    check(LoginForm::Sha1, direct, hashes.sha1.as_bytes());
+    accepted
+}
+
+/// What a client puts into its login request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct LoginFields {
+    /// The client's challenge, or 0 if it uses none.
+    pub client_challenge: u32,
+    /// The proof. For names that are not e-mail names this is as good as the password.
+    pub challenge_hash: [u8; DIGEST_BYTES],
+}
+
+impl fmt::Debug for LoginFields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoginFields")
+            .field("client_challenge", &self.client_challenge)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The way in which a client proved its password. Tells clients apart in statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LoginForm {
+    /// Challenge over P0: H'uru and original clients with an e-mail name.
+    ChallengeSha0,
+    /// Challenge over P1: first try of recent OpenUru clients with an e-mail name.
+    ChallengeSha1,
+    /// P0 itself: fallback of OpenUru clients with any other name.
+    Sha0,
+    /// P1 itself: every client with any other name.
+    Sha1,
+}
+
+/// Both digests of a password, which a server needs to let every client in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PasswordHashes {
+    /// P0, of password and account name.
+    pub sha0: PasswordHash,
+    /// P1, of the password alone.
+    pub sha1: PasswordHash,
+}
+
+impl PasswordHashes {
+    /// The digests to store for a new account or a changed password.
+    ///
+    /// Name and password are cut as the clients cut them. Warn if not [`hashes_agree`].
+    #[must_use]
+    pub fn new(name: &str, password: &str) -> Self {
+        Self { sha0: PasswordHash::sha0(name, password), sha1: PasswordHash::sha1(password) }
+    }
+}
+
+/// A digest that stands for a password. Cleared on drop, not shown by `Debug`, compared in
+/// constant time.
+#[derive(Clone)]
+pub struct PasswordHash([u8; DIGEST_BYTES]);
+
+impl PasswordHash {
+    /// P0: SHA-0 of password and account name in UTF-16LE, the last unit of each replaced by zero,
+    /// the name in lower case (ASCII letters only). An empty part contributes nothing.
+    ///
+    /// The zero is a slip of the original client that became the rule. H'uru makes it one byte of
+    /// UTF-8 earlier, so that it computes something else if either part ends in a character outside
+    /// ASCII; this function always follows the original. See [`hashes_agree`].
+    ///
+    /// The name is lowered whatever the case it was typed in; servers that hash it as typed refuse
+    /// the owner later.
+    #[must_use]
+    pub fn sha0(name: &str, password: &str) -> Self {
+        let mut hash = Sha0::new();
+        hash_units(&mut hash, password.encode_utf16().take(PASSWORD_UNITS));
+        let lowered = name.encode_utf16().map(|unit| match unit {
+            0x41..=0x5a => unit + 0x20,
+            _ => unit,
+        });
+        hash_units(&mut hash, lowered.take(NAME_UNITS));
+        Self(hash.finish())
+    }
+
+    /// P1: SHA-1 of the password in UTF-8, with the bytes of every word reversed, as it goes over
+    /// the wire.
+    ///
+    /// Unverified: if the cut at 15 units splits a character outside the basic plane, that
+    /// character is left out here; what clients do is not known.
+    #[must_use]
+    pub fn sha1(password: &str) -> Self {
+        Self::sha1_of_bytes(cut(password, PASSWORD_UNITS).as_bytes())
+    }
+
+    /// P1 of a password in another encoding: OpenUru uses the Windows code page of its user. The
+    /// caller has cut it to 15 units.
+    #[must_use]
+    pub fn sha1_of_bytes(password: &[u8]) -> Self {
+        let mut digest: [u8; DIGEST_BYTES] = Sha1::digest(password).into();
+        for word in digest.as_chunks_mut::<4>().0 {
+            word.reverse();
+        }
+        Self(digest)
+    }
+
+    /// A digest that was stored, in wire order.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; DIGEST_BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// The digest in wire order, to be stored: P0 as SHA-0 gives it, P1 with its words reversed.
+    /// dirtsand stores P1 with the words the other way round.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; DIGEST_BYTES] {
+        &self.0
+    }
+
+    /// The proof of knowing this digest: SHA-0 of both challenges, little-endian, and the digest.
+    #[must_use]
+    pub fn challenge(&self, client_challenge: u32, server_challenge: u32) -> [u8; DIGEST_BYTES] {
+        let mut hash = Sha0::new();
+        hash.update(&client_challenge.to_le_bytes());
+        hash.update(&server_challenge.to_le_bytes());
+        hash.update(&self.0);
+        hash.finish()
+    }
+}
+
+impl fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PasswordHash(..)")
+    }
+}
+
+impl PartialEq for PasswordHash {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Eq for PasswordHash {}
+
+impl Drop for PasswordHash {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for PasswordHash {}
+
+/// Whether a client treats the account name as an e-mail address and proves its password by
+/// challenge.
+///
+/// Something before an at sign, something after it, and the last two labels of that not empty.
+/// Names whose second-last label is `gametap` in any case are not: accounts of that reseller used
+/// the other form. The name is judged before it is cut to 63 units.
+#[must_use]
+pub fn is_email_name(name: &str) -> bool {
+    let Some(at) = name.char_indices().skip(1).find(|(_, c)| *c == '@') else { return false };
+    let mut labels = name[at.0 + 1..].rsplit('.');
+    let (Some(last), Some(second)) = (labels.next(), labels.next()) else { return false };
+    !last.is_empty() && !second.is_empty() && !second.eq_ignore_ascii_case("gametap")
+}
+
+/// The form under which account names are looked up: clients do not tell `A` from `a`, so servers
+/// must not either. Only ASCII letters are folded, as in the password digest.
+#[must_use]
+pub fn folded_name(name: &str) -> String {
+    name.to_ascii_lowercase()
+}
+
+/// Whether all clients compute the same P0. If not, warn whoever creates the account: a name or
+/// password that ends (after the cut) in a character outside ASCII makes H'uru clients compute
+/// something else, and nothing on the server can mend it.
+#[must_use]
+pub fn hashes_agree(name: &str, password: &str) -> bool {
+    let ascii_end =
+        |text: &str, units| text.encode_utf16().take(units).last().is_none_or(|unit| unit < 0x80);
+    ascii_end(name, NAME_UNITS) && ascii_end(password, PASSWORD_UNITS)
+}
+
+/// Hashes units in little-endian order, the last one as zero.
+fn hash_units(hash: &mut Sha0, units: impl Iterator<Item = u16>) {
+    let mut units = units.peekable();
+    let mut bytes = Zeroizing::new([0; 2]);
+    while let Some(unit) = units.next() {
+        *bytes = if units.peek().is_some() { unit.to_le_bytes() } else { [0; 2] };
+        hash.update(&*bytes);
+    }
+}
+
+/// The start of the text that fits into so many UTF-16 units.
+fn cut(text: &str, units: usize) -> &str {
+    let mut used = 0;
+    for (at, c) in text.char_indices() {
+        used += c.len_utf16();
+        if used > units {
+            return &text[..at];
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    /// From the login hash vectors.
+    #[test]
+    fn plain_name() {
+        let hashes = PasswordHashes::new("tester", "secretpw");
+        assert_eq!(hex(hashes.sha1.as_bytes()), "6debfd64676e2b17a411656e9b8d6dcc4f1f54a6");
+        assert_eq!(hex(hashes.sha0.as_bytes()), "f7cae85333ed087f5b42c78711301da6cdc04d08");
+        let (client, server) = (1_946_657_530, 483_309_697);
+        assert_eq!(
+            hex(&hashes.sha0.challenge(client, server)),
+            "ddf57893d35581db93a04d1018e773501ab3002e"
+        );
+        assert_eq!(
+            hex(&hashes.sha1.challenge(client, server)),
+            "c4d67f2672ec964e40e66f4e485ce1704cd7078a"
+        );
+        let fields = login_fields("tester", "secretpw", client, server);
+        assert_eq!(fields.client_challenge, 0);
+        assert_eq!(fields.challenge_hash, *hashes.sha1.as_bytes());
+
+        let check = |proof: &[u8; 20]| verify("tester", &hashes, client, server, proof);
+        assert_eq!(check(hashes.sha1.as_bytes()), Some(LoginForm::Sha1));
+        assert_eq!(check(hashes.sha0.as_bytes()), Some(LoginForm::Sha0));
+        assert_eq!(check(&hashes.sha0.challenge(client, server)), None);
+        assert_eq!(check(&hashes.sha1.challenge(client, server)), None);
+        assert_eq!(check(&[0; 20]), None);
+    }
+
+    /// From the login hash vectors.
+    #[test]
+    fn email_name_in_mixed_case() {
+        let hashes = PasswordHashes::new("Mixed.Case@Example.ORG", "Pa55 word");
+        assert_eq!(hashes, PasswordHashes::new("mixed.case@example.org", "Pa55 word"));
+        assert_eq!(hex(hashes.sha1.as_bytes()), "be2495aa613d4c9ee3d2f844501df911b3fd1a26");
+        assert_eq!(hex(hashes.sha0.as_bytes()), "5add782b8485f7a6691151cec49c78bda129292f");
+        let (client, server) = (2_960_844_029, 3_828_202_622);
+        let fields = login_fields("MIXED.case@example.org", "Pa55 word", client, server);
+        assert_eq!(fields.client_challenge, client);
+        assert_eq!(hex(&fields.challenge_hash), "f4cc70e5715948a0699add70747c451c1b5a6f12");
+
+        let name = "mixed.case@example.org";
+        let check = |server, proof: &[u8; 20]| verify(name, &hashes, client, server, proof);
+        assert_eq!(check(server, &fields.challenge_hash), Some(LoginForm::ChallengeSha0));
+        let proof = hashes.sha1.challenge(client, server);
+        assert_eq!(check(server, &proof), Some(LoginForm::ChallengeSha1));
+        // The digest itself would be a replay.
+        assert_eq!(check(server, hashes.sha0.as_bytes()), None);
+        assert_eq!(check(server, hashes.sha1.as_bytes()), None);
+        assert_eq!(check(server + 1, &fields.challenge_hash), None);
+    }
+
+    /// From the login hash vectors: nothing of an empty password is hashed into P0.
+    #[test]
+    fn empty_password() {
+        let hashes = PasswordHashes::new("x@y.zz", "");
+        assert_eq!(hex(hashes.sha1.as_bytes()), "eea339da0d4b6b5eefbf5532901860950907d8af");
+        assert_eq!(hex(hashes.sha0.as_bytes()), "28d1a8dd9ad6b5df40842fdbb868f5136dcd03f3");
+    }
+
+    /// From the login hash vectors: both parts are cut, and the name is judged before that.
+    #[test]
+    fn long_name_and_password() {
+        let name = "longaccountnamegoingwellpastthelimitofsixtythreecodeunitsyesreally@example.com";
+        let hashes = PasswordHashes::new(name, "correct horse battery staple");
+        assert_eq!(hex(hashes.sha1.as_bytes()), "b573145737d1d3c92e707801a017edff0d260ded");
+        assert_eq!(hex(hashes.sha0.as_bytes()), "dba28ec046733e8a9202bc6e367f29d7cb67b1b0");
+        let (client, server) = (1_500_427_418, 3_281_695_770);
+        let fields = login_fields(name, "correct horse battery staple", client, server);
+        assert_eq!(hex(&fields.challenge_hash), "adf619bbd28e30c9c4653552fea8929e376533b2");
+        // The server sees the cut name, which has no at sign any more.
+        let cut_name = &name[..63];
+        assert!(!is_email_name(cut_name));
+        assert_eq!(
+            verify(cut_name, &hashes, client, server, &fields.challenge_hash),
+            Some(LoginForm::ChallengeSha0)
+        );
+    }
+
+    #[test]
+    fn email_names() {
+        for name in [
+            "a@b.c",
+            "noreply@example.co.uk",
+            "noreply@gametap.co.uk",
+            "a@gametap.spam.net",
+            "a@b@c.d",
+            "@a@b.c",
+            "a@@b.c",
+        ] {
+            assert!(is_email_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "@",
+            "account",
+            "@example.com",
+            "noreply@example",
+            "noreply@example.",
+            "noreply@.com",
+            "a@..",
+            "noreply@gametap.com",
+            "noreply@GameTap.COM",
+            "a@spam.gametap.net",
+        ] {
+            assert!(!is_email_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn characters_outside_ascii() {
+        assert!(hashes_agree("käse@example.org", "päss"));
+        assert!(hashes_agree("", ""));
+        assert!(!hashes_agree("tester", "passwordé"));
+        assert!(!hashes_agree("testeré", "password"));
+        // Cut off, so of no matter.
+        assert!(hashes_agree("tester", "fifteen letters\u{e9}"));
+        // Fourteen letters and half a character: cut in the middle of it.
+        assert_eq!(
+            PasswordHash::sha1("fourteen letrs\u{1f600}"),
+            PasswordHash::sha1("fourteen letrs")
+        );
+        // Only ASCII letters are lowered.
+        assert_eq!(PasswordHash::sha0("A\u{c4}b", "p"), PasswordHash::sha0("a\u{c4}b", "p"));
+        assert_ne!(PasswordHash::sha0("\u{c4}b", "p"), PasswordHash::sha0("\u{e4}b", "p"));
+        assert_eq!(folded_name("\u{c4}B@Example.org"), "\u{c4}b@example.org");
+    }
+
+    #[test]
+    fn debug_hides_digests() {
+        let hashes = PasswordHashes::new("tester", "secretpw");
+        assert_eq!(
+            format!("{hashes:?}"),
+            "PasswordHashes { sha0: PasswordHash(..), sha1: PasswordHash(..) }"
+        );
+        let fields = login_fields("tester", "secretpw", 0, 0);
+        assert_eq!(format!("{fields:?}"), "LoginFields { client_challenge: 0, .. }");
+    }
+}

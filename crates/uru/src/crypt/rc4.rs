@@ -1,0 +1,121 @@
+//! The stream cipher of gatekeeper, auth and game connections. For compatibility only.
+//!
+//! Plain RC4 with the seven bytes that the exchange yields. Both directions start from the same
+//! key, each with a state of its own; no bytes are skipped at the start, and the state runs on over
+//! the borders of messages. The first encrypted byte of a direction is the first byte of its first
+//! message, after the setup packets.
+
+use std::fmt;
+
+use rc4::{KeyInit, StreamCipher};
+
+use super::exchange::SessionKey;
+
+/// The cipher state of one direction of one connection.
+///
+/// Encrypting and decrypting are the same operation, so one type serves both ends:
+///
+/// ```
+/// use worldwire_uru::crypt::{exchange::SessionKey, rc4::Rc4};
+///
+/// let key = SessionKey::new([1, 2, 3, 4, 5, 6, 7]);
+/// let mut data = *b"ping";
+/// Rc4::new(&key).apply(&mut data);
+/// let mut other_end = Rc4::new(&key);
+/// other_end.apply(&mut data[..1]); // cut where you like
+/// other_end.apply(&mut data[1..]);
+/// assert_eq!(&data, b"ping");
+/// ```
+///
+/// The state is cleared on drop and never shown.
+pub struct Rc4(rc4::Rc4);
+
+impl Rc4 {
+    /// Starts the key stream of one direction at its first byte.
+    #[must_use]
+    pub fn new(key: &SessionKey) -> Self {
+        let Ok(cipher) = rc4::Rc4::new_from_slice(key.as_bytes()) else {
+            // Keys of 1 to 256 bytes are taken, and this one has 7.
+            unreachable!("RC4 takes a key of seven bytes")
+        };
+        Self(cipher)
+    }
+
+    /// Encrypts or decrypts the next bytes of the stream in place.
+    pub fn apply(&mut self, data: &mut [u8]) {
+        self.0.apply_keystream(data);
+    }
+
+    /// Passes over `count` bytes of the stream, for a capture that lost exactly so many.
+    ///
+    /// The time follows `count`; bound it by what a capture can plausibly have lost.
+    pub fn skip(&mut self, count: u64) {
+        let mut scratch = [0; 256];
+        let mut left = count;
+        while left > 0 {
+            let step = usize::try_from(left).map_or(scratch.len(), |n| n.min(scratch.len()));
+            self.0.write_keystream(&mut scratch[..step]);
+            left -= step as u64;
+        }
+    }
+}
+
+impl fmt::Debug for Rc4 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Rc4(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(text: &str) -> Vec<u8> {
+        (0..text.len())
+            .step_by(2)
+            .map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap())
+            .collect()
+    }
+
+    fn cipher() -> Rc4 {
+        Rc4::new(&SessionKey::new(*b"\x45\x87\x1a\xb1\x6f\xfb\xe6"))
+    }
+
+    /// First case of the key exchange vectors: the state carries on from chunk to chunk.
+    #[test]
+    fn known_stream() {
+        let mut rc4 = cipher();
+        let mut data =
+            hex("42157f9c9a2607c59a8c1500ae2afb54bda87c45338414e0424620dda76fb5c40683f8a138");
+        rc4.apply(&mut data);
+        assert_eq!(
+            data,
+            hex("1a84aebce23d0f7a901b20dd6c773de0f8d721b08f5d0ca9fd501c042765c5a3936e2c6119")
+        );
+        let mut data = hex("255c40abfd1f3a867ba1c96ad485bdc0");
+        rc4.apply(&mut data);
+        assert_eq!(data, hex("d94450f461e4bb18c8d751254c04e4f4"));
+        // The other direction starts afresh.
+        let mut data = hex("545dcad505e613272c77b9708bb5a23875070f6f0d");
+        cipher().apply(&mut data);
+        assert_eq!(data, hex("0ccc1bf57dfd1b9826e08cad49e8648c3078529ab1"));
+    }
+
+    #[test]
+    fn skipping_is_applying_to_nothing_of_interest() {
+        for count in [0_usize, 1, 255, 256, 257, 1000] {
+            let mut data = vec![0; count + 8];
+            cipher().apply(&mut data);
+            let mut skipped = [0; 8];
+            let mut rc4 = cipher();
+            rc4.skip(count as u64);
+            rc4.apply(&mut skipped);
+            assert_eq!(data[count..], skipped);
+        }
+    }
+
+    #[test]
+    fn debug_shows_nothing() {
+        assert_eq!(format!("{:?}", cipher()), "Rc4(..)");
+    }
+}

@@ -1,0 +1,159 @@
+//! Configuration files of servers and clients: a key and a value per line, perhaps sections.
+//!
+//! One reader for all of them, because they differ in little but names, and shard owners keep
+//! lines of several in one file. It does not try to be a reader of INI or TOML in general.
+
+use crate::crypt::key::ServerKind;
+
+use super::collect::{Collector, Part, Place, is_number};
+use super::error::Fault;
+use super::server_kind;
+
+/// Collects the keys among the lines of a configuration file.
+pub(super) fn collect(text: &str, collector: &mut Collector) {
+    let mut section = "";
+    for (index, line) in text.lines().enumerate() {
+        let content = line.trim();
+        if content.is_empty() || content.starts_with(['#', ';']) || content.starts_with("//") {
+            continue;
+        }
+        if let Some(header) = content.strip_prefix('[') {
+            let end = header.find(']').unwrap_or(header.len());
+            section = header[..end].trim_start_matches('[').trim();
+            continue;
+        }
+        let Entry { key, value } = Entry::split(content);
+        let Some(target) = Target::find(section, key) else { continue };
+        if target.is_guess() && !matches!(value, Value::Text(text) if is_number(text)) {
+            continue;
+        }
+        let value_text = match value {
+            Value::Text(text) | Value::Unterminated(text) => text,
+            Value::None => key,
+        };
+        let place =
+            Place { line: index + 1, column: column(line, value_text), key: key.to_owned() };
+        match (target, value) {
+            (Target::Nothing, _) => collector.fault(place, Fault::NoServer),
+            (Target::Number { kind, part, .. }, Value::Text(text)) => {
+                collector.base64(kind, part, place, text);
+            }
+            (Target::Number { kind, part, .. }, Value::None) => {
+                collector.number(kind, part, place, Err(Fault::NoValue));
+            }
+            (Target::Number { kind, part, .. }, Value::Unterminated(_)) => {
+                collector.number(kind, part, place, Err(Fault::Unterminated));
+            }
+            (Target::Droid, Value::Text(text)) => collector.droid(place, text),
+            (Target::Droid, Value::None) => collector.fault(place, Fault::NoValue),
+            (Target::Droid, Value::Unterminated(_)) => collector.fault(place, Fault::Unterminated),
+        }
+    }
+}
+
+/// The character of the line at which a part of it begins, from 1.
+fn column(line: &str, part: &str) -> usize {
+    // Both are slices of the same line; their distance is an offset in it.
+    let offset = (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
+    line.get(..offset).unwrap_or("").chars().count() + 1
+}
+
+/// A line, cut into key and value.
+struct Entry<'a> {
+    key: &'a str,
+    value: Value<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Value<'a> {
+    None,
+    Text(&'a str),
+    Unterminated(&'a str),
+}
+
+impl<'a> Entry<'a> {
+    /// Cuts `key = value`, `key: value` and `key value`, the value in quotes or not.
+    fn split(content: &'a str) -> Self {
+        let end = content.find(|c: char| c.is_whitespace() || c == '=' || c == ':');
+        let (key, rest) = content.split_at(end.unwrap_or(content.len()));
+        let rest = rest.trim_start();
+        let rest = rest.strip_prefix(['=', ':']).unwrap_or(rest).trim_start();
+        let value = match rest.chars().next() {
+            None => Value::None,
+            Some(quote @ ('"' | '\'')) => match rest[1..].split_once(quote) {
+                Some((text, _)) => Value::Text(text),
+                None => Value::Unterminated(&rest[1..]),
+            },
+            // Neither base64 nor hex has blanks, so a blank ends the value; what follows may be a
+            // comment.
+            Some(_) => Value::Text(rest.split(char::is_whitespace).next().unwrap_or(rest)),
+        };
+        Self { key: key.trim_matches(['"', '\'']), value }
+    }
+}
+
+/// What a line is about.
+#[derive(Clone, Copy)]
+enum Target {
+    /// A number of a server. `guess` if there are words around it that no known spelling has.
+    Number { kind: ServerKind, part: Part, guess: bool },
+    /// The droid key.
+    Droid,
+    /// A number, but of which server?
+    Nothing,
+}
+
+impl Target {
+    /// Understands section and key together as a list of words, whatever is between them.
+    fn find(section: &str, key: &str) -> Option<Self> {
+        let mut words: Vec<String> = section
+            .split(SEPARATORS)
+            .chain(key.split(SEPARATORS))
+            .map(|word| word.trim().to_ascii_lowercase())
+            .filter(|word| !word.is_empty())
+            .collect();
+        let known = |words: &[String]| words.iter().all(|w| FRAME_WORDS.contains(&w.as_str()));
+
+        if let Some(at) = words.iter().rposition(|word| word == "droid") {
+            words.remove(at);
+            return known(&words).then_some(Self::Droid);
+        }
+        let part = Part::from_letter(&words.pop()?)?;
+        match words.iter().rposition(|word| server_kind(word).is_some()) {
+            Some(at) => {
+                let kind = server_kind(&words.remove(at))?;
+                Some(Self::Number { kind, part, guess: !known(&words) })
+            }
+            // A bare `n` may be anything, `key_n` is ours.
+            None => {
+                (words.last().is_some_and(|w| w == "key") && known(&words)).then_some(Self::Nothing)
+            }
+        }
+    }
+
+    /// Whether only the value can tell if the line is about a key.
+    fn is_guess(self) -> bool {
+        matches!(self, Self::Number { guess: true, .. })
+    }
+}
+
+const SEPARATORS: [char; 5] = ['.', '_', '-', '"', '\''];
+/// Words that surround the names of servers in the configuration files in use. Other words make a
+/// line count only if its value is a number of the right length, since a shard's configuration may
+/// have an `x` of its own somewhere.
+const FRAME_WORDS: [&str; 14] = [
+    "key",
+    "keys",
+    "crypt",
+    "crypto",
+    "encryption",
+    "dh",
+    "server",
+    "servers",
+    "keeper",
+    "shard",
+    "uru",
+    "moulars",
+    "nagus",
+    "dirtsand",
+];

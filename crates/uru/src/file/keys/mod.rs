@@ -1,0 +1,187 @@
+//! The keys of a shard as files: every spelling in use is read, and most are written.
+//!
+//! [`KeyRing::parse`] looks at the content, not at a file name:
+//!
+//! | from | spelling | byte order |
+//! |---|---|---|
+//! | this project | TOML: `[uru.auth]` with `n`, `a`, `x`, and `[uru]` with `droid` | big |
+//! | dirtsand | `Key.Auth.N = ...`, `Key.Auth.K = ...`, `Key.Droid = ...` | big |
+//! | moulars | `auth.n = "..."`, `auth.k = "..."`, in a section or not | big |
+//! | NAGUS | `key_n`, `key_a` in a section per server | big |
+//! | H'uru `server.ini` | `Server.Auth.N "..."`, `Server.Auth.X "..."` | big |
+//! | OpenUru source | C arrays `kAuthDhNData`, `kAuthDhXData`, or `kDhNData` in a scope | little |
+//!
+//! Numbers are 64 bytes in base64, in C arrays 64 numbers; the droid key is 32 hex digits. The
+//! servers are `auth`, `game`, `gatekeeper` (or `gate`) and `csr`; case does not matter outside
+//! TOML. `n` is the modulus, `a` or `k` the server's secret, `x` the public value. A file may hold
+//! the keys of any servers, and lines of several spellings except that TOML and C keep to
+//! themselves. Lines and tables about other things are passed over, so that a server's whole
+//! configuration can be read, and other families can keep their keys in the same TOML file.
+//!
+//! ```
+//! use worldwire_uru::crypt::key::ServerKind;
+//! use worldwire_uru::file::keys::KeyRing;
+//!
+//! let ring = KeyRing::parse("Key.Droid = 31415926535897932384626433832795\n")?;
+//! assert!(ring.droid().is_some() && ring.private(ServerKind::Auth).is_none());
+//!
+//! let errors = KeyRing::parse("Key.Auth.N = AAAA\nKey.Game.K = ?\n").unwrap_err();
+//! assert_eq!(
+//!     errors.to_string(),
+//!     "line 1, column 14: Key.Auth.N: wanted 64 bytes, found 3\n\
+//!      line 2, column 14: Key.Game.K: wanted base64, found '?' as character 1\n\
+//!      line 2, column 14: Key.Game.K: the modulus n that belongs to it is missing"
+//! );
+//! # Ok::<(), worldwire_uru::file::keys::KeyFileErrors>(())
+//! ```
+//!
+//! Errors never show what a key was, only what is wrong with it.
+
+mod array;
+mod collect;
+mod error;
+mod lines;
+mod table;
+mod write;
+
+pub use error::{Fault, KeyFileError, KeyFileErrors};
+pub use write::Spelling;
+
+use crate::crypt::key::{PrivateKey, PublicKey, ServerKind};
+use crate::file::secure::SecureKey;
+
+use collect::Collector;
+
+/// The keys of one shard, or as many of them as are known.
+///
+/// A server needs its private keys, a client the public ones, a capture decoder the private ones.
+/// A private key answers for the public one too.
+#[derive(Clone, Debug, Default)]
+pub struct KeyRing {
+    /// In the order of [`ServerKind::ALL`].
+    servers: [Option<Box<Entry>>; ServerKind::ALL.len()],
+    droid: Option<SecureKey>,
+}
+
+/// What is known about one kind of server.
+#[derive(Clone, Debug)]
+enum Entry {
+    Private(PrivateKey),
+    Public(PublicKey),
+}
+
+impl KeyRing {
+    /// A ring without keys.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads keys in any of the spellings in the [module's table](self).
+    ///
+    /// A text without keys makes an empty ring. The caller bounds the length of the text; time and
+    /// memory follow it.
+    ///
+    /// # Errors
+    /// All faults of the file at once (a hundred at most), and with them the keys that are good.
+    pub fn parse(text: &str) -> Result<Self, KeyFileErrors> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut collector = Collector::default();
+        if table::is_ours(text) {
+            table::collect(text, &mut collector);
+        } else if array::is_source(text) {
+            array::collect(text, &mut collector);
+        } else {
+            lines::collect(text, &mut collector);
+        }
+        collector.finish()
+    }
+
+    /// Adds a server's pair, in place of whatever is known about that kind of server.
+    pub fn insert_private(&mut self, key: PrivateKey) {
+        let at = slot(key.kind());
+        self.servers[at] = Some(Box::new(Entry::Private(key)));
+    }
+
+    /// Adds a client's half, in place of whatever is known about that kind of server. A private
+    /// key that this half belongs to stays.
+    pub fn insert_public(&mut self, key: PublicKey) {
+        let known = self.private(key.kind()).is_some_and(|private| *private.public() == key);
+        if !known {
+            let at = slot(key.kind());
+            self.servers[at] = Some(Box::new(Entry::Public(key)));
+        }
+    }
+
+    /// Sets the key of `notthedroids` files.
+    pub fn set_droid(&mut self, key: SecureKey) {
+        self.droid = Some(key);
+    }
+
+    /// Adds all keys of another ring; where both know something, the other one counts.
+    pub fn merge(&mut self, other: Self) {
+        for entry in other.servers.into_iter().flatten() {
+            match *entry {
+                Entry::Private(key) => self.insert_private(key),
+                Entry::Public(key) => self.insert_public(key),
+            }
+        }
+        if let Some(droid) = other.droid {
+            self.set_droid(droid);
+        }
+    }
+
+    /// The pair of a server, if its secret is known.
+    #[must_use]
+    pub fn private(&self, kind: ServerKind) -> Option<&PrivateKey> {
+        match self.servers[slot(kind)].as_deref()? {
+            Entry::Private(key) => Some(key),
+            Entry::Public(_) => None,
+        }
+    }
+
+    /// The client's half for a server.
+    #[must_use]
+    pub fn public(&self, kind: ServerKind) -> Option<&PublicKey> {
+        Some(match self.servers[slot(kind)].as_deref()? {
+            Entry::Private(key) => key.public(),
+            Entry::Public(key) => key,
+        })
+    }
+
+    /// The key of `notthedroids` files, if known.
+    #[must_use]
+    pub fn droid(&self) -> Option<&SecureKey> {
+        self.droid.as_ref()
+    }
+
+    /// Whether there is no key at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.droid.is_none() && self.servers.iter().all(Option::is_none)
+    }
+}
+
+/// Where a kind of server has its place in [`KeyRing::servers`].
+fn slot(kind: ServerKind) -> usize {
+    match kind {
+        ServerKind::Gatekeeper => 0,
+        ServerKind::Auth => 1,
+        ServerKind::Game => 2,
+        ServerKind::Csr => 3,
+    }
+}
+
+/// The kind of server that a word means, in any spelling and case.
+fn server_kind(word: &str) -> Option<ServerKind> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "gatekeeper" | "gate" => ServerKind::Gatekeeper,
+        "auth" => ServerKind::Auth,
+        "game" => ServerKind::Game,
+        "csr" => ServerKind::Csr,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! This project's own form: the table `uru` of a TOML file.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::crypt::key::ServerKind;
+
+use super::collect::{Collector, MAX_FAULTS, Part, Place};
+use super::error::Fault;
+use super::server_kind;
+
+/// Whether the text has our table, so that it must be TOML.
+pub(super) fn is_ours(text: &str) -> bool {
+    text.lines().any(|line| {
+        let line = line.trim_start();
+        let name = line.strip_prefix('[').map_or(line, str::trim_start);
+        let Some(rest) = name.strip_prefix(TABLE) else { return false };
+        rest.trim_start().starts_with(['.', ']', '='])
+    })
+}
+
+/// Collects the keys of our table. Other tables are left to others.
+pub(super) fn collect(text: &str, collector: &mut Collector) {
+    let source = Source::new(text);
+    let (root, errors) = DeTable::parse_recoverable(text);
+    // What the reader makes of the rest of a broken file is a guess; faults of guesses mislead.
+    let sound = errors.is_empty();
+    for error in errors.iter().take(MAX_FAULTS + 1) {
+        let place = source.place(error.span().unwrap_or(0..0), String::new());
+        collector.fault(place, Fault::Syntax { message: error.message().to_owned() });
+    }
+    for (key, value) in root.get_ref() {
+        if sound && key.get_ref() == TABLE {
+            source.shard(value, collector);
+        }
+    }
+}
+
+/// The text of the file, for finding lines and columns.
+struct Source<'a> {
+    text: &'a str,
+    /// Where each line begins.
+    lines: Vec<usize>,
+}
+
+impl<'a> Source<'a> {
+    fn new(text: &'a str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let lines = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
+        Self { text, lines }
+    }
+
+    /// Everything under `uru`.
+    fn shard(&self, value: &Spanned<DeValue<'_>>, collector: &mut Collector) {
+        let Some(table) = value.get_ref().as_table() else {
+            let place = self.place(value.span(), TABLE.to_owned());
+            return collector.fault(place, wrong_type("a table", value));
+        };
+        for (key, value) in table {
+            if collector.is_full() {
+                return;
+            }
+            let path = format!("{TABLE}.{}", key.get_ref());
+            let place = self.place(value.span(), path.clone());
+            if key.get_ref() == "droid" {
+                match value.get_ref().as_str() {
+                    Some(text) => collector.droid(place, text),
+                    None => collector.fault(place, wrong_type("a string of hex digits", value)),
+                }
+            } else if let Some(kind) = server_kind(key.get_ref()) {
+                self.server(kind, &path, value, collector);
+            } else {
+                let place = self.place(key.span(), path);
+                let wanted = "gatekeeper, auth, game, csr, droid";
+                collector.fault(place, Fault::UnknownKey { wanted });
+            }
+        }
+    }
+
+    /// The table of one server.
+    fn server(
+        &self,
+        kind: ServerKind,
+        path: &str,
+        value: &Spanned<DeValue<'_>>,
+        collector: &mut Collector,
+    ) {
+        let Some(table) = value.get_ref().as_table() else {
+            let place = self.place(value.span(), path.to_owned());
+            return collector.fault(place, wrong_type("a table", value));
+        };
+        for (key, value) in table {
+            if collector.is_full() {
+                return;
+            }
+            let path = format!("{path}.{}", key.get_ref());
+            let Some(part) = Part::from_letter(key.get_ref()) else {
+                let place = self.place(key.span(), path);
+                collector.fault(place, Fault::UnknownKey { wanted: "n, a, x" });
+                continue;
+            };
+            let place = self.place(value.span(), path);
+            match value.get_ref().as_str() {
+                Some(text) => collector.base64(kind, part, place, text),
+                None => {
+                    let fault = wrong_type("a string in base64", value);
+                    collector.number(kind, part, place, Err(fault));
+                }
+            }
+        }
+    }
+
+    fn place(&self, span: Range<usize>, key: String) -> Place {
+        let line = self.lines.partition_point(|begin| *begin <= span.start);
+        let begin = self.lines.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        // Spans come from the reader and lie in the text; `get` keeps a slip of it harmless.
+        let before = self.text.get(begin..span.start).unwrap_or("");
+        Place { line, column: before.chars().count() + 1, key }
+    }
+}
+
+fn wrong_type(wanted: &'static str, value: &Spanned<DeValue<'_>>) -> Fault {
+    Fault::Type { wanted, found: value.get_ref().type_str() }
+}
+
+const TABLE: &str = "uru";

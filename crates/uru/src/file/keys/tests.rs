@@ -1,0 +1,286 @@
+//! Tests of all spellings together.
+
+use super::*;
+use crate::crypt::key::{KEY_BYTES, KeyError, Modulus};
+use crate::file::secure::SecureKeyError;
+
+/// Auth server of the key exchange vectors.
+const N: &str =
+    "2ex/F+FhkABZbwXBWZ5BUC0XEWUfkPOUU243+uzCQV65CVbu/OLZ5C9ySBUhDE0dzQZoI+y4OHGGfm2ArRgLDQ==";
+const A: &str =
+    "YGSjhQky5CVn/i4DSkpEMKjkFb8w4ZiuASq8ub7T2kI51Vksn3iaTMQSEkfJ+0QneIbO7t+ADolOSqPUp/arhQ==";
+const X: &str =
+    "Aey6/90p143sjSG7eH6j9aOWEI7LLYVT78W+LCPIcnW2bCpG1bjDYbDviNVA1J6RBj6I2nO2fCUDaaJg4aZg6g==";
+const DROID: &str = "31415926535897932384626433832795";
+
+/// A ring with three pairs, a public half and a droid key. The numbers are the vector's, since any
+/// secret goes with any modulus.
+fn ring() -> KeyRing {
+    let mut ring = KeyRing::new();
+    for (kind, secret) in
+        [(ServerKind::Gatekeeper, 2), (ServerKind::Auth, 3), (ServerKind::Game, 200)]
+    {
+        ring.insert_private(PrivateKey::new(kind, modulus(), &[secret; KEY_BYTES]).unwrap());
+    }
+    ring.insert_public(PublicKey::new(ServerKind::Csr, modulus(), &[7; KEY_BYTES]).unwrap());
+    ring.set_droid(DROID.parse().unwrap());
+    ring
+}
+
+fn modulus() -> Modulus {
+    let text = format!("Key.Auth.N = {N}\nKey.Auth.X = {X}\n");
+    KeyRing::parse(&text).unwrap().public(ServerKind::Auth).unwrap().n().clone()
+}
+
+fn faults(text: &str) -> Vec<(usize, usize, Fault)> {
+    let errors = KeyRing::parse(text).unwrap_err();
+    errors.errors().iter().map(|e| (e.line, e.column, e.fault.clone())).collect()
+}
+
+fn lines(text: &str) -> String {
+    KeyRing::parse(text).unwrap_err().to_string()
+}
+
+#[test]
+fn every_spelling_of_a_pair() {
+    let texts = [
+        format!("# dirtsand\nKey.Auth.N = {N}\nKey.Auth.K = {A}\nDb.User = dirtsand\n"),
+        format!("auth.n = \"{N}\"\nauth.k = \"{A}\" # moulars\n"),
+        format!("[crypt]\nauth.n = \"{N}\"\nauth.k = \"{A}\"\n"),
+        format!("[crypt_keys.auth]\nn = '{N}'\nk = '{A}'\n[other]\nn = 5\n"),
+        format!("[auth]\nkey_n = {N}\nkey_a = {A}\n"),
+        format!("[server.auth]\nkey_n={N}\r\nkey_a={A}\r\n[a.window]\nx = 5\n"),
+        format!("[nobody.thought.of.auth.this]\nn: {N}\na: {A}\n"),
+        format!("[uru.auth]\nn = \"{N}\"\na = \"{A}\"\nx = \"{X}\"\n[tera]\nn = 5\n"),
+        format!("uru.auth = {{ n = \"{N}\", k = \"{A}\" }}\n"),
+        format!("\u{feff}Key.Auth.N {N}\n; other\n// other\n key.AUTH.k   {A}"),
+        // What a key tool prints for server and client at once.
+        format!("Key.Auth.N = {N}\nKey.Auth.K = {A}\nServer.Auth.N \"{N}\"\nServer.Auth.X \"{X}\""),
+    ];
+    for text in texts {
+        let ring = KeyRing::parse(&text).unwrap_or_else(|e| panic!("{text}\n{e}"));
+        let key = ring.private(ServerKind::Auth).unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(key.kind(), ServerKind::Auth);
+        assert_eq!(key.n().to_be_bytes()[..2], [0xd9, 0xec]);
+        assert_eq!(key.a()[..2], [0x60, 0x64]);
+        assert_eq!(key.x()[..2], [0x01, 0xec]);
+        assert!(ring.private(ServerKind::Game).is_none());
+    }
+}
+
+#[test]
+fn halves_for_clients() {
+    let ini = format!(
+        "Server.DispName \"x\"\nServer.Gate.N \"{N}\"\nServer.Gate.X \"{X}\"\n\
+         Server.Status \"http://example.org\"\n"
+    );
+    let ring = KeyRing::parse(&ini).unwrap();
+    assert!(ring.private(ServerKind::Gatekeeper).is_none());
+    assert_eq!(ring.public(ServerKind::Gatekeeper).unwrap().x()[..2], [0x01, 0xec]);
+    // Without keys the file is as good as any other.
+    assert!(KeyRing::parse("Server.DispName \"x\"\n").unwrap().is_empty());
+    assert!(KeyRing::parse("").unwrap().is_empty());
+}
+
+#[test]
+fn sources_of_openuru() {
+    let text = ring().format(Spelling::OpenUru);
+    assert!(text.contains("static const unsigned kGateKeeperDhGValue = 4;\n"));
+    // Little-endian: the modulus ends in 0x0d.
+    assert!(text.contains("kAuthDhNData[] = {\n    0x0d, 0x0b, 0x18,"));
+    let same = |text: &str| {
+        let ring = KeyRing::parse(text).unwrap();
+        let key = ring.public(ServerKind::Auth).unwrap();
+        assert_eq!(key, self::ring().public(ServerKind::Auth).unwrap());
+    };
+    same(&text);
+    // Names without a server get it from the base or from a namespace before them.
+    let auth = text.split("\n\n").find(|part| part.contains("kAuth")).unwrap();
+    let bare = auth.replace("kAuth", "k");
+    same(&format!("/* {{ */ extern const unsigned char kDhNData[64];\n{bare}"));
+    let (_, arrays) = bare.split_once(";\n").unwrap();
+    same(&format!("namespace Auth {{ // it\n{arrays}}}"));
+    assert_eq!(
+        faults(arrays).into_iter().map(|(.., fault)| fault).collect::<Vec<_>>(),
+        [Fault::NoServer, Fault::NoServer]
+    );
+    assert_eq!(
+        lines("int x;\nbyte kGameDhXData[] = { 1, 0x02, 256 };\nbyte kGameDhNData[] = { 1, 2 };"),
+        "line 2, column 23: kGameDhXData: wanted a number from 0 to 255 as element 3\n\
+         line 3, column 23: kGameDhNData: wanted 64 bytes, found 2"
+    );
+}
+
+#[test]
+fn what_is_written_reads_the_same() {
+    let ring = ring();
+    for spelling in Spelling::ALL {
+        let text = ring.format(spelling);
+        let again = KeyRing::parse(&text).unwrap_or_else(|e| panic!("{spelling:?}\n{e}"));
+        assert_eq!(again.format(spelling), text, "{spelling:?}");
+        for kind in [ServerKind::Gatekeeper, ServerKind::Auth, ServerKind::Game] {
+            assert_eq!(again.public(kind), ring.public(kind), "{spelling:?}");
+            let (pair, known) = (again.private(kind), ring.private(kind).unwrap());
+            assert_eq!(pair.is_some(), spelling.is_secret(), "{spelling:?}");
+            assert!(pair.is_none_or(|pair| pair.a() == known.a()), "{spelling:?}");
+        }
+        let has_droid = matches!(spelling, Spelling::Toml | Spelling::Dirtsand);
+        assert_eq!(again.droid().is_some(), has_droid, "{spelling:?}");
+        assert!(KeyRing::new().format(spelling).is_empty());
+        assert!(text.capacity() == 16 << 10, "grown while written");
+    }
+}
+
+#[test]
+fn spellings() {
+    let mut ring = KeyRing::parse(&format!("Key.Gate.N = {N}\nKey.Gate.K = {A}\n")).unwrap();
+    let key = ring.private(ServerKind::Gatekeeper).unwrap().clone();
+    let x = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, key.x());
+    ring.set_droid(DROID.parse().unwrap());
+    let text = |spelling| ring.format(spelling).to_string();
+    assert_eq!(
+        text(Spelling::Toml),
+        format!(
+            "[uru]\ndroid = \"{DROID}\"\n\n\
+             [uru.gatekeeper]\nn = \"{N}\"\na = \"{A}\"\nx = \"{x}\"\n"
+        )
+    );
+    assert_eq!(text(Spelling::TomlPublic), format!("[uru.gatekeeper]\nn = \"{N}\"\nx = \"{x}\"\n"));
+    assert_eq!(
+        text(Spelling::Dirtsand),
+        format!("Key.Gate.N = {N}\nKey.Gate.K = {A}\nKey.Droid = {DROID}\n")
+    );
+    assert_eq!(text(Spelling::Moulars), format!("gate.n = \"{N}\"\ngate.k = \"{A}\"\n"));
+    assert_eq!(text(Spelling::Nagus), format!("[gatekeeper]\nkey_n = \"{N}\"\nkey_a = \"{A}\"\n"));
+    assert_eq!(
+        text(Spelling::ServerIni),
+        format!("Server.Gate.N \"{N}\"\nServer.Gate.X \"{x}\"\n")
+    );
+}
+
+#[test]
+fn faults_of_lines() {
+    let even = N.replace("gLDQ==", "gLDA==");
+    let small = N.replacen("2ex", "Eex", 1);
+    let cases = [
+        (format!("Key.Auth.K = {A}"), vec![(1, 14, Fault::MissingModulus)]),
+        (format!("\nServer.Auth.X \"{X}\""), vec![(2, 16, Fault::MissingModulus)]),
+        (format!("auth.n = \"{N}\""), vec![(1, 11, Fault::MissingOther)]),
+        (format!("key_n = {N}"), vec![(1, 9, Fault::NoServer)]),
+        (
+            format!("Key.Auth.N = {even}\nKey.Auth.K = {A}"),
+            vec![(1, 14, Fault::Key(KeyError::ModulusEven))],
+        ),
+        (
+            format!("Key.Auth.N = {small}\nKey.Auth.K = {A}"),
+            vec![(1, 14, Fault::Key(KeyError::ModulusBits { found: 509 }))],
+        ),
+        (
+            format!("Key.Auth.N = {N}\nKey.Auth.K = {A}\nKey.Auth.X = {A}"),
+            vec![(3, 14, Fault::Key(KeyError::Mismatch))],
+        ),
+        (
+            format!("Key.Auth.N = {N}\nKey.Auth.X = {N}"),
+            vec![(2, 14, Fault::Key(KeyError::PublicRange))],
+        ),
+        (
+            format!("Key.Auth.N = {N}\nKey.Auth.K = {}==", "A".repeat(86)),
+            vec![(2, 14, Fault::Key(KeyError::SecretZero))],
+        ),
+        (
+            format!("Key.Auth.N = {N}\nKey.Auth.K = {A}\nKey.Auth.N = {X}"),
+            vec![(3, 14, Fault::Conflict { line: 1 })],
+        ),
+        (
+            "Key.Auth.N\nKey.Auth.K = \"open\n Key.Droid: 31x".to_owned(),
+            vec![
+                (1, 1, Fault::NoValue),
+                (2, 15, Fault::Unterminated),
+                (3, 13, Fault::Droid(SecureKeyError::Digit { at: 2, found: 'x' })),
+            ],
+        ),
+        (
+            "Key.Auth.N = AAA*AAAA\nKey.Auth.K = A\nKey.Auth.X = \u{e4}".to_owned(),
+            vec![
+                (1, 14, Fault::Base64Character { at: 4, found: '*' }),
+                (2, 14, Fault::Base64End { found: 1 }),
+                (3, 14, Fault::Base64Character { at: 1, found: '\u{e4}' }),
+            ],
+        ),
+    ];
+    for (text, wanted) in cases {
+        assert_eq!(faults(&text), wanted, "{text}");
+    }
+}
+
+#[test]
+fn faults_of_tables() {
+    assert_eq!(
+        lines(
+            "[tera]\nkey = 1\n[uru]\ndroid = 5\ngatekeper = 1\n[uru.auth]\nn = [1]\n\
+             secret = \"\"\n  x = \"AAAA\"\n"
+        ),
+        "line 4, column 9: uru.droid: wanted a string of hex digits, found integer\n\
+         line 5, column 1: uru.gatekeper: unknown key; wanted one of gatekeeper, auth, game, csr, \
+         droid\n\
+         line 7, column 5: uru.auth.n: wanted a string in base64, found array\n\
+         line 8, column 1: uru.auth.secret: unknown key; wanted one of n, a, x\n\
+         line 9, column 7: uru.auth.x: wanted 64 bytes, found 3"
+    );
+    assert_eq!(lines("uru = 5"), "line 1, column 7: uru: wanted a table, found integer");
+    assert_eq!(
+        lines("[uru.auth]\nn = \"\nx == 2\n"),
+        "line 2, column 6: invalid basic string, expected `\"`\n\
+         line 3, column 4: extra `=`, expected nothing\n\
+         line 3, column 6: unexpected key or value, expected newline, `#`"
+    );
+}
+
+/// Files that nobody wrote: the list ends, and so does the work.
+#[test]
+fn faults_are_bounded() {
+    let texts = [
+        "Key.Auth.N = ?\n".repeat(1000),
+        "[uru.auth]\n".to_owned() + &"x == 1\n".repeat(1000),
+        "[uru.auth]\n".to_owned() + &(0..1000).map(|i| format!("u{i} = 1\n")).collect::<String>(),
+        format!("uru = {{{}}}", "a = , ".repeat(1000)),
+        "kAuthDhNData[] = {1};".repeat(1000),
+    ];
+    for text in texts {
+        let errors = KeyRing::parse(&text).unwrap_err();
+        let last = errors.errors().last().unwrap();
+        assert!(errors.errors().len() <= 101);
+        assert_eq!(last.fault == Fault::TooMany, errors.errors().len() == 101, "{last}");
+        assert!(last.line > 50 || last.column > 500, "{last}");
+    }
+}
+
+#[test]
+fn good_keys_survive_bad_ones() {
+    let text = format!("Key.Auth.N = {N}\nKey.Auth.K = {A}\nKey.Game.N = {N}\n");
+    let good = KeyRing::parse(&text).unwrap_err().into_good();
+    assert!(good.private(ServerKind::Auth).is_some());
+    assert!(good.public(ServerKind::Game).is_none());
+}
+
+#[test]
+fn merging() {
+    let mut ring = KeyRing::parse(&format!("Key.Auth.N = {N}\nKey.Auth.K = {A}")).unwrap();
+    // The half that belongs to a known pair does not push it out.
+    ring.merge(KeyRing::parse(&format!("Server.Auth.N \"{N}\"\nServer.Auth.X \"{X}\"")).unwrap());
+    assert!(ring.private(ServerKind::Auth).is_some());
+    ring.merge(self::ring());
+    assert_eq!(ring.private(ServerKind::Auth).unwrap().a()[..], [3; KEY_BYTES]);
+    assert!(ring.droid().is_some() && ring.public(ServerKind::Csr).is_some());
+}
+
+#[test]
+fn nothing_secret_is_shown() {
+    let ring = KeyRing::parse(&format!("Key.Auth.N = {N}\nKey.Auth.K = {A}\nKey.Droid {DROID}"));
+    let text = format!("{:?}", ring.unwrap()).to_lowercase();
+    assert!(text.contains("d9ec7f17") && !text.contains("6064a385") && !text.contains("31415926"));
+    let broken = format!("Key.Auth.K = {A}\nKey.Game.K = {A}A\nKey.Droid {DROID}0");
+    let errors = KeyRing::parse(&broken).unwrap_err();
+    let text = format!("{errors} {errors:?}");
+    assert!(!text.contains(&A[..4]) && !text.contains(&DROID[..4]), "{text}");
+}

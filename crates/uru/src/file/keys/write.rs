@@ -1,0 +1,192 @@
+//! Writes key files.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use zeroize::Zeroizing;
+
+use crate::crypt::key::{KEY_BYTES, PrivateKey, PublicKey, ServerKind};
+
+use super::KeyRing;
+
+/// The spellings in which keys can be written, each for the program that reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Spelling {
+    /// This project's TOML with all that is known. Secret.
+    Toml,
+    /// This project's TOML for clients: no secrets.
+    TomlPublic,
+    /// Lines for the configuration of dirtsand, with the droid key. Secret.
+    Dirtsand,
+    /// Lines for the configuration of moulars. Secret.
+    Moulars,
+    /// Sections for the configuration of NAGUS. Secret.
+    ///
+    /// Unverified: the names of the sections, which are this project's names of the servers.
+    Nagus,
+    /// Lines for the `server.ini` of the H'uru client.
+    ServerIni,
+    /// C arrays for the source of the OpenUru client, with the base of each server.
+    OpenUru,
+}
+
+impl Spelling {
+    /// All spellings.
+    pub const ALL: [Self; 7] = [
+        Self::Toml,
+        Self::TomlPublic,
+        Self::Dirtsand,
+        Self::Moulars,
+        Self::Nagus,
+        Self::ServerIni,
+        Self::OpenUru,
+    ];
+
+    /// Whether a text in this spelling contains server secrets or the droid key.
+    #[must_use]
+    pub fn is_secret(self) -> bool {
+        match self {
+            Self::Toml | Self::Dirtsand | Self::Moulars | Self::Nagus => true,
+            Self::TomlPublic | Self::ServerIni | Self::OpenUru => false,
+        }
+    }
+}
+
+impl KeyRing {
+    /// Writes the keys that the spelling has words for; the same ring gives the same text.
+    ///
+    /// The servers' configurations get pairs and pass over servers whose secret is not known; the
+    /// clients' get public halves. Keys of the dead CSR server are written to TOML and C only, the
+    /// droid key to [`Spelling::Toml`] and [`Spelling::Dirtsand`] only. The text is cleared on
+    /// drop; it is empty if there is nothing to write.
+    #[must_use]
+    pub fn format(&self, spelling: Spelling) -> Zeroizing<String> {
+        // Enough for all keys in any spelling, so that no piece of them is left behind by growth.
+        let mut text = Zeroizing::new(String::with_capacity(16 << 10));
+        match spelling {
+            Spelling::Toml => self.toml(&mut text, true),
+            Spelling::TomlPublic => self.toml(&mut text, false),
+            Spelling::Dirtsand => {
+                for key in self.live_pairs() {
+                    let server = title(key.kind());
+                    line(&mut text, format_args!("Key.{server}.N = "), &n(key.public()), "\n");
+                    line(&mut text, format_args!("Key.{server}.K = "), &key.a(), "\n");
+                }
+                if let Some(droid) = self.droid() {
+                    put(&mut text, format_args!("Key.Droid = {}\n", *droid.to_hex()));
+                }
+            }
+            Spelling::Moulars => {
+                for key in self.live_pairs() {
+                    let server = title(key.kind()).to_ascii_lowercase();
+                    line(&mut text, format_args!("{server}.n = \""), &n(key.public()), "\"\n");
+                    line(&mut text, format_args!("{server}.k = \""), &key.a(), "\"\n");
+                }
+            }
+            Spelling::Nagus => {
+                for key in self.live_pairs() {
+                    section(&mut text, format_args!("[{}]\n", key.kind()));
+                    line(&mut text, format_args!("key_n = \""), &n(key.public()), "\"\n");
+                    line(&mut text, format_args!("key_a = \""), &key.a(), "\"\n");
+                }
+            }
+            Spelling::ServerIni => {
+                for key in LIVE.into_iter().filter_map(|kind| self.public(kind)) {
+                    let server = title(key.kind());
+                    line(&mut text, format_args!("Server.{server}.N \""), &n(key), "\"\n");
+                    line(&mut text, format_args!("Server.{server}.X \""), &key.x(), "\"\n");
+                }
+            }
+            Spelling::OpenUru => {
+                for key in ServerKind::ALL.into_iter().filter_map(|kind| self.public(kind)) {
+                    let server = source_name(key.kind());
+                    let base = key.kind().base();
+                    let head = format_args!("static const unsigned k{server}DhGValue = {base};\n");
+                    section(&mut text, head);
+                    array(&mut text, format_args!("k{server}DhNData"), n(key));
+                    array(&mut text, format_args!("k{server}DhXData"), key.x());
+                }
+            }
+        }
+        text
+    }
+
+    fn toml(&self, text: &mut String, secrets: bool) {
+        if let Some(droid) = self.droid().filter(|_| secrets) {
+            put(text, format_args!("[uru]\ndroid = \"{}\"\n", *droid.to_hex()));
+        }
+        for kind in ServerKind::ALL {
+            let Some(key) = self.public(kind) else { continue };
+            section(text, format_args!("[uru.{kind}]\n"));
+            line(text, format_args!("n = \""), &n(key), "\"\n");
+            if let Some(pair) = self.private(kind).filter(|_| secrets) {
+                line(text, format_args!("a = \""), &pair.a(), "\"\n");
+            }
+            line(text, format_args!("x = \""), &key.x(), "\"\n");
+        }
+    }
+
+    /// The pairs of the servers that still exist.
+    fn live_pairs(&self) -> impl Iterator<Item = &PrivateKey> {
+        LIVE.into_iter().filter_map(|kind| self.private(kind))
+    }
+}
+
+fn n(key: &PublicKey) -> [u8; KEY_BYTES] {
+    key.n().to_be_bytes()
+}
+
+/// A number in base64 with something before and after it.
+fn line(text: &mut String, head: std::fmt::Arguments<'_>, number: &[u8; KEY_BYTES], tail: &str) {
+    put(text, head);
+    STANDARD.encode_string(number, text);
+    text.push_str(tail);
+}
+
+/// The head of a section, with an empty line between it and what is before.
+fn section(text: &mut String, head: std::fmt::Arguments<'_>) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    put(text, head);
+}
+
+/// A C array of a number, which comes with its most significant byte first and goes the other way.
+fn array(text: &mut String, name: std::fmt::Arguments<'_>, mut number: [u8; KEY_BYTES]) {
+    number.reverse();
+    put(text, format_args!("static const unsigned char {name}[] = {{\n"));
+    for row in number.chunks(ROW) {
+        let row: Vec<String> = row.iter().map(|byte| format!("0x{byte:02x},")).collect();
+        put(text, format_args!("    {}\n", row.join(" ")));
+    }
+    text.push_str("};\n");
+}
+
+fn put(text: &mut String, piece: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = text.write_fmt(piece);
+}
+
+/// The name of a server in the configurations of dirtsand and H'uru.
+fn title(kind: ServerKind) -> &'static str {
+    match kind {
+        ServerKind::Gatekeeper => "Gate",
+        ServerKind::Auth => "Auth",
+        ServerKind::Game => "Game",
+        ServerKind::Csr => "Csr",
+    }
+}
+
+/// The name of a server in OpenUru's source.
+fn source_name(kind: ServerKind) -> &'static str {
+    match kind {
+        ServerKind::Gatekeeper => "GateKeeper",
+        other => title(other),
+    }
+}
+
+/// The servers that still exist, in the order of [`ServerKind::ALL`].
+const LIVE: [ServerKind; 3] = [ServerKind::Gatekeeper, ServerKind::Auth, ServerKind::Game];
+/// Bytes per line of an array.
+const ROW: usize = 12;

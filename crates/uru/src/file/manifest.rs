@@ -1,0 +1,368 @@
+//! Manifests and file lists: what a file server and an auth server have to offer.
+//!
+//! On the wire a manifest is a run of UTF-16 units (file connection, `ManifestReply`), and so is
+//! the list of secure files (auth connection, `FileListReply`). On disk a manifest is a text file
+//! (`.mfs`), a line a file: `client,download,md5,md5gz,size,sizegz,flags`.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use worldwire_core::json::{self, Json};
+use worldwire_core::{
+    Error, Field, Names, Reader, Result, Sampler, Trace, Value, Writer, list_from_json, record,
+};
+
+use crate::message::{Inner, InnerFamily};
+use crate::types::{HiLo, ZStr};
+
+record! {
+    /// A file of a manifest.
+    pub struct ManifestEntry<'a> {
+        /// Where the client keeps it, with backslashes; at most 259 units.
+        client_name "clientName": ZStr<'a>,
+        /// What to ask the server for; at most 259 units.
+        download_name "downloadName": ZStr<'a>,
+        /// MD5 of the file, 32 hexadecimal digits.
+        md5 "md5": ZStr<'a>,
+        /// MD5 of what is downloaded, 32 hexadecimal digits.
+        md5_compressed "md5compressed": ZStr<'a>,
+        /// Bytes of the file.
+        file_size "fileSize": HiLo,
+        /// Bytes of what is downloaded.
+        compressed_size "compressedSize": HiLo,
+        /// What to do with it.
+        flags "flags": ManifestFlags,
+    }
+}
+
+/// What a client is to do with a file of a manifest; encoded as a [`HiLo`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ManifestFlags(pub u32);
+
+impl ManifestFlags {
+    /// Split a stereo sound into two files of the cache.
+    pub const SPLIT_STEREO: u32 = 1;
+    /// Play a compressed sound as a stream.
+    pub const STREAM_COMPRESSED: u32 = 2;
+    /// Keep a stereo sound in the cache.
+    pub const STEREO: u32 = 4;
+    /// The download is compressed with gzip.
+    pub const GZIP: u32 = 8;
+    /// An installer that has to be run.
+    pub const REDIST_UPDATE: u32 = 16;
+    /// A bundle (macOS).
+    pub const BUNDLE: u32 = 32;
+
+    const NAMES: &'static Names = &Names::fixed(&[
+        (1, "SplitStereo"),
+        (2, "StreamCompressed"),
+        (4, "Stereo"),
+        (8, "Gzip"),
+        (16, "RedistUpdate"),
+        (32, "Bundle"),
+    ]);
+}
+
+impl<'d> Field<'d> for ManifestFlags {
+    type Owned = Self;
+    const LEAST: usize = 6;
+
+    fn layout() -> Cow<'static, str> {
+        HiLo::layout()
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.shown(
+            name,
+            |reader| HiLo::take(reader).map(|flags| Self(flags.0)),
+            |flags| Value::Flags(u64::from(flags.0), Self::NAMES),
+        )
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        HiLo(self.0).encode(writer)
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        let bits = json::flags(json, Self::NAMES)?;
+        u32::try_from(bits).map(Self).map_err(|_| json::expected("flags of 32 bits", json))
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self(u32::sample(sampler))
+    }
+
+    fn into_owned(self) -> Self {
+        self
+    }
+}
+
+record! {
+    /// A file of the list of secure files.
+    pub struct FileListEntry<'a> {
+        /// The name with its directory: `SDL\x.sdl`.
+        name "name": ZStr<'a>,
+        /// How many bytes are sent.
+        size "size": HiLo,
+    }
+}
+
+/// The files of a manifest as they stand on the wire: entries, then one more zero unit.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Manifest<'a>(pub Vec<ManifestEntry<'a>>);
+
+/// The secure files that a client may download: entries, then one more zero unit; an empty list is
+/// two zero units. One is accepted.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct FileList<'a>(pub Vec<FileListEntry<'a>>);
+
+/// Reads entries up to a zero unit where the next name would begin.
+fn entries<'d, 'n, T: Trace<'n>, E: Field<'d>>(reader: &mut Reader<'d, T>) -> Result<Vec<E>> {
+    let mut entries = Vec::new();
+    while !reader.rest().starts_with(&[0, 0]) {
+        let index = entries.len();
+        reader.capacity(index as u64 + 1, u64::MAX, E::LEAST)?;
+        entries.push(reader.item(index, |reader| E::decode(reader, ""))?);
+    }
+    reader.take(2)?;
+    Ok(entries)
+}
+
+macro_rules! unit_list {
+    ($type:ident, $entry:ident, $name:literal, empty: $empty:literal, accepts: $accepts:expr) => {
+        impl<'d> Inner<'d> for $type<'d> {
+            const NAME: &'static str = $name;
+            const UNIT: usize = 2;
+            const SHAPE: Value<'static> = Value::List;
+
+            fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+                // Peers disagree on how many zeros an empty list has.
+                if reader.rest().len() <= 4 && $accepts.contains(&reader.rest()) {
+                    reader.take(reader.remaining())?;
+                    return Ok(Self(Vec::new()));
+                }
+                let entries = entries(reader)?;
+                reader.end()?;
+                Ok(Self(entries))
+            }
+
+            fn encode_inner(&self, writer: &mut Writer) -> Result<()> {
+                for (index, entry) in self.0.iter().enumerate() {
+                    entry.encode(writer).map_err(|error| error.inside_item(index))?;
+                }
+                writer.zeros(if self.0.is_empty() { $empty * 2 } else { 2 });
+                Ok(())
+            }
+
+            fn from_json_inner(json: &Json) -> Result<Self> {
+                list_from_json(json).map(Self)
+            }
+
+            fn sample_inner(sampler: &mut Sampler) -> Self {
+                let count = sampler.length(6);
+                let entry = |_| $entry::sample(sampler);
+                let named = |entry: &$entry<'_>| entry.has_name();
+                Self((0..count).map(entry).filter(named).collect())
+            }
+        }
+
+        impl InnerFamily for $type<'static> {
+            type At<'d> = $type<'d>;
+        }
+
+        /// By itself, as a codec reads it.
+        impl<'d> Field<'d> for $type<'d> {
+            type Owned = $type<'static>;
+            const LEAST: usize = 2;
+
+            fn layout() -> Cow<'static, str> {
+                Cow::Borrowed($name)
+            }
+
+            fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+                reader.list(name, Self::decode_inner)
+            }
+
+            fn encode(&self, writer: &mut Writer) -> Result<()> {
+                self.encode_inner(writer)
+            }
+
+            fn from_json(json: &Json) -> Result<Self> {
+                Self::from_json_inner(json)
+            }
+
+            fn sample(sampler: &mut Sampler) -> Self {
+                Self::sample_inner(sampler)
+            }
+
+            fn into_owned(self) -> Self::Owned {
+                $type(self.0.into_iter().map(Field::into_owned).collect())
+            }
+        }
+    };
+}
+
+unit_list! {
+    Manifest, ManifestEntry, "manifest", empty: 1, accepts: [&[0, 0][..], &[0, 0, 0, 0][..]]
+}
+unit_list! {
+    FileList, FileListEntry, "file list", empty: 2, accepts: [&[0, 0][..], &[0, 0, 0, 0][..]]
+}
+
+impl ManifestEntry<'_> {
+    /// An entry without a name would be taken for the end.
+    fn has_name(&self) -> bool {
+        !self.client_name.is_empty()
+    }
+}
+
+impl FileListEntry<'_> {
+    /// An entry without a name would be taken for the end.
+    fn has_name(&self) -> bool {
+        !self.name.is_empty()
+    }
+}
+
+/// The most units a name in a manifest may have.
+const MOST_NAME_UNITS: usize = 259;
+
+impl Manifest<'static> {
+    /// Reads a manifest of the form that is kept on disk (`.mfs`): a line a file with seven fields
+    /// between commas, `#` begins a comment.
+    ///
+    /// # Errors
+    /// All lines that cannot be read, each with its line number and what is wrong.
+    pub fn parse(text: &str) -> Result<Self, Vec<ManifestError>> {
+        let mut entries = Vec::new();
+        let mut errors = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let content = line.split('#').next().unwrap_or("").trim();
+            if content.is_empty() {
+                continue;
+            }
+            match parse_line(content) {
+                Ok(entry) => entries.push(entry),
+                Err((column, wanted, found)) => {
+                    errors.push(ManifestError { line: index + 1, column, wanted, found });
+                }
+            }
+        }
+        if errors.is_empty() { Ok(Self(entries)) } else { Err(errors) }
+    }
+}
+
+impl Manifest<'_> {
+    /// Writes the form that is kept on disk; the inverse of [`Manifest::parse`].
+    ///
+    /// # Errors
+    /// Value, for a name with a comma, a `#` or a line break, which that form cannot hold.
+    pub fn format(&self) -> Result<String> {
+        let mut text = String::new();
+        for (index, entry) in self.0.iter().enumerate() {
+            let names =
+                [&entry.client_name, &entry.download_name, &entry.md5, &entry.md5_compressed];
+            for name in names.map(ZStr::to_text) {
+                if name.contains([',', '#', '\n', '\r']) || name.trim() != name {
+                    let error = Error::value("a name without comma, # or line break", name);
+                    return Err(error.inside_item(index));
+                }
+                let _ = write!(text, "{name},");
+            }
+            let (size, small) = (entry.file_size.0, entry.compressed_size.0);
+            let _ = writeln!(text, "{size},{small},{}", entry.flags.0);
+        }
+        Ok(text)
+    }
+}
+
+/// A line of a manifest that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManifestError {
+    /// Counted from 1.
+    pub line: usize,
+    /// Which of the seven fields, counted from 1.
+    pub column: usize,
+    /// What should have been there.
+    pub wanted: &'static str,
+    /// What was there.
+    pub found: String,
+}
+
+impl core::fmt::Display for ManifestError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { line, column, wanted, found } = self;
+        write!(f, "line {line}, field {column}: wanted {wanted}, found \"{found}\"")
+    }
+}
+
+impl std::error::Error for ManifestError {}
+
+fn parse_line(line: &str) -> Result<ManifestEntry<'static>, (usize, &'static str, String)> {
+    let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+    let Ok([client, download, md5, small_md5, size, small, flags]) =
+        <[&str; 7]>::try_from(fields.as_slice())
+    else {
+        return Err((fields.len(), "seven fields between commas", line.to_owned()));
+    };
+    let name = |column, text: &str| {
+        let units = text.encode_utf16().count();
+        if units == 0 || units > MOST_NAME_UNITS {
+            return Err((column, "a name of 1 to 259 units", text.to_owned()));
+        }
+        Ok(ZStr::from(text))
+    };
+    let digest = |column, text: &str| {
+        let good = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if good {
+            Ok(ZStr::from(text))
+        } else {
+            Err((column, "32 hexadecimal digits", text.into()))
+        }
+    };
+    let number = |column, text: &str| {
+        let parsed = text.parse().map(HiLo);
+        parsed.map_err(|_| (column, "a whole number of 32 bits", text.to_owned()))
+    };
+    Ok(ManifestEntry {
+        client_name: name(1, client)?,
+        download_name: name(2, download)?,
+        md5: digest(3, md5)?,
+        md5_compressed: digest(4, small_md5)?,
+        file_size: number(5, size)?,
+        compressed_size: number(6, small)?,
+        flags: ManifestFlags(number(7, flags)?.0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = "dat\\a.txt,a.txt.gz,eea3588849f466778574d081598574ff,\
+                        e9df2471268044ff888df0f8ebaa0e6c,48,67,8";
+
+    #[test]
+    fn text_and_wire_agree() {
+        let text = format!("# a comment\n\n{LINE}  # another\n");
+        let manifest = Manifest::parse(&text).unwrap();
+        assert_eq!(manifest.0.len(), 1);
+        assert_eq!(manifest.format().unwrap(), format!("{LINE}\n"));
+        let mut writer = Writer::new();
+        manifest.encode_inner(&mut writer).unwrap();
+        let back = Manifest::decode_inner(&mut Reader::new(writer.as_bytes())).unwrap();
+        assert_eq!(back, manifest);
+    }
+
+    #[test]
+    fn every_bad_line_is_named() {
+        let errors = Manifest::parse("a,b\nx,y,zz,zz,1,2,3\n").unwrap_err();
+        let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            [
+                "line 1, field 2: wanted seven fields between commas, found \"a,b\"",
+                "line 2, field 3: wanted 32 hexadecimal digits, found \"zz\"",
+            ]
+        );
+    }
+}

@@ -1,0 +1,394 @@
+//! Framing: how message numbers and fields stand on the wire.
+//!
+//! | connection | head |
+//! | --- | --- |
+//! | gatekeeper, auth, game | `u16` message number; no length anywhere |
+//! | file | `u32` byte count of the whole message with these 8 bytes, `u32` message number |
+//!
+//! Since most messages have no length, a receiver that does not know a number cannot go on.
+
+use worldwire_core::json::{FieldsOf, Json};
+use worldwire_core::{Error, Messages, Names, Reader, Result, Sampler, Side, Trace, Value, Writer};
+
+use crate::message::{auth, file, game, gatekeeper};
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Service {
+    /// Tells where the other servers are.
+    Gatekeeper,
+    /// Accounts, players, the vault.
+    Auth,
+    /// An age.
+    Game,
+    /// Manifests and downloads.
+    File,
+}
+
+impl Service {
+    /// All four.
+    pub const ALL: [Self; 4] = [Self::Gatekeeper, Self::Auth, Self::Game, Self::File];
+
+    /// The word in front of message names: `auth`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gatekeeper => "gatekeeper",
+            Self::Auth => "auth",
+            Self::Game => "game",
+            Self::File => "file",
+        }
+    }
+
+    /// The service of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|service| service.name() == name)
+    }
+
+    /// Whether its connections are encrypted after setup: all but the file server's.
+    #[must_use]
+    pub const fn is_encrypted(self) -> bool {
+        !matches!(self, Self::File)
+    }
+}
+
+/// The largest message of a file connection that a client may send; none that is known is larger
+/// than 536 bytes.
+const MOST_FILE_CLIENT_BYTES: u32 = 4096;
+/// The largest message of a file connection that a server may send: a full manifest.
+const MOST_FILE_SERVER_BYTES: u32 = 28 + 2 * 1_048_576;
+const FILE_HEAD_BYTES: u32 = 8;
+
+macro_rules! services {
+    ($($variant:ident: $service:ident, $side:ident, $at:ident::$part:ident::$messages:ident;)*) => {
+        /// A message of any connection and side.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Message<'d> {$(
+            #[doc = concat!(
+                "What a ", stringify!($part), " says on ", stringify!($at), " connections."
+            )]
+            $variant($at::$part::$messages<'d>),
+        )*}
+
+        impl<'d> Message<'d> {
+            /// The connection it belongs to.
+            #[must_use]
+            pub fn service(&self) -> Service {
+                match self {
+                    $(Self::$variant(_) => Service::$service,)*
+                }
+            }
+
+            /// Who sends it.
+            #[must_use]
+            pub fn sender(&self) -> Side {
+                match self {
+                    $(Self::$variant(_) => Side::$side,)*
+                }
+            }
+
+            /// Its number on the wire.
+            #[must_use]
+            pub fn number(&self) -> u32 {
+                match self {
+                    $(Self::$variant(message) => message.number(),)*
+                }
+            }
+
+            /// Its name in the protocol's own spelling.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(message) => message.name(),)*
+                }
+            }
+
+            /// Takes its bytes into its own hands.
+            #[must_use]
+            pub fn into_owned(self) -> Message<'static> {
+                match self {
+                    $(Self::$variant(message) => Message::$variant(message.into_owned()),)*
+                }
+            }
+
+            /// Makes up the message with this number; `None` when there is none.
+            #[must_use]
+            pub fn sample(
+                service: Service,
+                sender: Side,
+                number: u32,
+                sampler: &mut Sampler,
+            ) -> Option<Self> {
+                match (service, sender) {
+                    $((Service::$service, Side::$side) => {
+                        Messages::sample(number, sampler).map(Self::$variant)
+                    })*
+                }
+            }
+
+            fn decode_body<'n, T: Trace<'n>>(
+                service: Service,
+                sender: Side,
+                number: u32,
+                reader: &mut Reader<'d, T>,
+            ) -> Result<Self> {
+                match (service, sender) {
+                    $((Service::$service, Side::$side) => {
+                        Messages::decode_body(number, reader).map(Self::$variant)
+                    })*
+                }
+            }
+
+            fn body_from_json(
+                service: Service,
+                sender: Side,
+                name: &str,
+                fields: &Json,
+            ) -> Result<Self> {
+                match (service, sender) {
+                    $((Service::$service, Side::$side) => {
+                        Messages::from_json(name, fields).map(Self::$variant)
+                    })*
+                }
+            }
+
+            fn encode_body(&self, writer: &mut Writer) -> Result<()> {
+                match self {
+                    $(Self::$variant(message) => message.encode_body(writer),)*
+                }
+            }
+        }
+
+        /// The table of the messages that one side sends on one kind of connection.
+        #[must_use]
+        pub fn table(service: Service, sender: Side) -> Table {
+            match (service, sender) {
+                $((Service::$service, Side::$side) => Table {
+                    names: <$at::$part::$messages<'static>>::NAMES,
+                    messages: <$at::$part::$messages<'static>>::INFO,
+                    reserved: <$at::$part::$messages<'static>>::RESERVED,
+                },)*
+            }
+        }
+
+        $(
+            impl<'d> From<$at::$part::$messages<'d>> for Message<'d> {
+                fn from(message: $at::$part::$messages<'d>) -> Self {
+                    Self::$variant(message)
+                }
+            }
+        )*
+    };
+}
+
+services! {
+    GatekeeperClient: Gatekeeper, Client, gatekeeper::client::ClientMessage;
+    GatekeeperServer: Gatekeeper, Server, gatekeeper::server::ServerMessage;
+    AuthClient: Auth, Client, auth::client::ClientMessage;
+    AuthServer: Auth, Server, auth::server::ServerMessage;
+    GameClient: Game, Client, game::client::ClientMessage;
+    GameServer: Game, Server, game::server::ServerMessage;
+    FileClient: File, Client, file::client::ClientMessage;
+    FileServer: File, Server, file::server::ServerMessage;
+}
+
+/// The messages that one side sends on one kind of connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// Names by number.
+    pub names: &'static Names,
+    /// All messages with a known layout.
+    pub messages: &'static [worldwire_core::MessageInfo],
+    /// Numbers that have a name but no known layout.
+    pub reserved: &'static [(u32, &'static str)],
+}
+
+impl<'d> Message<'d> {
+    /// Reads one message with its head. A listener sees `name` (over the head) and `fields`.
+    ///
+    /// # Errors
+    /// Incomplete, when the message is not all there; Malformed for an unknown number or a byte
+    /// count that does not fit; the limits of the fields. All carry the message's name.
+    #[inline]
+    pub fn decode<'n, T: Trace<'n>>(
+        service: Service,
+        sender: Side,
+        reader: &mut Reader<'d, T>,
+    ) -> Result<Self> {
+        if service == Service::File {
+            return Self::decode_file(sender, reader);
+        }
+        let start = reader.place_if_on();
+        let at = reader.position() as u64;
+        let number = reader.take_array().map(u16::from_le_bytes).map(u32::from);
+        let number = number.map_err(|error| error.inside("name"))?;
+        Self::name_leaf(service, sender, number, start, reader);
+        Self::decode_fields(service, sender, number, at, reader)
+    }
+
+    fn decode_file<'n, T: Trace<'n>>(sender: Side, reader: &mut Reader<'d, T>) -> Result<Self> {
+        let service = Service::File;
+        let start = reader.place_if_on();
+        let at = reader.position() as u64;
+        let count = reader.take_array().map(u32::from_le_bytes);
+        let count = count.map_err(|error| error.inside("name"))?;
+        if count < FILE_HEAD_BYTES {
+            let error = Error::malformed("a byte count from 8 up", count.to_string());
+            return Err(error.at(at).about("file message"));
+        }
+        let most = match sender {
+            Side::Client => MOST_FILE_CLIENT_BYTES,
+            Side::Server => MOST_FILE_SERVER_BYTES,
+        };
+        if count > most {
+            let error = Error::limit("bytes of a file message", most.into(), count.into());
+            return Err(error.at(at).about("file message"));
+        }
+        let number = reader.take_array().map(u32::from_le_bytes);
+        let number = number.map_err(|error| error.inside("name"))?;
+        if table(service, sender).names.name(i64::from(number)).is_none() {
+            // The length is known, but what to do with the message is not.
+            return Self::decode_fields(service, sender, number, at + 4, reader);
+        }
+        Self::name_leaf(service, sender, number, start, reader);
+        let body = (count - FILE_HEAD_BYTES) as usize;
+        let subject = || subject(service, sender, number);
+        reader
+            .part(body, |reader| Self::decode_fields(service, sender, number, at + 4, reader))
+            .map_err(|error| error.about(subject()))
+    }
+
+    #[inline]
+    fn name_leaf<'n, T: Trace<'n>>(
+        service: Service,
+        sender: Side,
+        number: u32,
+        start: worldwire_core::Place,
+        reader: &mut Reader<'d, T>,
+    ) {
+        if T::ON {
+            let names = table(service, sender).names;
+            reader.leaf_from("name", start, Value::Enum(i64::from(number), names));
+        }
+    }
+
+    #[inline]
+    fn decode_fields<'n, T: Trace<'n>>(
+        service: Service,
+        sender: Side,
+        number: u32,
+        at: u64,
+        reader: &mut Reader<'d, T>,
+    ) -> Result<Self> {
+        let start = reader.place_if_on();
+        // The scope of the fields is for listeners; errors name the message instead.
+        let outcome = if T::ON {
+            reader.scope_from("fields", Value::Record, start, |reader| {
+                Self::decode_body(service, sender, number, reader)
+            })
+        } else {
+            Self::decode_body(service, sender, number, reader)
+                .map_err(|error| error.inside("fields"))
+        };
+        outcome.map_err(|error| error.at(at).about(subject(service, sender, number)))
+    }
+
+    /// Writes the message with its head.
+    ///
+    /// # Errors
+    /// Value or the limits of the fields, when the wire form cannot hold a value.
+    pub fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let outcome = if self.service() == Service::File {
+            let count = writer.reserve::<4>();
+            writer.u32(self.number());
+            self.encode_body(writer).map(|()| {
+                // The body of a file message is at most 2 MiB long.
+                let length = u32::try_from(writer.since(count) + 4).unwrap_or(u32::MAX);
+                writer.patch(count, length.to_le_bytes());
+            })
+        } else {
+            writer.u16(u16::try_from(self.number()).unwrap_or(u16::MAX));
+            self.encode_body(writer)
+        };
+        outcome.map_err(|error| {
+            error.inside("fields").about(format!("{}.{}", self.service().name(), self.name()))
+        })
+    }
+
+    /// The message with its head, as bytes.
+    ///
+    /// # Errors
+    /// Those of [`Message::encode`].
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut writer = Writer::new();
+        self.encode(&mut writer)?;
+        Ok(writer.into_bytes())
+    }
+
+    /// Reads a message from JSON: `{"name": "AcctLoginRequest", "fields": {...}}`, as decoding
+    /// shows it.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else.
+    pub fn from_json(service: Service, sender: Side, json: &Json) -> Result<Self> {
+        let mut parts = FieldsOf::new(json)?;
+        let name = parts.take("name")?;
+        let fields = parts.take("fields")?;
+        parts.end()?;
+        let Some(name) = name.as_str() else {
+            let error = worldwire_core::json::expected("the name of a message", name);
+            return Err(error.inside("name"));
+        };
+        Self::body_from_json(service, sender, name, fields)
+            .map_err(|error| error.inside("fields").about(format!("{}.{name}", service.name())))
+    }
+}
+
+#[cold]
+fn subject(service: Service, sender: Side, number: u32) -> String {
+    let table = table(service, sender);
+    let reserved = || table.reserved.iter().find(|row| row.0 == number).map(|row| row.1);
+    match table.names.name(i64::from(number)).or_else(reserved) {
+        Some(name) => format!("{}.{name}", service.name()),
+        None => format!("{} message from the {sender}", service.name()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use worldwire_core::ErrorKind;
+
+    #[test]
+    fn file_messages_keep_to_their_byte_count() {
+        let decode = |bytes: &[u8]| {
+            Message::decode(Service::File, Side::Client, &mut Reader::new(bytes))
+                .map(Message::into_owned)
+        };
+        let ping = [12, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4];
+        assert_eq!(decode(&ping).unwrap().name(), "PingRequest");
+        let short = [11, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3];
+        assert_eq!(decode(&short).unwrap_err().kind(), ErrorKind::Malformed);
+        let long = [13, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5];
+        let error = decode(&long).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "file.PingRequest: at byte 12: wanted the end, found 1 byte more"
+        );
+        let huge = [0xff, 0xff, 0xff, 0x7f, 20, 0, 0, 0];
+        assert!(matches!(decode(&huge).unwrap_err().kind(), ErrorKind::Limit { .. }));
+    }
+
+    #[test]
+    fn reserved_numbers_are_named() {
+        let error = Message::decode(Service::Auth, Side::Client, &mut Reader::new(&[4, 0]))
+            .map(Message::into_owned)
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "auth.AcctSetEulaVersion: fields at byte 0: wanted a message number that a client \
+             sends, found 4 (AcctSetEulaVersion, whose fields nobody knows)"
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! Formats inside the counted buffers of messages.
+
+use core::fmt;
+use core::marker::PhantomData;
+use std::borrow::Cow;
+
+use worldwire_core::json::{self, Json};
+use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer, count32};
+
+/// A format that lies in a counted buffer of a message: a vault node, a manifest.
+pub trait Inner<'d>: Sized {
+    /// What it is, for documentation: `vault node`.
+    const NAME: &'static str;
+
+    /// How many bytes one counted unit has: 1 for bytes, 2 for UTF-16 units.
+    const UNIT: usize;
+
+    /// [`Value::Record`] or [`Value::List`].
+    const SHAPE: Value<'static>;
+
+    /// Reads the buffer to its end.
+    ///
+    /// # Errors
+    /// Malformed, with the place inside the buffer.
+    fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self>;
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Value, when the format cannot hold it.
+    fn encode_inner(&self, writer: &mut Writer) -> Result<()>;
+
+    /// Reads it from JSON.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else.
+    fn from_json_inner(json: &Json) -> Result<Self>;
+
+    /// Makes one up.
+    fn sample_inner(sampler: &mut Sampler) -> Self;
+}
+
+/// A counted buffer (`u32` count of units, at most `MOST`) whose content has a format of its own.
+///
+/// Decoding the message leaves the buffer alone, so that a bad node does not cost the connection;
+/// [`Nested::decode`] reads it. A listener is shown the content, or the plain bytes when they are
+/// not a canonical form of the format.
+pub struct Nested<'d, I, const MOST: usize> {
+    bytes: Cow<'d, [u8]>,
+    inner: PhantomData<fn() -> I>,
+}
+
+impl<'d, I, const MOST: usize> Nested<'d, I, MOST> {
+    /// Wraps encoded content.
+    pub fn new(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
+        Self { bytes: bytes.into(), inner: PhantomData }
+    }
+
+    /// The content as it stands on the wire.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl<I, const MOST: usize> Nested<'_, I, MOST> {
+    /// Encodes content.
+    ///
+    /// # Errors
+    /// Value, when the format cannot hold it.
+    pub fn encode_from<'v>(value: &I) -> Result<Self>
+    where
+        I: Inner<'v>,
+    {
+        let mut writer = Writer::new();
+        value.encode_inner(&mut writer)?;
+        Ok(Self::new(writer.into_bytes()))
+    }
+
+    /// Reads the content. `W` is the format `I` with the lifetime of this borrow.
+    ///
+    /// # Errors
+    /// Malformed, with the place inside the buffer.
+    pub fn decode<'v, W: Inner<'v>>(&'v self) -> Result<W> {
+        W::decode_inner(&mut Reader::new(&self.bytes)).map_err(Error::closed)
+    }
+}
+
+impl<I, const MOST: usize> Clone for Nested<'_, I, MOST> {
+    fn clone(&self) -> Self {
+        Self { bytes: self.bytes.clone(), inner: PhantomData }
+    }
+}
+
+impl<I, const MOST: usize> PartialEq for Nested<'_, I, MOST> {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl<I, const MOST: usize> Eq for Nested<'_, I, MOST> {}
+
+impl<I, const MOST: usize> fmt::Debug for Nested<'_, I, MOST> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Nested({} bytes)", self.bytes.len())
+    }
+}
+
+impl<'d, I, const MOST: usize> Field<'d> for Nested<'d, I, MOST>
+where
+    I: InnerFamily,
+{
+    type Owned = Nested<'static, I, MOST>;
+    const LEAST: usize = 4;
+
+    fn layout() -> Cow<'static, str> {
+        let unit = if <I::At<'d>>::UNIT == 1 { "u8" } else { "u16" };
+        Cow::Owned(format!("u32 count, {unit}[..{MOST}] ({})", <I::At<'d>>::NAME))
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        let start = reader.place_if_on();
+        let count = |reader: &mut Reader<'d, T>| {
+            let units = count32(reader, MOST, "units of this field")?;
+            let length = units * <I::At<'d>>::UNIT;
+            if reader.remaining() < length {
+                let error = Error::incomplete(length, reader.remaining());
+                return Err(error.at(reader.position() as u64));
+            }
+            Ok(length)
+        };
+        let length = count(reader).map_err(|error| error.inside(name))?;
+        let bytes = &reader.rest()[..length];
+        if T::ON && canonical::<I::At<'d>>(bytes) {
+            reader.scope_from(name, <I::At<'d>>::SHAPE, start, |reader| {
+                reader.part(length, <I::At<'d>>::decode_inner)
+            })?;
+        } else {
+            reader.take(length)?;
+            let span = reader.span_behind(Form::Bytes, length);
+            reader.leaf_from(name, start, span);
+        }
+        Ok(Self::new(bytes))
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let unit = <I::At<'d>>::UNIT;
+        let units = self.bytes.len() / unit;
+        if !self.bytes.len().is_multiple_of(unit) {
+            return Err(Error::value("whole units", format!("{} bytes", self.bytes.len())));
+        }
+        let Some(units) = u32::try_from(units).ok().filter(|_| units <= MOST) else {
+            return Err(Error::limit("units of this field", MOST as u64, units as u64));
+        };
+        writer.u32(units);
+        writer.bytes(&self.bytes);
+        Ok(())
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        if json.get("$hex").is_some() {
+            return json::bytes(json).map(Self::new);
+        }
+        let value = <I::At<'d>>::from_json_inner(json)?;
+        let mut writer = Writer::new();
+        value.encode_inner(&mut writer)?;
+        Ok(Self::new(writer.into_bytes()))
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        let mut writer = Writer::new();
+        let value = <I::At<'d>>::sample_inner(sampler);
+        match value.encode_inner(&mut writer) {
+            Ok(()) => Self::new(writer.into_bytes()),
+            Err(_) => Self::new(Vec::new()),
+        }
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        Nested::new(self.bytes.into_owned())
+    }
+}
+
+/// A format at any lifetime: names the format where no bytes are borrowed yet.
+pub trait InnerFamily: 'static {
+    /// The format borrowing from bytes that live as long as `'d`.
+    type At<'d>: Inner<'d>;
+}
+
+/// Whether reading the bytes and writing what was read gives the same bytes.
+fn canonical<'d, I: Inner<'d>>(bytes: &'d [u8]) -> bool {
+    let mut reader = Reader::new(bytes);
+    let Ok(value) = I::decode_inner(&mut reader) else {
+        return false;
+    };
+    let mut writer = Writer::new();
+    reader.end().is_ok() && value.encode_inner(&mut writer).is_ok() && writer.as_bytes() == bytes
+}

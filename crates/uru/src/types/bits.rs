@@ -1,0 +1,123 @@
+//! Sets of bits.
+
+use std::borrow::Cow;
+
+use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::{
+    Error, Field, Reader, Result, Sampler, Trace, Value, Writer, count32, list_from_json,
+};
+
+/// A set of bit numbers (`hsBitVector`): `u32` word count, then `u32` words, least significant
+/// first. The word count is kept, so trailing zero words survive; [`BitVector::from_bits`] makes
+/// the fewest words. At most 4096 words.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct BitVector(pub Vec<u32>);
+
+/// The most words a bit vector may have.
+const MOST_WORDS: usize = 4096;
+
+impl BitVector {
+    /// The set of these bits, in the fewest words. Bits from 131,072 up are left out.
+    #[must_use]
+    pub fn from_bits(bits: &[u32]) -> Self {
+        let mut words = Vec::new();
+        for bit in bits.iter().copied().filter(|bit| *bit / 32 < MOST_WORDS as u32) {
+            let word = bit as usize / 32;
+            if words.len() <= word {
+                words.resize(word + 1, 0);
+            }
+            words[word] |= 1 << (bit % 32);
+        }
+        Self(words)
+    }
+
+    /// The numbers of the bits that are set, ascending.
+    pub fn bits(&self) -> impl Iterator<Item = u32> {
+        let words = (0_u32..).step_by(32).zip(&self.0);
+        words.flat_map(|(first, word)| {
+            (0..32).filter(move |bit| word & 1 << bit != 0).map(move |bit| first + bit)
+        })
+    }
+
+    /// Reads word count and bits into the present scope.
+    pub(crate) fn decode_fields<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let start = reader.place_if_on();
+        let count = count32(reader, MOST_WORDS, "words of a bit vector")?;
+        reader.leaf_from("words", start, Value::Unsigned(count as u64));
+        let first = reader.place_if_on();
+        let (words, _) = reader.take(count * 4)?.as_chunks::<4>();
+        let value = Self(words.iter().map(|word| u32::from_le_bytes(*word)).collect());
+        if T::ON {
+            reader.scope_from("bits", Value::List, first, |reader| {
+                for bit in value.bits() {
+                    reader.leaf_from("", first, Value::Unsigned(u64::from(bit)));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(value)
+    }
+
+    /// Takes word count and bits from the fields of a JSON object.
+    pub(crate) fn take_json(fields: &mut FieldsOf<'_>) -> Result<Self> {
+        let words: usize = json::integer(fields.take("words")?, "a whole number up to 4096")?;
+        let bits =
+            list_from_json::<u32>(fields.take("bits")?).map_err(|error| error.inside("bits"))?;
+        if words > MOST_WORDS {
+            return Err(Error::limit("words of a bit vector", MOST_WORDS as u64, words as u64));
+        }
+        let mut value = Self::from_bits(&bits);
+        if value.0.len() > words || bits.iter().any(|bit| !value.contains(*bit)) {
+            let wanted = format!("bits below {}", words * 32);
+            return Err(Error::value(wanted, "a higher one").inside("bits"));
+        }
+        value.0.resize(words, 0);
+        Ok(value)
+    }
+
+    /// Whether a bit is set.
+    #[must_use]
+    pub fn contains(&self, bit: u32) -> bool {
+        self.0.get(bit as usize / 32).is_some_and(|word| word & 1 << (bit % 32) != 0)
+    }
+}
+
+impl<'d> Field<'d> for BitVector {
+    type Owned = Self;
+    const LEAST: usize = 4;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("hsBitVector")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.record(name, Self::decode_fields)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let Some(count) = u32::try_from(self.0.len()).ok().filter(|_| self.0.len() <= MOST_WORDS)
+        else {
+            let found = self.0.len() as u64;
+            return Err(Error::limit("words of a bit vector", MOST_WORDS as u64, found));
+        };
+        writer.u32(count);
+        self.0.iter().for_each(|word| writer.u32(*word));
+        Ok(())
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        let mut fields = FieldsOf::new(json)?;
+        let value = Self::take_json(&mut fields)?;
+        fields.end()?;
+        Ok(value)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        let count = sampler.length(4);
+        Self((0..count).map(|_| u32::sample(sampler) & u32::sample(sampler)).collect())
+    }
+
+    fn into_owned(self) -> Self {
+        self
+    }
+}

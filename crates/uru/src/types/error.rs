@@ -1,0 +1,120 @@
+//! The results that replies carry.
+
+use worldwire_core::wire_enum;
+
+wire_enum! {
+    /// The result of a request (`ENetError`, `i32`): 0 and negative values are no errors.
+    ///
+    /// Clients take [`VaultNodeNotFound`](Self::VaultNodeNotFound) for success in login and age
+    /// replies, for historical reasons; a server must not send it there.
+    pub enum NetError(i32) {
+        /// Not decided yet; never seen on the wire.
+        Pending = -1,
+        /// All went well.
+        Success = 0,
+        /// Something is wrong in the server.
+        InternalError = 1,
+        /// No response from server.
+        Timeout = 2,
+        /// Invalid server data.
+        BadServerData = 3,
+        /// Age not found.
+        AgeNotFound = 4,
+        /// Network connection failed.
+        ConnectFailed = 5,
+        /// Disconnected from server.
+        Disconnected = 6,
+        /// File not found.
+        FileNotFound = 7,
+        /// Old build.
+        OldBuildId = 8,
+        /// Remote shutdown.
+        RemoteShutdown = 9,
+        /// Database timeout.
+        TimeoutOdbc = 10,
+        /// Account already exists.
+        AccountAlreadyExists = 11,
+        /// Player already exists.
+        PlayerAlreadyExists = 12,
+        /// Account not found.
+        AccountNotFound = 13,
+        /// Player not found.
+        PlayerNotFound = 14,
+        /// Invalid parameter.
+        InvalidParameter = 15,
+        /// Name lookup failed.
+        NameLookupFailed = 16,
+        /// Logged in elsewhere.
+        LoggedInElsewhere = 17,
+        /// Vault node not found.
+        VaultNodeNotFound = 18,
+        /// Max players on account.
+        MaxPlayersOnAcct = 19,
+        /// Authentication failed.
+        AuthenticationFailed = 20,
+        /// State object not found.
+        StateObjectNotFound = 21,
+        /// Login denied.
+        LoginDenied = 22,
+        /// Circular reference.
+        CircularReference = 23,
+        /// Account not activated.
+        AccountNotActivated = 24,
+        /// Key already used.
+        KeyAlreadyUsed = 25,
+        /// Key not found.
+        KeyNotFound = 26,
+        /// Activation code not found.
+        ActivationCodeNotFound = 27,
+        /// Player name invalid.
+        PlayerNameInvalid = 28,
+        /// Not supported.
+        NotSupported = 29,
+        /// Service forbidden.
+        ServiceForbidden = 30,
+        /// Auth token too old.
+        AuthTokenTooOld = 31,
+        /// Must use GameTap client.
+        MustUseGameTapClient = 32,
+        /// Too many failed logins.
+        TooManyFailedLogins = 33,
+        /// GameTap: connection failed.
+        GameTapConnectionFailed = 34,
+        /// GameTap: too many auth options.
+        GTTooManyAuthOptions = 35,
+        /// GameTap: missing parameter.
+        GTMissingParameter = 36,
+        /// GameTap: server error.
+        GTServerError = 37,
+        /// Account has been banned.
+        AccountBanned = 38,
+        /// Account kicked by CCR.
+        KickedByCCR = 39,
+        /// Wrong score type for operation.
+        ScoreWrongType = 40,
+        /// Not enough points.
+        ScoreNotEnoughPoints = 41,
+        /// Non-fixed score already exists.
+        ScoreAlreadyExists = 42,
+        /// No score data found.
+        ScoreNoDataFound = 43,
+        /// Invite: couldn't find player.
+        InviteNoMatchingPlayer = 44,
+        /// Invite: too many hoods.
+        InviteTooManyHoods = 45,
+        /// Payments not up to date.
+        NeedToPay = 46,
+        /// Server busy.
+        ServerBusy = 47,
+        /// Vault node access violation.
+        VaultNodeAccessViolation = 48,
+    }
+}
+
+impl NetError {
+    /// Whether the request was refused: only positive values are errors.
+    #[must_use]
+    pub const fn is_error(self) -> bool {
+        self.0 > 0
+    }
+}

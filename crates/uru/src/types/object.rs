@@ -1,0 +1,398 @@
+//! Names of objects: locations, uoids and keys.
+
+use std::borrow::Cow;
+
+use worldwire_core::json::{FieldsOf, Json};
+use worldwire_core::{
+    Error, Field, Reader, Result, Sampler, Trace, Value, Writer, record, wire_flags,
+};
+
+use super::SafeString;
+
+/// The number of a page: an age prefix and a page of that age in one `u32`, or something special.
+///
+/// | number | meaning |
+/// | --- | --- |
+/// | 0 | fixed keys |
+/// | 1..=0x20 | local to a client, never to be accepted from the network |
+/// | 0x21..=0xfeff0020 | `(age << 16) + page + 0x21` for ages from 0 up |
+/// | 0xfeff0021..=0xfeffffff | unusable |
+/// | 0xff000000 | the server; unknown net groups |
+/// | ..=0xff010000 | reserved |
+/// | 0xff010001..=0xfffffffe | `(-age << 16) + page + 0xff000001` for ages below 0 |
+/// | 0xffffffff | invalid |
+///
+/// Pages are unsigned here; some tools print 0xffff as -1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SequenceNumber(pub u32);
+
+impl SequenceNumber {
+    /// The number of a page; `None` when the age has no room (-255..=0xfefe, and the last page of
+    /// the highest ages is cut off).
+    #[must_use]
+    pub fn from_page(age: i32, page: u16) -> Option<Self> {
+        let first: u32 = if age < 0 { 0xff00_0001 } else { 0x21 };
+        let number = age
+            .unsigned_abs()
+            .checked_mul(0x1_0000)?
+            .checked_add(u32::from(page))?
+            .checked_add(first)?;
+        Some(Self(number)).filter(|number| number.page() == Some((age, page)))
+    }
+
+    /// Age prefix and page; `None` for special numbers, which must not be split.
+    #[must_use]
+    pub fn page(self) -> Option<(i32, u16)> {
+        let (rest, sign) = match self.0 {
+            0x21..=0xfeff_0020 => (self.0 - 0x21, 1),
+            0xff01_0001..=0xffff_fffe => (self.0 - 0xff00_0001, -1),
+            _ => return None,
+        };
+        let page = u16::try_from(rest & 0xffff).ok()?;
+        let age = i32::try_from(rest >> 16).ok()?;
+        Some((age * sign, page))
+    }
+
+    /// Whether the number is one of the special ones.
+    #[must_use]
+    pub fn is_special(self) -> bool {
+        self.page().is_none()
+    }
+}
+
+impl<'d> Field<'d> for SequenceNumber {
+    type Owned = Self;
+    const LEAST: usize = 4;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("u32 sequence number")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.shown(
+            name,
+            |reader| reader.take_array().map(u32::from_le_bytes).map(Self),
+            |value| Value::Hex(u64::from(value.0)),
+        )
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        writer.u32(self.0);
+        Ok(())
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        u32::from_json(json).map(Self)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self(u32::sample(sampler))
+    }
+
+    fn into_owned(self) -> Self {
+        self
+    }
+}
+
+wire_flags! {
+    /// What kind of page a [`Location`] names.
+    pub struct LocationFlags(u16) {
+        /// The page belongs to one client only.
+        LocalOnly = 1,
+        /// The page is not kept.
+        Volatile = 2,
+        /// The number is reserved: set exactly when it is 0xff000000 or higher.
+        Reserved = 4,
+        /// Built into the client: pages 0xffff (Textures) and 0xfffe (BuiltIn).
+        BuiltIn = 8,
+        /// The page travels with its player. The one bit that does not count when locations are
+        /// compared.
+        Itinerant = 16,
+    }
+}
+
+record! {
+    /// Which page an object lies in (`plLocation`).
+    pub struct Location {
+        /// The page.
+        sequence_number "sequenceNumber": SequenceNumber,
+        /// What kind of page it is.
+        flags "flags": LocationFlags,
+    }
+}
+
+impl Location {
+    /// Whether both name the same page: all but the itinerant bit counts.
+    #[must_use]
+    pub fn same_page(&self, other: &Self) -> bool {
+        let counted = !LocationFlags::Itinerant.0;
+        self.sequence_number == other.sequence_number
+            && self.flags.0 & counted == other.flags.0 & counted
+    }
+}
+
+/// For which hardware an object is loaded (`plLoadMask`): one byte with the quality in its high
+/// nibble and the capability in its low one. 0xff is "always".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LoadMask(pub u8);
+
+impl LoadMask {
+    /// Loaded on everything.
+    pub const ALWAYS: Self = Self(0xff);
+
+    /// The qualities it is loaded for: the high nibble, filled up with ones.
+    #[must_use]
+    pub const fn quality(self) -> u8 {
+        self.0 >> 4 | 0xf0
+    }
+
+    /// The capabilities it is loaded for: the low nibble, filled up with ones.
+    #[must_use]
+    pub const fn capability(self) -> u8 {
+        self.0 | 0xf0
+    }
+}
+
+impl<'d> Field<'d> for LoadMask {
+    type Owned = Self;
+    const LEAST: usize = 1;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("u8 load mask")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.shown(
+            name,
+            |reader| reader.take_array::<1>().map(|[byte]| Self(byte)),
+            |value| Value::Hex(u64::from(value.0)),
+        )
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        writer.u8(self.0);
+        Ok(())
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        u8::from_json(json).map(Self)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self(u8::sample(sampler))
+    }
+
+    fn into_owned(self) -> Self {
+        self
+    }
+}
+
+/// The name of an object (`plUoid`).
+///
+/// Layout: `u8` contents (1 clone ids, 2 load mask; anything else is refused), [`Location`],
+/// `u8` load mask if flag 2, `u16` class index, `u32` object id, [`SafeString`] name, and if
+/// flag 1: `u16` clone id, `u16` 0, `u32` player id of the cloner. Object id 0 means "look up by
+/// name". The load mask does not count when names are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uoid<'d> {
+    /// The page.
+    pub location: Location,
+    /// For which hardware it is loaded; `None` when the field is absent, which means always.
+    pub load_mask: Option<LoadMask>,
+    /// The class of the object.
+    pub class_index: u16,
+    /// The number in its page; 0 is unknown.
+    pub object_id: u32,
+    /// The name in its page.
+    pub name: SafeString<'d>,
+    /// Which copy it is, when it is one.
+    pub clone: Option<CloneIds>,
+}
+
+/// Which copy of an object is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CloneIds {
+    /// The copy.
+    pub id: u16,
+    /// Always zero; kept as it came.
+    pub filler: u16,
+    /// The player whose client made it.
+    pub player_id: u32,
+}
+
+impl Eq for Location {}
+
+const HAS_CLONE: u8 = 1;
+const HAS_LOAD_MASK: u8 = 2;
+
+impl<'d> Uoid<'d> {
+    /// Reads the fields into the present scope.
+    fn decode_fields<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let at = reader.position();
+        let [contents] = reader.take_array()?;
+        if contents & !(HAS_CLONE | HAS_LOAD_MASK) != 0 {
+            let found = format!("0x{contents:02x}");
+            return Err(Error::malformed("contents of 0 to 3", found).at(at as u64));
+        }
+        Ok(Self {
+            location: Field::decode(reader, "location")?,
+            load_mask: match contents & HAS_LOAD_MASK {
+                0 => None,
+                _ => Some(Field::decode(reader, "loadMask")?),
+            },
+            class_index: reader.shown(
+                "classIndex",
+                |reader| reader.take_array().map(u16::from_le_bytes),
+                |class| Value::Hex(u64::from(*class)),
+            )?,
+            object_id: reader.u32("objectId")?,
+            name: Field::decode(reader, "name")?,
+            clone: match contents & HAS_CLONE {
+                0 => None,
+                _ => Some(CloneIds {
+                    id: reader.u16("cloneId")?,
+                    filler: reader.u16("cloneFiller")?,
+                    player_id: reader.u32("clonerId")?,
+                }),
+            },
+        })
+    }
+}
+
+impl<'d> Field<'d> for Uoid<'d> {
+    type Owned = Uoid<'static>;
+    const LEAST: usize = 15;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("plUoid")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.record(name, Self::decode_fields)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let mut contents = 0;
+        if self.clone.is_some() {
+            contents |= HAS_CLONE;
+        }
+        if self.load_mask.is_some() {
+            contents |= HAS_LOAD_MASK;
+        }
+        writer.u8(contents);
+        self.location.encode(writer)?;
+        if let Some(mask) = self.load_mask {
+            writer.u8(mask.0);
+        }
+        writer.u16(self.class_index);
+        writer.u32(self.object_id);
+        self.name.encode(writer).map_err(|error| error.inside("name"))?;
+        if let Some(clone) = self.clone {
+            writer.u16(clone.id);
+            writer.u16(clone.filler);
+            writer.u32(clone.player_id);
+        }
+        Ok(())
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        let mut fields = FieldsOf::new(json)?;
+        let value = Self {
+            location: Field::from_json(fields.take("location")?)
+                .map_err(|error| error.inside("location"))?,
+            load_mask: fields.take_optional("loadMask").map(Field::from_json).transpose()?,
+            class_index: Field::from_json(fields.take("classIndex")?)
+                .map_err(|error| error.inside("classIndex"))?,
+            object_id: Field::from_json(fields.take("objectId")?)
+                .map_err(|error| error.inside("objectId"))?,
+            name: Field::from_json(fields.take("name")?).map_err(|error| error.inside("name"))?,
+            clone: match fields.take_optional("cloneId") {
+                None => None,
+                Some(id) => Some(CloneIds {
+                    id: Field::from_json(id).map_err(|error| error.inside("cloneId"))?,
+                    filler: Field::from_json(fields.take("cloneFiller")?)
+                        .map_err(|error| error.inside("cloneFiller"))?,
+                    player_id: Field::from_json(fields.take("clonerId")?)
+                        .map_err(|error| error.inside("clonerId"))?,
+                }),
+            },
+        };
+        fields.end()?;
+        Ok(value)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self {
+            location: Field::sample(sampler),
+            load_mask: (sampler.below(2) == 0).then(|| Field::sample(sampler)),
+            class_index: Field::sample(sampler),
+            object_id: Field::sample(sampler),
+            name: Field::sample(sampler),
+            clone: (sampler.below(2) == 0).then(|| CloneIds {
+                id: Field::sample(sampler),
+                filler: 0,
+                player_id: Field::sample(sampler),
+            }),
+        }
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        Uoid {
+            location: self.location,
+            load_mask: self.load_mask,
+            class_index: self.class_index,
+            object_id: self.object_id,
+            name: self.name.into_owned(),
+            clone: self.clone,
+        }
+    }
+}
+
+/// A reference to an object (`plKey`): `u8`, zero for none, otherwise followed by a [`Uoid`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key<'d>(pub Option<Uoid<'d>>);
+
+impl<'d> Field<'d> for Key<'d> {
+    type Owned = Key<'static>;
+    const LEAST: usize = 1;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("plKey")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        let start = reader.place_if_on();
+        let at = reader.position();
+        match reader.take_array().map_err(|error| error.inside(name))? {
+            [0] => {
+                reader.leaf_from(name, start, Value::Null);
+                Ok(Self(None))
+            }
+            [1] => reader
+                .scope_from(name, Value::Record, start, Uoid::decode_fields)
+                .map(Some)
+                .map(Self),
+            [other] => {
+                let found = format!("{other}");
+                Err(Error::malformed("0 or 1", found).at(at as u64).inside(name))
+            }
+        }
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        writer.u8(u8::from(self.0.is_some()));
+        self.0.as_ref().map_or(Ok(()), |uoid| uoid.encode(writer))
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        if json.is_null() { Ok(Self(None)) } else { Field::from_json(json).map(Some).map(Self) }
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self((sampler.below(4) != 0).then(|| Field::sample(sampler)))
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        Key(self.0.map(Field::into_owned))
+    }
+}

@@ -1,0 +1,417 @@
+//! Strings and times as Plasma's own streams write them.
+
+use core::fmt;
+use std::borrow::Cow;
+
+use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::{
+    Error, Field, Form, Names, Place, Reader, Result, Sampler, Trace, Value, Writer, record,
+};
+
+use super::string::{wide, wide_text};
+
+/// How a [`SafeString`] stands in the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SafeForm {
+    /// The form that everybody writes: count with its high four bits set, bytes inverted.
+    Inverted,
+    /// Count with its high four bits set, bytes as they are.
+    Literal,
+    /// The form of 2003: count with none of its high four bits set, two bytes that mean nothing,
+    /// then the bytes, inverted if the first one has bit 7 set.
+    Old {
+        /// The two bytes that mean nothing.
+        skipped: u16,
+        /// Whether the bytes are inverted.
+        inverted: bool,
+    },
+    /// Inverted, but the high four bits of the count are neither all set nor all clear.
+    Marked {
+        /// The high four bits, as the highest bits of the count.
+        high: u16,
+        /// Whether the bytes are inverted.
+        inverted: bool,
+    },
+}
+
+/// A string of bytes with a 12-bit count, inverted against curious eyes.
+///
+/// Layout: `u16` (count in the low 12 bits, the high 4 bits set by writers), then the bytes, each
+/// bitwise negated by writers. A reader takes them as negated when the first one has bit 7 set. At
+/// most 4095 bytes, none of them zero. The text is UTF-8 today, Latin-1 in old clients.
+///
+/// A text whose first byte is 0x80 or higher negates to a byte without bit 7. Writers negate all the
+/// same, and readers of the client get the negated bytes back. Here a later byte with bit 7 gives
+/// the text away, since plain text of that form is ASCII; where there is none, nobody can tell, and
+/// [`SafeString::is_ambiguous`] says so. The bytes survive in any case.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SafeString<'d> {
+    form: SafeForm,
+    /// The bytes as they stand in the stream.
+    stored: Cow<'d, [u8]>,
+}
+
+/// The most bytes or units a safe string can have.
+const SAFE_MOST: usize = 0xfff;
+static FORMS: Names = Names::fixed(&[(0, "inverted"), (1, "literal"), (2, "old"), (3, "marked")]);
+
+impl SafeString<'_> {
+    /// The bytes of the text.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        if self.inverted() { invert(&self.stored) } else { self.stored.to_vec() }
+    }
+
+    /// The text: UTF-8, or Latin-1 if it is not that.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        match String::from_utf8(self.to_bytes()) {
+            Ok(text) => text,
+            Err(error) => error.into_bytes().into_iter().map(char::from).collect(),
+        }
+    }
+
+    /// Text as old clients encode it; `None` when a character is not in Latin-1.
+    #[must_use]
+    pub fn from_latin1(text: &str) -> Option<Self> {
+        let bytes = text.chars().map(|c| u8::try_from(c).map(|byte| !byte));
+        let stored = bytes.collect::<Result<Vec<u8>, _>>().ok()?;
+        Some(Self { form: SafeForm::Inverted, stored: Cow::Owned(stored) })
+    }
+
+    /// How it stands in the stream.
+    #[must_use]
+    pub fn form(&self) -> SafeForm {
+        self.form
+    }
+
+    /// Whether the bytes could have been meant another way: taken as they are, but negated they
+    /// would be UTF-8 as well.
+    #[must_use]
+    pub fn is_ambiguous(&self) -> bool {
+        !self.inverted() && core::str::from_utf8(&invert(&self.stored)).is_ok()
+    }
+
+    fn inverted(&self) -> bool {
+        match self.form {
+            SafeForm::Inverted => true,
+            SafeForm::Literal => false,
+            SafeForm::Old { inverted, .. } | SafeForm::Marked { inverted, .. } => inverted,
+        }
+    }
+
+    fn canonical(&self) -> bool {
+        self.form == SafeForm::Inverted
+    }
+}
+
+/// Takes text of any length; one of more than 4095 bytes, or with a zero byte, is refused when it
+/// is encoded.
+impl From<&str> for SafeString<'_> {
+    fn from(text: &str) -> Self {
+        Self { form: SafeForm::Inverted, stored: Cow::Owned(invert(text.as_bytes())) }
+    }
+}
+
+impl fmt::Debug for SafeString<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_text(), f)
+    }
+}
+
+impl<'d> Field<'d> for SafeString<'d> {
+    type Owned = SafeString<'static>;
+    const LEAST: usize = 2;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("SafeString")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        let start = reader.place_if_on();
+        let read = |reader: &mut Reader<'d, T>| {
+            let head = u16::from_le_bytes(reader.take_array()?);
+            let skipped = match head & 0xf000 {
+                0 => Some(u16::from_le_bytes(reader.take_array()?)),
+                _ => None,
+            };
+            let stored = reader.take(usize::from(head & 0xfff))?;
+            // An empty string has nothing that could be inverted, and is written as inverted.
+            let inverted = stored.is_empty() || stored.iter().any(|byte| byte & 0x80 != 0);
+            let form = match (head & 0xf000, skipped) {
+                (_, Some(skipped)) => SafeForm::Old { skipped, inverted },
+                (0xf000, _) if inverted => SafeForm::Inverted,
+                (0xf000, _) => SafeForm::Literal,
+                (high, _) => SafeForm::Marked { high, inverted },
+            };
+            Ok(Self { form, stored: Cow::Borrowed(stored) })
+        };
+        let value = read(reader).map_err(|error: Error| error.inside(name))?;
+        if T::ON {
+            value.show(reader, name, start)?;
+        }
+        Ok(value)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let Some(count) = u16::try_from(self.stored.len()).ok().filter(|n| *n <= 0xfff) else {
+            let found = self.stored.len() as u64;
+            return Err(Error::limit("bytes of a safe string", SAFE_MOST as u64, found));
+        };
+        match self.form {
+            SafeForm::Inverted | SafeForm::Literal => writer.u16(count | 0xf000),
+            SafeForm::Marked { high, .. } => writer.u16(count | (high & 0xf000)),
+            SafeForm::Old { skipped, .. } => {
+                writer.u16(count);
+                writer.u16(skipped);
+            }
+        }
+        writer.bytes(&self.stored);
+        Ok(())
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        if json.get("form").is_none() {
+            let bytes = json::text(json, |text| text.as_bytes().to_vec())?;
+            if bytes.len() > SAFE_MOST {
+                let found = bytes.len() as u64;
+                return Err(Error::limit("bytes of a safe string", SAFE_MOST as u64, found));
+            }
+            return Ok(Self { form: SafeForm::Inverted, stored: Cow::Owned(invert(&bytes)) });
+        }
+        let mut fields = FieldsOf::new(json)?;
+        let bytes = json::text(fields.take("text")?, |text| text.as_bytes().to_vec())?;
+        let form = json::named(fields.take("form")?, &FORMS)?;
+        let extra = json::integer(fields.take("extra")?, "a whole number of 16 bits")?;
+        let inverted = fields.take("inverted")?.as_bool().unwrap_or(false);
+        fields.end()?;
+        let form = match form {
+            0 => SafeForm::Inverted,
+            1 => SafeForm::Literal,
+            2 => SafeForm::Old { skipped: extra, inverted },
+            _ => SafeForm::Marked { high: extra, inverted },
+        };
+        let stored = match form {
+            SafeForm::Literal => bytes,
+            SafeForm::Inverted => invert(&bytes),
+            _ if inverted => invert(&bytes),
+            _ => bytes,
+        };
+        Ok(Self { form, stored: Cow::Owned(stored) })
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self::from(&*sampler.text(64))
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        SafeString { form: self.form, stored: Cow::Owned(self.stored.into_owned()) }
+    }
+}
+
+impl SafeString<'_> {
+    /// Tells the listener: plain text for the form that everybody writes, otherwise a record that
+    /// says how it differs.
+    fn show<'d, 'n, T: Trace<'n>>(
+        &self,
+        reader: &mut Reader<'d, T>,
+        name: &'n str,
+        start: Place,
+    ) -> Result<()> {
+        let form = if self.inverted() { Form::InvertedUtf8 } else { Form::Utf8 };
+        let span = reader.span_behind(form, self.stored.len());
+        if self.canonical() {
+            reader.leaf_from(name, start, span);
+            return Ok(());
+        }
+        let (number, extra) = match self.form {
+            SafeForm::Inverted => (0, 0),
+            SafeForm::Literal => (1, 0),
+            SafeForm::Old { skipped, .. } => (2, skipped),
+            SafeForm::Marked { high, .. } => (3, high),
+        };
+        reader.scope_from(name, Value::Record, start, |reader| {
+            reader.leaf_from("text", start, span);
+            reader.leaf_from("form", start, Value::Enum(number, &FORMS));
+            reader.leaf_from("extra", start, Value::Hex(u64::from(extra)));
+            reader.leaf_from("inverted", start, Value::Bool(self.inverted()));
+            Ok(())
+        })
+    }
+}
+
+fn invert(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().map(|byte| !byte).collect()
+}
+
+/// A UTF-16 string with a 12-bit count, inverted.
+///
+/// Layout: `u16` (count of units in the low 12 bits, the high 4 bits set by writers), the negated
+/// UTF-16LE units, then a plain zero unit that is not counted. At most 4095 units.
+///
+/// The client leaves out the zero unit of an empty string in net messages; the data formats here
+/// always have it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SafeWString<'d> {
+    /// The high four bits of the count as they came.
+    high: u16,
+    /// The units as they stand in the stream.
+    stored: Cow<'d, [u8]>,
+    /// The unit behind them, which should be zero.
+    terminator: u16,
+}
+
+impl SafeWString<'_> {
+    /// The text; unpaired surrogates become U+FFFD.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        wide_text(&invert(&self.stored))
+    }
+}
+
+/// Takes text of any length; one of more than 4095 units is refused when it is encoded.
+impl From<&str> for SafeWString<'_> {
+    fn from(text: &str) -> Self {
+        Self { high: 0xf000, stored: Cow::Owned(invert(&wide(text))), terminator: 0 }
+    }
+}
+
+impl fmt::Debug for SafeWString<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_text(), f)
+    }
+}
+
+impl<'d> Field<'d> for SafeWString<'d> {
+    type Owned = SafeWString<'static>;
+    const LEAST: usize = 4;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("SafeWString")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        let start = reader.place_if_on();
+        let read = |reader: &mut Reader<'d, T>| {
+            let head = u16::from_le_bytes(reader.take_array()?);
+            let stored = reader.take(usize::from(head & 0xfff) * 2)?;
+            let span = reader.span_behind(Form::InvertedUtf16, stored.len());
+            let terminator = u16::from_le_bytes(reader.take_array()?);
+            Ok((Self { high: head & 0xf000, stored: Cow::Borrowed(stored), terminator }, span))
+        };
+        let (value, span) = read(reader).map_err(|error: Error| error.inside(name))?;
+        if value.high == 0xf000 && value.terminator == 0 {
+            reader.leaf_from(name, start, span);
+        } else if T::ON {
+            reader.scope_from(name, Value::Record, start, |reader| {
+                reader.leaf_from("text", start, span);
+                reader.leaf_from("high", start, Value::Hex(u64::from(value.high)));
+                let terminator = Value::Hex(u64::from(value.terminator));
+                reader.leaf_from("terminator", start, terminator);
+                Ok(())
+            })?;
+        }
+        Ok(value)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let count = self.stored.len() / 2;
+        let Some(count) = u16::try_from(count).ok().filter(|count| *count <= 0xfff) else {
+            return Err(Error::limit("units of a safe string", SAFE_MOST as u64, count as u64));
+        };
+        writer.u16(count | self.high);
+        writer.bytes(&self.stored);
+        writer.u16(self.terminator);
+        Ok(())
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        let (text, high, terminator) = if json.get("high").is_some() {
+            let mut fields = FieldsOf::new(json)?;
+            let text = json::text(fields.take("text")?, wide)?;
+            let high: u16 = json::integer(fields.take("high")?, "a whole number of 16 bits")?;
+            let terminator =
+                json::integer(fields.take("terminator")?, "a whole number of 16 bits")?;
+            fields.end()?;
+            (text, high & 0xf000, terminator)
+        } else {
+            (json::text(json, wide)?, 0xf000, 0)
+        };
+        if !text.len().is_multiple_of(2) || text.len() / 2 > SAFE_MOST {
+            let found = text.len() as u64 / 2;
+            return Err(Error::limit("units of a safe string", SAFE_MOST as u64, found));
+        }
+        Ok(Self { high, stored: Cow::Owned(invert(&text)), terminator })
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self::from(&*sampler.text(64))
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        SafeWString {
+            high: self.high,
+            stored: Cow::Owned(self.stored.into_owned()),
+            terminator: self.terminator,
+        }
+    }
+}
+
+record! {
+    /// A point in time (`plUnifiedTime`).
+    pub struct UnifiedTime {
+        /// Seconds since 1970, UTC.
+        seconds "seconds": u32,
+        /// Millionths of a second.
+        microseconds "microseconds": u32,
+    }
+}
+
+/// The head of a serialised object: its class index, or nothing (0x8000). What follows depends on
+/// the class and has no length of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Creatable(pub Option<u16>);
+
+impl<'d> Field<'d> for Creatable {
+    type Owned = Self;
+    const LEAST: usize = 2;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("creatable header")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.shown(
+            name,
+            |reader| {
+                let class = u16::from_le_bytes(reader.take_array()?);
+                Ok(Self((class != 0x8000).then_some(class)))
+            },
+            |value| value.0.map_or(Value::Null, |class| Value::Hex(u64::from(class))),
+        )
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        writer.u16(self.0.unwrap_or(0x8000));
+        Ok(())
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        if json.is_null() {
+            return Ok(Self(None));
+        }
+        let class = json::integer(json, "a class index or null")?;
+        if class == 0x8000 {
+            return Err(Error::value("null", "0x8000"));
+        }
+        Ok(Self(Some(class)))
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self(Some(u16::sample(sampler)).filter(|class| *class != 0x8000))
+    }
+
+    fn into_owned(self) -> Self {
+        self
+    }
+}

@@ -1,0 +1,275 @@
+//! The nodes of the vault.
+//!
+//! A node is encoded as a `u64` mask of the fields that are present (bits 32 to 63 zero), then
+//! those fields in the order of their bits, without padding. A field that is absent and one that
+//! is empty are different things: saving leaves absent fields alone.
+
+use std::borrow::Cow;
+
+use worldwire_core::json::{FieldsOf, Json};
+use worldwire_core::wire_enum;
+use worldwire_core::{Bytes32, Error, Field, Reader, Result, Sampler, Trace, Value, Writer};
+
+use crate::message::{Inner, InnerFamily};
+use crate::types::{TermStr, Uuid};
+
+wire_enum! {
+    /// What a vault node is.
+    pub enum NodeType(u32) {
+        /// A player; the root of the player's tree.
+        Player = 2,
+        /// An age instance; the root of its tree.
+        Age = 3,
+        /// A folder of anything.
+        Folder = 22,
+        /// What others may know of a player.
+        PlayerInfo = 23,
+        /// The one node that every tree shares.
+        System = 24,
+        /// A picture.
+        Image = 25,
+        /// A text.
+        TextNote = 26,
+        /// State described by SDL.
+        SDL = 27,
+        /// A way into an age.
+        AgeLink = 28,
+        /// A named value of a player.
+        Chronicle = 29,
+        /// A list of players.
+        PlayerInfoList = 30,
+        /// What is known of an age instance.
+        AgeInfo = 33,
+        /// A list of ages.
+        AgeInfoList = 34,
+        /// A marker quest.
+        MarkerGame = 35,
+    }
+}
+
+/// A blob of a node; the message around it bounds it more tightly.
+pub type Blob<'d> = Bytes32<'d, 1_048_576>;
+
+macro_rules! node {
+    ($($(#[doc = $doc:literal])* $bit:literal $field:ident $wire:literal: $type:ty,)*) => {
+        /// A vault node, or a part of one: any set of the 32 fields.
+        ///
+        /// What the numbered fields mean depends on the node type.
+        #[derive(Clone, Debug, PartialEq, Default)]
+        pub struct VaultNode<'d> {$(
+            #[doc = concat!("`", $wire, "`, bit ", stringify!($bit), ".")]
+            $(#[doc = $doc])*
+            pub $field: Option<$type>,
+        )*}
+
+        impl VaultNode<'_> {
+            /// The bits and names of all fields.
+            pub const FIELDS: &'static [(u32, &'static str)] = &[$(($bit, $wire)),*];
+
+            /// The mask of the fields that are present.
+            #[must_use]
+            pub fn mask(&self) -> u64 {
+                0 $(| u64::from(self.$field.is_some()) << $bit)*
+            }
+
+            /// Takes its bytes into its own hands.
+            #[must_use]
+            pub fn into_owned(self) -> VaultNode<'static> {
+                VaultNode { $($field: self.$field.map(Field::into_owned),)* }
+            }
+        }
+
+        impl<'d> Inner<'d> for VaultNode<'d> {
+            const NAME: &'static str = "vault node";
+            const UNIT: usize = 1;
+            const SHAPE: Value<'static> = Value::Record;
+
+            fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+                let at = reader.position() as u64;
+                let mask = u64::from_le_bytes(reader.take_array()?);
+                if mask >> 32 != 0 {
+                    let found = format!("0x{mask:016x}");
+                    return Err(Error::malformed("a field mask of 32 bits", found).at(at));
+                }
+                Ok(Self {$(
+                    $field: match mask & 1 << $bit {
+                        0 => None,
+                        _ => Some(<$type as Field<'d>>::decode(reader, $wire)?),
+                    },
+                )*})
+            }
+
+            fn encode_inner(&self, writer: &mut Writer) -> Result<()> {
+                writer.u64(self.mask());
+                $(
+                    if let Some(value) = &self.$field {
+                        value.encode(writer).map_err(|error| error.inside($wire))?;
+                    }
+                )*
+                Ok(())
+            }
+
+            fn from_json_inner(json: &Json) -> Result<Self> {
+                let mut fields = FieldsOf::new(json)?;
+                let node = Self {$(
+                    $field: fields
+                        .take_optional($wire)
+                        .map(<$type as Field<'d>>::from_json)
+                        .transpose()
+                        .map_err(|error| error.inside($wire))?,
+                )*};
+                fields.end()?;
+                Ok(node)
+            }
+
+            fn sample_inner(sampler: &mut Sampler) -> Self {
+                let mask = sampler.bits() & sampler.bits();
+                Self {$(
+                    $field: (mask & 1 << $bit != 0).then(|| Field::sample(sampler)),
+                )*}
+            }
+        }
+    };
+}
+
+node! {
+    /// The number of the node; given by the server.
+    0 node_id "NodeId": u32,
+    /// When it was made, Unix seconds; given by the server.
+    1 create_time "CreateTime": u32,
+    /// When it was changed last, Unix seconds; given by the server.
+    2 modify_time "ModifyTime": u32,
+    /// The age in which it was made.
+    3 create_age_name "CreateAgeName": TermStr<'d>,
+    /// The instance of that age.
+    4 create_age_uuid "CreateAgeUuid": Uuid,
+    /// The account that made it.
+    5 creator_acct "CreatorAcct": Uuid,
+    /// The node of the player that made it.
+    6 creator_id "CreatorId": u32,
+    /// What the node is.
+    7 node_type "NodeType": NodeType,
+    8 int32_1 "Int32_1": i32,
+    9 int32_2 "Int32_2": i32,
+    10 int32_3 "Int32_3": i32,
+    11 int32_4 "Int32_4": i32,
+    12 uint32_1 "UInt32_1": u32,
+    13 uint32_2 "UInt32_2": u32,
+    14 uint32_3 "UInt32_3": u32,
+    15 uint32_4 "UInt32_4": u32,
+    16 uuid_1 "Uuid_1": Uuid,
+    17 uuid_2 "Uuid_2": Uuid,
+    18 uuid_3 "Uuid_3": Uuid,
+    19 uuid_4 "Uuid_4": Uuid,
+    20 string64_1 "String64_1": TermStr<'d>,
+    21 string64_2 "String64_2": TermStr<'d>,
+    22 string64_3 "String64_3": TermStr<'d>,
+    23 string64_4 "String64_4": TermStr<'d>,
+    24 string64_5 "String64_5": TermStr<'d>,
+    25 string64_6 "String64_6": TermStr<'d>,
+    /// Compared without case.
+    26 istring64_1 "IString64_1": TermStr<'d>,
+    /// Compared without case.
+    27 istring64_2 "IString64_2": TermStr<'d>,
+    28 text_1 "Text_1": TermStr<'d>,
+    29 text_2 "Text_2": TermStr<'d>,
+    30 blob_1 "Blob_1": Blob<'d>,
+    31 blob_2 "Blob_2": Blob<'d>,
+}
+
+impl InnerFamily for VaultNode<'static> {
+    type At<'d> = VaultNode<'d>;
+}
+
+/// The most units a String64, IString64 or CreateAgeName may have when it is saved.
+pub const MOST_STRING_UNITS: usize = 63;
+/// The most units a Text may have when it is saved, unless a shard lifts it.
+pub const MOST_TEXT_UNITS: usize = 1023;
+
+impl VaultNode<'_> {
+    /// Whether the strings are short enough to be saved. Longer ones are better refused than cut.
+    ///
+    /// # Errors
+    /// The limit, with the name of the field.
+    pub fn check_lengths(&self, most_text: usize) -> Result<()> {
+        let short = [
+            ("CreateAgeName", &self.create_age_name),
+            ("String64_1", &self.string64_1),
+            ("String64_2", &self.string64_2),
+            ("String64_3", &self.string64_3),
+            ("String64_4", &self.string64_4),
+            ("String64_5", &self.string64_5),
+            ("String64_6", &self.string64_6),
+            ("IString64_1", &self.istring64_1),
+            ("IString64_2", &self.istring64_2),
+        ];
+        let long = [("Text_1", &self.text_1), ("Text_2", &self.text_2)];
+        let short = short.into_iter().map(|(name, value)| (name, value, MOST_STRING_UNITS));
+        let long = long.into_iter().map(|(name, value)| (name, value, most_text));
+        for (name, value, most) in short.chain(long) {
+            let units = value.as_ref().map_or(0, TermStr::units);
+            if units > most {
+                let error = Error::limit("units of a node's string", most as u64, units as u64);
+                return Err(error.inside(name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A whole node by itself, as the codec `uru.vault-node` reads it.
+impl<'d> Field<'d> for VaultNode<'d> {
+    type Owned = VaultNode<'static>;
+    const LEAST: usize = 8;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("vault node")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.record(name, Self::decode_inner)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        self.encode_inner(writer)
+    }
+
+    fn from_json(json: &Json) -> Result<Self> {
+        Self::from_json_inner(json)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self::sample_inner(sampler)
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        self.into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_and_empty_differ() {
+        let node = VaultNode { text_1: Some(TermStr::from("")), ..VaultNode::default() };
+        let mut writer = Writer::new();
+        node.encode_inner(&mut writer).unwrap();
+        assert_eq!(writer.as_bytes(), [0, 0, 0, 0x10, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0]);
+        let back = VaultNode::decode_inner(&mut Reader::new(writer.as_bytes())).unwrap();
+        assert_eq!(back, node);
+        assert_eq!(back.text_2, None);
+    }
+
+    #[test]
+    fn long_strings_are_named() {
+        let name = "x".repeat(64);
+        let node = VaultNode { string64_3: Some(TermStr::from(&*name)), ..VaultNode::default() };
+        let error = node.check_lengths(MOST_TEXT_UNITS).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "String64_3: wanted at most 63 (units of a node's string), found 64"
+        );
+    }
+}
