@@ -29,13 +29,23 @@ impl Default for TextStyle {
 ///
 /// A record in a list whose fields are all plain values takes one line.
 pub fn write_tree(tree: &Tree<'_>, style: TextStyle, out: &mut String) {
-    let mut show = Show { tree, style, out };
-    for root in tree.roots() {
-        show.node(root, style.indent, None);
-    }
+    write_nodes(tree, tree.roots(), style, out);
     if let Some(error) = tree.error() {
         let (red, reset) = if style.colour { ("\x1b[31m", "\x1b[0m") } else { ("", "") };
         let _ = writeln!(out, "{:1$}{red}! {error}{reset}", "", style.indent);
+    }
+}
+
+/// Appends some nodes of a tree, a line a value.
+pub fn write_nodes<'t, 'n>(
+    tree: &'t Tree<'n>,
+    nodes: impl Iterator<Item = NodeRef<'t, 'n>>,
+    style: TextStyle,
+    out: &mut String,
+) {
+    let mut show = Show { tree, style, out };
+    for node in nodes {
+        show.node(node, style.indent, None);
     }
 }
 

@@ -345,6 +345,15 @@ impl<'d> Message<'d> {
     }
 }
 
+/// The number of the message that bytes begin with.
+pub(crate) fn number(service: Service, bytes: &[u8]) -> Option<u32> {
+    if service == Service::File {
+        bytes.get(4..)?.first_chunk().map(|head| u32::from_le_bytes(*head))
+    } else {
+        bytes.first_chunk().map(|head| u32::from(u16::from_le_bytes(*head)))
+    }
+}
+
 #[cold]
 fn subject(service: Service, sender: Side, number: u32) -> String {
     let table = table(service, sender);

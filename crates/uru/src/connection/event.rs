@@ -5,8 +5,8 @@ use core::ops::Range;
 
 use worldwire_core::{Error, Limits, Reader, Result, Side, Tree};
 
-use crate::connect::{ConnectPacket, SetupPacket};
-use crate::frame::{Message, Service};
+use crate::connect::{ConnectPacket, ConnectionType, SetupPacket, SetupType};
+use crate::frame::{Message, Service, number, table};
 
 /// What happened on a connection, in the order in which it happened.
 #[derive(Debug)]
@@ -149,6 +149,23 @@ impl<'c> Received<'c> {
         }
     }
 
+    /// The kind of connection in front of the dot and the name behind it: `auth` and
+    /// `AcctLoginRequest`, `connect` and `CliToAuth`, `setup` and `Encrypt`.
+    #[must_use]
+    pub fn name(&self) -> (&'static str, &'static str) {
+        let first = i64::from(self.bytes.first().copied().unwrap_or(0));
+        let (kind, name) = match self.unit {
+            Unit::Connect => ("connect", ConnectionType::NAMES.name(first)),
+            Unit::Setup => ("setup", SetupType::NAMES.name(first)),
+            Unit::Message(service) => {
+                let number = number(service, self.bytes).unwrap_or(u32::MAX);
+                let names = table(service, self.side).names;
+                (service.name(), names.name(i64::from(number)))
+            }
+        };
+        (kind, name.unwrap_or("unknown"))
+    }
+
     /// The tree of it, in the memory of an old tree. Places count from the start of the stream.
     #[must_use]
     pub fn tree(&self, tree: Tree<'c>, limits: &'c Limits) -> Tree<'c> {
@@ -171,8 +188,10 @@ impl<'c> Received<'c> {
         reader: &mut Reader<'c, T>,
     ) -> Result<Content<'c>> {
         let content = match self.unit {
-            Unit::Connect => ConnectPacket::decode_fields(reader).map(Content::Connect),
-            Unit::Setup => SetupPacket::decode_fields(reader).map(Content::Setup),
+            Unit::Connect => {
+                reader.record("fields", ConnectPacket::decode_fields).map(Content::Connect)
+            }
+            Unit::Setup => reader.record("fields", SetupPacket::decode_fields).map(Content::Setup),
             Unit::Message(service) => {
                 Message::decode(service, self.side, reader).map(Content::Message)
             }

@@ -171,9 +171,8 @@ impl Stream {
                 return false;
             }
         };
-        let service = match self.phase {
-            Phase::Messages(service) | Phase::Searching(service, _) => service,
-            _ => return false,
+        let (Phase::Messages(service) | Phase::Searching(service, _)) = self.phase else {
+            return false;
         };
         self.base += length;
         self.read = self.buffer.len();

@@ -172,6 +172,21 @@ impl SecureFile {
         self.plain
     }
 
+    /// What the last block holds after the plain bytes: zeros if the file was made properly.
+    #[must_use]
+    pub fn padding(&self) -> &[u8] {
+        &self.padding
+    }
+
+    /// The same file with this behind its plain bytes: for files that have to come out exactly as
+    /// they were. Padding that is longer than the room in the last block is cut.
+    #[must_use]
+    pub fn with_rest(self, mut padding: Vec<u8>, trailing: Vec<u8>) -> Self {
+        let room = self.plain.len().next_multiple_of(BLOCK_BYTES) - self.plain.len();
+        padding.truncate(room);
+        Self { padding, trailing, ..self }
+    }
+
     /// The bytes after the last block, which no reader looks at.
     #[must_use]
     pub fn trailing(&self) -> &[u8] {

@@ -21,7 +21,7 @@ impl BitVector {
     #[must_use]
     pub fn from_bits(bits: &[u32]) -> Self {
         let mut words = Vec::new();
-        for bit in bits.iter().copied().filter(|bit| *bit / 32 < MOST_WORDS as u32) {
+        for bit in bits.iter().copied().filter(|bit| *bit as usize / 32 < MOST_WORDS) {
             let word = bit as usize / 32;
             if words.len() <= word {
                 words.resize(word + 1, 0);

@@ -1,0 +1,329 @@
+//! From a captured packet down to what TCP or UDP carries.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::cursor::{Cursor, Order};
+use crate::fragments::{Fragments, Piece, PieceKey};
+use crate::link::LinkType;
+use crate::time::Timestamp;
+
+/// A TCP segment or UDP datagram of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    /// Who sent it.
+    pub source: (IpAddr, u16),
+    /// Who is to get it.
+    pub target: (IpAddr, u16),
+    /// TCP or UDP.
+    pub transport: Transport,
+    /// What was captured of its payload.
+    pub payload: &'a [u8],
+    /// Bytes of payload it had on the wire beyond that: a capture can cut long packets.
+    pub missing: u32,
+}
+
+/// What kind of segment it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP.
+    Tcp {
+        /// The sequence number of the first byte of payload (of SYN or FIN, if it has that).
+        sequence: u32,
+        /// The byte that its sender waits for, if ACK is set.
+        acknowledged: Option<u32>,
+        /// The flags.
+        flags: TcpFlags,
+    },
+    /// UDP.
+    Udp,
+}
+
+/// The flags of a TCP segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct TcpFlags(pub u8);
+
+impl TcpFlags {
+    /// No more data from the sender.
+    pub const FIN: u8 = 1;
+    /// The beginning.
+    pub const SYN: u8 = 2;
+    /// The end, at once.
+    pub const RST: u8 = 4;
+    /// The acknowledgement counts.
+    pub const ACK: u8 = 16;
+
+    /// Whether a flag is set.
+    #[must_use]
+    pub const fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
+    }
+}
+
+/// Why a packet carries nothing for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unusable {
+    /// The link type is none that leads to IP here.
+    #[error("{0} cannot be followed to IP")]
+    Link(LinkType),
+    /// It is no TCP and no UDP over IP: ARP, ICMP, something else.
+    #[error("neither TCP nor UDP")]
+    Other,
+    /// A header is cut off or contradicts itself.
+    #[error("a header is cut off or broken")]
+    Broken,
+    /// It is a fragment whose other pieces are not there yet.
+    #[error("a fragment that waits for the others")]
+    Fragment,
+}
+
+/// The most VLAN tags and IPv6 extension headers in a row.
+const MOST_HEADERS: usize = 16;
+
+/// Follows a packet down to its TCP or UDP payload. Fragments wait in `fragments`; the payload of a
+/// packet that was put together from them is handed to `then` like any other.
+///
+/// # Errors
+/// Why there is no payload.
+pub(crate) fn segment<R>(
+    link: LinkType,
+    data: &[u8],
+    original_length: u32,
+    time: Timestamp,
+    fragments: &mut Fragments,
+    then: impl FnOnce(&Segment<'_>) -> R,
+) -> Result<R, Unusable> {
+    let cut = (original_length as usize).saturating_sub(data.len());
+    let packet = network(link, data)?;
+    let ip = internet(packet, cut)?;
+    let Some(place) = ip.fragment else {
+        let segment = transport(&ip, ip.payload, ip.missing)?;
+        return Ok(then(&segment));
+    };
+    if ip.missing > 0 {
+        return Err(Unusable::Broken);
+    }
+    let piece = Piece { offset: place.offset, last: !place.more, bytes: ip.payload };
+    let key = PieceKey {
+        source: ip.source,
+        target: ip.target,
+        protocol: ip.protocol,
+        identification: place.identification,
+    };
+    let whole = fragments.add(key, piece, time).ok_or(Unusable::Fragment)?;
+    let segment = transport(&ip, &whole, 0)?;
+    Ok(then(&segment))
+}
+
+/// The IP packet inside a link frame.
+fn network(link: LinkType, data: &[u8]) -> Result<&[u8], Unusable> {
+    /// The EtherTypes that matter.
+    const IPV4: u16 = 0x0800;
+    const IPV6: u16 = 0x86dd;
+    let broken = Unusable::Broken;
+    let mut cursor = Cursor::network(data);
+    let mut ether_type = match link {
+        LinkType::ETHERNET => {
+            cursor.take(12).ok_or(broken)?;
+            cursor.u16().ok_or(broken)?
+        }
+        LinkType::LINUX_SLL => {
+            cursor.take(14).ok_or(broken)?;
+            cursor.u16().ok_or(broken)?
+        }
+        LinkType::LINUX_SLL2 => {
+            let ether_type = cursor.u16().ok_or(broken)?;
+            cursor.take(18).ok_or(broken)?;
+            ether_type
+        }
+        LinkType::NULL | LinkType::LOOP => {
+            // The family is in the byte order of the machine that captured; its values differ by
+            // system, but the version of the IP packet behind it does not.
+            let family: [u8; 4] = cursor.array().ok_or(broken)?;
+            let families = [Order::Little.u32(family), Order::Big.u32(family)];
+            if !families.iter().any(|family| matches!(family, 2 | 10 | 23 | 24 | 28 | 30)) {
+                return Err(Unusable::Other);
+            }
+            return Ok(cursor.rest());
+        }
+        LinkType::RAW
+        | LinkType::RAW_BSD
+        | LinkType::RAW_OPENBSD
+        | LinkType::IPV4
+        | LinkType::IPV6 => return Ok(cursor.rest()),
+        other => return Err(Unusable::Link(other)),
+    };
+    for _ in 0..MOST_HEADERS {
+        match ether_type {
+            IPV4 | IPV6 => return Ok(cursor.rest()),
+            // VLAN tags, also stacked.
+            0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
+                cursor.take(2).ok_or(broken)?;
+                ether_type = cursor.u16().ok_or(broken)?;
+            }
+            _ => return Err(Unusable::Other),
+        }
+    }
+    Err(broken)
+}
+
+/// What an IP header says.
+struct Internet<'a> {
+    source: IpAddr,
+    target: IpAddr,
+    protocol: u8,
+    payload: &'a [u8],
+    /// Bytes of payload that were not captured.
+    missing: u32,
+    fragment: Option<FragmentPlace>,
+}
+
+/// Where a fragment belongs.
+#[derive(Clone, Copy)]
+struct FragmentPlace {
+    identification: u32,
+    offset: usize,
+    more: bool,
+}
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+fn internet(packet: &[u8], cut: usize) -> Result<Internet<'_>, Unusable> {
+    match packet.first().map(|first| first >> 4) {
+        Some(4) => internet4(packet, cut),
+        Some(6) => internet6(packet, cut),
+        Some(_) => Err(Unusable::Other),
+        None => Err(Unusable::Broken),
+    }
+}
+
+fn internet4(packet: &[u8], cut: usize) -> Result<Internet<'_>, Unusable> {
+    let broken = Unusable::Broken;
+    let header: &[u8; 20] = packet.first_chunk().ok_or(broken)?;
+    let header_length = usize::from(header[0] & 15) * 4;
+    let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    // Offloading leaves the length to the network card: then everything captured counts.
+    let total = if total == 0 { packet.len() + cut } else { total };
+    if header_length < 20 || total < header_length {
+        return Err(broken);
+    }
+    let body = packet.get(header_length..).ok_or(broken)?;
+    let (payload, missing) = bounded(body, total - header_length);
+    let place = u16::from_be_bytes([header[6], header[7]]);
+    let (more, offset) = (place & 0x2000 != 0, usize::from(place & 0x1fff) * 8);
+    let identification = u32::from(u16::from_be_bytes([header[4], header[5]]));
+    let address = |at: usize| -> IpAddr {
+        Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]).into()
+    };
+    Ok(Internet {
+        source: address(12),
+        target: address(16),
+        protocol: header[9],
+        payload,
+        missing,
+        fragment: (more || offset > 0).then_some(FragmentPlace { identification, offset, more }),
+    })
+}
+
+fn internet6(packet: &[u8], cut: usize) -> Result<Internet<'_>, Unusable> {
+    let broken = Unusable::Broken;
+    let (header, body) = packet.split_first_chunk::<40>().ok_or(broken)?;
+    let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let length = if length == 0 { body.len() + cut } else { length };
+    let address = |bytes: &[u8]| -> Result<IpAddr, Unusable> {
+        let octets: [u8; 16] = bytes.try_into().map_err(|_| broken)?;
+        Ok(Ipv6Addr::from(octets).into())
+    };
+    let (source, target) = (address(&header[8..24])?, address(&header[24..40])?);
+    let (payload, missing) = bounded(body, length);
+    let mut next = header[6];
+    let mut cursor = Cursor::network(payload);
+    let mut fragment = None;
+    for _ in 0..MOST_HEADERS {
+        match next {
+            // Hop-by-hop options, routing, destination options: length in units of 8 bytes.
+            0 | 43 | 60 => {
+                next = cursor.u8().ok_or(broken)?;
+                let more = usize::from(cursor.u8().ok_or(broken)?);
+                cursor.take(more * 8 + 6).ok_or(broken)?;
+            }
+            // Authentication: length in units of 4 bytes, less two.
+            51 => {
+                next = cursor.u8().ok_or(broken)?;
+                let more = usize::from(cursor.u8().ok_or(broken)?);
+                cursor.take(more * 4 + 6).ok_or(broken)?;
+            }
+            44 => {
+                next = cursor.u8().ok_or(broken)?;
+                cursor.take(1).ok_or(broken)?;
+                let place = cursor.u16().ok_or(broken)?;
+                let identification = cursor.u32().ok_or(broken)?;
+                let (more, offset) = (place & 1 != 0, usize::from(place & 0xfff8));
+                // A fragment that is alone is no fragment.
+                if more || offset > 0 {
+                    fragment = Some(FragmentPlace { identification, offset, more });
+                    break;
+                }
+            }
+            _ => break,
+        }
+    }
+    Ok(Internet { source, target, protocol: next, payload: cursor.rest(), missing, fragment })
+}
+
+/// The first `length` bytes of what was captured, and how many of them were not.
+fn bounded(body: &[u8], length: usize) -> (&[u8], u32) {
+    match body.get(..length) {
+        // What follows is padding of the link.
+        Some(payload) => (payload, 0),
+        None => (body, u32::try_from(length - body.len()).unwrap_or(u32::MAX)),
+    }
+}
+
+fn transport<'a>(
+    ip: &Internet<'_>,
+    payload: &'a [u8],
+    missing: u32,
+) -> Result<Segment<'a>, Unusable> {
+    let broken = Unusable::Broken;
+    match ip.protocol {
+        TCP => {
+            let header: &[u8; 20] = payload.first_chunk().ok_or(broken)?;
+            let length = usize::from(header[12] >> 4) * 4;
+            if length < 20 {
+                return Err(broken);
+            }
+            let word = |at: usize| {
+                u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+            };
+            let flags = TcpFlags(header[13]);
+            Ok(Segment {
+                source: (ip.source, u16::from_be_bytes([header[0], header[1]])),
+                target: (ip.target, u16::from_be_bytes([header[2], header[3]])),
+                transport: Transport::Tcp {
+                    sequence: word(4),
+                    acknowledged: flags.has(TcpFlags::ACK).then(|| word(8)),
+                    flags,
+                },
+                payload: payload.get(length..).ok_or(broken)?,
+                missing,
+            })
+        }
+        UDP => {
+            let (header, body) = payload.split_first_chunk::<8>().ok_or(broken)?;
+            let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+            let length =
+                if length == 0 { body.len() } else { length.checked_sub(8).ok_or(broken)? };
+            let (payload, cut) = bounded(body, length);
+            Ok(Segment {
+                source: (ip.source, u16::from_be_bytes([header[0], header[1]])),
+                target: (ip.target, u16::from_be_bytes([header[2], header[3]])),
+                transport: Transport::Udp,
+                payload,
+                missing: cut,
+            })
+        }
+        _ => Err(Unusable::Other),
+    }
+}

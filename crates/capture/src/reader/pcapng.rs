@@ -1,0 +1,461 @@
+//! The block format: every block tells its kind and length, and its length again at its end.
+//!
+//! Kinds that are read: section header, interface description, enhanced, simple and obsolete
+//! packets, decryption secrets. All others are passed over, whatever their length.
+
+use core::ops::Range;
+use std::io::Read;
+
+use super::{Found, SecretsKind, Subject, truncated, whole};
+use crate::cursor::{Cursor, Order};
+use crate::error::CaptureError;
+use crate::link::LinkType;
+use crate::source::Source;
+use crate::time::{NANOS, Timestamp};
+
+/// The bytes every pcapng file and every section begins with.
+pub(super) const SECTION: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
+
+/// Where in the blocks the reader is.
+#[derive(Debug)]
+pub(super) struct Pcapng {
+    order: Order,
+    /// Interfaces of the section.
+    interfaces: Vec<Interface>,
+    /// Interfaces of the sections before.
+    interfaces_before: u32,
+    /// The time of the last packet that told one.
+    time: Timestamp,
+    /// Bytes of the block in hand, consumed once its comments are delivered.
+    pending: usize,
+    /// The options of the block in hand that were not looked at, and what they are about.
+    options: Range<usize>,
+    subject: Subject,
+}
+
+/// What an interface description says about its packets.
+#[derive(Clone, Copy, Debug)]
+struct Interface {
+    link: LinkType,
+    longest: u32,
+    unit: Unit,
+    /// Seconds to add to every time.
+    shift: i64,
+}
+
+/// How long one tick of an interface's clock is.
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    /// This many nanoseconds.
+    Nanos(u64),
+    /// This many to the nanosecond.
+    PerNano(u64),
+    /// Two to this power of them to the second.
+    Binary(u8),
+}
+
+impl Pcapng {
+    pub(super) const fn new() -> Self {
+        Self {
+            order: Order::Little,
+            interfaces: Vec::new(),
+            interfaces_before: 0,
+            time: Timestamp::from_nanos(0),
+            pending: 0,
+            options: 0..0,
+            subject: Subject::Section,
+        }
+    }
+
+    /// Goes to the next thing worth telling. `packets` is the number of packets told so far.
+    pub(super) fn advance<R: Read>(
+        &mut self,
+        source: &mut Source<R>,
+        largest: u64,
+        packets: u64,
+    ) -> Result<Option<Found>, CaptureError> {
+        loop {
+            if let Some(text) = self.next_comment(source.bytes()) {
+                return Ok(Some(Found::Comment { subject: self.subject, text }));
+            }
+            source.consume(self.pending);
+            self.pending = 0;
+            let Some(()) = whole(source, SMALLEST, "a block")? else {
+                return Ok(None);
+            };
+            let Some(block) = self.next_block(source, largest)? else {
+                continue;
+            };
+            if let Some(found) = self.open(source, &block, packets)? {
+                return Ok(Some(found));
+            }
+        }
+    }
+
+    /// Takes the next block of a kind that is read whole into the window.
+    fn next_block<R: Read>(
+        &mut self,
+        source: &mut Source<R>,
+        largest: u64,
+    ) -> Result<Option<Block>, CaptureError> {
+        let offset = source.offset();
+        let start = source.bytes();
+        if start.starts_with(&SECTION) {
+            self.order = section_order(start).ok_or(CaptureError::BadBlock {
+                offset,
+                what: "section header",
+                problem: "no byte order can be told from its magic",
+                value: Cursor::network(start.get(8..).unwrap_or_default())
+                    .u32()
+                    .map_or(0, u64::from),
+            })?;
+        }
+        let mut cursor = Cursor::new(start, self.order);
+        let (Some(kind), Some(length)) = (cursor.u32(), cursor.u32()) else {
+            return Ok(None);
+        };
+        let kind = Kind::of(kind);
+        let bad = |problem, value: u32| CaptureError::BadBlock {
+            offset,
+            what: kind.map_or("block", Kind::name),
+            problem,
+            value: value.into(),
+        };
+        if (length as usize) < SMALLEST {
+            return Err(bad("its length is less than 12", length));
+        }
+        if !length.is_multiple_of(4) {
+            return Err(bad("its length is no multiple of 4", length));
+        }
+        let ending = length - 4;
+        let Some(kind) = kind else {
+            let skipped = source.skip(ending.into())?;
+            let found = if skipped < u64::from(ending) { 0 } else { source.fill(4)? };
+            if found < 4 {
+                let found = skipped + found as u64;
+                return Err(truncated(offset, "a block", length.into(), found));
+            }
+            if Cursor::new(source.bytes(), self.order).u32() != Some(length) {
+                return Err(bad("its length differs at its end", length));
+            }
+            source.consume(4);
+            return Ok(None);
+        };
+        if u64::from(length) > largest {
+            return Err(CaptureError::Limit {
+                limit: "capture_block_bytes",
+                offset,
+                asked: length.into(),
+                allowed: largest,
+            });
+        }
+        let (length, ending) = (length as usize, ending as usize);
+        let found = source.fill(length)?;
+        if found < length {
+            return Err(truncated(offset, "a block", length as u64, found as u64));
+        }
+        let again = source.bytes().get(ending..length).unwrap_or_default();
+        if Cursor::new(again, self.order).u32() != u32::try_from(length).ok() {
+            let again = Cursor::new(again, self.order).u32().unwrap_or(0);
+            return Err(bad("its length differs at its end", again));
+        }
+        self.pending = length;
+        Ok(Some(Block { kind, ending, offset }))
+    }
+
+    /// Reads the block in the window. Its comments are left to [`next_comment`](Self::next_comment).
+    fn open<R: Read>(
+        &mut self,
+        source: &Source<R>,
+        block: &Block,
+        packets: u64,
+    ) -> Result<Option<Found>, CaptureError> {
+        let body = source.bytes().get(..block.ending).unwrap_or_default();
+        let mut cursor = Cursor::new(body.get(8..).unwrap_or_default(), self.order);
+        let found = match block.kind {
+            Kind::Section => self.open_section(&mut cursor, block)?,
+            Kind::Interface => self.open_interface(&mut cursor, block)?,
+            Kind::Enhanced | Kind::Obsolete => {
+                self.subject = Subject::Packet(packets + 1);
+                self.open_packet(&mut cursor, block)?
+            }
+            Kind::Simple => self.open_simple(&mut cursor, block)?,
+            Kind::Secrets => {
+                self.subject = Subject::Secrets;
+                let kind =
+                    cursor.u32().ok_or_else(|| block.bad("it has no room for its kind", 0))?;
+                let data = taken(&mut cursor, body)
+                    .map_err(|asked| block.bad("its secrets are longer than the block", asked))?;
+                Some(Found::Secrets { kind: SecretsKind(kind), data })
+            }
+        };
+        self.options = body.len() - cursor.rest().len()..body.len();
+        if matches!(block.kind, Kind::Simple) {
+            self.options = 0..0;
+        }
+        Ok(found)
+    }
+
+    fn open_section(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        block: &Block,
+    ) -> Result<Option<Found>, CaptureError> {
+        let (Some(_), Some(major), Some(_), Some(_)) =
+            (cursor.u32(), cursor.u16(), cursor.u16(), cursor.array::<8>())
+        else {
+            return Err(block.bad("it is too short for its fields", block.ending as u64 + 4));
+        };
+        if major != 1 {
+            return Err(block.bad("only version 1 of the format is known", major.into()));
+        }
+        let described = u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX);
+        self.interfaces_before = self.interfaces_before.saturating_add(described);
+        self.interfaces.clear();
+        self.subject = Subject::Section;
+        Ok(None)
+    }
+
+    fn open_interface(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        block: &Block,
+    ) -> Result<Option<Found>, CaptureError> {
+        let (Some(link), Some(_), Some(longest)) = (cursor.u16(), cursor.u16(), cursor.u32())
+        else {
+            return Err(block.bad("it is too short for its fields", block.ending as u64 + 4));
+        };
+        if self.interfaces.len() >= INTERFACES {
+            return Err(CaptureError::Limit {
+                limit: "interfaces of one section",
+                offset: block.offset,
+                asked: INTERFACES as u64 + 1,
+                allowed: INTERFACES as u64,
+            });
+        }
+        let number = u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX);
+        self.subject = Subject::Interface(self.interfaces_before.saturating_add(number));
+        let (mut unit, mut shift) = (Unit::Nanos(1_000), 0);
+        let mut options = Options(*cursor);
+        while let Some((code, value)) = options.next(self.order) {
+            match (code, value) {
+                (IF_TSRESOL, [resolution]) => unit = Unit::of(*resolution),
+                (IF_TSOFFSET, value) => {
+                    let mut value = Cursor::new(value, self.order);
+                    shift = value.array().map_or(0, |bytes| match self.order {
+                        Order::Little => i64::from_le_bytes(bytes),
+                        Order::Big => i64::from_be_bytes(bytes),
+                    });
+                }
+                _ => {}
+            }
+        }
+        self.interfaces.push(Interface { link: LinkType(link), longest, unit, shift });
+        Ok(None)
+    }
+
+    fn open_packet(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        block: &Block,
+    ) -> Result<Option<Found>, CaptureError> {
+        let short = || block.bad("it is too short for its fields", block.ending as u64 + 4);
+        let number = match block.kind {
+            Kind::Enhanced => cursor.u32(),
+            // The other half counts dropped packets.
+            _ => cursor.u16().zip(cursor.u16()).map(|(number, _)| number.into()),
+        };
+        let number = number.ok_or_else(short)?;
+        let (Some(high), Some(low), Some(captured), Some(original_length)) =
+            (cursor.u32(), cursor.u32(), cursor.u32(), cursor.u32())
+        else {
+            return Err(short());
+        };
+        let interface = self.interface(number, block)?;
+        let start = block.ending - cursor.rest().len();
+        let long = || block.bad("its packet is longer than the block", captured.into());
+        let length = usize::try_from(captured).map_err(|_| long())?;
+        cursor.take(length).ok_or_else(long)?;
+        // Data ends on a multiple of four; a packet without options may lack the padding.
+        let _ = cursor.take(length.wrapping_neg() & 3);
+        self.time = interface.time(u64::from(high) << 32 | u64::from(low));
+        Ok(Some(Found::Packet {
+            data: start..start + length,
+            time: self.time,
+            interface: self.interfaces_before.saturating_add(number),
+            link: interface.link,
+            original_length,
+        }))
+    }
+
+    fn open_simple(
+        &self,
+        cursor: &mut Cursor<'_>,
+        block: &Block,
+    ) -> Result<Option<Found>, CaptureError> {
+        let Some(original_length) = cursor.u32() else {
+            return Err(block.bad("it is too short for its fields", block.ending as u64 + 4));
+        };
+        let interface = self.interface(0, block)?;
+        // The captured length is not told: it is what the interface lets through.
+        let longest = if interface.longest == 0 { u32::MAX } else { interface.longest };
+        let length = original_length.min(longest);
+        let start = block.ending - cursor.rest().len();
+        let long = || block.bad("its packet is longer than the block", length.into());
+        let data = usize::try_from(length).ok().and_then(|length| cursor.take(length));
+        let data = data.ok_or_else(long)?;
+        Ok(Some(Found::Packet {
+            data: start..start + data.len(),
+            time: self.time,
+            interface: self.interfaces_before,
+            link: interface.link,
+            original_length,
+        }))
+    }
+
+    fn interface(&self, number: u32, block: &Block) -> Result<Interface, CaptureError> {
+        let found = usize::try_from(number).ok().and_then(|number| self.interfaces.get(number));
+        found.copied().ok_or_else(|| block.bad("its interface was not described", number.into()))
+    }
+
+    /// The next comment of the block in hand. Options that make no sense end the search: nothing
+    /// that is needed stands behind them.
+    fn next_comment(&mut self, window: &[u8]) -> Option<Range<usize>> {
+        while !self.options.is_empty() {
+            let rest = window.get(self.options.clone()).unwrap_or_default();
+            let mut options = Options(Cursor::new(rest, self.order));
+            let Some((code, value)) = options.next(self.order) else {
+                self.options = 0..0;
+                break;
+            };
+            let text = self.options.start + 4;
+            self.options.start = self.options.end - options.0.rest().len();
+            if code == COMMENT {
+                return Some(text..text + value.len());
+            }
+        }
+        None
+    }
+}
+
+impl Interface {
+    fn time(&self, ticks: u64) -> Timestamp {
+        let ticks = i128::from(ticks);
+        let nanos = match self.unit {
+            Unit::Nanos(each) => ticks * i128::from(each),
+            Unit::PerNano(many) => ticks / i128::from(many),
+            Unit::Binary(power) => (ticks * i128::from(NANOS)) >> power,
+        };
+        Timestamp::from_wide(nanos + i128::from(self.shift) * i128::from(NANOS))
+    }
+}
+
+impl Unit {
+    /// From the option: a power of ten, or of two when the highest bit is set.
+    fn of(resolution: u8) -> Self {
+        if resolution & 0x80 != 0 {
+            return Self::Binary(resolution & 0x7F);
+        }
+        match u32::from(resolution) {
+            digits @ 0..=9 => Self::Nanos(10_u64.pow(9 - digits)),
+            // Ticks too short to fill a nanosecond with 64 bits are all at its beginning.
+            digits => Self::PerNano(10_u64.checked_pow(digits - 9).unwrap_or(u64::MAX)),
+        }
+    }
+}
+
+/// A block in the window.
+#[derive(Debug)]
+struct Block {
+    kind: Kind,
+    /// Where its second length stands.
+    ending: usize,
+    offset: u64,
+}
+
+impl Block {
+    #[cold]
+    fn bad(&self, problem: &'static str, value: u64) -> CaptureError {
+        CaptureError::BadBlock { offset: self.offset, what: self.kind.name(), problem, value }
+    }
+}
+
+/// The kinds that are read.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Section,
+    Interface,
+    Enhanced,
+    Simple,
+    Obsolete,
+    Secrets,
+}
+
+impl Kind {
+    const fn of(number: u32) -> Option<Self> {
+        Some(match number {
+            0x0A0D_0D0A => Self::Section,
+            1 => Self::Interface,
+            2 => Self::Obsolete,
+            3 => Self::Simple,
+            6 => Self::Enhanced,
+            10 => Self::Secrets,
+            _ => return None,
+        })
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Section => "section header",
+            Self::Interface => "interface description",
+            Self::Enhanced => "packet block",
+            Self::Simple => "simple packet block",
+            Self::Obsolete => "obsolete packet block",
+            Self::Secrets => "secrets block",
+        }
+    }
+}
+
+/// Options: code, length, value, padding to four.
+struct Options<'a>(Cursor<'a>);
+
+impl<'a> Options<'a> {
+    fn next(&mut self, order: Order) -> Option<(u16, &'a [u8])> {
+        let mut cursor = Cursor::new(self.0.rest(), order);
+        let (code, length) = (cursor.u16()?, usize::from(cursor.u16()?));
+        if code == 0 {
+            return None;
+        }
+        let value = cursor.take(length)?;
+        let _ = cursor.take(length.wrapping_neg() & 3);
+        self.0 = cursor;
+        Some((code, value))
+    }
+}
+
+/// Takes bytes with their length before them, and padding; says where they are in `body`.
+fn taken(cursor: &mut Cursor<'_>, body: &[u8]) -> Result<Range<usize>, u64> {
+    let asked = cursor.u32().ok_or(0_u64)?;
+    let start = body.len() - cursor.rest().len();
+    let length = usize::try_from(asked).map_err(|_| u64::from(asked))?;
+    cursor.take(length).ok_or(u64::from(asked))?;
+    let _ = cursor.take(length.wrapping_neg() & 3);
+    Ok(start..start + length)
+}
+
+/// The byte order of a section, from the magic behind its length.
+fn section_order(start: &[u8]) -> Option<Order> {
+    let magic = start.get(8..)?.first_chunk::<4>()?;
+    [Order::Little, Order::Big].into_iter().find(|order| order.u32(*magic) == 0x1A2B_3C4D)
+}
+
+/// Bytes of a block without a body.
+const SMALLEST: usize = 12;
+
+/// Interfaces that one section may describe; real captures have a handful.
+const INTERFACES: usize = 65_536;
+
+/// The option that holds a comment, in every block.
+const COMMENT: u16 = 1;
+const IF_TSRESOL: u16 = 9;
+const IF_TSOFFSET: u16 = 14;

@@ -1,0 +1,161 @@
+//! Bytes of the file through one buffer, unpacked when they are packed.
+
+use std::io::{self, Cursor, Read};
+
+use flate2::read::MultiGzDecoder;
+
+use crate::error::CaptureError;
+
+/// A window that moves over the input. It grows only when the bytes to fill it have come, so a
+/// file that promises much and holds little costs little.
+#[derive(Debug)]
+pub(crate) struct Source<R> {
+    input: Input<R>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Where `start` is in the unpacked file.
+    offset: u64,
+    ended: bool,
+    /// The packed form ended before its own end mark.
+    cut: bool,
+}
+
+/// The input as it is or through the unpacker.
+#[derive(Debug)]
+enum Input<R> {
+    Plain(R),
+    Gzip(Box<MultiGzDecoder<io::Chain<Cursor<Vec<u8>>, R>>>),
+    /// Only while one form is being exchanged for the other.
+    Nothing,
+}
+
+impl<R: Read> Source<R> {
+    /// Looks at the first two bytes to tell a packed file.
+    pub(crate) fn new(input: R) -> Result<Self, CaptureError> {
+        let mut source = Self {
+            input: Input::Plain(input),
+            buffer: vec![0; BUFFER],
+            start: 0,
+            end: 0,
+            offset: 0,
+            ended: false,
+            cut: false,
+        };
+        source.fill(2)?;
+        if source.bytes().starts_with(&[0x1F, 0x8B]) {
+            source.unpack();
+        }
+        Ok(source)
+    }
+
+    /// Tries to have `wanted` bytes in the window and tells how many there are: fewer only at the
+    /// end of the input.
+    pub(crate) fn fill(&mut self, wanted: usize) -> Result<usize, CaptureError> {
+        if self.end - self.start >= wanted {
+            return Ok(self.end - self.start);
+        }
+        self.refill(wanted)
+    }
+
+    /// Moves past `count` bytes of the window.
+    pub(crate) fn consume(&mut self, count: usize) {
+        let count = count.min(self.end - self.start);
+        self.start += count;
+        self.offset += count as u64;
+    }
+
+    /// Moves past `count` bytes without keeping them and tells how many were there.
+    pub(crate) fn skip(&mut self, count: u64) -> Result<u64, CaptureError> {
+        let mut left = count;
+        while left > 0 {
+            let found = self.fill(1)?;
+            if found == 0 {
+                break;
+            }
+            let step = usize::try_from(left).unwrap_or(usize::MAX).min(found);
+            self.consume(step);
+            left -= step as u64;
+        }
+        Ok(count - left)
+    }
+
+    /// The window.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.buffer.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Where the window begins in the unpacked file.
+    pub(crate) const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub(crate) const fn is_gzip(&self) -> bool {
+        matches!(self.input, Input::Gzip(_))
+    }
+
+    /// Whether the packed form ended too early. Known once the window has run empty.
+    pub(crate) const fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    #[cold]
+    fn unpack(&mut self) {
+        let seen = self.bytes().to_vec();
+        if let Input::Plain(input) = std::mem::replace(&mut self.input, Input::Nothing) {
+            let whole = Cursor::new(seen).chain(input);
+            self.input = Input::Gzip(Box::new(MultiGzDecoder::new(whole)));
+        }
+        (self.start, self.end, self.ended) = (0, 0, false);
+    }
+
+    #[inline(never)]
+    fn refill(&mut self, wanted: usize) -> Result<usize, CaptureError> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        while self.end < wanted && !self.ended {
+            if self.end == self.buffer.len() {
+                let double = self.buffer.len().saturating_mul(2);
+                self.buffer.resize(double, 0);
+            }
+            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+            match self.input.read(room) {
+                Ok(0) => self.ended = true,
+                Ok(count) => self.end += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => self.failed(error)?,
+            }
+        }
+        Ok(self.end)
+    }
+
+    #[cold]
+    fn failed(&mut self, source: io::Error) -> Result<(), CaptureError> {
+        let offset = self.offset + self.end as u64;
+        self.ended = true;
+        match self.input {
+            Input::Gzip(_) if source.kind() == io::ErrorKind::UnexpectedEof => {
+                self.cut = true;
+                Ok(())
+            }
+            Input::Gzip(_) if source.kind() == io::ErrorKind::InvalidInput => {
+                Err(CaptureError::Gzip { offset, source })
+            }
+            _ => Err(CaptureError::Read { offset, source }),
+        }
+    }
+}
+
+impl<R: Read> Read for Input<R> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(input) => input.read(room),
+            Self::Gzip(input) => input.read(room),
+            Self::Nothing => Ok(0),
+        }
+    }
+}
+
+/// Large enough that a read is worth its price, small enough for the second level cache.
+const BUFFER: usize = 128 << 10;

@@ -1,0 +1,138 @@
+//! Packets that were never sent: for samples, tests and benchmarks.
+
+use std::net::SocketAddrV4;
+
+use worldwire_core::Side;
+
+/// A TCP conversation over IPv4 and Ethernet that makes up its packets as it goes: handshake,
+/// segments with proper sequence numbers and checksums, and the end.
+///
+/// ```
+/// use worldwire_capture::SyntheticTcp;
+/// use worldwire_core::Side;
+/// let mut talk = SyntheticTcp::new(
+///     "192.0.2.1:49152".parse()?,
+///     "192.0.2.2:14617".parse()?,
+/// );
+/// let mut packets = talk.open();
+/// packets.extend(talk.data(Side::Client, b"hello"));
+/// packets.extend(talk.close());
+/// assert_eq!(packets.len(), 3 + 2 + 3);
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SyntheticTcp {
+    ends: [SocketAddrV4; 2],
+    /// The next sequence number of each side.
+    next: [u32; 2],
+    packets: u16,
+}
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const PSH: u8 = 8;
+const ACK: u8 = 16;
+
+/// The most payload of a segment.
+const SEGMENT: usize = 1460;
+
+impl SyntheticTcp {
+    /// A conversation between two ends. The first sequence numbers follow from the ports.
+    #[must_use]
+    pub fn new(client: SocketAddrV4, server: SocketAddrV4) -> Self {
+        let first = |end: &SocketAddrV4| u32::from(end.port()).wrapping_mul(0x9e37_79b1);
+        let next = [first(&client), first(&server)];
+        Self { ends: [client, server], next, packets: 0 }
+    }
+
+    /// The three packets of the handshake.
+    pub fn open(&mut self) -> Vec<Vec<u8>> {
+        vec![
+            self.packet(Side::Client, SYN, &[]),
+            self.packet(Side::Server, SYN | ACK, &[]),
+            self.packet(Side::Client, ACK, &[]),
+        ]
+    }
+
+    /// Payload in segments of at most 1460 bytes, and the other side's acknowledgement.
+    pub fn data(&mut self, side: Side, payload: &[u8]) -> Vec<Vec<u8>> {
+        let mut packets: Vec<Vec<u8>> =
+            payload.chunks(SEGMENT).map(|segment| self.packet(side, PSH | ACK, segment)).collect();
+        packets.push(self.packet(side.other(), ACK, &[]));
+        packets
+    }
+
+    /// The end, begun by the client.
+    pub fn close(&mut self) -> Vec<Vec<u8>> {
+        vec![
+            self.packet(Side::Client, FIN | ACK, &[]),
+            self.packet(Side::Server, FIN | ACK, &[]),
+            self.packet(Side::Client, ACK, &[]),
+        ]
+    }
+
+    /// One packet, from its Ethernet header on.
+    fn packet(&mut self, side: Side, flags: u8, payload: &[u8]) -> Vec<u8> {
+        let (own, other) = (side.index(), side.other().index());
+        let [source, target] = [self.ends[own], self.ends[other]];
+        let sequence = self.next[own];
+        let acknowledged = if flags & ACK == 0 { 0 } else { self.next[other] };
+        let payload_length = u32::try_from(payload.len()).unwrap_or(0);
+        let counted = u32::from(flags & (SYN | FIN) != 0);
+        self.next[own] = sequence.wrapping_add(payload_length).wrapping_add(counted);
+        self.packets = self.packets.wrapping_add(1);
+
+        let mut tcp = Vec::with_capacity(20 + payload.len());
+        tcp.extend(source.port().to_be_bytes());
+        tcp.extend(target.port().to_be_bytes());
+        tcp.extend(sequence.to_be_bytes());
+        tcp.extend(acknowledged.to_be_bytes());
+        tcp.extend([5 << 4, flags]);
+        tcp.extend(0xffff_u16.to_be_bytes());
+        tcp.extend([0; 4]);
+        tcp.extend_from_slice(payload);
+        let length = u16::try_from(tcp.len()).unwrap_or(u16::MAX);
+
+        let mut pseudo = Vec::with_capacity(12);
+        pseudo.extend(source.ip().octets());
+        pseudo.extend(target.ip().octets());
+        pseudo.extend([0, 6]);
+        pseudo.extend(length.to_be_bytes());
+        let sum = checksum(&[&pseudo, &tcp]);
+        tcp[16..18].copy_from_slice(&sum.to_be_bytes());
+
+        let mut ip = Vec::with_capacity(20);
+        ip.extend([0x45, 0]);
+        ip.extend(length.saturating_add(20).to_be_bytes());
+        ip.extend(self.packets.to_be_bytes());
+        ip.extend([0x40, 0, 64, 6, 0, 0]);
+        ip.extend(source.ip().octets());
+        ip.extend(target.ip().octets());
+        let sum = checksum(&[&ip]);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+
+        let mut packet = Vec::with_capacity(14 + ip.len() + tcp.len());
+        // Locally administered addresses, one for each side.
+        packet.extend([2, 0, 0, 0, 0, if side == Side::Client { 2 } else { 1 }]);
+        packet.extend([2, 0, 0, 0, 0, if side == Side::Client { 1 } else { 2 }]);
+        packet.extend([8, 0]);
+        packet.extend(ip);
+        packet.extend(tcp);
+        packet
+    }
+}
+
+/// The Internet checksum over parts, each of which but the last has an even length.
+fn checksum(parts: &[&[u8]]) -> u16 {
+    let mut sum = 0_u32;
+    for part in parts {
+        for pair in part.chunks(2) {
+            let low = pair.get(1).copied().unwrap_or(0);
+            sum += u32::from(u16::from_be_bytes([pair[0], low]));
+        }
+    }
+    while sum > 0xffff {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    !u16::try_from(sum).unwrap_or(0)
+}

@@ -1,0 +1,258 @@
+//! Capture files written record by record.
+
+use std::io::Write;
+
+use crate::error::CaptureError;
+use crate::link::LinkType;
+use crate::reader::SecretsKind;
+use crate::time::Timestamp;
+
+/// Writes a pcapng capture: little-endian, one section, times in nanoseconds.
+///
+/// The same calls give the same bytes. Every record is handed to the output at once in one piece,
+/// so a file that is cut by a crash holds everything before; wrap a slow output in a buffer.
+///
+/// ```
+/// use worldwire_capture::{CaptureWriter, LinkType, Timestamp};
+///
+/// let mut file = Vec::new();
+/// let mut writer = CaptureWriter::new(&mut file, &["made by hand"])?;
+/// let interface = writer.interface(LinkType::ETHERNET, &[])?;
+/// writer.packet(interface, Timestamp::from_parts(12, 0), b"frame", 5, None)?;
+/// # Ok::<(), worldwire_capture::CaptureError>(())
+/// ```
+#[derive(Debug)]
+pub struct CaptureWriter<W> {
+    output: W,
+    interfaces: u32,
+    /// The block being made, kept for its memory.
+    block: Vec<u8>,
+}
+
+impl<W: Write> CaptureWriter<W> {
+    /// Begins a file with comments about the whole of it.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Unwritable`] for a comment over 65,535 bytes, or what the output says.
+    pub fn new(output: W, comments: &[&str]) -> Result<Self, CaptureError> {
+        let mut writer = Self { output, interfaces: 0, block: Vec::new() };
+        writer.begin(0x0A0D_0D0A);
+        writer.block.extend_from_slice(&0x1A2B_3C4D_u32.to_le_bytes());
+        writer.block.extend_from_slice(&[1, 0, 0, 0]);
+        // The length of the section is not known yet.
+        writer.block.extend_from_slice(&[0xFF; 8]);
+        writer.options(comments)?;
+        writer.end()?;
+        Ok(writer)
+    }
+
+    /// Describes the next interface and gives its number.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new).
+    pub fn interface(&mut self, link: LinkType, comments: &[&str]) -> Result<u32, CaptureError> {
+        self.begin(1);
+        self.block.extend_from_slice(&link.0.to_le_bytes());
+        // Two bytes reserved, four for the longest packet: 0 is any.
+        self.block.extend_from_slice(&[0; 6]);
+        for comment in comments {
+            self.option(1, comment.as_bytes())?;
+        }
+        // Nanoseconds: ten to the power of minus nine.
+        self.option(9, &[9])?;
+        self.option(0, &[])?;
+        self.end()?;
+        let number = self.interfaces;
+        self.interfaces = number.saturating_add(1);
+        Ok(number)
+    }
+
+    /// Writes a packet with at most one comment. `original_length` is what it had on the wire.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Unwritable`] for an interface that was not described, a time before 1970, a
+    /// packet or comment that is too long; or what the output says.
+    pub fn packet(
+        &mut self,
+        interface: u32,
+        time: Timestamp,
+        data: &[u8],
+        original_length: u32,
+        comment: Option<&str>,
+    ) -> Result<(), CaptureError> {
+        if interface >= self.interfaces {
+            let what = "a packet of an interface that was not described";
+            return Err(CaptureError::Unwritable { what, value: interface.into() });
+        }
+        let ticks = u64::try_from(time.nanos()).map_err(|_| too_early(time))?.to_le_bytes();
+        let captured = length(data)?;
+        self.begin(6);
+        self.block.extend_from_slice(&interface.to_le_bytes());
+        self.block.extend_from_slice(&ticks[4..]);
+        self.block.extend_from_slice(&ticks[..4]);
+        self.block.extend_from_slice(&captured.to_le_bytes());
+        self.block.extend_from_slice(&original_length.to_le_bytes());
+        self.padded(data);
+        self.options(comment.as_slice())?;
+        self.end()
+    }
+
+    /// Writes keys. They should stand before the packets they decrypt.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Unwritable`] for keys of 4 GiB, or what the output says.
+    pub fn secrets(&mut self, kind: SecretsKind, data: &[u8]) -> Result<(), CaptureError> {
+        let count = length(data)?;
+        self.begin(10);
+        self.block.extend_from_slice(&kind.0.to_le_bytes());
+        self.block.extend_from_slice(&count.to_le_bytes());
+        self.padded(data);
+        self.end()
+    }
+
+    /// Hands on what the output holds back.
+    ///
+    /// # Errors
+    ///
+    /// What the output says.
+    pub fn flush(&mut self) -> Result<(), CaptureError> {
+        self.output.flush().map_err(CaptureError::Write)
+    }
+
+    /// Gives the output back.
+    #[must_use]
+    pub fn into_inner(self) -> W {
+        self.output
+    }
+
+    fn begin(&mut self, kind: u32) {
+        self.block.clear();
+        self.block.extend_from_slice(&kind.to_le_bytes());
+        self.block.extend_from_slice(&[0; 4]);
+    }
+
+    fn end(&mut self) -> Result<(), CaptureError> {
+        let total = u32::try_from(self.block.len() + 4).map_err(|_| too_long(&self.block))?;
+        if let Some(place) = self.block.get_mut(4..8) {
+            place.copy_from_slice(&total.to_le_bytes());
+        }
+        self.block.extend_from_slice(&total.to_le_bytes());
+        self.output.write_all(&self.block).map_err(CaptureError::Write)
+    }
+
+    fn padded(&mut self, data: &[u8]) {
+        self.block.extend_from_slice(data);
+        let padded = self.block.len().next_multiple_of(4);
+        self.block.resize(padded, 0);
+    }
+
+    fn options(&mut self, comments: &[&str]) -> Result<(), CaptureError> {
+        for comment in comments {
+            self.option(1, comment.as_bytes())?;
+        }
+        if !comments.is_empty() {
+            self.option(0, &[])?;
+        }
+        Ok(())
+    }
+
+    fn option(&mut self, code: u16, value: &[u8]) -> Result<(), CaptureError> {
+        let count = u16::try_from(value.len()).map_err(|_| CaptureError::Unwritable {
+            what: "a comment over 65,535 bytes",
+            value: i64::try_from(value.len()).unwrap_or(i64::MAX),
+        })?;
+        self.block.extend_from_slice(&code.to_le_bytes());
+        self.block.extend_from_slice(&count.to_le_bytes());
+        self.padded(value);
+        Ok(())
+    }
+}
+
+/// Writes a classic pcap capture: little-endian, times in nanoseconds.
+///
+/// The format has no place for comments, secrets or a second interface: see [`CaptureWriter`].
+#[derive(Debug)]
+pub struct ClassicWriter<W> {
+    output: W,
+    record: Vec<u8>,
+}
+
+impl<W: Write> ClassicWriter<W> {
+    /// Begins a file whose packets all have this link type.
+    ///
+    /// # Errors
+    ///
+    /// What the output says.
+    pub fn new(mut output: W, link: LinkType) -> Result<Self, CaptureError> {
+        let mut header = Vec::with_capacity(24);
+        header.extend_from_slice(&0xA1B2_3C4D_u32.to_le_bytes());
+        header.extend_from_slice(&[2, 0, 4, 0]);
+        header.extend_from_slice(&[0; 8]);
+        header.extend_from_slice(&LONGEST.to_le_bytes());
+        header.extend_from_slice(&u32::from(link.0).to_le_bytes());
+        output.write_all(&header).map_err(CaptureError::Write)?;
+        Ok(Self { output, record: Vec::new() })
+    }
+
+    /// Writes a packet. `original_length` is what it had on the wire.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Unwritable`] for a time before 1970 or after 2106 or a packet that is too
+    /// long; or what the output says.
+    pub fn packet(
+        &mut self,
+        time: Timestamp,
+        data: &[u8],
+        original_length: u32,
+    ) -> Result<(), CaptureError> {
+        let nanos = time.nanos();
+        let seconds =
+            u32::try_from(nanos.div_euclid(1_000_000_000)).map_err(|_| too_early(time))?;
+        let nanos = u32::try_from(nanos.rem_euclid(1_000_000_000)).map_err(|_| too_early(time))?;
+        self.record.clear();
+        for number in [seconds, nanos, length(data)?, original_length] {
+            self.record.extend_from_slice(&number.to_le_bytes());
+        }
+        self.record.extend_from_slice(data);
+        self.output.write_all(&self.record).map_err(CaptureError::Write)
+    }
+
+    /// Hands on what the output holds back.
+    ///
+    /// # Errors
+    ///
+    /// What the output says.
+    pub fn flush(&mut self) -> Result<(), CaptureError> {
+        self.output.flush().map_err(CaptureError::Write)
+    }
+
+    /// Gives the output back.
+    #[must_use]
+    pub fn into_inner(self) -> W {
+        self.output
+    }
+}
+
+fn length(data: &[u8]) -> Result<u32, CaptureError> {
+    u32::try_from(data.len()).map_err(|_| too_long(data))
+}
+
+#[cold]
+fn too_long(data: &[u8]) -> CaptureError {
+    let value = i64::try_from(data.len()).unwrap_or(i64::MAX);
+    CaptureError::Unwritable { what: "a record of 4 GiB or more", value }
+}
+
+#[cold]
+fn too_early(time: Timestamp) -> CaptureError {
+    let what = "a time before 1970 or after the format's last second";
+    CaptureError::Unwritable { what, value: time.nanos() }
+}
+
+/// What the header gives as the longest packet: what Wireshark takes for any.
+const LONGEST: u32 = 262_144;

@@ -1,0 +1,136 @@
+//! Codecs: one blob in, its tree out, and back from JSON.
+//!
+//! A codec has a dotted name, the family in front: `uru.auth`, `uru.vault-node`. What it shows as
+//! JSON it reads as JSON, and the bytes are the same.
+
+use worldwire_core::json::{Json, Style, write_children, write_node};
+use worldwire_core::{Error, Limits, MessageInfo, Result, Side, Tree, Value};
+
+use crate::Keys;
+use crate::uru;
+
+/// A format that can be decoded and encoded by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Codec {
+    /// The dotted name.
+    pub name: &'static str,
+    /// What it reads, in one line.
+    pub about: &'static str,
+    /// What the tree's top nodes are.
+    pub shape: Shape,
+    /// Whether client and server say different things, so that the sender has to be known.
+    pub sided: bool,
+    pub(crate) decode: for<'d> fn(&'d [u8], &CodecOptions<'d>, Tree<'d>) -> Tree<'d>,
+    pub(crate) encode: fn(&Json, &CodecOptions<'_>) -> Result<Vec<u8>>,
+    /// The tables of its messages, if it has any.
+    pub(crate) tables: fn() -> Vec<&'static [MessageInfo]>,
+}
+
+/// What the top nodes of a codec's tree are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Fields of one object.
+    Fields,
+    /// One value.
+    Value,
+}
+
+/// What a codec may need beside the bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct CodecOptions<'o> {
+    /// Who sent the bytes.
+    pub from: Side,
+    /// Secrets.
+    pub keys: &'o Keys,
+    /// Bounds.
+    pub limits: &'o Limits,
+}
+
+impl Codec {
+    /// All codecs, by name.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        uru::CODECS.iter()
+    }
+
+    /// The codec of that name.
+    ///
+    /// # Errors
+    /// Value, with the nearest known name.
+    pub fn named(name: &str) -> Result<&'static Self> {
+        Self::all().find(|codec| codec.name == name).ok_or_else(|| {
+            let error = Error::value("the name of a codec", format!("\"{name}\""));
+            match worldwire_core::nearest(name, Self::all().map(|codec| codec.name)) {
+                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+                None => error.hint("`worldwire codecs` lists them"),
+            }
+        })
+    }
+
+    /// The messages it knows, a table a side; empty for formats that are no messages.
+    #[must_use]
+    pub fn tables(&self) -> Vec<&'static [MessageInfo]> {
+        (self.tables)()
+    }
+
+    /// Decodes a blob, all of it. A tree whose decode failed ends in the error.
+    #[must_use]
+    pub fn decode<'d>(&self, data: &'d [u8], options: &CodecOptions<'d>) -> Tree<'d> {
+        if data.len() as u64 > options.limits.message_bytes {
+            let error =
+                Error::limit("message bytes", options.limits.message_bytes, data.len() as u64);
+            let mut tree = Tree::new();
+            tree.set_error(error.about(self.name));
+            return tree;
+        }
+        (self.decode)(data, options, Tree::new())
+    }
+
+    /// The JSON of a decoded tree, as [`Codec::encode`] reads it.
+    pub fn write_json(&self, tree: &Tree<'_>, from: Side, style: Style, out: &mut String) {
+        match self.shape {
+            Shape::Fields if self.sided => {
+                out.push_str("{\"from\":\"");
+                out.push_str(from.name());
+                out.push_str("\",");
+                let start = out.len();
+                write_children(Value::Record, tree.roots(), style, out);
+                // The fields join the object that is open already.
+                out.remove(start);
+                if out.ends_with(",}") {
+                    // There were none.
+                    out.truncate(out.len() - 2);
+                    out.push('}');
+                }
+            }
+            Shape::Fields => write_children(Value::Record, tree.roots(), style, out),
+            Shape::Value => match tree.roots().next() {
+                Some(root) => write_node(root, style, out),
+                None => out.push_str("null"),
+            },
+        }
+    }
+
+    /// Encodes what [`Codec::write_json`] wrote. A `from` in the JSON counts more than the one in
+    /// the options.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else.
+    pub fn encode(&self, json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
+        let mut options = *options;
+        let mut json = json.clone();
+        if self.sided
+            && let Some(object) = json.as_object_mut()
+            && let Some(from) = object.remove("from")
+        {
+            options.from = match from.as_str() {
+                Some("client") => Side::Client,
+                Some("server") => Side::Server,
+                _ => {
+                    let wanted = "\"client\" or \"server\"";
+                    return Err(worldwire_core::json::expected(wanted, &from).inside("from"));
+                }
+            };
+        }
+        (self.encode)(&json, &options).map_err(|error| error.about(self.name))
+    }
+}

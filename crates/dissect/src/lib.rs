@@ -1,0 +1,40 @@
+//! The one place that knows all families: codecs by name, conversations recognised by content, one
+//! filter language, and the writers of text and JSON lines.
+//!
+//! ```
+//! use worldwire_core::{Limits, Side};
+//! use worldwire_dissect::{Codec, CodecOptions, Keys};
+//!
+//! let codec = Codec::named("uru.auth")?;
+//! let (keys, limits) = (Keys::none(), Limits::DEFAULT);
+//! let options = CodecOptions { from: Side::Client, keys: &keys, limits: &limits };
+//! let tree = codec.decode(&[1, 0, 0x96, 3, 0, 0], &options);
+//! assert_eq!(tree.find("fields.buildId").unwrap().unsigned(), Some(918));
+//!
+//! let mut json = String::new();
+//! codec.write_json(&tree, Side::Client, Default::default(), &mut json);
+//! let expected = r#"{"from":"client","name":"ClientRegisterRequest","fields":{"buildId":918}}"#;
+//! assert_eq!(json, expected);
+//! # Ok::<(), worldwire_core::Error>(())
+//! ```
+//!
+//! | module or type | what it is |
+//! | --- | --- |
+//! | [`Codec`] | one blob in, its tree out, and back from JSON |
+//! | [`Dissection`] | a capture in, [`Item`]s out: conversations, recognised and read |
+//! | [`filter`] | which items to show |
+//! | [`Format`] | items as text and as JSON lines |
+//! | [`Keys`] | secrets that open encrypted traffic |
+
+mod codec;
+mod conversation;
+mod dissection;
+mod keys;
+mod render;
+mod uru;
+
+pub use codec::{Codec, CodecOptions, Shape};
+pub use conversation::{Family, Item, ItemBody, Note, NoteKind, Stamp};
+pub use dissection::{Counts, Dissection, Feed, Options, Overview, Scratch, Summary};
+pub use keys::{Keys, KeysError};
+pub use render::Format;

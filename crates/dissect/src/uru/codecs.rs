@@ -1,0 +1,192 @@
+//! The codecs of Uru.
+
+use worldwire_core::json::{FieldsOf, Json, bytes as json_bytes};
+use worldwire_core::{Error, Field, Form, Reader, Result, Side, Tree, TreeBuilder, Writer};
+use worldwire_uru::connect::{ConnectPacket, SetupPacket};
+use worldwire_uru::file::manifest::{FileList, Manifest};
+use worldwire_uru::file::secure;
+use worldwire_uru::frame::{Message, Service, table};
+use worldwire_uru::types::{BitVector, Key, SafeString, SafeWString, Uoid};
+use worldwire_uru::vault::VaultNode;
+
+use crate::codec::{Codec, CodecOptions, Shape};
+
+macro_rules! field_codec {
+    ($name:literal, $type:ty, $node:literal, $about:literal) => {
+        Codec {
+            name: $name,
+            about: $about,
+            shape: Shape::Value,
+            sided: false,
+            decode: |data, options, tree| {
+                read($name, data, options, tree, |reader| {
+                    <$type>::decode(reader, $node).map(|_| ())
+                })
+            },
+            encode: |json, _| {
+                let mut writer = Writer::new();
+                <$type>::from_json(json)?.encode(&mut writer)?;
+                Ok(writer.into_bytes())
+            },
+            tables: Vec::new,
+        }
+    };
+}
+
+macro_rules! message_codec {
+    ($name:literal, $service:ident, $about:literal) => {
+        Codec {
+            name: $name,
+            about: $about,
+            shape: Shape::Fields,
+            sided: true,
+            decode: |data, options, tree| {
+                let from = options.from;
+                read($name, data, options, tree, |reader| {
+                    Message::decode(Service::$service, from, reader).map(|_| ())
+                })
+            },
+            encode: |json, options| {
+                Message::from_json(Service::$service, options.from, json)?.to_bytes()
+            },
+            tables: || Side::BOTH.map(|side| table(Service::$service, side).messages).to_vec(),
+        }
+    };
+}
+
+/// All of them, by name.
+pub(crate) static CODECS: &[Codec] = &[
+    message_codec! { "uru.auth", Auth, "a message of an auth connection" },
+    field_codec! { "uru.bit-vector", BitVector, "bits", "hsBitVector" },
+    Codec {
+        name: "uru.connect",
+        about: "the connect packet, first of every connection",
+        shape: Shape::Fields,
+        sided: false,
+        decode: |data, options, tree| {
+            read("uru.connect", data, options, tree, |reader| {
+                ConnectPacket::decode_fields(reader).map(|_| ())
+            })
+        },
+        encode: |json, _| {
+            let mut writer = Writer::new();
+            ConnectPacket::from_json(json)?.encode(&mut writer)?;
+            Ok(writer.into_bytes())
+        },
+        tables: Vec::new,
+    },
+    message_codec! { "uru.file", File, "a message of a file connection, with its byte count" },
+    field_codec! { "uru.file-list", FileList<'_>, "files", "the secure files of an auth server" },
+    message_codec! { "uru.game", Game, "a message of a game connection" },
+    message_codec! { "uru.gatekeeper", Gatekeeper, "a message of a gatekeeper connection" },
+    field_codec! { "uru.key", Key<'_>, "key", "plKey: an object, or none" },
+    field_codec! { "uru.manifest", Manifest<'_>, "files", "a manifest as it goes over the wire" },
+    field_codec! { "uru.safe-string", SafeString<'_>, "text", "a SafeString" },
+    field_codec! { "uru.safe-wstring", SafeWString<'_>, "text", "a SafeWString" },
+    Codec {
+        name: "uru.secure-file",
+        about: "an encrypted script, state description or settings file",
+        shape: Shape::Fields,
+        sided: false,
+        decode: decode_secure,
+        encode: encode_secure,
+        tables: Vec::new,
+    },
+    Codec {
+        name: "uru.setup",
+        about: "a setup packet: the client's number or the server's seed",
+        shape: Shape::Fields,
+        sided: false,
+        decode: |data, options, tree| {
+            read("uru.setup", data, options, tree, |reader| {
+                SetupPacket::decode_fields(reader).map(|_| ())
+            })
+        },
+        encode: |json, _| {
+            let mut writer = Writer::new();
+            SetupPacket::from_json(json)?.encode(&mut writer)?;
+            Ok(writer.into_bytes())
+        },
+        tables: Vec::new,
+    },
+    field_codec! { "uru.uoid", Uoid<'_>, "uoid", "plUoid: the name of an object" },
+    field_codec! { "uru.vault-node", VaultNode<'_>, "node", "a vault node" },
+];
+
+/// Runs a decoder over all of the data. Nothing more can come, so what is incomplete is an error.
+fn read<'d>(
+    name: &'static str,
+    data: &'d [u8],
+    options: &CodecOptions<'d>,
+    tree: Tree<'d>,
+    decode: impl FnOnce(&mut Reader<'d, TreeBuilder<'d>>) -> Result<()>,
+) -> Tree<'d> {
+    let mut reader = Reader::traced_within("input", data, tree, options.limits);
+    let outcome =
+        decode(&mut reader).and_then(|()| reader.end()).map_err(|error| error.closed().about(name));
+    reader.conclude(outcome).0
+}
+
+fn decode_secure<'d>(data: &'d [u8], options: &CodecOptions<'d>, tree: Tree<'d>) -> Tree<'d> {
+    read("uru.secure-file", data, options, tree, |reader| {
+        let opened = secure::open(data, options.keys.uru.droid(), options.limits.file_bytes)
+            .map_err(|error| Error::malformed("a file that can be opened", error.to_string()))?;
+        reader.span("magic", secure::Magic::BYTES, Form::Utf8)?;
+        reader.u32("plainLength")?;
+        let start = reader.place();
+        let plain = opened.plain();
+        let form = match core::str::from_utf8(plain) {
+            Ok(_) => Form::Utf8,
+            Err(_) => Form::Bytes,
+        };
+        let (content, padding) = (plain.len(), opened.padding().len());
+        let layer = [plain, opened.padding()].concat();
+        reader.take(reader.remaining() - opened.trailing().len())?;
+        reader.layer("decrypted", start, layer, |reader| {
+            reader.span("content", content, form)?;
+            // Zeros are what everybody writes; anything else is kept.
+            if reader.rest().iter().any(|byte| *byte != 0) {
+                reader.bytes("padding", padding)?;
+            }
+            Ok(())
+        })?;
+        if reader.remaining() > 0 {
+            reader.bytes("trailing", reader.remaining())?;
+        }
+        Ok(())
+    })
+}
+
+fn encode_secure(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
+    let mut fields = FieldsOf::new(json)?;
+    let magic = fields.take("magic")?;
+    let content = fields.take("content")?;
+    // The length follows from the content.
+    fields.take_optional("plainLength");
+    let mut rest = |name| {
+        let bytes = fields.take_optional(name).map_or(Ok(Vec::new()), json_bytes);
+        bytes.map_err(|error| error.inside(name))
+    };
+    let (padding, trailing) = (rest("padding")?, rest("trailing")?);
+    fields.end()?;
+    let magic = magic.as_str().and_then(|text| secure::Magic::detect(text.as_bytes())).ok_or_else(
+        || {
+            worldwire_core::json::expected("notthedroids, whatdoyousee or BriceIsSmart", magic)
+                .inside("magic")
+        },
+    )?;
+    let plain = match content.as_str() {
+        Some(text) => text.as_bytes().to_vec(),
+        None => json_bytes(content).map_err(|error| error.inside("content"))?,
+    };
+    let key = match magic {
+        secure::Magic::NotTheDroids => options.keys.uru.droid().cloned().ok_or_else(|| {
+            Error::value("a droid key", "none").hint("give a key file with --keys")
+        })?,
+        _ => secure::SecureKey::SETTINGS,
+    };
+    secure::SecureFile::new(magic, plain)
+        .with_rest(padding, trailing)
+        .seal(&key)
+        .map_err(|error| Error::value("a file that can be sealed", error.to_string()))
+}

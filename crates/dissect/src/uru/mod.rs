@@ -1,0 +1,7 @@
+//! Uru: its codecs, and how its conversations are recognised and read.
+
+mod codecs;
+mod session;
+
+pub(crate) use codecs::CODECS;
+pub(crate) use session::{PORT, UruSession, recognize};

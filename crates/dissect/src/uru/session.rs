@@ -1,0 +1,101 @@
+//! A conversation of Uru, read by an observer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::Side;
+use worldwire_uru::connect::ConnectPacket;
+use worldwire_uru::connection::{Connection, Event};
+
+use crate::Keys;
+use crate::conversation::{Item, ItemBody, Note, Recognition, Stamp};
+
+/// The port that shards use unless told otherwise.
+pub(crate) const PORT: u16 = 14617;
+
+/// Whether what a client sends first is a connect packet of Uru.
+pub(crate) fn recognize(first: &[u8]) -> Recognition {
+    /// Header byte count and, in front of it, the connection type.
+    const HEAD: usize = 3;
+    if first.len() < HEAD {
+        return Recognition::NeedMore;
+    }
+    let mut reader = worldwire_core::Reader::new(first);
+    match ConnectPacket::decode_fields(&mut reader) {
+        Ok(_) => Recognition::Yes,
+        Err(error) if error.needed().is_some() => Recognition::NeedMore,
+        Err(_) => Recognition::No,
+    }
+}
+
+/// A conversation that was recognised as Uru's.
+#[derive(Debug)]
+pub(crate) struct UruSession {
+    connection: Connection,
+}
+
+impl UruSession {
+    pub(crate) fn new(keys: &Keys) -> Self {
+        Self { connection: Connection::observer(Arc::clone(&keys.uru)) }
+    }
+
+    pub(crate) fn data(
+        &mut self,
+        side: Side,
+        stamp: Stamp,
+        bytes: &[u8],
+        out: &mut dyn FnMut(Item<'_>),
+    ) {
+        self.connection.receive(side, Duration::ZERO, bytes);
+        self.tell(stamp, out);
+    }
+
+    pub(crate) fn gap(
+        &mut self,
+        side: Side,
+        stamp: Stamp,
+        length: u64,
+        out: &mut dyn FnMut(Item<'_>),
+    ) {
+        self.connection.gap(side, Duration::ZERO, length);
+        self.tell(stamp, out);
+    }
+
+    pub(crate) fn end(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+        self.connection.end(Duration::ZERO);
+        self.tell(stamp, out);
+    }
+
+    fn tell(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+        while let Some(event) = self.connection.poll_event() {
+            let (from, range, body) = match event {
+                Event::Received(received) => {
+                    (received.side, received.range(), ItemBody::Uru(received))
+                }
+                Event::Gap { side, range } => {
+                    let what = format!("{} bytes are missing", range.end - range.start);
+                    (side, range, ItemBody::Note(Note::gap(what)))
+                }
+                Event::Resync { side, skipped } => {
+                    let bytes = skipped.end - skipped.start;
+                    let what = format!("reading goes on, {bytes} bytes were passed over");
+                    (side, skipped, ItemBody::Note(Note::resync(what)))
+                }
+                Event::KeysNeeded { service } => {
+                    let what = format!(
+                        "the {} connection is encrypted and no key for it was given; \
+                         give the shard's keys with --keys",
+                        service.name()
+                    );
+                    (Side::Client, 0..0, ItemBody::Note(Note::problem(what)))
+                }
+                Event::Fault { side, error } => {
+                    let at = error.offset().unwrap_or(0);
+                    (side, at..at, ItemBody::Note(Note::problem(error.to_string())))
+                }
+                _ => continue,
+            };
+            out(Item { stamp, family: "uru", from, range, body });
+        }
+    }
+}

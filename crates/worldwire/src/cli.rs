@@ -1,0 +1,336 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Reads, writes and shows the wire protocols and data formats of preserved online worlds.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    after_help = "Results go to standard output, everything else to standard error.\n\
+                  Exit codes: 0 fine, 1 the input had problems, 2 could not run.\n\n\
+                  Example:\n  worldwire dissect samples/uru-login.pcapng --keys samples/uru-keys.toml"
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Colour the output
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what was said in a capture
+    #[command(after_help = "Examples:
+  worldwire dissect samples/uru-login.pcapng --keys samples/uru-keys.toml
+  worldwire dissect game.pcapng --keys keys.toml --filter 'result != 0'
+  tcpdump -w - port 14617 | worldwire dissect - --keys keys.toml --json")]
+    Dissect(Dissect),
+    /// Show both sides of one conversation of a capture, decrypted, as bytes
+    #[command(after_help = "Examples:
+  worldwire follow samples/uru-login.pcapng --keys samples/uru-keys.toml --stream 1
+  worldwire follow game.pcapng --stream 3 --raw client > client.bin")]
+    Follow(Follow),
+    /// Count the conversations and messages of a capture
+    #[command(after_help = "Example:
+  worldwire stats samples/uru-login.pcapng --keys samples/uru-keys.toml")]
+    Stats(Stats),
+    /// Decode one blob with one codec
+    #[command(after_help = "Examples:
+  worldwire decode uru.auth --hex 010096030000
+  worldwire decode uru.auth --from server reply.bin --bytes
+  worldwire decode uru.vault-node --json node.bin > node.json")]
+    Decode(Decode),
+    /// Encode what `decode --json` wrote back to bytes
+    #[command(after_help = "Examples:
+  worldwire decode uru.auth --hex 010096030000 --json | worldwire encode uru.auth --hex
+  worldwire encode uru.vault-node node.json -o node.bin")]
+    Encode(Encode),
+    /// List the codecs, or the messages and fields of one
+    #[command(after_help = "Examples:
+  worldwire codecs
+  worldwire codecs uru.auth")]
+    Codecs(Codecs),
+    /// Myst Online: Uru Live
+    #[command(arg_required_else_help = true)]
+    Uru(Uru),
+    /// Write a completion script for a shell
+    #[command(after_help = "Example:
+  worldwire completions bash > ~/.local/share/bash-completion/completions/worldwire")]
+    Completions(Completions),
+}
+
+/// Which capture, and how to read it.
+#[derive(Debug, Args)]
+pub(crate) struct Capture {
+    /// A pcap or pcapng capture, packed with gzip or not; - is standard input
+    pub(crate) file: PathBuf,
+    /// Keys of the server, in any spelling (worldwire, dirtsand, moulars, NAGUS, server.ini)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
+    /// Read every conversation as this family, whatever it looks like
+    #[arg(long = "as", value_name = "FAMILY")]
+    pub(crate) family: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Dissect {
+    #[command(flatten)]
+    pub(crate) capture: Capture,
+    /// Show only messages that match, such as 'auth.* and result != 0'
+    #[arg(short, long, value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    /// Show only this conversation
+    #[arg(short, long, value_name = "NUMBER")]
+    pub(crate) stream: Option<u64>,
+    /// Write a JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Like --json, with integers of more than 53 bits as strings
+    #[arg(long)]
+    pub(crate) json_safe: bool,
+    /// Only a line for each message
+    #[arg(long, conflicts_with_all = ["json", "json_safe"])]
+    pub(crate) brief: bool,
+    /// Show where in the stream every field stands
+    #[arg(long, conflicts_with_all = ["json", "json_safe"])]
+    pub(crate) bytes: bool,
+    /// Show texts and blobs at full length
+    #[arg(long, conflicts_with_all = ["json", "json_safe"])]
+    pub(crate) full: bool,
+    /// How many threads to use; 0 is as many as there are cores
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(crate) threads: usize,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Follow {
+    #[command(flatten)]
+    pub(crate) capture: Capture,
+    /// Which conversation; `worldwire stats` lists them
+    #[arg(short, long, value_name = "NUMBER")]
+    pub(crate) stream: u64,
+    /// Write the plain bytes of one side instead of a dump
+    #[arg(long, value_name = "SIDE")]
+    pub(crate) raw: Option<From>,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Stats {
+    #[command(flatten)]
+    pub(crate) capture: Capture,
+    /// Write a JSON object for each conversation
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Who sent a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum From {
+    /// The client
+    Client,
+    /// The server
+    Server,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Decode {
+    /// The codec; `worldwire codecs` lists them
+    pub(crate) codec: String,
+    /// The blob; - or nothing is standard input
+    #[arg(conflicts_with = "hex")]
+    pub(crate) file: Option<PathBuf>,
+    /// The blob as hexadecimal digits
+    #[arg(long, value_name = "STRING")]
+    pub(crate) hex: Option<String>,
+    /// Who sent it, for codecs where that matters
+    #[arg(long, value_name = "SIDE", default_value = "client")]
+    pub(crate) from: From,
+    /// Keys, for codecs that decrypt
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
+    /// Write JSON that `worldwire encode` reads
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Like --json, with integers of more than 53 bits as strings
+    #[arg(long)]
+    pub(crate) json_safe: bool,
+    /// Show where every field stands
+    #[arg(long, conflicts_with_all = ["json", "json_safe"])]
+    pub(crate) bytes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Encode {
+    /// The codec; `worldwire codecs` lists them
+    pub(crate) codec: String,
+    /// The JSON; - or nothing is standard input
+    pub(crate) file: Option<PathBuf>,
+    /// Write hexadecimal digits instead of bytes
+    #[arg(long)]
+    pub(crate) hex: bool,
+    /// Who sends it, where that matters and the JSON does not say
+    #[arg(long, value_name = "SIDE", default_value = "client")]
+    pub(crate) from: From,
+    /// Keys, for codecs that encrypt
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Codecs {
+    /// Show the messages and fields of this one
+    pub(crate) name: Option<String>,
+}
+
+/// Where a result goes.
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite it if it is there
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Uru {
+    #[command(subcommand)]
+    pub(crate) command: UruCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UruCommand {
+    /// Make and convert the keys of a shard
+    #[command(subcommand, arg_required_else_help = true)]
+    Keys(UruKeys),
+    /// Make, check and show manifests
+    #[command(subcommand, arg_required_else_help = true)]
+    Manifest(UruManifest),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UruKeys {
+    /// Make the keys of a new shard
+    #[command(after_help = "Examples:
+  worldwire uru keys generate -o keys.toml
+  worldwire uru keys generate --format dirtsand")]
+    Generate {
+        /// How to write them
+        #[arg(long, value_name = "FORMAT", default_value = "toml")]
+        format: KeyFormat,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Write keys in another spelling
+    #[command(after_help = "Examples:
+  worldwire uru keys convert dirtsand.ini --to toml -o keys.toml
+  worldwire uru keys convert keys.toml --to server-ini")]
+    Convert {
+        /// Keys in any spelling; - is standard input
+        file: PathBuf,
+        /// How to write them
+        #[arg(long, value_name = "FORMAT")]
+        to: KeyFormat,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+/// Spellings of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeyFormat {
+    /// worldwire, with the server's secrets
+    Toml,
+    /// worldwire, only what clients may know
+    TomlPublic,
+    /// dirtsand.ini, with the server's secrets
+    Dirtsand,
+    /// moulars, with the server's secrets
+    Moulars,
+    /// NAGUS, with the server's secrets
+    Nagus,
+    /// The client's server.ini
+    ServerIni,
+    /// OpenUru's source, for clients
+    OpenUru,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UruManifest {
+    /// Make a manifest of the files of a folder
+    #[command(after_help = "Example:
+  worldwire uru manifest make game/dat --prefix dat -o dat.mfs")]
+    Make {
+        /// The folder; files in folders below it are taken too
+        folder: PathBuf,
+        /// Put this folder in front of the client's names
+        #[arg(long, value_name = "FOLDER")]
+        prefix: Option<String>,
+        /// Pack the files with gzip into this folder, and list those
+        #[arg(long, value_name = "FOLDER")]
+        gzip_to: Option<PathBuf>,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Compare a manifest with the files of a folder
+    #[command(after_help = "Example:
+  worldwire uru manifest check dat.mfs game/dat --prefix dat")]
+    Check {
+        /// The manifest
+        file: PathBuf,
+        /// The folder with what is downloaded or with the plain files
+        folder: PathBuf,
+        /// This folder stands in front of the client's names
+        #[arg(long, value_name = "FOLDER")]
+        prefix: Option<String>,
+    },
+    /// Show a manifest
+    #[command(after_help = "Example:
+  worldwire uru manifest show dat.mfs --json")]
+    Show {
+        /// The manifest, as text (.mfs) or as it goes over the wire
+        file: PathBuf,
+        /// Write JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// Which shell
+    pub(crate) shell: clap_complete::Shell,
+}

@@ -1,0 +1,65 @@
+//! `worldwire decode`.
+
+use std::path::Path;
+
+use worldwire_core::json::Style;
+use worldwire_core::text::{TextStyle, write_tree};
+use worldwire_core::value::parse_hex;
+use worldwire_core::{Limits, Side};
+use worldwire_dissect::{Codec, CodecOptions};
+
+use crate::cli::{Common, Decode, From};
+use crate::input;
+use crate::output::{Failure, complain, print};
+
+pub(crate) fn run(arguments: &Decode, common: &Common) -> Result<(), Failure> {
+    let codec = Codec::named(&arguments.codec).map_err(|error| Failure::Run(error.to_string()))?;
+    let (data, subject) = match (&arguments.hex, &arguments.file) {
+        (Some(hex), _) => {
+            let data = parse_hex(hex).ok_or_else(|| {
+                Failure::Run("--hex: wanted an even number of hexadecimal digits".into())
+            })?;
+            (data, "--hex".to_owned())
+        }
+        (None, Some(path)) => (input::read(path)?, path.display().to_string()),
+        (None, None) => (input::read(Path::new("-"))?, "standard input".to_owned()),
+    };
+    let keys = input::keys(arguments.keys.as_deref())?;
+    let limits = Limits::DEFAULT;
+    let options = CodecOptions { from: side(arguments.from), keys: &keys, limits: &limits };
+    let tree = codec.decode(&data, &options);
+
+    let mut out = String::new();
+    if arguments.json || arguments.json_safe {
+        let style = Style { safe: arguments.json_safe };
+        codec.write_json(&tree, options.from, style, &mut out);
+        out.push('\n');
+    } else {
+        let style = TextStyle {
+            ranges: arguments.bytes,
+            colour: common.colour(None),
+            longest: 0,
+            ..TextStyle::default()
+        };
+        write_tree(&tree, style, &mut out);
+    }
+    print(&out)?;
+    match tree.error() {
+        None => Ok(()),
+        Some(error) => {
+            // The text shows the error in its place; JSON has no place for it.
+            if arguments.json || arguments.json_safe {
+                complain(&subject, &error.to_string());
+            }
+            Err(Failure::Input)
+        }
+    }
+}
+
+/// The side that a word of the command line names.
+pub(crate) fn side(from: From) -> Side {
+    match from {
+        From::Client => Side::Client,
+        From::Server => Side::Server,
+    }
+}

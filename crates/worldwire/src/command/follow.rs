@@ -1,0 +1,95 @@
+//! `worldwire follow`.
+
+use std::fmt::Write as _;
+use std::sync::Mutex;
+
+use worldwire_dissect::{Item, ItemBody, Scratch};
+
+use super::capture;
+use super::decode::side;
+use crate::cli::{Common, Follow};
+use crate::output::{Failure, Output};
+
+pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
+    let raw = arguments.raw.map(side);
+    let colour = common.colour(Some(&arguments.target));
+    let mut output = Output::open(&arguments.target)?;
+    // Bytes are no text: those of one side go past the text that items become.
+    let bytes = Mutex::new(Vec::new());
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut String| {
+        if item.stamp.stream != arguments.stream {
+            return;
+        }
+        match raw {
+            None => dump(item, colour, out),
+            Some(side) if side == item.from => {
+                if let Ok(mut bytes) = bytes.lock() {
+                    bytes.extend_from_slice(item.bytes());
+                }
+            }
+            Some(_) => {}
+        }
+    };
+    let (dissection, clean) = capture::read(&arguments.capture, common, show, |text| {
+        if let Ok(mut bytes) = bytes.lock() {
+            output.write(&bytes)?;
+            bytes.clear();
+        }
+        output.write(text.as_bytes())?;
+        output.flush()
+    })?;
+    let overviews = dissection.overviews();
+    let Some(overview) = overviews.iter().find(|overview| overview.stream == arguments.stream)
+    else {
+        let count = overviews.len();
+        let stream = arguments.stream;
+        return Err(Failure::Run(format!(
+            "there is no conversation {stream}; the capture has {count}, counted from 0"
+        )));
+    };
+    output.finish()?;
+    if overview.family.is_none() && !common.quiet {
+        anstream::eprintln!(
+            "this conversation was not recognised; --as FAMILY reads it all the same"
+        );
+    }
+    let good = clean && overview.problems == 0 && overview.family.is_some();
+    if good { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Sixteen bytes a line, with their place in the sender's stream and as text; the server's side is
+/// set in.
+fn dump(item: &Item<'_>, colour: bool, out: &mut String) {
+    let server = item.from == worldwire_core::Side::Server;
+    let (on, off) = match (colour, server) {
+        (false, _) => ("", ""),
+        (true, false) => ("\x1b[31m", "\x1b[0m"),
+        (true, true) => ("\x1b[34m", "\x1b[0m"),
+    };
+    let indent = if server { "    " } else { "" };
+    if let ItemBody::Note(note) = &item.body {
+        let _ = writeln!(out, "{indent}! {}: {}", note.kind.name(), note.text);
+        return;
+    }
+    for (index, line) in item.bytes().chunks(16).enumerate() {
+        let offset = item.range.start + index as u64 * 16;
+        let _ = write!(out, "{indent}{on}{offset:08x}  ");
+        for place in 0..16 {
+            match line.get(place) {
+                Some(byte) => {
+                    let _ = write!(out, "{byte:02x} ");
+                }
+                None => out.push_str("   "),
+            }
+            if place == 7 {
+                out.push(' ');
+            }
+        }
+        out.push(' ');
+        out.extend(line.iter().map(|byte| match byte {
+            b' '..=b'~' => char::from(*byte),
+            _ => '.',
+        }));
+        let _ = writeln!(out, "{off}");
+    }
+}

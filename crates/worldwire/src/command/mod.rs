@@ -1,0 +1,11 @@
+//! The verbs.
+
+pub(crate) mod capture;
+pub(crate) mod codecs;
+pub(crate) mod completions;
+pub(crate) mod decode;
+pub(crate) mod dissect;
+pub(crate) mod encode;
+pub(crate) mod follow;
+pub(crate) mod stats;
+pub(crate) mod uru;

@@ -1,0 +1,83 @@
+//! `worldwire stats`.
+
+use std::fmt::Write as _;
+
+use worldwire_core::json::string;
+use worldwire_dissect::{Family, Overview};
+
+use super::capture;
+use crate::cli::{Common, Stats};
+use crate::output::{Failure, print};
+
+pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
+    let (dissection, clean) = capture::read(&arguments.capture, common, |_, _, _| {}, |_| Ok(()))?;
+    let mut out = String::new();
+    for overview in dissection.overviews() {
+        if arguments.json {
+            json(overview, &mut out);
+        } else {
+            text(overview, &mut out);
+        }
+    }
+    print(&out)?;
+    let summary = dissection.summary();
+    if !common.quiet {
+        anstream::eprintln!("{summary}");
+    }
+    if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// The messages by name, with how many each side sent.
+fn messages(overview: &Overview) -> Vec<(&str, [u64; 2])> {
+    let mut all: Vec<_> =
+        overview.messages.iter().map(|(name, counts)| (name.as_str(), *counts)).collect();
+    all.sort_unstable();
+    all
+}
+
+fn text(overview: &Overview, out: &mut String) {
+    let seconds = overview.last.since(overview.first).as_secs_f64();
+    let protocol = if overview.datagrams { "udp" } else { "tcp" };
+    let family = overview.family.map_or("unknown", Family::name);
+    let [client, server] = overview.bytes;
+    let _ = writeln!(
+        out,
+        "#{:<3} {family} {protocol} {} > {}  {seconds:.3} s, {client} bytes from the client, \
+         {server} from the server",
+        overview.stream, overview.client, overview.server,
+    );
+    for (name, [client, server]) in messages(overview) {
+        let _ = writeln!(out, "     {client:>6} {server:>6}  {name}");
+    }
+    for (count, what) in [(overview.gaps, "gaps"), (overview.problems, "problems")] {
+        if count > 0 {
+            let _ = writeln!(out, "     {count:>13}  {what}");
+        }
+    }
+}
+
+fn json(overview: &Overview, out: &mut String) {
+    let [client, server] = overview.bytes;
+    let _ = write!(
+        out,
+        "{{\"stream\":{},\"family\":{},\"protocol\":\"{}\",\"client\":\"{}\",\"server\":\"{}\",\
+         \"first\":{},\"last\":{},\"bytes\":{{\"client\":{client},\"server\":{server}}},\
+         \"midstream\":{},\"gaps\":{},\"problems\":{},\"messages\":[",
+        overview.stream,
+        overview.family.map_or("null".to_owned(), |family| format!("\"{family}\"")),
+        if overview.datagrams { "udp" } else { "tcp" },
+        overview.client,
+        overview.server,
+        overview.first,
+        overview.last,
+        overview.midstream,
+        overview.gaps,
+        overview.problems,
+    );
+    for (index, (name, [client, server])) in messages(overview).into_iter().enumerate() {
+        out.push_str(if index > 0 { ",{\"name\":" } else { "{\"name\":" });
+        string(name, out);
+        let _ = write!(out, ",\"client\":{client},\"server\":{server}}}");
+    }
+    out.push_str("]}\n");
+}

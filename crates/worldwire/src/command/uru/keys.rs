@@ -1,0 +1,93 @@
+//! `worldwire uru keys`.
+
+use core::convert::Infallible;
+
+use rand_core::{TryCryptoRng, TryRng};
+use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
+use worldwire_uru::file::keys::{KeyRing, Spelling};
+use worldwire_uru::file::secure::SecureKey;
+
+use crate::cli::{KeyFormat, UruKeys};
+use crate::input;
+use crate::output::{Failure, write_all};
+
+pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
+    match command {
+        UruKeys::Generate { format, target } => {
+            let mut random = SystemRandom::new()?;
+            let mut ring = KeyRing::new();
+            for kind in [ServerKind::Gatekeeper, ServerKind::Auth, ServerKind::Game] {
+                ring.insert_private(PrivateKey::generate(kind, PrimeKind::Safe, &mut random));
+            }
+            ring.set_droid(SecureKey::generate(&mut random));
+            write_all(target, ring.format(spelling(*format)).as_bytes())
+        }
+        UruKeys::Convert { file, to, target } => {
+            let keys = input::keys(Some(file))?;
+            let spelling = spelling(*to);
+            let text = keys.uru.format(spelling);
+            // Comments alone are no keys.
+            let empty = text.lines().all(|line| line.trim().is_empty() || line.starts_with('#'));
+            if empty {
+                return Err(Failure::Run(format!(
+                    "{}: holds no keys that can be written in this spelling",
+                    file.display()
+                )));
+            }
+            write_all(target, text.as_bytes())
+        }
+    }
+}
+
+fn spelling(format: KeyFormat) -> Spelling {
+    match format {
+        KeyFormat::Toml => Spelling::Toml,
+        KeyFormat::TomlPublic => Spelling::TomlPublic,
+        KeyFormat::Dirtsand => Spelling::Dirtsand,
+        KeyFormat::Moulars => Spelling::Moulars,
+        KeyFormat::Nagus => Spelling::Nagus,
+        KeyFormat::ServerIni => Spelling::ServerIni,
+        KeyFormat::OpenUru => Spelling::OpenUru,
+    }
+}
+
+/// The operating system's random numbers, which key generation cannot do without.
+struct SystemRandom;
+
+impl SystemRandom {
+    /// Makes sure that there are any.
+    fn new() -> Result<Self, Failure> {
+        let mut probe = [0; 8];
+        match getrandom::fill(&mut probe) {
+            Ok(()) => Ok(Self),
+            Err(error) => Err(Failure::Run(format!("no random numbers: {error}"))),
+        }
+    }
+}
+
+impl TryRng for SystemRandom {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        let mut bytes = [0; 4];
+        self.try_fill_bytes(&mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        let mut bytes = [0; 8];
+        self.try_fill_bytes(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        if let Err(error) = getrandom::fill(bytes) {
+            // It worked a moment ago; a weak key must not come of it now.
+            anstream::eprintln!("worldwire: no random numbers: {error}");
+            std::process::exit(2);
+        }
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for SystemRandom {}

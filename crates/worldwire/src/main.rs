@@ -1,0 +1,39 @@
+//! worldwire: reads, writes and shows the wire protocols and data formats of preserved online
+//! worlds.
+
+mod cli;
+mod command;
+mod input;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::output::Failure;
+
+fn main() -> ExitCode {
+    output::clean_up_when_interrupted();
+    let cli = Cli::parse();
+    let outcome = match &cli.command {
+        Command::Dissect(arguments) => command::dissect::run(arguments, &cli.common),
+        Command::Follow(arguments) => command::follow::run(arguments, &cli.common),
+        Command::Stats(arguments) => command::stats::run(arguments, &cli.common),
+        Command::Decode(arguments) => command::decode::run(arguments, &cli.common),
+        Command::Encode(arguments) => command::encode::run(arguments, &cli.common),
+        Command::Codecs(arguments) => command::codecs::run(arguments, &cli.common),
+        Command::Uru(arguments) => command::uru::run(arguments, &cli.common),
+        Command::Completions(arguments) => command::completions::run(arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Input) => ExitCode::from(1),
+        // The reader of the output has what it wanted.
+        Err(Failure::Pipe) => ExitCode::SUCCESS,
+        Err(Failure::Run(message)) => {
+            anstream::eprintln!("worldwire: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
