@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::ops::Range;
+use core::time::Duration;
 
 use worldwire_capture::Timestamp;
 use worldwire_core::{Limits, Side, Tree};
@@ -17,6 +18,8 @@ pub struct Stamp {
     pub stream: u64,
     /// When the packet was captured that completed it.
     pub time: Timestamp,
+    /// How long after the first packet of the capture that was.
+    pub since: Duration,
     /// That packet's number, counted from 1.
     pub packet: u64,
 }

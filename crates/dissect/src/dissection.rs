@@ -34,7 +34,6 @@ pub struct Dissection {
     open: HashMap<u64, Open>,
     batch: Batch,
     overviews: Vec<Overview>,
-    start: Option<Timestamp>,
 }
 
 /// A conversation that is being read.
@@ -115,6 +114,8 @@ impl fmt::Display for Summary {
 struct Batch {
     events: Vec<Held>,
     bytes: Vec<u8>,
+    /// The time of the first packet of the capture.
+    start: Option<Timestamp>,
 }
 
 /// An event of a batch.
@@ -159,16 +160,12 @@ impl Dissection {
             open: HashMap::new(),
             batch: Batch::default(),
             overviews: Vec::new(),
-            start: None,
         }
     }
 
     /// Takes in a packet. True when a batch is full and ought to be [`run`](Self::run).
     pub fn push(&mut self, packet: &Packet<'_>) -> bool {
-        self.start.get_or_insert(packet.time);
-        let batch = &mut self.batch;
-        self.conversations.push(packet, &mut |event| batch.hold(event));
-        batch.is_full()
+        Feed { conversations: &mut self.conversations, batch: &mut self.batch }.push(packet)
     }
 
     /// Takes in the end of the capture; [`run`](Self::run) comes once more.
@@ -183,12 +180,6 @@ impl Dissection {
         self.conversations.unusable()
     }
 
-    /// The time of the first packet.
-    #[must_use]
-    pub fn start(&self) -> Timestamp {
-        self.start.unwrap_or_default()
-    }
-
     /// Reads what was taken in, and appends the text that `show` makes of every item. `meanwhile`
     /// runs at the same time if there is a thread for it.
     pub fn run<R: Send>(
@@ -197,7 +188,8 @@ impl Dissection {
         out: &mut String,
         meanwhile: impl FnOnce(&mut Feed<'_>) -> R + Send,
     ) -> R {
-        let batch = core::mem::take(&mut self.batch);
+        let fresh = Batch { start: self.batch.start, ..Batch::default() };
+        let batch = core::mem::replace(&mut self.batch, fresh);
         let mut tasks = self.share_out(&batch);
         let options = &self.options;
         let mut feed = Feed { conversations: &mut self.conversations, batch: &mut self.batch };
@@ -290,6 +282,7 @@ impl Feed<'_> {
     /// Takes in a packet. True when the batch is full.
     pub fn push(&mut self, packet: &Packet<'_>) -> bool {
         let batch = &mut *self.batch;
+        batch.start.get_or_insert(packet.time);
         self.conversations.push(packet, &mut |event| batch.hold(event));
         batch.is_full()
     }
@@ -302,7 +295,12 @@ impl Batch {
 
     /// Keeps an event; its bytes are copied to the others.
     fn hold(&mut self, event: Event<'_>) {
-        let stamp = Stamp { stream: event.conversation, time: event.time, packet: event.packet };
+        let stamp = Stamp {
+            stream: event.conversation,
+            time: event.time,
+            since: event.time.since(self.start.unwrap_or(event.time)),
+            packet: event.packet,
+        };
         let what = match event.kind {
             EventKind::Opened(opened) => What::Opened(Box::new(Overview {
                 stream: event.conversation,

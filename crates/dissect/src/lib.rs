@@ -29,6 +29,7 @@
 mod codec;
 mod conversation;
 mod dissection;
+pub mod filter;
 mod keys;
 mod render;
 mod uru;

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use worldwire_capture::Timestamp;
 use worldwire_core::json::{Style, string, write_children, write_node};
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Tree, Value};
@@ -36,17 +35,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// Appends one item. `tree` is the tree of the item, `start` the time of the first packet.
-    pub fn write(
-        &self,
-        item: &Item<'_>,
-        name: &str,
-        tree: &Tree<'_>,
-        start: Timestamp,
-        out: &mut String,
-    ) {
+    /// Appends one item; `tree` is the tree of it.
+    pub fn write(&self, item: &Item<'_>, name: &str, tree: &Tree<'_>, out: &mut String) {
         match self {
-            Self::Text { brief, style } => write_text(item, name, tree, start, *brief, *style, out),
+            Self::Text { brief, style } => write_text(item, name, tree, *brief, *style, out),
             Self::Json(style) => write_json(item, name, tree, *style, out),
         }
     }
@@ -56,12 +48,11 @@ fn write_text(
     item: &Item<'_>,
     name: &str,
     tree: &Tree<'_>,
-    start: Timestamp,
     brief: bool,
     style: TextStyle,
     out: &mut String,
 ) {
-    let since = item.stamp.time.since(start);
+    let since = item.stamp.since;
     let (dim, bold, red, yellow, reset) = if style.colour {
         ("\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m")
     } else {
@@ -84,7 +75,7 @@ fn write_text(
     if brief {
         return;
     }
-    let fields = TextStyle { indent: 4, ..style };
+    let fields = TextStyle { indent: 8, ..style };
     match tree.find("fields") {
         Some(record) if tree.error().is_none() => {
             worldwire_core::text::write_nodes(tree, record.children(), fields, out);

@@ -101,7 +101,7 @@ impl Pcapng {
         let offset = source.offset();
         let start = source.bytes();
         if start.starts_with(&SECTION) {
-            self.order = section_order(start).ok_or(CaptureError::BadBlock {
+            self.order = section_order(start).ok_or_else(|| CaptureError::BadBlock {
                 offset,
                 what: "section header",
                 problem: "no byte order can be told from its magic",
@@ -438,7 +438,7 @@ fn taken(cursor: &mut Cursor<'_>, body: &[u8]) -> Result<Range<usize>, u64> {
     let asked = cursor.u32().ok_or(0_u64)?;
     let start = body.len() - cursor.rest().len();
     let length = usize::try_from(asked).map_err(|_| u64::from(asked))?;
-    cursor.take(length).ok_or(u64::from(asked))?;
+    cursor.take(length).ok_or_else(|| u64::from(asked))?;
     let _ = cursor.take(length.wrapping_neg() & 3);
     Ok(start..start + length)
 }

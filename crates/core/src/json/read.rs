@@ -132,7 +132,14 @@ impl<'j> FieldsOf<'j> {
     /// # Errors
     /// Value, when it is missing.
     pub fn take(&mut self, name: &'static str) -> Result<&'j Json> {
-        self.take_optional(name).ok_or_else(|| Error::value("a value", "none").inside(name))
+        self.take_optional(name).ok_or_else(|| {
+            let error = Error::value("a value", "none").inside(name);
+            let others = self.object.keys().map(String::as_str);
+            match nearest(name, others.filter(|other| !self.known.contains(other))) {
+                Some(near) => error.hint(format!("is \"{near}\" meant for it?")),
+                None => error,
+            }
+        })
     }
 
     /// The value of a field that may be missing.
@@ -211,7 +218,10 @@ mod tests {
         let mut fields = FieldsOf::new(&value).unwrap();
         fields.take("transId").unwrap();
         let error = fields.take("playerId").unwrap_err();
-        assert_eq!(error.to_string(), "playerId: wanted a value, found none");
+        assert_eq!(
+            error.to_string(),
+            "playerId: wanted a value, found none; is \"playrId\" meant for it?"
+        );
         let error = fields.end().unwrap_err();
         assert!(error.to_string().contains("did you mean \"playerId\"?"), "{error}");
     }

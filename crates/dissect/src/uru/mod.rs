@@ -4,4 +4,4 @@ mod codecs;
 mod session;
 
 pub(crate) use codecs::CODECS;
-pub(crate) use session::{PORT, UruSession, recognize};
+pub(crate) use session::{PORT, SETUP_NAMES, UruSession, recognize};

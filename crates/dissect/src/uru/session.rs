@@ -13,6 +13,19 @@ use crate::conversation::{Item, ItemBody, Note, Recognition, Stamp};
 /// The port that shards use unless told otherwise.
 pub(crate) const PORT: u16 = 14617;
 
+/// The names of what stands in front of all messages.
+pub(crate) const SETUP_NAMES: [&str; 9] = [
+    "connect.CliToAuth",
+    "connect.CliToGame",
+    "connect.CliToFile",
+    "connect.CliToCsr",
+    "connect.SimpleNet",
+    "connect.CliToGateKeeper",
+    "setup.Connect",
+    "setup.Encrypt",
+    "setup.Error",
+];
+
 /// Whether what a client sends first is a connect packet of Uru.
 pub(crate) fn recognize(first: &[u8]) -> Recognition {
     /// Header byte count and, in front of it, the connection type.

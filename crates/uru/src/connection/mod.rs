@@ -476,7 +476,9 @@ impl Connection {
         let nothing_read = self.streams.iter().all(|stream| stream.messages == 0);
         if stream.is_encrypted() && nothing_read {
             let service = self.service.map_or("", Service::name);
-            return error.hint(format!("the {service} key does not belong to this connection"));
+            let at = error.offset().unwrap_or(0);
+            let found = format!("another one: what it decrypts is no message ({error})");
+            return Error::malformed(format!("the {service} key of this connection"), found).at(at);
         }
         error
     }

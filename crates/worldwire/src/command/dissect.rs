@@ -3,7 +3,8 @@
 use worldwire_core::json::Style;
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Tree};
-use worldwire_dissect::{Format, Item, Scratch};
+use worldwire_dissect::filter::{Filter, Subject};
+use worldwire_dissect::{Format, Item, NoteKind, Scratch};
 
 use super::capture;
 use crate::cli::{Common, Dissect};
@@ -14,10 +15,10 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         // Fails only when the threads are running already.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build_global();
     }
+    let filter = arguments.filter.as_deref().map(filter).transpose()?;
     let format = format(arguments, common);
     let limits = Limits::DEFAULT;
     let mut output = Output::open(&arguments.target)?;
-    let start = std::sync::OnceLock::new();
     let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut String| {
         if arguments.stream.is_some_and(|stream| stream != item.stamp.stream) {
             return;
@@ -27,8 +28,21 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         item.push_name(name);
         let tree: Tree<'_> = core::mem::take(&mut scratch.tree).recycle();
         let tree = item.tree(tree, &limits);
-        let start = *start.get_or_init(|| item.stamp.time);
-        format.write(item, name, &tree, start, out);
+        let subject = Subject {
+            name,
+            family: item.family,
+            from: item.from.name(),
+            stream: item.stamp.stream,
+            packet: item.stamp.packet,
+            time: item.stamp.since.as_secs_f64(),
+            length: item.bytes().len() as u64,
+            tree: &tree,
+        };
+        // What cannot be read is never filtered away.
+        let problem = item.note().is_some_and(|note| note.kind == NoteKind::Problem);
+        if problem || filter.as_ref().is_none_or(|filter| filter.matches(&subject)) {
+            format.write(item, name, &tree, out);
+        }
         scratch.tree = tree.recycle();
     };
     let (dissection, clean) = capture::read(&arguments.capture, common, show, |text| {
@@ -41,6 +55,19 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         anstream::eprintln!("{summary}");
     }
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Reads a filter, and speaks up about names that no message has.
+fn filter(text: &str) -> Result<Filter, Failure> {
+    let filter = Filter::parse(text).map_err(|error| Failure::Run(error.to_string()))?;
+    if let Some((name, near)) = filter.unknown_names().into_iter().next() {
+        let hint = match near {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None => "; `worldwire codecs NAME` lists messages, a `*` matches anything".to_owned(),
+        };
+        return Err(Failure::Run(format!("filter: no message is called `{name}`{hint}")));
+    }
+    Ok(filter)
 }
 
 fn format(arguments: &Dissect, common: &Common) -> Format {

@@ -14,7 +14,7 @@ use crate::output::{Failure, complain, write_all};
 
 pub(crate) fn run(arguments: &Encode, _: &Common) -> Result<(), Failure> {
     let codec = Codec::named(&arguments.codec).map_err(|error| Failure::Run(error.to_string()))?;
-    let path = arguments.file.as_deref().unwrap_or(Path::new("-"));
+    let path = arguments.file.as_deref().unwrap_or_else(|| Path::new("-"));
     let subject = match arguments.file {
         Some(_) => path.display().to_string(),
         None => "standard input".to_owned(),

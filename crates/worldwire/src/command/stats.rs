@@ -64,7 +64,7 @@ fn json(overview: &Overview, out: &mut String) {
          \"first\":{},\"last\":{},\"bytes\":{{\"client\":{client},\"server\":{server}}},\
          \"midstream\":{},\"gaps\":{},\"problems\":{},\"messages\":[",
         overview.stream,
-        overview.family.map_or("null".to_owned(), |family| format!("\"{family}\"")),
+        overview.family.map_or_else(|| "null".to_owned(), |family| format!("\"{family}\"")),
         if overview.datagrams { "udp" } else { "tcp" },
         overview.client,
         overview.server,

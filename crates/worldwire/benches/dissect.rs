@@ -1,0 +1,223 @@
+//! How fast a whole capture is read, against tshark counting the protocols of the same file.
+//!
+//! The capture is generated: `WORLDWIRE_BENCH_MB` megabytes (200 unless set) of encrypted auth and
+//! game connections, 32 at a time. tshark runs only where it is installed.
+
+use std::io::{BufWriter, Write};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use divan::Bencher;
+use divan::counter::BytesCount;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+use worldwire_capture::{ClassicWriter, LinkType, SyntheticTcp, Timestamp};
+use worldwire_core::{Bytes32, Side};
+use worldwire_uru::connection::{ClientConfig, Connection, ServerConfig};
+use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
+use worldwire_uru::file::keys::{KeyRing, Spelling};
+use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::message::{Nested, auth, game};
+use worldwire_uru::types::{NetError, TermStr, Uuid};
+use worldwire_uru::vault::{NodeType, VaultNode};
+
+fn main() {
+    LazyLock::force(&FILES);
+    divan::main();
+    let _ = std::fs::remove_dir_all(&FILES.folder);
+}
+
+static FILES: LazyLock<Files> =
+    LazyLock::new(|| Files::generate().expect("the capture is written"));
+
+#[divan::bench(args = [1, 2], sample_count = 3, sample_size = 1)]
+fn dissect_json(bencher: Bencher<'_, '_>, threads: usize) {
+    ours(bencher, "dissect", &["--json", "-q", "--threads", &threads.to_string()]);
+}
+
+#[divan::bench(args = [1, 2], sample_count = 3, sample_size = 1)]
+fn dissect_brief(bencher: Bencher<'_, '_>, threads: usize) {
+    ours(bencher, "dissect", &["--brief", "-q", "--threads", &threads.to_string()]);
+}
+
+#[divan::bench(sample_count = 3, sample_size = 1)]
+fn tshark_io_phs(bencher: Bencher<'_, '_>) {
+    if Command::new("tshark").arg("-v").stdout(Stdio::null()).status().is_err() {
+        eprintln!("tshark is not installed: no comparison");
+        return;
+    }
+    bencher.counter(BytesCount::new(FILES.size)).bench_local(|| {
+        run(Command::new("tshark").arg("-r").arg(&FILES.capture).args(["-q", "-z", "io,phs"]));
+    });
+}
+
+fn ours(bencher: Bencher<'_, '_>, verb: &str, arguments: &[&str]) {
+    bencher.counter(BytesCount::new(FILES.size)).bench_local(|| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        command.arg(verb).arg(&FILES.capture).arg("--keys").arg(&FILES.keys).args(arguments);
+        run(&mut command);
+    });
+}
+
+fn run(command: &mut Command) {
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert!(status.is_ok_and(|status| status.success()), "{command:?} failed");
+}
+
+struct Files {
+    folder: PathBuf,
+    capture: PathBuf,
+    keys: PathBuf,
+    size: u64,
+}
+
+/// One connection on its way into the capture.
+struct Talk {
+    ends: [Connection; 2],
+    wire: SyntheticTcp,
+}
+
+impl Files {
+    fn generate() -> Result<Self, Box<dyn std::error::Error>> {
+        let megabytes: u64 =
+            std::env::var("WORLDWIRE_BENCH_MB").ok().and_then(|mb| mb.parse().ok()).unwrap_or(200);
+        let folder = tempfile::tempdir()?.keep();
+        let (capture, keys) = (folder.join("bench.pcap"), folder.join("keys.toml"));
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let mut ring = KeyRing::new();
+        for kind in [ServerKind::Auth, ServerKind::Game] {
+            ring.insert_private(PrivateKey::generate(kind, PrimeKind::Plain, &mut random));
+        }
+        std::fs::write(&keys, ring.format(Spelling::Toml).as_bytes())?;
+        write_capture(&capture, megabytes << 20, ring, random)?;
+        let size = std::fs::metadata(&capture)?.len();
+        Ok(Self { folder, capture, keys, size })
+    }
+}
+
+fn write_capture(
+    path: &Path,
+    size: u64,
+    keys: KeyRing,
+    mut random: ChaCha8Rng,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let file = BufWriter::with_capacity(1 << 20, std::fs::File::create(path)?);
+    let mut writer = ClassicWriter::new(file, LinkType::ETHERNET)?;
+    let config = Arc::new(ServerConfig::new(keys.clone()));
+    let (mut written, mut time) = (0_u64, 0_i64);
+    let mut put = |packets: Vec<Vec<u8>>| -> Result<u64, Box<dyn std::error::Error>> {
+        let mut bytes = 0;
+        for packet in packets {
+            time += 50_000;
+            let length = u32::try_from(packet.len())?;
+            writer.packet(Timestamp::from_parts(1_767_225_600, time), &packet, length)?;
+            bytes += packet.len() as u64 + 16;
+        }
+        Ok(bytes)
+    };
+    let mut port = 1024;
+    while written < size {
+        let mut talks = Vec::new();
+        for index in 0..32 {
+            let service = if index % 2 == 0 { Service::Auth } else { Service::Game };
+            let kind = if index % 2 == 0 { ServerKind::Auth } else { ServerKind::Game };
+            port = if port == u16::MAX { 1024 } else { port + 1 };
+            let mut secret = [0; 64];
+            random.fill_bytes(&mut secret);
+            let key = keys.public(kind).cloned();
+            let mut client = ClientConfig::new(service, key, secret);
+            client.ping_every = None;
+            let ends = [
+                Connection::client(client, Duration::ZERO)?,
+                Connection::server(Arc::clone(&config), [7; 7], Duration::ZERO),
+            ];
+            let address = |last, port| SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, last), port);
+            let mut wire = SyntheticTcp::new(address(10, port), address(1, 14_617));
+            written += put(wire.open())?;
+            let mut talk = Talk { ends, wire };
+            written += talk.exchange(&mut put)?;
+            talks.push(talk);
+        }
+        for round in 0..2000_u32 {
+            for talk in &mut talks {
+                for message in script(talk.ends[0].service(), round)? {
+                    talk.ends[message.sender().index()].send(&message)?;
+                }
+                written += talk.exchange(&mut put)?;
+            }
+            if written >= size {
+                break;
+            }
+        }
+        for mut talk in talks {
+            written += put(talk.wire.close())?;
+        }
+    }
+    drop(put);
+    writer.into_inner().flush()?;
+    Ok(())
+}
+
+impl Talk {
+    fn exchange(
+        &mut self,
+        put: &mut impl FnMut(Vec<Vec<u8>>) -> Result<u64, Box<dyn std::error::Error>>,
+    ) -> Result<u64, Box<dyn std::error::Error>> {
+        let mut written = 0;
+        loop {
+            let mut quiet = true;
+            for side in Side::BOTH {
+                while let Some(bytes) = self.ends[side.index()].poll_transmit() {
+                    quiet = false;
+                    let other = &mut self.ends[side.other().index()];
+                    other.receive(side, Duration::ZERO, &bytes);
+                    while other.poll_event().is_some() {}
+                    written += put(self.wire.data(side, &bytes))?;
+                }
+            }
+            if quiet {
+                return Ok(written);
+            }
+        }
+    }
+}
+
+/// What is said in a round: mostly game messages of 200 bytes and vault nodes.
+fn script(
+    service: Option<Service>,
+    round: u32,
+) -> Result<Vec<Message<'static>>, Box<dyn std::error::Error>> {
+    if service == Some(Service::Game) {
+        let buffer = vec![round.to_le_bytes()[0]; 200];
+        let say = game::client::PropagateBuffer { type_: 0x2cd, buffer: Bytes32::new(buffer) };
+        let echo = game::server::PropagateBuffer { type_: say.type_, buffer: say.buffer.clone() };
+        return Ok(vec![
+            game::client::ClientMessage::from(say).into(),
+            game::server::ServerMessage::from(echo).into(),
+        ]);
+    }
+    let node = VaultNode {
+        node_id: Some(round),
+        create_time: Some(1_767_200_000),
+        modify_time: Some(1_767_200_000),
+        creator_acct: Some(Uuid([1; 16])),
+        node_type: Some(NodeType::Chronicle),
+        int32_1: Some(2),
+        string64_1: Some(TermStr::from("CleftSolved")),
+        text_1: Some(TermStr::from("yes, and much more was found there")),
+        ..VaultNode::default()
+    };
+    let ask = auth::client::VaultNodeFetch { trans_id: round, node_id: round };
+    let tell = auth::server::VaultNodeFetched {
+        trans_id: round,
+        result: NetError::Success,
+        node: Nested::encode_from(&node)?,
+    };
+    Ok(vec![
+        auth::client::ClientMessage::from(ask).into(),
+        auth::server::ServerMessage::from(tell).into(),
+    ])
+}
