@@ -156,7 +156,6 @@ fn write_capture(
             written += put(talk.wire.close())?;
         }
     }
-    drop(put);
     writer.into_inner().flush()?;
     Ok(())
 }

@@ -149,9 +149,9 @@ enum Expression {
     Compare(Path, Operator, Literal),
     /// The field is one of these, or between two of them.
     In(Path, Vec<(Literal, Option<Literal>)>),
-    Not(Box<Expression>),
-    All(Vec<Expression>),
-    Any(Vec<Expression>),
+    Not(Box<Self>),
+    All(Vec<Self>),
+    Any(Vec<Self>),
 }
 
 /// The way to a field.

@@ -368,10 +368,11 @@ fn bare(word: &str) -> Literal {
         return Literal::Integer(if negative { -value } else { value });
     }
     let pieces: Vec<&str> = word.split(':').collect();
-    if pieces.len() > 1 && pieces.iter().all(|piece| piece.len() == 2) {
-        if let Some(bytes) = parse_hex(&pieces.concat()) {
-            return Literal::Bytes(bytes);
-        }
+    if pieces.len() > 1
+        && pieces.iter().all(|piece| piece.len() == 2)
+        && let Some(bytes) = parse_hex(&pieces.concat())
+    {
+        return Literal::Bytes(bytes);
     }
     let numeric = digits.starts_with(|c: char| c.is_ascii_digit());
     match word.parse::<f64>() {
