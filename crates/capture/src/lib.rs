@@ -34,6 +34,9 @@ mod conversations;
 mod cursor;
 mod error;
 mod fragments;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod link;
 mod network;
 mod reader;

@@ -118,3 +118,78 @@ pub fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Result<(), String> {
         _ => differs(),
     }
 }
+
+/// A fuzz target: its name, what it does with bytes, and inputs to begin with.
+pub struct Target {
+    /// The name, as the fuzz workspace spells it.
+    pub name: &'static str,
+    /// Takes any bytes; panics when a promise is broken.
+    pub run: fn(&[u8]),
+    /// Inputs that get far.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+impl core::fmt::Debug for Target {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Target").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// How many mutated inputs a target is given: `$WORLDWIRE_FUZZ_RUNS`, or 2,000.
+#[must_use]
+pub fn fuzz_runs() -> u64 {
+    let runs = std::env::var("WORLDWIRE_FUZZ_RUNS").ok().and_then(|runs| runs.parse().ok());
+    runs.unwrap_or(2_000)
+}
+
+/// Gives a target its seeds and then so many mutations of them, always the same ones.
+///
+/// # Panics
+/// When the target does.
+pub fn fuzz(target: &Target, runs: u64) {
+    let seeds = (target.seeds)();
+    assert!(!seeds.is_empty(), "{}: no seeds", target.name);
+    seeds.iter().for_each(|seed| (target.run)(seed));
+    (target.run)(&[]);
+    let mut sampler = crate::Sampler::new(runs);
+    let pick = |sampler: &mut crate::Sampler, count: usize| {
+        usize::try_from(sampler.below(count as u64)).unwrap_or(0)
+    };
+    for _ in 0..runs {
+        let mut input = seeds[pick(&mut sampler, seeds.len())].clone();
+        for _ in 0..=sampler.below(4) {
+            let at = pick(&mut sampler, input.len() + 1);
+            match sampler.below(8) {
+                0 if at < input.len() => input[at] ^= 1 << sampler.below(8),
+                1 if at < input.len() => {
+                    input[at] = [0, 1, 0x7f, 0x80, 0xff][pick(&mut sampler, 5)]
+                }
+                2 => input.truncate(at),
+                3 => {
+                    let length = pick(&mut sampler, 9);
+                    let noise = sampler.bytes(length);
+                    input.splice(at..at, noise);
+                }
+                4 if at < input.len() => {
+                    let end = (at + pick(&mut sampler, 9)).min(input.len());
+                    input.drain(at..end);
+                }
+                5 if at + 4 <= input.len() => {
+                    let word = u32::try_from(sampler.number() & 0xffff_ffff).unwrap_or(0);
+                    input[at..at + 4].copy_from_slice(&word.to_le_bytes());
+                }
+                6 => {
+                    let other = &seeds[pick(&mut sampler, seeds.len())];
+                    let from = pick(&mut sampler, other.len() + 1);
+                    input.truncate(at);
+                    input.extend_from_slice(&other[from..]);
+                }
+                _ if at < input.len() => input[at] = sampler.bits().to_le_bytes()[0],
+                _ => input.push(sampler.bits().to_le_bytes()[0]),
+            }
+        }
+        // Mutations must not grow without end when seeds are joined.
+        input.truncate(1 << 16);
+        (target.run)(&input);
+    }
+}

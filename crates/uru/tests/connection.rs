@@ -365,10 +365,11 @@ fn unsafe_numbers_are_refused() {
 fn a_short_number_is_a_number() {
     let public = KEYS.public(ServerKind::Auth).unwrap();
     let mut b = [3; 64];
-    let short = (0..=u8::MAX).flat_map(|high| (0..=u8::MAX).map(move |low| [low, high])).find(|n| {
-        b[..2].copy_from_slice(n);
-        public.client_begin(&b).unwrap().0.as_bytes().len() < 64
-    });
+    let short =
+        (0..=u8::MAX).flat_map(|high| (0..=u8::MAX).map(move |low| [low, high])).find(|n| {
+            b[..2].copy_from_slice(n);
+            public.client_begin(&b).unwrap().0.as_bytes().len() < 64
+        });
     b[..2].copy_from_slice(&short.expect("one in 256 is short"));
     let mut client = ClientConfig::new(Service::Auth, Some(public.clone()), b);
     client.ping_every = None;
@@ -579,9 +580,8 @@ fn sending_is_checked_and_bounded() {
     let big = auth::server::ServerMessage::from(big).into();
     let refused = (0..20).find_map(|_| server.send(&big).err()).expect("8 MiB are full");
     assert!(text(refused).contains("queued bytes"));
-    let small = game::client::ClientMessage::PingRequest(game::client::PingRequest {
-        ping_time_ms: 1,
-    });
+    let small =
+        game::client::ClientMessage::PingRequest(game::client::PingRequest { ping_time_ms: 1 });
     let config = ClientConfig::new(Service::Game, None, [1; 64]);
     let mut early = Connection::client(config, Duration::ZERO).unwrap();
     let small = Message::from(small);
