@@ -185,7 +185,7 @@ fn gzip_is_recognised_also_in_several_members() {
     assert_eq!(good(&[pack(head), pack(tail)].concat()), good(&file));
     let cut = pack(&file);
     let (_, error) = read(&cut[..cut.len() - 12]);
-    assert!(error.unwrap().contains("gzip"));
+    assert!(error.unwrap().contains("truncated at offset"));
     assert!(read(&pack(b"hello hello")).1.unwrap().contains("text that was packed with gzip"));
 }
 
@@ -229,6 +229,7 @@ fn impossible_lengths_are_refused_before_memory_is_taken() {
     let order = Order(false);
     let mut huge = section(order);
     huge.extend([order.u32(6), order.u32(0xffff_fff0)].concat());
+    huge.extend([0; 64]);
     assert!(read(&huge).1.unwrap().contains("limit capture_block_bytes"));
     let mut odd = section(order);
     odd.extend([order.u32(6), order.u32(13)].concat());

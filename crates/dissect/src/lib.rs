@@ -30,6 +30,9 @@ mod codec;
 mod conversation;
 mod dissection;
 pub mod filter;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod keys;
 mod render;
 mod uru;

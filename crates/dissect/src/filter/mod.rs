@@ -41,6 +41,7 @@
 //! # Ok::<(), worldwire_dissect::filter::FilterError>(())
 //! ```
 
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod parse;

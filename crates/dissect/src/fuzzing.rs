@@ -1,0 +1,122 @@
+//! What the fuzz targets of dissection call.
+
+use worldwire_capture::{CaptureReader, Record};
+use worldwire_core::json::{Json, Style};
+use worldwire_core::testing::Target;
+use worldwire_core::text::{TextStyle, write_tree};
+use worldwire_core::{Limits, Side};
+
+use crate::filter::fuzzing::filter;
+use crate::{Codec, CodecOptions, Dissection, Format, Item, Keys, Options, Scratch};
+
+/// Any bytes as a capture, dissected to text and JSON.
+///
+/// # Panics
+/// When a line of JSON is none.
+pub fn dissect(data: &[u8]) {
+    let limits = worldwire_capture::fuzzing::SMALL;
+    let Ok(mut capture) = CaptureReader::new(data, &limits) else {
+        return;
+    };
+    let family = data.len().is_multiple_of(3).then_some(crate::Family::Uru);
+    let options = Options { keys: Keys::none(), family, limits };
+    let mut dissection = Dissection::new(options);
+    while let Ok(Some(record)) = capture.next() {
+        if let Record::Packet(packet) = record {
+            dissection.push(&packet);
+        }
+    }
+    dissection.end();
+    let limits = Limits::DEFAULT;
+    let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut String| {
+        scratch.name.clear();
+        item.push_name(&mut scratch.name);
+        let tree = item.tree(worldwire_core::Tree::new(), &limits);
+        Format::Json(Style::default()).write(item, &scratch.name, &tree, out);
+        let mut text = String::new();
+        let style = TextStyle { ranges: true, ..TextStyle::default() };
+        Format::Text { brief: false, style }.write(item, &scratch.name, &tree, &mut text);
+    };
+    let mut out = String::new();
+    dissection.run(&show, &mut out, |_| ());
+    for line in out.lines() {
+        if let Err(error) = serde_json::from_str::<Json>(line) {
+            panic!("{error}: {line}");
+        }
+    }
+}
+
+/// Any bytes through every codec: the first byte chooses, the rest is decoded, shown, and encoded
+/// again from its JSON.
+///
+/// # Panics
+/// When what was decoded does not encode to the same bytes.
+pub fn codec(data: &[u8]) {
+    let Some((choice, data)) = data.split_first() else {
+        return;
+    };
+    let count = Codec::all().count();
+    let Some(codec) = Codec::all().nth(usize::from(choice & 0x7f) % count) else {
+        return;
+    };
+    let from = if choice & 0x80 == 0 { Side::Client } else { Side::Server };
+    let (keys, limits) = (Keys::none(), Limits::DEFAULT);
+    let options = CodecOptions { from, keys: &keys, limits: &limits };
+    let tree = codec.decode(data, &options);
+    let mut text = String::new();
+    write_tree(&tree, TextStyle::default(), &mut text);
+    text.clear();
+    codec.write_json(&tree, from, Style::default(), &mut text);
+    let json: Json = match serde_json::from_str(&text) {
+        Ok(json) => json,
+        Err(error) => panic!("{error}: {text}"),
+    };
+    if tree.error().is_some() {
+        return;
+    }
+    let again = codec.encode(&json, &options);
+    let again = again.unwrap_or_else(|error| panic!("{}: {error}: {text}", codec.name));
+    // Lists with nothing in them have more than one form on the wire; all others have one.
+    let lists = matches!(codec.name, "uru.manifest" | "uru.file-list");
+    assert!(again == data || (lists && data.len() <= 4), "{}: {text}", codec.name);
+}
+
+fn codec_seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for (index, codec) in (0_u8..).zip(Codec::all()) {
+        seeds.push(vec![index, 1, 0, 0x96, 3, 0, 0]);
+        for target in worldwire_uru::fuzzing::TARGETS {
+            let wanted = codec.name.replace(['.', '-'], "_");
+            if target.name.starts_with(&wanted) {
+                let side = if target.name.ends_with("_server") { 0x80 } else { 0 };
+                let seed = |bytes: Vec<u8>| [&[index | side][..], &bytes].concat();
+                seeds.extend((target.seeds)().into_iter().map(seed));
+            }
+        }
+    }
+    seeds
+}
+
+fn captures() -> Vec<Vec<u8>> {
+    let samples = [&include_bytes!("../../../samples/uru-login.pcapng")[..]];
+    let generated = worldwire_capture::fuzzing::TARGETS[0].seeds;
+    samples.into_iter().map(<[u8]>::to_vec).chain(generated()).collect()
+}
+
+fn filters() -> Vec<Vec<u8>> {
+    let texts = [
+        "auth.* and result != 0",
+        "fields.accountName == \"x\" or not transId in {1, 5..9}",
+        "refs[3].parentId == 5 && !(name ~ \"^a.c$\")",
+        "challengeHash contains 98:53:f1 or payload == hex\"00ff\"",
+        "time < 1.5e3 and accountFlags has Admin and x == null",
+    ];
+    texts.map(|text| text.as_bytes().to_vec()).to_vec()
+}
+
+/// All targets of this crate.
+pub static TARGETS: &[Target] = &[
+    Target { name: "dissect_capture", run: dissect, seeds: captures },
+    Target { name: "dissect_codec", run: codec, seeds: codec_seeds },
+    Target { name: "dissect_filter", run: filter, seeds: filters },
+];

@@ -1,0 +1,21 @@
+//! Every fuzz target over its seeds and some thousand mutations of them, in bounded memory.
+//! `WORLDWIRE_FUZZ_RUNS` says how many.
+
+use std::alloc::System;
+
+use worldwire_dissect::fuzzing::TARGETS;
+use worldwire_core::testing::{fuzz, fuzz_runs};
+
+/// More memory than this and the program ends.
+const MOST_BYTES: usize = 256 << 20;
+
+#[global_allocator]
+static MEMORY: cap::Cap<System> = cap::Cap::new(System, MOST_BYTES);
+
+#[test]
+fn every_target_keeps_its_promises() {
+    for target in TARGETS {
+        fuzz(target, fuzz_runs());
+    }
+    assert!(MEMORY.allocated() < MOST_BYTES);
+}
