@@ -1,5 +1,7 @@
 //! What a wire does to packets, and what must come out all the same.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::net::SocketAddrV4;
 
 use proptest::prelude::*;

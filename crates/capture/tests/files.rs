@@ -1,5 +1,7 @@
 //! Capture files of every form, and those that are none.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::io::Write;
 
 use worldwire_capture::{CaptureReader, CaptureWriter, LinkType, Record, SecretsKind, Timestamp};

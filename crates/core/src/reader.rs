@@ -545,6 +545,25 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         outcome
     }
 
+    /// Tries to read something. When that fails nothing has happened: the cursor stands where it
+    /// stood, and the listener has heard nothing.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    #[inline]
+    pub fn attempt<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let Self { rest, end, partial, partial_bits, depth, layers, .. } = *self;
+        let mark = self.trace.mark();
+        let outcome = read(self);
+        if outcome.is_err() {
+            self.trace.rewind(mark);
+            (self.rest, self.end) = (rest, end);
+            (self.partial, self.partial_bits) = (partial, partial_bits);
+            (self.depth, self.layers) = (depth, layers);
+        }
+        outcome
+    }
+
     /// A new layer: bytes that were made (decrypted, inflated) from those between `start` and the
     /// present place. `read` reads them and must not keep any of them.
     ///

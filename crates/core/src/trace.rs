@@ -23,6 +23,9 @@ pub trait Trace<'n>: Sized {
     /// Whether anybody listens: lets a decoder skip work that only a listener needs.
     const ON: bool;
 
+    /// A place to go back to.
+    type Mark;
+
     /// A value was read.
     fn leaf(&mut self, name: &'n str, value: Value<'n>, start: Place, end: Place);
 
@@ -38,6 +41,12 @@ pub trait Trace<'n>: Sized {
     /// The layer opened last is complete; this was its data. Also called when decoding it failed.
     fn close_layer(&mut self, data: Vec<u8>);
 
+    /// Remembers how far it has come...
+    fn mark(&self) -> Self::Mark;
+
+    /// ...and forgets everything since.
+    fn rewind(&mut self, mark: Self::Mark);
+
     /// Hands the listener over to the reader of another layer; it comes back with
     /// [`Reader::into_trace`](crate::Reader::into_trace).
     fn detach(&mut self) -> Self;
@@ -49,6 +58,7 @@ pub struct NoTrace;
 
 impl<'n> Trace<'n> for NoTrace {
     const ON: bool = false;
+    type Mark = ();
 
     #[inline(always)]
     fn leaf(&mut self, _: &'n str, _: Value<'n>, _: Place, _: Place) {}
@@ -64,6 +74,12 @@ impl<'n> Trace<'n> for NoTrace {
 
     #[inline(always)]
     fn close_layer(&mut self, _: Vec<u8>) {}
+
+    #[inline(always)]
+    fn mark(&self) {}
+
+    #[inline(always)]
+    fn rewind(&mut self, (): ()) {}
 
     #[inline(always)]
     fn detach(&mut self) -> Self {

@@ -372,15 +372,19 @@ const fn index(count: usize) -> u32 {
 #[derive(Debug, Default)]
 pub struct TreeBuilder<'n> {
     tree: Tree<'n>,
-    /// Indices of the containers that are not complete yet.
-    open: Vec<u32>,
-    /// Layers that are not complete yet; the last one is the present one.
-    layers: Vec<u16>,
+    /// The innermost container that is not complete; its `next` leads to the one around it.
+    open: u32,
+    /// The present layer.
     layer: u16,
+    /// Containers that were opened when there was no room for them.
+    lost: u32,
     most_nodes: usize,
     /// Set when a node had no room: the tree stops growing and says so in the end.
     full: bool,
 }
+
+/// No container: an index that no node has.
+const NONE: u32 = u32::MAX;
 
 impl<'n> TreeBuilder<'n> {
     /// Starts on a first layer, in the memory of an old tree.
@@ -393,9 +397,9 @@ impl<'n> TreeBuilder<'n> {
         let most_nodes = limits.nodes.min(u64::from(u32::MAX) - 1);
         Self {
             tree,
-            open: Vec::new(),
-            layers: vec![0],
+            open: NONE,
             layer: 0,
+            lost: 0,
             most_nodes: usize::try_from(most_nodes).unwrap_or(usize::MAX),
             full: false,
         }
@@ -412,17 +416,31 @@ impl<'n> TreeBuilder<'n> {
     }
 
     #[inline]
-    fn push(&mut self, node: Node<'n>) {
-        if self.tree.nodes.len() < self.most_nodes {
+    fn push(&mut self, node: Node<'n>) -> bool {
+        let room = self.tree.nodes.len() < self.most_nodes;
+        if room {
             self.tree.nodes.push(node);
         } else {
             self.full = true;
         }
+        room
     }
+}
+
+/// How far a [`TreeBuilder`] had come.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeMark {
+    nodes: usize,
+    layers: usize,
+    open: u32,
+    layer: u16,
+    lost: u32,
+    full: bool,
 }
 
 impl<'n> Trace<'n> for TreeBuilder<'n> {
     const ON: bool = true;
+    type Mark = TreeMark;
 
     #[inline]
     fn leaf(&mut self, name: &'n str, value: Value<'n>, start: Place, end: Place) {
@@ -441,16 +459,33 @@ impl<'n> Trace<'n> for TreeBuilder<'n> {
 
     #[inline]
     fn open(&mut self, name: &'n str, shape: Value<'n>, start: Place) {
-        self.open.push(index(self.tree.nodes.len()));
-        self.leaf(name, shape, start, start);
+        let at = index(self.tree.nodes.len());
+        let pushed = self.push(Node {
+            name,
+            value: shape,
+            start: start.byte,
+            end: start.byte,
+            next: self.open,
+            layer: self.layer,
+            start_bit: start.bit,
+            end_bit: start.bit,
+        });
+        if pushed {
+            self.open = at;
+        } else {
+            self.lost += 1;
+        }
     }
 
     #[inline]
     fn close(&mut self, end: Place) {
+        if self.lost > 0 {
+            self.lost -= 1;
+            return;
+        }
         let next = index(self.tree.nodes.len());
-        if let Some(at) = self.open.pop()
-            && let Some(node) = self.tree.nodes.get_mut(at as usize)
-        {
+        if let Some(node) = self.tree.nodes.get_mut(self.open as usize) {
+            self.open = node.next;
             node.next = next;
             node.end = end.byte;
             node.end_bit = end.bit;
@@ -466,16 +501,34 @@ impl<'n> Trace<'n> for TreeBuilder<'n> {
             base: 0,
             parent: Some(parent),
         });
-        self.layers.push(fresh);
         self.layer = fresh;
     }
 
     fn close_layer(&mut self, data: Vec<u8>) {
         if let Some(layer) = self.tree.layers.get_mut(usize::from(self.layer)) {
             layer.data = Cow::Owned(data);
+            self.layer = layer.parent.map_or(0, |parent| parent.layer);
         }
-        self.layers.pop();
-        self.layer = self.layers.last().copied().unwrap_or(0);
+    }
+
+    fn mark(&self) -> TreeMark {
+        TreeMark {
+            nodes: self.tree.nodes.len(),
+            layers: self.tree.layers.len(),
+            open: self.open,
+            layer: self.layer,
+            lost: self.lost,
+            full: self.full,
+        }
+    }
+
+    fn rewind(&mut self, mark: TreeMark) {
+        self.tree.nodes.truncate(mark.nodes);
+        self.tree.layers.truncate(mark.layers);
+        self.open = mark.open;
+        self.layer = mark.layer;
+        self.lost = mark.lost;
+        self.full = mark.full;
     }
 
     fn detach(&mut self) -> Self {

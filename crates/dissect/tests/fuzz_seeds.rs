@@ -3,8 +3,8 @@
 
 use std::alloc::System;
 
-use worldwire_dissect::fuzzing::TARGETS;
 use worldwire_core::testing::{fuzz, fuzz_runs};
+use worldwire_dissect::fuzzing::TARGETS;
 
 /// More memory than this and the program ends.
 const MOST_BYTES: usize = 256 << 20;

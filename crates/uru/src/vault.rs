@@ -82,6 +82,7 @@ macro_rules! node {
         impl<'d> Inner<'d> for VaultNode<'d> {
             const NAME: &'static str = "vault node";
             const UNIT: usize = 1;
+            const ONE_FORM: bool = true;
             const SHAPE: Value<'static> = Value::Record;
 
             fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {

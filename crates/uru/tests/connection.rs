@@ -1,6 +1,8 @@
 //! Two machines in a box: client, server and observer in virtual time, over a wire that cuts the
 //! stream wherever it likes.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 

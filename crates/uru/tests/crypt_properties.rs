@@ -1,5 +1,7 @@
 //! Properties of ciphers, exchange, logins and key files, on any input.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use proptest::prelude::*;
 use worldwire_uru::crypt::exchange::SessionKey;
 use worldwire_uru::crypt::key::{Modulus, PrivateKey, ServerKind};

@@ -1,5 +1,7 @@
 //! Every case of every conformance vector of the family.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::time::Duration;
 
 use worldwire_core::json::{Json, Style, write_children};

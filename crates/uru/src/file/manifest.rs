@@ -133,6 +133,7 @@ macro_rules! unit_list {
         impl<'d> Inner<'d> for $type<'d> {
             const NAME: &'static str = $name;
             const UNIT: usize = 2;
+            const ONE_FORM: bool = false;
             const SHAPE: Value<'static> = Value::List;
 
             fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {

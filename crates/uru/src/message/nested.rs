@@ -15,6 +15,9 @@ pub trait Inner<'d>: Sized {
     /// How many bytes one counted unit has: 1 for bytes, 2 for UTF-16 units.
     const UNIT: usize;
 
+    /// Whether everything has only one form, so that what was read always writes as the same bytes.
+    const ONE_FORM: bool;
+
     /// [`Value::Record`] or [`Value::List`].
     const SHAPE: Value<'static>;
 
@@ -131,11 +134,16 @@ where
         };
         let length = count(reader).map_err(|error| error.inside(name))?;
         let bytes = &reader.rest()[..length];
-        if T::ON && canonical::<I::At<'d>>(bytes) {
-            reader.scope_from(name, <I::At<'d>>::SHAPE, start, |reader| {
-                reader.part(length, <I::At<'d>>::decode_inner)
-            })?;
-        } else {
+        let shown = T::ON && {
+            let show = |reader: &mut Reader<'d, T>| {
+                let value = reader.scope_from(name, <I::At<'d>>::SHAPE, start, |reader| {
+                    reader.part(length, <I::At<'d>>::decode_inner)
+                })?;
+                canonical(&value, bytes)
+            };
+            reader.attempt(show).is_ok()
+        };
+        if !shown {
             reader.take(length)?;
             let span = reader.span_behind(Form::Bytes, length);
             reader.leaf_from(name, start, span);
@@ -187,12 +195,15 @@ pub trait InnerFamily: 'static {
     type At<'d>: Inner<'d>;
 }
 
-/// Whether reading the bytes and writing what was read gives the same bytes.
-fn canonical<'d, I: Inner<'d>>(bytes: &'d [u8]) -> bool {
-    let mut reader = Reader::new(bytes);
-    let Ok(value) = I::decode_inner(&mut reader) else {
-        return false;
-    };
+/// Makes sure that writing what was read gives the same bytes, if the format can be in doubt.
+fn canonical<'d, I: Inner<'d>>(value: &I, bytes: &[u8]) -> Result<()> {
+    if I::ONE_FORM {
+        return Ok(());
+    }
     let mut writer = Writer::new();
-    reader.end().is_ok() && value.encode_inner(&mut writer).is_ok() && writer.as_bytes() == bytes
+    value.encode_inner(&mut writer)?;
+    if writer.as_bytes() == bytes {
+        return Ok(());
+    }
+    Err(Error::malformed("the form that is written", "another one"))
 }

@@ -107,6 +107,7 @@ macro_rules! run_of {
         impl<'d> Inner<'d> for $type<'d> {
             const NAME: &'static str = $name;
             const UNIT: usize = 1;
+            const ONE_FORM: bool = true;
             const SHAPE: Value<'static> = Value::List;
 
             fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
@@ -194,6 +195,7 @@ impl Caps {
 impl<'d> Inner<'d> for Caps {
     const NAME: &'static str = "hsBitVector";
     const UNIT: usize = 1;
+    const ONE_FORM: bool = true;
     const SHAPE: Value<'static> = Value::Record;
 
     fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
