@@ -9,7 +9,7 @@ use worldwire_core::{Limits, Side};
 use crate::fragments::Fragments;
 use crate::network::{Segment, TcpFlags, Transport, Unusable, segment};
 use crate::reader::Packet;
-use crate::stream::{Delivery, Stream};
+use crate::stream::{Delivery, Room, Stream};
 use crate::time::Timestamp;
 
 /// Sorts the packets of a capture into conversations and puts their streams together again.
@@ -20,19 +20,33 @@ use crate::time::Timestamp;
 ///
 /// TCP: segments that were sent twice or overlap are told once (what came first counts); segments
 /// that came early wait, within [`Limits::stream_bytes`], [`Limits::stream_pieces`] and
-/// [`Limits::streams_bytes`]; bytes the capture lost are told as a gap as soon as the other side
-/// acknowledges them, a bound is hit, or the conversation ends. Segments whose sequence number is
-/// more than 2^30 away are strays and are ignored. Checksums are not verified, since captures made
-/// on the sending machine rarely have them.
+/// [`Limits::streams_bytes`]; bytes the capture lost are told as a gap as soon as something waits
+/// behind them and the other side acknowledges them, a bound is hit, or the conversation ends. Two
+/// gaps may follow each other. Checksums are not verified, since captures made on the sending
+/// machine rarely have them.
 ///
-/// The client is the end that sent the SYN. Where the beginning is missing it is the end with the
-/// higher port, until an answer to a SYN says otherwise.
+/// A segment whose sequence number is more than 2^30 away is a stray and is ignored; when another
+/// follows right on it, the stream goes on there, behind a gap. A reset counts when it is within
+/// 4 MiB of what is expected. A SYN with another number begins another conversation when the old
+/// one has ended or was never answered, or when it is farther away than that. What comes late for
+/// a conversation that has ended is ignored.
+///
+/// The client is the end that sent the SYN, or got the answer to it. Where both are missing it is
+/// the end with the higher port; with equal ports, the end heard of first. Of UDP, the client is
+/// the end heard of first.
+///
+/// Memory: a piece that waits counts with its bytes and 128 more for its keeping, so that many
+/// small pieces cannot take more than the limits allow. The bound over all streams may be passed
+/// by one packet while it is put in place; then the conversations that have waited for longest
+/// give up their gaps.
 #[derive(Debug)]
 pub struct Conversations {
     limits: Limits,
     open: HashMap<Key, Talk, RandomState>,
     /// Least recently heard of first.
     quiet: BTreeSet<(u64, Key)>,
+    /// Those that hold bytes back, the one that began with it first in front.
+    waiting: BTreeSet<(u64, Key)>,
     fragments: Fragments,
     count: u64,
     heard: u64,
@@ -132,9 +146,22 @@ struct Talk {
     /// By [`Side::index`].
     streams: [Stream; 2],
     heard: u64,
+    /// Since when it holds bytes back.
+    waiting: Option<u64>,
     last: (Timestamp, u64),
-    /// Both sides are done; late packets of it are not a new conversation.
+    /// Its end was told; late packets of it are not a new conversation.
     over: bool,
+}
+
+/// What becomes of a segment on the ends of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It belongs to it.
+    Taken,
+    /// It belongs to nothing.
+    Ignored,
+    /// It begins another one.
+    Another,
 }
 
 impl Talk {
@@ -143,8 +170,57 @@ impl Talk {
     }
 
     fn held(&self) -> u64 {
-        self.streams.iter().map(|stream| stream.held() as u64).sum()
+        self.streams.iter().map(Stream::held).sum()
     }
+
+    fn fate(&self, sender: usize, segment: &Segment<'_>, head: &Head) -> Fate {
+        let side = self.side(sender);
+        let [own, other] = [&self.streams[side.index()], &self.streams[side.other().index()]];
+        if !head.syn || head.rst {
+            // Behind the end: late, or, far away, of a connection whose SYN was not captured.
+            let new = !head.rst && !segment.payload.is_empty() && !own.is_plausible(head.sequence);
+            return match self.over {
+                false => Fate::Taken,
+                true if new && own.has_begun() => Fate::Another,
+                true => Fate::Ignored,
+            };
+        }
+        let first = head.sequence.wrapping_add(1);
+        if own.began_with(first) && (!self.over || own.is_fresh()) {
+            // Sent again; after a refusal, too.
+            return if self.over { Fate::Ignored } else { Fate::Taken };
+        }
+        let ended = self.over || own.has_end() || other.has_end();
+        let both = other.has_begun() && other.is_fresh();
+        match own.has_begun() {
+            _ if ended => Fate::Another,
+            // The answer, or both ends call at once.
+            false if head.acknowledged.is_some() || both => Fate::Taken,
+            false => Fate::Another,
+            true if own.is_fresh() && !other.has_begun() => Fate::Another,
+            true if own.is_plausible(first) => Fate::Ignored,
+            true => Fate::Another,
+        }
+    }
+
+    /// Whether a reset from this side can be meant. An end that has said nothing yet gives no
+    /// number to compare, but acknowledges what it refuses.
+    fn could_reset(&self, side: Side, head: &Head) -> bool {
+        let [own, other] = [&self.streams[side.index()], &self.streams[side.other().index()]];
+        let refused =
+            head.acknowledged.is_some_and(|number| other.has_begun() && other.is_plausible(number));
+        if own.has_begun() { own.is_plausible(head.sequence) } else { refused }
+    }
+}
+
+/// What decides about a segment in its TCP header.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    sequence: u32,
+    acknowledged: Option<u32>,
+    syn: bool,
+    fin: bool,
+    rst: bool,
 }
 
 impl Conversations {
@@ -155,7 +231,8 @@ impl Conversations {
             limits: limits.clone(),
             open: HashMap::default(),
             quiet: BTreeSet::new(),
-            fragments: Fragments::new(limits.fragments),
+            waiting: BTreeSet::new(),
+            fragments: Fragments::new(limits.fragments, limits.streams_bytes),
             count: 0,
             heard: 0,
             held: 0,
@@ -165,7 +242,7 @@ impl Conversations {
 
     /// Takes in the next packet and tells what happened.
     pub fn push(&mut self, packet: &Packet<'_>, out: &mut dyn FnMut(Event<'_>)) {
-        let mut fragments = core::mem::replace(&mut self.fragments, Fragments::new(0));
+        let mut fragments = core::mem::replace(&mut self.fragments, Fragments::new(0, 0));
         let stamp = (packet.time, packet.number);
         let outcome = segment(
             packet.link,
@@ -199,7 +276,7 @@ impl Conversations {
         all
     }
 
-    /// Bytes held back over all conversations.
+    /// Bytes held back over all conversations, with 128 for the keeping of each piece.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
         self.held
@@ -230,7 +307,14 @@ impl Conversations {
             }
             Transport::Tcp { sequence, acknowledged, flags } => {
                 let key = Key { ends, datagrams: false };
-                self.tcp(key, sender, segment, (sequence, acknowledged, flags), stamp, out);
+                let head = Head {
+                    sequence,
+                    acknowledged,
+                    syn: flags.has(TcpFlags::SYN),
+                    fin: flags.has(TcpFlags::FIN),
+                    rst: flags.has(TcpFlags::RST),
+                };
+                self.tcp(key, sender, segment, &head, stamp, out);
             }
         }
     }
@@ -240,102 +324,107 @@ impl Conversations {
         key: Key,
         sender: usize,
         segment: &Segment<'_>,
-        (sequence, acknowledged, flags): (u32, Option<u32>, TcpFlags),
+        head: &Head,
         stamp: (Timestamp, u64),
         out: &mut dyn FnMut(Event<'_>),
     ) {
-        let (syn, ack) = (flags.has(TcpFlags::SYN), flags.has(TcpFlags::ACK));
-        if syn && !ack {
-            // A SYN that does not repeat the one we know begins another conversation.
-            let another = self.open.get(&key).is_some_and(|talk| {
-                let stream = &talk.streams[talk.side(sender).index()];
-                let first = sequence.wrapping_add(1);
-                talk.over || talk.client != sender || !stream.began_with(first)
-            });
-            if another {
-                self.close(key, Closed::Reused, Some(stamp), out);
-            }
+        let worth = !segment.payload.is_empty() || segment.missing > 0;
+        let fate = self.open.get(&key).map(|talk| talk.fate(sender, segment, head));
+        match fate {
+            Some(Fate::Ignored) => return,
+            Some(Fate::Another) => self.close(key, Closed::Reused, Some(stamp), out),
+            Some(Fate::Taken) | None => {}
         }
-        if !self.open.contains_key(&key) {
-            let empty = segment.payload.is_empty() && segment.missing == 0;
-            if flags.has(TcpFlags::RST) || (!syn && empty) {
+        if fate != Some(Fate::Taken) {
+            if head.rst || !(head.syn || worth) {
                 // Nothing to follow.
                 return;
             }
-            let client = match (syn, ack) {
-                (true, false) => sender,
-                (true, true) => 1 - sender,
+            let ports = key.ends.map(|(_, port)| port);
+            let client = match (head.syn, head.acknowledged) {
+                (true, None) => sender,
+                (true, Some(_)) => 1 - sender,
+                _ if ports[0] == ports[1] => sender,
                 // The higher port is more likely the client's.
-                _ => usize::from(key.ends[1].1 > key.ends[0].1),
+                _ => usize::from(ports[1] > ports[0]),
             };
-            self.open(key, client, !syn, stamp, out);
+            self.open(key, client, !head.syn, stamp, out);
         }
-        let limits = self.limits.clone();
+        let room = Room { bytes: self.limits.stream_bytes, pieces: self.limits.stream_pieces };
         let Some(talk) = self.hear(key, stamp) else {
             return;
         };
-        if talk.over {
-            return;
-        }
         let (number, side) = (talk.number, talk.side(sender));
         let before = talk.held();
-        let [own, other] = if side == Side::Client { [0, 1] } else { [1, 0] };
-        if let Some(acknowledged) = acknowledged
-            && talk.streams[other].has_begun()
-        {
-            let mut deliver = |delivery: Delivery<'_>| {
-                tell(out, number, stamp, kind(side.other(), delivery));
-            };
-            talk.streams[other].acknowledged(acknowledged, &mut deliver);
+        if head.rst {
+            if talk.could_reset(side, head) {
+                talk.end(Closed::Reset, stamp, out);
+            }
+        } else {
+            let stream = &mut talk.streams[side.other().index()];
+            if let Some(acknowledged) = head.acknowledged {
+                if !stream.has_begun() {
+                    stream.begin(acknowledged);
+                }
+                stream.acknowledge(acknowledged, &mut |delivery| {
+                    tell(out, number, stamp, kind(side.other(), delivery));
+                });
+            }
+            let stream = &mut talk.streams[side.index()];
+            let first = head.sequence.wrapping_add(u32::from(head.syn));
+            if head.syn && !stream.has_begun() {
+                stream.begin(first);
+            }
+            if worth || head.fin {
+                let (payload, missing) = (segment.payload, segment.missing);
+                stream.segment(first, payload, missing, head.fin, room, &mut |delivery| {
+                    tell(out, number, stamp, kind(side, delivery));
+                });
+            }
+            talk.end_if_finished(stamp, out);
         }
-        let mut deliver = |delivery: Delivery<'_>| tell(out, number, stamp, kind(side, delivery));
-        let stream = &mut talk.streams[own];
-        let first = sequence.wrapping_add(u32::from(syn));
-        if syn && !stream.has_begun() {
-            stream.begin(first);
-        }
-        let probe = is_probe(stream, first, segment);
-        let fin = flags.has(TcpFlags::FIN);
-        let worth = !segment.payload.is_empty() || segment.missing > 0 || fin;
-        if worth && !probe && !flags.has(TcpFlags::RST) {
-            stream.segment(first, segment.payload, segment.missing, fin, &limits, &mut deliver);
-        }
-        let reset = flags.has(TcpFlags::RST) && stream.could_reset(sequence);
-        let finished = talk.streams.iter().all(Stream::is_finished);
-        let after = talk.held();
-        if finished {
-            talk.over = true;
-            tell(out, number, stamp, EventKind::Closed(Closed::Finished));
-        }
-        self.held = (self.held + after).saturating_sub(before);
-        if reset && !finished {
-            self.close(key, Closed::Reset, Some(stamp), out);
-        }
-        self.relieve(key, stamp, out);
-    }
-
-    /// Lets the conversations that hold back bytes give up their gaps when there are too many
-    /// bytes over all: the present one first, then those that were quiet for longest.
-    fn relieve(&mut self, key: Key, stamp: (Timestamp, u64), out: &mut dyn FnMut(Event<'_>)) {
-        if self.held <= self.limits.streams_bytes {
+        if before == 0 && talk.held() == 0 {
             return;
         }
-        let quiet: Vec<Key> =
-            core::iter::once(key).chain(self.quiet.iter().map(|(_, key)| *key)).collect();
-        for key in quiet {
-            if self.held <= self.limits.streams_bytes {
-                return;
+        self.recount(key, before);
+        self.relieve(stamp, out);
+    }
+
+    /// Notes what a conversation holds back now that it has changed.
+    fn recount(&mut self, key: Key, before: u64) {
+        let Some(talk) = self.open.get_mut(&key) else {
+            return;
+        };
+        let held = talk.held();
+        self.held = (self.held + held).saturating_sub(before);
+        match talk.waiting {
+            None if held > 0 => {
+                talk.waiting = Some(self.heard);
+                self.waiting.insert((self.heard, key));
             }
-            let Some(talk) = self.open.get_mut(&key) else {
-                continue;
-            };
+            Some(since) if held == 0 => {
+                talk.waiting = None;
+                self.waiting.remove(&(since, key));
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets the conversations that have held back bytes for longest give up their gaps while there
+    /// are too many bytes over all.
+    fn relieve(&mut self, stamp: (Timestamp, u64), out: &mut dyn FnMut(Event<'_>)) {
+        while self.held > self.limits.streams_bytes
+            && let Some((_, key)) = self.waiting.first().copied()
+            && let Some(talk) = self.open.get_mut(&key)
+        {
             let (number, before) = (talk.number, talk.held());
             for side in Side::BOTH {
-                let mut deliver =
-                    |delivery: Delivery<'_>| tell(out, number, stamp, kind(side, delivery));
-                talk.streams[side.index()].skip_gap(&mut deliver);
+                talk.streams[side.index()].release(&mut |delivery| {
+                    tell(out, number, stamp, kind(side, delivery));
+                });
             }
-            self.held = (self.held + talk.held()).saturating_sub(before);
+            talk.end_if_finished(stamp, out);
+            self.recount(key, before);
         }
     }
 
@@ -364,6 +453,7 @@ impl Conversations {
             client,
             streams: Default::default(),
             heard: self.heard,
+            waiting: None,
             last: stamp,
             over: false,
         };
@@ -406,25 +496,36 @@ impl Conversations {
             return;
         };
         self.quiet.remove(&(talk.heard, key));
+        if let Some(since) = talk.waiting {
+            self.waiting.remove(&(since, key));
+        }
         self.held = self.held.saturating_sub(talk.held());
-        if talk.over {
-            return;
-        }
         let stamp = stamp.unwrap_or(talk.last);
-        for side in Side::BOTH {
-            let mut deliver =
-                |delivery: Delivery<'_>| tell(out, talk.number, stamp, kind(side, delivery));
-            talk.streams[side.index()].flush(&mut deliver);
-        }
-        tell(out, talk.number, stamp, EventKind::Closed(why));
+        talk.end(why, stamp, out);
     }
 }
 
-/// A keep-alive repeats the byte before the next one, or none at all.
-fn is_probe(stream: &Stream, sequence: u32, segment: &Segment<'_>) -> bool {
-    segment.payload.len() <= 1
-        && stream.expected().is_some_and(|expected| sequence == expected.wrapping_sub(1))
-        && !matches!(segment.transport, Transport::Tcp { flags, .. } if flags.has(TcpFlags::FIN))
+impl Talk {
+    /// Tells what is held back and the end, unless that was told before.
+    fn end(&mut self, why: Closed, stamp: (Timestamp, u64), out: &mut dyn FnMut(Event<'_>)) {
+        if self.over {
+            return;
+        }
+        self.over = true;
+        let number = self.number;
+        for side in Side::BOTH {
+            self.streams[side.index()].flush(&mut |delivery| {
+                tell(out, number, stamp, kind(side, delivery));
+            });
+        }
+        tell(out, number, stamp, EventKind::Closed(why));
+    }
+
+    fn end_if_finished(&mut self, stamp: (Timestamp, u64), out: &mut dyn FnMut(Event<'_>)) {
+        if self.streams.iter().all(Stream::is_finished) {
+            self.end(Closed::Finished, stamp, out);
+        }
+    }
 }
 
 fn kind(side: Side, delivery: Delivery<'_>) -> EventKind<'_> {

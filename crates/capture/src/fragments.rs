@@ -1,6 +1,6 @@
 //! IP packets put together from fragments.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -23,106 +23,135 @@ pub(crate) struct Piece<'a> {
     pub(crate) offset: usize,
     pub(crate) last: bool,
     pub(crate) bytes: &'a [u8],
+    /// Bytes behind `bytes` that were not captured.
+    pub(crate) missing: usize,
 }
 
-/// Fragments that wait for the others of their packet: at most so many in all, each for at most a
-/// minute of the capture's own time.
+/// A packet that all fragments are there of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Whole {
+    /// Its payload up to the first byte that was not captured.
+    pub(crate) bytes: Vec<u8>,
+    /// How much is behind that.
+    pub(crate) missing: u32,
+}
+
+/// Fragments that wait for the others of their packet: at most so many and so many bytes in all,
+/// each for at most a minute of the capture's own time.
 #[derive(Debug)]
 pub(crate) struct Fragments {
     waiting: HashMap<PieceKey, Waiting, RandomState>,
-    /// Oldest packet first; may name packets that are complete already.
-    order: VecDeque<(PieceKey, Timestamp)>,
+    /// Oldest packet first.
+    order: BTreeMap<u64, PieceKey>,
+    serial: u64,
     pieces: usize,
-    most: usize,
+    bytes: u64,
+    most_pieces: usize,
+    most_bytes: u64,
 }
 
 #[derive(Debug)]
 struct Waiting {
     began: Timestamp,
-    /// By offset, without overlaps.
-    pieces: BTreeMap<usize, Vec<u8>>,
+    serial: u64,
+    /// By offset, without overlaps: what was captured, and the length it stands for.
+    pieces: BTreeMap<usize, (Vec<u8>, usize)>,
     /// Length of the whole, once the last fragment is there.
     length: Option<usize>,
     have: usize,
-    count: usize,
+    bytes: u64,
 }
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// No IP packet is longer.
-const MOST_BYTES: usize = 65_535;
+const LONGEST: usize = 65_535;
 
 impl Fragments {
-    pub(crate) fn new(most: u32) -> Self {
+    pub(crate) fn new(most_pieces: u32, most_bytes: u64) -> Self {
         Self {
             waiting: HashMap::default(),
-            order: VecDeque::new(),
+            order: BTreeMap::new(),
+            serial: 0,
             pieces: 0,
-            most: usize::try_from(most).unwrap_or(usize::MAX),
+            bytes: 0,
+            most_pieces: usize::try_from(most_pieces).unwrap_or(usize::MAX),
+            most_bytes,
         }
     }
 
     /// Adds a fragment; the whole payload when it was the last one missing. Of bytes that come
     /// twice the first ones count.
-    pub(crate) fn add(
-        &mut self,
-        key: PieceKey,
-        piece: Piece<'_>,
-        now: Timestamp,
-    ) -> Option<Vec<u8>> {
-        let end = piece.offset + piece.bytes.len();
-        if piece.bytes.is_empty() || end > MOST_BYTES {
+    pub(crate) fn add(&mut self, key: PieceKey, piece: Piece<'_>, now: Timestamp) -> Option<Whole> {
+        let length = piece.bytes.len() + piece.missing;
+        let end = piece.offset + length;
+        if length == 0 || end > LONGEST {
             return None;
         }
-        self.forget(now);
+        self.forget_old(now);
+        let serial = self.serial;
         let waiting = self.waiting.entry(key).or_insert_with(|| {
-            self.order.push_back((key, now));
-            Waiting { began: now, pieces: BTreeMap::new(), length: None, have: 0, count: 0 }
+            self.order.insert(serial, key);
+            self.serial += 1;
+            Waiting { began: now, serial, pieces: BTreeMap::new(), length: None, have: 0, bytes: 0 }
         });
         if piece.last {
             waiting.length.get_or_insert(end);
         }
-        waiting.count += 1;
-        self.pieces += 1;
-        waiting.insert(piece.offset, piece.bytes);
-        if waiting.length != Some(waiting.have) {
-            return None;
+        let before = (waiting.pieces.len(), waiting.bytes);
+        waiting.insert(piece.offset, length, piece.bytes);
+        self.pieces += waiting.pieces.len() - before.0;
+        self.bytes += waiting.bytes - before.1;
+        if waiting.length == Some(waiting.have) {
+            return self.remove(&key).map(Waiting::join);
         }
-        let whole = self.waiting.remove(&key)?;
-        self.pieces -= whole.count;
-        Some(whole.pieces.into_values().flatten().collect())
+        while (self.pieces > self.most_pieces || self.bytes > self.most_bytes)
+            && let Some((_, oldest)) = self.order.first_key_value()
+        {
+            let oldest = *oldest;
+            self.remove(&oldest);
+        }
+        None
     }
 
-    /// Lets go of what has waited too long, and of the oldest when there is no room.
-    fn forget(&mut self, now: Timestamp) {
-        while let Some((key, began)) = self.order.front().copied() {
-            let old = now.since(began) > PATIENCE || self.pieces >= self.most;
-            // A packet that is complete leaves its place in the row behind.
-            let current = self.waiting.get(&key).is_some_and(|waiting| waiting.began == began);
-            if current && !old {
+    /// Lets go of what has waited too long.
+    fn forget_old(&mut self, now: Timestamp) {
+        while let Some((_, key)) = self.order.first_key_value() {
+            let key = *key;
+            if self.waiting.get(&key).is_some_and(|oldest| now.since(oldest.began) <= PATIENCE) {
                 return;
             }
-            self.order.pop_front();
-            if current && let Some(gone) = self.waiting.remove(&key) {
-                self.pieces -= gone.count;
+            if self.remove(&key).is_none() {
+                return;
             }
         }
+    }
+
+    fn remove(&mut self, key: &PieceKey) -> Option<Waiting> {
+        let gone = self.waiting.remove(key)?;
+        self.order.remove(&gone.serial);
+        self.pieces -= gone.pieces.len();
+        self.bytes -= gone.bytes;
+        Some(gone)
     }
 }
 
 impl Waiting {
     /// Puts in those bytes that are not there yet.
-    fn insert(&mut self, offset: usize, bytes: &[u8]) {
-        let end = offset + bytes.len();
+    fn insert(&mut self, offset: usize, length: usize, bytes: &[u8]) {
+        let end = offset + length;
         let mut at = self
             .pieces
             .range(..=offset)
             .next_back()
-            .map_or(offset, |(from, piece)| (from + piece.len()).max(offset));
+            .map_or(offset, |(from, (_, length))| (from + length).max(offset));
         while at < end {
-            let next = self.pieces.range(at..).next().map(|(from, piece)| (*from, piece.len()));
+            let next = self.pieces.range(at..).next().map(|(from, (_, length))| (*from, *length));
             let until = next.map_or(end, |(from, _)| from.min(end));
             if at < until {
-                self.pieces.insert(at, bytes[at - offset..until - offset].to_vec());
+                let captured = bytes.get(at - offset..).unwrap_or_default();
+                let captured = captured.get(..until - at).unwrap_or(captured).to_vec();
+                self.bytes += captured.len() as u64;
+                self.pieces.insert(at, (captured, until - at));
                 self.have += until - at;
             }
             at = match next {
@@ -130,6 +159,19 @@ impl Waiting {
                 _ => end,
             };
         }
+    }
+
+    fn join(self) -> Whole {
+        let mut bytes = Vec::with_capacity(self.have);
+        for (piece, length) in self.pieces.into_values() {
+            bytes.extend_from_slice(&piece);
+            if piece.len() < length {
+                break;
+            }
+        }
+        // Both are below 2^16.
+        let missing = u32::try_from(self.have - bytes.len()).unwrap_or(0);
+        Whole { bytes, missing }
     }
 }
 
@@ -145,31 +187,65 @@ mod tests {
     };
 
     fn piece(offset: usize, bytes: &[u8], last: bool) -> Piece<'_> {
-        Piece { offset, last, bytes }
+        Piece { offset, last, bytes, missing: 0 }
     }
 
     #[test]
     fn fragments_in_any_order_and_twice() {
-        let mut fragments = Fragments::new(100);
+        let mut fragments = Fragments::new(100, 1000);
         let now = Timestamp::default();
         assert_eq!(fragments.add(KEY, piece(16, b"cc", true), now), None);
         assert_eq!(fragments.add(KEY, piece(0, b"aaaaaaaa", false), now), None);
         assert_eq!(fragments.add(KEY, piece(0, b"xxxxxxxx", false), now), None);
         let whole = fragments.add(KEY, piece(4, b"yyyybbbbbbbb", false), now).unwrap();
-        assert_eq!(whole, b"aaaaaaaabbbbbbbbcc");
-        assert_eq!(fragments.pieces, 0);
+        assert_eq!((&whole.bytes[..], whole.missing), (&b"aaaaaaaabbbbbbbbcc"[..], 0));
+        assert_eq!((fragments.pieces, fragments.bytes, fragments.order.len()), (0, 0, 0));
     }
 
     #[test]
-    fn old_and_many_fragments_are_let_go() {
-        let mut fragments = Fragments::new(2);
-        let key = |identification| PieceKey { identification, ..KEY };
-        for id in 0..10 {
-            fragments.add(key(id), piece(0, b"aaaaaaaa", false), Timestamp::default());
-            assert!(fragments.pieces <= 2);
+    fn many_fragments_are_let_go() {
+        for mut fragments in [Fragments::new(2, 1000), Fragments::new(100, 16)] {
+            let key = |identification| PieceKey { identification, ..KEY };
+            for id in 0..10 {
+                fragments.add(key(id), piece(0, b"aaaaaaaa", false), Timestamp::default());
+                assert!(fragments.pieces <= 2);
+            }
+            assert_eq!((fragments.waiting.len(), fragments.order.len()), (2, 2));
         }
-        let late = Timestamp::from_parts(61, 0);
-        fragments.add(key(99), piece(0, b"aaaaaaaa", false), late);
-        assert_eq!(fragments.pieces, 1);
+    }
+
+    #[test]
+    fn old_fragments_are_let_go() {
+        let mut fragments = Fragments::new(100, 1000);
+        let key = |identification| PieceKey { identification, ..KEY };
+        fragments.add(key(1), piece(0, b"aaaaaaaa", false), Timestamp::default());
+        fragments.add(key(2), piece(0, b"aaaaaaaa", false), Timestamp::from_parts(60, 0));
+        assert_eq!(fragments.pieces, 2);
+        let late = Timestamp::from_parts(60, 1);
+        assert_eq!(fragments.add(key(1), piece(8, b"b", true), late), None);
+        assert_eq!(fragments.pieces, 2);
+        assert!(fragments.add(key(2), piece(8, b"b", true), late).is_some());
+    }
+
+    #[test]
+    fn whole_packets_leave_nothing_behind() {
+        let mut fragments = Fragments::new(100, 1000);
+        let key = |identification| PieceKey { identification, ..KEY };
+        fragments.add(key(0), piece(0, b"aaaaaaaa", false), Timestamp::default());
+        for id in 1..100 {
+            fragments.add(key(id), piece(0, b"aaaaaaaa", false), Timestamp::default());
+            assert!(fragments.add(key(id), piece(8, b"b", true), Timestamp::default()).is_some());
+        }
+        assert_eq!((fragments.waiting.len(), fragments.order.len()), (1, 1));
+    }
+
+    #[test]
+    fn what_was_not_captured_ends_what_is_there() {
+        let mut fragments = Fragments::new(100, 1000);
+        let now = Timestamp::default();
+        let cut = Piece { missing: 6, ..piece(0, b"aa", false) };
+        fragments.add(KEY, cut, now);
+        let whole = fragments.add(KEY, piece(8, b"bb", true), now).unwrap();
+        assert_eq!((&whole.bytes[..], whole.missing), (&b"aa"[..], 8));
     }
 }

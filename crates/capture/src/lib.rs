@@ -50,7 +50,7 @@ pub use conversations::{Closed, Conversations, Event, EventKind, Opened};
 pub use error::{CaptureError, FirstBytes};
 pub use link::LinkType;
 pub use network::{Segment, TcpFlags, Transport, Unusable};
-pub use reader::{CaptureReader, Packet, Record, SecretsKind, Subject};
+pub use reader::{CaptureReader, Format, Packet, Record, SecretsKind, Subject};
 pub use synthesis::SyntheticTcp;
 pub use time::Timestamp;
 pub use writer::{CaptureWriter, ClassicWriter};

@@ -79,6 +79,8 @@ pub enum Unusable {
 
 /// The most VLAN tags and IPv6 extension headers in a row.
 const MOST_HEADERS: usize = 16;
+/// The most bytes that are given to a network card to be cut into packets, and more.
+const MOST_OFFLOADED: usize = 1 << 20;
 
 /// Follows a packet down to its TCP or UDP payload. Fragments wait in `fragments`; the payload of a
 /// packet that was put together from them is handed to `then` like any other.
@@ -93,17 +95,16 @@ pub(crate) fn segment<R>(
     fragments: &mut Fragments,
     then: impl FnOnce(&Segment<'_>) -> R,
 ) -> Result<R, Unusable> {
-    let cut = (original_length as usize).saturating_sub(data.len());
+    // It only counts where IP itself tells no length, which is up to what cards can cut up.
+    let cut = (original_length as usize).saturating_sub(data.len()).min(MOST_OFFLOADED);
     let packet = network(link, data)?;
     let ip = internet(packet, cut)?;
     let Some(place) = ip.fragment else {
         let segment = transport(&ip, ip.payload, ip.missing)?;
         return Ok(then(&segment));
     };
-    if ip.missing > 0 {
-        return Err(Unusable::Broken);
-    }
-    let piece = Piece { offset: place.offset, last: !place.more, bytes: ip.payload };
+    let missing = ip.missing as usize;
+    let piece = Piece { offset: place.offset, last: !place.more, bytes: ip.payload, missing };
     let key = PieceKey {
         source: ip.source,
         target: ip.target,
@@ -111,7 +112,16 @@ pub(crate) fn segment<R>(
         identification: place.identification,
     };
     let whole = fragments.add(key, piece, time).ok_or(Unusable::Fragment)?;
-    let segment = transport(&ip, &whole, 0)?;
+    // In version 6, more headers may be behind that of the fragment.
+    let chain = match ip.source {
+        IpAddr::V4(_) => Chain { next: ip.protocol, rest: &whole.bytes, fragment: None },
+        IpAddr::V6(_) => extensions(ip.protocol, &whole.bytes)?,
+    };
+    if chain.fragment.is_some() {
+        return Err(Unusable::Broken);
+    }
+    let ip = Internet { protocol: chain.next, ..ip };
+    let segment = transport(&ip, chain.rest, whole.missing)?;
     Ok(then(&segment))
 }
 
@@ -237,9 +247,20 @@ fn internet6(packet: &[u8], cut: usize) -> Result<Internet<'_>, Unusable> {
     };
     let (source, target) = (address(&header[8..24])?, address(&header[24..40])?);
     let (payload, missing) = bounded(body, length);
-    let mut next = header[6];
-    let mut cursor = Cursor::network(payload);
-    let mut fragment = None;
+    let Chain { next, rest, fragment } = extensions(header[6], payload)?;
+    Ok(Internet { source, target, protocol: next, payload: rest, missing, fragment })
+}
+
+/// What is behind the extension headers of an IPv6 packet, or behind that of a fragment.
+struct Chain<'a> {
+    next: u8,
+    rest: &'a [u8],
+    fragment: Option<FragmentPlace>,
+}
+
+fn extensions(first: u8, payload: &[u8]) -> Result<Chain<'_>, Unusable> {
+    let broken = Unusable::Broken;
+    let (mut next, mut cursor) = (first, Cursor::network(payload));
     for _ in 0..MOST_HEADERS {
         match next {
             // Hop-by-hop options, routing, destination options: length in units of 8 bytes.
@@ -262,14 +283,14 @@ fn internet6(packet: &[u8], cut: usize) -> Result<Internet<'_>, Unusable> {
                 let (more, offset) = (place & 1 != 0, usize::from(place & 0xfff8));
                 // A fragment that is alone is no fragment.
                 if more || offset > 0 {
-                    fragment = Some(FragmentPlace { identification, offset, more });
-                    break;
+                    let fragment = Some(FragmentPlace { identification, offset, more });
+                    return Ok(Chain { next, rest: cursor.rest(), fragment });
                 }
             }
             _ => break,
         }
     }
-    Ok(Internet { source, target, protocol: next, payload: cursor.rest(), missing, fragment })
+    Ok(Chain { next, rest: cursor.rest(), fragment: None })
 }
 
 /// The first `length` bytes of what was captured, and how many of them were not.
@@ -298,6 +319,9 @@ fn transport<'a>(
                 u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
             };
             let flags = TcpFlags(header[13]);
+            // Of options that are cut, the missing bytes are not payload.
+            let cut = u32::try_from(length.saturating_sub(payload.len())).unwrap_or(u32::MAX);
+            let missing = missing.checked_sub(cut).ok_or(broken)?;
             Ok(Segment {
                 source: (ip.source, u16::from_be_bytes([header[0], header[1]])),
                 target: (ip.target, u16::from_be_bytes([header[2], header[3]])),
@@ -306,7 +330,7 @@ fn transport<'a>(
                     acknowledged: flags.has(TcpFlags::ACK).then(|| word(8)),
                     flags,
                 },
-                payload: payload.get(length..).ok_or(broken)?,
+                payload: payload.get(length..).unwrap_or_default(),
                 missing,
             })
         }

@@ -139,7 +139,12 @@ impl<R: Read> Source<R> {
                 self.cut = true;
                 Ok(())
             }
-            Input::Gzip(_) if source.kind() == io::ErrorKind::InvalidInput => {
+            Input::Gzip(_)
+                if matches!(
+                    source.kind(),
+                    io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData
+                ) =>
+            {
                 Err(CaptureError::Gzip { offset, source })
             }
             _ => Err(CaptureError::Read { offset, source }),

@@ -4,6 +4,8 @@ use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 
+use std::net::SocketAddr;
+
 use worldwire_capture::Timestamp;
 use worldwire_core::{Limits, Side, Tree};
 use worldwire_uru::connection::Received;
@@ -61,6 +63,8 @@ pub struct Note {
 /// What a note tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
+    /// A conversation was recognised; the text names its ends.
+    Opened,
     /// Bytes are missing in the capture.
     Gap,
     /// Reading goes on behind something that could not be read.
@@ -74,6 +78,7 @@ impl NoteKind {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Opened => "opened",
             Self::Gap => "gap",
             Self::Resync => "resync",
             Self::Problem => "problem",
@@ -82,6 +87,10 @@ impl NoteKind {
 }
 
 impl Note {
+    pub(crate) fn opened(text: String) -> Self {
+        Self { kind: NoteKind::Opened, text }
+    }
+
     pub(crate) fn gap(text: String) -> Self {
         Self { kind: NoteKind::Gap, text }
     }
@@ -193,9 +202,12 @@ pub(crate) struct Conversation {
     last: Option<Stamp>,
     /// Client and server change places: the capture began in the middle and had them wrong.
     swapped: bool,
-    /// The port of the server, and whether the beginning is missing.
-    port: u16,
+    /// The ends, client first.
+    ends: [SocketAddr; 2],
+    /// Whether the beginning is missing.
     midstream: bool,
+    /// Whether the ends were told.
+    told: bool,
 }
 
 #[derive(Debug)]
@@ -217,7 +229,7 @@ impl Conversation {
     /// A conversation that has just begun. `forced` skips recognition.
     pub(crate) fn new(
         stream: u64,
-        port: u16,
+        ends: [SocketAddr; 2],
         midstream: bool,
         forced: Option<Family>,
         keys: &Keys,
@@ -226,7 +238,7 @@ impl Conversation {
             Some(Family::Uru) => State::Uru(Box::new(uru::UruSession::new(keys))),
             None => State::Undecided { held: Vec::new(), bytes: 0 },
         };
-        Self { state, stream, last: None, swapped: false, port, midstream }
+        Self { state, stream, last: None, swapped: false, ends, midstream, told: false }
     }
 
     /// The family, once it is known.
@@ -247,6 +259,9 @@ impl Conversation {
     ) {
         self.last = Some(stamp);
         let side = self.side(side);
+        if matches!(self.state, State::Uru(_)) {
+            self.introduce(stamp, out);
+        }
         match &mut self.state {
             State::Uru(session) => session.data(side, stamp, bytes, out),
             State::Undecided { held, bytes: total } => {
@@ -308,6 +323,9 @@ impl Conversation {
         };
         let held = core::mem::take(held);
         self.swapped ^= swapped;
+        if let Some(first) = held.first() {
+            self.introduce(first.stamp, out);
+        }
         let mut session = Box::new(uru::UruSession::new(keys));
         for piece in held {
             let side = if swapped { piece.side.other() } else { piece.side };
@@ -316,9 +334,22 @@ impl Conversation {
         self.state = State::Uru(session);
     }
 
+    /// Names the ends, once.
+    fn introduce(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+        if core::mem::replace(&mut self.told, true) {
+            return;
+        }
+        let [mut client, mut server] = self.ends;
+        if self.swapped {
+            (client, server) = (server, client);
+        }
+        let body = ItemBody::Note(Note::opened(format!("{client} > {server}")));
+        out(Item { stamp, family: "uru", from: Side::Client, range: 0..0, body });
+    }
+
     fn give_up(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         self.state = State::Unknown;
-        if self.midstream && self.port == uru::PORT {
+        if self.midstream && self.ends[1].port() == uru::PORT {
             let text = "the beginning is missing, and an encrypted connection can be read only \
                         from its first byte"
                 .to_owned();

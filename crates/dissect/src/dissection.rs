@@ -346,7 +346,7 @@ impl Task {
                 let forced = options.family.filter(|_| !overview.datagrams);
                 let conversation = Conversation::new(
                     overview.stream,
-                    overview.server.port(),
+                    [overview.client, overview.server],
                     overview.midstream,
                     forced,
                     &options.keys,
@@ -365,7 +365,7 @@ impl Task {
                     None => count(messages, &item, &mut scratch.name),
                     Some(NoteKind::Problem) => *problems += 1,
                     Some(NoteKind::Gap) => *gaps += 1,
-                    Some(NoteKind::Resync) => {}
+                    Some(NoteKind::Opened | NoteKind::Resync) => {}
                 }
                 show(&item, &mut scratch, text);
             };

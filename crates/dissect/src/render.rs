@@ -27,7 +27,7 @@ pub enum Format {
     /// | `stream` | the conversation, counted from 0 |
     /// | `family` | `uru`, ... |
     /// | `from` | `client` or `server` |
-    /// | `name` | the dotted message name; `gap`, `resync` or `problem` for what is no message |
+    /// | `name` | the dotted message name; `opened`, `gap`, `resync` or `problem` for what is no message |
     /// | `fields` | the message's fields; for what is no message `{"what": "..."}` |
     /// | `range` | first byte and byte behind the last in the sender's stream |
     /// | `error` | only there when the message could not be read to its end |
@@ -58,14 +58,19 @@ fn write_text(
     } else {
         ("", "", "", "", "")
     };
+    let opened = item.note().filter(|note| note.kind == NoteKind::Opened);
     let _ = write!(
         out,
         "{dim}{:5}.{:06}  #{:<3}{reset} {:<6}  ",
         since.as_secs(),
         since.subsec_micros(),
         item.stamp.stream,
-        item.from.name(),
+        if opened.is_some() { item.family } else { item.from.name() },
     );
+    if let Some(note) = opened {
+        let _ = writeln!(out, "{dim}{}{reset}", note.text);
+        return;
+    }
     if let Some(note) = item.note() {
         let colour = if note.kind == NoteKind::Problem { red } else { yellow };
         let _ = writeln!(out, "{colour}! {}: {}{reset}", note.kind.name(), note.text);

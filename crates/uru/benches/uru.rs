@@ -16,7 +16,7 @@ use worldwire_uru::crypt::rc4::Rc4;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{Nested, NodeRef, auth, game};
-use worldwire_uru::types::{NetError, TermStr, Uuid};
+use worldwire_uru::types::{ClassIndex, NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 fn main() {
@@ -66,7 +66,10 @@ static SAMPLES: LazyLock<Vec<Sample>> = LazyLock::new(|| {
         result: NetError::Success,
         refs: vec![edge; 36].into(),
     };
-    let say = game::client::PropagateBuffer { type_: 0x2cd, buffer: Bytes32::new(vec![3; 200]) };
+    let say = game::client::PropagateBuffer {
+        type_: ClassIndex::plNetMsgSDLState,
+        buffer: Bytes32::new(vec![3; 200]),
+    };
     let ping =
         auth::client::PingRequest { ping_time_ms: 1000, trans_id: 0, payload: Bytes32::default() };
     let messages: [(&'static str, Message<'static>); 5] = [

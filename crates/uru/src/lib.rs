@@ -1,4 +1,32 @@
-//! Uru.
+//! Uru (Myst Online: Uru Live): the transport protocol of its gatekeeper, auth, file and game
+//! servers, and the data formats that go over it.
+//!
+//! ```
+//! use worldwire_core::{Reader, Side};
+//! use worldwire_uru::frame::{Message, Service};
+//! use worldwire_uru::message::auth;
+//!
+//! let bytes = [6, 0, 1, 0, 0, 0, 0xce, 0x27, 0, 0];
+//! let message = Message::decode(Service::Auth, Side::Client, &mut Reader::new(&bytes))?;
+//! let choose = auth::client::AcctSetPlayerRequest { trans_id: 1, player_id: 10_190 };
+//! assert_eq!(message, auth::client::ClientMessage::from(choose).into());
+//! assert_eq!(message.to_bytes()?, bytes);
+//! # Ok::<(), worldwire_core::Error>(())
+//! ```
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`types`] | UUIDs, addresses, strings, results, Plasma's common types |
+//! | [`connect`] | what stands in front of all messages: connect packet, key exchange |
+//! | [`frame`] | how messages stand on the wire |
+//! | [`message`] | all messages, each declared once |
+//! | [`vault`] | the nodes of the vault |
+//! | [`connection`] | the state machine: client, server, observer |
+//! | [`crypt`] | key agreement, RC4, login hashes; for compatibility only |
+//! | [`file`] | key files, encrypted files, manifests |
+//!
+//! The facts come from the network protocol documentation of the Uru community, checked against
+//! the H'uru client and the dirtsand, moulars and NAGUS servers. Guesses are marked `Unverified:`.
 
 pub mod connect;
 pub mod connection;
@@ -11,3 +39,8 @@ pub mod fuzzing;
 pub mod message;
 pub mod types;
 pub mod vault;
+
+/// The snippet of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -21,7 +21,7 @@ use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
 use worldwire_uru::file::keys::{KeyRing, Spelling};
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{Nested, auth, game};
-use worldwire_uru::types::{NetError, TermStr, Uuid};
+use worldwire_uru::types::{ClassIndex, NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 fn main() {
@@ -191,7 +191,10 @@ fn script(
 ) -> Result<Vec<Message<'static>>, Box<dyn std::error::Error>> {
     if service == Some(Service::Game) {
         let buffer = vec![round.to_le_bytes()[0]; 200];
-        let say = game::client::PropagateBuffer { type_: 0x2cd, buffer: Bytes32::new(buffer) };
+        let say = game::client::PropagateBuffer {
+            type_: ClassIndex::plNetMsgSDLState,
+            buffer: Bytes32::new(buffer),
+        };
         let echo = game::server::PropagateBuffer { type_: say.type_, buffer: say.buffer.clone() };
         return Ok(vec![
             game::client::ClientMessage::from(say).into(),

@@ -22,7 +22,7 @@ use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{
     AccountFlags, Caps, Nested, NetAgeInfo, NodeRef, Score, Scores, auth, file, game, gatekeeper,
 };
-use worldwire_uru::types::{HiLo, Ipv4, NetError, TermStr, Uuid, ZStr};
+use worldwire_uru::types::{ClassIndex, HiLo, Ipv4, NetError, TermStr, Uuid, ZStr};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -389,8 +389,10 @@ impl Stage {
         // A group owner message: its class, its flags and time, and one group.
         let mut buffer = vec![0x64, 0x02, 0x01, 0, 0x06, 0, 0x80, 0xb9, 0x55, 0x69, 0, 0, 0, 0];
         buffer.extend([1, 0, 0, 0, 1, 0, 0, 0xff, 4, 0, 0, 1]);
-        let push =
-            server::PropagateBuffer { type_: 0x0264, buffer: worldwire_core::Bytes32::new(buffer) };
+        let push = server::PropagateBuffer {
+            type_: ClassIndex::plNetMsgGroupOwner,
+            buffer: worldwire_core::Bytes32::new(buffer),
+        };
         self.say(t, ServerMessage::from(push))?;
         self.hang_up(talk)
     }

@@ -135,7 +135,7 @@ fn known_names() -> Vec<String> {
         }
     }
     names.extend(crate::uru::SETUP_NAMES.map(str::to_owned));
-    names.extend(["gap", "resync", "problem"].map(str::to_owned));
+    names.extend(["opened", "gap", "resync", "problem"].map(str::to_owned));
     names
 }
 

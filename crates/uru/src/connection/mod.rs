@@ -86,6 +86,7 @@ pub struct Connection {
     cipher: Option<Rc4>,
     /// Messages that were sent before setup was over.
     early: VecDeque<Vec<u8>>,
+    early_bytes: usize,
     timers: Timers,
 }
 
@@ -121,8 +122,10 @@ enum Pending {
 
 /// The most encrypted bytes an observer keeps while it waits for the seed.
 const MOST_WAITING_BYTES: usize = 1 << 20;
-/// The most an active role queues before setup is over, in messages.
-const MOST_EARLY_MESSAGES: usize = 1000;
+/// The most a client queues: bytes.
+const MOST_CLIENT_BYTES: usize = 8 << 20;
+/// The most a client queues: messages, and the two packets of setup.
+const MOST_CLIENT_MESSAGES: usize = 1002;
 
 impl Connection {
     /// Plays a client: the connect packet and the setup packet are ready to be sent.
@@ -193,6 +196,7 @@ impl Connection {
             out_bytes: 0,
             cipher: None,
             early: VecDeque::new(),
+            early_bytes: 0,
             timers: Timers { now, ..Timers::default() },
         }
     }
@@ -220,9 +224,14 @@ impl Connection {
         let at = stream.offset() + stream.unread() as u64;
         self.events.push_back(Pending::Gap { side, range: at..at + length });
         let in_setup = matches!(stream.phase(), Phase::Connect | Phase::Setup | Phase::Waiting);
-        if !stream.skip(length) {
+        let watches = matches!(self.role, Role::Observer { .. });
+        if !stream.skip(length) || !watches {
             let found = format!("{length} bytes missing");
-            let wanted = if in_setup { "the whole of connection setup" } else { "a shorter gap" };
+            let wanted = match (in_setup, watches) {
+                (true, _) => "the whole of connection setup",
+                (false, true) => "a shorter gap",
+                (false, false) => "a stream without gaps",
+            };
             self.fault(side, Error::malformed(wanted, found).at(at));
         }
     }
@@ -295,14 +304,13 @@ impl Connection {
             return Err(Error::value(wanted, found));
         }
         let bytes = message.to_bytes()?;
+        self.check_room(bytes.len())?;
         if self.established {
-            return self.queue(bytes);
+            self.queue(bytes);
+        } else {
+            self.early_bytes += bytes.len();
+            self.early.push_back(bytes);
         }
-        if self.early.len() >= MOST_EARLY_MESSAGES {
-            let limit = MOST_EARLY_MESSAGES as u64;
-            return Err(Error::limit("queued messages", limit, limit + 1));
-        }
-        self.early.push_back(bytes);
         Ok(())
     }
 
@@ -618,9 +626,10 @@ impl Connection {
         {
             self.timers.ping = Some(self.timers.now);
         }
+        // There was room for them when they were sent.
+        self.early_bytes = 0;
         while let Some(bytes) = self.early.pop_front() {
-            // Fewer messages than the queue has room for.
-            let _ = self.queue(bytes);
+            self.queue(bytes);
         }
     }
 }
@@ -635,25 +644,30 @@ impl Connection {
         Ok(())
     }
 
-    fn queue(&mut self, mut bytes: Vec<u8>) -> Result<()> {
+    /// Whether a message of this length may wait behind those that wait already.
+    fn check_room(&self, length: usize) -> Result<()> {
         let (most_bytes, most_messages) = match &self.role {
             Role::Server { config, .. } => (config.most_queued_bytes, config.most_queued_messages),
-            _ => (8 << 20, MOST_EARLY_MESSAGES + 2),
+            _ => (MOST_CLIENT_BYTES, MOST_CLIENT_MESSAGES),
         };
-        if self.out.len() >= most_messages {
-            let asked = self.out.len() as u64 + 1;
+        let waiting = self.out.len() + self.early.len();
+        if waiting >= most_messages {
+            let asked = waiting as u64 + 1;
             return Err(Error::limit("queued messages", most_messages as u64, asked));
         }
-        let asked = self.out_bytes + bytes.len();
+        let asked = self.out_bytes + self.early_bytes + length;
         if asked > most_bytes {
             return Err(Error::limit("queued bytes", most_bytes as u64, asked as u64));
         }
+        Ok(())
+    }
+
+    fn queue(&mut self, mut bytes: Vec<u8>) {
         if let Some(cipher) = &mut self.cipher {
             cipher.apply(&mut bytes);
         }
-        self.out_bytes = asked;
+        self.out_bytes += bytes.len();
         self.out.push_back(bytes);
-        Ok(())
     }
 
     /// A whole message came: the other side is alive.

@@ -149,6 +149,9 @@ macro_rules! unit_list {
 
             fn encode_inner(&self, writer: &mut Writer) -> Result<()> {
                 for (index, entry) in self.0.iter().enumerate() {
+                    if !entry.has_name() {
+                        return Err(Error::value("a name", "none").inside_item(index));
+                    }
                     entry.encode(writer).map_err(|error| error.inside_item(index))?;
                 }
                 writer.zeros(if self.0.is_empty() { $empty * 2 } else { 2 });
@@ -256,21 +259,25 @@ impl Manifest<'_> {
     /// Writes the form that is kept on disk; the inverse of [`Manifest::parse`].
     ///
     /// # Errors
-    /// Value, for a name with a comma, a `#` or a line break, which that form cannot hold.
+    /// Value, for an entry that form cannot hold: a name with a comma, a `#` or a line break, say.
     pub fn format(&self) -> Result<String> {
         let mut text = String::new();
         for (index, entry) in self.0.iter().enumerate() {
             let names =
                 [&entry.client_name, &entry.download_name, &entry.md5, &entry.md5_compressed];
+            let from = text.len();
             for name in names.map(ZStr::to_text) {
-                if name.contains([',', '#', '\n', '\r']) || name.trim() != name {
-                    let error = Error::value("a name without comma, # or line break", name);
-                    return Err(error.inside_item(index));
-                }
                 let _ = write!(text, "{name},");
             }
             let (size, small) = (entry.file_size.0, entry.compressed_size.0);
-            let _ = writeln!(text, "{size},{small},{}", entry.flags.0);
+            let _ = write!(text, "{size},{small},{}", entry.flags.0);
+            let line = &text[from..];
+            let read = if line.contains(['#', '\n', '\r']) { None } else { parse_line(line).ok() };
+            if read.as_ref() != Some(entry) {
+                let wanted = "names without comma, # or line break, and 32 hexadecimal digits";
+                return Err(Error::value(wanted, format!("\"{line}\"")).inside_item(index));
+            }
+            text.push('\n');
         }
         Ok(text)
     }

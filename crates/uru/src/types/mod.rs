@@ -23,7 +23,9 @@ mod terminated;
 pub use address::{Ipv4, Uuid};
 pub use bits::BitVector;
 pub use error::NetError;
-pub use object::{CloneIds, Key, LoadMask, Location, LocationFlags, SequenceNumber, Uoid};
+pub use object::{
+    ClassIndex, CloneIds, Key, LoadMask, Location, LocationFlags, SequenceNumber, Uoid,
+};
 pub use plasma::{Creatable, SafeForm, SafeString, SafeWString, UnifiedTime};
 pub use string::{Str, WFix, wide, wide_text};
 pub use terminated::{HiLo, TermStr, ZStr};

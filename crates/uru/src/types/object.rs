@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use worldwire_core::json::{FieldsOf, Json};
 use worldwire_core::{
-    Error, Field, Reader, Result, Sampler, Trace, Value, Writer, record, wire_flags,
+    Error, Field, Reader, Result, Sampler, Trace, Value, Writer, record, wire_enum, wire_flags,
 };
 
 use super::SafeString;
@@ -91,6 +91,52 @@ impl<'d> Field<'d> for SequenceNumber {
 
     fn into_owned(self) -> Self {
         self
+    }
+}
+
+wire_enum! {
+    /// The class of a net message: what a `PropagateBuffer` holds.
+    pub enum ClassIndex(u32) {
+        /// A room is paged in or out.
+        plNetMsgPagingRoom = 0x0218,
+        /// Groups of objects that the client owns: the first thing a game server sends.
+        plNetMsgGroupOwner = 0x0264,
+        /// Asks for the state of rooms.
+        plNetMsgGameStateRequest = 0x0265,
+        /// A game message for everybody.
+        plNetMsgGameMessage = 0x026b,
+        /// Voice.
+        plNetMsgVoice = 0x0279,
+        /// Asks for a lock.
+        plNetMsgTestAndSet = 0x027d,
+        /// Asks for a shared state; unused.
+        plNetMsgGetSharedState = 0x027e,
+        /// Asks for the state of an object; unused.
+        plNetMsgObjStateRequest = 0x0286,
+        /// Which objects' updates are wanted; servers ignore it.
+        plNetMsgObjectUpdateFilter = 0x029d,
+        /// Asks who is in the age.
+        plNetMsgMembersListReq = 0x02ad,
+        /// Who is in the age.
+        plNetMsgMembersList = 0x02ae,
+        /// Somebody came or left.
+        plNetMsgMemberUpdate = 0x02b1,
+        /// How many states were sent to a client that joined.
+        plNetMsgInitialAgeStateSent = 0x02b8,
+        /// Whom to listen to; unused.
+        plNetMsgListenListUpdate = 0x02c8,
+        /// The state of an object.
+        plNetMsgSDLState = 0x02cd,
+        /// The state of an object, to be passed on.
+        plNetMsgSDLStateBCast = 0x0329,
+        /// A game message for certain players.
+        plNetMsgGameMessageDirected = 0x032e,
+        /// Which regions a player cares about.
+        plNetMsgRelevanceRegions = 0x03ac,
+        /// A copy of an object is loaded or unloaded.
+        plNetMsgLoadClone = 0x03b3,
+        /// A player's avatar is paged in or out.
+        plNetMsgPlayerPage = 0x03b4,
     }
 }
 

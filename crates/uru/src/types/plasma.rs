@@ -189,7 +189,12 @@ impl<'d> Field<'d> for SafeString<'d> {
             0 => SafeForm::Inverted,
             1 => SafeForm::Literal,
             2 => SafeForm::Old { skipped: extra, inverted },
-            _ => SafeForm::Marked { high: extra, inverted },
+            // No bits or all of them would make another form of it.
+            _ if matches!(extra & 0xf000, 0 | 0xf000) => {
+                let found = format!("0x{extra:04x}");
+                return Err(Error::value("some of the high four bits", found).inside("extra"));
+            }
+            _ => SafeForm::Marked { high: extra & 0xf000, inverted },
         };
         let stored = match form {
             SafeForm::Literal => bytes,

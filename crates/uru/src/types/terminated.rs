@@ -142,7 +142,9 @@ impl<'d> Field<'d> for ZStr<'d> {
         let start = reader.place_if_on();
         let units = reader.rest().as_chunks::<2>().0;
         let Some(end) = units.iter().position(|unit| *unit == [0, 0]) else {
-            let error = Error::incomplete(reader.remaining() + 2, reader.remaining());
+            // Half of the zero unit may be there.
+            let want = units.len() * 2 + 2;
+            let error = Error::incomplete(want, reader.remaining());
             return Err(error.at(reader.position() as u64).inside(name));
         };
         let text = reader.take(end * 2)?;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Mutex;
 
-use worldwire_dissect::{Item, ItemBody, Scratch};
+use worldwire_dissect::{Item, ItemBody, NoteKind, Scratch};
 
 use super::capture;
 use super::decode::side;
@@ -68,7 +68,10 @@ fn dump(item: &Item<'_>, colour: bool, out: &mut String) {
     };
     let indent = if server { "    " } else { "" };
     if let ItemBody::Note(note) = &item.body {
-        let _ = writeln!(out, "{indent}! {}: {}", note.kind.name(), note.text);
+        let _ = match note.kind {
+            NoteKind::Opened => writeln!(out, "{}", note.text),
+            kind => writeln!(out, "{indent}! {}: {}", kind.name(), note.text),
+        };
         return;
     }
     for (index, line) in item.bytes().chunks(16).enumerate() {

@@ -3,7 +3,7 @@
 use worldwire_core::{Bytes32, messages};
 
 use crate::message::{AccountFlags, Nested};
-use crate::types::{Str, Uuid};
+use crate::types::{ClassIndex, Str, Uuid};
 use crate::vault::VaultNode;
 
 messages! {
@@ -343,7 +343,7 @@ messages! {
     /// Never sent on auth connections.
     40 PropagateBuffer<'a> {
         /// The class index of the net message; the first two bytes of the buffer repeat it.
-        type_ "type": u32,
+        type_ "type": ClassIndex,
         /// The net message.
         buffer "buffer": Bytes32<'a, 1_048_576>,
     }

@@ -4,7 +4,7 @@ use worldwire_core::{Bytes32, List32, messages};
 
 use crate::file::manifest::FileList;
 use crate::message::{AccountFlags, Caps, Nested, NetAgeInfo, NodeRef, Ranks, Scores};
-use crate::types::{Ipv4, NetError, Str, Uuid};
+use crate::types::{ClassIndex, Ipv4, NetError, Str, Uuid};
 use crate::vault::VaultNode;
 
 messages! {
@@ -342,7 +342,7 @@ messages! {
     /// Never sent on auth connections.
     38 PropagateBuffer<'a> {
         /// The class index of the net message; the first two bytes of the buffer repeat it.
-        type_ "type": u32,
+        type_ "type": ClassIndex,
         /// The net message.
         buffer "buffer": Bytes32<'a, 1_048_576>,
     }

@@ -2,7 +2,7 @@
 
 use worldwire_core::{Bytes32, messages};
 
-use crate::types::NetError;
+use crate::types::{ClassIndex, NetError};
 
 messages! {
     /// What a server says on a game connection.
@@ -26,7 +26,7 @@ messages! {
     /// A net message for the age: the heart of the game.
     2 PropagateBuffer<'a> {
         /// The class index of the net message; the first two bytes of the buffer repeat it.
-        type_ "type": u32,
+        type_ "type": ClassIndex,
         /// The net message.
         buffer "buffer": Bytes32<'a, 1_048_576>,
     }
