@@ -242,7 +242,7 @@ fn a_server_may_speak_before_the_seed_is_out() {
 fn what_is_said_early_is_bounded_and_never_dropped() {
     let big = Message::from(worldwire_uru::message::auth::client::ClientMessage::from(
         worldwire_uru::message::auth::client::PropagateBuffer {
-            type_: 1,
+            type_: worldwire_uru::types::ClassIndex(1),
             buffer: worldwire_core::Bytes32::new(vec![7; 1_000_000]),
         },
     ));
