@@ -91,7 +91,8 @@ fn every_link_leads_to_the_same_bytes() {
     let vlan = |ip: &[u8]| [&[0; 12][..], &[0x88, 0xa8, 0, 1, 0x81, 0, 0, 2, 8, 0], ip].concat();
     let cooked2 = |ip: &[u8]| [&[8, 0][..], &[0; 18], ip].concat();
     let padded = |ip: &[u8]| [&[0; 12][..], &[8, 0], ip, &[0xee; 20]].concat();
-    let forms: [(LinkType, &dyn Fn(&[u8]) -> Vec<u8>); 9] = [
+    type Form<'f> = &'f dyn Fn(&[u8]) -> Vec<u8>;
+    let forms: [(LinkType, Form<'_>); 9] = [
         (LinkType::ETHERNET, &padded),
         (LinkType::ETHERNET, &vlan),
         (LinkType::LINUX_SLL, &|ip| [&[0; 14][..], &[8, 0], ip].concat()),

@@ -1,5 +1,7 @@
 //! Records of capture files that are cut, packed, damaged, or come in small pieces.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::fmt::Write as _;
 use std::io::{self, Read, Write as _};
 

@@ -1,5 +1,7 @@
 //! The rules of conversations one by one: links, IP, fragments, TCP.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::net::{IpAddr, SocketAddr};
 
 use worldwire_capture::{

@@ -1,5 +1,7 @@
 //! What holds for readers, writers, trees and JSON, whatever the values.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use proptest::prelude::*;
 use worldwire_core::json::{Json, Style, write_children};
 use worldwire_core::text::{TextStyle, write_tree};

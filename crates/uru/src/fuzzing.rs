@@ -6,16 +6,21 @@ use std::sync::{Arc, LazyLock};
 use worldwire_core::json::{Json, Style, write_children, write_node};
 use worldwire_core::testing::Target;
 use worldwire_core::text::{TextStyle, write_tree};
-use worldwire_core::{Field, Reader, Sampler, Side, Tree, Value, Writer};
+use worldwire_core::{Field, Limits, Reader, Result, Sampler, Side, Tree, Value, Writer};
 
 use crate::connect::{ConnectPacket, SetupPacket};
 use crate::connection::{ClientConfig, Connection, Encryption, Event, ServerConfig};
 use crate::crypt::key::{Modulus, PrivateKey, ServerKind};
+use crate::crypt::rc4::Rc4;
 use crate::file::keys::{KeyRing, Spelling};
 use crate::file::manifest::{FileList, Manifest};
 use crate::file::secure::{self, SecureKey};
 use crate::frame::{Message, Service, table};
-use crate::types::{BitVector, Key, SafeString, SafeWString, Uoid};
+use crate::message::NetAgeInfo;
+use crate::types::{
+    BitVector, Creatable, Key, Location, SafeString, SafeWString, Str, TermStr, UnifiedTime, Uoid,
+    WFix, ZStr,
+};
 use crate::vault::VaultNode;
 
 /// A message of a service and side: what can be decoded has a tree that says the same, encodes to
@@ -172,6 +177,86 @@ pub fn observer(data: &[u8]) {
     drain(&mut observer);
 }
 
+/// What two ends say after a real key exchange, and whoever watches them with the key: the first
+/// byte chooses the service, then every piece has a byte for its side and one for its length in
+/// front. The pieces are plain here and encrypted on the way.
+///
+/// # Panics
+/// When the one who watches hears something else than the ends do.
+pub fn encrypted(data: &[u8]) {
+    let Some((choice, mut rest)) = data.split_first() else {
+        return;
+    };
+    let (service, kind) = match choice % 3 {
+        0 => (Service::Gatekeeper, ServerKind::Gatekeeper),
+        1 => (Service::Auth, ServerKind::Auth),
+        _ => (Service::Game, ServerKind::Game),
+    };
+    let (random, seed, now) = ([3; 64], [7; 7], Duration::ZERO);
+    let public = KEYS.public(kind).cloned();
+    let begun = public.as_ref().and_then(|key| key.client_begin(&random).ok());
+    let client = Connection::client(ClientConfig::new(service, public, random), now);
+    let (Some((_, secret)), Ok(client)) = (begun, client) else {
+        return;
+    };
+    let session = secret.session_key(seed);
+    let server = Connection::server(Arc::new(ServerConfig::new(KEYS.clone())), seed, now);
+    let mut ends = [client, server];
+    let mut observer = Connection::observer(Arc::new(KEYS.clone()));
+    let mut heard = Vec::new();
+    let mut overheard = Vec::new();
+    for side in Side::BOTH {
+        while let Some(bytes) = ends[side.index()].poll_transmit() {
+            observer.receive(side, now, &bytes);
+            hear(&mut observer, &mut Vec::new());
+            let other = &mut ends[side.other().index()];
+            other.receive(side, now, &bytes);
+            hear(other, &mut Vec::new());
+        }
+    }
+    assert!(ends.iter().chain([&observer]).all(Connection::is_established));
+
+    let mut ciphers = [Rc4::new(&session), Rc4::new(&session)];
+    let mut good = true;
+    while let [operation, length, tail @ ..] = rest {
+        let side = if operation & 1 == 0 { Side::Client } else { Side::Server };
+        let (piece, tail) = tail.split_at(usize::from(*length).min(tail.len()));
+        rest = tail;
+        let mut piece = piece.to_vec();
+        ciphers[side.index()].apply(&mut piece);
+        let end = &mut ends[side.other().index()];
+        end.receive(side, now, &piece);
+        good &= hear(end, &mut heard);
+        observer.receive(side, now, &piece);
+        good &= hear(&mut observer, &mut overheard);
+        while end.poll_transmit().is_some() {}
+        assert_eq!(overheard, heard, "who watches hears something else");
+        if !good {
+            return;
+        }
+    }
+}
+
+/// A message that was heard: its side, its place in the stream, its bytes.
+type Heard = (Side, u64, Vec<u8>);
+
+/// Collects what was received; false when it could not be read.
+fn hear(connection: &mut Connection, heard: &mut Vec<Heard>) -> bool {
+    let mut good = true;
+    while let Some(event) = connection.poll_event() {
+        match event {
+            Event::Received(received) => {
+                let tree = received.tree(Tree::new(), &Limits::DEFAULT);
+                assert!(tree.error().is_none(), "what came out cannot be read: {tree:?}");
+                heard.push((received.side, received.offset, received.bytes.to_vec()));
+            }
+            Event::Fault { .. } => good = false,
+            _ => {}
+        }
+    }
+    good
+}
+
 /// A key file: what can be read is written in every spelling and read again.
 ///
 /// # Panics
@@ -239,6 +324,88 @@ pub fn json(data: &[u8]) {
         assert_eq!(decoded.to_bytes().as_deref(), Ok(&*bytes));
     }
 }
+
+/// Any JSON as a format by itself; the first byte chooses which. What encodes decodes, to the same
+/// bytes.
+///
+/// # Panics
+/// When a promise is broken.
+pub fn json_format(data: &[u8]) {
+    let Some((choice, text)) = data.split_first() else {
+        return;
+    };
+    let Ok(json) = serde_json::from_slice::<Json>(text) else {
+        return;
+    };
+    if let Some(format) = FORMATS.get(usize::from(*choice)) {
+        (format.from_json)(&json);
+    }
+}
+
+fn from_json<'d, F: Field<'d>>(json: &Json) -> Option<Vec<u8>> {
+    let mut writer = Writer::new();
+    F::from_json(json).and_then(|value| value.encode(&mut writer)).ok()?;
+    Some(writer.into_bytes())
+}
+
+/// Decodes and encodes, and gives the JSON along.
+fn again<'d, F: Field<'d>>(bytes: &'d [u8]) -> Result<(Vec<u8>, String)> {
+    let mut reader = Reader::traced("input", bytes, Tree::new());
+    let value = F::decode(&mut reader, "value")?;
+    reader.end()?;
+    let mut writer = Writer::new();
+    value.encode(&mut writer)?;
+    let mut json = String::new();
+    if let Some(root) = reader.finish().roots().next() {
+        write_node(root, Style::default(), &mut json);
+    }
+    Ok((writer.into_bytes(), json))
+}
+
+/// A format by itself.
+struct Format {
+    /// Checks the promises.
+    from_json: fn(&Json),
+    seeds: fn() -> Vec<Vec<u8>>,
+}
+
+macro_rules! formats {
+    ($($type:ty;)*) => {
+        &[$(Format {
+            from_json: |json| {
+                let Some(bytes) = from_json::<$type>(json) else {
+                    return;
+                };
+                let again = again::<$type>(&bytes);
+                let again = again.unwrap_or_else(|error| panic!("{json}: {error}"));
+                assert_eq!(again.0, bytes, "{json}");
+            },
+            seeds: || {
+                let json = |bytes: Vec<u8>| again::<$type>(&bytes).map(|again| again.1);
+                let texts = fields::<$type>().into_iter().filter_map(|bytes| json(bytes).ok());
+                texts.map(String::into_bytes).collect()
+            },
+        }),*]
+    };
+}
+
+/// The formats that can be read from JSON by themselves.
+static FORMATS: &[Format] = formats! {
+    ConnectPacket;
+    SetupPacket<'_>;
+    VaultNode<'_>;
+    Manifest<'_>;
+    FileList<'_>;
+    NetAgeInfo<'_>;
+    BitVector;
+    SafeString<'_>;
+    SafeWString<'_>;
+    Key<'_>;
+    Str<'_, 40>;
+    TermStr<'_>;
+    ZStr<'_>;
+    WFix<'_, 20>;
+};
 
 /// Keys that need no search for primes: fixed numbers, good enough to exchange secrets with noise.
 static KEYS: LazyLock<KeyRing> = LazyLock::new(|| {
@@ -387,6 +554,10 @@ pub static TARGETS: &[Target] = &[
     field_target! { "uru_safe_wstring", SafeWString<'_> },
     field_target! { "uru_uoid", Uoid<'_> },
     field_target! { "uru_key", Key<'_> },
+    field_target! { "uru_location", Location },
+    field_target! { "uru_unified_time", UnifiedTime },
+    field_target! { "uru_creatable", Creatable },
+    field_target! { "uru_age_info", NetAgeInfo<'_> },
     field_target! { "uru_manifest", Manifest<'_> },
     field_target! { "uru_file_list", FileList<'_> },
     Target {
@@ -400,7 +571,13 @@ pub static TARGETS: &[Target] = &[
     Target {
         name: "uru_connection_client",
         run: client,
-        seeds: || streams(&[1], Side::Server, None),
+        seeds: || {
+            let mut seeds = streams(&[0], Side::Server, None);
+            for (choice, seed) in (0..).zip(&mut seeds) {
+                seed[0] = choice;
+            }
+            seeds
+        },
     },
     Target {
         name: "uru_connection_server",
@@ -418,7 +595,37 @@ pub static TARGETS: &[Target] = &[
             seeds
         },
     },
+    Target {
+        name: "uru_connection_encrypted",
+        run: encrypted,
+        seeds: || {
+            let sides = Side::BOTH.map(|side| {
+                let operation = if side == Side::Client { 0 } else { 1 };
+                (0_u8..).zip([Service::Gatekeeper, Service::Auth, Service::Game]).map(
+                    move |(choice, service)| {
+                        let mut seed = vec![choice];
+                        for piece in messages(service, side).concat().chunks(200) {
+                            seed.extend([operation, u8::try_from(piece.len()).unwrap_or(0)]);
+                            seed.extend(piece);
+                        }
+                        seed
+                    },
+                )
+            });
+            sides.into_iter().flatten().collect()
+        },
+    },
     Target { name: "uru_key_file", run: key_file, seeds: keys_seeds },
     Target { name: "uru_secure_file", run: secure_file, seeds: secure_seeds },
     Target { name: "uru_json", run: json, seeds: json_seeds },
+    Target {
+        name: "uru_json_format",
+        run: json_format,
+        seeds: || {
+            let seeds = (0..).zip(FORMATS).map(|(choice, format)| {
+                (format.seeds)().into_iter().map(move |seed| [&[choice][..], &seed].concat())
+            });
+            seeds.flatten().collect()
+        },
+    },
 ];

@@ -23,7 +23,7 @@
 //! | [`vault`] | the nodes of the vault |
 //! | [`connection`] | the state machine: client, server, observer |
 //! | [`crypt`] | key agreement, RC4, login hashes; for compatibility only |
-//! | [`file`] | key files, encrypted files, manifests |
+//! | [`file`](mod@file) | key files, encrypted files, manifests |
 //!
 //! The facts come from the network protocol documentation of the Uru community, checked against
 //! the H'uru client and the dirtsand, moulars and NAGUS servers. Guesses are marked `Unverified:`.

@@ -1,5 +1,7 @@
 //! The small print of the connection machine: order, time, limits, and who is to blame.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;

@@ -1,6 +1,8 @@
 //! What holds for every message and every format, whatever their values: nothing is lost on the
 //! way to bytes, trees and JSON, and nothing that comes in can do harm.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use proptest::prelude::*;
 use worldwire_core::json::{Json, Style, write_children, write_node};
 use worldwire_core::text::{TextStyle, write_tree};
@@ -20,7 +22,7 @@ use worldwire_uru::vault::VaultNode;
 /// Something that can be decoded with and without a listener.
 trait Format {
     fn decode<'d, 'n, T: Trace<'n>>(&self, reader: &mut Reader<'d, T>) -> Result<Vec<u8>>;
-    fn from_json(&self, json: &Json) -> Result<Vec<u8>>;
+    fn encode_json(&self, json: &Json) -> Result<Vec<u8>>;
     /// The JSON of the whole tree.
     fn json(&self, tree: &Tree<'_>) -> String;
 }
@@ -34,7 +36,7 @@ impl Format for Spoken {
         Message::decode(self.0, self.1, reader)?.to_bytes()
     }
 
-    fn from_json(&self, json: &Json) -> Result<Vec<u8>> {
+    fn encode_json(&self, json: &Json) -> Result<Vec<u8>> {
         Message::from_json(self.0, self.1, json)?.to_bytes()
     }
 
@@ -64,7 +66,7 @@ impl<F: Family> Format for Alone<F> {
         bytes_of(&<F::At<'d>>::decode(reader, "value")?)
     }
 
-    fn from_json(&self, json: &Json) -> Result<Vec<u8>> {
+    fn encode_json(&self, json: &Json) -> Result<Vec<u8>> {
         bytes_of(&<F::At<'_>>::from_json(json)?)
     }
 
@@ -93,7 +95,7 @@ fn holds(format: &impl Format, bytes: &[u8]) {
         let text = if safe { safe_json(&tree) } else { format.json(&tree) };
         let json: Json = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
         if !safe {
-            let again = format.from_json(&json).unwrap_or_else(|error| panic!("{error}: {text}"));
+            let again = format.encode_json(&json).unwrap_or_else(|error| panic!("{error}: {text}"));
             assert_eq!(again, bytes, "JSON encodes to other bytes: {text}");
         }
     }
@@ -176,7 +178,7 @@ fn cannot_do_harm(format: &impl Format, bytes: &[u8]) {
         Ok(encoded) => {
             assert_eq!(encoded, bytes[..used], "encodes to other bytes");
             let json: Json = serde_json::from_str(&format.json(&tree)).unwrap();
-            assert_eq!(format.from_json(&json).unwrap(), encoded, "{json}");
+            assert_eq!(format.encode_json(&json).unwrap(), encoded, "{json}");
         }
         Err(error) => {
             assert!(!error.to_string().is_empty());
@@ -323,7 +325,7 @@ proptest! {
         let count = fields.len();
         let field = fields.values_mut().nth(field.index(count)).unwrap();
         *field = value;
-        match spoken.from_json(&json) {
+        match spoken.encode_json(&json) {
             Ok(bytes) => holds(&spoken, &bytes),
             Err(error) => {
                 let refused = matches!(error.kind(), ErrorKind::Value | ErrorKind::Limit { .. });
@@ -377,7 +379,7 @@ fn cannot_do_harm_alone<F: Family>(bytes: &[u8]) {
     write_tree(&tree, TextStyle::default(), &mut text);
     if let Ok(encoded) = outcome {
         let json: Json = serde_json::from_str(&format.json(&tree)).unwrap();
-        assert_eq!(format.from_json(&json).unwrap(), encoded, "{json}");
+        assert_eq!(format.encode_json(&json).unwrap(), encoded, "{json}");
         let mut again = Reader::new(&encoded);
         assert_eq!(format.decode(&mut again).unwrap(), encoded, "is not stable");
     }

@@ -1,5 +1,7 @@
 //! What people read: trees as text, JSON, and errors.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use worldwire_core::json::{Style, write_children};
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Bytes32, Field, Reader, Side, Tree, Value, Writer};

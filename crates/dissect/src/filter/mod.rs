@@ -2,24 +2,64 @@
 //!
 //! | filter | matches |
 //! | --- | --- |
-//! | `auth.AcctLoginRequest` | that message |
-//! | `AcctLoginRequest`, `*Reply`, `auth.*` | by the name behind the dot, or with `*` for anything |
+//! | `auth.AcctLoginRequest`, `AcctLoginRequest` | that message |
+//! | `auth.*`, `*Reply` | messages by a part of the name: `*` stands for anything |
 //! | `uru` | every message of a family |
-//! | `fields.accountName == "x"` | a field; `accountName == "x"` for short |
-//! | `result != 0`, `result == PlayerAlreadyExists` | enumerations by number or name |
-//! | `accountFlags has Admin` | a flag |
+//! | `accountName == "x"`, `fields.accountName == "x"` | a field |
+//! | `result != 0`, `result == PlayerAlreadyExists` | an enumeration, by number or by name |
+//! | `accountFlags has Admin`, `mask has 0x4` | flags: these bits are set |
+//! | `transId < 0x20`, `scale >= 0.5`, `delta == -3` | numbers, exactly |
+//! | `isPatcher == true`, `avatar != null` | truth values; what may be nothing |
+//! | `ageName contains "ee"`, `startswith`, `endswith` | parts of a text |
+//! | `ageName ~ r"^City\d+$"`, `ageName matches "(?i)city"` | text by a regular expression |
+//! | `buffer contains 98:53:f1`, `buffer == hex"9853 f1"` | bytes as they stand in the message |
+//! | `accountId == 12345678-1234-5678-1234-56781234567A` | an identifier, in any spelling |
+//! | `address == 127.0.0.1` | an IPv4 address |
+//! | `transId in {1, 5..9}`, `result in {Success, Pending}` | one of several values |
 //! | `refs[3].parentId == 5`, `refs.parentId == 5` | one element of a list; any element |
-//! | `fields.node.Text_1` | the field is there |
-//! | `name contains "ee"`, `startswith`, `endswith`, `matches "^a.c$"` | text; `~` is `matches` |
-//! | `challengeHash contains 98:53:f1` | bytes |
-//! | `transId in {1, 5..9}` | one of several values |
-//! | `from == client`, `stream == 2`, `time < 1.5`, `packet`, `length`, `family` | about the message |
-//! | `a and (b or not c)`, `&&`, `\|\|`, `!` | all, any, none |
+//! | `fields.node.Text_1`, `exists(node.Text_1)` | the field is there |
+//! | `["odd name"].x == 1` | a field whose name is no plain word |
+//! | `from == client`, `stream == 2`, `time < 1.5` | what is known about the message |
+//! | `a and (b or not c)`, `a && (b \|\| !c)` | all, any, none |
 //!
-//! A name without `fields.` is looked up among the fields, then at the top of the tree, then among
-//! what is known about the message. A comparison with a field that is not there is false, also with
-//! `!=`; `not result == 0` is true for messages without a result. `time` counts seconds since the
-//! first packet.
+//! `not` binds tightest, then `and`, then `or`. Large and small letters are different. Both ends of
+//! a range are in it. Comparisons may also be words: `eq`, `ne`, `lt`, `le`, `gt`, `ge`.
+//!
+//! # Fields and messages
+//!
+//! A word with an operator behind it is a field. A word alone names messages, unless it begins
+//! with `fields.` or has brackets: then it asks whether that field is there. For everything else
+//! there is `exists(...)`.
+//!
+//! A field is looked for among the fields, then at the top of the tree, then among what is known
+//! about the message; the first place that has it is the only one that counts. `fields.length` is
+//! always the field and `message.length` always what is known. `name` is the name of the message
+//! with and without the kind of connection, if no field is called so. What is known is `name`,
+//! `family`, `from` (`client` or `server`), `stream`, `packet`, `time` (seconds since the first
+//! packet of the capture) and `length` (bytes).
+//!
+//! # Comparisons
+//!
+//! * A comparison with a field that is not there is false, also `!=`; `not` of it is true.
+//! * A list stands for each of its elements, and so does `[*]`: one that passes is enough. `!=` is
+//!   the opposite of `==` for fields that are there, so it wants *no* element to be equal.
+//! * Values of different kinds are never equal and have no order. But a text that is a whole
+//!   number can be compared with numbers, truth values are 1 and 0, and bytes are held against
+//!   the bytes of any field, records and lists included.
+//! * Numbers compare exactly over all of `u64`, `i64` and `f64`. A number with a fraction is first
+//!   rounded to single precision where the field is, so `== 0.1` finds what was sent as 0.1.
+//! * Text that is no valid Unicode counts as bytes. A text is held against bytes as UTF-8.
+//! * Names of an enumeration or of flags have the order of their numbers: `level >= Warning`.
+//!
+//! Escapes in text are `\"`, `\\`, `\n`, `\r`, `\t`, `\0` and `\u{...}`; in `r"..."` a backslash is
+//! a backslash.
+//!
+//! # Bounds
+//!
+//! A filter has at most 65,536 bytes, 64 parentheses and `not`s inside each other, 64 steps a path
+//! and 32 regular expressions of at most 256 KiB each when compiled; regular expressions run in
+//! linear time. A test looks at every node at most once, and long lists are searched, not walked.
+//! Asking allocates only to look into text that is not stored as UTF-8.
 //!
 //! ```
 //! use worldwire_core::Tree;
@@ -41,17 +81,23 @@
 //! # Ok::<(), worldwire_dissect::filter::FilterError>(())
 //! ```
 
+mod error;
+mod expression;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod literal;
+mod number;
 mod parse;
 mod run;
+mod value;
 
 use core::fmt;
 
-use regex_lite::Regex;
-use worldwire_core::value::push_hex;
 use worldwire_core::{Tree, nearest};
+
+pub use error::{FilterError, FilterErrorKind};
+use expression::{Expression, Pattern};
 
 use crate::{Codec, Family};
 
@@ -105,23 +151,32 @@ impl Filter {
                 [name.as_str(), name.split_once('.').map_or(name.as_str(), |(_, short)| short)]
             })
         };
-        let unknown = self.names().into_iter().filter(|name| known().all(|other| other != *name));
+        let plain = self.patterns().into_iter().filter(|pattern| pattern.is_plain());
+        let unknown =
+            plain.map(|pattern| &*pattern.0).filter(|name| !known().any(|other| other == *name));
         unknown.map(|name| (name, nearest(name, known()).map(str::to_owned))).collect()
     }
 
-    /// The message names of the filter that have no `*`.
-    fn names(&self) -> Vec<&str> {
-        let mut names = Vec::new();
+    /// The names and patterns of messages, in the order in which they stand.
+    fn patterns(&self) -> Vec<&Pattern> {
+        let mut patterns = Vec::new();
         let mut rest = vec![&self.0];
         while let Some(expression) = rest.pop() {
             match expression {
-                Expression::Message(pattern) if !pattern.contains('*') => names.push(&**pattern),
+                Expression::Message(pattern) => patterns.push(pattern),
                 Expression::Not(inner) => rest.push(inner),
-                Expression::All(parts) | Expression::Any(parts) => rest.extend(parts),
-                _ => {}
+                Expression::All(parts) | Expression::Any(parts) => rest.extend(parts.iter().rev()),
+                Expression::Exists(_) | Expression::Test(..) => {}
             }
         }
-        names
+        patterns
+    }
+}
+
+/// The form that is read as the same filter.
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -139,206 +194,5 @@ fn known_names() -> Vec<String> {
     names
 }
 
-/// What a filter asks.
-#[derive(Clone, Debug, PartialEq)]
-enum Expression {
-    /// The message's name is this; `*` stands for anything.
-    Message(Box<str>),
-    /// The field is there.
-    Exists(Path),
-    /// The field compares like this.
-    Compare(Path, Operator, Literal),
-    /// The field is one of these, or between two of them.
-    In(Path, Vec<(Literal, Option<Literal>)>),
-    Not(Box<Self>),
-    All(Vec<Self>),
-    Any(Vec<Self>),
-}
-
-/// The way to a field.
-#[derive(Clone, Debug, PartialEq)]
-struct Path(Vec<Step>);
-
-#[derive(Clone, Debug, PartialEq)]
-enum Step {
-    Name(Box<str>),
-    Index(usize),
-    /// `[*]`
-    Each,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    Contains,
-    StartsWith,
-    EndsWith,
-    Matches,
-    Has,
-}
-
-/// What a field is compared with.
-#[derive(Clone, Debug)]
-enum Literal {
-    Integer(i128),
-    Float(f64),
-    Text(Box<str>),
-    Bytes(Vec<u8>),
-    Bool(bool),
-    Null,
-    Pattern(Box<str>, Regex),
-}
-
-impl PartialEq for Literal {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Integer(a), Self::Integer(b)) => a == b,
-            (Self::Float(a), Self::Float(b)) => a.to_bits() == b.to_bits(),
-            (Self::Text(a), Self::Text(b)) | (Self::Pattern(a, _), Self::Pattern(b, _)) => a == b,
-            (Self::Bytes(a), Self::Bytes(b)) => a == b,
-            (Self::Bool(a), Self::Bool(b)) => a == b,
-            (Self::Null, Self::Null) => true,
-            _ => false,
-        }
-    }
-}
-
-/// Why a filter cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FilterError {
-    /// Where, counted in characters from 1.
-    pub column: usize,
-    /// What is wrong.
-    pub problem: String,
-    /// The filter.
-    pub filter: String,
-}
-
-impl fmt::Display for FilterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { column, problem, filter } = self;
-        writeln!(f, "filter, column {column}: {problem}")?;
-        // The mark has to stand under its place, so the filter takes one line.
-        let line: String = filter.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        write!(f, "  {line}\n  {:1$}^", "", column.saturating_sub(1))
-    }
-}
-
-impl std::error::Error for FilterError {}
-
-/// The form that reads as the same filter.
-impl fmt::Display for Filter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Display for Expression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Message(pattern) => f.write_str(pattern),
-            Self::Exists(path) => write!(f, "{path}"),
-            Self::Compare(path, operator, literal) => {
-                write!(f, "{path} {} {literal}", operator.word())
-            }
-            Self::In(path, values) => {
-                write!(f, "{path} in {{")?;
-                for (index, (low, high)) in values.iter().enumerate() {
-                    let comma = if index > 0 { ", " } else { "" };
-                    match high {
-                        None => write!(f, "{comma}{low}")?,
-                        Some(high) => write!(f, "{comma}{low}..{high}")?,
-                    }
-                }
-                f.write_str("}")
-            }
-            Self::Not(inner) => match **inner {
-                Self::All(_) | Self::Any(_) => write!(f, "not ({inner})"),
-                _ => write!(f, "not {inner}"),
-            },
-            Self::All(parts) => join(f, parts, " and "),
-            Self::Any(parts) => join(f, parts, " or "),
-        }
-    }
-}
-
-fn join(f: &mut fmt::Formatter<'_>, parts: &[Expression], word: &str) -> fmt::Result {
-    for (index, part) in parts.iter().enumerate() {
-        if index > 0 {
-            f.write_str(word)?;
-        }
-        match part {
-            Expression::All(_) | Expression::Any(_) => write!(f, "({part})")?,
-            _ => write!(f, "{part}")?,
-        }
-    }
-    Ok(())
-}
-
-impl fmt::Display for Path {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, step) in self.0.iter().enumerate() {
-            match step {
-                Step::Name(name) if index > 0 => write!(f, ".{name}")?,
-                Step::Name(name) => f.write_str(name)?,
-                Step::Index(index) => write!(f, "[{index}]")?,
-                Step::Each => f.write_str("[*]")?,
-            }
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Literal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Integer(value) => write!(f, "{value}"),
-            Self::Float(value) => write!(f, "{value:?}"),
-            Self::Text(text) | Self::Pattern(text, _) => {
-                f.write_str("\"")?;
-                for c in text.chars() {
-                    match c {
-                        '"' | '\\' => write!(f, "\\{c}")?,
-                        '\n' => f.write_str("\\n")?,
-                        '\r' => f.write_str("\\r")?,
-                        '\t' => f.write_str("\\t")?,
-                        _ => write!(f, "{c}")?,
-                    }
-                }
-                f.write_str("\"")
-            }
-            Self::Bytes(bytes) => {
-                let mut hex = String::new();
-                push_hex(&mut hex, bytes);
-                write!(f, "hex\"{hex}\"")
-            }
-            Self::Bool(value) => write!(f, "{value}"),
-            Self::Null => f.write_str("null"),
-        }
-    }
-}
-
-impl Operator {
-    const ALL: [(Self, &'static str); 11] = [
-        (Self::Equal, "=="),
-        (Self::NotEqual, "!="),
-        (Self::LessOrEqual, "<="),
-        (Self::GreaterOrEqual, ">="),
-        (Self::Less, "<"),
-        (Self::Greater, ">"),
-        (Self::Contains, "contains"),
-        (Self::StartsWith, "startswith"),
-        (Self::EndsWith, "endswith"),
-        (Self::Matches, "matches"),
-        (Self::Has, "has"),
-    ];
-
-    fn word(self) -> &'static str {
-        Self::ALL.iter().find(|entry| entry.0 == self).map_or("", |entry| entry.1)
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,385 +1,429 @@
-//! Asking a filter about a message.
+//! Filters asked about messages.
 
-use worldwire_core::value::{Content, parse_hex};
-use worldwire_core::{NodeRef, Value};
+use core::cell::Cell;
+use core::cmp::Ordering;
+use core::ops::ControlFlow::{self, Break, Continue};
+use std::borrow::Cow;
 
-use super::{Expression, Literal, Operator, Path, Step, Subject};
+use worldwire_core::value::Content;
+use worldwire_core::{Form, Names, NodeRef, Tree, Value};
 
+use super::Subject;
+use super::expression::{Check, Comparison, Expression, Known, Path, Start, Step};
+use super::literal::{Literal, Member, Set, Text};
+use super::number::{Count, Number};
+
+/// Whether a message is what the filter asks for.
 pub(super) fn matches(expression: &Expression, subject: &Subject<'_>) -> bool {
     match expression {
-        Expression::Message(pattern) => message(pattern, subject),
-        Expression::Exists(path) => any(path, subject, &mut |_| true),
-        Expression::Compare(path, operator, literal) => {
-            any(path, subject, &mut |found| found.compare(*operator, literal))
-        }
-        Expression::In(path, values) => any(path, subject, &mut |found| {
-            values.iter().any(|(low, high)| match high {
-                None => found.compare(Operator::Equal, low),
-                Some(high) => {
-                    found.compare(Operator::GreaterOrEqual, low)
-                        && found.compare(Operator::LessOrEqual, high)
-                }
-            })
-        }),
+        Expression::Message(pattern) => pattern.fits(subject.family, subject.name),
+        Expression::Exists(path) => look(path, subject, &mut |_| true).is_some(),
+        Expression::Test(path, check) => passes(path, check, subject),
         Expression::Not(inner) => !matches(inner, subject),
         Expression::All(parts) => parts.iter().all(|part| matches(part, subject)),
         Expression::Any(parts) => parts.iter().any(|part| matches(part, subject)),
     }
 }
 
-fn message(pattern: &str, subject: &Subject<'_>) -> bool {
-    let short = subject.name.split_once('.').map_or(subject.name, |(_, name)| name);
-    glob(pattern, subject.name)
-        || pattern == subject.family
-        || (!pattern.contains('.') && glob(pattern, short))
+fn passes(path: &Path, check: &Check, subject: &Subject<'_>) -> bool {
+    let any = |test: &mut dyn FnMut(Held<'_>) -> bool| look(path, subject, test) == Some(true);
+    match check {
+        // There, and nothing of it is equal.
+        Check::Compare(Comparison::NotEqual, literal) => {
+            look(path, subject, &mut |held| held.equals(literal)) == Some(false)
+        }
+        Check::Compare(Comparison::Equal, literal) => any(&mut |held| held.equals(literal)),
+        Check::Compare(comparison, literal) => any(&mut |held| {
+            held.order(literal).is_some_and(|order| match comparison {
+                Comparison::Less => order.is_lt(),
+                Comparison::LessOrEqual => order.is_le(),
+                Comparison::Greater => order.is_gt(),
+                Comparison::GreaterOrEqual => order.is_ge(),
+                Comparison::Equal => order.is_eq(),
+                Comparison::NotEqual => order.is_ne(),
+            })
+        }),
+        Check::Has(literal) => any(&mut |held| held.has(literal)),
+        Check::Contains(needle) => any(&mut |held| {
+            let hay = if needle.is_text() { held.logical() } else { held.stored() };
+            hay.is_some_and(|hay| needle.is_in(&hay))
+        }),
+        Check::StartsWith(literal) => {
+            any(&mut |held| held.part(literal, |whole, part| whole.starts_with(part)))
+        }
+        Check::EndsWith(literal) => {
+            any(&mut |held| held.part(literal, |whole, part| whole.ends_with(part)))
+        }
+        Check::Matches(regular) => {
+            any(&mut |held| held.text().is_some_and(|text| regular.is_in(&text)))
+        }
+        Check::In(set) => any(&mut |held| held.is_in(set)),
+    }
 }
 
-/// Whether a name is like a pattern in which `*` stands for anything. Linear but for the number of
-/// stars, since going back to the last star is enough.
-fn glob(pattern: &str, name: &str) -> bool {
-    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
-    let (mut p, mut n) = (0, 0);
-    let mut star = None;
-    while n < name.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                star = Some((p, n));
-                p += 1;
-            }
-            Some(c) if *c == name[n] => {
-                p += 1;
-                n += 1;
-            }
-            _ => match star {
-                Some((at, from)) => {
-                    p = at + 1;
-                    n = from + 1;
-                    star = Some((at, from + 1));
+/// Shows what a path leads to, piece by piece, until one passes. `None` when it leads nowhere,
+/// otherwise whether something passed. The first place that has the path is the only one that
+/// counts: the fields, the top of the tree, what is known about the message.
+fn look(
+    path: &Path,
+    subject: &Subject<'_>,
+    test: &mut dyn FnMut(Held<'_>) -> bool,
+) -> Option<bool> {
+    let mut there = false;
+    let mut show = |held: Held<'_>| {
+        there = true;
+        if test(held) { Break(()) } else { Continue(()) }
+    };
+    let outcome = search(path, subject, &mut show);
+    there.then_some(outcome.is_break())
+}
+
+/// A visitor of what a path leads to, who may have seen enough.
+type Show<'v, 's> = dyn FnMut(Held<'s>) -> ControlFlow<()> + 'v;
+
+fn search<'s>(path: &Path, subject: &Subject<'s>, show: &mut Show<'_, 's>) -> ControlFlow<()> {
+    let there = Cell::new(false);
+    let mut seen = |held| {
+        there.set(true);
+        show(held)
+    };
+    let known = match path.start() {
+        Start::Message(known) => Some(known),
+        Start::Top => return top(subject.tree, path.steps(), &mut seen),
+        Start::Anywhere(known) => {
+            if let Some(fields) = subject.tree.roots().find(|node| node.name() == "fields") {
+                walk(fields, path.steps(), MOST_LISTS, &mut seen)?;
+                if there.get() {
+                    return Continue(());
                 }
-                None => return false,
-            },
+            }
+            top(subject.tree, path.steps(), &mut seen)?;
+            // The name at the top is the short one; the dotted one is a name of the message too.
+            if there.get() && known != Some(Known::Name) {
+                return Continue(());
+            }
+            known
+        }
+    };
+    match known {
+        Some(known) => show(subject.known(known)),
+        None => Continue(()),
+    }
+}
+
+/// Follows a path from the top of a tree.
+fn top<'s>(tree: &'s Tree<'s>, steps: &[Step], show: &mut Show<'_, 's>) -> ControlFlow<()> {
+    match steps.split_first() {
+        Some((Step::Name(name), rest)) => tree
+            .roots()
+            .filter(|node| node.name() == &**name)
+            .try_for_each(|node| walk(node, rest, MOST_LISTS, show)),
+        Some((Step::Index(index), rest)) => match tree.roots().nth(*index) {
+            Some(node) => walk(node, rest, MOST_LISTS, show),
+            None => Continue(()),
+        },
+        Some((Step::Each, rest)) => {
+            tree.roots().try_for_each(|node| walk(node, rest, MOST_LISTS, show))
+        }
+        None => Continue(()),
+    }
+}
+
+/// The most lists inside each other that are entered without an index.
+const MOST_LISTS: u32 = 128;
+
+/// Follows a path from a node. Every node is met at most once.
+fn walk<'s>(
+    node: NodeRef<'s, 's>,
+    steps: &[Step],
+    lists: u32,
+    show: &mut Show<'_, 's>,
+) -> ControlFlow<()> {
+    let list = matches!(node.value(), Value::List);
+    let elements = || node.children().take(if lists == 0 { 0 } else { usize::MAX });
+    match steps.split_first() {
+        None => {
+            show(Held::Node(node))?;
+            if list {
+                elements().try_for_each(|child| walk(child, steps, lists - 1, show))?;
+            }
+            Continue(())
+        }
+        // A name on a list means any of its elements.
+        Some((Step::Name(_), _)) if list => {
+            elements().try_for_each(|child| walk(child, steps, lists - 1, show))
+        }
+        Some((Step::Name(name), rest)) => node
+            .children()
+            .filter(|child| child.name() == &**name)
+            .try_for_each(|child| walk(child, rest, lists, show)),
+        Some((Step::Index(index), rest)) => match node.children().nth(*index) {
+            Some(child) => walk(child, rest, lists, show),
+            None => Continue(()),
+        },
+        Some((Step::Each, rest)) => {
+            node.children().try_for_each(|child| walk(child, rest, lists, show))
         }
     }
-    pattern[p..].iter().all(|c| *c == b'*')
 }
 
 /// What a path leads to.
-#[derive(Clone, Copy)]
-enum Found<'f> {
-    Node(NodeRef<'f, 'f>),
-    Text(&'f str),
-    Integer(u64),
-    Float(f64),
+#[derive(Clone, Copy, Debug)]
+enum Held<'s> {
+    Node(NodeRef<'s, 's>),
+    Text(&'s str),
+    Whole(u64),
+    Real(f64),
 }
 
-/// Whether anything that the path leads to passes the test: among the fields, at the top of the
-/// tree, or among what is known about the message; the first place that has it counts.
-fn any(path: &Path, subject: &Subject<'_>, test: &mut dyn FnMut(Found<'_>) -> bool) -> bool {
-    let Some((Step::Name(first), rest)) = path.0.split_first() else {
-        return false;
-    };
-    if let Some(fields) = subject.tree.find("fields")
-        && let Some(node) = fields.child(first)
-    {
-        return walk(node, rest, test);
-    }
-    if let Some(node) = subject.tree.roots().find(|node| node.name() == &**first) {
-        return walk(node, rest, test);
-    }
-    if !rest.is_empty() {
-        return false;
-    }
-    test(match &**first {
-        "name" => Found::Text(subject.name),
-        "family" => Found::Text(subject.family),
-        "from" => Found::Text(subject.from),
-        "stream" => Found::Integer(subject.stream),
-        "packet" => Found::Integer(subject.packet),
-        "length" => Found::Integer(subject.length),
-        "time" => Found::Float(subject.time),
-        _ => return false,
-    })
-}
-
-fn walk(node: NodeRef<'_, '_>, steps: &[Step], test: &mut dyn FnMut(Found<'_>) -> bool) -> bool {
-    let Some((step, rest)) = steps.split_first() else {
-        return test(Found::Node(node));
-    };
-    let list = matches!(node.value(), Value::List);
-    match step {
-        Step::Index(index) => {
-            list && node.children().nth(*index).is_some_and(|child| walk(child, rest, test))
+impl<'s> Subject<'s> {
+    fn known(&self, known: Known) -> Held<'s> {
+        match known {
+            Known::Name => Held::Text(self.name),
+            Known::Family => Held::Text(self.family),
+            Known::From => Held::Text(self.from),
+            Known::Stream => Held::Whole(self.stream),
+            Known::Packet => Held::Whole(self.packet),
+            Known::Time => Held::Real(self.time),
+            Known::Length => Held::Whole(self.length),
         }
-        Step::Each => list && node.children().any(|child| walk(child, rest, test)),
-        // A name on a list means any of its elements.
-        Step::Name(_) if list => node.children().any(|child| walk(child, steps, test)),
-        Step::Name(name) => node.child(name).is_some_and(|child| walk(child, rest, test)),
     }
 }
 
-impl Found<'_> {
-    fn compare(&self, operator: Operator, literal: &Literal) -> bool {
+impl<'s> Held<'s> {
+    /// The number that it is, or that its text reads as.
+    fn count(self) -> Option<Count> {
+        let node = match self {
+            Self::Node(node) => node,
+            Self::Text(text) => return whole(text),
+            Self::Whole(value) => return Some(Count::Whole(value.into())),
+            Self::Real(value) => return Some(Count::Double(value)),
+        };
+        Some(match node.value() {
+            Value::Bool(value) => Count::Whole(value.into()),
+            Value::Unsigned(value) | Value::Hex(value) | Value::Flags(value, _) => {
+                Count::Whole(value.into())
+            }
+            Value::Signed(value) | Value::Enum(value, _) => Count::Whole(value.into()),
+            Value::F32(value) => Count::Single(value),
+            Value::F64(value) => Count::Double(value),
+            Value::Span(_) => return self.text().and_then(|text| whole(&text)),
+            Value::Record | Value::List | Value::Null => return None,
+        })
+    }
+
+    /// The text, or the bytes of what is none: what a text in a filter is held against.
+    fn logical(self) -> Option<Cow<'s, [u8]>> {
         match self {
-            Self::Integer(value) => number(i128::from(*value), operator, literal),
-            Self::Float(value) => float(*value, operator, literal, false),
-            Self::Text(value) => text(value, operator, literal),
-            Self::Node(node) => compare(*node, operator, literal),
-        }
-    }
-}
-
-fn compare(node: NodeRef<'_, '_>, operator: Operator, literal: &Literal) -> bool {
-    match node.value() {
-        Value::Record | Value::List => false,
-        Value::Null => {
-            let null = matches!(literal, Literal::Null);
-            match operator {
-                Operator::Equal => null,
-                Operator::NotEqual => !null,
-                _ => false,
-            }
-        }
-        Value::Bool(value) => match literal {
-            Literal::Bool(wanted) => order(&value, operator, wanted),
-            _ => number(i128::from(value), operator, literal),
-        },
-        Value::Unsigned(value) | Value::Hex(value) => number(i128::from(value), operator, literal),
-        Value::Signed(value) => number(i128::from(value), operator, literal),
-        Value::F32(value) => float(f64::from(value), operator, literal, true),
-        Value::F64(value) => float(value, operator, literal, false),
-        Value::Enum(value, names) => match literal {
-            Literal::Text(_) | Literal::Pattern(..) => match names.name(value) {
-                Some(name) => text(name, operator, literal),
-                None => operator == Operator::NotEqual,
-            },
-            _ => number(i128::from(value), operator, literal),
-        },
-        Value::Flags(bits, names) => {
-            let mask = match literal {
-                Literal::Text(name) => names.number(name).map(i64::cast_unsigned),
-                Literal::Integer(mask) => u64::try_from(*mask).ok(),
+            Self::Node(node) => match node.value() {
+                Value::Enum(number, names) => names.name(number).map(|name| name.as_bytes().into()),
+                Value::Span(_) => node.content().map(|content| match content {
+                    Content::Text(Cow::Borrowed(text)) => Cow::Borrowed(text.as_bytes()),
+                    Content::Text(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
+                    Content::Bytes(bytes) => bytes,
+                }),
                 _ => None,
-            };
-            match (operator, mask) {
-                (Operator::Has, Some(mask)) => bits & mask == mask,
-                (Operator::Has, None) => false,
-                (_, Some(mask)) => order(&bits, operator, &mask),
-                (_, None) => operator == Operator::NotEqual,
-            }
-        }
-        Value::Span(_) => match (node.content(), literal) {
-            (Some(Content::Text(value)), _) => text(&value, operator, literal),
-            (Some(Content::Bytes(value)), Literal::Bytes(wanted)) => {
-                bytes(&value, operator, wanted)
-            }
-            // Digits in a row are bytes as well as text.
-            (Some(Content::Bytes(value)), Literal::Text(wanted)) => match parse_hex(wanted) {
-                Some(wanted) => bytes(&value, operator, &wanted),
-                None => bytes(&value, operator, wanted.as_bytes()),
             },
-            (Some(Content::Bytes(_)), _) => operator == Operator::NotEqual,
-            (None, _) => false,
-        },
-    }
-}
-
-fn order<T: PartialOrd + ?Sized>(value: &T, operator: Operator, wanted: &T) -> bool {
-    match operator {
-        Operator::Equal => value == wanted,
-        Operator::NotEqual => value != wanted,
-        Operator::Less => value < wanted,
-        Operator::LessOrEqual => value <= wanted,
-        Operator::Greater => value > wanted,
-        Operator::GreaterOrEqual => value >= wanted,
-        _ => false,
-    }
-}
-
-fn number(value: i128, operator: Operator, literal: &Literal) -> bool {
-    match literal {
-        Literal::Integer(wanted) if operator == Operator::Has => {
-            *wanted >= 0 && value & wanted == *wanted
+            Self::Text(text) => Some(Cow::Borrowed(text.as_bytes())),
+            Self::Whole(_) | Self::Real(_) => None,
         }
-        Literal::Integer(wanted) => order(&value, operator, wanted),
-        Literal::Float(wanted) => against_float(value, operator, *wanted),
-        Literal::Bool(wanted) => order(&value, operator, &i128::from(*wanted)),
-        _ => operator == Operator::NotEqual,
     }
-}
 
-/// An integer against a fraction, without rounding the integer.
-fn against_float(value: i128, operator: Operator, wanted: f64) -> bool {
-    // Numbers of the wire have 64 bits, so a saturated bound is beyond all of them.
-    #[expect(clippy::cast_possible_truncation, reason = "saturates")]
-    let whole = wanted.floor() as i128;
-    let exact = wanted.fract() == 0.0;
-    match operator {
-        Operator::Equal => exact && value == whole,
-        Operator::NotEqual => !exact || value != whole,
-        Operator::Less => {
-            if exact {
-                value < whole
-            } else {
-                value <= whole
+    /// The bytes as they stand in their layer: what bytes in a filter are held against.
+    fn stored(self) -> Option<Cow<'s, [u8]>> {
+        match self {
+            Self::Node(node) => Some(Cow::Borrowed(match node.value() {
+                Value::Span(span) => node.span(span),
+                _ => node.raw(),
+            })),
+            Self::Text(text) => Some(Cow::Borrowed(text.as_bytes())),
+            Self::Whole(_) | Self::Real(_) => None,
+        }
+    }
+
+    /// The text, if it is one.
+    fn text(self) -> Option<Cow<'s, str>> {
+        match self {
+            Self::Node(node) => match node.value() {
+                Value::Enum(number, names) => names.name(number).map(Cow::Borrowed),
+                _ => node.text(),
+            },
+            Self::Text(text) => Some(Cow::Borrowed(text)),
+            Self::Whole(_) | Self::Real(_) => None,
+        }
+    }
+
+    /// The number that an enumeration or a set of flags has, and the names for it.
+    fn named(self) -> Option<(i64, &'s Names)> {
+        match self {
+            Self::Node(node) => match node.value() {
+                Value::Enum(number, names) => Some((number, names)),
+                Value::Flags(bits, names) => Some((bits.cast_signed(), names)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn equals(self, literal: &Literal) -> bool {
+        match literal {
+            Literal::Null => {
+                matches!(self, Self::Node(node) if matches!(node.value(), Value::Null))
             }
+            Literal::Bool(wanted) => match self {
+                Self::Node(node) => match node.value() {
+                    Value::Bool(value) => value == *wanted,
+                    Value::Unsigned(value) | Value::Hex(value) => value == u64::from(*wanted),
+                    Value::Signed(value) => value == i64::from(*wanted),
+                    _ => false,
+                },
+                _ => false,
+            },
+            Literal::Number(_) => self.order(literal) == Some(Ordering::Equal),
+            Literal::Bytes(wanted) => self.stored().is_some_and(|bytes| *bytes == **wanted),
+            Literal::Text(wanted) => self.equals_text(wanted),
         }
-        Operator::LessOrEqual => value <= whole,
-        Operator::Greater => value > whole,
-        Operator::GreaterOrEqual => {
-            if exact {
-                value >= whole
-            } else {
-                value > whole
+    }
+
+    fn equals_text(self, wanted: &Text) -> bool {
+        let text = wanted.as_str();
+        if let Some((number, names)) = self.named() {
+            return names.iter().any(|(other, name)| other == number && name == text);
+        }
+        match self {
+            Self::Node(node) => match node.value() {
+                Value::Span(span) => span_equals(span.form, node.span(span), wanted),
+                Value::F32(value) => is_odd_float(value.into(), text),
+                Value::F64(value) => is_odd_float(value, text),
+                _ => false,
+            },
+            Self::Text(value) => value == text,
+            Self::Whole(_) => false,
+            Self::Real(value) => is_odd_float(value, text),
+        }
+    }
+
+    /// How it stands to a value of the filter, if the two can be told apart.
+    fn order(self, literal: &Literal) -> Option<Ordering> {
+        match literal {
+            Literal::Null | Literal::Bool(_) => None,
+            Literal::Number(number) => self.count()?.compare(number),
+            Literal::Bytes(bytes) => Some((*self.stored()?).cmp(bytes)),
+            Literal::Text(text) => match self.named() {
+                Some((number, names)) => Some(number.cmp(&names.number(text.as_str())?)),
+                None => Some((*self.logical()?).cmp(text.as_str().as_bytes())),
+            },
+        }
+    }
+
+    /// Whether all bits of a mask are set.
+    fn has(self, mask: &Literal) -> bool {
+        let bits = match self {
+            Self::Node(node) => match node.value() {
+                Value::Unsigned(value) | Value::Hex(value) | Value::Flags(value, _) => value,
+                Value::Signed(value) | Value::Enum(value, _) => value.cast_unsigned(),
+                Value::Bool(value) => value.into(),
+                _ => return false,
+            },
+            Self::Whole(value) => value,
+            Self::Text(_) | Self::Real(_) => return false,
+        };
+        let mask = match mask {
+            Literal::Number(Number::Whole(mask)) => u64::try_from(*mask).ok(),
+            Literal::Text(name) => self
+                .named()
+                .and_then(|(_, names)| names.number(name.as_str()))
+                .map(i64::cast_unsigned),
+            _ => None,
+        };
+        mask.is_some_and(|mask| mask != 0 && bits & mask == mask)
+    }
+
+    /// Whether it begins or ends with a value of the filter.
+    fn part(self, literal: &Literal, is_part: fn(&[u8], &[u8]) -> bool) -> bool {
+        match literal {
+            Literal::Text(text) => {
+                self.logical().is_some_and(|whole| is_part(&whole, text.as_str().as_bytes()))
             }
+            Literal::Bytes(bytes) => self.stored().is_some_and(|whole| is_part(&whole, bytes)),
+            Literal::Null | Literal::Bool(_) | Literal::Number(_) => false,
         }
-        _ => false,
     }
-}
 
-/// A fraction; `single` for one of single precision, which `0.1` has to be rounded to first.
-fn float(value: f64, operator: Operator, literal: &Literal, single: bool) -> bool {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "meant")]
-    let wanted = match literal {
-        Literal::Float(wanted) if single => f64::from(*wanted as f32),
-        Literal::Float(wanted) => *wanted,
-        Literal::Integer(wanted) => *wanted as f64,
-        _ => return operator == Operator::NotEqual,
-    };
-    order(&value, operator, &wanted)
-}
+    fn is_in(self, set: &Set) -> bool {
+        set.has_any_whole() && self.count().is_some_and(|count| set.has_whole(count))
+            || set.has_any_text() && self.is_in_texts(set)
+            || set.has_any_bytes() && self.stored().is_some_and(|bytes| set.has_bytes(&bytes))
+            || set.others().any(|member| match member {
+                Member::One(literal) => self.equals(literal),
+                Member::Range(low, high) => self.count().is_some_and(|count| {
+                    count.compare(low).is_some_and(Ordering::is_ge)
+                        && count.compare(high).is_some_and(Ordering::is_le)
+                }),
+            })
+    }
 
-fn text(value: &str, operator: Operator, literal: &Literal) -> bool {
-    let owned;
-    let wanted = match literal {
-        Literal::Pattern(_, pattern) => return pattern.is_match(value),
-        Literal::Text(wanted) => &**wanted,
-        // A name that looks like a number is still a name.
-        Literal::Integer(wanted) => {
-            owned = wanted.to_string();
-            &owned
+    fn is_in_texts(self, set: &Set) -> bool {
+        if let Some((number, names)) = self.named() {
+            return names
+                .iter()
+                .any(|(other, name)| other == number && set.has_text(name.as_bytes()));
         }
-        _ => return operator == Operator::NotEqual,
-    };
-    match operator {
-        Operator::Contains => value.contains(wanted),
-        Operator::StartsWith => value.starts_with(wanted),
-        Operator::EndsWith => value.ends_with(wanted),
-        _ => order(value, operator, wanted),
-    }
-}
-
-fn bytes(value: &[u8], operator: Operator, wanted: &[u8]) -> bool {
-    match operator {
-        Operator::Contains => contains(value, wanted),
-        Operator::StartsWith => value.starts_with(wanted),
-        Operator::EndsWith => value.ends_with(wanted),
-        _ => order(value, operator, wanted),
-    }
-}
-
-/// Whether bytes hold others. Long needles in long hay would be quadratic, so runs of the first
-/// byte are all that is tried, and only so often.
-fn contains(hay: &[u8], needle: &[u8]) -> bool {
-    let Some(first) = needle.first() else {
-        return true;
-    };
-    /// More work than this is no honest search.
-    const MOST: usize = 1 << 26;
-    let mut work = 0;
-    for (at, byte) in hay.iter().enumerate() {
-        if byte != first {
-            continue;
-        }
-        let same = hay[at..].iter().zip(needle).take_while(|(a, b)| a == b).count();
-        if same == needle.len() {
+        if let Self::Node(node) = self
+            && let Value::Span(span) = node.value()
+            && span.form == Form::Guid
+            && set.has_guid(node.span(span))
+        {
             return true;
         }
-        work += same;
-        if work > MOST {
-            return false;
-        }
+        self.logical().is_some_and(|text| set.has_text(&text))
     }
-    false
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::{Filter, Subject};
-    use crate::{Codec, CodecOptions, Keys};
-    use worldwire_core::{Limits, Side};
+/// The whole number that a text reads as.
+fn whole(text: &str) -> Option<Count> {
+    let unsigned = text.parse::<u64>().map(i128::from);
+    unsigned.or_else(|_| text.parse::<i64>().map(i128::from)).ok().map(Count::Whole)
+}
 
-    fn ask(filter: &str) -> bool {
-        let json = serde_json::json!({
-            "name": "AcctLoginReply",
-            "fields": {
-                "transId": 7, "result": "PlayerAlreadyExists",
-                "accountId": "12345678-1234-5678-1234-567812345678",
-                "accountFlags": ["Admin", "User"], "billingType": 1,
-                "encryptionKey": [1, 2, 3, 4]
-            }
-        });
-        let (keys, limits) = (Keys::none(), Limits::DEFAULT);
-        let options = CodecOptions { from: Side::Server, keys: &keys, limits: &limits };
-        let codec = Codec::named("uru.auth").unwrap();
-        let bytes = codec.encode(&json, &options).unwrap();
-        let tree = codec.decode(&bytes, &options);
-        let subject = Subject {
-            name: "auth.AcctLoginReply",
-            family: "uru",
-            from: "server",
-            stream: 3,
-            packet: 40,
-            time: 1.5,
-            length: bytes.len() as u64,
-            tree: &tree,
-        };
-        Filter::parse(filter).unwrap().matches(&subject)
+/// Numbers that have names and no digits.
+fn is_odd_float(value: f64, text: &str) -> bool {
+    match text {
+        "NaN" => value.is_nan(),
+        "Infinity" => value == f64::INFINITY,
+        "-Infinity" => value == f64::NEG_INFINITY,
+        _ => false,
     }
+}
 
-    #[test]
-    fn messages_match_by_name() {
-        for yes in ["auth.AcctLoginReply", "AcctLoginReply", "*Reply", "auth.*", "uru", "*"] {
-            assert!(ask(yes), "{yes}");
-        }
-        for no in ["auth.AcctLoginRequest", "acctloginreply", "game.*", "ki", "auth"] {
-            assert!(!ask(no), "{no}");
-        }
+/// Whether stored bytes are a text, without making the text. What is no valid text equals a text
+/// when its bytes do.
+fn span_equals(form: Form, stored: &[u8], wanted: &Text) -> bool {
+    let text = wanted.as_str();
+    match form {
+        Form::Bytes | Form::Utf8 => stored == text.as_bytes(),
+        Form::InvertedUtf8 => stored.iter().map(|byte| !byte).eq(text.bytes()),
+        Form::Latin1 => stored.iter().copied().map(char::from).eq(text.chars()),
+        Form::Utf16 => units(stored, 0, text) || no_text(form, stored, text),
+        Form::InvertedUtf16 => units(stored, u16::MAX, text) || no_text(form, stored, text),
+        Form::Guid if stored.len() == 16 => wanted.guid().is_some_and(|id| id == stored),
+        Form::Ipv4 if stored.len() == 4 => wanted.ipv4().is_some_and(|id| id == stored),
+        _ => match form.read(stored) {
+            Content::Text(value) => value == text,
+            Content::Bytes(bytes) => *bytes == *text.as_bytes(),
+        },
     }
+}
 
-    #[test]
-    fn fields_compare() {
-        for yes in [
-            "transId == 7",
-            "fields.transId == 7",
-            "transId in {1, 5..9}",
-            "transId < 7.5 and transId > 6.5 and transId != 7.5",
-            "result != 0",
-            "result == 12",
-            "result == PlayerAlreadyExists",
-            "result startswith Player",
-            "accountId == 12345678-1234-5678-1234-567812345678",
-            "accountFlags has Admin and accountFlags == 9",
-            "not accountFlags has Banned",
-            "encryptionKey[2] == 3",
-            "encryptionKey[*] == 4",
-            "fields.encryptionKey[3]",
-            "name ~ \"^Acct.*Reply$\"",
-            "from == server and stream == 3 and time < 2 and packet >= 40",
-            "!(nothing == 1)",
-        ] {
-            assert!(ask(yes), "{yes}");
-        }
-        for no in [
-            "transId == 8",
-            "nothing == 1",
-            "nothing != 1",
-            "fields.nothing",
-            "encryptionKey[4] == 0",
-            "result == Success",
-            "accountFlags has Nothing",
-            "transId contains 7",
-        ] {
-            assert!(!ask(no), "{no}");
-        }
-    }
+/// Whether little-endian units, some bits of them turned over, are a text.
+fn units(stored: &[u8], turned: u16, text: &str) -> bool {
+    let (units, rest) = stored.as_chunks::<2>();
+    rest.is_empty()
+        && units.iter().map(|unit| u16::from_le_bytes(*unit) ^ turned).eq(text.encode_utf16())
+}
+
+/// Whether bytes are no valid text, and are the bytes of `text` themselves.
+fn no_text(form: Form, stored: &[u8], text: &str) -> bool {
+    stored.len() == text.len()
+        && matches!(form.read(stored), Content::Bytes(bytes) if *bytes == *text.as_bytes())
 }

@@ -1,0 +1,339 @@
+//! What a filter asks, and how it is printed.
+
+use core::fmt::{self, Write as _};
+
+use super::literal::{Literal, Needle, Regular, Set, hostile, write_quoted};
+
+/// A filter that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Expression {
+    /// The message is called this, or is of this family.
+    Message(Pattern),
+    /// The field is there.
+    Exists(Path),
+    /// The field is there and passes.
+    Test(Path, Check),
+    Not(Box<Self>),
+    /// Two or more, none of them an `All` itself.
+    All(Vec<Self>),
+    /// Two or more, none of them an `Any` itself.
+    Any(Vec<Self>),
+}
+
+/// What a field has to pass.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Check {
+    Compare(Comparison, Literal),
+    /// The bits of a number or of a name.
+    Has(Literal),
+    Contains(Box<Needle>),
+    /// Text or bytes.
+    StartsWith(Literal),
+    /// Text or bytes.
+    EndsWith(Literal),
+    Matches(Regular),
+    In(Set),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// The name of messages, in which `*` stands for anything.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Pattern(pub(super) Box<str>);
+
+/// The way to a field.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Path {
+    steps: Box<[Step]>,
+    start: Start,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Name(Box<str>),
+    /// `[3]`
+    Index(usize),
+    /// `[*]`
+    Each,
+}
+
+/// Where a path begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// Among the fields, or at the top of the tree, or as what is known about the message.
+    Anywhere(Option<Known>),
+    /// At the top of the tree.
+    Top,
+    /// As what is known about the message.
+    Message(Known),
+}
+
+/// What is known about a message beside its tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    Name,
+    Family,
+    From,
+    Stream,
+    Packet,
+    Time,
+    Length,
+}
+
+/// Words that cannot begin a test; a field that is called so is written `["in"]`.
+pub(super) const RESERVED: [&str; 12] = [
+    "and",
+    "or",
+    "not",
+    "in",
+    "contains",
+    "startswith",
+    "endswith",
+    "matches",
+    "has",
+    "true",
+    "false",
+    "null",
+];
+
+impl Expression {
+    /// Several of which one is enough. `(a or b) or c` is `a or b or c`.
+    pub(super) fn any(parts: Vec<Self>) -> Self {
+        let open = |part| match part {
+            Self::Any(parts) => parts,
+            other => vec![other],
+        };
+        join(parts.into_iter().flat_map(open).collect(), Self::Any)
+    }
+
+    /// Several that are all needed.
+    pub(super) fn all(parts: Vec<Self>) -> Self {
+        let open = |part| match part {
+            Self::All(parts) => parts,
+            other => vec![other],
+        };
+        join(parts.into_iter().flat_map(open).collect(), Self::All)
+    }
+}
+
+/// Makes one expression of several.
+fn join(mut parts: Vec<Expression>, whole: fn(Vec<Expression>) -> Expression) -> Expression {
+    match parts.pop() {
+        Some(only) if parts.is_empty() => only,
+        last => {
+            parts.extend(last);
+            whole(parts)
+        }
+    }
+}
+
+impl Pattern {
+    /// Whether a message is meant: by its whole dotted name, by what is behind the first dot, or
+    /// by its family.
+    pub(super) fn fits(&self, family: &str, name: &str) -> bool {
+        let pattern = &*self.0;
+        let short = || name.split_once('.').map(|(_, short)| short);
+        pattern == family
+            || alike(pattern, name)
+            || (!pattern.contains('.') && short().is_some_and(|short| alike(pattern, short)))
+    }
+
+    /// Whether only one name fits.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.0.contains('*')
+    }
+}
+
+/// Whether a name is like a pattern. Takes time linear in both: what lies between two stars is
+/// looked for once, in order.
+fn alike(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let inner = name.strip_prefix(head).and_then(|name| name.strip_suffix(tail));
+    let Some(mut inner) = inner else {
+        return false;
+    };
+    for piece in middle.split('*') {
+        match inner.split_once(piece) {
+            _ if piece.is_empty() => {}
+            Some((_, behind)) => inner = behind,
+            None => return false,
+        }
+    }
+    true
+}
+
+impl Path {
+    pub(super) fn new(steps: Vec<Step>) -> Self {
+        let start = match &*steps {
+            [Step::Name(first), ..] if &**first == "fields" => Start::Top,
+            [Step::Name(first), Step::Name(second)] if &**first == "message" => {
+                Known::named(second).map_or(Start::Anywhere(None), Start::Message)
+            }
+            [Step::Name(only)] => Start::Anywhere(Known::named(only)),
+            _ => Start::Anywhere(None),
+        };
+        Self { steps: steps.into(), start }
+    }
+
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    pub(super) fn start(&self) -> Start {
+        self.start
+    }
+}
+
+impl Known {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "name" => Self::Name,
+            "family" => Self::Family,
+            "from" => Self::From,
+            "stream" => Self::Stream,
+            "packet" => Self::Packet,
+            "time" => Self::Time,
+            "length" => Self::Length,
+            _ => return None,
+        })
+    }
+}
+
+impl Comparison {
+    pub(super) fn sign(self) -> &'static str {
+        match self {
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        }
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Message(pattern) => f.write_str(&pattern.0),
+            Self::Exists(path) => write!(f, "exists({path})"),
+            Self::Test(path, check) => write!(f, "{path} {check}"),
+            Self::Not(inner) => match **inner {
+                Self::All(_) | Self::Any(_) => write!(f, "not ({inner})"),
+                _ => write!(f, "not {inner}"),
+            },
+            Self::All(parts) => {
+                for (index, part) in parts.iter().enumerate() {
+                    f.write_str(if index > 0 { " and " } else { "" })?;
+                    match part {
+                        Self::Any(_) => write!(f, "({part})")?,
+                        _ => write!(f, "{part}")?,
+                    }
+                }
+                Ok(())
+            }
+            Self::Any(parts) => {
+                for (index, part) in parts.iter().enumerate() {
+                    f.write_str(if index > 0 { " or " } else { "" })?;
+                    write!(f, "{part}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Compare(comparison, literal) => write!(f, "{} {literal}", comparison.sign()),
+            Self::Has(literal) => write!(f, "has {literal}"),
+            Self::Contains(needle) => write!(f, "contains {needle}"),
+            Self::StartsWith(literal) => write!(f, "startswith {literal}"),
+            Self::EndsWith(literal) => write!(f, "endswith {literal}"),
+            Self::Matches(regular) => write!(f, "matches {regular}"),
+            Self::In(set) => write!(f, "in {set}"),
+        }
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, step) in self.steps.iter().enumerate() {
+            match step {
+                Step::Index(index) => write!(f, "[{index}]")?,
+                Step::Each => f.write_str("[*]")?,
+                Step::Name(name) if !is_plain_step(name, index == 0) => {
+                    f.write_char('[')?;
+                    write_quoted(f, name)?;
+                    f.write_char(']')?;
+                }
+                Step::Name(name) if index == 0 => f.write_str(name)?,
+                Step::Name(name) => write!(f, ".{name}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the name of a field can stand in a path without quotes.
+pub(super) fn is_plain_step(name: &str, first: bool) -> bool {
+    !name.is_empty()
+        && name.chars().all(|c| c != '.' && c != '*' && is_word_char(c) && !hostile(c))
+        && (!first || (name.starts_with(is_word_start) && !RESERVED.contains(&name)))
+}
+
+/// Whether a character can stand in a word: a path, or a pattern of message names.
+pub(super) fn is_word_char(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '.' | '*' | '-' | '$')
+}
+
+/// Whether a path can begin with a character.
+pub(super) fn is_word_start(c: char) -> bool {
+    c.is_alphabetic() || matches!(c, '_' | '$')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_anything_or_nothing() {
+        let yes = [("*", ""), ("a*", "a"), ("*a", "ba"), ("a*c", "abc"), ("a*b*c", "a-b-b-c")];
+        for (pattern, name) in yes.into_iter().chain([("**", "x"), ("*a*a*", "aa")]) {
+            assert!(alike(pattern, name), "{pattern} {name}");
+        }
+        let no = [("a*a", "a"), ("ab*bc", "abc"), ("*a*a*", "a"), ("a*", "ba"), ("a", "A")];
+        for (pattern, name) in no {
+            assert!(!alike(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_pattern_takes_no_time() {
+        assert!(!alike(&"*a".repeat(16_000), &"a".repeat(15_000)));
+        assert!(alike(&"*a".repeat(15_000), &"a".repeat(16_000)));
+    }
+
+    #[test]
+    fn messages_fit_by_name_or_family() {
+        let fits = |pattern: &str| Pattern(pattern.into()).fits("uru", "auth.AcctLoginReply");
+        for yes in ["auth.AcctLoginReply", "AcctLoginReply", "*Reply", "auth.*", "uru", "*.*"] {
+            assert!(fits(yes), "{yes}");
+        }
+        for no in ["auth", "Reply", "acctloginreply", "game.*", "ur*", "auth.*Request"] {
+            assert!(!fits(no), "{no}");
+        }
+    }
+}

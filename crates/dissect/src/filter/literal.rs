@@ -1,0 +1,335 @@
+//! What stands right of an operator: values, lists of values, patterns of text.
+
+use core::cmp::Ordering;
+use core::fmt::{self, Write as _};
+use core::net::Ipv4Addr;
+
+use memchr::memmem::Finder;
+use regex_lite::Regex;
+use worldwire_core::value::{parse_guid, push_hex};
+
+use super::number::{Count, Number};
+
+/// A value in a filter.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Literal {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(Text),
+    Bytes(Box<[u8]>),
+}
+
+/// A text, and the identifier or address that it may be.
+#[derive(Clone, Debug)]
+pub(super) struct Text {
+    text: Box<str>,
+    /// As it is stored.
+    guid: Option<[u8; 16]>,
+    /// As it is stored.
+    ipv4: Option<[u8; 4]>,
+}
+
+/// Text or bytes to look for inside others.
+#[derive(Clone, Debug)]
+pub(super) struct Needle {
+    literal: Literal,
+    finder: Finder<'static>,
+}
+
+/// A regular expression.
+#[derive(Clone, Debug)]
+pub(super) struct Regular {
+    source: Box<str>,
+    compiled: Regex,
+}
+
+/// The list behind `in`.
+#[derive(Clone, Debug)]
+pub(super) struct Set {
+    /// As it was written.
+    members: Box<[Member]>,
+    /// Whole numbers and ranges of them, in order and apart.
+    wholes: Box<[(i128, i128)]>,
+    /// Texts, in order.
+    texts: Box<[Box<str>]>,
+    /// The identifiers among the texts, in order.
+    guids: Box<[[u8; 16]]>,
+    /// Bytes, in order.
+    bytes: Box<[Box<[u8]>]>,
+    /// Where in the members everything else stands.
+    others: Box<[usize]>,
+}
+
+/// One element of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Member {
+    One(Literal),
+    /// Both ends are in it.
+    Range(Number, Number),
+}
+
+impl Text {
+    pub(super) fn new(text: &str) -> Self {
+        let ipv4 = text.parse::<Ipv4Addr>().ok().map(|address| {
+            let mut stored = address.octets();
+            stored.reverse();
+            stored
+        });
+        Self { text: text.into(), guid: parse_guid(text), ipv4 }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn guid(&self) -> Option<&[u8; 16]> {
+        self.guid.as_ref()
+    }
+
+    pub(super) fn ipv4(&self) -> Option<&[u8; 4]> {
+        self.ipv4.as_ref()
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Needle {
+    /// Only text and bytes can be looked for.
+    pub(super) fn new(literal: Literal) -> Self {
+        let finder = match &literal {
+            Literal::Text(text) => Finder::new(text.as_str().as_bytes()).into_owned(),
+            Literal::Bytes(bytes) => Finder::new(&**bytes).into_owned(),
+            Literal::Null | Literal::Bool(_) | Literal::Number(_) => Finder::new("").into_owned(),
+        };
+        Self { literal, finder }
+    }
+
+    /// Whether the needle is text; otherwise it is bytes.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.literal, Literal::Text(_))
+    }
+
+    /// Takes time linear in both lengths.
+    pub(super) fn is_in(&self, hay: &[u8]) -> bool {
+        self.finder.find(hay).is_some()
+    }
+}
+
+impl PartialEq for Needle {
+    fn eq(&self, other: &Self) -> bool {
+        self.literal == other.literal
+    }
+}
+
+impl Regular {
+    pub(super) fn new(source: &str, compiled: Regex) -> Self {
+        Self { source: source.into(), compiled }
+    }
+
+    pub(super) fn is_in(&self, text: &str) -> bool {
+        self.compiled.is_match(text)
+    }
+}
+
+impl PartialEq for Regular {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Set {
+    pub(super) fn new(members: Vec<Member>) -> Self {
+        let mut wholes = Vec::new();
+        let mut texts = Vec::new();
+        let mut guids = Vec::new();
+        let mut bytes = Vec::new();
+        let mut others = Vec::new();
+        for (index, member) in members.iter().enumerate() {
+            match member {
+                Member::One(Literal::Number(Number::Whole(value))) => wholes.push((*value, *value)),
+                Member::Range(Number::Whole(low), Number::Whole(high)) => {
+                    wholes.push((*low, *high))
+                }
+                Member::One(Literal::Text(text)) => {
+                    texts.push(Box::from(text.as_str()));
+                    guids.extend(text.guid());
+                }
+                Member::One(Literal::Bytes(value)) => bytes.push(value.clone()),
+                Member::One(_) | Member::Range(..) => others.push(index),
+            }
+        }
+        texts.sort_unstable();
+        guids.sort_unstable();
+        bytes.sort_unstable();
+        Self {
+            wholes: apart(wholes).into(),
+            texts: texts.into(),
+            guids: guids.into(),
+            bytes: bytes.into(),
+            others: others.into(),
+            members: members.into(),
+        }
+    }
+
+    /// Whether a number is one of the whole numbers or in one of their ranges.
+    pub(super) fn has_whole(&self, count: Count) -> bool {
+        let order = |bound: i128| count.compare(&Number::Whole(bound));
+        let begun =
+            self.wholes.partition_point(|range| order(range.0).is_some_and(Ordering::is_ge));
+        let last = begun.checked_sub(1).and_then(|index| self.wholes.get(index));
+        last.is_some_and(|range| order(range.1).is_some_and(Ordering::is_le))
+    }
+
+    pub(super) fn has_any_whole(&self) -> bool {
+        !self.wholes.is_empty()
+    }
+
+    pub(super) fn has_any_text(&self) -> bool {
+        !self.texts.is_empty()
+    }
+
+    pub(super) fn has_any_bytes(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+
+    pub(super) fn has_text(&self, text: &[u8]) -> bool {
+        self.texts.binary_search_by(|entry| entry.as_bytes().cmp(text)).is_ok()
+    }
+
+    pub(super) fn has_guid(&self, stored: &[u8]) -> bool {
+        self.guids.binary_search_by(|entry| entry.as_slice().cmp(stored)).is_ok()
+    }
+
+    pub(super) fn has_bytes(&self, bytes: &[u8]) -> bool {
+        self.bytes.binary_search_by(|entry| (**entry).cmp(bytes)).is_ok()
+    }
+
+    /// The members that the other questions leave out.
+    pub(super) fn others(&self) -> impl Iterator<Item = &Member> {
+        self.others.iter().filter_map(|index| self.members.get(*index))
+    }
+}
+
+impl PartialEq for Set {
+    fn eq(&self, other: &Self) -> bool {
+        self.members == other.members
+    }
+}
+
+/// Ranges in order, those that share a number made one. Ranges that only touch stay apart, for
+/// fractions may lie between them.
+fn apart(mut ranges: Vec<(i128, i128)>) -> Vec<(i128, i128)> {
+    ranges.sort_unstable();
+    let mut apart: Vec<(i128, i128)> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match apart.last_mut() {
+            Some(last) if range.0 <= last.1 => last.1 = last.1.max(range.1),
+            _ => apart.push(range),
+        }
+    }
+    apart
+}
+
+impl fmt::Display for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => write_quoted(f, text.as_str()),
+            Self::Bytes(bytes) => {
+                let mut digits = String::new();
+                push_hex(&mut digits, bytes);
+                write!(f, "hex\"{digits}\"")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Needle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.literal.fmt(f)
+    }
+}
+
+impl fmt::Display for Regular {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_quoted(f, &self.source)
+    }
+}
+
+impl fmt::Display for Set {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("{")?;
+        for (index, member) in self.members.iter().enumerate() {
+            f.write_str(if index > 0 { ", " } else { "" })?;
+            match member {
+                Member::One(literal) => write!(f, "{literal}")?,
+                Member::Range(low, high) => write!(f, "{low}..{high}")?,
+            }
+        }
+        f.write_str("}")
+    }
+}
+
+/// Writes a text in quotes, so that it can be read again and cannot command a terminal.
+pub(super) fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    f.write_char('"')?;
+    for c in text.chars() {
+        match c {
+            '"' => f.write_str("\\\"")?,
+            '\\' => f.write_str("\\\\")?,
+            '\n' => f.write_str("\\n")?,
+            '\r' => f.write_str("\\r")?,
+            '\t' => f.write_str("\\t")?,
+            _ if hostile(c) => write!(f, "{}", c.escape_unicode())?,
+            _ => f.write_char(c)?,
+        }
+    }
+    f.write_char('"')
+}
+
+/// Characters that move the cursor or turn the direction of what follows.
+pub(super) fn hostile(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
+                | '\u{feff}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_only_touch_leave_a_gap_for_fractions() {
+        let range = |low, high| Member::Range(Number::Whole(low), Number::Whole(high));
+        let one = |value| Member::One(Literal::Number(Number::Whole(value)));
+        let set = Set::new(vec![range(5, 9), one(3), range(1, 2), range(7, 20), one(-4)]);
+        assert_eq!(*set.wholes, [(-4, -4), (1, 2), (3, 3), (5, 20)]);
+        for yes in [-4, 1, 2, 3, 5, 9, 10, 20] {
+            assert!(set.has_whole(Count::Whole(yes)), "{yes}");
+        }
+        for no in [-5, 0, 4, 21] {
+            assert!(!set.has_whole(Count::Whole(no)), "{no}");
+        }
+        assert!(set.has_whole(Count::Double(1.5)));
+        assert!(!set.has_whole(Count::Double(2.5)));
+        assert!(!set.has_whole(Count::Double(f64::NAN)));
+    }
+
+    #[test]
+    fn a_huge_list_is_searched_and_not_walked() {
+        let one = |value| Member::One(Literal::Number(Number::Whole(value)));
+        let set = Set::new((0..16_000).map(|value| one(value * 2)).collect());
+        let hits = (0..1_000_000).filter(|value| set.has_whole(Count::Whole(*value))).count();
+        assert_eq!(hits, 16_000);
+    }
+}

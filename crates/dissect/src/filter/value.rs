@@ -1,0 +1,288 @@
+//! Text to what stands right of an operator.
+
+use regex_lite::RegexBuilder;
+use winnow::Parser as _;
+use winnow::combinator::{opt, separated};
+use winnow::error::ErrMode;
+use winnow::stream::Location as _;
+use winnow::token::{literal as mark, take, take_till};
+use worldwire_core::value::parse_hex;
+
+use super::error::Problem;
+use super::literal::{Literal, Member, Needle, Regular, Set, Text};
+use super::number::Number;
+use super::parse::{Input, MOST_REGEXES, Outcome, close, problem, rest, space, token};
+
+/// The most bytes that one compiled regular expression may take.
+const MOST_REGEX_BYTES: usize = 256 << 10;
+
+/// A value.
+pub(super) fn literal(input: &mut Input<'_>) -> Outcome<Literal> {
+    match atom(input)? {
+        Atom::Quoted(text) => Ok(Literal::Text(Text::new(&text))),
+        Atom::Bytes(bytes) => Ok(Literal::Bytes(bytes.into())),
+        Atom::Bare(at, run) => bare(at, run),
+    }
+}
+
+/// Text or bytes. Without quotes, everything but bytes is text: `contains 7`.
+pub(super) fn piece(input: &mut Input<'_>) -> Outcome<Literal> {
+    match atom(input)? {
+        Atom::Quoted(text) => Ok(Literal::Text(Text::new(&text))),
+        Atom::Bytes(bytes) => Ok(Literal::Bytes(bytes.into())),
+        Atom::Bare(at, run) if run.contains(':') => bare(at, run),
+        Atom::Bare(_, run) => Ok(Literal::Text(Text::new(run))),
+    }
+}
+
+/// Text or bytes to look for.
+pub(super) fn needle(input: &mut Input<'_>) -> Outcome<Needle> {
+    piece(input).map(Needle::new)
+}
+
+/// A number with bits in it, or the name of some.
+pub(super) fn mask(input: &mut Input<'_>) -> Outcome<Literal> {
+    space(input)?;
+    let at = input.current_token_start();
+    let literal = literal(input)?;
+    match &literal {
+        Literal::Text(_) => Ok(literal),
+        Literal::Number(Number::Whole(bits)) if *bits > 0 => Ok(literal),
+        _ => {
+            let wanted = "the name of a flag or a number with bits in it";
+            Err(ErrMode::Cut(Problem::new(at, wanted, format!("`{literal}`"))))
+        }
+    }
+}
+
+/// A regular expression.
+pub(super) fn regular(input: &mut Input<'_>) -> Outcome<Regular> {
+    space(input)?;
+    let at = input.current_token_start();
+    let Literal::Text(text) = piece(input)? else {
+        return Err(ErrMode::Cut(Problem::new(at, "a regular expression", "bytes")));
+    };
+    if input.state.regexes >= MOST_REGEXES {
+        let wanted = format!("at most {MOST_REGEXES} regular expressions");
+        return Err(ErrMode::Cut(Problem::limit(at, "regexes", MOST_REGEXES, wanted)));
+    }
+    input.state.regexes += 1;
+    match RegexBuilder::new(text.as_str()).size_limit(MOST_REGEX_BYTES).build() {
+        Ok(compiled) => Ok(Regular::new(text.as_str(), compiled)),
+        Err(error) => {
+            let problem = Problem::new(at, "a regular expression", error.to_string());
+            Err(ErrMode::Cut(problem.regex()))
+        }
+    }
+}
+
+/// `{1, 2, 5..9}`
+pub(super) fn set(input: &mut Input<'_>) -> Outcome<Set> {
+    close(input, "{", "`{` and values")?;
+    space(input)?;
+    if rest(input).starts_with('}') {
+        return Err(ErrMode::Cut(problem(input, "a value")));
+    }
+    let members: Vec<Member> = separated(1.., member, token(mark(","))).parse_next(input)?;
+    close(input, "}", "`,` or `}`")?;
+    Ok(Set::new(members))
+}
+
+/// Whether `<` means anything for a value.
+pub(super) fn has_order(literal: &Literal) -> bool {
+    !matches!(literal, Literal::Null | Literal::Bool(_))
+}
+
+fn member(input: &mut Input<'_>) -> Outcome<Member> {
+    space(input)?;
+    let at = input.current_token_start();
+    let low = literal(input)?;
+    if opt(token(mark(".."))).parse_next(input)?.is_none() {
+        return Ok(Member::One(low));
+    }
+    let high = literal(input)?;
+    match (low, high) {
+        (Literal::Number(low), Literal::Number(high)) => {
+            if low.compare(&high).is_some_and(core::cmp::Ordering::is_gt) {
+                let found = format!("`{low}..{high}`");
+                return Err(ErrMode::Cut(Problem::new(at, "the smaller number first", found)));
+            }
+            Ok(Member::Range(low, high))
+        }
+        (low, high) => {
+            let found = format!("`{low}..{high}`");
+            Err(ErrMode::Cut(Problem::new(at, "a range of numbers", found)))
+        }
+    }
+}
+
+/// A value as it stands in the text.
+enum Atom<'f> {
+    Quoted(String),
+    Bytes(Vec<u8>),
+    Bare(usize, &'f str),
+}
+
+fn atom<'f>(input: &mut Input<'f>) -> Outcome<Atom<'f>> {
+    space(input)?;
+    let at = input.current_token_start();
+    let next = rest(input);
+    if next.starts_with('"') {
+        return quoted(input).map(Atom::Quoted);
+    }
+    if next.starts_with("r\"") {
+        mark("r\"").parse_next(input)?;
+        return raw(input, at).map(|text| Atom::Quoted(text.to_owned()));
+    }
+    if next.starts_with("hex\"") {
+        mark("hex\"").parse_next(input)?;
+        let digits = raw(input, at)?;
+        return match parse_hex(digits) {
+            Some(bytes) => Ok(Atom::Bytes(bytes)),
+            None => {
+                let found = format!("`{digits}`");
+                Err(ErrMode::Cut(Problem::new(at, "an even number of hexadecimal digits", found)))
+            }
+        };
+    }
+    // Two dots belong to a range.
+    let end = next.find(|c: char| !is_value_char(c)).unwrap_or(next.len());
+    let end = next.find("..").map_or(end, |dots| dots.min(end));
+    if end == 0 {
+        let wrong = problem(input, "a value");
+        return Err(ErrMode::Cut(match next.chars().next() {
+            Some('\'' | '`') => wrong.hint("text stands in double quotes"),
+            Some('{') => wrong.hint("several values stand behind `in`"),
+            Some('*') => wrong.hint("`*` stands for anything in names of messages only"),
+            Some('=') => wrong.hint("comparisons are `==`, `!=`, `<`, `<=`, `>` and `>=`"),
+            _ => wrong,
+        }));
+    }
+    let run = take(next.split_at(end).0.chars().count()).parse_next(input)?;
+    Ok(Atom::Bare(at, run))
+}
+
+/// Whether a character can stand in a value without quotes.
+fn is_value_char(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '.' | ':' | '-' | '+' | '$')
+}
+
+/// A value without quotes: a number, bytes, a truth value, `null`, and everything else that looks
+/// like a name, an identifier or an address is text.
+fn bare(at: usize, run: &str) -> Outcome<Literal> {
+    let wrong = |wanted: &'static str, hint: &'static str| {
+        Err(ErrMode::Cut(Problem::new(at, wanted, format!("`{run}`")).hint(hint)))
+    };
+    let text = || Ok(Literal::Text(Text::new(run)));
+    match run {
+        "true" => return Ok(Literal::Bool(true)),
+        "false" => return Ok(Literal::Bool(false)),
+        "null" => return Ok(Literal::Null),
+        _ if run.contains(':') => {
+            return match colon_bytes(run) {
+                Some(bytes) => Ok(Literal::Bytes(bytes.into())),
+                None => wrong(
+                    "bytes such as `00:ff:1a`",
+                    "other text with colons stands in double quotes",
+                ),
+            };
+        }
+        _ => {}
+    }
+    let digits = run.strip_prefix('-').unwrap_or(run);
+    if !digits.starts_with(|c: char| c.is_ascii_digit()) {
+        let signs = run.starts_with(['-', '+', '.']);
+        return match run {
+            _ if signs => wrong("a value", "text stands in double quotes"),
+            _ if run.starts_with("fields.") => {
+                wrong("a value", "fields can only be compared with values")
+            }
+            _ => text(),
+        };
+    }
+    let hex = digits.starts_with("0x") || digits.starts_with("0X");
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) || hex {
+        let wanted = "a number of at most 64 bits";
+        return match Number::parse_whole(run) {
+            Some(number) => Ok(Literal::Number(number)),
+            None => wrong(wanted, "text stands in double quotes"),
+        };
+    }
+    let value = Text::new(run);
+    if value.ipv4().is_some() || (value.guid().is_some() && run.contains('-')) {
+        return Ok(Literal::Text(value));
+    }
+    let real = digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
+    match Number::parse_real(run) {
+        Some(number) if real => Ok(Literal::Number(number)),
+        _ => wrong("a number", "text that begins with a digit stands in double quotes"),
+    }
+}
+
+/// `00:ff:1a`
+fn colon_bytes(run: &str) -> Option<Vec<u8>> {
+    let pair = |pair: &str| match pair.len() {
+        2 if !pair.starts_with('+') => u8::from_str_radix(pair, 16).ok(),
+        _ => None,
+    };
+    run.split(':').map(pair).collect()
+}
+
+/// Text in double quotes, with escapes.
+pub(super) fn quoted(input: &mut Input<'_>) -> Outcome<String> {
+    let start = input.current_token_start();
+    mark("\"").parse_next(input)?;
+    let mut text = String::new();
+    loop {
+        text.push_str(take_till(0.., ['"', '\\']).parse_next(input)?);
+        let at = input.current_token_start();
+        match opt(take(1_usize)).parse_next(input)? {
+            Some("\"") => return Ok(text),
+            Some(_) => text.push(escape(input, at)?),
+            None => return Err(ErrMode::Cut(unclosed(start))),
+        }
+    }
+}
+
+/// What stands behind a backslash.
+fn escape(input: &mut Input<'_>, at: usize) -> Outcome<char> {
+    let wrong = |found: &str| {
+        let wanted = r#"one of the escapes `\"`, `\\`, `\n`, `\r`, `\t` and `\u{...}`"#;
+        let hint = "backslashes mean nothing in a text that begins with `r\"`";
+        Err(ErrMode::Cut(Problem::new(at, wanted, format!("`\\{found}`")).hint(hint)))
+    };
+    match opt(take(1_usize)).parse_next(input)? {
+        Some("n") => Ok('\n'),
+        Some("r") => Ok('\r'),
+        Some("t") => Ok('\t'),
+        Some("0") => Ok('\0'),
+        Some("u") => {
+            let digits = rest(input).strip_prefix('{').and_then(|text| text.split_once('}'));
+            let Some((digits, _)) = digits else {
+                return wrong("u");
+            };
+            let number = u32::from_str_radix(digits, 16).ok().filter(|_| digits.len() <= 6);
+            let Some(c) = number.and_then(char::from_u32) else {
+                return wrong("u{...}");
+            };
+            take(digits.len() + 2).void().parse_next(input)?;
+            Ok(c)
+        }
+        Some(c @ ("\"" | "\\")) => Ok(if c == "\"" { '"' } else { '\\' }),
+        Some(other) => wrong(other),
+        None => wrong(""),
+    }
+}
+
+/// Text up to the closing quote, without escapes; the opening quote is passed.
+fn raw<'f>(input: &mut Input<'f>, start: usize) -> Outcome<&'f str> {
+    let text = take_till(0.., '"').parse_next(input)?;
+    match opt(mark("\"")).parse_next(input)? {
+        Some(_) => Ok(text),
+        None => Err(ErrMode::Cut(unclosed(start))),
+    }
+}
+
+fn unclosed(start: usize) -> Problem {
+    Problem::new(start, "text in double quotes", "no closing quote")
+}
