@@ -12,6 +12,7 @@ use worldwire_core::{Bytes32, Field, Reader, Side, Tree, Value, Writer};
 use worldwire_uru::connect::{ConnectPacket, SetupPacket};
 use worldwire_uru::connection::{Connection, Encryption, Event, ServerConfig};
 use worldwire_uru::crypt::exchange::SessionKey;
+use worldwire_uru::crypt::key::{Modulus, PrivateKey, ServerKind};
 use worldwire_uru::crypt::rc4::Rc4;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{Message, Service};
@@ -169,35 +170,49 @@ fn to_json(bencher: Bencher<'_, '_>, name: &str) {
 
 /// What a server does with a client's bytes: RC4, framing, and the message once more for whoever
 /// asked.
-#[divan::bench]
-fn server_receives(bencher: Bencher<'_, '_>) {
-    let mut config = ServerConfig::new(KeyRing::new());
-    config.encryption = Encryption::AllowPlain;
-    let config = Arc::new(config);
+#[divan::bench(args = ["plain", "encrypted"])]
+fn server_receives(bencher: Bencher<'_, '_>, how: &str) {
+    let (mut n, seed) = ([0xc5; 64], [7; 7]);
+    n[63] = 0x8b;
+    let n = Modulus::from_be_bytes(&n).expect("odd, and of 512 bits");
+    let private = PrivateKey::new(ServerKind::Auth, n, &[0x36; 64]).expect("a good secret");
+    let (y, secret) = private.public().client_begin(&[3; 64]).expect("a good number");
+    let y = if how == "plain" { Vec::new() } else { y.as_bytes().to_vec() };
     let mut start = Writer::new();
     let connect = ConnectPacket::new(Service::Auth);
-    let setup = SetupPacket::Connect(Vec::new().into());
+    let setup = SetupPacket::Connect(y.into());
     connect.encode(&mut start).and_then(|()| setup.encode(&mut start)).expect("both fit");
     let login = &samples("login")[0].bytes;
-    let stream = login.repeat(1000);
+    let mut stream = login.repeat(1000);
+    if how == "encrypted" {
+        Rc4::new(&secret.session_key(seed)).apply(&mut stream);
+    }
+    let mut keys = KeyRing::new();
+    keys.insert_private(private);
+    let mut config = ServerConfig::new(keys);
+    config.encryption = Encryption::AllowPlain;
+    let config = Arc::new(config);
     bencher
         .counter(BytesCount::new(stream.len()))
         .counter(ItemsCount::new(1000_usize))
         .with_inputs(|| {
-            let mut server = Connection::server(Arc::clone(&config), [7; 7], Duration::ZERO);
+            let mut server = Connection::server(Arc::clone(&config), seed, Duration::ZERO);
             server.receive(Side::Client, Duration::ZERO, start.as_bytes());
             while server.poll_event().is_some() {}
+            assert!(server.is_established());
             server
         })
         .bench_local_values(|mut server| {
+            let mut messages = 0;
             for segment in stream.chunks(1460) {
                 server.receive(Side::Client, Duration::ZERO, segment);
                 while let Some(event) = server.poll_event() {
                     if let Event::Received(received) = event {
-                        black_box(received.message());
+                        messages += u32::from(black_box(received.message()).is_some());
                     }
                 }
             }
+            assert_eq!(messages, 1000);
             server
         });
 }

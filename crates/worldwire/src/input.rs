@@ -52,9 +52,12 @@ pub(crate) fn keys(path: Option<&Path>) -> Result<Keys, Failure> {
     };
     let text = read_text(path)?;
     Keys::parse(&text).map_err(|error| {
-        for line in error.to_string().lines() {
+        let text = error.to_string();
+        let mut lines: Vec<&str> = text.lines().collect();
+        let last = lines.pop().unwrap_or_default();
+        for line in lines {
             complain(&path.display().to_string(), line);
         }
-        Failure::Run(format!("{}: the keys cannot be used", path.display()))
+        Failure::Run(format!("{}: {last}", path.display()))
     })
 }
