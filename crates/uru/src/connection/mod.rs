@@ -409,8 +409,11 @@ impl Connection {
                 self.settle(side, Unit::Connect, attempt, Self::connected)
             }
             Phase::Setup => {
-                // The server's packet means nothing before the client's connect packet.
-                if self.service.is_none() && side == Side::Server {
+                // The server's packet means nothing before those of the client, which a capture
+                // may have in another order.
+                let client = self.streams[Side::Client.index()].phase();
+                let early = matches!(client, Phase::Connect | Phase::Setup);
+                if side == Side::Server && (self.service.is_none() || early) {
                     return self.wait(side);
                 }
                 let attempt = self.streams[side.index()].setup_packet();

@@ -290,18 +290,21 @@ impl Stream {
             if unread.len() < self.needed {
                 return None;
             }
-            let mut reader = Reader::new(unread);
-            match Message::decode(service, side, &mut reader) {
-                Ok(_) if plausible(service, side, &unread[reader.position()..]) => {
+            let Phase::Searching(_, search) = &self.phase else {
+                return None;
+            };
+            let begins = |at: usize| search.candidates.contains(&(candidate + at as u64));
+            match judge(service, side, unread, begins) {
+                Verdict::Begins => {
                     let found = self.offset();
                     self.set_phase(Phase::Messages(service));
                     return Some(from..found);
                 }
-                Err(error) if error.needed().is_some() => {
-                    self.needed = unread.len() + error.needed().unwrap_or(1);
+                Verdict::NeedMore(needed) => {
+                    self.needed = unread.len() + needed;
                     return None;
                 }
-                _ => {
+                Verdict::Not => {
                     if let Phase::Searching(_, search) = &mut self.phase {
                         search.candidates.pop_front();
                         if search.candidates.is_empty() {
@@ -316,14 +319,39 @@ impl Stream {
     }
 }
 
-/// The outcome of trying to read: nothing yet, a value and its bytes, or a fault.
-pub(super) type Attempt<R> = Result<Option<(R, Unread)>, Error>;
+/// Whether messages begin at a place behind a gap.
+enum Verdict {
+    Begins,
+    NeedMore(usize),
+    Not,
+}
 
-/// Whether what stands behind a message could be another one: messages are sent whole, so bytes
-/// that cannot begin one speak against the first one, too.
-fn plausible(service: Service, side: Side, rest: &[u8]) -> bool {
-    match Message::decode(service, side, &mut Reader::new(rest)) {
-        Ok(_) => true,
-        Err(error) => error.needed().is_some(),
+/// Both sides send messages whole, so those of a segment that begins with one end where a segment
+/// ends. Zeros would pass for pings; nobody sends such.
+fn judge(service: Service, side: Side, unread: &[u8], begins: impl Fn(usize) -> bool) -> Verdict {
+    let mut reader = Reader::new(unread);
+    loop {
+        let from = reader.position();
+        match Message::decode(service, side, &mut reader) {
+            Ok(_) => {
+                let to = reader.position();
+                let zeros = unread[from..to].iter().all(|byte| *byte == 0);
+                if from == 0 && zeros {
+                    return Verdict::Not;
+                }
+                if to == unread.len() || begins(to) {
+                    return Verdict::Begins;
+                }
+            }
+            Err(error) => {
+                return match error.needed() {
+                    Some(needed) if from == 0 => Verdict::NeedMore(needed),
+                    _ => Verdict::Not,
+                };
+            }
+        }
     }
 }
+
+/// The outcome of trying to read: nothing yet, a value and its bytes, or a fault.
+pub(super) type Attempt<R> = Result<Option<(R, Unread)>, Error>;

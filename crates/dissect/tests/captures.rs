@@ -1,0 +1,140 @@
+//! What a wire and a capture do to packets, seen from the messages.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use worldwire_capture::{CaptureReader, LinkType, Packet, Record, Timestamp};
+use worldwire_core::{Limits, Sampler};
+use worldwire_dissect::{Dissection, Item, Keys, NoteKind, Options, Scratch};
+
+const CAPTURE: &[u8] = include_bytes!("../../../samples/uru-login.pcapng");
+const KEYS: &str = include_str!("../../../samples/uru-keys.toml");
+
+fn packets() -> Vec<Vec<u8>> {
+    let mut capture = CaptureReader::new(CAPTURE, &Limits::DEFAULT).unwrap();
+    let mut packets = Vec::new();
+    while let Some(record) = capture.next().unwrap() {
+        if let Record::Packet(packet) = record {
+            packets.push(packet.data.to_vec());
+        }
+    }
+    packets
+}
+
+/// What is told of each side of each conversation: where it stands, and what it is.
+type Told = BTreeMap<(u64, &'static str), Vec<(u64, String)>>;
+
+fn told(packets: &[Vec<u8>]) -> (Told, worldwire_dissect::Summary) {
+    let keys = Keys::parse(KEYS).unwrap();
+    let mut dissection = Dissection::new(Options { keys, family: None, limits: Limits::DEFAULT });
+    for (number, data) in (1..).zip(packets) {
+        dissection.push(&Packet {
+            number,
+            time: Timestamp::from_parts(i64::try_from(number).unwrap(), 0),
+            interface: 0,
+            link: LinkType::ETHERNET,
+            data,
+            original_length: u32::try_from(data.len()).unwrap(),
+            offset: 0,
+        });
+    }
+    dissection.end();
+    let limits = Limits::DEFAULT;
+    let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut String| {
+        scratch.name.clear();
+        item.push_name(&mut scratch.name);
+        let tree = item.tree(worldwire_core::Tree::new(), &limits);
+        assert!(tree.error().is_none(), "{:?}", tree.error());
+        let opened = item.note().is_some_and(|note| note.kind == NoteKind::Opened);
+        if !opened {
+            let (stream, from) = (item.stamp.stream, item.from);
+            out.push_str(&format!("{stream} {from} {} {}\n", item.range.start, scratch.name));
+        }
+    };
+    let mut out = String::new();
+    dissection.run(&show, &mut out, |_| ());
+    let mut told = Told::new();
+    for line in out.lines() {
+        let mut parts = line.split(' ');
+        let stream = parts.next().unwrap().parse().unwrap();
+        let from = if parts.next() == Some("client") { "client" } else { "server" };
+        let start = parts.next().unwrap().parse().unwrap();
+        let name = parts.next().unwrap().to_owned();
+        told.entry((stream, from)).or_default().push((start, name));
+    }
+    (told, dissection.summary())
+}
+
+#[test]
+fn the_sample_is_read_to_its_last_byte() {
+    let (told, summary) = told(&packets());
+    assert_eq!((summary.conversations, summary.recognised), (4, 4));
+    assert_eq!((summary.problems, summary.gaps), (0, 0));
+    assert_eq!(told.len(), 8);
+    assert_eq!(told.values().map(Vec::len).sum::<usize>() as u64, summary.messages);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Packets of data that come late, early or twice tell the same messages.
+    #[test]
+    fn reordered_and_repeated_packets_tell_the_same(seed: u64) {
+        let whole = told(&packets());
+        let mut sampler = Sampler::new(seed);
+        let mut packets = packets();
+        for _ in 0..12 {
+            let at = usize::try_from(sampler.below(packets.len() as u64 - 1)).unwrap();
+            // Handshakes and ends stay where they are: what a SYN says has to come first.
+            let plain = |packet: &Vec<u8>| packet[47] & 7 == 0;
+            if sampler.below(2) == 0 && plain(&packets[at]) && plain(&packets[at + 1]) {
+                packets.swap(at, at + 1);
+            } else if plain(&packets[at]) {
+                let again = packets[at].clone();
+                packets.insert(at + 1, again);
+            }
+        }
+        let mut again = told(&packets);
+        // An acknowledgement that overtakes what it acknowledges is all that can open a gap.
+        if again.1.gaps == 0 {
+            prop_assert_eq!(&again.0, &whole.0);
+        } else {
+            again.0.values_mut().for_each(|items| {
+                items.retain(|item| !["gap", "resync", "problem"].contains(&item.1.as_str()));
+            });
+            for (side, items) in &again.0 {
+                prop_assert!(items.iter().all(|item| whole.0[side].contains(item)));
+            }
+        }
+    }
+
+    /// A packet that was not captured is a named gap; the messages before are told, and those of
+    /// the segments behind it.
+    #[test]
+    fn a_lost_packet_is_a_named_gap(pick in 0..200_usize) {
+        let whole = told(&packets());
+        let mut packets = packets();
+        // Data of the auth connection behind its setup.
+        let data: Vec<usize> = (0..packets.len())
+            .filter(|at| {
+                let packet = &packets[*at];
+                let ports = [packet[34..36].to_vec(), packet[36..38].to_vec()];
+                packet.len() > 54 && ports.contains(&49_155_u16.to_be_bytes().to_vec())
+            })
+            .skip(6)
+            .collect();
+        let lost = data[pick % (data.len() - 2)];
+        packets.remove(lost);
+        let (after, summary) = told(&packets);
+        prop_assert_eq!((summary.gaps, summary.problems), (1, 0));
+        for (side, items) in &whole.0 {
+            let kept = &after[side];
+            let said = |item: &&(u64, String)| !["gap", "resync"].contains(&item.1.as_str());
+            let missing = items.iter().filter(|item| !kept.contains(item)).count();
+            prop_assert!(missing <= 2, "{missing} messages are missing");
+            prop_assert!(kept.iter().filter(said).all(|item| items.contains(item)));
+        }
+    }
+}
