@@ -155,6 +155,7 @@ impl<'n> Tree<'n> {
     pub fn set_base(&mut self, base: u64) {
         if let Some(layer) = self.layers.first_mut() {
             layer.base = base;
+            self.error = self.error.take().map(|error| error.based(base));
         }
     }
 

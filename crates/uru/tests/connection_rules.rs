@@ -623,11 +623,11 @@ fn what_waits_to_be_sent_is_bounded_by_name() {
     assert_eq!(sent(&mut server), reply.to_bytes().unwrap().repeat(3));
     assert_eq!(server.queued_bytes(), 0);
 
-    let config = ServerConfig { most_queued_bytes: 2 * length + 1, ..open_config() };
+    let config = ServerConfig { most_queued_bytes: 2 * length, ..open_config() };
     let mut server = established(config, Service::Auth, SECOND);
     server.send(&reply).unwrap();
     server.send(&reply).unwrap();
-    let limit = 2 * length as u64 + 1;
+    let limit = 2 * length as u64;
     let wanted = ErrorKind::Limit { name: "queued bytes", limit, asked: 3 * length as u64 };
     assert_eq!(server.send(&reply).unwrap_err().kind(), wanted);
     assert!(!server.is_closed());

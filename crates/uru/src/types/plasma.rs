@@ -38,7 +38,7 @@ pub enum SafeForm {
 ///
 /// Layout: `u16` (count in the low 12 bits, the high 4 bits set by writers), then the bytes, each
 /// bitwise negated by writers. A reader takes them as negated when the first one has bit 7 set. At
-/// most 4095 bytes, none of them zero. The text is UTF-8 today, Latin-1 in old clients.
+/// most 4095 bytes; writers send no zeros. The text is UTF-8 today, Latin-1 in old clients.
 ///
 /// A text whose first byte is 0x80 or higher negates to a byte without bit 7. Writers negate all the
 /// same, and readers of the client get the negated bytes back. Here a later byte with bit 7 gives
@@ -105,8 +105,8 @@ impl SafeString<'_> {
     }
 }
 
-/// Takes text of any length; one of more than 4095 bytes, or with a zero byte, is refused when it
-/// is encoded.
+/// Takes text of any length; one of more than 4095 bytes is refused when it is encoded. Zero bytes
+/// are no part of honest text, but bytes that were decoded have to survive.
 impl From<&str> for SafeString<'_> {
     fn from(text: &str) -> Self {
         Self { form: SafeForm::Inverted, stored: Cow::Owned(invert(text.as_bytes())) }
