@@ -359,13 +359,13 @@ impl Task {
             };
             overview.last = stamp.time;
             let (text, messages) = (&mut self.text, &mut overview.messages);
-            let (problems, gaps) = (&mut overview.problems, &mut overview.gaps);
+            let problems = &mut overview.problems;
             let mut tell = |item: Item<'_>| {
                 match item.note().map(|note| note.kind) {
                     None => count(messages, &item, &mut scratch.name),
                     Some(NoteKind::Problem) => *problems += 1,
-                    Some(NoteKind::Gap) => *gaps += 1,
-                    Some(NoteKind::Opened | NoteKind::Resync) => {}
+                    // Gaps count for every conversation, recognised or not.
+                    Some(NoteKind::Opened | NoteKind::Gap | NoteKind::Resync) => {}
                 }
                 show(&item, &mut scratch, text);
             };
@@ -377,6 +377,7 @@ impl Task {
                 }
                 What::Datagram { side, length } => overview.bytes[side.index()] += length,
                 What::Gap { side, length } => {
+                    overview.gaps += 1;
                     conversation.gap(*side, *stamp, *length, &mut tell);
                 }
                 What::Closed => {
