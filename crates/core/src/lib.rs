@@ -52,10 +52,13 @@
 //! | [`Trace`], [`NoTrace`], [`Tree`] | who listens to a decode, and what it leaves behind |
 //! | [`Limits`], [`Error`] | what a decoder may take on, and how it says what went wrong |
 //! | [`messages!`], [`record!`], [`wire_enum!`], [`wire_flags!`] | the one declaration of a message and its parts |
+//! | [`Source`], [`Diagnostic`] | what is to be said about texts that people write, and where |
 //! | [`Field`] | types that can stand in a message |
 //! | [`json`], [`text`] | trees and values as JSON (both ways) and as text for people |
+//! | [`sha0`] | the one hash that two families need and no crate has |
 //! | [`Sampler`] | made-up values for tests, fuzzing and benchmarks |
 
+mod diagnostic;
 mod error;
 mod field;
 pub mod json;
@@ -64,6 +67,7 @@ mod message;
 mod names;
 mod reader;
 mod sample;
+pub mod sha0;
 mod side;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
@@ -75,6 +79,7 @@ pub mod value;
 mod wire;
 mod writer;
 
+pub use diagnostic::{Diagnostic, Severity, Source};
 pub use error::{Error, ErrorKind, Result, Step};
 pub use field::{Bytes32, Field, List32, count32, list_from_json};
 pub use limits::Limits;

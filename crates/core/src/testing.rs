@@ -1,7 +1,8 @@
 //! The harness that runs conformance vectors, the same in every family.
 //!
-//! A family's vectors are the JSON files of one folder; each has a list of `cases`. The folder is
-//! `vectors/FAMILY` of the project, or `$WORLDWIRE_VECTORS/FAMILY` when that is set.
+//! A family's vectors are the JSON files of one folder. Every list of objects in a file is a
+//! section of cases; so is the list `cases` of an object. The folder is `vectors/FAMILY` of the
+//! project, or `$WORLDWIRE_VECTORS/FAMILY` when that is set.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -10,13 +11,40 @@ use crate::json::Json;
 use crate::value::{Content, parse_hex};
 use crate::{Names, NodeRef, Value};
 
-/// Runs every case of every file of a family through `run`, which is given the file's name
-/// without its ending and the case. Prints how many cases of each file ran.
+/// One case of a vector file, and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'j> {
+    /// The file's name without its ending.
+    pub file: &'j str,
+    /// The key of the list in the file.
+    pub section: &'j str,
+    /// The case.
+    pub case: &'j Json,
+    /// All of the file, where a case needs what the file says once.
+    pub whole: &'j Json,
+}
+
+/// The sections of a file: every list of objects, and the list `cases` of every object.
+fn sections(file: &Json) -> Vec<(&str, &[Json])> {
+    let entries = file.as_object().into_iter().flatten();
+    let lists = entries.filter_map(|(key, value)| {
+        let list = value.as_array().or_else(|| value.get("cases")?.as_array())?;
+        list.iter().all(Json::is_object).then_some((key.as_str(), list.as_slice()))
+    });
+    lists.collect()
+}
+
+/// Runs every case of every file of a family through `run`; prints how many cases of each file
+/// ran. Files named in `elsewhere` are other tests' business, or not built yet: that is printed.
 ///
 /// # Panics
 /// When a file cannot be read, a file has no cases, or a case fails: with a list of all failures.
 /// A case that `run` does not understand has to fail.
-pub fn run_vectors(family: &str, mut run: impl FnMut(&str, &Json) -> Result<(), String>) {
+pub fn run_vectors(
+    family: &str,
+    elsewhere: &[&str],
+    mut run: impl FnMut(Case<'_>) -> Result<(), String>,
+) {
     let folder = std::env::var_os("WORLDWIRE_VECTORS").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors")),
         PathBuf::from,
@@ -33,18 +61,25 @@ pub fn run_vectors(family: &str, mut run: impl FnMut(&str, &Json) -> Result<(), 
     let mut failures = String::new();
     for path in files {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if elsewhere.contains(&name.as_str()) {
+            println!("{family}/{name}.json: not run here");
+            continue;
+        }
         let text = std::fs::read_to_string(&path)
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let file: Json = serde_json::from_str(&text)
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let cases = file.get("cases").and_then(Json::as_array).cloned().unwrap_or_default();
-        assert!(!cases.is_empty(), "{}: no cases", path.display());
-        for (index, case) in cases.iter().enumerate() {
-            if let Err(why) = run(&name, case) {
-                let _ = writeln!(failures, "{name}.json case {index}: {why}");
+        let sections = sections(&file);
+        assert!(!sections.is_empty(), "{}: no cases", path.display());
+        for (section, cases) in sections {
+            assert!(!cases.is_empty(), "{}: no cases in {section}", path.display());
+            for (index, case) in cases.iter().enumerate() {
+                if let Err(why) = run(Case { file: &name, section, case, whole: &file }) {
+                    let _ = writeln!(failures, "{name}.json {section}[{index}]: {why}");
+                }
             }
+            println!("{family}/{name}.json: {} {section}", cases.len());
         }
-        println!("{family}/{name}.json: {} cases", cases.len());
     }
     assert!(failures.is_empty(), "\n{failures}");
 }

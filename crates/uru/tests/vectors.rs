@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use worldwire_core::json::{Json, Style, write_children};
-use worldwire_core::testing::{agrees, hex, run_vectors};
+use worldwire_core::testing::{Case, agrees, hex, run_vectors};
 use worldwire_core::value::parse_hex;
 use worldwire_core::{
     Error, ErrorKind, Field, Messages, Reader, Result, Side, Trace, Tree, Value, Writer,
@@ -27,7 +27,7 @@ use worldwire_uru::vault::VaultNode;
 
 #[test]
 fn every_case_of_every_file() {
-    run_vectors("uru", |file, case| match file {
+    run_vectors("uru", &[], |Case { file, case, .. }| match file {
         "connect_packets" => connect_packet(case),
         "key_exchange" => key_exchange(case),
         "login_hashes" => login_hash(case),

@@ -19,5 +19,5 @@ pub mod exchange;
 pub mod key;
 pub mod login;
 pub mod rc4;
-pub mod sha0;
 pub mod xtea;
+pub use worldwire_core::sha0;

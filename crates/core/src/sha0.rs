@@ -1,5 +1,5 @@
-//! SHA-0, the withdrawn first edition of SHA-1, which account passwords are hashed with. For
-//! compatibility only: collisions take seconds.
+//! SHA-0, the withdrawn first edition of SHA-1: Uru hashes account passwords with it, TERA expands
+//! keys with it, and no crate has it. For compatibility only: collisions take seconds.
 //!
 //! Written from the federal standard of 1993 (FIPS 180). The one difference to SHA-1 is that the
 //! message schedule is not rotated.
@@ -14,7 +14,7 @@ pub const DIGEST_BYTES: usize = 20;
 /// The five words come out big-endian, as the standard writes them and as login hashes use them.
 ///
 /// ```
-/// let digest = worldwire_uru::crypt::sha0::sha0(b"abc");
+/// let digest = worldwire_core::sha0::sha0(b"abc");
 /// assert_eq!(digest[..4], [0x01, 0x64, 0xb8, 0xa9]);
 /// ```
 #[must_use]

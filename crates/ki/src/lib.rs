@@ -1,0 +1,2 @@
+//! KI (Wizard101, Pirate101): DML messages and tables, frames, control messages, sessions, and
+//! the secrets of the login.

@@ -1,0 +1,1 @@
+//! TERA: the definition language, maps, messages, and the connection.
