@@ -50,6 +50,7 @@
 mod config;
 mod event;
 mod ping;
+mod setup;
 mod stream;
 
 use core::ops::Range;
@@ -62,13 +63,13 @@ use worldwire_core::{Error, Field, Result, Side, Writer};
 pub use config::{BuildPolicy, ClientConfig, Encryption, ServerConfig};
 pub use event::{CloseReason, Content, Event, Received, Timer, Unit};
 
-use crate::connect::{ConnectPacket, SetupPacket};
-use crate::crypt::exchange::{ExchangeError, SessionKey, SharedSecret};
+use crate::connect::SetupPacket;
+use crate::crypt::exchange::SharedSecret;
 use crate::crypt::rc4::Rc4;
 use crate::file::keys::KeyRing;
 use crate::frame::{Message, Service};
-use config::key_kind;
 use ping::{answer, ping};
+use setup::refused;
 use stream::{Attempt, Phase, Stream, Unread};
 
 /// A connection of any service, seen from one of three roles.
@@ -494,148 +495,6 @@ impl Connection {
         }
         error
     }
-
-    fn connected(&mut self, side: Side, packet: ConnectPacket) -> Result<()> {
-        let refuse = |wanted: &'static str, found: String| Err(Error::malformed(wanted, found));
-        let Some(service) = packet.service() else {
-            let found = packet.connection_type().to_string();
-            return refuse("a connection type that is served", found);
-        };
-        if let Role::Server { config, .. } = &self.role {
-            if !config.services.contains(&service) {
-                return refuse("a service that is served", service.name().to_owned());
-            }
-            if service != Service::File && !config.builds.admits(packet.build_id) {
-                return refuse("an admitted build", packet.build_id.to_string());
-            }
-            if config.product.is_some_and(|product| product != packet.product_id) {
-                return refuse("the shard's product id", packet.product_id.to_string());
-            }
-        }
-        self.service = Some(service);
-        if service.is_encrypted() {
-            self.streams[side.index()].set_phase(Phase::Setup);
-        } else {
-            self.establish(service, None);
-        }
-        Ok(())
-    }
-
-    fn set_up(&mut self, side: Side, packet: SetupPacket<'static>) -> Result<()> {
-        let Some(service) = self.service else {
-            return Ok(());
-        };
-        let wrong =
-            |wanted: &'static str, found: &'static str| Err(Error::malformed(wanted, found));
-        match (&mut self.role, packet) {
-            (Role::Server { config, seed }, SetupPacket::Connect(y)) => {
-                let (config, seed) = (Arc::clone(config), *seed);
-                if y.is_empty() {
-                    if config.encryption != Encryption::AllowPlain {
-                        return wrong("a client that encrypts", "a wish for a plain connection");
-                    }
-                    self.transmit(&SetupPacket::Encrypt(None))?;
-                    self.establish(service, None);
-                    return Ok(());
-                }
-                let private = key_kind(service).and_then(|kind| config.keys.private(kind));
-                let Some(private) = private else {
-                    return Err(Error::malformed(
-                        format!("a key for {}", service.name()),
-                        "none in the configuration",
-                    ));
-                };
-                let key = private.server_answer(&y, seed).map_err(refused)?;
-                self.transmit(&SetupPacket::Encrypt(Some(seed)))?;
-                let plain = config.encryption == Encryption::OpenUruPlain;
-                self.establish(service, (!plain).then_some(key));
-            }
-            (Role::Client { config, shared }, SetupPacket::Encrypt(seed)) => {
-                let encrypts = config.key.is_some();
-                match (shared.take(), seed) {
-                    (Some(shared), Some(seed)) => {
-                        self.establish(service, Some(shared.session_key(seed)));
-                    }
-                    (None, None) if !encrypts => self.establish(service, None),
-                    (Some(_), None) => return wrong("a seed of 7 bytes", "none"),
-                    _ => return wrong("no seed", "a seed of 7 bytes"),
-                }
-            }
-            (Role::Observer { y, .. }, SetupPacket::Connect(number)) if side == Side::Client => {
-                *y = Some(number.into_owned());
-                self.streams[Side::Client.index()].set_phase(Phase::Waiting);
-            }
-            (Role::Observer { keys, y }, SetupPacket::Encrypt(seed)) if side == Side::Server => {
-                let keys = Arc::clone(keys);
-                let y = y.take();
-                self.streams[Side::Server.index()].set_phase(Phase::Waiting);
-                return self.overhear(service, &keys, y, seed);
-            }
-            (_, SetupPacket::Error(error)) => {
-                return Err(Error::malformed("a seed", format!("the error {error}")));
-            }
-            _ => return wrong("the setup packet of this side", "that of the other"),
-        }
-        Ok(())
-    }
-
-    /// An observer has seen both setup packets, or as much of them as there is.
-    fn overhear(
-        &mut self,
-        service: Service,
-        keys: &KeyRing,
-        y: Option<Vec<u8>>,
-        seed: Option<[u8; 7]>,
-    ) -> Result<()> {
-        let Some(seed) = seed else {
-            self.establish(service, None);
-            return Ok(());
-        };
-        let Some(y) = y else {
-            return Err(Error::malformed("the client's number before the seed", "none"));
-        };
-        let Some(private) = key_kind(service).and_then(|kind| keys.private(kind)) else {
-            self.events.push_back(Pending::KeysNeeded { service });
-            self.streams.iter_mut().for_each(|stream| stream.set_phase(Phase::Lost));
-            return Ok(());
-        };
-        let key = private.captured_key(&y, seed).map_err(refused)?;
-        self.establish(service, Some(key));
-        Ok(())
-    }
-
-    /// Setup is over: messages follow, encrypted if there is a key.
-    fn establish(&mut self, service: Service, key: Option<SessionKey>) {
-        let encrypted = key.is_some();
-        let active = !matches!(self.role, Role::Observer { .. });
-        for stream in &mut self.streams {
-            // Active roles read only the other side.
-            if active && stream.is_lost() {
-                continue;
-            }
-            stream.set_phase(Phase::Messages(service));
-            if let Some(key) = &key {
-                stream.decrypt_with(key);
-            }
-        }
-        if active {
-            self.cipher = key.as_ref().map(Rc4::new);
-        }
-        self.established = true;
-        self.timers.setup = None;
-        self.events.push_back(Pending::Established { service, encrypted });
-        self.heard(service);
-        if let Role::Client { config, .. } = &self.role
-            && config.ping_every.is_some()
-        {
-            self.timers.ping = Some(self.timers.now);
-        }
-        // There was room for them when they were sent.
-        self.early_bytes = 0;
-        while let Some(bytes) = self.early.pop_front() {
-            self.queue(bytes);
-        }
-    }
 }
 
 /// Writing, and the clock.
@@ -733,8 +592,4 @@ impl Connection {
             self.events.push_back(Pending::Closed(reason));
         }
     }
-}
-
-fn refused(error: ExchangeError) -> Error {
-    Error::malformed("a number y that is safe to use", error.to_string())
 }
