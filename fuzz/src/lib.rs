@@ -6,7 +6,8 @@ use worldwire_core::testing::Target;
 pub fn targets() -> impl Iterator<Item = &'static Target> {
     let capture = worldwire_capture::fuzzing::TARGETS.iter();
     let uru = worldwire_uru::fuzzing::TARGETS.iter();
-    capture.chain(uru).chain(worldwire_dissect::fuzzing::TARGETS)
+    let ki = worldwire_ki::fuzzing::targets();
+    capture.chain(ki).chain(uru).chain(worldwire_dissect::fuzzing::TARGETS)
 }
 
 /// Runs a target.

@@ -4,10 +4,10 @@
 //! JSON it reads as JSON, and the bytes are the same.
 
 use worldwire_core::json::{Json, Style, write_children, write_node};
-use worldwire_core::{Error, Limits, MessageInfo, Result, Side, Tree, Value};
+use worldwire_core::{Error, Limits, MessageInfo, Reader, Result, Side, Tree, TreeBuilder, Value};
 
-use crate::Keys;
-use crate::uru;
+use crate::{Definitions, Keys};
+use crate::{ki, uru};
 
 /// A format that can be decoded and encoded by name.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,8 @@ pub struct CodecOptions<'o> {
     pub from: Side,
     /// Secrets.
     pub keys: &'o Keys,
+    /// What users know of messages.
+    pub definitions: &'o Definitions,
     /// Bounds.
     pub limits: &'o Limits,
 }
@@ -49,7 +51,7 @@ pub struct CodecOptions<'o> {
 impl Codec {
     /// All codecs, by name.
     pub fn all() -> impl Iterator<Item = &'static Self> {
-        uru::CODECS.iter()
+        ki::CODECS.iter().chain(uru::CODECS)
     }
 
     /// The codec of that name.
@@ -133,4 +135,18 @@ impl Codec {
         }
         (self.encode)(&json, &options).map_err(|error| error.about(self.name))
     }
+}
+
+/// Runs a decoder over all of the data. Nothing more can come, so what is incomplete is an error.
+pub(crate) fn read<'d>(
+    name: &'static str,
+    data: &'d [u8],
+    options: &CodecOptions<'d>,
+    tree: Tree<'d>,
+    decode: impl FnOnce(&mut Reader<'d, TreeBuilder<'d>>) -> Result<()>,
+) -> Tree<'d> {
+    let mut reader = Reader::traced_within("input", data, tree, options.limits);
+    let outcome =
+        decode(&mut reader).and_then(|()| reader.end()).map_err(|error| error.closed().about(name));
+    reader.conclude(outcome).0
 }

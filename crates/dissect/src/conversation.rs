@@ -1,6 +1,5 @@
 //! Conversations: recognised by content, then read by their family.
 
-use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 
@@ -10,8 +9,10 @@ use worldwire_capture::Timestamp;
 use worldwire_core::{Limits, Side, Tree};
 use worldwire_uru::connection::Received;
 
-use crate::Keys;
+use crate::family::{self, Family, Recognition, Session};
+use crate::ki::KiItem;
 use crate::uru;
+use crate::{Definitions, Keys};
 
 /// Where something stands in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct Item<'i> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ItemBody<'i> {
+    /// A control message or DML message of KI.
+    Ki(KiItem<'i>),
     /// A message of Uru.
     Uru(Received<'i>),
     /// Something about the conversation.
@@ -69,6 +72,8 @@ pub enum NoteKind {
     Gap,
     /// Reading goes on behind something that could not be read.
     Resync,
+    /// Something was read, but a definition seems to be of another revision.
+    Warning,
     /// Something cannot be read.
     Problem,
 }
@@ -81,6 +86,7 @@ impl NoteKind {
             Self::Opened => "opened",
             Self::Gap => "gap",
             Self::Resync => "resync",
+            Self::Warning => "warning",
             Self::Problem => "problem",
         }
     }
@@ -99,6 +105,10 @@ impl Note {
         Self { kind: NoteKind::Resync, text }
     }
 
+    pub(crate) fn warning(text: String) -> Self {
+        Self { kind: NoteKind::Warning, text }
+    }
+
     pub(crate) fn problem(text: String) -> Self {
         Self { kind: NoteKind::Problem, text }
     }
@@ -108,6 +118,7 @@ impl<'i> Item<'i> {
     /// Appends the dotted name: `auth.AcctLoginRequest`; for notes the word of their kind.
     pub fn push_name(&self, name: &mut String) {
         match &self.body {
+            ItemBody::Ki(item) => item.push_name(name),
             ItemBody::Uru(received) => {
                 let (kind, message) = received.name();
                 name.push_str(kind);
@@ -123,7 +134,7 @@ impl<'i> Item<'i> {
     pub fn note(&self) -> Option<&Note> {
         match &self.body {
             ItemBody::Note(note) => Some(note),
-            ItemBody::Uru(_) => None,
+            ItemBody::Ki(_) | ItemBody::Uru(_) => None,
         }
     }
 
@@ -131,6 +142,7 @@ impl<'i> Item<'i> {
     #[must_use]
     pub fn bytes(&self) -> &'i [u8] {
         match &self.body {
+            ItemBody::Ki(item) => item.received.bytes,
             ItemBody::Uru(received) => received.bytes,
             ItemBody::Note(_) => &[],
         }
@@ -140,58 +152,37 @@ impl<'i> Item<'i> {
     #[must_use]
     pub fn tree(&self, tree: Tree<'i>, limits: &'i Limits) -> Tree<'i> {
         match &self.body {
+            ItemBody::Ki(item) => item.tree(tree, limits),
             ItemBody::Uru(received) => received.tree(tree, limits),
             ItemBody::Note(_) => tree.recycle(),
         }
     }
 }
 
-/// The families that conversations can belong to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Family {
-    /// Myst Online: Uru Live.
-    Uru,
-}
-
-impl Family {
-    /// All of them.
-    pub const ALL: [Self; 1] = [Self::Uru];
-
-    /// The name in output and on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Uru => "uru",
-        }
-    }
-
-    /// The family of that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|family| family.name() == name)
-    }
-}
-
-impl fmt::Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// What a recognizer makes of the first bytes of a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Recognition {
-    /// It is this family's.
-    Yes,
-    /// It is not.
-    No,
-    /// More bytes are needed to tell.
-    NeedMore,
-}
-
 /// The most bytes kept of a conversation that is not recognised yet.
 const MOST_UNDECIDED_BYTES: usize = 4096;
+
+/// What the user knows that helps to read conversations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known<'k> {
+    pub(crate) keys: &'k Keys,
+    pub(crate) definitions: &'k Definitions,
+}
+
+impl Known<'_> {
+    fn session(self, family: Family, midstream: bool) -> Session {
+        Session::new(family, midstream, self.keys, self.definitions)
+    }
+}
+
+/// How a conversation came to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    /// Its beginning is missing.
+    pub(crate) midstream: bool,
+    /// It is UDP.
+    pub(crate) datagrams: bool,
+}
 
 /// A conversation of a capture on its way through recognition and reading.
 #[derive(Debug)]
@@ -206,6 +197,8 @@ pub(crate) struct Conversation {
     ends: [SocketAddr; 2],
     /// Whether the beginning is missing.
     midstream: bool,
+    /// Whether it is UDP.
+    datagrams: bool,
     /// Whether the ends were told.
     told: bool,
 }
@@ -213,16 +206,16 @@ pub(crate) struct Conversation {
 #[derive(Debug)]
 enum State {
     Undecided { held: Vec<Held>, bytes: usize },
-    Uru(Box<uru::UruSession>),
+    Read(Session),
     Unknown,
 }
 
 /// Bytes that came before the conversation was recognised.
 #[derive(Debug)]
-struct Held {
-    side: Side,
+pub(crate) struct Held {
+    pub(crate) side: Side,
     stamp: Stamp,
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Conversation {
@@ -230,28 +223,31 @@ impl Conversation {
     pub(crate) fn new(
         stream: u64,
         ends: [SocketAddr; 2],
-        midstream: bool,
+        kind: Kind,
         forced: Option<Family>,
-        keys: &Keys,
+        known: Known<'_>,
     ) -> Self {
+        let Kind { midstream, datagrams } = kind;
         let state = match forced {
-            Some(Family::Uru) => State::Uru(Box::new(uru::UruSession::new(keys))),
+            Some(family) => State::Read(known.session(family, midstream)),
             None => State::Undecided { held: Vec::new(), bytes: 0 },
         };
-        Self { state, stream, last: None, swapped: false, ends, midstream, told: false }
+        let (last, swapped, told) = (None, false, false);
+        Self { state, stream, last, swapped, ends, midstream, datagrams, told }
     }
 
     /// The family, once it is known.
     pub(crate) fn family(&self) -> Option<Family> {
-        match self.state {
-            State::Uru(_) => Some(Family::Uru),
+        match &self.state {
+            State::Read(session) => Some(session.family()),
             _ => None,
         }
     }
 
+    /// Bytes: a segment, or a datagram.
     pub(crate) fn data(
         &mut self,
-        keys: &Keys,
+        known: Known<'_>,
         side: Side,
         stamp: Stamp,
         bytes: &[u8],
@@ -259,15 +255,15 @@ impl Conversation {
     ) {
         self.last = Some(stamp);
         let side = self.side(side);
-        if matches!(self.state, State::Uru(_)) {
+        if matches!(self.state, State::Read(_)) {
             self.introduce(stamp, out);
         }
         match &mut self.state {
-            State::Uru(session) => session.data(side, stamp, bytes, out),
+            State::Read(session) => session.data(self.datagrams, side, stamp, bytes, out),
             State::Undecided { held, bytes: total } => {
                 *total += bytes.len();
                 held.push(Held { side, stamp, bytes: bytes.to_vec() });
-                self.decide(keys, out);
+                self.decide(known, out);
             }
             State::Unknown => {}
         }
@@ -283,7 +279,7 @@ impl Conversation {
         self.last = Some(stamp);
         let side = self.side(side);
         match &mut self.state {
-            State::Uru(session) => session.gap(side, stamp, length, out),
+            State::Read(session) => session.gap(side, stamp, length, out),
             // What begins with a hole cannot be recognised.
             State::Undecided { .. } => self.give_up(stamp, out),
             State::Unknown => {}
@@ -293,7 +289,7 @@ impl Conversation {
     pub(crate) fn end(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let stamp = Stamp { stream: self.stream, ..self.last.unwrap_or(stamp) };
         match &mut self.state {
-            State::Uru(session) => session.end(stamp, out),
+            State::Read(session) => session.end(stamp, out),
             State::Undecided { .. } => self.give_up(stamp, out),
             State::Unknown => {}
         }
@@ -303,48 +299,47 @@ impl Conversation {
         if self.swapped { side.other() } else { side }
     }
 
-    fn decide(&mut self, keys: &Keys, out: &mut dyn FnMut(Item<'_>)) {
+    fn decide(&mut self, known: Known<'_>, out: &mut dyn FnMut(Item<'_>)) {
         let State::Undecided { held, bytes } = &mut self.state else {
             return;
         };
-        let first = |side: Side| {
-            let of_side = held.iter().filter(|piece| piece.side == side);
-            of_side.flat_map(|piece| &piece.bytes).copied().take(256).collect::<Vec<u8>>()
-        };
-        let verdict = Side::BOTH.map(|side| uru::recognize(&first(side)));
-        let swapped = match verdict {
-            [Recognition::Yes, _] => false,
-            [_, Recognition::Yes] => true,
-            [Recognition::No, _] | [_, Recognition::No] if *bytes > MOST_UNDECIDED_BYTES => {
+        let (family, swapped) = match family::recognize(held, self.datagrams, self.midstream) {
+            Recognition::Yes(family, swapped) => (family, swapped),
+            Recognition::No => return self.state = State::Unknown,
+            Recognition::NeedMore if *bytes > MOST_UNDECIDED_BYTES => {
                 return self.state = State::Unknown;
             }
-            [Recognition::No, Recognition::No] => return self.state = State::Unknown,
-            _ => return,
+            Recognition::NeedMore => return,
         };
         let held = core::mem::take(held);
         self.swapped ^= swapped;
-        if let Some(first) = held.first() {
-            self.introduce(first.stamp, out);
-        }
-        let mut session = Box::new(uru::UruSession::new(keys));
+        let mut session = known.session(family, self.midstream);
+        self.state = State::Unknown;
+        self.named(family, held.first().map(|piece| piece.stamp), out);
         for piece in held {
             let side = if swapped { piece.side.other() } else { piece.side };
-            session.data(side, piece.stamp, &piece.bytes, out);
+            session.data(self.datagrams, side, piece.stamp, &piece.bytes, out);
         }
-        self.state = State::Uru(session);
+        self.state = State::Read(session);
     }
 
     /// Names the ends, once.
     fn introduce(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
-        if core::mem::replace(&mut self.told, true) {
-            return;
+        if let Some(family) = self.family() {
+            self.named(family, Some(stamp), out);
         }
+    }
+
+    fn named(&mut self, family: Family, stamp: Option<Stamp>, out: &mut dyn FnMut(Item<'_>)) {
+        let Some(stamp) = stamp.filter(|_| !core::mem::replace(&mut self.told, true)) else {
+            return;
+        };
         let [mut client, mut server] = self.ends;
         if self.swapped {
             (client, server) = (server, client);
         }
         let body = ItemBody::Note(Note::opened(format!("{client} > {server}")));
-        out(Item { stamp, family: "uru", from: Side::Client, range: 0..0, body });
+        out(Item { stamp, family: family.name(), from: Side::Client, range: 0..0, body });
     }
 
     fn give_up(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {

@@ -8,14 +8,17 @@ use rayon::prelude::*;
 use worldwire_capture::{Conversations, Event, EventKind, Packet, Timestamp, Unusable};
 use worldwire_core::{Limits, Side};
 
-use crate::Keys;
-use crate::conversation::{Conversation, Family, Item, NoteKind, Stamp};
+use crate::conversation::{Conversation, Item, Kind, Known, NoteKind, Stamp};
+use crate::family::Family;
+use crate::{Definitions, Keys};
 
 /// How a capture is read.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Secrets.
     pub keys: Keys,
+    /// What messages look like.
+    pub definitions: Definitions,
     /// Read every conversation as this family, whatever it looks like.
     pub family: Option<Family>,
     /// Bounds.
@@ -129,7 +132,6 @@ struct Held {
 enum What {
     Opened(Box<Overview>),
     Data { side: Side, start: usize, end: usize },
-    Datagram { side: Side, length: u64 },
     Gap { side: Side, length: u64 },
     Closed,
 }
@@ -316,13 +318,10 @@ impl Batch {
                 problems: 0,
                 gaps: 0,
             })),
-            EventKind::Data { side, bytes, .. } => {
+            EventKind::Data { side, bytes, .. } | EventKind::Datagram { side, bytes } => {
                 let start = self.bytes.len();
                 self.bytes.extend_from_slice(bytes);
                 What::Data { side, start, end: self.bytes.len() }
-            }
-            EventKind::Datagram { side, bytes } => {
-                What::Datagram { side, length: bytes.len() as u64 }
             }
             EventKind::Gap { side, length, .. } => What::Gap { side, length },
             EventKind::Closed(_) => What::Closed,
@@ -340,16 +339,19 @@ impl Task {
         show: &(impl Fn(&Item<'_>, &mut Scratch, &mut String) + Sync),
     ) {
         let mut scratch = Scratch::default();
+        let known = Known { keys: &options.keys, definitions: &options.definitions };
         for index in &self.events {
             let Held { stamp, what } = &batch.events[*index];
             if let What::Opened(overview) = what {
-                let forced = options.family.filter(|_| !overview.datagrams);
+                let (midstream, datagrams) = (overview.midstream, overview.datagrams);
+                // Of the families only KI's speaks UDP.
+                let forced = options.family.filter(|family| !datagrams || *family == Family::Ki);
                 let conversation = Conversation::new(
                     overview.stream,
                     [overview.client, overview.server],
-                    overview.midstream,
+                    Kind { midstream, datagrams },
                     forced,
-                    &options.keys,
+                    known,
                 );
                 self.open = Some(Open { conversation, overview: (**overview).clone() });
                 continue;
@@ -365,7 +367,7 @@ impl Task {
                     None => count(messages, &item, &mut scratch.name),
                     Some(NoteKind::Problem) => *problems += 1,
                     // Gaps count for every conversation, recognised or not.
-                    Some(NoteKind::Opened | NoteKind::Gap | NoteKind::Resync) => {}
+                    Some(_) => {}
                 }
                 show(&item, &mut scratch, text);
             };
@@ -373,9 +375,8 @@ impl Task {
                 What::Data { side, start, end } => {
                     overview.bytes[side.index()] += (end - start) as u64;
                     let bytes = &batch.bytes[*start..*end];
-                    conversation.data(&options.keys, *side, *stamp, bytes, &mut tell);
+                    conversation.data(known, *side, *stamp, bytes, &mut tell);
                 }
-                What::Datagram { side, length } => overview.bytes[side.index()] += length,
                 What::Gap { side, length } => {
                     overview.gaps += 1;
                     conversation.gap(*side, *stamp, *length, &mut tell);

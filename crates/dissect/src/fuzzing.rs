@@ -7,7 +7,9 @@ use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Limits, Side};
 
 use crate::filter::fuzzing::filter;
-use crate::{Codec, CodecOptions, Dissection, Format, Item, Keys, Options, Scratch};
+use crate::{
+    Codec, CodecOptions, Definitions, Dissection, Family, Format, Item, Keys, Options, Scratch,
+};
 
 /// Any bytes as a capture, dissected to text and JSON.
 ///
@@ -18,8 +20,9 @@ pub fn dissect(data: &[u8]) {
     let Ok(mut capture) = CaptureReader::new(data, &limits) else {
         return;
     };
-    let family = data.len().is_multiple_of(3).then_some(crate::Family::Uru);
-    let options = Options { keys: Keys::none(), family, limits };
+    let family = Family::ALL.get(data.len() % (2 * Family::ALL.len())).copied();
+    let definitions = definitions().clone();
+    let options = Options { keys: Keys::none(), definitions, family, limits };
     let mut dissection = Dissection::new(options);
     while let Ok(Some(record)) = capture.next() {
         if let Record::Packet(packet) = record {
@@ -46,6 +49,13 @@ pub fn dissect(data: &[u8]) {
     }
 }
 
+/// Making them takes longer than a run.
+pub(crate) fn definitions() -> &'static Definitions {
+    static DEFINITIONS: std::sync::LazyLock<Definitions> =
+        std::sync::LazyLock::new(Definitions::built_in);
+    &DEFINITIONS
+}
+
 /// Any bytes through every codec: the first byte chooses, the rest is decoded, shown, and encoded
 /// again from its JSON.
 ///
@@ -61,7 +71,8 @@ pub fn codec(data: &[u8]) {
     };
     let from = if choice & 0x80 == 0 { Side::Client } else { Side::Server };
     let (keys, limits) = (Keys::none(), Limits::DEFAULT);
-    let options = CodecOptions { from, keys: &keys, limits: &limits };
+    let definitions = definitions();
+    let options = CodecOptions { from, keys: &keys, definitions, limits: &limits };
     let tree = codec.decode(data, &options);
     let mut text = String::new();
     write_tree(&tree, TextStyle::default(), &mut text);
@@ -85,7 +96,7 @@ fn codec_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for (index, codec) in (0_u8..).zip(Codec::all()) {
         seeds.push(vec![index, 1, 0, 0x96, 3, 0, 0]);
-        for target in worldwire_uru::fuzzing::TARGETS {
+        for target in worldwire_ki::fuzzing::targets().chain(worldwire_uru::fuzzing::TARGETS) {
             let wanted = codec.name.replace(['.', '-'], "_");
             if target.name.starts_with(&wanted) {
                 let side = if target.name.ends_with("_server") { 0x80 } else { 0 };
@@ -98,7 +109,10 @@ fn codec_seeds() -> Vec<Vec<u8>> {
 }
 
 fn captures() -> Vec<Vec<u8>> {
-    let samples = [&include_bytes!("../../../samples/uru-login.pcapng")[..]];
+    let samples = [
+        &include_bytes!("../../../samples/ki-login.pcapng")[..],
+        &include_bytes!("../../../samples/uru-login.pcapng")[..],
+    ];
     let generated = worldwire_capture::fuzzing::TARGETS[0].seeds;
     samples.into_iter().map(<[u8]>::to_vec).chain(generated()).collect()
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use worldwire_core::Diagnostic;
+use worldwire_ki::crypt::keys::KeyFile;
 use worldwire_uru::file::keys::{KeyFileErrors, KeyRing};
 
 /// The keys of all families, as a user's key file gives them.
@@ -11,6 +13,8 @@ use worldwire_uru::file::keys::{KeyFileErrors, KeyRing};
 /// own TOML form every spelling that a family knows is accepted.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
+    /// KI: encrypted connections, and accounts.
+    pub ki: Arc<KeyFile>,
     /// Uru: the private keys of a shard.
     pub uru: Arc<KeyRing>,
 }
@@ -28,11 +32,12 @@ impl Keys {
     /// All faults of the file, each with line and column; [`KeysError::Nothing`] when it holds no
     /// key at all.
     pub fn parse(text: &str) -> Result<Self, KeysError> {
-        let ring = KeyRing::parse(text).map_err(KeysError::Uru)?;
-        if ring.is_empty() {
+        let ki = KeyFile::parse("keys", text).map_err(KeysError::Ki)?;
+        let uru = KeyRing::parse(text).map_err(KeysError::Uru)?;
+        if ki.is_empty() && uru.is_empty() {
             return Err(KeysError::Nothing);
         }
-        Ok(Self { uru: Arc::new(ring) })
+        Ok(Self { ki: Arc::new(ki), uru: Arc::new(uru) })
     }
 }
 
@@ -40,6 +45,8 @@ impl Keys {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum KeysError {
+    /// The part of KI has faults.
+    Ki(Vec<Diagnostic>),
     /// The part of Uru has faults.
     Uru(KeyFileErrors),
     /// There is no key in the file.
@@ -49,6 +56,13 @@ pub enum KeysError {
 impl fmt::Display for KeysError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Ki(errors) => {
+                let line = |error: &Diagnostic| {
+                    let (line, column) = (error.line(), error.column());
+                    format!("line {line}, column {column}: {}", error.message())
+                };
+                f.write_str(&errors.iter().map(line).collect::<Vec<_>>().join("\n"))
+            }
             Self::Uru(errors) => errors.fmt(f),
             Self::Nothing => f.write_str(
                 "wanted keys such as `Key.Auth.N = ...` or `[uru.auth]`, found none; \

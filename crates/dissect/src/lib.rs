@@ -3,11 +3,13 @@
 //!
 //! ```
 //! use worldwire_core::{Limits, Side};
-//! use worldwire_dissect::{Codec, CodecOptions, Keys};
+//! use worldwire_dissect::{Codec, CodecOptions, Definitions, Keys};
 //!
 //! let codec = Codec::named("uru.auth")?;
 //! let (keys, limits) = (Keys::none(), Limits::DEFAULT);
-//! let options = CodecOptions { from: Side::Client, keys: &keys, limits: &limits };
+//! let definitions = Definitions::built_in();
+//! let options =
+//!     CodecOptions { from: Side::Client, keys: &keys, definitions: &definitions, limits: &limits };
 //! let tree = codec.decode(&[1, 0, 0x96, 3, 0, 0], &options);
 //! assert_eq!(tree.find("fields.buildId").unwrap().unsigned(), Some(918));
 //!
@@ -24,21 +26,28 @@
 //! | [`Dissection`] | a capture in, [`Item`]s out: conversations, recognised and read |
 //! | [`filter`] | which items to show |
 //! | [`Format`] | items as text and as JSON lines |
+//! | [`Definitions`] | what messages look like, from files that users have |
 //! | [`Keys`] | secrets that open encrypted traffic |
 
 mod codec;
 mod conversation;
+mod definitions;
 mod dissection;
+mod family;
 pub mod filter;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod keys;
+mod ki;
 mod render;
 mod uru;
 
 pub use codec::{Codec, CodecOptions, Shape};
-pub use conversation::{Family, Item, ItemBody, Note, NoteKind, Stamp};
+pub use conversation::{Item, ItemBody, Note, NoteKind, Stamp};
+pub use definitions::Definitions;
 pub use dissection::{Counts, Dissection, Feed, Options, Overview, Scratch, Summary};
+pub use family::Family;
 pub use keys::{Keys, KeysError};
+pub use ki::KiItem;
 pub use render::Format;

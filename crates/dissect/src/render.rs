@@ -27,7 +27,7 @@ pub enum Format {
     /// | `stream` | the conversation, counted from 0 |
     /// | `family` | `uru`, ... |
     /// | `from` | `client` or `server` |
-    /// | `name` | the dotted message name; `opened`, `gap`, `resync` or `problem` for what is no message |
+    /// | `name` | the dotted message name; `opened`, `gap`, `resync`, `warning` or `problem` for what is no message |
     /// | `fields` | the message's fields; for what is no message `{"what": "..."}` |
     /// | `range` | first byte and byte behind the last in the sender's stream |
     /// | `error` | only there when the message could not be read to its end |

@@ -28,7 +28,7 @@ type Told = BTreeMap<(u64, &'static str), Vec<(u64, String)>>;
 
 fn told(packets: &[Vec<u8>]) -> (Told, worldwire_dissect::Summary) {
     let keys = Keys::parse(KEYS).unwrap();
-    let mut dissection = Dissection::new(Options { keys, family: None, limits: Limits::DEFAULT });
+    let mut dissection = Dissection::new(Options { keys, ..Options::default() });
     for (number, data) in (1..).zip(packets) {
         dissection.push(&Packet {
             number,

@@ -2,12 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use worldwire_core::Limits;
-use worldwire_dissect::Keys;
+use worldwire_core::Severity;
+use worldwire_dissect::{Definitions, Keys};
 
+use crate::cli::Common;
 use crate::output::{Failure, complain};
+use crate::report;
 
 /// Opens a file, or standard input for `-`.
 pub(crate) fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
@@ -60,4 +63,55 @@ pub(crate) fn keys(path: Option<&Path>) -> Result<Keys, Failure> {
         }
         Failure::Run(format!("{}: {last}", path.display()))
     })
+}
+
+/// Reads definitions from files and folders, over what is built in.
+pub(crate) fn definitions(paths: &[PathBuf], common: &Common) -> Result<Definitions, Failure> {
+    let mut definitions = Definitions::built_in();
+    for path in paths {
+        let mut found = false;
+        let mut faults = false;
+        for file in files(path)? {
+            let Some(said) = definitions.add(&file.display().to_string(), &read(&file)?) else {
+                continue;
+            };
+            found = true;
+            faults |= said.iter().any(|one| one.severity() == Severity::Error);
+            let shown =
+                said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
+            report::diagnostics(shown);
+        }
+        if faults {
+            complain(&path.display().to_string(), "definitions with errors were left out");
+        }
+        if !found {
+            let message = format!("{}: wanted definitions of messages, found none", path.display());
+            return Err(Failure::Run(message));
+        }
+    }
+    Ok(definitions)
+}
+
+/// A file, or all files of a folder and the folders in it, in the order of their names.
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    /// Deeper folders are somebody's loop.
+    const MOST_DEEP: usize = 32;
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    let mut folders = vec![(path.to_owned(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        let entries = std::fs::read_dir(&folder).map_err(|error| Failure::io(&folder, &error))?;
+        for entry in entries {
+            let path = entry.map_err(|error| Failure::io(&folder, &error))?.path();
+            if !path.is_dir() {
+                found.push(path);
+            } else if depth < MOST_DEEP {
+                folders.push((path, depth + 1));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
 }

@@ -148,6 +148,18 @@ impl<'j> FieldsOf<'j> {
         self.object.get(name)
     }
 
+    /// Whether there is a field of this name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.object.contains_key(name)
+    }
+
+    /// Whether the object has no fields at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.object.is_empty()
+    }
+
     /// All fields must have been taken.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use worldwire_core::{Limits, Side};
 
 use super::{Filter, Subject};
+use crate::fuzzing::definitions;
 use crate::{Codec, CodecOptions, Keys};
 
 /// Reads any text as a filter; what can be read must print as the same filter and answer the same.
@@ -21,7 +22,8 @@ pub fn filter(data: &[u8]) {
     };
     assert_eq!(again, filter, "{printed:?} reads as something else");
     let (keys, limits) = (Keys::none(), Limits::DEFAULT);
-    let options = CodecOptions { from: Side::Client, keys: &keys, limits: &limits };
+    let definitions = definitions();
+    let options = CodecOptions { from: Side::Client, keys: &keys, definitions, limits: &limits };
     let message = [6, 0, 7, 0, 0, 0, 9, 0, 0, 0];
     let Ok(codec) = Codec::named("uru.auth") else {
         return;

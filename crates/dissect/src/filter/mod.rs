@@ -99,7 +99,7 @@ use worldwire_core::{Tree, nearest};
 pub use error::{FilterError, FilterErrorKind};
 use expression::{Expression, Pattern};
 
-use crate::{Codec, Family};
+use crate::{Codec, Definitions, Family};
 
 /// A filter that was read and can be asked about any number of messages.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,11 +141,11 @@ impl Filter {
         run::matches(&self.0, subject)
     }
 
-    /// Message names that no family knows, each with the nearest one that is known: most likely
+    /// Message names that no family and no definition knows, each with the nearest one that is known: most likely
     /// they are misspelled.
     #[must_use]
-    pub fn unknown_names(&self) -> Vec<(&str, Option<String>)> {
-        let known = known_names();
+    pub fn unknown_names(&self, definitions: &Definitions) -> Vec<(&str, Option<String>)> {
+        let known = known_names(definitions);
         let known = || {
             known.iter().flat_map(|name| {
                 [name.as_str(), name.split_once('.').map_or(name.as_str(), |(_, short)| short)]
@@ -181,7 +181,7 @@ impl fmt::Display for Filter {
 }
 
 /// Every name that an item can have, and the families.
-fn known_names() -> Vec<String> {
+fn known_names(definitions: &Definitions) -> Vec<String> {
     let mut names: Vec<String> = Family::ALL.map(|family| family.name().to_owned()).to_vec();
     for codec in Codec::all() {
         let kind = codec.name.rsplit('.').next().unwrap_or(codec.name);
@@ -189,8 +189,9 @@ fn known_names() -> Vec<String> {
             names.push(format!("{kind}.{}", message.name));
         }
     }
+    names.extend(crate::ki::names(definitions));
     names.extend(crate::uru::SETUP_NAMES.map(str::to_owned));
-    names.extend(["opened", "gap", "resync", "problem"].map(str::to_owned));
+    names.extend(["opened", "gap", "resync", "warning", "problem"].map(str::to_owned));
     names
 }
 

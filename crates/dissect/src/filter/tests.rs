@@ -476,7 +476,11 @@ fn a_hostile_search_takes_no_time() {
 #[test]
 fn misspelled_messages_are_noticed() {
     let filter = Filter::parse("AcctLoginReqest or auth.* and not (uru or gap)").unwrap();
-    assert_eq!(filter.unknown_names(), [("AcctLoginReqest", Some("AcctLoginRequest".to_owned()))]);
+    let definitions = crate::Definitions::built_in();
+    let near = Some("AcctLoginRequest".to_owned());
+    assert_eq!(filter.unknown_names(&definitions), [("AcctLoginReqest", near)]);
+    let known = "LOGIN.MSG_USER_AUTHEN_V3 or MSG_PING or control.SessionOffer or LOGIN.*";
+    assert!(Filter::parse(known).unwrap().unknown_names(&definitions).is_empty());
 }
 
 fn a_number() -> impl Strategy<Value = Number> {

@@ -1,7 +1,7 @@
 //! The codecs of Uru.
 
 use worldwire_core::json::{FieldsOf, Json, bytes as json_bytes};
-use worldwire_core::{Error, Field, Form, Reader, Result, Side, Tree, TreeBuilder, Writer};
+use worldwire_core::{Error, Field, Form, Result, Side, Tree, Writer};
 use worldwire_uru::connect::{ConnectPacket, SetupPacket};
 use worldwire_uru::file::manifest::{FileList, Manifest};
 use worldwire_uru::file::secure;
@@ -9,7 +9,7 @@ use worldwire_uru::frame::{Message, Service, table};
 use worldwire_uru::types::{BitVector, Key, SafeString, SafeWString, Uoid};
 use worldwire_uru::vault::VaultNode;
 
-use crate::codec::{Codec, CodecOptions, Shape};
+use crate::codec::{Codec, CodecOptions, Shape, read};
 
 macro_rules! field_codec {
     ($name:literal, $type:ty, $node:literal, $about:literal) => {
@@ -112,20 +112,6 @@ pub(crate) static CODECS: &[Codec] = &[
     field_codec! { "uru.uoid", Uoid<'_>, "uoid", "plUoid: the name of an object" },
     field_codec! { "uru.vault-node", VaultNode<'_>, "node", "a vault node" },
 ];
-
-/// Runs a decoder over all of the data. Nothing more can come, so what is incomplete is an error.
-fn read<'d>(
-    name: &'static str,
-    data: &'d [u8],
-    options: &CodecOptions<'d>,
-    tree: Tree<'d>,
-    decode: impl FnOnce(&mut Reader<'d, TreeBuilder<'d>>) -> Result<()>,
-) -> Tree<'d> {
-    let mut reader = Reader::traced_within("input", data, tree, options.limits);
-    let outcome =
-        decode(&mut reader).and_then(|()| reader.end()).map_err(|error| error.closed().about(name));
-    reader.conclude(outcome).0
-}
 
 fn decode_secure<'d>(data: &'d [u8], options: &CodecOptions<'d>, tree: Tree<'d>) -> Tree<'d> {
     read("uru.secure-file", data, options, tree, |reader| {

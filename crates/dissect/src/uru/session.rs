@@ -8,7 +8,8 @@ use worldwire_uru::connect::ConnectPacket;
 use worldwire_uru::connection::{Connection, Event};
 
 use crate::Keys;
-use crate::conversation::{Item, ItemBody, Note, Recognition, Stamp};
+use crate::conversation::{Item, ItemBody, Note, Stamp};
+use crate::family::Verdict;
 
 /// The port that shards use unless told otherwise.
 pub(crate) const PORT: u16 = 14617;
@@ -26,18 +27,27 @@ pub(crate) const SETUP_NAMES: [&str; 9] = [
     "setup.Error",
 ];
 
-/// Whether what a client sends first is a connect packet of Uru.
-pub(crate) fn recognize(first: &[u8]) -> Recognition {
+/// Whether what either side sends first is a connect packet of Uru: the client's.
+pub(crate) fn recognize(first: &[Vec<u8>; 2]) -> Verdict {
+    match first.each_ref().map(|first| connects(first)) {
+        [Verdict::Yes, _] => Verdict::Yes,
+        [_, Verdict::Yes] => Verdict::Swapped,
+        [Verdict::No, Verdict::No] => Verdict::No,
+        _ => Verdict::NeedMore,
+    }
+}
+
+fn connects(first: &[u8]) -> Verdict {
     /// Header byte count and, in front of it, the connection type.
     const HEAD: usize = 3;
     if first.len() < HEAD {
-        return Recognition::NeedMore;
+        return Verdict::NeedMore;
     }
     let mut reader = worldwire_core::Reader::new(first);
     match ConnectPacket::decode_fields(&mut reader) {
-        Ok(_) => Recognition::Yes,
-        Err(error) if error.needed().is_some() => Recognition::NeedMore,
-        Err(_) => Recognition::No,
+        Ok(_) => Verdict::Yes,
+        Err(error) if error.needed().is_some() => Verdict::NeedMore,
+        Err(_) => Verdict::No,
     }
 }
 

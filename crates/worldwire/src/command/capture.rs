@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use indicatif::{ProgressBar, ProgressStyle};
 use worldwire_capture::{CaptureError, CaptureReader, Record};
 use worldwire_core::{Limits, nearest};
-use worldwire_dissect::{Dissection, Family, Item, Options, Scratch};
+use worldwire_dissect::{Definitions, Dissection, Family, Item, Options, Scratch};
 
 use crate::cli::{Capture, Common};
 use crate::input;
@@ -17,6 +17,7 @@ use crate::output::{Failure, complain};
 pub(crate) fn read(
     arguments: &Capture,
     common: &Common,
+    definitions: Definitions,
     show: impl Fn(&Item<'_>, &mut Scratch, &mut String) + Sync,
     mut write: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<(Dissection, bool), Failure> {
@@ -25,7 +26,7 @@ pub(crate) fn read(
         Some(name) => Some(Family::from_name(name).ok_or_else(|| unknown_family(name))?),
     };
     let keys = input::keys(arguments.keys.as_deref())?;
-    let options = Options { keys, family, limits: Limits::DEFAULT };
+    let options = Options { keys, definitions, family, limits: Limits::DEFAULT };
     let subject = arguments.file.display().to_string();
     let source = input::open(&arguments.file)?;
     let progress = progress(arguments, common);

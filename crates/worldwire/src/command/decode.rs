@@ -26,7 +26,13 @@ pub(crate) fn run(arguments: &Decode, common: &Common) -> Result<(), Failure> {
     };
     let keys = input::keys(arguments.keys.as_deref())?;
     let limits = Limits::DEFAULT;
-    let options = CodecOptions { from: side(arguments.from), keys: &keys, limits: &limits };
+    let definitions = input::definitions(&arguments.data, common)?;
+    let options = CodecOptions {
+        from: side(arguments.from),
+        keys: &keys,
+        definitions: &definitions,
+        limits: &limits,
+    };
     let tree = codec.decode(&data, &options);
 
     let mut out = String::new();

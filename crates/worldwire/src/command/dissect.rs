@@ -4,10 +4,11 @@ use worldwire_core::json::Style;
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Tree};
 use worldwire_dissect::filter::{Filter, Subject};
-use worldwire_dissect::{Format, Item, NoteKind, Scratch};
+use worldwire_dissect::{Definitions, Format, Item, NoteKind, Scratch};
 
 use super::capture;
 use crate::cli::{Common, Dissect};
+use crate::input;
 use crate::output::{Failure, Output};
 
 pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
@@ -15,7 +16,8 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         // Fails only when the threads are running already.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build_global();
     }
-    let filter = arguments.filter.as_deref().map(filter).transpose()?;
+    let definitions = input::definitions(&arguments.capture.data, common)?;
+    let filter = arguments.filter.as_deref().map(|text| filter(text, &definitions)).transpose()?;
     let format = format(arguments, common);
     let limits = Limits::DEFAULT;
     let mut output = Output::open(&arguments.target)?;
@@ -45,10 +47,11 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         }
         scratch.tree = tree.recycle();
     };
-    let (dissection, clean) = capture::read(&arguments.capture, common, show, |text| {
-        output.write(text.as_bytes())?;
-        output.flush()
-    })?;
+    let (dissection, clean) =
+        capture::read(&arguments.capture, common, definitions, show, |text| {
+            output.write(text.as_bytes())?;
+            output.flush()
+        })?;
     output.finish()?;
     let summary = dissection.summary();
     if !common.quiet {
@@ -58,9 +61,9 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
 }
 
 /// Reads a filter, and speaks up about names that no message has.
-fn filter(text: &str) -> Result<Filter, Failure> {
+fn filter(text: &str, definitions: &Definitions) -> Result<Filter, Failure> {
     let filter = Filter::parse(text).map_err(|error| Failure::Run(error.to_string()))?;
-    if let Some((name, near)) = filter.unknown_names().into_iter().next() {
+    if let Some((name, near)) = filter.unknown_names(definitions).into_iter().next() {
         let hint = match near {
             Some(near) => format!("; did you mean `{near}`?"),
             None => "; `worldwire codecs NAME` lists messages, a `*` matches anything".to_owned(),

@@ -12,7 +12,7 @@ use crate::cli::{Common, Encode};
 use crate::input;
 use crate::output::{Failure, complain, write_all};
 
-pub(crate) fn run(arguments: &Encode, _: &Common) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
     let codec = Codec::named(&arguments.codec).map_err(|error| Failure::Run(error.to_string()))?;
     let path = arguments.file.as_deref().unwrap_or_else(|| Path::new("-"));
     let subject = match arguments.file {
@@ -22,7 +22,13 @@ pub(crate) fn run(arguments: &Encode, _: &Common) -> Result<(), Failure> {
     let text = input::read_text(path)?;
     let keys = input::keys(arguments.keys.as_deref())?;
     let limits = Limits::DEFAULT;
-    let options = CodecOptions { from: side(arguments.from), keys: &keys, limits: &limits };
+    let definitions = input::definitions(&arguments.data, common)?;
+    let options = CodecOptions {
+        from: side(arguments.from),
+        keys: &keys,
+        definitions: &definitions,
+        limits: &limits,
+    };
     let json: Json = serde_json::from_str(&text).map_err(|error| {
         complain(&subject, &format!("no JSON: {error}"));
         Failure::Input

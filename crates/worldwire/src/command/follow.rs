@@ -8,6 +8,7 @@ use worldwire_dissect::{Item, ItemBody, NoteKind, Scratch};
 use super::capture;
 use super::decode::side;
 use crate::cli::{Common, Follow};
+use crate::input;
 use crate::output::{Failure, Output};
 
 pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
@@ -30,14 +31,16 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
             Some(_) => {}
         }
     };
-    let (dissection, clean) = capture::read(&arguments.capture, common, show, |text| {
-        if let Ok(mut bytes) = bytes.lock() {
-            output.write(&bytes)?;
-            bytes.clear();
-        }
-        output.write(text.as_bytes())?;
-        output.flush()
-    })?;
+    let definitions = input::definitions(&arguments.capture.data, common)?;
+    let (dissection, clean) =
+        capture::read(&arguments.capture, common, definitions, show, |text| {
+            if let Ok(mut bytes) = bytes.lock() {
+                output.write(&bytes)?;
+                bytes.clear();
+            }
+            output.write(text.as_bytes())?;
+            output.flush()
+        })?;
     let overviews = dissection.overviews();
     let Some(overview) = overviews.iter().find(|overview| overview.stream == arguments.stream)
     else {

@@ -7,5 +7,6 @@ pub(crate) mod decode;
 pub(crate) mod dissect;
 pub(crate) mod encode;
 pub(crate) mod follow;
+pub(crate) mod ki;
 pub(crate) mod stats;
 pub(crate) mod uru;

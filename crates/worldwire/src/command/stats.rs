@@ -3,14 +3,18 @@
 use std::fmt::Write as _;
 
 use worldwire_core::json::string;
-use worldwire_dissect::{Family, Overview};
+use worldwire_dissect::{Family, Item, Overview, Scratch};
 
 use super::capture;
 use crate::cli::{Common, Stats};
+use crate::input;
 use crate::output::{Failure, print};
 
 pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
-    let (dissection, clean) = capture::read(&arguments.capture, common, |_, _, _| {}, |_| Ok(()))?;
+    let definitions = input::definitions(&arguments.capture.data, common)?;
+    let nothing = |_: &Item<'_>, _: &mut Scratch, _: &mut String| {};
+    let (dissection, clean) =
+        capture::read(&arguments.capture, common, definitions, nothing, |_| Ok(()))?;
     let mut out = String::new();
     for overview in dissection.overviews() {
         if arguments.json {

@@ -11,7 +11,7 @@ use worldwire_core::json::Style;
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::value::push_hex;
 use worldwire_core::{Field, Limits, Reader, Side, Tree, Writer};
-use worldwire_dissect::{Codec, CodecOptions, Keys};
+use worldwire_dissect::{Codec, CodecOptions, Definitions, Keys};
 use worldwire_uru::file::manifest::{Manifest, ManifestEntry, ManifestFlags};
 use worldwire_uru::types::{HiLo, ZStr};
 
@@ -125,7 +125,13 @@ fn show(file: &Path, json: bool, common: &Common) -> Result<(), Failure> {
     manifest.encode(&mut writer).map_err(|error| Failure::Run(error.to_string()))?;
     let codec = Codec::named("uru.manifest").map_err(|error| Failure::Run(error.to_string()))?;
     let (keys, limits) = (Keys::none(), Limits::DEFAULT);
-    let options = CodecOptions { from: Side::Server, keys: &keys, limits: &limits };
+    let definitions = Definitions::built_in();
+    let options = CodecOptions {
+        from: Side::Server,
+        keys: &keys,
+        definitions: &definitions,
+        limits: &limits,
+    };
     let tree: Tree<'_> = codec.decode(writer.as_bytes(), &options);
     let mut out = String::new();
     if json {

@@ -1,8 +1,5 @@
-//! Writes the captures in `samples/`: our client and server machines, joined by made-up packets.
-//!
-//! `cargo run -p worldwire --example samples` writes them anew; the bytes are always the same.
+//! A player of Uru logs in: gatekeeper, files, auth, game.
 
-use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,11 +22,10 @@ use worldwire_uru::message::{
 use worldwire_uru::types::{ClassIndex, HiLo, Ipv4, NetError, TermStr, Uuid, ZStr};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+use super::{DAY, Outcome};
 
-fn main() -> Outcome<()> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
-    std::fs::create_dir_all(&folder)?;
+/// Writes the samples of Uru.
+pub(crate) fn write(folder: &Path) -> Outcome<()> {
     let mut random = ChaCha8Rng::seed_from_u64(14_617);
     let keys = shard_keys(&mut random);
     std::fs::write(folder.join("uru-keys.toml"), keys.format(Spelling::Toml).as_bytes())?;
@@ -80,9 +76,6 @@ struct Talk {
     ends: [Connection; 2],
     wire: SyntheticTcp,
 }
-
-/// When the sample is said to have been captured: 2026-01-01 00:00 UTC.
-const DAY: i64 = 1_767_225_600;
 
 impl Stage {
     fn new(capture: std::fs::File, keys: KeyRing, random: ChaCha8Rng) -> Outcome<Self> {

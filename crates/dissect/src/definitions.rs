@@ -1,0 +1,40 @@
+//! Definitions that users have: what messages look like.
+
+use std::sync::Arc;
+
+use worldwire_core::Diagnostic;
+use worldwire_ki::schema::{Mode, Protocols};
+
+/// The definitions of all families, as a user's files give them, over what is built in.
+#[derive(Clone, Debug)]
+pub struct Definitions {
+    /// KI: message protocols.
+    pub ki: Arc<Protocols>,
+}
+
+impl Default for Definitions {
+    fn default() -> Self {
+        Self::built_in()
+    }
+}
+
+impl Definitions {
+    /// What is built in, and nothing else.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self { ki: Arc::new(Protocols::built_in()) }
+    }
+
+    /// Reads files, each told by its name and content. Says which of them hold definitions of a
+    /// known kind, and all that is to be said about them.
+    pub fn add(&mut self, name: &str, bytes: &[u8]) -> Option<Vec<Diagnostic>> {
+        is_message_xml(name, bytes)
+            .then(|| Arc::make_mut(&mut self.ki).add(name, bytes, Mode::Lenient))
+    }
+}
+
+/// Whether a file is message XML of KI.
+fn is_message_xml(name: &str, bytes: &[u8]) -> bool {
+    let named = name.rsplit('.').next().is_some_and(|end| end.eq_ignore_ascii_case("xml"));
+    named && bytes.windows(13).any(|window| window == b"_ProtocolInfo")
+}

@@ -1,0 +1,326 @@
+//! The arguments of the graphical client, as a typed list.
+//!
+//! The list comes from the Kronos Grimoire; what it leaves out comes from the Imlight documents and
+//! Project Ambrose, and is marked.
+
+use core::fmt;
+
+/// An argument the graphical client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// How it is written: `-L`. Upper and lower case differ.
+    pub flag: &'static str,
+    /// A long name for it, ours.
+    pub name: &'static str,
+    /// The words behind it, by name; none for a switch.
+    pub values: &'static [Word],
+    /// What it does.
+    pub about: &'static str,
+    /// Whether the Grimoire has it, or only other documents.
+    pub documented: bool,
+}
+
+/// A word behind an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// Its name in help.
+    pub name: &'static str,
+    /// What it has to be.
+    pub kind: WordKind,
+}
+
+/// What a word has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WordKind {
+    /// Any text without spaces.
+    Text,
+    /// A whole number.
+    Number,
+    /// A port, 1 to 65535.
+    Port,
+    /// 0 or 1.
+    Switch,
+    /// A user id with two dots in front: `..123`.
+    DottedId,
+}
+
+const fn text(name: &'static str) -> Word {
+    Word { name, kind: WordKind::Text }
+}
+
+const fn number(name: &'static str) -> Word {
+    Word { name, kind: WordKind::Number }
+}
+
+const ON: Word = Word { name: "0|1", kind: WordKind::Switch };
+
+macro_rules! arguments {
+    ($($flag:literal $name:literal [$($word:expr),*] $about:literal $documented:literal;)*) => {
+        &[$(Argument {
+            flag: $flag,
+            name: $name,
+            values: &[$($word),*],
+            about: $about,
+            documented: $documented,
+        }),*]
+    };
+}
+
+/// All known arguments, as the client's own order of letters has them.
+pub const ARGUMENTS: &[Argument] = arguments! {
+    "-?" "client-help" [] "shows a help that is out of date" true;
+    "-A" "locale" [text("LOCALE")] "the locale" true;
+    "-C" "character" [text("NAME|ID")] "the character to play, by name or id" true;
+    "-CS" "dump-signature" [] "writes out the client's signature" true;
+    "-D" "data-root" [text("FOLDER")] "the root of the game's data" true;
+    "-E" "gid" [number("GID")] "a global id" false;
+    "-EF_OVERFLOW" "trap-overflow" [] "raises floating-point overflows as exceptions" true;
+    "-EF_UNDERFLOW" "trap-underflow" [] "raises floating-point underflows as exceptions" true;
+    "-G" "log" [text("FILE")] "where to write the log" true;
+    "-HD" "heap-debug" [] "heap debugging" true;
+    "-HS" "heap-server" [] "heap server" true;
+    "-IgnoreMissingParams" "ignore-missing-params" [] "lets unknown arguments be" true;
+    "-K" "k" [ON] "not known" false;
+    "-L" "login" [text("HOST"), Word { name: "PORT", kind: WordKind::Port }] "the login server" true;
+    "-M" "m" [ON] "not known" false;
+    "-O" "log-resources" [] "logs which resources are asked for" true;
+    "-P" "patch" [ON] "whether to patch" false;
+    "-PT" "patch-time" [number("SECONDS")] "how long patching took" true;
+    "-R" "zone" [text("ZONE")] "a zone" false;
+    "-R2" "zone-server-gid" [text("IP"), number("GID")] "a zone server and a global id" false;
+    "-S" "script" [text("SCRIPT")] "a script to run" false;
+    "-SR" "resolution" [text("RESOLUTION")] "the screen's resolution" false;
+    "-ST" "steam" [] "insists on Steam" true;
+    "-T" "local-zone" [text("ZONE")] "loads a zone without a server" true;
+    "-U" "user" [Word { name: "..UID", kind: WordKind::DottedId }, text("CK2"), text("USER")]
+        "a user who has logged in: id, the secret of the login, account name" true;
+    "-UN" "un" [ON] "not known" true;
+    "-V" "choose-server" [] "lets the user choose a server" true;
+    "-X" "dump-classes" [] "writes out the classes" true;
+    "-Z" "zone-server" [text("IP")] "a zone server" false;
+    "-c" "check-compression" [] "checks the compression of the volume's archives" true;
+    "-u" "unpack" [text("WILDCARDS")] "which files of the archives to unpack" true;
+};
+
+/// An argument with its words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// Which.
+    pub argument: &'static Argument,
+    /// Its words, as many as it wants, each checked.
+    pub words: Vec<String>,
+}
+
+/// What is wrong with a command line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArgumentError {
+    /// An unknown argument.
+    #[error("wanted an argument of the client, found \"{found}\"{}", near(.nearest))]
+    Unknown {
+        /// What stands there.
+        found: String,
+        /// The nearest one that is known.
+        nearest: Option<&'static str>,
+    },
+    /// A word is missing.
+    #[error("{flag} wants {wanted} behind it, found nothing")]
+    Missing {
+        /// Whose word.
+        flag: &'static str,
+        /// Which word.
+        wanted: &'static str,
+    },
+    /// A word is not right.
+    #[error("{flag} wants {wanted} behind it, found \"{found}\"")]
+    Word {
+        /// Whose word.
+        flag: &'static str,
+        /// What it has to be.
+        wanted: String,
+        /// What stands there.
+        found: String,
+    },
+}
+
+fn near(nearest: &Option<&str>) -> String {
+    nearest.map_or(String::new(), |near| format!("; did you mean {near}?"))
+}
+
+impl Argument {
+    /// The argument of this flag.
+    #[must_use]
+    pub fn named(flag: &str) -> Option<&'static Self> {
+        ARGUMENTS.iter().find(|argument| argument.flag == flag)
+    }
+
+    /// This argument with words that stand in one text, colons between them: `127.0.0.1:12000`,
+    /// `5:SECRET:Merle`. The dots in front of a user id may be left out, and of two words only
+    /// the last colon counts, so that the first may be an address of IPv6.
+    ///
+    /// # Errors
+    /// Those of [`Argument::with`].
+    pub fn with_joined(&'static self, text: &str) -> Result<Given, ArgumentError> {
+        let mut words: Vec<String> = match self.values.len() {
+            0 => Vec::new(),
+            1 => vec![text.to_owned()],
+            2 => {
+                let mut words: Vec<String> = text.rsplitn(2, ':').map(str::to_owned).collect();
+                words.reverse();
+                words
+            }
+            count => text.splitn(count, ':').map(str::to_owned).collect(),
+        };
+        let first = self.values.first().map(|word| word.kind);
+        if let (Some(WordKind::DottedId), Some(id)) = (first, words.first_mut())
+            && !id.starts_with("..")
+        {
+            id.insert_str(0, "..");
+        }
+        self.with(words)
+    }
+
+    /// This argument with these words.
+    ///
+    /// # Errors
+    /// Too few words, or one that is not what it has to be. Words too many are let be.
+    pub fn with<W: AsRef<str>>(
+        &'static self,
+        words: impl IntoIterator<Item = W>,
+    ) -> Result<Given, ArgumentError> {
+        let mut words = words.into_iter();
+        let mut checked = Vec::with_capacity(self.values.len());
+        for word in self.values {
+            let missing = ArgumentError::Missing { flag: self.flag, wanted: word.name };
+            let given = words.next().ok_or(missing)?;
+            checked.push(word.check(self.flag, given.as_ref())?);
+        }
+        Ok(Given { argument: self, words: checked })
+    }
+}
+
+impl Word {
+    fn check(self, flag: &'static str, found: &str) -> Result<String, ArgumentError> {
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let (good, what) = match self.kind {
+            WordKind::Text => {
+                let plain = !found.is_empty() && !found.chars().any(char::is_whitespace);
+                (plain, "a word without spaces")
+            }
+            WordKind::Number => (digits(found), "a number"),
+            WordKind::Port => (found.parse::<u16>().is_ok_and(|port| port > 0), "a port"),
+            WordKind::Switch => (matches!(found, "0" | "1"), "0 or 1"),
+            WordKind::DottedId => {
+                let id = found.strip_prefix("..").and_then(|id| id.parse::<u64>().ok());
+                (id.is_some(), "two dots and a number")
+            }
+        };
+        if good {
+            return Ok(found.to_owned());
+        }
+        let wanted = format!("{} ({what})", self.name);
+        Err(ArgumentError::Word { flag, wanted, found: found.to_owned() })
+    }
+}
+
+impl fmt::Display for Argument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.flag)?;
+        self.values.iter().try_for_each(|word| write!(f, " {}", word.name))
+    }
+}
+
+/// As it stands on a command line.
+impl fmt::Display for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.argument.flag)?;
+        self.words.iter().try_for_each(|word| write!(f, " {word}"))
+    }
+}
+
+/// Reads the arguments of a client's command line, without the program's name.
+///
+/// # Errors
+/// The first argument that is unknown or has not the words it wants.
+///
+/// ```
+/// use worldwire_ki::client_args::parse;
+/// let given = parse(["-L", "127.0.0.1", "12000", "-V"])?;
+/// assert_eq!(given[0].argument.flag, "-L");
+/// assert_eq!(given[0].words, ["127.0.0.1", "12000"]);
+/// assert_eq!(given[1].to_string(), "-V");
+/// # Ok::<(), worldwire_ki::client_args::ArgumentError>(())
+/// ```
+pub fn parse<W: AsRef<str>>(
+    words: impl IntoIterator<Item = W>,
+) -> Result<Vec<Given>, ArgumentError> {
+    let mut words = words.into_iter();
+    let mut given = Vec::new();
+    while let Some(word) = words.next() {
+        let flag = word.as_ref();
+        let argument = Argument::named(flag).ok_or_else(|| ArgumentError::Unknown {
+            found: flag.to_owned(),
+            nearest: worldwire_core::nearest(flag, ARGUMENTS.iter().map(|known| known.flag)),
+        })?;
+        given.push(argument.with(words.by_ref().take(argument.values.len()))?);
+    }
+    Ok(given)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_argument_is_read_as_it_is_written() {
+        for argument in ARGUMENTS {
+            let words = argument.values.iter().map(|word| match word.kind {
+                WordKind::Text => "a",
+                WordKind::Number => "18446744073709551615",
+                WordKind::Port => "12000",
+                WordKind::Switch => "1",
+                WordKind::DottedId => "..7",
+            });
+            let given = argument.with(words).expect("the words are right");
+            let line = given.to_string();
+            assert_eq!(parse(line.split(' ')), Ok(vec![given]), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = |line: &str| parse(line.split(' ')).expect_err("it is wrong").to_string();
+        assert_eq!(
+            error("-ignoremissingparams"),
+            "wanted an argument of the client, found \"-ignoremissingparams\"; \
+             did you mean -IgnoreMissingParams?"
+        );
+        assert_eq!(error("-V -L 127.0.0.1"), "-L wants PORT behind it, found nothing");
+        assert_eq!(error("-L 127.0.0.1 0"), "-L wants PORT (a port) behind it, found \"0\"");
+        assert_eq!(
+            error("-U 5 ck2 Merle"),
+            "-U wants ..UID (two dots and a number) behind it, found \"5\""
+        );
+        assert_eq!(error("-P 2"), "-P wants 0|1 (0 or 1) behind it, found \"2\"");
+    }
+
+    #[test]
+    fn joined_words_are_taken_apart() {
+        let joined = |flag: &str, text: &str| {
+            let argument = Argument::named(flag).expect("it is known");
+            argument.with_joined(text).map(|given| given.to_string())
+        };
+        assert_eq!(joined("-L", "::1:12000").as_deref(), Ok("-L ::1 12000"));
+        assert_eq!(joined("-U", "5:Y2sy==:Merle").as_deref(), Ok("-U ..5 Y2sy== Merle"));
+        assert_eq!(joined("-U", "..5:Y2sy==:Merle").as_deref(), Ok("-U ..5 Y2sy== Merle"));
+        assert!(joined("-L", "127.0.0.1").is_err());
+    }
+
+    #[test]
+    fn flags_differ() {
+        for (index, argument) in ARGUMENTS.iter().enumerate() {
+            assert_eq!(ARGUMENTS.iter().position(|a| a.flag == argument.flag), Some(index));
+            assert_eq!(ARGUMENTS.iter().position(|a| a.name == argument.name), Some(index));
+        }
+    }
+}

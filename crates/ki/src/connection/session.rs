@@ -1,0 +1,172 @@
+//! The ids of the sessions that live on a server.
+
+use std::collections::VecDeque;
+
+use worldwire_core::{Error, Result};
+
+/// Gives out session ids: 1 to 65535, each to one live session, and none again at once.
+///
+/// Ids rotate: the next one is the one after the last that was given, as far as it is free.
+///
+/// ```
+/// use worldwire_ki::connection::SessionIds;
+/// let mut ids = SessionIds::new();
+/// let first = ids.allocate()?;
+/// ids.release(first);
+/// assert_ne!(ids.allocate()?, first);
+/// # Ok::<(), worldwire_core::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SessionIds {
+    /// A bit for every id that is taken.
+    taken: Box<[u64; WORDS]>,
+    live: u32,
+    next: u16,
+}
+
+const WORDS: usize = 1 << 10;
+
+/// How many sessions can live on one server.
+pub const MOST_SESSIONS: u32 = 65_535;
+
+impl Default for SessionIds {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SessionIds {
+    /// No session lives yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut taken = Box::new([0; WORDS]);
+        // 0 is nobody's.
+        taken[0] = 1;
+        Self { taken, live: 0, next: 1 }
+    }
+
+    /// An id for a new session.
+    ///
+    /// # Errors
+    /// The limit on live sessions, when [`MOST_SESSIONS`] live.
+    pub fn allocate(&mut self) -> Result<u16> {
+        self.find().ok_or_else(|| {
+            Error::limit("live sessions", MOST_SESSIONS.into(), u64::from(MOST_SESSIONS) + 1)
+        })
+    }
+
+    fn find(&mut self) -> Option<u16> {
+        // From `next` on, around, and up to `next` again: the first word is looked at twice.
+        let (word, bit) = place(self.next);
+        let found = (0..=WORDS).find_map(|step| {
+            let at = (word + step) % WORDS;
+            let before = if step == 0 { (1u64 << bit) - 1 } else { 0 };
+            let free = !self.taken.get(at)? & !before;
+            let bit = u16::try_from(free.trailing_zeros()).ok().filter(|_| free != 0)?;
+            Some(u16::try_from(at).ok()? * 64 + bit)
+        })?;
+        let (word, bit) = place(found);
+        if let Some(word) = self.taken.get_mut(word) {
+            *word |= 1 << bit;
+        }
+        self.live += 1;
+        self.next = found.checked_add(1).unwrap_or(1);
+        Some(found)
+    }
+
+    /// A session is over. Ids that nobody has are let be.
+    pub fn release(&mut self, id: u16) {
+        if id != 0 && self.is_live(id) {
+            let (word, bit) = place(id);
+            if let Some(word) = self.taken.get_mut(word) {
+                *word &= !(1 << bit);
+            }
+            self.live -= 1;
+        }
+    }
+
+    /// Whether a session has this id.
+    #[must_use]
+    pub fn is_live(&self, id: u16) -> bool {
+        let (word, bit) = place(id);
+        id != 0 && self.taken.get(word).is_some_and(|word| word >> bit & 1 == 1)
+    }
+
+    /// How many sessions live.
+    #[must_use]
+    pub fn live(&self) -> u32 {
+        self.live
+    }
+}
+
+fn place(id: u16) -> (usize, u32) {
+    (usize::from(id / 64), u32::from(id % 64))
+}
+
+/// Messages a server keeps for a client that has not taken its session yet.
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    frames: VecDeque<super::HeldFrame>,
+    bytes: usize,
+}
+
+impl Early {
+    /// Keeps a frame; `false` when there is no more room.
+    pub(super) fn push(
+        &mut self,
+        frame: super::HeldFrame,
+        most_frames: usize,
+        most: usize,
+    ) -> bool {
+        let bytes = frame.bytes.len();
+        if self.frames.len() >= most_frames || self.bytes + bytes > most {
+            return false;
+        }
+        self.bytes += bytes;
+        self.frames.push_back(frame);
+        true
+    }
+
+    /// Hands out everything.
+    pub(super) fn take(&mut self) -> VecDeque<super::HeldFrame> {
+        self.bytes = 0;
+        core::mem::take(&mut self.frames)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_ids_but_zero_are_given_once() {
+        let mut ids = SessionIds::new();
+        let mut seen = vec![false; 65_536];
+        for _ in 0..MOST_SESSIONS {
+            let id = ids.allocate().expect("there is one left");
+            assert!(!core::mem::replace(&mut seen[usize::from(id)], true), "{id} twice");
+        }
+        assert!(!seen[0]);
+        let error = ids.allocate().expect_err("all live");
+        assert_eq!(error.to_string(), "wanted at most 65535 (live sessions), found 65536");
+        assert_eq!(ids.live(), MOST_SESSIONS);
+        ids.release(0);
+        assert!(ids.allocate().is_err());
+        ids.release(777);
+        ids.release(777);
+        assert_eq!(ids.allocate().ok(), Some(777));
+        assert!(ids.allocate().is_err());
+    }
+
+    #[test]
+    fn an_id_comes_back_only_when_all_others_had_their_turn() {
+        let mut ids = SessionIds::new();
+        for round in 0..3u32 {
+            for wanted in 1..=u16::MAX {
+                let id = ids.allocate().expect("all are free");
+                assert_eq!(id, wanted, "in round {round}");
+                ids.release(id);
+            }
+        }
+    }
+}

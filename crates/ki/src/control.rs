@@ -1,0 +1,371 @@
+//! Control messages: session offers and accepts, and keep-alives.
+
+use std::borrow::Cow;
+
+use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::{
+    Error, Field, Form, Reader, Result, Side, Trace, Value, Writer, record, wire_enum,
+};
+
+use crate::crypto_block::{self, CryptoBlock};
+
+wire_enum! {
+    /// What a control message is, `u8`.
+    pub enum Opcode(u8) {
+        /// The server offers a session.
+        SessionOffer = 0,
+        /// The first datagram of a UDP conversation; what it says is not known.
+        UdpHello = 1,
+        /// Asks whether the other side lives.
+        KeepAlive = 3,
+        /// Yes, it does.
+        KeepAliveRsp = 4,
+        /// The client takes the session.
+        SessionAccept = 5,
+    }
+}
+
+/// A control message, without frame and trailer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control<'d> {
+    /// Server: here is a session.
+    SessionOffer(SessionOffer<'d>),
+    /// Client: taken.
+    SessionAccept(SessionAccept<'d>),
+    /// Either side, at intervals of its own.
+    KeepAlive(KeepAlive),
+    /// The answer: what was asked, echoed. Some clients send nothing in it.
+    KeepAliveRsp(Option<KeepAlive>),
+    /// Any other opcode.
+    Other {
+        /// Which.
+        opcode: Opcode,
+        /// Everything behind the frame's header.
+        body: Cow<'d, [u8]>,
+    },
+}
+
+record! {
+    /// A time of day as it goes over the wire: Unix seconds in two halves, the upper one first,
+    /// and milliseconds.
+    pub struct SessionTime {
+        /// The upper half of the seconds.
+        high "timeHigh": i32,
+        /// The lower half of the seconds.
+        low "timeLow": i32,
+        /// Milliseconds within the second.
+        millis "millis": u32,
+    }
+}
+
+impl Copy for SessionTime {}
+impl Eq for SessionTime {}
+
+impl SessionTime {
+    /// From seconds since 1970 and milliseconds.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves of the number")]
+    pub const fn new(seconds: i64, millis: u32) -> Self {
+        Self { high: (seconds >> 32) as i32, low: seconds as i32, millis }
+    }
+
+    /// From the time since 1970.
+    #[must_use]
+    pub fn since_1970(time: core::time::Duration) -> Self {
+        Self::new(time.as_secs().cast_signed(), time.subsec_millis())
+    }
+
+    /// Seconds since 1970.
+    #[must_use]
+    pub const fn seconds(self) -> i64 {
+        ((self.high as i64) << 32) | (self.low.cast_unsigned() as i64)
+    }
+}
+
+/// What a server says first, and again whenever it wants a new session on the same connection.
+///
+/// | offset | field | type | |
+/// | --- | --- | --- | --- |
+/// | 0 | `sessionId` | `u16` | 1 to 65535 |
+/// | 2 | `timeHigh` | `i32` | |
+/// | 6 | `timeLow` | `i32` | |
+/// | 10 | `millis` | `u32` | |
+/// | 14 | `crypto` | [`CryptoBlock`] | may be missing |
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionOffer<'d> {
+    /// The id of the session.
+    pub session_id: u16,
+    /// The server's clock. Part of all secrets of the login.
+    pub time: SessionTime,
+    /// What it says of encryption.
+    pub crypto: Option<CryptoBlock<'d>>,
+}
+
+/// What a client answers to an offer, at any time.
+///
+/// | offset | field | type | |
+/// | --- | --- | --- | --- |
+/// | 0 | `reserved` | `u16` | 0 |
+/// | 2 | `timeHigh` | `i32` | |
+/// | 6 | `timeLow` | `i32` | |
+/// | 10 | `millis` | `u32` | |
+/// | 14 | `sessionId` | `u16` | the offered one |
+/// | 16 | `crypto` | [`CryptoBlock`] | may be missing |
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionAccept<'d> {
+    /// 0.
+    pub reserved: u16,
+    /// The client's own clock, not the offer's.
+    pub time: SessionTime,
+    /// The id that was offered.
+    pub session_id: u16,
+    /// What it says of encryption.
+    pub crypto: Option<CryptoBlock<'d>>,
+}
+
+/// What keep-alives say; six bytes, read by whoever asked first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepAlive {
+    /// Of a client, and in the server's answer to it.
+    Client {
+        /// The session.
+        session_id: u16,
+        /// Milliseconds; not limited to 999 (14097 was seen).
+        millis: u16,
+        /// Minutes since the client's start of the session.
+        minutes: u16,
+    },
+    /// Of a server, and in the client's answer to it.
+    Server {
+        /// 0 instead of a session.
+        session_id: u16,
+        /// Milliseconds since the server was started.
+        uptime_millis: u32,
+    },
+}
+
+/// Bytes of [`KeepAlive`].
+const KEEP_ALIVE_BYTES: usize = 6;
+/// A trailer is one byte.
+const TRAILER_BYTES: usize = 1;
+
+impl<'d> Control<'d> {
+    /// The opcode.
+    #[must_use]
+    pub fn opcode(&self) -> Opcode {
+        match self {
+            Self::SessionOffer(_) => Opcode::SessionOffer,
+            Self::SessionAccept(_) => Opcode::SessionAccept,
+            Self::KeepAlive(_) => Opcode::KeepAlive,
+            Self::KeepAliveRsp(_) => Opcode::KeepAliveRsp,
+            Self::Other { opcode, .. } => *opcode,
+        }
+    }
+
+    /// Reads the fields of the message with this opcode into the present scope, from a reader
+    /// that ends with the frame's body. May leave one byte, the trailer.
+    ///
+    /// `from` decides between the two forms of keep-alives; without it a session id of 0 means
+    /// the server's form.
+    ///
+    /// # Errors
+    /// Malformed, when the body is too short.
+    pub fn decode<'n, T: Trace<'n>>(
+        opcode: Opcode,
+        from: Option<Side>,
+        reader: &mut Reader<'d, T>,
+    ) -> Result<Self> {
+        Ok(match opcode {
+            Opcode::SessionOffer => Self::SessionOffer(SessionOffer {
+                session_id: reader.u16("sessionId")?,
+                time: decode_time(reader)?,
+                crypto: CryptoBlock::decode(crypto_block::OFFER, reader)?,
+            }),
+            Opcode::SessionAccept => Self::SessionAccept(SessionAccept {
+                reserved: reader.u16("reserved")?,
+                time: decode_time(reader)?,
+                session_id: reader.u16("sessionId")?,
+                crypto: CryptoBlock::decode(crypto_block::ACCEPT, reader)?,
+            }),
+            Opcode::KeepAlive => Self::KeepAlive(KeepAlive::decode(from, reader)?),
+            Opcode::KeepAliveRsp if reader.remaining() <= TRAILER_BYTES => Self::KeepAliveRsp(None),
+            Opcode::KeepAliveRsp => {
+                // The answer has the form of the question, which the other side asked.
+                let asked = from.map(Side::other);
+                Self::KeepAliveRsp(Some(KeepAlive::decode(asked, reader)?))
+            }
+            opcode => {
+                let count = reader.remaining();
+                Self::Other { opcode, body: reader.bytes("body", count)?.into() }
+            }
+        })
+    }
+
+    /// Writes the fields; the exact inverse of decoding.
+    ///
+    /// # Errors
+    /// Value, when a crypto block is too long for its length.
+    pub fn encode(&self, writer: &mut Writer) -> Result<()> {
+        match self {
+            Self::SessionOffer(offer) => {
+                writer.u16(offer.session_id);
+                offer.time.encode(writer)?;
+                crypto_block::encode(offer.crypto.as_ref(), writer)
+            }
+            Self::SessionAccept(accept) => {
+                writer.u16(accept.reserved);
+                accept.time.encode(writer)?;
+                writer.u16(accept.session_id);
+                crypto_block::encode(accept.crypto.as_ref(), writer)
+            }
+            Self::KeepAlive(alive) | Self::KeepAliveRsp(Some(alive)) => {
+                alive.encode(writer);
+                Ok(())
+            }
+            Self::KeepAliveRsp(None) => Ok(()),
+            Self::Other { body, .. } => {
+                writer.bytes(body);
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads the message with this opcode from the JSON of its fields.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else.
+    pub fn from_json(opcode: Opcode, fields: &Json) -> Result<Self> {
+        let mut fields = FieldsOf::new(fields)?;
+        let control = match opcode {
+            Opcode::SessionOffer => Self::SessionOffer(SessionOffer {
+                session_id: field(&mut fields, "sessionId")?,
+                time: time_from_json(&mut fields)?,
+                crypto: CryptoBlock::from_json(crypto_block::OFFER, &mut fields)?,
+            }),
+            Opcode::SessionAccept => Self::SessionAccept(SessionAccept {
+                reserved: field(&mut fields, "reserved")?,
+                time: time_from_json(&mut fields)?,
+                session_id: field(&mut fields, "sessionId")?,
+                crypto: CryptoBlock::from_json(crypto_block::ACCEPT, &mut fields)?,
+            }),
+            Opcode::KeepAlive => Self::KeepAlive(KeepAlive::from_json(&mut fields)?),
+            Opcode::KeepAliveRsp if fields.is_empty() => Self::KeepAliveRsp(None),
+            Opcode::KeepAliveRsp => Self::KeepAliveRsp(Some(KeepAlive::from_json(&mut fields)?)),
+            opcode => {
+                let body = json::bytes(fields.take("body")?).map_err(|e| e.inside("body"))?;
+                Self::Other { opcode, body: body.into() }
+            }
+        };
+        fields.end()?;
+        Ok(control)
+    }
+
+    /// Takes its bytes into its own hands.
+    #[must_use]
+    pub fn into_owned(self) -> Control<'static> {
+        let owned = |crypto: Option<CryptoBlock<'d>>| crypto.map(CryptoBlock::into_owned);
+        match self {
+            Self::SessionOffer(SessionOffer { session_id, time, crypto }) => {
+                Control::SessionOffer(SessionOffer { session_id, time, crypto: owned(crypto) })
+            }
+            Self::SessionAccept(SessionAccept { reserved, time, session_id, crypto }) => {
+                let crypto = owned(crypto);
+                Control::SessionAccept(SessionAccept { reserved, time, session_id, crypto })
+            }
+            Self::KeepAlive(alive) => Control::KeepAlive(alive),
+            Self::KeepAliveRsp(alive) => Control::KeepAliveRsp(alive),
+            Self::Other { opcode, body } => {
+                Control::Other { opcode, body: body.into_owned().into() }
+            }
+        }
+    }
+}
+
+impl KeepAlive {
+    fn decode<'d, 'n, T: Trace<'n>>(
+        asked: Option<Side>,
+        reader: &mut Reader<'d, T>,
+    ) -> Result<Self> {
+        let asked = asked.unwrap_or_else(|| match reader.rest() {
+            [0, 0, ..] => Side::Server,
+            _ => Side::Client,
+        });
+        Ok(match asked {
+            Side::Client => Self::Client {
+                session_id: reader.u16("sessionId")?,
+                millis: reader.u16("millis")?,
+                minutes: reader.u16("minutes")?,
+            },
+            Side::Server => Self::Server {
+                session_id: reader.u16("sessionId")?,
+                uptime_millis: reader.u32("uptimeMillis")?,
+            },
+        })
+    }
+
+    fn encode(self, writer: &mut Writer) {
+        let before = writer.len();
+        match self {
+            Self::Client { session_id, millis, minutes } => {
+                writer.u16(session_id);
+                writer.u16(millis);
+                writer.u16(minutes);
+            }
+            Self::Server { session_id, uptime_millis } => {
+                writer.u16(session_id);
+                writer.u32(uptime_millis);
+            }
+        }
+        debug_assert_eq!(writer.len() - before, KEEP_ALIVE_BYTES, "both forms are as long");
+    }
+
+    fn from_json(fields: &mut FieldsOf<'_>) -> Result<Self> {
+        if fields.has("uptimeMillis") {
+            return Ok(Self::Server {
+                session_id: field(fields, "sessionId")?,
+                uptime_millis: field(fields, "uptimeMillis")?,
+            });
+        }
+        Ok(Self::Client {
+            session_id: field(fields, "sessionId")?,
+            millis: field(fields, "millis")?,
+            minutes: field(fields, "minutes")?,
+        })
+    }
+}
+
+fn decode_time<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<SessionTime> {
+    Ok(SessionTime {
+        high: reader.i32("timeHigh")?,
+        low: reader.i32("timeLow")?,
+        millis: reader.u32("millis")?,
+    })
+}
+
+fn time_from_json(fields: &mut FieldsOf<'_>) -> Result<SessionTime> {
+    Ok(SessionTime {
+        high: field(fields, "timeHigh")?,
+        low: field(fields, "timeLow")?,
+        millis: field(fields, "millis")?,
+    })
+}
+
+pub(crate) fn field<F: for<'a> Field<'a>>(
+    fields: &mut FieldsOf<'_>,
+    name: &'static str,
+) -> Result<F> {
+    F::from_json(fields.take(name)?).map_err(|error: Error| error.inside(name))
+}
+
+/// Shows bytes that have no inner structure, or none that is known.
+pub(crate) fn opaque<'d, 'n, T: Trace<'n>>(
+    reader: &mut Reader<'d, T>,
+    name: &'n str,
+    start: worldwire_core::Place,
+    count: usize,
+) -> Result<&'d [u8]> {
+    let bytes = reader.take(count).map_err(|error| error.inside(name))?;
+    let span: Value<'n> = reader.span_behind(Form::Bytes, count);
+    reader.leaf_from(name, start, span);
+    Ok(bytes)
+}

@@ -1,0 +1,311 @@
+//! The key file: what a user knows of connections and accounts.
+//!
+//! ```toml
+//! # Key and first nonce of an encrypted connection.
+//! [[ki.stream]]
+//! session = 1419                            # the session's id; without it, any
+//! key = "000102030405060708090a0b0c0d0e0f"
+//! nonce = "101112131415161718191a1b1c1d1e1f"
+//!
+//! # An account: one of password, password-hash and ck2.
+//! [[ki.login]]
+//! user = "Merle"                            # without it, any
+//! password = "hunter2"
+//! ```
+//!
+//! Other tables are left to other families.
+
+use core::ops::Range;
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use worldwire_core::value::parse_hex;
+use worldwire_core::{Diagnostic, Source, nearest};
+
+use super::login::{Rec1, Salt, Secret, apply_rec1, password_hash};
+use super::stream::StreamKey;
+use crate::connection::ObserverKeys;
+
+/// What a user knows of connections and accounts.
+#[derive(Clone, Debug, Default)]
+pub struct KeyFile {
+    streams: Arc<ObserverKeys>,
+    logins: Vec<Login>,
+}
+
+/// What a user knows of an account.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// The account's name, if it matters.
+    pub user: Option<String>,
+    /// What is known.
+    pub secret: LoginSecret,
+}
+
+/// A secret of an account.
+#[derive(Clone, Debug)]
+pub enum LoginSecret {
+    /// The password, hashed.
+    PasswordHash(Secret),
+    /// What the server answered to a login.
+    Ck2(Secret),
+}
+
+/// The text in a `Rec1` field, decrypted, if it is a secret of the user's.
+///
+/// Anybody who sees the session offer could decrypt it; it is handed out only to those who know
+/// the password or the CK2 that it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenedRec1(pub String);
+
+impl KeyFile {
+    /// Reads the part of a TOML file that is about KI; a text without one makes an empty file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
+        if !is_ours(text) {
+            return Ok(Self::default());
+        }
+        let mut file = Reading { source: Source::new(name, text), errors: Vec::new() };
+        let (root, errors) = DeTable::parse_recoverable(text);
+        for error in &errors {
+            file.error(error.span().unwrap_or(0..0), error.message());
+        }
+        let mut streams = Vec::new();
+        let mut logins = Vec::new();
+        if errors.is_empty()
+            && let Some(ki) = root.get_ref().get(TABLE)
+        {
+            for (key, value) in file.table(ki) {
+                match key.get_ref().as_ref() {
+                    "stream" => file.each(value, |file, table| streams.extend(file.stream(table))),
+                    "login" => file.each(value, |file, table| logins.extend(file.login(table))),
+                    _ => file.unknown(key, &["stream", "login"]),
+                }
+            }
+        }
+        if file.errors.is_empty() {
+            Ok(Self { streams: Arc::new(ObserverKeys { streams }), logins })
+        } else {
+            file.errors.sort_by_key(|error| (error.line(), error.column()));
+            Err(file.errors)
+        }
+    }
+
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.streams.streams.is_empty() && self.logins.is_empty()
+    }
+
+    /// What an observer needs.
+    #[must_use]
+    pub fn observer(&self) -> Arc<ObserverKeys> {
+        Arc::clone(&self.streams)
+    }
+
+    /// The accounts.
+    #[must_use]
+    pub fn logins(&self) -> &[Login] {
+        &self.logins
+    }
+
+    /// Opens a `Rec1` field of this session, if it is one of the user's accounts: the client's
+    /// when a password proves it, the server's when it is a known CK2.
+    #[must_use]
+    pub fn open_rec1(&self, sealed: &[u8], salt: Salt) -> Option<OpenedRec1> {
+        if self.logins.is_empty() {
+            return None;
+        }
+        let rec1 = Rec1::open(sealed, salt).ok();
+        let mut plain = sealed.to_vec();
+        apply_rec1(salt, &mut plain);
+        let plain = String::from_utf8(plain).ok()?;
+        let whole = Secret::new(plain.clone());
+        let known = self.logins.iter().any(|login| match (&login.secret, &rec1) {
+            (LoginSecret::PasswordHash(hash), Some(rec1)) => {
+                let named = login.user.as_ref().is_none_or(|user| *user == rec1.username);
+                named && rec1.proves(hash, salt)
+            }
+            // A client that knows CK2 has logged in already: its Rec1 is its own.
+            (LoginSecret::Ck2(_), Some(rec1)) => {
+                login.user.as_ref().is_some_and(|user| *user == rec1.username)
+            }
+            (LoginSecret::Ck2(ck2), None) => whole.is(ck2),
+            (LoginSecret::PasswordHash(_), None) => false,
+        });
+        known.then_some(OpenedRec1(plain))
+    }
+}
+
+const TABLE: &str = "ki";
+
+/// Whether the text has our table, so that it must be TOML.
+fn is_ours(text: &str) -> bool {
+    text.lines().any(|line| {
+        let name = line.trim_start().trim_start_matches('[').trim_start();
+        let rest = name.strip_prefix(TABLE).map(str::trim_start);
+        rest.is_some_and(|rest| rest.starts_with(['.', ']', '=']))
+    })
+}
+
+type Value<'t> = Spanned<DeValue<'t>>;
+
+struct Reading<'t> {
+    source: Source<'t>,
+    errors: Vec<Diagnostic>,
+}
+
+impl<'t> Reading<'t> {
+    fn error(&mut self, span: Range<usize>, message: impl Into<String>) {
+        self.errors.push(self.source.error(span, message));
+    }
+
+    fn table<'v>(
+        &mut self,
+        value: &'v Value<'t>,
+    ) -> Vec<(&'v Spanned<std::borrow::Cow<'t, str>>, &'v Value<'t>)> {
+        match value.get_ref().as_table() {
+            Some(table) => table.iter().collect(),
+            None => {
+                self.error(value.span(), "wanted a table");
+                Vec::new()
+            }
+        }
+    }
+
+    fn each(&mut self, value: &Value<'t>, mut read: impl FnMut(&mut Self, &Value<'t>)) {
+        match value.get_ref().as_array() {
+            Some(items) => items.iter().for_each(|item| read(self, item)),
+            None => self.error(value.span(), "wanted tables with two brackets, [[ki.stream]]"),
+        }
+    }
+
+    fn unknown(&mut self, key: &Spanned<std::borrow::Cow<'t, str>>, known: &[&str]) {
+        let message = format!("wanted one of {}, found {}", known.join(", "), key.get_ref());
+        let error = self.source.error(key.span(), message);
+        self.errors.push(match nearest(key.get_ref(), known.iter().copied()) {
+            Some(near) => error.help(format!("did you mean {near}?")),
+            None => error,
+        });
+    }
+
+    fn hex(&mut self, value: &Value<'t>) -> Option<[u8; 16]> {
+        let text = value.get_ref().as_str().and_then(parse_hex);
+        let bytes = text.and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
+        if bytes.is_none() {
+            self.error(value.span(), "wanted 32 hexadecimal digits in quotes");
+        }
+        bytes
+    }
+
+    fn text(&mut self, value: &Value<'t>) -> Option<String> {
+        let text = value.get_ref().as_str().map(str::to_owned);
+        if text.is_none() {
+            self.error(value.span(), "wanted a text in quotes");
+        }
+        text
+    }
+
+    fn stream(&mut self, value: &Value<'t>) -> Option<(Option<u16>, StreamKey)> {
+        let (mut session, mut stream_key, mut nonce) = (None, None, None);
+        let before = self.errors.len();
+        for (key, value) in self.table(value) {
+            match key.get_ref().as_ref() {
+                "session" => {
+                    let number = value.get_ref().as_integer().map(|number| number.as_str());
+                    session = number.and_then(|number| number.parse::<u16>().ok());
+                    if session.is_none_or(|id| id == 0) {
+                        self.error(value.span(), "wanted a session id from 1 to 65535");
+                    }
+                }
+                "key" => stream_key = self.hex(value),
+                "nonce" => nonce = self.hex(value),
+                _ => self.unknown(key, &["session", "key", "nonce"]),
+            }
+        }
+        match (stream_key, nonce) {
+            (Some(key), Some(nonce)) => Some((session, StreamKey { key, nonce })),
+            _ => {
+                if self.errors.len() == before {
+                    self.error(value.span(), "wanted both key and nonce");
+                }
+                None
+            }
+        }
+    }
+
+    fn login(&mut self, value: &Value<'t>) -> Option<Login> {
+        let (mut user, mut secrets) = (None, Vec::new());
+        let before = self.errors.len();
+        for (key, value) in self.table(value) {
+            let text = self.text(value)?;
+            match key.get_ref().as_ref() {
+                "user" => user = Some(text),
+                "password" => secrets.push(LoginSecret::PasswordHash(password_hash(&text))),
+                "password-hash" => secrets.push(LoginSecret::PasswordHash(Secret::new(text))),
+                "ck2" => secrets.push(LoginSecret::Ck2(Secret::new(text))),
+                _ => self.unknown(key, &["user", "password", "password-hash", "ck2"]),
+            }
+        }
+        if self.errors.len() == before && secrets.len() != 1 {
+            self.error(value.span(), "wanted one of password, password-hash and ck2");
+        }
+        let secret = secrets.pop()?;
+        Some(Login { user, secret })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read() {
+        let text = "[uru]\ndroid = \"00\"\n[[ki.stream]]\nsession = 1419\n\
+                    key = \"000102030405060708090a0b0c0d0e0f\"\n\
+                    nonce = \"101112131415161718191a1b1c1d1e1f\"\n\
+                    [[ki.login]]\nuser = \"Merle\"\npassword = \"hunter2\"\n";
+        let file = KeyFile::parse("keys", text).expect("it is right");
+        let (session, key) = file.observer().streams[0];
+        assert_eq!((session, key.key[15], key.nonce[0]), (Some(1419), 15, 16));
+        let salt = Salt { session_id: 7, seconds: 1_700_000_000, millis: 1 };
+        let sealed = |user, password| Rec1::new(user, &password_hash(password), salt).seal(salt);
+        let opened = file.open_rec1(&sealed("Merle", "hunter2"), salt).expect("it is known");
+        assert!(opened.0.starts_with("7 Merle "));
+        // Other people's secrets stay closed.
+        assert_eq!(file.open_rec1(&sealed("Merle", "hunter3"), salt), None);
+        assert_eq!(file.open_rec1(&sealed("Other", "hunter2"), salt), None);
+        assert!(KeyFile::parse("keys", "Key.Auth.N = 1").expect("not ours").is_empty());
+    }
+
+    #[test]
+    fn the_servers_secret_is_known_by_itself() {
+        let salt = Salt { session_id: 7, seconds: 1_700_000_000, millis: 1 };
+        let file = KeyFile::parse("keys", "[[ki.login]]\nck2 = \"c2VjcmV0\"\n").expect("right");
+        let mut sealed = b"c2VjcmV0".to_vec();
+        apply_rec1(salt, &mut sealed);
+        assert_eq!(file.open_rec1(&sealed, salt), Some(OpenedRec1("c2VjcmV0".into())));
+        sealed[0] ^= 1;
+        assert_eq!(file.open_rec1(&sealed, salt), None);
+    }
+
+    #[test]
+    fn everything_wrong_is_named() {
+        let text = "[[ki.stream]]\nsession = 65536\nkey = \"00\"\nnonec = \"\"\n\
+                    [[ki.login]]\nuser = \"x\"\n[ki.other]\n";
+        let errors = KeyFile::parse("keys.toml", text).expect_err("it is wrong");
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        keys.toml:2:11: error: wanted a session id from 1 to 65535
+        keys.toml:3:7: error: wanted 32 hexadecimal digits in quotes
+        keys.toml:4:1: error: wanted one of session, key, nonce, found nonec (did you mean nonce?)
+        keys.toml:5:1: error: wanted one of password, password-hash and ck2
+        keys.toml:7:5: error: wanted one of stream, login, found other
+        ");
+        let errors = KeyFile::parse("keys.toml", "[[ki.stream]\n").expect_err("it is wrong");
+        insta::assert_snapshot!(errors[0], @"keys.toml:1:13: error: unclosed array table, expected `]`");
+    }
+}

@@ -1,0 +1,267 @@
+//! What stands for a password on the wire.
+//!
+//! A client proves that it knows the password with CK1, inside REC1; the server answers with CK2,
+//! a secret of its own for that account; with it the client proves on a second connection (PK3)
+//! that it is the one who logged in. All of them hang on the session id and the time of the
+//! session offer that the connection received.
+
+use core::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use ofb::cipher::{KeyIvInit, StreamCipher};
+use sha2::{Digest, Sha512};
+use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::control::SessionOffer;
+
+/// What all secrets of a connection hang on: id and time of the session offer it received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Salt {
+    /// The session's id.
+    pub session_id: u16,
+    /// The offer's time, seconds since 1970.
+    pub seconds: i64,
+    /// Milliseconds of it.
+    pub millis: u32,
+}
+
+impl From<&SessionOffer<'_>> for Salt {
+    fn from(offer: &SessionOffer<'_>) -> Self {
+        Self {
+            session_id: offer.session_id,
+            seconds: offer.time.seconds(),
+            millis: offer.time.millis,
+        }
+    }
+}
+
+/// The salt as it is hashed: three decimal numbers with nothing between them.
+impl fmt::Display for Salt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { session_id, seconds, millis } = self;
+        write!(f, "{session_id}{seconds}{millis}")
+    }
+}
+
+/// A secret text of the login: a password hash, CK1, CK2 or PK3. Compared in constant time, not
+/// shown by `Debug`, cleared on drop.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    /// A secret that is a text already: what a store or the wire holds.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether both are the same, in a time that tells nothing but their lengths.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// What an account store keeps: base64 of SHA-512 of the password in UTF-8, 88 characters. It is
+/// as good as the password: whoever has it can log in.
+#[must_use]
+pub fn password_hash(password: &str) -> Secret {
+    Secret(BASE64.encode(Sha512::digest(password.as_bytes())))
+}
+
+/// CK1, the client's proof of a password: base64 of SHA-512 of password hash and salt.
+#[must_use]
+pub fn ck1(password_hash: &Secret, salt: Salt) -> Secret {
+    salted(password_hash, salt)
+}
+
+/// CK2, the server's secret for an account, from 64 fresh random bytes.
+#[must_use]
+pub fn ck2(random: &[u8; 64]) -> Secret {
+    Secret(BASE64.encode(random))
+}
+
+/// PK3, the proof of CK2 on a second connection: base64 of SHA-512 of CK2 and that connection's
+/// salt.
+#[must_use]
+pub fn pk3(ck2: &Secret, salt: Salt) -> Secret {
+    salted(ck2, salt)
+}
+
+fn salted(secret: &Secret, salt: Salt) -> Secret {
+    let mut hash = Sha512::new();
+    hash.update(secret.0.as_bytes());
+    hash.update(salt.to_string().as_bytes());
+    Secret(BASE64.encode(hash.finalize()))
+}
+
+/// Encrypts or decrypts, which is the same, a `Rec1` field: Twofish with 256 bits in OFB.
+///
+/// Key and IV are fixed but for the session's id and time: nobody who sees the offer is kept from
+/// reading it.
+pub fn apply_rec1(salt: Salt, data: &mut [u8]) {
+    let (key, iv) = rec1_key(salt);
+    ofb::Ofb::<twofish::Twofish>::new(&key.into(), &iv.into()).apply_keystream(data);
+}
+
+/// Key and IV of [`apply_rec1`].
+#[must_use]
+pub fn rec1_key(salt: Salt) -> ([u8; 32], [u8; 16]) {
+    let mut key = [0; 32];
+    key.iter_mut().zip(0x17..).for_each(|(place, byte)| *place = byte);
+    let mut iv = [0; 16];
+    iv.iter_mut().zip((0xa7..=0xb6).rev()).for_each(|(place, byte)| *place = byte);
+    let id = salt.session_id.to_le_bytes();
+    let seconds = salt.seconds.to_le_bytes();
+    let millis = salt.millis.to_le_bytes();
+    (key[4], key[5], key[6]) = (id[0], 0, id[1]);
+    (key[8], key[9], key[12], key[13]) = (seconds[0], seconds[2], seconds[1], seconds[3]);
+    (key[14], key[15]) = (millis[0], millis[1]);
+    (key, iv)
+}
+
+/// What a client encrypts in `Rec1` of its login: session id, account name and CK1, with single
+/// spaces between them.
+#[derive(Clone, Debug)]
+pub struct Rec1 {
+    /// The session's id.
+    pub session_id: u16,
+    /// The account's name; no spaces.
+    pub username: String,
+    /// The proof.
+    pub ck1: Secret,
+}
+
+/// Why a `Rec1` cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rec1Error {
+    /// Not text: another session's, or no `Rec1` at all.
+    #[error("wanted text behind the encryption of Rec1, found other bytes")]
+    NotText,
+    /// Not three words.
+    #[error("wanted session id, account name and CK1 in Rec1, found {found} words")]
+    Words {
+        /// How many there are.
+        found: usize,
+    },
+    /// The first word is no session id.
+    #[error("wanted a session id first in Rec1, found \"{found}\"")]
+    SessionId {
+        /// The word.
+        found: String,
+    },
+    /// The session id is not this connection's.
+    #[error("wanted session {wanted} in Rec1, found {found}")]
+    OtherSession {
+        /// This connection's.
+        wanted: u16,
+        /// The one in it.
+        found: u16,
+    },
+}
+
+impl Rec1 {
+    /// What a client sends that knows the password's hash.
+    #[must_use]
+    pub fn new(username: &str, password_hash: &Secret, salt: Salt) -> Self {
+        let ck1 = ck1(password_hash, salt);
+        Self { session_id: salt.session_id, username: username.to_owned(), ck1 }
+    }
+
+    /// The encrypted bytes.
+    #[must_use]
+    pub fn seal(&self, salt: Salt) -> Vec<u8> {
+        let Self { session_id, username, ck1 } = self;
+        let mut data = format!("{session_id} {username} {}", ck1.as_str()).into_bytes();
+        apply_rec1(salt, &mut data);
+        data
+    }
+
+    /// Reads the encrypted bytes.
+    ///
+    /// # Errors
+    /// When they are not three words, or those of another session.
+    pub fn open(sealed: &[u8], salt: Salt) -> Result<Self, Rec1Error> {
+        let mut plain = Zeroizing::new(sealed.to_vec());
+        apply_rec1(salt, &mut plain);
+        let text = core::str::from_utf8(&plain).map_err(|_| Rec1Error::NotText)?;
+        let words: Vec<&str> = text.splitn(4, ' ').collect();
+        let [id, username, ck1] = words[..] else {
+            return Err(Rec1Error::Words { found: text.split(' ').count() });
+        };
+        let session_id: u16 =
+            id.parse().map_err(|_| Rec1Error::SessionId { found: id.to_owned() })?;
+        if session_id != salt.session_id {
+            return Err(Rec1Error::OtherSession { wanted: salt.session_id, found: session_id });
+        }
+        Ok(Self { session_id, username: username.to_owned(), ck1: Secret::new(ck1) })
+    }
+
+    /// Whether it proves the password with this hash, in constant time. For an account that does
+    /// not exist call it all the same, with any hash, so that nobody can tell by the time.
+    #[must_use]
+    pub fn proves(&self, password_hash: &Secret, salt: Salt) -> bool {
+        ck1(password_hash, salt).is(&self.ck1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SALT: Salt = Salt { session_id: 3258, seconds: 1_617_815_695, millis: 805 };
+
+    #[test]
+    fn a_login_is_proven() {
+        let hash = password_hash("hunter2");
+        let sealed = Rec1::new("Merle", &hash, SALT).seal(SALT);
+        let opened = Rec1::open(&sealed, SALT).expect("it is the same session");
+        assert_eq!((opened.session_id, opened.username.as_str()), (3258, "Merle"));
+        assert!(opened.proves(&hash, SALT));
+        assert!(!opened.proves(&password_hash("hunter3"), SALT));
+        assert!(!opened.proves(&hash, Salt { millis: 806, ..SALT }));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let seal = |text: &str| {
+            let mut data = text.as_bytes().to_vec();
+            apply_rec1(SALT, &mut data);
+            Rec1::open(&data, SALT).map(|_| ()).expect_err("it is not right")
+        };
+        assert_eq!(seal("3258 a"), Rec1Error::Words { found: 2 });
+        assert_eq!(seal("3258 a b c d"), Rec1Error::Words { found: 5 });
+        assert_eq!(seal("x a b"), Rec1Error::SessionId { found: "x".into() });
+        assert_eq!(seal("1 a b"), Rec1Error::OtherSession { wanted: 3258, found: 1 });
+        let hash = password_hash("x");
+        let other = Salt { session_id: 1, ..SALT };
+        let sealed = Rec1::new("a", &hash, SALT).seal(SALT);
+        assert_eq!(Rec1::open(&sealed, other).map(|_| ()), Err(Rec1Error::NotText));
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        assert_eq!(format!("{:?}", password_hash("hunter2")), "Secret(..)");
+    }
+}

@@ -1,0 +1,307 @@
+//! Encrypted connections: AES-128-GCM in chunks, with key and nonce that the user has.
+//!
+//! Behind a session accept whose crypto block is a handshake each direction may be a stream of
+//! chunks: so many bytes of ciphertext, a tag of 16 bytes, and the nonce of the next chunk, 16
+//! bytes in plain. A chunk of what clients send holds 4096 bytes, of what servers send 65536.
+//!
+//! Unverified: that both directions begin with the same nonce, that a nonce follows the tag in
+//! plain, and that the chunks' sizes hang on the sender.
+
+use core::fmt;
+
+use aes::Aes128;
+use aes::cipher::{BlockCipherEncrypt, InnerIvInit, KeyInit, StreamCipher};
+use ghash::GHash;
+use ghash::universal_hash::UniversalHash;
+use subtle::ConstantTimeEq;
+use worldwire_core::{Error, Result, Side};
+
+const BLOCK_BYTES: usize = 16;
+/// Tag and next nonce.
+const REST_BYTES: usize = 2 * BLOCK_BYTES;
+
+/// Key and first nonce of an encrypted connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct StreamKey {
+    /// AES-128.
+    pub key: [u8; 16],
+    /// The first nonce.
+    pub nonce: [u8; 16],
+}
+
+impl fmt::Debug for StreamKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StreamKey(..)")
+    }
+}
+
+/// How many bytes of plain text a chunk of this side holds.
+#[must_use]
+pub const fn chunk_bytes(side: Side) -> usize {
+    match side {
+        Side::Client => 4096,
+        Side::Server => 65_536,
+    }
+}
+
+/// One direction of an encrypted connection, being read.
+pub struct Opener {
+    stream: Chunks,
+    /// Tag and nonce, as far as they have come.
+    rest: Vec<u8>,
+}
+
+/// One direction of an encrypted connection, being written.
+pub struct Sealer {
+    stream: Chunks,
+}
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Opener(..)")
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sealer(..)")
+    }
+}
+
+impl Opener {
+    /// Reads what `side` sends.
+    #[must_use]
+    pub fn new(key: &StreamKey, side: Side) -> Self {
+        Self { stream: Chunks::new(key, side), rest: Vec::with_capacity(REST_BYTES) }
+    }
+
+    /// Decrypts the bytes that come next, cut anywhere, and appends the plain ones. What stands in
+    /// an unfinished chunk is handed out before its tag has come.
+    ///
+    /// # Errors
+    /// Malformed, when a tag is not right; what was handed out of that chunk was forged, or the
+    /// key is not this connection's.
+    pub fn open(&mut self, mut bytes: &[u8], plain: &mut Vec<u8>) -> Result<()> {
+        while !bytes.is_empty() {
+            if self.stream.left > 0 {
+                let (now, later) = bytes.split_at(bytes.len().min(self.stream.left));
+                let start = plain.len();
+                plain.extend_from_slice(now);
+                self.stream.hash(now);
+                self.stream.apply(plain.get_mut(start..).unwrap_or_default());
+                bytes = later;
+                continue;
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(REST_BYTES - self.rest.len()));
+            self.rest.extend_from_slice(now);
+            bytes = later;
+            if let Some((tag, nonce)) = self.rest.split_first_chunk::<BLOCK_BYTES>()
+                && let Ok(nonce) = <[u8; BLOCK_BYTES]>::try_from(nonce)
+            {
+                let good: bool = self.stream.tag().ct_eq(tag).into();
+                if !good {
+                    let wanted = "the tag of an AES-GCM chunk";
+                    return Err(Error::malformed(wanted, "another one")
+                        .hint("is the key of another connection, or were the bytes changed?"));
+                }
+                self.stream.begin(&nonce);
+                self.rest.clear();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sealer {
+    /// Writes what `side` sends.
+    #[must_use]
+    pub fn new(key: &StreamKey, side: Side) -> Self {
+        Self { stream: Chunks::new(key, side) }
+    }
+
+    /// Encrypts bytes and appends them, with tag and nonce wherever a chunk is full. `nonce` gives
+    /// 16 fresh random bytes.
+    pub fn seal(
+        &mut self,
+        mut plain: &[u8],
+        sealed: &mut Vec<u8>,
+        mut nonce: impl FnMut() -> [u8; 16],
+    ) {
+        while !plain.is_empty() {
+            let (now, later) = plain.split_at(plain.len().min(self.stream.left));
+            let start = sealed.len();
+            sealed.extend_from_slice(now);
+            self.stream.apply(sealed.get_mut(start..).unwrap_or_default());
+            self.stream.hash(sealed.get(start..).unwrap_or_default());
+            plain = later;
+            if self.stream.left == 0 {
+                let nonce = nonce();
+                sealed.extend_from_slice(&self.stream.tag());
+                sealed.extend_from_slice(&nonce);
+                self.stream.begin(&nonce);
+            }
+        }
+    }
+}
+
+/// GCM over chunks, a piece at a time: the crates do whole messages only, and a connection cannot
+/// wait for 64 KiB.
+struct Chunks {
+    aes: Aes128,
+    /// Fresh, for every chunk anew.
+    fresh: GHash,
+    chunk: usize,
+    left: usize,
+    ghash: GHash,
+    /// Ciphertext that fills no block yet.
+    partial: Vec<u8>,
+    first: [u8; BLOCK_BYTES],
+    keystream: ctr::Ctr32BE<Aes128>,
+}
+
+impl Chunks {
+    fn new(key: &StreamKey, side: Side) -> Self {
+        let aes = Aes128::new(&key.key.into());
+        let mut hash_key = [0; BLOCK_BYTES].into();
+        aes.encrypt_block(&mut hash_key);
+        let fresh = GHash::new(&hash_key);
+        let core = ctr::CtrCore::inner_iv_init(aes.clone(), &[0; BLOCK_BYTES].into());
+        let mut chunks = Self {
+            aes,
+            ghash: fresh.clone(),
+            fresh,
+            chunk: chunk_bytes(side),
+            left: 0,
+            partial: Vec::with_capacity(BLOCK_BYTES),
+            first: [0; BLOCK_BYTES],
+            keystream: ctr::Ctr32BE::from_core(core),
+        };
+        chunks.begin(&key.nonce);
+        chunks
+    }
+
+    /// Begins a chunk. A nonce that has not 12 bytes is hashed into the first counter block.
+    fn begin(&mut self, nonce: &[u8; BLOCK_BYTES]) {
+        let mut hash = self.fresh.clone();
+        hash.update(&[(*nonce).into(), lengths(BLOCK_BYTES).into()]);
+        self.first = hash.finalize().into();
+        let mut counter = self.first;
+        let [.., a, b, c, d] = counter;
+        let next = u32::from_be_bytes([a, b, c, d]).wrapping_add(1).to_be_bytes();
+        counter[BLOCK_BYTES - 4..].copy_from_slice(&next);
+        let core = ctr::CtrCore::inner_iv_init(self.aes.clone(), &counter.into());
+        self.keystream = ctr::Ctr32BE::from_core(core);
+        self.ghash = self.fresh.clone();
+        self.partial.clear();
+        self.left = self.chunk;
+    }
+
+    fn apply(&mut self, data: &mut [u8]) {
+        self.left -= data.len();
+        self.keystream.apply_keystream(data);
+    }
+
+    fn hash(&mut self, mut sealed: &[u8]) {
+        if !self.partial.is_empty() {
+            let take = sealed.len().min(BLOCK_BYTES - self.partial.len());
+            let (now, later) = sealed.split_at(take);
+            self.partial.extend_from_slice(now);
+            sealed = later;
+            if let Ok(block) = <[u8; BLOCK_BYTES]>::try_from(self.partial.as_slice()) {
+                self.ghash.update(&[block.into()]);
+                self.partial.clear();
+            }
+        }
+        let (blocks, rest) = sealed.as_chunks::<BLOCK_BYTES>();
+        for block in blocks {
+            self.ghash.update(&[(*block).into()]);
+        }
+        self.partial.extend_from_slice(rest);
+    }
+
+    /// The tag of a full chunk; chunks are made of whole blocks.
+    fn tag(&self) -> [u8; BLOCK_BYTES] {
+        let mut hash = self.ghash.clone();
+        hash.update(&[lengths(self.chunk).into()]);
+        let mut tag: [u8; BLOCK_BYTES] = hash.finalize().into();
+        let mut mask = self.first.into();
+        self.aes.encrypt_block(&mut mask);
+        tag.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
+        tag
+    }
+}
+
+/// The last block that is hashed: bits of additional data, of which there are none, and of text.
+fn lengths(bytes: usize) -> [u8; BLOCK_BYTES] {
+    (8 * bytes as u128).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use aes_gcm::aead::consts::U16;
+    use aes_gcm::{AesGcm, KeyInit as _, aead::AeadInOut as _};
+
+    use super::*;
+
+    const KEY: StreamKey = StreamKey { key: [7; 16], nonce: [9; 16] };
+
+    fn sealed(side: Side, plain: &[u8]) -> Vec<u8> {
+        let mut count = 0;
+        let mut out = Vec::new();
+        let mut sealer = Sealer::new(&KEY, side);
+        for piece in plain.chunks(777) {
+            sealer.seal(piece, &mut out, || {
+                count += 1;
+                [count; 16]
+            });
+        }
+        out
+    }
+
+    #[test]
+    fn chunks_are_what_the_crate_makes_of_them() {
+        let plain: Vec<u8> = (0..10_000u32).map(|at| at.to_le_bytes()[0] ^ 0x5a).collect();
+        let out = sealed(Side::Client, &plain);
+        let cipher = AesGcm::<Aes128, U16>::new(&KEY.key.into());
+        let mut wanted = Vec::new();
+        for (index, chunk) in (0u8..).zip(plain.chunks(4096)) {
+            let nonce = if index == 0 { KEY.nonce } else { [index; 16] };
+            let mut data = chunk.to_vec();
+            let tag = cipher.encrypt_inout_detached(&nonce.into(), b"", data.as_mut_slice().into());
+            wanted.extend_from_slice(&data);
+            if chunk.len() == 4096 {
+                wanted.extend_from_slice(&tag.expect("it is short"));
+                wanted.extend_from_slice(&[index + 1; 16]);
+            }
+        }
+        assert_eq!(out, wanted);
+    }
+
+    #[test]
+    fn streams_open_however_they_are_cut() {
+        for side in Side::BOTH {
+            let plain: Vec<u8> = (0..140_000u32).map(|at| at.to_le_bytes()[1]).collect();
+            let out = sealed(side, &plain);
+            for size in [1, 15, 16, 17, 4096, 4128, usize::MAX] {
+                let mut opener = Opener::new(&KEY, side);
+                let mut opened = Vec::new();
+                for piece in out.chunks(size.min(out.len())) {
+                    opener.open(piece, &mut opened).expect("nothing was changed");
+                }
+                assert!(opened == plain, "{side} in pieces of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_found_out() {
+        let mut out = sealed(Side::Client, &[0; 5000]);
+        out[100] ^= 1;
+        let mut opener = Opener::new(&KEY, Side::Client);
+        let error = opener.open(&out, &mut Vec::new()).expect_err("a byte was changed");
+        insta::assert_snapshot!(
+            error,
+            @"wanted the tag of an AES-GCM chunk, found another one; is the key of another connection, or were the bytes changed?"
+        );
+    }
+}

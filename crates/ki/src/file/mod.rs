@@ -1,0 +1,5 @@
+//! Formats at rest.
+
+pub mod csv;
+pub mod table;
+pub mod xml;

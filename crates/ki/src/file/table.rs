@@ -1,0 +1,387 @@
+//! DML tables: `LatestFileList.bin` and its like.
+//!
+//! A file is tables one after the other, a table a `u32` count of records, a template, and the
+//! records. Template and record have a header like a message of service 2: `u8` 2, `u8` kind (1
+//! template, 2 record), `u16` size of all with these four bytes.
+//!
+//! The template lists the fields: `u16` count and name, `u8` type, `u8` flags. The last one is
+//! `_TargetTable`, behind which stands a `STR`: the name of the table. A record has the values.
+
+use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::{Error, Field, Reader, Result, Trace, Value, Writer};
+
+use crate::types::{FieldType, FieldValue, Str};
+
+const SERVICE: u8 = 2;
+const TEMPLATE: u8 = 1;
+const RECORD: u8 = 2;
+const TARGET: &[u8] = b"_TargetTable";
+/// The flags of all columns that anybody has seen. Unverified: what they mean.
+pub const USUAL_FLAGS: u8 = 0x28;
+
+/// A file of tables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableFile<'d> {
+    /// The tables.
+    pub tables: Vec<Table<'d>>,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table<'d> {
+    /// The name.
+    pub name: Str<'d>,
+    /// The columns.
+    pub columns: Vec<Column<'d>>,
+    /// The flags of `_TargetTable`.
+    pub target_flags: u8,
+    /// The size that the template states, where it is not the right one.
+    pub stated_size: Option<u16>,
+    /// The records.
+    pub records: Vec<Row<'d>>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column<'d> {
+    /// The name.
+    pub name: Str<'d>,
+    /// The type; never `BOOL`.
+    pub kind: FieldType,
+    /// Mostly [`USUAL_FLAGS`].
+    pub flags: u8,
+}
+
+/// A record of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row<'d> {
+    /// The values, in the order of the columns.
+    pub values: Vec<FieldValue<'d>>,
+    /// The size that the record states, where it is not the right one.
+    pub stated_size: Option<u16>,
+}
+
+impl<'d> TableFile<'d> {
+    /// Reads all tables up to the end of the file.
+    ///
+    /// A record or template whose stated size is wrong is read by its columns; the wrong size is
+    /// kept ([`Self::warnings`]), so that encoding gives the same bytes.
+    ///
+    /// # Errors
+    /// Malformed, for what is no table or cut off; the limit on elements.
+    pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let tables = reader.list("tables", |reader| {
+            let mut tables = Vec::new();
+            while reader.remaining() > 0 {
+                let table = reader
+                    .item(tables.len(), |reader| reader.record("", |reader| Table::decode(reader)));
+                tables.push(table?);
+            }
+            Ok(tables)
+        });
+        tables.map(|tables| Self { tables }).map_err(Error::closed)
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Value, for a record that does not have the values of its columns; the limits.
+    pub fn encode(&self, writer: &mut Writer) -> Result<()> {
+        self.tables.iter().enumerate().try_for_each(|(index, table)| {
+            table.encode(writer).map_err(|error| error.inside_item(index).inside("tables"))
+        })
+    }
+
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut writer = Writer::new();
+        self.encode(&mut writer).map(|()| writer.into_bytes())
+    }
+
+    /// Reads it from JSON.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else.
+    pub fn from_json(json: &Json) -> Result<TableFile<'static>> {
+        let mut fields = FieldsOf::new(json)?;
+        let tables = each(fields.take("tables")?, table_from_json);
+        fields.end()?;
+        tables.map(|tables| TableFile { tables }).map_err(|error| error.inside("tables"))
+    }
+
+    /// Refuses what [`Self::warnings`] tells, for those who want only what is in order.
+    ///
+    /// # Errors
+    /// Malformed, for the first size that is stated wrongly.
+    pub fn strict(&self) -> Result<()> {
+        match self.warnings().into_iter().next() {
+            None => Ok(()),
+            Some(warning) => Err(Error::malformed("sizes that are right", warning)),
+        }
+    }
+
+    /// What is odd: sizes that are stated wrongly.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for table in &self.tables {
+            let name = String::from_utf8_lossy(table.name.as_bytes());
+            if let Some(size) = table.stated_size {
+                found.push(format!(
+                    "table {name}: the template states {size} bytes, and has others"
+                ));
+            }
+            for (index, row) in table.records.iter().enumerate() {
+                if let Some(size) = row.stated_size {
+                    found.push(format!(
+                        "table {name}: record {index} states {size} bytes, and has others"
+                    ));
+                }
+            }
+        }
+        found
+    }
+}
+
+impl<'d> Table<'d> {
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let start = reader.place_if_on();
+        let count = u32::from_le_bytes(reader.take_array()?);
+        reader.leaf_from("count", start, Value::Unsigned(u64::from(count)));
+        let at = reader.position();
+        let stated = head(reader, TEMPLATE)?;
+        let mut columns = Vec::new();
+        let mut target_flags = 0;
+        reader.list("columns", |reader| {
+            loop {
+                let last = reader.item(columns.len(), |reader| {
+                    reader.record("", |reader| {
+                        let column = Column::decode(reader)?;
+                        let last = column.name.as_bytes() == TARGET;
+                        if last {
+                            target_flags = column.flags
+                        } else {
+                            columns.push(column)
+                        }
+                        Ok(last)
+                    })
+                })?;
+                if last {
+                    return Ok(());
+                }
+            }
+        })?;
+        let name = Str::decode(reader, "name")?;
+        let stated_size = wrong_size(reader, at, stated);
+        let records = reader.list("records", |reader| {
+            let least = HEAD_BYTES;
+            let room = reader.capacity(u64::from(count), u64::from(u32::MAX), least)?;
+            let mut records = Vec::with_capacity(room.min(1024));
+            for index in 0..count as usize {
+                records.push(reader.item(index, |reader| {
+                    reader.record("", |reader| Row::decode(reader, &columns))
+                })?);
+            }
+            Ok(records)
+        })?;
+        Ok(Self { name, columns, target_flags, stated_size, records })
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let count = u32::try_from(self.records.len());
+        writer.u32(count.map_err(|_| Error::value("at most 4294967295 records", "more"))?);
+        sized(writer, TEMPLATE, self.stated_size, |writer| {
+            for column in &self.columns {
+                let tag = column.kind.table_tag();
+                let tag =
+                    tag.ok_or_else(|| Error::value("a type of tables", column.kind.name()))?;
+                column.name.encode(writer)?;
+                writer.u8(tag);
+                writer.u8(column.flags);
+            }
+            Str::new(TARGET).encode(writer)?;
+            writer.u8(9);
+            writer.u8(self.target_flags);
+            self.name.encode(writer)
+        })?;
+        for (index, row) in self.records.iter().enumerate() {
+            let inside = |error: Error| error.inside_item(index).inside("records");
+            let kinds = row.values.iter().map(FieldValue::kind);
+            if !kinds.eq(self.columns.iter().map(|column| column.kind)) {
+                return Err(inside(Error::value("the values of the columns", "others")));
+            }
+            sized(writer, RECORD, row.stated_size, |writer| {
+                row.values.iter().try_for_each(|value| value.encode(writer))
+            })
+            .map_err(inside)?;
+        }
+        Ok(())
+    }
+}
+
+const HEAD_BYTES: usize = 4;
+
+impl<'d> Column<'d> {
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let name = Str::decode(reader, "name")?;
+        let at = reader.position() as u64;
+        let tag = reader.u8("type")?;
+        let flags = reader.u8("flags")?;
+        let kind = FieldType::from_table_tag(tag).ok_or_else(|| {
+            Error::malformed("a type from 1 to 11", tag.to_string()).at(at).inside("type")
+        })?;
+        if name.as_bytes() == TARGET && kind != FieldType::Str {
+            let error = Error::malformed("type 9 for _TargetTable", tag.to_string());
+            return Err(error.at(at).inside("type"));
+        }
+        Ok(Self { name, kind, flags })
+    }
+}
+
+impl<'d> Row<'d> {
+    fn decode<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        columns: &[Column<'d>],
+    ) -> Result<Self> {
+        let at = reader.position();
+        let stated = head(reader, RECORD)?;
+        let values = reader.list("values", |reader| {
+            let mut values = Vec::with_capacity(columns.len().min(reader.remaining() + 1));
+            for (index, column) in columns.iter().enumerate() {
+                values.push(
+                    reader.item(index, |reader| FieldValue::decode(column.kind, reader, ""))?,
+                );
+            }
+            Ok(values)
+        })?;
+        Ok(Self { values, stated_size: wrong_size(reader, at, stated) })
+    }
+}
+
+fn head<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, kind: u8) -> Result<u16> {
+    for (name, wanted) in [("service", SERVICE), ("kind", kind)] {
+        let at = reader.position() as u64;
+        let found = reader.take_array().map_err(|error| error.inside(name))?;
+        if found != [wanted] {
+            let error = Error::malformed(wanted.to_string(), found[0].to_string());
+            return Err(error.at(at).inside(name));
+        }
+    }
+    reader.u16("size")
+}
+
+fn wrong_size<T>(reader: &Reader<'_, T>, at: usize, stated: u16) -> Option<u16> {
+    (reader.position() - at != usize::from(stated)).then_some(stated)
+}
+
+fn sized(
+    writer: &mut Writer,
+    kind: u8,
+    stated: Option<u16>,
+    write: impl FnOnce(&mut Writer) -> Result<()>,
+) -> Result<()> {
+    writer.u8(SERVICE);
+    writer.u8(kind);
+    let size = writer.reserve::<2>();
+    write(writer)?;
+    let real = writer.since(size) + HEAD_BYTES;
+    let real = match stated {
+        Some(stated) => stated,
+        None => u16::try_from(real)
+            .map_err(|_| Error::limit("bytes of a record", 0xffff, real as u64))?,
+    };
+    writer.patch(size, real.to_le_bytes());
+    Ok(())
+}
+
+fn each<V>(json: &Json, read: impl Fn(&Json) -> Result<V>) -> Result<Vec<V>> {
+    let items = json.as_array().ok_or_else(|| json::expected("an array", json))?;
+    let one = |(index, item)| read(item).map_err(|error| error.inside_item(index));
+    items.iter().enumerate().map(one).collect()
+}
+
+const BYTE: &str = "a whole number from 0 to 255";
+const SIZE: &str = "a whole number from 0 to 65535";
+
+fn table_from_json(json: &Json) -> Result<Table<'static>> {
+    let mut fields = FieldsOf::new(json)?;
+    fields.take_optional("count");
+    let stated = template_size(&mut fields)?;
+    let mut target_flags = USUAL_FLAGS;
+    let all =
+        each(fields.take("columns")?, column_from_json).map_err(|error| error.inside("columns"))?;
+    let mut columns = Vec::with_capacity(all.len());
+    for column in all {
+        if column.name.as_bytes() == TARGET {
+            target_flags = column.flags;
+        } else {
+            columns.push(column);
+        }
+    }
+    let name = Str::from_json(fields.take("name")?).map_err(|error| error.inside("name"))?;
+    let records = each(fields.take("records")?, |json| row_from_json(json, &columns))
+        .map_err(|error| error.inside("records"))?;
+    fields.end()?;
+    let mut table = Table { name, columns, target_flags, stated_size: stated, records };
+    table.forget_right_sizes()?;
+    Ok(table)
+}
+
+impl Table<'_> {
+    /// Sizes from JSON are kept only where they are wrong.
+    fn forget_right_sizes(&mut self) -> Result<()> {
+        let name = self.name.as_bytes().len();
+        let columns = self.columns.iter().map(|column| column.name.as_bytes().len() + 4);
+        let template = HEAD_BYTES + columns.sum::<usize>() + TARGET.len() + 4 + 2 + name;
+        self.stated_size = self.stated_size.filter(|size| usize::from(*size) != template);
+        for row in &mut self.records {
+            let mut writer = Writer::new();
+            row.values.iter().try_for_each(|value| value.encode(&mut writer))?;
+            let real = writer.len() + HEAD_BYTES;
+            row.stated_size = row.stated_size.filter(|size| usize::from(*size) != real);
+        }
+        Ok(())
+    }
+}
+
+fn template_size(fields: &mut FieldsOf<'_>) -> Result<Option<u16>> {
+    let size = fields.take_optional("size").map(|json| json::integer(json, SIZE));
+    size.transpose().map_err(|error| error.inside("size"))
+}
+
+fn column_from_json(json: &Json) -> Result<Column<'static>> {
+    let mut fields = FieldsOf::new(json)?;
+    let name = Str::from_json(fields.take("name")?).map_err(|error| error.inside("name"))?;
+    let tag = fields.take("type")?;
+    let kind = json::integer(tag, BYTE).ok().and_then(FieldType::from_table_tag);
+    let kind = kind.or_else(|| Some(FieldType::parse(tag.as_str()?)?.0));
+    let kind = kind.ok_or_else(|| json::expected("a type from 1 to 11", tag).inside("type"))?;
+    let flags = match fields.take_optional("flags") {
+        Some(flags) => json::integer(flags, BYTE).map_err(|error| error.inside("flags"))?,
+        None => USUAL_FLAGS,
+    };
+    fields.end()?;
+    if name.as_bytes() == TARGET && kind != FieldType::Str {
+        return Err(json::expected("type 9 for _TargetTable", tag).inside("type"));
+    }
+    Ok(Column { name, kind, flags })
+}
+
+fn row_from_json(json: &Json, columns: &[Column<'static>]) -> Result<Row<'static>> {
+    let mut fields = FieldsOf::new(json)?;
+    let stated_size = template_size(&mut fields)?;
+    let json = fields.take("values")?;
+    let items = json.as_array().filter(|items| items.len() == columns.len());
+    let wanted = || json::expected(format!("an array of {}", columns.len()), json);
+    let items = items.ok_or_else(|| wanted().inside("values"))?;
+    let one = |(index, (column, item)): (usize, (&Column<'_>, &Json))| {
+        let value = FieldValue::from_json(column.kind, item).map(FieldValue::into_owned);
+        value.map_err(|error| error.inside_item(index).inside("values"))
+    };
+    let values = columns.iter().zip(items).enumerate().map(one).collect::<Result<_>>()?;
+    fields.end()?;
+    Ok(Row { values, stated_size })
+}

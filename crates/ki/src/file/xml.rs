@@ -1,0 +1,188 @@
+//! DML tables as XML, as clients have them beside the binary form, both ways.
+//!
+//! ```xml
+//! <Tables>
+//!   <Base>
+//!     <RECORD><SrcFileName TYPE="STR">Data/a.wad</SrcFileName><Size TYPE="UINT">7</Size></RECORD>
+//!   </Base>
+//! </Tables>
+//! ```
+//!
+//! Every record lists all columns with their types. Flags and wrong sizes of the binary form have no
+//! place here, nor have the columns of a table without records, nor strings that are no text.
+
+use core::fmt::Write as _;
+
+use quick_xml::escape::escape;
+use worldwire_core::{Diagnostic, Error, Result, Source};
+
+use super::table::{Column, Row, Table, TableFile, USUAL_FLAGS};
+use crate::schema::xml::{Element, Item, Notes, document, text};
+use crate::types::{FieldType, FieldValue, Str};
+
+/// Tables that were read from XML, and all that is to be said about it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The tables; `None` when there is an error.
+    pub file: Option<TableFile<'static>>,
+    /// Warnings and errors.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads table XML.
+#[must_use]
+pub fn load(name: &str, bytes: &[u8]) -> Loaded {
+    let (text, _) = match text(name, bytes) {
+        Ok(text) => text,
+        Err(error) => return Loaded { file: None, diagnostics: vec![*error] },
+    };
+    let mut notes = Notes::new(Source::new(name, &text), false);
+    let tables = document(&text, &mut notes)
+        .map(|document| document.elements.iter().map(|one| table(one, &mut notes)).collect());
+    let file = tables.filter(|_| !notes.failed()).map(|tables| TableFile { tables });
+    Loaded { file, diagnostics: notes.into_said() }
+}
+
+fn table(element: &Element<'_>, notes: &mut Notes<'_>) -> Table<'static> {
+    let mut columns: Vec<Column<'static>> = Vec::new();
+    let mut records = Vec::with_capacity(element.records.len());
+    for (index, items) in element.records.iter().enumerate() {
+        if index == 0 {
+            columns = items.iter().filter_map(|item| column(item, notes)).collect();
+        }
+        let values = columns.iter().map(|column| {
+            let named = |item: &&Item<'_>| item.name.as_bytes() == column.name.as_bytes();
+            let Some(item) = items.iter().find(named) else {
+                let what = String::from_utf8_lossy(column.name.as_bytes()).into_owned();
+                notes.odd(&element.span, format!("record {index} has no {what}: it is 0"), "");
+                return FieldValue::zero(column.kind);
+            };
+            FieldValue::parse(column.kind, &item.text).unwrap_or_else(|| {
+                let text = format!("\"{}\" is no {}", item.text, column.kind.name());
+                notes.error(&item.span, text, "");
+                FieldValue::zero(column.kind)
+            })
+        });
+        records.push(Row { values: values.collect(), stated_size: None });
+        for item in items.iter().filter(|_| index > 0) {
+            if !columns.iter().any(|column| column.name.as_bytes() == item.name.as_bytes()) {
+                let text = format!("{} is no column of {}", item.name, element.name);
+                notes.odd(&item.span, text, "the first record has all columns");
+            }
+        }
+    }
+    let name = Str::new(element.name.as_bytes().to_vec());
+    Table { name, columns, target_flags: USUAL_FLAGS, stated_size: None, records }
+}
+
+fn column(item: &Item<'_>, notes: &mut Notes<'_>) -> Option<Column<'static>> {
+    let kind = item.attribute("TYPE").and_then(|text| Some(FieldType::parse(text)?.0));
+    let Some(kind) = kind.filter(|kind| *kind != FieldType::Bool) else {
+        let help = "give it one of GID, INT, UINT, FLT, BYT, UBYT, USHRT, DBL, STR, WSTR, SHRT";
+        notes.error(&item.span, format!("{} has no known TYPE", item.name), help);
+        return None;
+    };
+    Some(Column { name: Str::new(item.name.as_bytes().to_vec()), kind, flags: USUAL_FLAGS })
+}
+
+impl TableFile<'_> {
+    /// Writes table XML.
+    ///
+    /// # Errors
+    /// Value, for names that cannot be elements, and for values that XML has no place for.
+    pub fn to_xml(&self) -> Result<String> {
+        let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Tables>\n");
+        for table in &self.tables {
+            let name = element(table.name.as_bytes())?;
+            let _ = writeln!(out, "  <{name}>");
+            for (index, row) in table.records.iter().enumerate() {
+                out.push_str("    <RECORD>");
+                for (column, value) in table.columns.iter().zip(&row.values) {
+                    let column_name = element(column.name.as_bytes())?;
+                    let text = value.to_text().filter(|text| text.chars().all(allowed));
+                    let text = text.ok_or_else(|| {
+                        Error::value("text that XML has a place for", "other bytes")
+                            .inside(column_name)
+                            .inside_item(index)
+                            .inside(name)
+                            .hint("JSON and CSV keep them")
+                    })?;
+                    let (kind, text) = (column.kind.name(), escape(&*text));
+                    let _ = write!(out, "<{column_name} TYPE=\"{kind}\">{text}</{column_name}>");
+                }
+                out.push_str("</RECORD>\n");
+            }
+            let _ = writeln!(out, "  </{name}>");
+        }
+        out.push_str("</Tables>\n");
+        Ok(out)
+    }
+}
+
+/// A name that an element can have.
+fn element(name: &[u8]) -> Result<&str> {
+    let good = |text: &&str| {
+        let mut characters = text.chars();
+        let first = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+        first && characters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+    };
+    core::str::from_utf8(name).ok().filter(good).ok_or_else(|| {
+        let found = format!("\"{}\"", String::from_utf8_lossy(name));
+        Error::value("a name that an XML element can have", found)
+    })
+}
+
+/// What XML can hold and a reader gives back as it is: carriage returns turn into line feeds.
+fn allowed(character: char) -> bool {
+    matches!(character, '\t' | '\n' | '\u{20}'..='\u{fffd}' | '\u{10000}'..) && character != '\r'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const XML: &str = "<Tables>\n<_TableList><RECORD><Name TYPE=\"STR\" KEY=\"TRUE\">A &amp; B\
+                       </Name></RECORD></_TableList>\n<Base><RECORD><Size TYPE=\"UINT\">7</Size>\
+                       <W TYPE=\"WSTR\">\u{e9}</W></RECORD><RECORD><W TYPE=\"WSTR\"></W>\
+                       <Size TYPE=\"UINT\">8</Size></RECORD></Base>\n</Tables>";
+
+    #[test]
+    fn xml_becomes_tables_and_back() {
+        let loaded = load("t.xml", XML.as_bytes());
+        assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+        let file = loaded.file.expect("it is right");
+        assert_eq!(file.tables.len(), 2);
+        assert_eq!(file.tables[1].records.len(), 2);
+        let xml = file.to_xml().expect("it can be written");
+        let again = load("again.xml", xml.as_bytes()).file.expect("it was written just now");
+        assert_eq!(again, file);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let said = |xml: &str| {
+            let said = load("t.xml", xml.as_bytes()).diagnostics;
+            said.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        };
+        insta::assert_snapshot!(said("<T><A><RECORD><B>1</B></RECORD></A></T>"), @"t.xml:1:16: error: B has no known TYPE (give it one of GID, INT, UINT, FLT, BYT, UBYT, USHRT, DBL, STR, WSTR, SHRT)");
+        insta::assert_snapshot!(
+            said("<T><A><RECORD><B TYPE=\"UINT\">x</B></RECORD><RECORD><C TYPE=\"INT\"/></RECORD></A></T>"),
+            @r#"
+        t.xml:1:16: error: "x" is no UINT
+        t.xml:1:5: warning: record 1 has no B: it is 0
+        t.xml:1:53: warning: C is no column of A (the first record has all columns)
+        "#
+        );
+        let table = |name: &'static str| TableFile {
+            tables: vec![Table {
+                name: Str::from(name),
+                columns: Vec::new(),
+                target_flags: USUAL_FLAGS,
+                stated_size: None,
+                records: Vec::new(),
+            }],
+        };
+        let error = table("a b").to_xml().expect_err("it has a space");
+        assert_eq!(error.to_string(), "wanted a name that an XML element can have, found \"a b\"");
+    }
+}

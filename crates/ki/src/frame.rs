@@ -1,0 +1,457 @@
+//! Frames: how control messages and DML messages stand on the wire, the same on TCP and UDP.
+//!
+//! | offset | field | type | |
+//! | --- | --- | --- | --- |
+//! | 0 | `magic` | `u16` | 0xF00D |
+//! | 2 | `length` | `u16` | bytes of the body, if below 0x8000 |
+//! | 4 | | `u32` | bytes of the body, if not: then the word before is 0x8000 |
+//! | | `isControl` | `u8` | 0 data, else a control message |
+//! | | `opcode` | `u8` | of a control message |
+//! | | `reserved` | `u16` | 0 |
+//! | | | | a [`Control`] message, or [DML messages](crate::message) one after the other |
+//! | | `trailer` | `u8` | mostly 0; may be missing |
+//!
+//! The body is everything behind the length, with the trailer.
+
+use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::{Error, Field, Limits, Reader, Result, Side, Trace, Value, Writer};
+
+use crate::control::{Control, Opcode};
+use crate::message::{RawMessage, StrHook};
+use crate::schema::Protocols;
+
+/// The first two bytes of every frame.
+pub const MAGIC: u16 = 0xf00d;
+/// The word that says that the length is behind it; readers take any word that is not less.
+pub const LARGE: u16 = 0x8000;
+/// `isControl`, `opcode`, `reserved`.
+pub(crate) const BODY_HEAD_BYTES: usize = 4;
+
+/// How the length of a frame is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Form {
+    /// Small below 0x8000 bytes, else large with [`LARGE`] in front: what everybody writes.
+    #[default]
+    Canonical,
+    /// Large though it could be small, or with another word in front.
+    Large {
+        /// The word, at least [`LARGE`].
+        marker: u16,
+    },
+}
+
+impl Form {
+    fn of(marker: u16, length: u32) -> Self {
+        if marker == LARGE && length >= u32::from(LARGE) {
+            Self::Canonical
+        } else {
+            Self::Large { marker }
+        }
+    }
+}
+
+/// What stands in front of a frame's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameHead {
+    /// How the length is written.
+    pub form: Form,
+    /// Bytes of the body.
+    pub length: u32,
+}
+
+impl FrameHead {
+    /// Reads it. The magic is checked as soon as it is there.
+    ///
+    /// # Errors
+    /// Incomplete; Malformed for another magic or a body of less than four bytes; the limit on
+    /// message bytes.
+    #[inline]
+    pub fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let [low, high] = reader.shown(
+            "magic",
+            |reader| match reader.rest() {
+                // One byte can be wrong already.
+                [first, ..] if *first != MAGIC.to_le_bytes()[0] => Err(no_magic(reader)),
+                [_, second, ..] if *second != MAGIC.to_le_bytes()[1] => Err(no_magic(reader)),
+                _ => reader.take_array(),
+            },
+            |magic| Value::Hex(u64::from(u16::from_le_bytes(*magic))),
+        )?;
+        debug_assert_eq!(u16::from_le_bytes([low, high]), MAGIC, "it was checked");
+        let start = reader.place_if_on();
+        let first: [u8; 2] = reader.take_array().map_err(|error| error.inside("length"))?;
+        let first = u16::from_le_bytes(first);
+        let (form, length) = if first < LARGE {
+            reader.leaf_from("length", start, Value::Unsigned(u64::from(first)));
+            (Form::Canonical, u32::from(first))
+        } else {
+            reader.leaf_from("marker", start, Value::Hex(u64::from(first)));
+            let length = reader.u32("length")?;
+            (Form::of(first, length), length)
+        };
+        if (length as usize) < BODY_HEAD_BYTES {
+            let error = Error::malformed("a body of at least 4 bytes", format!("{length}"));
+            return Err(reader.place_error(error).inside("length"));
+        }
+        let most = reader.limits().message_bytes;
+        if u64::from(length) > most {
+            let error = Error::limit("frame bytes", most, length.into());
+            return Err(reader.place_error(error).inside("length"));
+        }
+        Ok(Self { form, length })
+    }
+
+    /// Bytes of the head itself.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        let large = self.length >= u32::from(LARGE) || self.form != Form::Canonical;
+        if large { 8 } else { 4 }
+    }
+
+    /// Whether the length is written in the large form.
+    #[must_use]
+    pub fn is_large(self) -> bool {
+        self.bytes() == 8
+    }
+
+    /// Bytes of the whole frame.
+    #[must_use]
+    pub fn frame_bytes(self) -> usize {
+        self.bytes() + self.length as usize
+    }
+
+    fn encode(self, writer: &mut Writer) {
+        writer.u16(MAGIC);
+        match (self.form, u16::try_from(self.length)) {
+            (Form::Canonical, Ok(length)) if length < LARGE => writer.u16(length),
+            (form, _) => {
+                writer.u16(match form {
+                    Form::Canonical => LARGE,
+                    Form::Large { marker } => marker,
+                });
+                writer.u32(self.length);
+            }
+        }
+    }
+}
+
+#[cold]
+fn no_magic<'n, T: Trace<'n>>(reader: &Reader<'_, T>) -> Error {
+    let found = reader.rest().get(..2).unwrap_or_else(|| reader.rest());
+    let found = found.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+    reader.place_error(Error::malformed("a frame, which begins with 0d f0", found))
+}
+
+/// A frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame<'d> {
+    /// How its length is written.
+    pub form: Form,
+    /// 0 for data; 1, or anything else, for a control message.
+    pub is_control: u8,
+    /// The opcode of a control message; 0 in data frames.
+    pub opcode: Opcode,
+    /// 0.
+    pub reserved: u16,
+    /// What is in it.
+    pub body: Body<'d>,
+    /// The last byte, mostly 0.
+    pub trailer: Option<u8>,
+}
+
+/// What is in a frame.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body<'d> {
+    /// A control message.
+    Control(Control<'d>),
+    /// DML messages, mostly one.
+    Data(Vec<RawMessage<'d>>),
+}
+
+/// A DML message in a frame: its header, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageSpan {
+    /// The protocol.
+    pub service: u8,
+    /// The message in it.
+    pub order: u8,
+    /// Header and payload, counted from the frame's first byte.
+    pub range: core::ops::Range<usize>,
+}
+
+/// Whether bytes begin with something that is a frame, beyond reasonable doubt; `None` when there
+/// are too few of them. Frames are not searched for: they begin with a segment or not at all.
+#[must_use]
+pub fn recognize(bytes: &[u8], most: u64) -> Option<bool> {
+    let limits = Limits { message_bytes: most, ..Limits::DEFAULT };
+    let mut reader = Reader::within(bytes, &limits);
+    match FrameHead::decode(&mut reader) {
+        Ok(_) => match reader.rest() {
+            [0, 0, 0, 0, _, order, ..] => Some(*order > 0),
+            [0, ..] if reader.remaining() < 6 => None,
+            [1, opcode, 0, 0, ..] => Some(Opcode(*opcode).name().is_some()),
+            [1, ..] if reader.remaining() < BODY_HEAD_BYTES => None,
+            [] => None,
+            _ => Some(false),
+        },
+        Err(error) if error.needed().is_some() => None,
+        Err(_) => Some(false),
+    }
+}
+
+/// The opcode, if bytes begin with a control message; not all of it has to be there.
+#[must_use]
+pub fn control_opcode(bytes: &[u8]) -> Option<Opcode> {
+    let mut reader = Reader::new(bytes);
+    FrameHead::decode(&mut reader).ok()?;
+    match reader.rest() {
+        [0, ..] => None,
+        [_, opcode, ..] => Some(Opcode(*opcode)),
+        _ => None,
+    }
+}
+
+/// Whether a complete frame is a control message.
+pub(crate) fn is_control(frame: &[u8], head: FrameHead) -> bool {
+    frame.get(head.bytes()).is_some_and(|byte| *byte != 0)
+}
+
+/// The control message in the bytes of a complete frame.
+///
+/// # Errors
+/// Those of the decoder.
+pub fn control_in_frame(frame: &[u8], from: Option<Side>) -> Result<Control<'_>> {
+    let mut reader = Reader::new(frame);
+    let head = FrameHead::decode(&mut reader)?;
+    reader.part(head.length as usize, |reader| {
+        let (_, opcode, _) = decode_body_head(reader)?;
+        let control = Control::decode(opcode, from, reader)?;
+        decode_trailer(reader)?;
+        Ok(control)
+    })
+}
+
+/// The DML messages in the bytes of a complete data frame.
+///
+/// # Errors
+/// Malformed, when a message does not fit into the frame.
+pub fn spans(frame: &[u8], head: FrameHead) -> Result<Vec<MessageSpan>> {
+    let mut found = Vec::with_capacity(1);
+    let mut reader = Reader::new(frame);
+    reader.take(head.bytes() + BODY_HEAD_BYTES)?;
+    while reader.remaining() > 1 {
+        let start = reader.position();
+        let message = RawMessage::decode(&mut reader, head.is_large() && found.is_empty())
+            .map_err(|error| error.closed().inside_item(found.len()).inside("messages"))?;
+        let range = start..reader.position();
+        found.push(MessageSpan { service: message.service, order: message.order, range });
+    }
+    Ok(found)
+}
+
+fn decode_body_head<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<(u8, Opcode, u16)> {
+    let is_control = reader.u8("isControl")?;
+    let opcode = match is_control {
+        0 => Opcode(reader.u8("opcode")?),
+        _ => Opcode::decode(reader, "opcode")?,
+    };
+    Ok((is_control, opcode, reader.u16("reserved")?))
+}
+
+fn decode_messages<'d, 'n, T: Trace<'n>>(
+    reader: &mut Reader<'d, T>,
+    head: FrameHead,
+    mut read: impl FnMut(&mut Reader<'d, T>, bool) -> Result<RawMessage<'d>>,
+) -> Result<Vec<RawMessage<'d>>> {
+    let mut messages = Vec::with_capacity(1);
+    while reader.remaining() > 1 {
+        let first = head.is_large() && messages.is_empty();
+        let message = reader
+            .item(messages.len(), |reader| reader.record("", |reader| read(reader, first)))?;
+        messages.push(message);
+    }
+    Ok(messages)
+}
+
+fn messages_from_json(json: &Json, protocols: &Protocols) -> Result<Vec<RawMessage<'static>>> {
+    let items = json.as_array().ok_or_else(|| json::expected("an array", json))?;
+    let read = |(index, item)| {
+        RawMessage::from_named_json(item, protocols)
+            .map_err(|error: Error| error.inside_item(index))
+    };
+    items.iter().enumerate().map(read).collect()
+}
+
+fn optional<F: for<'a> Field<'a>>(
+    fields: &mut FieldsOf<'_>,
+    name: &'static str,
+) -> Result<Option<F>> {
+    let json = fields.take_optional(name);
+    json.map(F::from_json).transpose().map_err(|error| error.inside(name))
+}
+
+fn decode_trailer<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Option<u8>> {
+    match reader.remaining() {
+        0 => Ok(None),
+        _ => reader.u8("trailer").map(Some),
+    }
+}
+
+impl<'d> Frame<'d> {
+    /// A frame with a control message, as servers and clients of today send it.
+    #[must_use]
+    pub fn control(control: Control<'d>) -> Self {
+        Self {
+            form: Form::Canonical,
+            is_control: 1,
+            opcode: control.opcode(),
+            reserved: 0,
+            body: Body::Control(control),
+            trailer: Some(0),
+        }
+    }
+
+    /// A frame with a DML message, as servers and clients of today send it.
+    #[must_use]
+    pub fn message(message: RawMessage<'d>) -> Self {
+        Self {
+            form: Form::Canonical,
+            is_control: 0,
+            opcode: Opcode(0),
+            reserved: 0,
+            body: Body::Data(vec![message]),
+            trailer: Some(0),
+        }
+    }
+
+    /// Reads a frame. The fields of a control message stand in `fields`, DML messages in
+    /// `messages`. `from` decides between the two forms of keep-alives.
+    ///
+    /// # Errors
+    /// Incomplete; Malformed for what is no frame, or holds no whole messages.
+    pub fn decode<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        from: Option<Side>,
+    ) -> Result<Self> {
+        Self::decode_with(reader, from, RawMessage::decode)
+    }
+
+    fn decode_with<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        from: Option<Side>,
+        read: impl FnMut(&mut Reader<'d, T>, bool) -> Result<RawMessage<'d>>,
+    ) -> Result<Self> {
+        let head = FrameHead::decode(reader)?;
+        reader.part(head.length as usize, |reader| {
+            let (is_control, opcode, reserved) = decode_body_head(reader)?;
+            let body = if is_control == 0 {
+                Body::Data(reader.list("messages", |reader| decode_messages(reader, head, read))?)
+            } else {
+                let fields = |reader: &mut Reader<'d, T>| Control::decode(opcode, from, reader);
+                Body::Control(reader.record("fields", fields)?)
+            };
+            let trailer = decode_trailer(reader)?;
+            Ok(Self { form: head.form, is_control, opcode, reserved, body, trailer })
+        })
+    }
+
+    /// Reads a frame as [`Frame::decode`] does, with the names and fields of the definitions;
+    /// messages whose payload does not fit their definition, or that have none, are shown as bytes.
+    ///
+    /// # Errors
+    /// Those of [`Frame::decode`].
+    pub fn decode_named<'n, T: Trace<'n>, H: StrHook>(
+        reader: &mut Reader<'d, T>,
+        from: Option<Side>,
+        protocols: &'n Protocols,
+        hook: &mut H,
+    ) -> Result<Self> {
+        Self::decode_with(reader, from, |reader, first| {
+            reader
+                .attempt(|reader| RawMessage::decode_named(reader, first, protocols, hook))
+                .or_else(|_| RawMessage::decode(reader, first))
+        })
+    }
+
+    /// Reads a frame from JSON; the exact inverse of writing the traced frame as JSON. Names of
+    /// messages are those of the definitions.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else.
+    pub fn from_json(json: &Json, protocols: &Protocols) -> Result<Self> {
+        let mut fields = FieldsOf::new(json)?;
+        // These follow from the rest.
+        fields.take_optional("magic");
+        fields.take_optional("length");
+        let marker: Option<u16> = optional(&mut fields, "marker")?;
+        let is_control: u8 = optional(&mut fields, "isControl")?.unwrap_or(0);
+        let reserved = optional(&mut fields, "reserved")?.unwrap_or(0);
+        let trailer = optional(&mut fields, "trailer")?;
+        let opcode: Option<Opcode> = optional(&mut fields, "opcode")?;
+        let body = if is_control == 0 {
+            let messages = fields.take("messages")?;
+            Body::Data(
+                messages_from_json(messages, protocols)
+                    .map_err(|error| error.inside("messages"))?,
+            )
+        } else {
+            let opcode = opcode.ok_or_else(|| {
+                Error::value("the opcode of a control message", "none").inside("opcode")
+            })?;
+            let control = Control::from_json(opcode, fields.take("fields")?);
+            Body::Control(control.map_err(|error| error.inside("fields"))?)
+        };
+        fields.end()?;
+        let opcode = opcode.unwrap_or_default();
+        let form = Form::Canonical;
+        let mut frame = Self { form, is_control, opcode, reserved, body, trailer };
+        if let Some(marker) = marker {
+            let length = frame.to_bytes()?.len() - 4;
+            // What everybody writes needs no mention.
+            let length = u32::try_from(length).unwrap_or(u32::MAX);
+            let large = length >= u32::from(LARGE);
+            frame.form = Form::of(marker, if large { length } else { 0 });
+        }
+        Ok(frame)
+    }
+
+    /// Writes the frame; the exact inverse of decoding.
+    ///
+    /// # Errors
+    /// Value, for a message that cannot state its length.
+    pub fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let mut body = Writer::new();
+        body.u8(self.is_control);
+        body.u8(self.opcode.0);
+        body.u16(self.reserved);
+        match &self.body {
+            Body::Control(control) => control.encode(&mut body)?,
+            Body::Data(messages) => {
+                for (index, message) in messages.iter().enumerate() {
+                    message
+                        .encode(&mut body)
+                        .map_err(|error| error.inside_item(index).inside("messages"))?;
+                }
+            }
+        }
+        if let Some(trailer) = self.trailer {
+            body.u8(trailer);
+        }
+        let length = u32::try_from(body.len()).map_err(|_| {
+            Error::value("a body of at most 4294967295 bytes", body.len().to_string())
+        })?;
+        FrameHead { form: self.form, length }.encode(writer);
+        writer.bytes(body.as_bytes());
+        Ok(())
+    }
+
+    /// The bytes of the frame.
+    ///
+    /// # Errors
+    /// Those of [`Frame::encode`].
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut writer = Writer::new();
+        self.encode(&mut writer)?;
+        Ok(writer.into_bytes())
+    }
+}

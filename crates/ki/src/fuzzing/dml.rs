@@ -1,0 +1,140 @@
+//! Targets for definitions, messages and tables.
+
+use std::sync::LazyLock;
+
+use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::testing::Target;
+use worldwire_core::{Reader, Sampler, Tree, Value};
+
+use crate::file::table::TableFile;
+use crate::message::{NoHook, Values};
+use crate::schema::{Mode, Protocols, load};
+
+/// All targets of this file.
+pub(super) const TARGETS: &[Target] = &[
+    Target { name: "ki_dml_xml", run: xml, seeds: xml_seeds },
+    Target { name: "ki_dml_message", run: message, seeds: message_seeds },
+    Target {
+        name: "ki_dml_json",
+        run: json,
+        seeds: || vec![b"{\"Error\":1,\"Rec1\":\"a\"}".to_vec()],
+    },
+    Target { name: "ki_dml_table", run: table, seeds: table_seeds },
+    Target {
+        name: "ki_dml_table_text",
+        run: table_text,
+        seeds: || {
+            let xml = "<T><A><RECORD><B TYPE=\"UINT\">7</B></RECORD></A></T>";
+            let csv = "[A]\r\nB:UINT,C:STR\r\n7,hex:ff\r\n";
+            vec![xml.into(), csv.into()]
+        },
+    },
+];
+
+static PROTOCOLS: LazyLock<Protocols> = LazyLock::new(Protocols::built_in);
+
+fn xml(data: &[u8]) {
+    let lenient = load("fuzz.xml", data, Mode::Lenient);
+    let strict = load("fuzz.xml", data, Mode::Strict);
+    assert!(strict.protocol.is_none() || lenient.protocol.is_some(), "strict accepts more");
+    for said in &lenient.diagnostics {
+        assert!(!said.to_string().is_empty(), "a diagnostic says something");
+    }
+}
+
+fn table_text(data: &[u8]) {
+    let loaded = crate::file::xml::load("fuzz.xml", data);
+    assert!(loaded.file.is_some() || !loaded.diagnostics.is_empty(), "no word about it");
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    let Ok(file) = TableFile::from_csv(text, "fuzz") else { return };
+    if let (Ok(bytes), Ok(csv)) = (file.to_bytes(), file.to_csv()) {
+        let again = TableFile::from_csv(&csv, "fuzz").expect("it was written just now");
+        assert_eq!(again.to_bytes(), Ok(bytes), "the way back");
+    }
+}
+
+fn shown(tree: &Tree<'_>) -> Json {
+    let mut text = String::new();
+    write_children(Value::Record, tree.roots(), Style::default(), &mut text);
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+/// The first two bytes choose the message.
+fn message(data: &[u8]) {
+    let [service, order, payload @ ..] = data else { return };
+    let Some(definition) = PROTOCOLS.message(*service, *order) else { return };
+    let mut plain = Values::new();
+    let outcome = definition.decode(&mut Reader::new(payload), &mut NoHook, &mut plain);
+    let mut reader = Reader::traced("payload", payload, Tree::new());
+    let mut values = Values::new();
+    let traced = definition.decode(&mut reader, &mut NoHook, &mut values);
+    assert_eq!(traced, outcome, "a listener changes nothing");
+    let (tree, _) = reader.conclude(traced);
+    let json = shown(&tree);
+    assert!(!definition.fit(payload).to_string().is_empty(), "a fit says something");
+    if outcome.is_ok() {
+        if let Ok(bytes) = definition.payload(&values) {
+            assert_eq!(bytes, payload, "encodes to other bytes");
+        }
+        assert_eq!(definition.from_json(&json).as_ref(), Ok(&values), "JSON says something else");
+    }
+}
+
+fn json(data: &[u8]) {
+    let Ok(json) = serde_json::from_slice::<Json>(data) else { return };
+    for message in PROTOCOLS.service(7).into_iter().flat_map(|login| login.messages()) {
+        if let Ok(values) = message.from_json(&json) {
+            let _ = message.payload(&values);
+        }
+    }
+    if let Ok(file) = TableFile::from_json(&json) {
+        let _ = file.to_bytes();
+    }
+}
+
+fn table(data: &[u8]) {
+    let plain = TableFile::decode(&mut Reader::new(data));
+    let mut reader = Reader::traced("file", data, Tree::new());
+    let traced = TableFile::decode(&mut reader);
+    assert_eq!(plain, traced, "a listener changes nothing");
+    let (tree, outcome) = reader.conclude(traced);
+    let Ok(file) = outcome else { return };
+    assert_eq!(file.to_bytes().as_deref(), Ok(data), "encodes to other bytes");
+    let again = TableFile::from_json(&shown(&tree)).and_then(|file| file.to_bytes());
+    assert_eq!(again.as_deref(), Ok(data), "JSON encodes to other bytes");
+    if let Ok(csv) = file.to_csv() {
+        let again = TableFile::from_csv(&csv, "").expect("it was written just now");
+        assert_eq!(again.to_bytes(), file.to_bytes(), "the way back from CSV");
+    }
+    if let Ok(xml) = file.to_xml() {
+        let again = crate::file::xml::load("fuzz.xml", xml.as_bytes());
+        assert!(again.file.is_some(), "the way back from XML: {:?}", again.diagnostics);
+    }
+}
+
+fn xml_seeds() -> Vec<Vec<u8>> {
+    let head =
+        "<A><_ProtocolInfo><RECORD><ServiceID TYPE=\"UBYT\">9</ServiceID></RECORD></_ProtocolInfo>";
+    let bodies = [
+        "<MSG_A><RECORD><_MsgOrder>1</_MsgOrder><F TPYE=\"FLT\">0.5</F></RECORD></MSG_A>",
+        "<MSG_B><RECORD><S TYPE=\"STR\">a&amp;b &#65; &odd;</S><GlobalID/></RECORD></MSG_B>x",
+    ];
+    bodies.map(|body| format!("{head}{body}</A>").into_bytes()).to_vec()
+}
+
+fn message_seeds() -> Vec<Vec<u8>> {
+    let mut sampler = Sampler::new(7);
+    let all = PROTOCOLS.iter().flat_map(|protocol| protocol.messages());
+    let seeds = all.filter_map(|message| {
+        let payload = message.payload(&message.sample(&mut sampler)).ok()?;
+        Some([&[message.service, message.order][..], &payload].concat())
+    });
+    seeds.collect()
+}
+
+fn table_seeds() -> Vec<Vec<u8>> {
+    let mut seed = vec![1, 0, 0, 0, 2, 1, 0x1c, 0, 1, 0, b'A', 3, 0x28, 12, 0];
+    seed.extend(b"_TargetTable");
+    seed.extend([9, 0x28, 1, 0, b'T', 2, 2, 8, 0, 1, 0, 0, 0]);
+    vec![seed]
+}

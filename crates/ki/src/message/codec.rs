@@ -1,0 +1,248 @@
+//! Payloads, by their definitions.
+
+use std::borrow::Cow;
+
+use worldwire_core::json::{self, Json};
+use worldwire_core::{Error, Form, Reader, Result, Sampler, Trace, Value, Writer, nearest};
+
+use crate::schema::Message;
+use crate::types::{FieldType, FieldValue, Str};
+
+use super::hook::{StrField, StrHook};
+use super::raw::MOST_PAYLOAD;
+
+/// The name under which bytes behind the last field are shown.
+const TRAILING: &str = "_trailing";
+
+/// The values of a message, in the order of its fields. Meant to be used again and again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values<'d> {
+    fields: Vec<FieldValue<'d>>,
+    trailing: Cow<'d, [u8]>,
+}
+
+impl<'d> Values<'d> {
+    /// Starts empty.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { fields: Vec::new(), trailing: Cow::Borrowed(&[]) }
+    }
+
+    /// Values to be encoded; [`Message::encode`] checks them.
+    #[must_use]
+    pub const fn of(fields: Vec<FieldValue<'d>>) -> Self {
+        Self { fields, trailing: Cow::Borrowed(&[]) }
+    }
+
+    /// The values.
+    #[must_use]
+    pub fn fields(&self) -> &[FieldValue<'d>] {
+        &self.fields
+    }
+
+    /// The values, to be changed.
+    pub fn fields_mut(&mut self) -> &mut Vec<FieldValue<'d>> {
+        &mut self.fields
+    }
+
+    /// Bytes behind the last field: the sender's definition has more.
+    #[must_use]
+    pub fn trailing(&self) -> &[u8] {
+        &self.trailing
+    }
+
+    /// The memory, for bytes that live in another place.
+    #[must_use]
+    pub fn recycle<'m>(mut self) -> Values<'m> {
+        self.fields.clear();
+        // An empty vector of the same layout: the standard library keeps its memory.
+        let fields = self.fields.into_iter().map(FieldValue::into_owned).collect();
+        Values { fields, trailing: Cow::Borrowed(&[]) }
+    }
+
+    /// Takes all bytes into its own hands.
+    #[must_use]
+    pub fn into_owned(self) -> Values<'static> {
+        let fields = self.fields.into_iter().map(FieldValue::into_owned).collect();
+        Values { fields, trailing: Cow::Owned(self.trailing.into_owned()) }
+    }
+}
+
+/// Payloads.
+impl Message {
+    /// Reads the fields from the present part. Bytes behind them are kept as
+    /// [`Values::trailing`]: a later revision may have appended a field.
+    ///
+    /// # Errors
+    /// Malformed, when the payload ends in a field: with its name.
+    #[inline]
+    pub fn decode<'d, 'n, T: Trace<'n>, H: StrHook>(
+        &'n self,
+        reader: &mut Reader<'d, T>,
+        hook: &mut H,
+        values: &mut Values<'d>,
+    ) -> Result<()> {
+        values.fields.clear();
+        values.trailing = Cow::Borrowed(&[]);
+        values.fields.reserve(self.plan().len());
+        if T::ON {
+            self.decode_shown(reader, hook, values)?;
+        } else {
+            for (index, kind) in self.plan().iter().enumerate() {
+                match FieldValue::decode(*kind, reader, "") {
+                    Ok(value) => values.fields.push(value),
+                    Err(error) => return Err(self.cut_off(error, index)),
+                }
+            }
+        }
+        if reader.remaining() > 0 {
+            let count = reader.remaining();
+            values.trailing = Cow::Borrowed(reader.bytes(TRAILING, count)?);
+        }
+        Ok(())
+    }
+
+    /// The same with names and hook.
+    fn decode_shown<'d, 'n, T: Trace<'n>, H: StrHook>(
+        &'n self,
+        reader: &mut Reader<'d, T>,
+        hook: &mut H,
+        values: &mut Values<'d>,
+    ) -> Result<()> {
+        for (index, field) in self.fields().iter().enumerate() {
+            let value = if field.kind == FieldType::Str {
+                let name = &*field.name;
+                let (service, order) = (self.service, self.order);
+                let asked = StrField { service, order, index, name };
+                string(asked, reader, hook).map(FieldValue::Str)
+            } else {
+                FieldValue::decode(field.kind, reader, &field.name)
+            };
+            values.fields.push(value.map_err(|error| self.cut_off(error, index))?);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn cut_off(&self, error: Error, index: usize) -> Error {
+        let fields = self.fields().get(index..).unwrap_or_default();
+        let Some(first) = fields.first() else {
+            return error;
+        };
+        let missing: Vec<&str> = fields.iter().take(4).map(|field| &*field.name).collect();
+        let more = if fields.len() > missing.len() { ", ..." } else { "" };
+        let hint = format!(
+            "a sender of an earlier revision leaves the last fields out: {}{more}",
+            missing.join(", ")
+        );
+        // A payload is all there is.
+        let named = error.path().next().is_some();
+        let error = if named { error } else { error.inside(&first.name) }.closed();
+        if error.found() == "0" { error.hint(hint) } else { error }
+    }
+
+    /// Writes the fields, and the trailing bytes as they were.
+    ///
+    /// # Errors
+    /// Value, for another number of values or a value of another type; the limits on strings and
+    /// on the payload. Nothing is written then.
+    pub fn encode(&self, values: &Values<'_>, writer: &mut Writer) -> Result<()> {
+        let bytes = self.payload(values)?;
+        writer.bytes(&bytes);
+        Ok(())
+    }
+
+    /// The payload that the values make.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn payload(&self, values: &Values<'_>) -> Result<Vec<u8>> {
+        if values.fields.len() != self.plan().len() {
+            let wanted = format!("{} values", self.plan().len());
+            return Err(
+                Error::value(wanted, values.fields.len().to_string()).about(self.tag.to_string())
+            );
+        }
+        let mut writer = Writer::new();
+        for (field, value) in self.fields().iter().zip(&values.fields) {
+            if value.kind() != field.kind {
+                let error = Error::value(field.kind.name(), value.kind().name());
+                return Err(error.inside(&field.name));
+            }
+            value.encode(&mut writer).map_err(|error| error.inside(&field.name))?;
+        }
+        writer.bytes(&values.trailing);
+        if writer.len() > MOST_PAYLOAD {
+            let (most, asked) = (MOST_PAYLOAD as u64, writer.len() as u64);
+            return Err(Error::limit("bytes of a payload", most, asked));
+        }
+        Ok(writer.into_bytes())
+    }
+
+    /// The values that the definition gives to fields nobody sets.
+    #[must_use]
+    pub fn defaults(&self) -> Values<'static> {
+        Values::of(self.fields().iter().map(|field| field.default.clone()).collect())
+    }
+
+    /// Reads the values from JSON. A field that is missing has its default.
+    ///
+    /// # Errors
+    /// Value, for a field that the message does not have, and for a value of another kind or out
+    /// of range.
+    pub fn from_json(&self, json: &Json) -> Result<Values<'static>> {
+        let Json::Object(object) = json else {
+            return Err(json::expected("an object", json));
+        };
+        let known = |name: &str| self.fields().iter().any(|field| &*field.name == name);
+        if let Some(wrong) = object.keys().find(|name| *name != TRAILING && !known(name)) {
+            let error = Error::value(format!("a field of {}", self.tag), format!("\"{wrong}\""));
+            let near = nearest(wrong, self.fields().iter().map(|field| &*field.name));
+            return Err(match near {
+                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+                None => error,
+            });
+        }
+        let mut values = Values::new();
+        for field in self.fields() {
+            values.fields.push(match object.get(&*field.name) {
+                Some(json) => FieldValue::from_json(field.kind, json)
+                    .map_err(|error| error.inside(&field.name))?,
+                None => field.default.clone(),
+            });
+        }
+        if let Some(json) = object.get(TRAILING) {
+            values.trailing = json::bytes(json).map_err(|error| error.inside(TRAILING))?.into();
+        }
+        Ok(values)
+    }
+
+    /// Makes values up.
+    pub fn sample(&self, sampler: &mut Sampler) -> Values<'static> {
+        Values::of(self.plan().iter().map(|kind| FieldValue::sample(*kind, sampler)).collect())
+    }
+}
+
+/// A `STR`, and what the hook sees in it.
+fn string<'d, 'n, T: Trace<'n>, H: StrHook>(
+    field: StrField<'n>,
+    reader: &mut Reader<'d, T>,
+    hook: &mut H,
+) -> Result<Str<'d>> {
+    let start = reader.place();
+    let bytes = Str::take(reader)?;
+    let span = reader.span_behind(Form::Utf8, bytes.len());
+    if !hook.wants(field, bytes) {
+        reader.leaf_from(field.name, start, span);
+        return Ok(Str::new(bytes));
+    }
+    reader.scope_from(field.name, Value::Record, start, |reader| {
+        reader.leaf_from("bytes", start, span);
+        let mut inside = start;
+        inside.byte += 2;
+        // What cannot be shown is bytes, which are there already.
+        let _ = reader.attempt(|reader| hook.show(field, bytes, inside, reader));
+        Ok(())
+    })?;
+    Ok(Str::new(bytes))
+}

@@ -1,0 +1,106 @@
+//! Why a payload does not fit its definition.
+
+use core::fmt;
+
+use worldwire_core::Reader;
+
+use crate::schema::{APPENDED_REVISION, Message};
+use crate::types::{FieldType, FieldValue};
+
+use super::codec::Values;
+use super::hook::NoHook;
+
+/// How a payload fits a definition. Shown as a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// To the last byte.
+    Exact,
+    /// Bytes are left over.
+    TooLong {
+        /// How many.
+        bytes: usize,
+        /// The fields that they are, if those known to be appended later use them up.
+        appended: Vec<Box<str>>,
+    },
+    /// Bytes are missing.
+    TooShort {
+        /// The fields that are not there. The first of them is cut off, unless `at_boundary`.
+        missing: Vec<Box<str>>,
+        /// Whether the payload ends behind a whole field: then it is an earlier revision's.
+        at_boundary: bool,
+    },
+}
+
+impl Message {
+    /// Whether a payload fits to the last byte; takes no memory.
+    #[must_use]
+    pub fn fits(&self, payload: &[u8]) -> bool {
+        let mut rest = Some(payload);
+        for kind in self.plan() {
+            rest = rest.and_then(|rest| {
+                let count = match (kind.size(), kind) {
+                    (Some(size), _) => size,
+                    (None, kind) => {
+                        let count = u16::from_le_bytes(*rest.first_chunk()?);
+                        let unit = if *kind == FieldType::WStr { 2 } else { 1 };
+                        2 + unit * usize::from(count)
+                    }
+                };
+                rest.get(count..)
+            });
+        }
+        rest.is_some_and(<[u8]>::is_empty)
+    }
+
+    /// How a payload fits, and the likely reason when it does not.
+    #[must_use]
+    pub fn fit(&self, payload: &[u8]) -> Fit {
+        let mut values = Values::new();
+        let mut reader = Reader::new(payload);
+        if self.decode(&mut reader, &mut NoHook, &mut values).is_err() {
+            let rest = self.fields().iter().skip(values.fields().len());
+            let missing = rest.map(|field| field.name.clone()).collect();
+            return Fit::TooShort { missing, at_boundary: reader.remaining() == 0 };
+        }
+        if values.trailing().is_empty() {
+            return Fit::Exact;
+        }
+        let mut reader = Reader::new(values.trailing());
+        let mut appended = Vec::new();
+        for field in self.appended() {
+            if reader.remaining() == 0 || FieldValue::decode(field.kind, &mut reader, "").is_err() {
+                break;
+            }
+            appended.push(field.name.clone());
+        }
+        if reader.remaining() > 0 {
+            appended.clear();
+        }
+        Fit::TooLong { bytes: values.trailing().len(), appended }
+    }
+}
+
+impl fmt::Display for Fit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact => f.write_str("fits to the last byte"),
+            Self::TooLong { bytes, appended } => {
+                let plural = if *bytes == 1 { "" } else { "s" };
+                write!(f, "{bytes} byte{plural} too many: ")?;
+                if appended.is_empty() {
+                    return f.write_str("the sender's revision has more fields at the end");
+                }
+                write!(f, "fits revision {APPENDED_REVISION}, which appends ")?;
+                f.write_str(&appended.join(", "))
+            }
+            Self::TooShort { missing, at_boundary: true } => {
+                write!(f, "the last fields are missing: {}; ", missing.join(", "))?;
+                f.write_str("the sender's revision is likely an earlier one")
+            }
+            Self::TooShort { missing, .. } => {
+                let first = missing.first().map_or("", |name| name);
+                write!(f, "ends in the middle of {first}: cut off, or another layout")
+            }
+        }
+    }
+}

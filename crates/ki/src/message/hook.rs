@@ -1,0 +1,51 @@
+//! A look into `STR` fields that hold more than text.
+
+use worldwire_core::{Place, Reader, Result, Trace};
+
+/// A `STR` field of a message that is being read.
+#[derive(Clone, Copy, Debug)]
+pub struct StrField<'n> {
+    /// The protocol.
+    pub service: u8,
+    /// The message in it.
+    pub order: u8,
+    /// The place of the field among the fields on the wire, from 0.
+    pub index: usize,
+    /// The name.
+    pub name: &'n str,
+}
+
+/// Asked for every `STR` field when somebody listens: whether something stands in its bytes that
+/// is worth showing.
+///
+/// A field that the hook wants becomes a record: `bytes`, and behind it whatever the hook reads.
+/// Reading such a message from JSON uses `bytes` alone.
+pub trait StrHook {
+    /// Whether it has something to show. Nothing is the default.
+    fn wants(&mut self, field: StrField<'_>, bytes: &[u8]) -> bool {
+        let (_, _) = (field, bytes);
+        false
+    }
+
+    /// Shows it: mostly as a [layer](Reader::layer) that begins at `start`, where the bytes of the
+    /// field begin; the reader stands behind them. What it shows is forgotten when it fails.
+    ///
+    /// # Errors
+    /// Whatever goes wrong; the message is not the worse for it.
+    fn show<'d, 'n, T: Trace<'n>>(
+        &mut self,
+        field: StrField<'n>,
+        bytes: &'d [u8],
+        start: Place,
+        reader: &mut Reader<'d, T>,
+    ) -> Result<()> {
+        let (_, _, _, _) = (field, bytes, start, reader);
+        Ok(())
+    }
+}
+
+/// Shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoHook;
+
+impl StrHook for NoHook {}

@@ -1,0 +1,38 @@
+//! DML messages: what stands in data frames, and the fields in it.
+//!
+//! | offset | field | type | |
+//! | --- | --- | --- | --- |
+//! | 0 | `service` | `u8` | the protocol |
+//! | 1 | `order` | `u8` | the message in it |
+//! | 2 | `length` | `u16` | of all, with these four bytes |
+//! | 4 | `payload` | | the fields one after the other |
+//!
+//! What the fields are stands in a [definition](crate::schema::Message).
+//!
+//! ```
+//! use worldwire_ki::message::{NoHook, RawMessage, Values};
+//! use worldwire_ki::schema::Protocols;
+//! use worldwire_core::Reader;
+//!
+//! let protocols = Protocols::built_in();
+//! let bytes = [7, 20, 12, 0, 1, 0, 0, 0, 3, 0, 0, 0];
+//! let raw = RawMessage::decode(&mut Reader::new(&bytes), false)?;
+//! let definition = protocols.message(raw.service, raw.order).expect("it is built in");
+//! assert_eq!(protocols.name(definition), "LOGIN.MSG_USER_ADMIT_IND");
+//!
+//! let mut values = Values::new();
+//! definition.decode(&mut Reader::new(&raw.payload), &mut NoHook, &mut values)?;
+//! assert_eq!(definition.payload(&values)?, *raw.payload);
+//! # Ok::<(), worldwire_core::Error>(())
+//! ```
+
+mod codec;
+mod fit;
+mod hook;
+mod named;
+mod raw;
+
+pub use codec::Values;
+pub use fit::Fit;
+pub use hook::{NoHook, StrField, StrHook};
+pub use raw::{Chain, HEAD_BYTES, MOST_PAYLOAD, RawMessage};

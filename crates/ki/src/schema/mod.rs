@@ -1,0 +1,353 @@
+//! What DML messages look like: definitions from message XML, and a few that are built in.
+//!
+//! Load the files of a client with [`Protocols::add`]; a later definition of a service takes the
+//! place of an earlier one. [`Protocols::built_in`] knows `LOGIN`, `SYSTEM`, `EXTENDEDBASE`,
+//! `PATCH` and a part of `GAME`.
+
+mod built_in;
+mod load;
+pub(crate) mod xml;
+
+use worldwire_core::{Diagnostic, Names, nearest};
+
+use crate::types::{FieldType, FieldValue};
+
+pub use load::{Loaded, Mode, load};
+
+/// The revision whose appended fields the built-in tables know.
+pub const APPENDED_REVISION: &str = "r806919";
+
+/// All protocols that are known, by the number of their service.
+#[derive(Clone, Debug)]
+pub struct Protocols {
+    /// Always 256.
+    services: Vec<Option<Box<Protocol>>>,
+    /// The names of services that have one to themselves.
+    names: Names,
+}
+
+impl Default for Protocols {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// One protocol: the messages of a service.
+#[derive(Clone, Debug)]
+pub struct Protocol {
+    /// The number of the service, which is what a message carries.
+    pub service: u8,
+    /// `ProtocolType`: `LOGIN`. Several services may share one.
+    pub kind: Box<str>,
+    /// `ProtocolVersion`.
+    pub version: i32,
+    /// `ProtocolDescription`.
+    pub description: Box<str>,
+    /// The file it came from, or `built in`.
+    pub origin: Box<str>,
+    /// Whether the file numbers its messages; else their tags are sorted.
+    pub is_explicit: bool,
+    /// Whether messages are known to be missing: a part of a protocol that is built in.
+    pub is_partial: bool,
+    messages: Vec<Message>,
+    /// For every order the index of its message and one more; 0 for none.
+    by_order: Box<[u8; 256]>,
+    /// The tags by order.
+    names: Names,
+}
+
+/// The definition of a message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// The number of the service.
+    pub service: u8,
+    /// The number in the service, from 1.
+    pub order: u8,
+    /// The tag of the element, which is its name: `MSG_USER_AUTHEN_V3`.
+    pub tag: Box<str>,
+    /// `_MsgName`, where it differs from the tag. For show only: real files have it wrong.
+    pub alias: Option<Box<str>>,
+    /// `_MsgDescription`.
+    pub description: Box<str>,
+    /// `_MsgHandler`.
+    pub handler: Box<str>,
+    /// `_MsgAccessLvl`: the session's level must be at least this.
+    pub access_level: u8,
+    /// Whether the tag is a guess of the built-in tables.
+    pub is_tag_inferred: bool,
+    /// The fields on the wire.
+    fields: Vec<FieldDef>,
+    /// Fields that revision [`APPENDED_REVISION`] is known to append.
+    appended: Vec<FieldDef>,
+    /// The types of the fields alone: what the decoder walks.
+    plan: Box<[FieldType]>,
+}
+
+/// The definition of a field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldDef {
+    /// The tag of the element.
+    pub name: Box<str>,
+    /// The type.
+    pub kind: FieldType,
+    /// What a sender means that leaves it out: the text of the element, else 0 or empty.
+    pub default: FieldValue<'static>,
+}
+
+impl FieldDef {
+    pub(crate) fn new(name: &str, kind: FieldType) -> Self {
+        Self { name: name.into(), kind, default: FieldValue::zero(kind) }
+    }
+}
+
+impl Message {
+    fn with_fields(service: u8, order: u8, tag: &str, fields: Vec<FieldDef>) -> Self {
+        Self {
+            service,
+            order,
+            tag: tag.into(),
+            alias: None,
+            description: Box::default(),
+            handler: Box::default(),
+            access_level: 0,
+            is_tag_inferred: false,
+            plan: fields.iter().map(|field| field.kind).collect(),
+            fields,
+            appended: Vec::new(),
+        }
+    }
+
+    /// The fields on the wire, in their order.
+    #[must_use]
+    pub fn fields(&self) -> &[FieldDef] {
+        &self.fields
+    }
+
+    /// Fields that revision [`APPENDED_REVISION`] appends, where that is known.
+    #[must_use]
+    pub fn appended(&self) -> &[FieldDef] {
+        &self.appended
+    }
+
+    /// The types of the fields.
+    #[must_use]
+    pub(crate) fn plan(&self) -> &[FieldType] {
+        &self.plan
+    }
+
+    /// Bytes of the shortest payload.
+    #[must_use]
+    pub fn least(&self) -> usize {
+        self.plan.iter().map(|kind| kind.least()).sum()
+    }
+
+    /// Whether the fields on the wire are the same: names and types.
+    fn is_like(&self, other: &Self) -> bool {
+        same_fields(&self.fields, &other.fields)
+    }
+}
+
+fn same_fields(a: &[FieldDef], b: &[FieldDef]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name == b.name && a.kind == b.kind)
+}
+
+impl Protocol {
+    /// Puts messages with different orders, none of them 0, into a protocol.
+    fn assemble(service: u8, kind: &str, origin: &str, mut messages: Vec<Message>) -> Self {
+        messages.sort_by_key(|message| message.order);
+        let mut by_order = Box::new([0; 256]);
+        for (place, message) in (1..).zip(&messages) {
+            if let Some(slot) = by_order.get_mut(usize::from(message.order)) {
+                *slot = place;
+            }
+        }
+        let tags = messages.iter().map(|message| (message.order.into(), message.tag.clone()));
+        let names = Names::from_pairs(tags);
+        Self {
+            service,
+            kind: kind.into(),
+            names,
+            version: 0,
+            description: Box::default(),
+            origin: origin.into(),
+            is_explicit: false,
+            is_partial: false,
+            messages,
+            by_order,
+        }
+    }
+
+    /// The messages in the order of their numbers.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// The message with a number.
+    #[inline]
+    #[must_use]
+    pub fn message(&self, order: u8) -> Option<&Message> {
+        let place = *self.by_order.get(usize::from(order))?;
+        self.messages.get(usize::from(place).checked_sub(1)?)
+    }
+
+    /// The tags of the messages, by order.
+    #[must_use]
+    pub fn message_names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The message with a tag.
+    #[must_use]
+    pub fn message_tagged(&self, tag: &str) -> Option<&Message> {
+        self.messages.iter().find(|message| &*message.tag == tag)
+    }
+
+    /// Learns from another definition of the service which fields a later revision appends.
+    fn learn_appended(&mut self, known: &Self) {
+        for message in &mut self.messages {
+            let Some(known) = known.message(message.order).filter(|m| m.tag == message.tag) else {
+                continue;
+            };
+            // Definitions of the later revision have the fields already.
+            if message.is_like(known) {
+                message.appended.clone_from(&known.appended);
+            }
+        }
+    }
+}
+
+impl Protocols {
+    /// Knows nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { services: (0..256).map(|_| None).collect(), names: Names::from_pairs([]) }
+    }
+
+    /// Knows what is built in: `LOGIN`, `SYSTEM`, `EXTENDEDBASE`, `PATCH` and a part of `GAME`,
+    /// of the revision of 2024-11.
+    #[must_use]
+    pub fn built_in() -> Self {
+        let mut protocols = Self::new();
+        for protocol in built_in::protocols() {
+            protocols.insert(protocol);
+        }
+        protocols
+    }
+
+    /// Loads a file of message XML. Its protocol takes the place of one with the same service.
+    /// Nothing changes when the file has an error. All that is to be said is returned.
+    pub fn add(&mut self, name: &str, bytes: &[u8], mode: Mode) -> Vec<Diagnostic> {
+        let origin = |service| {
+            let old = self.service(service).filter(|old| &*old.origin != built_in::ORIGIN)?;
+            Some(old.origin.clone())
+        };
+        let Loaded { protocol, diagnostics } = load::load_over(name, bytes, mode, origin);
+        if let Some(protocol) = protocol {
+            self.insert(protocol);
+        }
+        diagnostics
+    }
+
+    /// Puts a protocol in, and gives back the one whose place it took.
+    pub fn insert(&mut self, mut protocol: Protocol) -> Option<Box<Protocol>> {
+        let slot = self.services.get_mut(usize::from(protocol.service))?;
+        if let Some(old) = slot {
+            protocol.learn_appended(old);
+        }
+        let old = slot.replace(Box::new(protocol));
+        let alone = self.iter().filter(|protocol| self.is_alone(protocol));
+        let names = alone.map(|protocol| (protocol.service.into(), protocol.kind.clone()));
+        self.names = Names::from_pairs(names.collect::<Vec<_>>());
+        old
+    }
+
+    /// The names of the services that have one to themselves, by number.
+    #[must_use]
+    pub fn service_names(&self) -> &Names {
+        &self.names
+    }
+
+    /// All names that stand in the definitions: services, messages, fields.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.iter().flat_map(|protocol| {
+            let messages = protocol.messages.iter().flat_map(|message| {
+                let fields = message.fields.iter().map(|field| &*field.name);
+                core::iter::once(&*message.tag).chain(fields)
+            });
+            core::iter::once(&*protocol.kind).chain(messages)
+        })
+    }
+
+    /// The protocols in the order of their services.
+    pub fn iter(&self) -> impl Iterator<Item = &Protocol> {
+        self.services.iter().filter_map(|slot| slot.as_deref())
+    }
+
+    /// The protocol of a service.
+    #[inline]
+    #[must_use]
+    pub fn service(&self, service: u8) -> Option<&Protocol> {
+        self.services.get(usize::from(service))?.as_deref()
+    }
+
+    /// The definition of a message: two steps through tables.
+    #[inline]
+    #[must_use]
+    pub fn message(&self, service: u8, order: u8) -> Option<&Message> {
+        self.service(service)?.message(order)
+    }
+
+    /// The protocols of a name: a `ProtocolType`, or the number of a service.
+    pub fn services_named<'p>(&'p self, name: &str) -> impl Iterator<Item = &'p Protocol> {
+        let number = name.parse::<u8>().ok();
+        self.iter()
+            .filter(move |protocol| &*protocol.kind == name || number == Some(protocol.service))
+    }
+
+    /// The message of a name: `LOGIN.MSG_PING`, `7.MSG_PING`, `7.27`. The first one, when services
+    /// share the name.
+    #[must_use]
+    pub fn message_named(&self, name: &str) -> Option<&Message> {
+        let (service, message) = name.split_once('.')?;
+        self.services_named(service).find_map(|protocol| {
+            let tagged = protocol.message_tagged(message);
+            tagged.or_else(|| protocol.message(message.parse().ok()?))
+        })
+    }
+
+    /// The name of a service: its `ProtocolType`, or its number when another service has the same.
+    #[must_use]
+    pub fn service_name(&self, service: u8) -> String {
+        match self.service(service) {
+            Some(protocol) if self.is_alone(protocol) => protocol.kind.to_string(),
+            _ => service.to_string(),
+        }
+    }
+
+    /// The name of a message: `LOGIN.MSG_USER_AUTHEN_V3`. [`Self::message_named`] finds it again.
+    #[must_use]
+    pub fn name(&self, message: &Message) -> String {
+        format!("{}.{}", self.service_name(message.service), message.tag)
+    }
+
+    /// The name that looks most like a wrong one.
+    #[must_use]
+    pub fn suggest(&self, wrong: &str) -> Option<String> {
+        let mut names = Vec::new();
+        for protocol in self.iter() {
+            let service = self.service_name(protocol.service);
+            for message in &protocol.messages {
+                names.push(format!("{service}.{}", message.tag));
+            }
+        }
+        nearest(wrong, names.iter().map(String::as_str)).map(str::to_owned)
+    }
+
+    fn is_alone(&self, protocol: &Protocol) -> bool {
+        !protocol.kind.is_empty()
+            && !protocol.kind.contains('.')
+            && protocol.kind.parse::<u8>().is_err()
+            && self.iter().filter(|other| other.kind == protocol.kind).count() == 1
+    }
+}

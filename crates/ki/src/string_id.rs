@@ -1,0 +1,169 @@
+//! String ids and property hashes: the numbers that stand for texts in KI's protocols.
+
+use std::collections::HashMap;
+
+use worldwire_core::wire_enum;
+
+/// The id of a text: type tags, error codes, school and state names.
+///
+/// The hash takes the raw bytes of the text, UTF-8 in practice. For bytes below 0x20, which no
+/// known name has, other programs differ; this is the arithmetic rule of the Kronos Grimoire.
+///
+/// ```
+/// use worldwire_ki::string_id;
+/// const FIRE: u32 = string_id(b"Fire");
+/// assert_eq!(FIRE, 2_343_174);
+/// ```
+#[must_use]
+pub const fn string_id(text: &[u8]) -> u32 {
+    let mut hash: i32 = 0;
+    let mut shift = 0;
+    let mut at = 0;
+    while at < text.len() {
+        let value = text[at] as i32 - 32;
+        hash ^= value << shift;
+        if shift > 24 {
+            hash ^= value >> (32 - shift);
+        }
+        shift = (shift + 5) % 32;
+        at += 1;
+    }
+    hash.unsigned_abs()
+}
+
+/// The djb2 hash with its top bit cleared: property names, and class tags of Pirate101.
+#[must_use]
+pub const fn djb2_31(text: &[u8]) -> u32 {
+    let mut hash: u32 = 5381;
+    let mut at = 0;
+    while at < text.len() {
+        hash = hash.wrapping_mul(33).wrapping_add(text[at] as u32);
+        at += 1;
+    }
+    hash & 0x7fff_ffff
+}
+
+/// The hash of a property: of its type as the type list spells it (`unsigned int`,
+/// `class SharedPointer<class EquipmentSet>`) and its name, which may be a path (`m_id.m_full`).
+///
+/// ```
+/// use worldwire_ki::property_hash;
+/// assert_eq!(property_hash(b"unsigned int", b"m_value"), 1_024_392_906);
+/// ```
+#[must_use]
+pub const fn property_hash(type_name: &[u8], name: &[u8]) -> u32 {
+    string_id(type_name).wrapping_add(djb2_31(name))
+}
+
+wire_enum! {
+    /// What goes wrong on a login server: the string ids of these names, in fields called `Error`
+    /// or `ErrorCode`. 0, the id of the empty text, is success.
+    pub enum LoginError(u32) {
+        /// Success.
+        None = 0,
+        /// The account is banned.
+        AccountBanned = 87_620_544,
+        /// The machine is banned.
+        MachineBanned = 1_157_331_960,
+        /// Wrong name or password.
+        AuthenFailed = 996_708_736,
+        /// The account server lets nobody in.
+        AISNoLogin = 1_662_107_094,
+        /// It took too long.
+        Timeout = 1_361_855_231,
+        /// Free players are not let in now.
+        FtpCapped = 1_543_467_878,
+        /// The character could not be locked.
+        ErrorNoLock = 1_742_541_802,
+        /// An upload failed.
+        FailedUpload = 277_183_861,
+        /// The pass key of the second connection is wrong.
+        ValidateFailed = 246_825_817,
+        /// The name of a new character is refused.
+        /// Unverified: the text was found by a search for words with this id.
+        InvalidName = 1_745_079_928,
+    }
+}
+
+/// Finds the texts that have an id, among words that somebody gave.
+///
+/// Ids cannot be turned back into texts; a dictionary of the words that occur in definitions finds
+/// most of them.
+#[derive(Clone, Debug, Default)]
+pub struct Dictionary {
+    words: HashMap<u32, Vec<String>>,
+}
+
+impl Dictionary {
+    /// The names of the known errors and the schools of magic.
+    #[must_use]
+    pub fn new() -> Self {
+        const SCHOOLS: [&str; 7] = ["Fire", "Ice", "Storm", "Myth", "Life", "Death", "Balance"];
+        let errors = LoginError::NAMES.iter().map(|(_, name)| name);
+        let errors = errors.filter(|name| string_id(name.as_bytes()) != string_id(b"None"));
+        let mut dictionary = Self::default();
+        errors.chain(SCHOOLS).for_each(|word| dictionary.add(word));
+        dictionary
+    }
+
+    /// Adds a word; adding it again changes nothing.
+    pub fn add(&mut self, word: &str) {
+        let words = self.words.entry(string_id(word.as_bytes())).or_default();
+        if !words.iter().any(|known| known == word) {
+            words.push(word.to_owned());
+        }
+    }
+
+    /// The words with this id, in the order in which they were added.
+    #[must_use]
+    pub fn find(&self, id: u32) -> &[String] {
+        self.words.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many different ids it knows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Whether it knows no word.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_the_ids_of_their_names() {
+        for (number, name) in LoginError::NAMES.iter().filter(|(number, _)| *number != 0) {
+            assert_eq!(number, i64::from(string_id(name.as_bytes())), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_smallest_number_has_an_absolute_value() {
+        // No text is needed to see that the absolute value cannot overflow.
+        assert_eq!(i32::MIN.unsigned_abs(), 0x8000_0000);
+        // The rotating form, for bytes of 0x20 and more.
+        let text = "class SharedPointer<class ÄÖÜ日本語>".as_bytes();
+        let rotated = text.iter().enumerate().fold(0u32, |hash, (at, byte)| {
+            hash ^ (u32::from(*byte) - 32).rotate_left(u32::try_from(5 * at % 32).unwrap_or(0))
+        });
+        assert_eq!(string_id(text), rotated.cast_signed().unsigned_abs());
+    }
+
+    #[test]
+    fn a_dictionary_finds_words() {
+        let mut dictionary = Dictionary::new();
+        assert_eq!(dictionary.find(2_343_174), ["Fire"]);
+        assert_eq!(dictionary.find(996_708_736), ["AuthenFailed"]);
+        assert!(dictionary.find(1).is_empty());
+        dictionary.add("class Duel");
+        dictionary.add("class Duel");
+        assert_eq!(dictionary.find(85_019_234), ["class Duel"]);
+    }
+}

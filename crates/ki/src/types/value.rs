@@ -1,0 +1,160 @@
+//! A value whose type is known at run time only.
+
+use worldwire_core::json::Json;
+use worldwire_core::{Field, Reader, Result, Sampler, Trace, Writer};
+
+use super::{Dbl, FieldType, Flt, Str, WStr};
+
+macro_rules! values {
+    ($($(#[doc = $doc:literal])* $name:ident($type:ty);)*) => {
+        /// The value of a field of a DML message or table.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum FieldValue<'d> {
+            $($(#[doc = $doc])* $name($type),)*
+        }
+
+        impl<'d> FieldValue<'d> {
+            /// Its type.
+            #[must_use]
+            pub fn kind(&self) -> FieldType {
+                match self {
+                    $(Self::$name(_) => FieldType::$name,)*
+                }
+            }
+
+            /// Reads a value of a type.
+            ///
+            /// # Errors
+            /// Incomplete, with the name as the path.
+            #[inline]
+            pub fn decode<'n, T: Trace<'n>>(
+                kind: FieldType,
+                reader: &mut Reader<'d, T>,
+                name: &'n str,
+            ) -> Result<Self> {
+                match kind {
+                    $(FieldType::$name => {
+                        <$type as Field<'d>>::decode(reader, name).map(Self::$name)
+                    })*
+                }
+            }
+
+            /// Writes it.
+            ///
+            /// # Errors
+            /// The limit, for a string of more than 65,535 bytes or units.
+            #[inline]
+            pub fn encode(&self, writer: &mut Writer) -> Result<()> {
+                match self {
+                    $(Self::$name(value) => value.encode(writer),)*
+                }
+            }
+
+            /// Reads a value of a type from JSON.
+            ///
+            /// # Errors
+            /// Value, when the JSON is something else or out of range.
+            pub fn from_json(kind: FieldType, json: &Json) -> Result<Self> {
+                match kind {
+                    $(FieldType::$name => <$type as Field<'d>>::from_json(json).map(Self::$name),)*
+                }
+            }
+
+            /// Nothing of a type: 0, or the empty string.
+            #[must_use]
+            pub fn zero(kind: FieldType) -> Self {
+                match kind {
+                    $(FieldType::$name => Self::$name(Default::default()),)*
+                }
+            }
+
+            /// Makes one up.
+            pub fn sample(kind: FieldType, sampler: &mut Sampler) -> Self {
+                match kind {
+                    $(FieldType::$name => Self::$name(Field::sample(sampler)),)*
+                }
+            }
+
+            /// Takes its bytes into its own hands.
+            #[must_use]
+            pub fn into_owned(self) -> FieldValue<'static> {
+                match self {
+                    $(Self::$name(value) => FieldValue::$name(Field::into_owned(value)),)*
+                }
+            }
+        }
+    };
+}
+
+values! {
+    /// `BYT`.
+    Byt(i8);
+    /// `UBYT`.
+    Ubyt(u8);
+    /// `SHRT`.
+    Shrt(i16);
+    /// `USHRT`.
+    Ushrt(u16);
+    /// `INT`.
+    Int(i32);
+    /// `UINT`.
+    Uint(u32);
+    /// `FLT`.
+    Flt(Flt);
+    /// `DBL`.
+    Dbl(Dbl);
+    /// `GID`.
+    Gid(u64);
+    /// `STR`.
+    Str(Str<'d>);
+    /// `WSTR`.
+    WStr(WStr<'d>);
+    /// `BOOL`; any byte, 0 for false.
+    Bool(u8);
+}
+
+impl FieldValue<'_> {
+    /// Reads the text of an XML element: a number in decimal or, with `0x`, hexadecimal digits; a
+    /// text as it stands. Empty is 0. `None` for a number that is none, or out of range.
+    #[must_use]
+    pub fn parse(kind: FieldType, text: &str) -> Option<FieldValue<'static>> {
+        match kind {
+            FieldType::Str => {
+                return Some(FieldValue::Str(Str::new(text.as_bytes().to_vec())));
+            }
+            FieldType::WStr => return Some(FieldValue::WStr(WStr::from(text))),
+            _ => {}
+        }
+        let text = text.trim();
+        let text = match (kind, text) {
+            (_, "") => return Some(FieldValue::zero(kind)),
+            (FieldType::Bool, _) if text.eq_ignore_ascii_case("true") => "1",
+            (FieldType::Bool, _) if text.eq_ignore_ascii_case("false") => "0",
+            _ => text,
+        };
+        FieldValue::from_json(kind, &Json::String(text.to_owned())).ok()
+    }
+
+    /// The text of an XML element or CSV cell that says it; `None` for a string that is no text.
+    #[must_use]
+    pub fn to_text(&self) -> Option<String> {
+        Some(match self {
+            Self::Byt(value) => value.to_string(),
+            Self::Ubyt(value) | Self::Bool(value) => value.to_string(),
+            Self::Shrt(value) => value.to_string(),
+            Self::Ushrt(value) => value.to_string(),
+            Self::Int(value) => value.to_string(),
+            Self::Uint(value) => value.to_string(),
+            Self::Gid(value) => value.to_string(),
+            Self::Flt(Flt(value)) if value.is_nan() => format!("{:#010x}", value.to_bits()),
+            Self::Dbl(Dbl(value)) if value.is_nan() => format!("{:#018x}", value.to_bits()),
+            Self::Flt(Flt(value)) => value.to_string(),
+            Self::Dbl(Dbl(value)) => value.to_string(),
+            Self::Str(value) => value.as_text()?.to_owned(),
+            Self::WStr(value) => {
+                let text = value.to_text();
+                (WStr::from(&*text) == *value).then_some(text)?
+            }
+        })
+    }
+}

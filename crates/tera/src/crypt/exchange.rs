@@ -1,0 +1,85 @@
+//! How the keys of both directions come out of the four that are exchanged.
+
+use super::pike::{KEY_BYTES, Pike};
+
+/// A key as it goes over the wire.
+pub type Key = [u8; KEY_BYTES];
+
+/// By how much keys are turned. It changed with patch 45.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Variant {
+    /// Before patch 45.
+    Before45,
+    /// Patch 45 and later.
+    #[default]
+    From45,
+}
+
+impl Variant {
+    /// Both, the present one first.
+    pub const ALL: [Self; 2] = [Self::From45, Self::Before45];
+
+    /// The variant of a patch.
+    #[must_use]
+    pub const fn of_patch(major: u32) -> Self {
+        if major < 45 { Self::Before45 } else { Self::From45 }
+    }
+
+    const fn turns(self) -> (usize, usize, usize) {
+        match self {
+            Self::Before45 => (31, 17, 79),
+            Self::From45 => (67, 29, 41),
+        }
+    }
+}
+
+/// The four keys of a connection, two of each side, all in the clear.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    /// What the client sends first.
+    pub client: [Key; 2],
+    /// What the server answers.
+    pub server: [Key; 2],
+}
+
+/// The keystreams of both directions.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// From client to server; begins with its byte 128, what comes before goes into the other key.
+    pub client: Pike,
+    /// From server to client.
+    pub server: Pike,
+}
+
+impl Session {
+    /// Both keystreams, at the first byte behind the exchange.
+    #[must_use]
+    pub fn new(keys: &Keys, variant: Variant) -> Self {
+        let client_key = client_key(keys, variant);
+        let mut client = Pike::new(&client_key);
+        let mut server_key = server_key(keys, variant);
+        client.apply(&mut server_key);
+        Self { client, server: Pike::new(&server_key) }
+    }
+}
+
+/// The key of the client's direction.
+#[must_use]
+pub fn client_key(keys: &Keys, variant: Variant) -> Key {
+    let (first, second, _) = variant.turns();
+    let mut key = keys.server[0];
+    key.rotate_right(first);
+    let mut last = keys.client[1];
+    last.rotate_left(second);
+    for (place, (one, two)) in key.iter_mut().zip(keys.client[0].iter().zip(last)) {
+        *place ^= one ^ two;
+    }
+    key
+}
+
+/// The key of the server's direction, before the client's keystream is applied to it.
+fn server_key(keys: &Keys, variant: Variant) -> Key {
+    let mut key = keys.server[1];
+    key.rotate_right(variant.turns().2);
+    key
+}

@@ -1,0 +1,8 @@
+//! The cipher of a connection. For compatibility only: the keys travel in the clear, so whoever
+//! sees a connection begin can read all of it.
+//!
+//! * [`pike`] is the stream cipher.
+//! * [`exchange`] makes the keys of both directions out of the four that are exchanged.
+
+pub mod exchange;
+pub mod pike;

@@ -1,0 +1,71 @@
+//! How messages stand on the wire, behind the cipher.
+//!
+//! | offset | field | type | |
+//! | --- | --- | --- | --- |
+//! | 0 | `length` | `u16` | of the whole message, 4 to 65535 |
+//! | 2 | `opcode` | `u16` | what it is; another number in every build of the client |
+//!
+//! There is nothing between two messages, and TCP cuts anywhere.
+
+use worldwire_core::{Error, Reader, Result, Trace};
+
+/// Bytes of the header that every message has.
+pub const HEADER_BYTES: usize = 4;
+/// The opcode of `C_CHECK_VERSION`, the same in every build: what a client says first.
+pub const CHECK_VERSION: u16 = 19_900;
+/// The opcode of the server's answer to it, the same in every build.
+pub const CHECK_VERSION_ANSWER: u16 = 19_901;
+
+/// What stands in front of every message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Bytes of the message, with the header.
+    pub length: u16,
+    /// What it is.
+    pub opcode: u16,
+}
+
+impl Header {
+    /// Reads it. The length is checked as soon as it is there.
+    ///
+    /// # Errors
+    /// Incomplete; Malformed for a length below 4, behind which nothing can be read any more.
+    #[inline]
+    pub fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let at = reader.position() as u64;
+        let length = reader.u16("length")?;
+        if usize::from(length) < HEADER_BYTES {
+            let error = Error::malformed("a length of at least 4", length.to_string());
+            return Err(error.at(at).inside("length"));
+        }
+        Ok(Self { length, opcode: reader.u16("opcode")? })
+    }
+
+    /// The header of the message that the bytes begin with, and whether all of it is there; `None`
+    /// when too few bytes are.
+    ///
+    /// # Errors
+    /// Malformed for a length below 4.
+    #[inline]
+    pub fn peek(bytes: &[u8]) -> Result<Option<Self>> {
+        match Self::decode(&mut Reader::new(bytes)) {
+            Ok(header) => Ok(Some(header)),
+            Err(error) if error.needed().is_some() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whether bytes are whole messages, one after the other.
+#[must_use]
+pub fn are_messages(mut bytes: &[u8]) -> bool {
+    if bytes.is_empty() {
+        return false;
+    }
+    while !bytes.is_empty() {
+        let Ok(Some(header)) = Header::peek(bytes) else { return false };
+        let Some(rest) = bytes.get(usize::from(header.length)..) else { return false };
+        bytes = rest;
+    }
+    true
+}

@@ -1,0 +1,96 @@
+//! `worldwire ki client-args`.
+
+use std::fmt::Write as _;
+
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use worldwire_ki::client_args::{ARGUMENTS, Given, parse};
+
+use crate::cli::KiClientArgs;
+use crate::output::{Failure, print};
+
+pub(crate) fn run(arguments: &KiClientArgs) -> Result<(), Failure> {
+    let mut out = String::new();
+    match &arguments.explain {
+        None => {
+            let words: Vec<String> = arguments.given.iter().map(Given::to_string).collect();
+            let _ = writeln!(out, "{}", words.join(" "));
+        }
+        Some(words) => {
+            let given = parse(words).map_err(|error| Failure::Run(error.to_string()))?;
+            for given in given {
+                let argument = given.argument;
+                let _ = writeln!(
+                    out,
+                    "{:<32} --{}: {}",
+                    given.to_string(),
+                    argument.name,
+                    argument.about
+                );
+            }
+        }
+    }
+    print(&out)
+}
+
+const EXPLAIN: &str = "explain";
+
+/// An option for every argument the client knows.
+impl Args for KiClientArgs {
+    fn augment_args(command: Command) -> Command {
+        let command = command.arg_required_else_help(true);
+        let command = ARGUMENTS.iter().fold(command, |command, argument| {
+            let mark = if argument.documented { "" } else { " *" };
+            let help = format!("{}: {}{mark}", argument.flag, argument.about);
+            let arg = Arg::new(argument.name).long(argument.name).help(help);
+            let names: Vec<&str> =
+                argument.values.iter().map(|word| word.name.trim_start_matches('.')).collect();
+            command.arg(match names[..] {
+                [] => arg.action(ArgAction::SetTrue),
+                _ => arg.value_name(names.join(":")),
+            })
+        });
+        let help = "Explain a command line of the client, which comes behind --";
+        command.arg(Arg::new(EXPLAIN).long(EXPLAIN).help(help).action(ArgAction::SetTrue)).arg(
+            Arg::new("words")
+                .value_name("ARGUMENT")
+                .num_args(0..)
+                .last(true)
+                .requires(EXPLAIN)
+                .help("The command line to explain"),
+        )
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for KiClientArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let invalid = |error: worldwire_ki::client_args::ArgumentError| {
+            clap::Error::raw(clap::error::ErrorKind::InvalidValue, format!("{error}\n"))
+        };
+        // In the order in which they were given.
+        let mut given: Vec<(usize, Given)> = Vec::new();
+        for argument in ARGUMENTS {
+            let place = matches.index_of(argument.name).unwrap_or(usize::MAX);
+            if argument.values.is_empty() {
+                if matches.get_flag(argument.name) {
+                    given.push((place, argument.with_joined("").map_err(invalid)?));
+                }
+            } else if let Some(text) = matches.get_one::<String>(argument.name) {
+                given.push((place, argument.with_joined(text).map_err(invalid)?));
+            }
+        }
+        given.sort_by_key(|(place, _)| *place);
+        let explain = matches
+            .get_flag(EXPLAIN)
+            .then(|| matches.get_many::<String>("words").into_iter().flatten().cloned().collect());
+        Ok(Self { given: given.into_iter().map(|(_, given)| given).collect(), explain })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

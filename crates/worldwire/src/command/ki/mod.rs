@@ -1,0 +1,17 @@
+//! `worldwire ki`.
+
+mod client_args;
+mod dml;
+mod string_id;
+mod table;
+
+use crate::cli::{Common, Ki, KiCommand};
+use crate::output::Failure;
+
+pub(crate) fn run(arguments: &Ki, common: &Common) -> Result<(), Failure> {
+    match &arguments.command {
+        KiCommand::StringId(arguments) => string_id::run(arguments, common),
+        KiCommand::ClientArgs(arguments) => client_args::run(arguments),
+        KiCommand::Dml(arguments) => dml::run(arguments, common),
+    }
+}

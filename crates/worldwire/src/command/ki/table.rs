@@ -1,0 +1,94 @@
+//! `worldwire ki dml table`.
+
+use std::path::Path;
+
+use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::{Error, Reader, Tree, Value};
+use worldwire_ki::file::table::TableFile;
+use worldwire_ki::file::xml;
+
+use super::dml::warn;
+use crate::cli::{KiTableForm, Target};
+use crate::output::{Failure, complain, write_all};
+use crate::{input, report};
+
+pub(crate) fn run(
+    path: &Path,
+    to: KiTableForm,
+    only: Option<&str>,
+    target: &Target,
+) -> Result<(), Failure> {
+    let subject = path.display().to_string();
+    let bad = |error: &Error| {
+        complain(&subject, &error.to_string());
+        Failure::Input
+    };
+    let bytes = input::read(path)?;
+    let mut file = match form(path, &bytes) {
+        KiTableForm::Bin => {
+            let mut reader = Reader::new(&bytes);
+            TableFile::decode(&mut reader).map_err(|error| bad(&error))?
+        }
+        KiTableForm::Xml => {
+            let loaded = xml::load(&subject, &bytes);
+            report::diagnostics(&loaded.diagnostics);
+            loaded.file.ok_or(Failure::Input)?
+        }
+        KiTableForm::Json => {
+            let json: Json = serde_json::from_slice(&bytes).map_err(|error| {
+                complain(&subject, &format!("no JSON: {error}"));
+                Failure::Input
+            })?;
+            TableFile::from_json(&json).map_err(|error| bad(&error))?
+        }
+        KiTableForm::Csv => {
+            let text = String::from_utf8_lossy(&bytes);
+            let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            let name = only.map(str::to_owned).or(name).unwrap_or_default();
+            TableFile::from_csv(&text, &name).map_err(|error| bad(&error))?
+        }
+    };
+    warn(&subject, &file.warnings());
+    let single = only.is_some();
+    if let Some(name) = only {
+        file.tables.retain(|table| table.name.as_bytes() == name.as_bytes());
+        if file.tables.is_empty() {
+            complain(&subject, &format!("has no table \"{name}\""));
+            return Err(Failure::Input);
+        }
+    }
+    let written = match (to, &file.tables[..]) {
+        (KiTableForm::Bin, _) => file.to_bytes(),
+        (KiTableForm::Xml, _) => file.to_xml().map(String::into_bytes),
+        (KiTableForm::Csv, [table]) if single => table.to_csv().map(String::into_bytes),
+        (KiTableForm::Csv, _) => file.to_csv().map(String::into_bytes),
+        (KiTableForm::Json, _) => json(&file),
+    };
+    write_all(target, &written.map_err(|error| bad(&error))?)
+}
+
+/// What a file is, by its content: XML and JSON have their first characters, tables a count.
+fn form(path: &Path, bytes: &[u8]) -> KiTableForm {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    match text.first() {
+        Some(b'<') => KiTableForm::Xml,
+        Some(b'{') => KiTableForm::Json,
+        _ if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv")) => {
+            KiTableForm::Csv
+        }
+        _ => KiTableForm::Bin,
+    }
+}
+
+/// The tables as the tree of their binary form.
+fn json(file: &TableFile<'_>) -> worldwire_core::Result<Vec<u8>> {
+    let bytes = file.to_bytes()?;
+    let mut reader = Reader::traced("file", &bytes, Tree::new());
+    let outcome = TableFile::decode(&mut reader).map(drop);
+    let (tree, outcome) = reader.conclude(outcome);
+    outcome?;
+    let mut out = String::new();
+    write_children(Value::Record, tree.roots(), Style::default(), &mut out);
+    out.push('\n');
+    Ok(out.into_bytes())
+}

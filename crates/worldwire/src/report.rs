@@ -1,0 +1,60 @@
+//! What is to be said about texts that people write: definitions, maps, key files.
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use std::io::IsTerminal;
+
+use worldwire_core::{Diagnostic, Severity};
+
+/// The most diagnostics that are shown; the rest is counted.
+const MOST_SHOWN: usize = 100;
+
+/// Shows diagnostics on standard error, each with the line it is about: frames for people, one
+/// line each for programs that read along.
+pub(crate) fn diagnostics<'d>(all: impl IntoIterator<Item = &'d Diagnostic>) {
+    let frames = std::io::stderr().is_terminal();
+    let mut all = all.into_iter();
+    for diagnostic in all.by_ref().take(MOST_SHOWN) {
+        if frames {
+            anstream::eprintln!("{}", frame(diagnostic));
+        } else {
+            anstream::eprintln!("{diagnostic}");
+        }
+    }
+    let rest = all.count();
+    if rest > 0 {
+        anstream::eprintln!("worldwire: {rest} more are not shown");
+    }
+}
+
+/// One diagnostic with its line and a mark under the place.
+fn frame(diagnostic: &Diagnostic) -> String {
+    let level = match diagnostic.severity() {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let snippet = Snippet::source(diagnostic.line_text())
+        .line_start(diagnostic.line())
+        .path(diagnostic.file())
+        .annotation(AnnotationKind::Primary.span(diagnostic.span_in_line()));
+    let mut group = level.primary_title(diagnostic.message()).element(snippet);
+    if let Some(help) = diagnostic.help_text() {
+        group = group.element(Level::HELP.message(help));
+    }
+    Renderer::styled().render(&[group])
+}
+
+#[cfg(test)]
+mod tests {
+    use worldwire_core::Source;
+
+    #[test]
+    fn a_frame_shows_the_line() {
+        let source = Source::new("Game.xml", "<A>\n  <Force TPYE='FLT'/>\n</A>\n");
+        let odd = source.warning(13..17, "attribute TPYE, read as TYPE").help("write TYPE");
+        let plain = anstream::adapter::strip_str(&super::frame(&odd)).to_string();
+        assert!(plain.contains("Game.xml:2:10"), "{plain}");
+        assert!(plain.contains("2 |   <Force TPYE='FLT'/>"), "{plain}");
+        assert!(plain.contains("^^^^"), "{plain}");
+        assert!(plain.contains("write TYPE"), "{plain}");
+    }
+}
