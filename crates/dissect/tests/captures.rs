@@ -9,11 +9,32 @@ use worldwire_capture::{CaptureReader, LinkType, Packet, Record, Timestamp};
 use worldwire_core::{Limits, Sampler};
 use worldwire_dissect::{Dissection, Item, Keys, NoteKind, Options, Scratch};
 
-const CAPTURE: &[u8] = include_bytes!("../../../samples/uru-login.pcapng");
-const KEYS: &str = include_str!("../../../samples/uru-keys.toml");
+/// A capture of this project's, and what opens it.
+struct Sample {
+    capture: &'static [u8],
+    keys: &'static str,
+    conversations: u64,
+    /// The client's port in a conversation with many messages, and how many packets of data it
+    /// takes to set it up.
+    busy: (u16, usize),
+}
 
-fn packets() -> Vec<Vec<u8>> {
-    let mut capture = CaptureReader::new(CAPTURE, &Limits::DEFAULT).unwrap();
+const URU: Sample = Sample {
+    capture: include_bytes!("../../../samples/uru-login.pcapng"),
+    keys: include_str!("../../../samples/uru-keys.toml"),
+    conversations: 4,
+    busy: (49_155, 6),
+};
+
+const KI: Sample = Sample {
+    capture: include_bytes!("../../../samples/ki-login.pcapng"),
+    keys: include_str!("../../../samples/ki-keys.toml"),
+    conversations: 3,
+    busy: (50_002, 2),
+};
+
+fn packets(sample: &Sample) -> Vec<Vec<u8>> {
+    let mut capture = CaptureReader::new(sample.capture, &Limits::DEFAULT).unwrap();
     let mut packets = Vec::new();
     while let Some(record) = capture.next().unwrap() {
         if let Record::Packet(packet) = record {
@@ -26,8 +47,8 @@ fn packets() -> Vec<Vec<u8>> {
 /// What is told of each side of each conversation: where it stands, and what it is.
 type Told = BTreeMap<(u64, &'static str), Vec<(u64, String)>>;
 
-fn told(packets: &[Vec<u8>]) -> (Told, worldwire_dissect::Summary) {
-    let keys = Keys::parse(KEYS).unwrap();
+fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, worldwire_dissect::Summary) {
+    let keys = Keys::parse(sample.keys).unwrap();
     let mut dissection = Dissection::new(Options { keys, ..Options::default() });
     for (number, data) in (1..).zip(packets) {
         dissection.push(&Packet {
@@ -68,12 +89,42 @@ fn told(packets: &[Vec<u8>]) -> (Told, worldwire_dissect::Summary) {
 }
 
 #[test]
-fn the_sample_is_read_to_its_last_byte() {
-    let (told, summary) = told(&packets());
-    assert_eq!((summary.conversations, summary.recognised), (4, 4));
-    assert_eq!((summary.problems, summary.gaps), (0, 0));
-    assert_eq!(told.len(), 8);
-    assert_eq!(told.values().map(Vec::len).sum::<usize>() as u64, summary.messages);
+fn the_samples_are_read_to_their_last_byte() {
+    for sample in [&URU, &KI] {
+        let (told, summary) = told(sample, &packets(sample));
+        assert_eq!(summary.conversations, sample.conversations);
+        assert_eq!(summary.recognised, sample.conversations);
+        assert_eq!((summary.problems, summary.gaps), (0, 0));
+        assert_eq!(told.len() as u64, 2 * sample.conversations);
+        assert_eq!(told.values().map(Vec::len).sum::<usize>() as u64, summary.messages);
+    }
+}
+
+/// The same frames, a datagram each.
+fn datagrams(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let with_data = packets.iter().filter(|packet| packet.len() > 54);
+    let datagram = |packet: &Vec<u8>| {
+        let (mut head, payload) = (packet[..34].to_vec(), &packet[54..]);
+        let length = u16::try_from(payload.len()).unwrap();
+        head[16..18].copy_from_slice(&(length + 28).to_be_bytes());
+        head[23] = 17;
+        let ports = &packet[34..38];
+        [&head, ports, &(length + 8).to_be_bytes(), &[0, 0], payload].concat()
+    };
+    with_data.map(datagram).collect()
+}
+
+#[test]
+fn frames_of_ki_are_read_from_datagrams_too() {
+    let names = |told: &Told| -> Vec<Vec<String>> {
+        told.values().map(|items| items.iter().map(|item| item.1.clone()).collect()).collect()
+    };
+    let (stream, _) = told(&KI, &packets(&KI));
+    let (datagrams, summary) = told(&KI, &datagrams(&packets(&KI)));
+    assert_eq!((summary.recognised, summary.problems), (3, 0));
+    // Whoever speaks first in a conversation of datagrams is the client; here it is the server,
+    // and its offer says so.
+    assert_eq!(names(&stream), names(&datagrams));
 }
 
 proptest! {
@@ -82,9 +133,10 @@ proptest! {
     /// Packets of data that come late, early or twice tell the same messages.
     #[test]
     fn reordered_and_repeated_packets_tell_the_same(seed: u64) {
-        let whole = told(&packets());
+        let sample = [&URU, &KI][usize::from(seed % 2 == 0)];
+        let whole = told(sample, &packets(sample));
         let mut sampler = Sampler::new(seed);
-        let mut packets = packets();
+        let mut packets = packets(sample);
         for _ in 0..12 {
             let at = usize::try_from(sampler.below(packets.len() as u64 - 1)).unwrap();
             // Handshakes and ends stay where they are: what a SYN says has to come first.
@@ -96,7 +148,7 @@ proptest! {
                 packets.insert(at + 1, again);
             }
         }
-        let mut again = told(&packets);
+        let mut again = told(sample, &packets);
         // An acknowledgement that overtakes what it acknowledges is all that can open a gap.
         if again.1.gaps == 0 {
             prop_assert_eq!(&again.0, &whole.0);
@@ -113,21 +165,23 @@ proptest! {
     /// A packet that was not captured is a named gap; the messages before are told, and those of
     /// the segments behind it.
     #[test]
-    fn a_lost_packet_is_a_named_gap(pick in 0..200_usize) {
-        let whole = told(&packets());
-        let mut packets = packets();
-        // Data of the auth connection behind its setup.
+    fn a_lost_packet_is_a_named_gap(pick in 0..200_usize, ki: bool) {
+        let sample = if ki { &KI } else { &URU };
+        let whole = told(sample, &packets(sample));
+        let mut packets = packets(sample);
+        let (port, setup) = sample.busy;
+        // Data of a connection behind its setup.
         let data: Vec<usize> = (0..packets.len())
             .filter(|at| {
                 let packet = &packets[*at];
                 let ports = [packet[34..36].to_vec(), packet[36..38].to_vec()];
-                packet.len() > 54 && ports.contains(&49_155_u16.to_be_bytes().to_vec())
+                packet.len() > 54 && ports.contains(&port.to_be_bytes().to_vec())
             })
-            .skip(6)
+            .skip(setup)
             .collect();
         let lost = data[pick % (data.len() - 2)];
         packets.remove(lost);
-        let (after, summary) = told(&packets);
+        let (after, summary) = told(sample, &packets);
         prop_assert_eq!((summary.gaps, summary.problems), (1, 0));
         for (side, items) in &whole.0 {
             let kept = &after[side];

@@ -60,6 +60,10 @@ pub(crate) enum Command {
     #[command(after_help = "Example:
   worldwire stats samples/uru-login.pcapng --keys samples/uru-keys.toml")]
     Stats(Stats),
+    /// Say what stands between a capture and its full meaning, and what to do about it
+    #[command(after_help = "Example:
+  worldwire doctor samples/ki-login.pcapng")]
+    Doctor(Doctor),
     /// Decode one blob with one codec
     #[command(after_help = "Examples:
   worldwire decode uru.auth --hex 010096030000
@@ -157,6 +161,12 @@ pub(crate) struct Stats {
     /// Write a JSON object for each conversation
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) capture: Capture,
 }
 
 /// Who sent a blob.

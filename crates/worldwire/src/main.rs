@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Dissect(arguments) => command::dissect::run(arguments, &cli.common),
         Command::Follow(arguments) => command::follow::run(arguments, &cli.common),
         Command::Stats(arguments) => command::stats::run(arguments, &cli.common),
+        Command::Doctor(arguments) => command::doctor::run(arguments, &cli.common),
         Command::Decode(arguments) => command::decode::run(arguments, &cli.common),
         Command::Encode(arguments) => command::encode::run(arguments, &cli.common),
         Command::Codecs(arguments) => command::codecs::run(arguments, &cli.common),

@@ -5,6 +5,7 @@ pub(crate) mod codecs;
 pub(crate) mod completions;
 pub(crate) mod decode;
 pub(crate) mod dissect;
+pub(crate) mod doctor;
 pub(crate) mod encode;
 pub(crate) mod follow;
 pub(crate) mod ki;

@@ -1,0 +1,101 @@
+//! `worldwire doctor`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Mutex;
+
+use worldwire_core::{Limits, Tree};
+use worldwire_dissect::{Family, Item, NoteKind, Scratch};
+
+use super::capture;
+use crate::cli::{Common, Doctor};
+use crate::input;
+use crate::output::{Failure, print};
+
+/// The most findings of one kind that are listed.
+const MOST_LISTED: usize = 50;
+
+pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
+    let definitions = input::definitions(&arguments.capture.data, common)?;
+    let limits = Limits::DEFAULT;
+    // What was said, how often, and in which conversation first.
+    let findings: Mutex<BTreeMap<String, (u64, u64)>> = Mutex::default();
+    let show = |item: &Item<'_>, scratch: &mut Scratch, _: &mut String| {
+        let tree: Tree<'_> = core::mem::take(&mut scratch.tree).recycle();
+        let tree = item.tree(tree, &limits);
+        let finding = match (item.note(), tree.error()) {
+            (Some(note), _) => match note.kind {
+                NoteKind::Warning | NoteKind::Problem | NoteKind::Gap => Some(note.text.clone()),
+                _ => None,
+            },
+            (None, Some(error)) => {
+                let mut text = String::new();
+                item.push_name(&mut text);
+                let _ = write!(text, ": {error}");
+                Some(text)
+            }
+            (None, None) => None,
+        };
+        if let (Some(finding), Ok(mut findings)) = (finding, findings.lock()) {
+            findings.entry(finding).or_insert((0, item.stamp.stream)).0 += 1;
+        }
+        scratch.tree = tree.recycle();
+    };
+    let (dissection, clean) =
+        capture::read(&arguments.capture, common, definitions, show, |_| Ok(()))?;
+
+    let mut out = String::new();
+    let findings = findings.into_inner().unwrap_or_default();
+    let mut findings: Vec<_> = findings.into_iter().collect();
+    findings.sort_by_key(|(_, (_, stream))| *stream);
+    let mut well = clean && findings.is_empty();
+    for (finding, (count, stream)) in findings.iter().take(MOST_LISTED) {
+        let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
+        let _ = writeln!(out, "#{stream:<3} {finding}{times}");
+    }
+    if findings.len() > MOST_LISTED {
+        let _ = writeln!(out, "     {} more findings", findings.len() - MOST_LISTED);
+    }
+    let mut unknown: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut strange = 0;
+    for overview in dissection.overviews() {
+        let Some(family) = overview.family else {
+            strange += 1;
+            continue;
+        };
+        for (name, [client, server]) in &overview.messages {
+            if has_no_name(name) {
+                *unknown.entry((family.name(), name)).or_default() += client + server;
+            }
+        }
+    }
+    well &= unknown.is_empty();
+    for ((family, name), count) in unknown {
+        let plural = if count == 1 { "" } else { "s" };
+        let help = match Family::from_name(family) {
+            Some(Family::Ki) => "; give message XML of this revision with --data",
+            _ => "",
+        };
+        let _ = writeln!(
+            out,
+            "     {family} {name}: {count} message{plural} without a definition{help}"
+        );
+    }
+    if strange > 0 {
+        let plural = if strange == 1 { "" } else { "s" };
+        let _ = writeln!(
+            out,
+            "     {strange} conversation{plural} of no known family; --as forces one"
+        );
+    }
+    print(&out)?;
+    if !common.quiet {
+        anstream::eprintln!("{}", dissection.summary());
+    }
+    if well { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Whether a message is known by its number only.
+fn has_no_name(name: &str) -> bool {
+    name.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()))
+}
