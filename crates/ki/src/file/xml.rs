@@ -168,8 +168,8 @@ mod tests {
         insta::assert_snapshot!(
             said("<T><A><RECORD><B TYPE=\"UINT\">x</B></RECORD><RECORD><C TYPE=\"INT\"/></RECORD></A></T>"),
             @r#"
-        t.xml:1:16: error: "x" is no UINT
         t.xml:1:5: warning: record 1 has no B: it is 0
+        t.xml:1:16: error: "x" is no UINT
         t.xml:1:53: warning: C is no column of A (the first record has all columns)
         "#
         );

@@ -94,7 +94,9 @@ impl<'t> Notes<'t> {
         self.failed
     }
 
+    /// All that was said, in the order of the text.
     pub(crate) fn into_said(mut self) -> Vec<Diagnostic> {
+        self.said.sort_by_key(|said| (said.line(), said.column()));
         if self.unsaid > 0 {
             let text = format!("{} more like these", self.unsaid);
             self.said.push(self.source.warning(0..0, text));
