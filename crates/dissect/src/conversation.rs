@@ -92,16 +92,27 @@ impl NoteKind {
     }
 }
 
+impl From<Note> for ItemBody<'_> {
+    fn from(note: Note) -> Self {
+        Self::Note(note)
+    }
+}
+
 impl Note {
     pub(crate) fn opened(text: String) -> Self {
         Self { kind: NoteKind::Opened, text }
     }
 
-    pub(crate) fn gap(text: String) -> Self {
+    /// Bytes of a stream that are missing.
+    pub(crate) fn gap(range: &Range<u64>) -> Self {
+        let text = format!("{} bytes are missing", range.end - range.start);
         Self { kind: NoteKind::Gap, text }
     }
 
-    pub(crate) fn resync(text: String) -> Self {
+    /// Bytes of a stream that were passed over.
+    pub(crate) fn resync(skipped: &Range<u64>) -> Self {
+        let bytes = skipped.end - skipped.start;
+        let text = format!("reading goes on, {bytes} bytes were passed over");
         Self { kind: NoteKind::Resync, text }
     }
 

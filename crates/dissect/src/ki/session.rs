@@ -130,14 +130,9 @@ impl KiSession {
                     let item = KiItem { received, keys, definitions, proven: self.proven };
                     (side, range, ItemBody::Ki(item))
                 }
-                Event::Gap { side, range } => {
-                    let what = format!("{} bytes are missing", range.end - range.start);
-                    (side, range, ItemBody::Note(Note::gap(what)))
-                }
+                Event::Gap { side, range } => (side, range.clone(), Note::gap(&range).into()),
                 Event::Resync { side, skipped } => {
-                    let bytes = skipped.end - skipped.start;
-                    let what = format!("reading goes on, {bytes} bytes were passed over");
-                    (side, skipped, ItemBody::Note(Note::resync(what)))
+                    (side, skipped.clone(), Note::resync(&skipped).into())
                 }
                 Event::KeysNeeded { side, session_id } => {
                     let session =

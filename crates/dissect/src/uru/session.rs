@@ -95,14 +95,9 @@ impl UruSession {
                 Event::Received(received) => {
                     (received.side, received.range(), ItemBody::Uru(received))
                 }
-                Event::Gap { side, range } => {
-                    let what = format!("{} bytes are missing", range.end - range.start);
-                    (side, range, ItemBody::Note(Note::gap(what)))
-                }
+                Event::Gap { side, range } => (side, range.clone(), Note::gap(&range).into()),
                 Event::Resync { side, skipped } => {
-                    let bytes = skipped.end - skipped.start;
-                    let what = format!("reading goes on, {bytes} bytes were passed over");
-                    (side, skipped, ItemBody::Note(Note::resync(what)))
+                    (side, skipped.clone(), Note::resync(&skipped).into())
                 }
                 Event::KeysNeeded { service } => {
                     let what = format!(

@@ -194,8 +194,10 @@ fn fields(control: &Control<'_>, json: &Json, trailer: Option<u8>, case: &Json) 
             // A slip of the file's writer.
             ("trailter" | "trailer", wanted) => same(Some(trailer.is_some()), wanted.as_bool())?,
             (key, wanted) => {
-                let (_, ours) =
-                    NAMES.iter().find(|(theirs, _)| *theirs == key).ok_or(format!("no {key}"))?;
+                let (_, ours) = NAMES
+                    .iter()
+                    .find(|(theirs, _)| *theirs == key)
+                    .ok_or_else(|| format!("no {key}"))?;
                 same(found.get(*ours), Some(wanted))?;
             }
         }

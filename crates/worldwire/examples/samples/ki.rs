@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use worldwire_capture::{CaptureWriter, LinkType, SyntheticTcp, Timestamp};
+use worldwire_capture::SyntheticTcp;
 use worldwire_core::{Sampler, Side};
 use worldwire_ki::connection::{ClientConfig, Connection, ServerConfig, SessionIds};
 use worldwire_ki::crypt::login::{Rec1, Secret, apply_rec1, ck2, password_hash, pk3};
@@ -14,7 +14,7 @@ use worldwire_ki::file::table::TableFile;
 use worldwire_ki::message::RawMessage;
 use worldwire_ki::schema::{Mode, Protocols};
 
-use super::{DAY, Outcome};
+use super::{DAY, Outcome, Tape};
 
 /// Messages that no game has, so that `--data` has something to add.
 const MADE_UP: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -64,8 +64,8 @@ pub(crate) fn write(folder: &Path) -> Outcome<()> {
     std::fs::write(folder.join("ki-messages/MadeUpMessages.xml"), MADE_UP)?;
     std::fs::write(folder.join("ki-keys.toml"), KEYS)?;
     std::fs::write(folder.join("ki-files.bin"), TableFile::from_csv(FILES, "")?.to_bytes()?)?;
-    let capture = std::fs::File::create(folder.join("ki-login.pcapng"))?;
-    let mut stage = Stage::new(capture)?;
+    let tape = Tape::new(&folder.join("ki-login.pcapng"), Duration::from_micros(420))?;
+    let mut stage = Stage::new(tape)?;
     let ck2 = stage.patch_client()?;
     stage.graphical_client(&ck2)?;
     stage.game()
@@ -73,13 +73,11 @@ pub(crate) fn write(folder: &Path) -> Outcome<()> {
 
 /// The two ends, the wire between them and the capture of it.
 struct Stage {
-    writer: CaptureWriter<std::fs::File>,
-    interface: u32,
+    tape: Tape,
     protocols: Protocols,
     config: Arc<ServerConfig>,
     ids: SessionIds,
     random: Sampler,
-    clock: Duration,
     port: u16,
 }
 
@@ -90,34 +88,18 @@ struct Talk {
 }
 
 impl Stage {
-    fn new(capture: std::fs::File) -> Outcome<Self> {
-        let about = "Made by this project: its client and server talk to each other.";
-        let mut writer = CaptureWriter::new(capture, &[about])?;
-        let interface = writer.interface(LinkType::ETHERNET, &[])?;
+    fn new(tape: Tape) -> Outcome<Self> {
         let mut protocols = Protocols::built_in();
         protocols.add("MadeUpMessages.xml", MADE_UP.as_bytes(), Mode::Strict);
         let epoch = Duration::from_secs(DAY.unsigned_abs());
         Ok(Self {
-            writer,
-            interface,
+            tape,
             protocols,
             config: Arc::new(ServerConfig::new(epoch)),
             ids: SessionIds::new(),
             random: Sampler::new(12_000),
-            clock: Duration::ZERO,
             port: 50_000,
         })
-    }
-
-    fn capture(&mut self, packets: Vec<Vec<u8>>) -> Outcome<()> {
-        for packet in packets {
-            self.clock += Duration::from_micros(420);
-            let nanos = i64::try_from(self.clock.as_nanos())?;
-            let length = u32::try_from(packet.len())?;
-            let time = Timestamp::from_parts(DAY, nanos);
-            self.writer.packet(self.interface, time, &packet, length, None)?;
-        }
-        Ok(())
     }
 
     fn connect(&mut self, port: u16) -> Outcome<Talk> {
@@ -127,12 +109,12 @@ impl Stage {
         let id = self.ids.allocate()?;
         let config = ClientConfig::new(Duration::from_secs(DAY.unsigned_abs()));
         let ends = [
-            Connection::client(config, self.clock),
-            Connection::server(Arc::clone(&self.config), id, self.clock),
+            Connection::client(config, self.tape.clock),
+            Connection::server(Arc::clone(&self.config), id, self.tape.clock),
         ];
         let mut talk = Talk { ends, wire: SyntheticTcp::new(client, server) };
         let packets = talk.wire.open();
-        self.capture(packets)?;
+        self.tape.capture(packets)?;
         self.exchange(&mut talk)?;
         Ok(talk)
     }
@@ -145,9 +127,9 @@ impl Stage {
                 while let Some(bytes) = talk.ends[side.index()].poll_transmit() {
                     quiet = false;
                     let packets = talk.wire.data(side, &bytes);
-                    self.capture(packets)?;
+                    self.tape.capture(packets)?;
                     let other = &mut talk.ends[side.other().index()];
-                    other.receive(side, self.clock, &bytes);
+                    other.receive(side, self.tape.clock, &bytes);
                     while other.poll_event().is_some() {}
                 }
             }
@@ -174,16 +156,16 @@ impl Stage {
 
     /// Lets both sides ask whether the other lives.
     fn wait(&mut self, talk: &mut Talk, time: Duration) -> Outcome<()> {
-        self.clock += time;
+        self.tape.clock += time;
         for end in &mut talk.ends {
-            end.timeout(self.clock);
+            end.timeout(self.tape.clock);
         }
         self.exchange(talk)
     }
 
     fn hang_up(&mut self, mut talk: Talk) -> Outcome<()> {
         let packets = talk.wire.close();
-        self.capture(packets)
+        self.tape.capture(packets)
     }
 
     /// The patch client logs in; returns the secret that the server gave it.

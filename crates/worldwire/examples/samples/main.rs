@@ -6,7 +6,11 @@ mod ki;
 mod uru;
 
 use std::error::Error;
+use std::fs::File;
 use std::path::Path;
+use std::time::Duration;
+
+use worldwire_capture::{CaptureWriter, LinkType, Timestamp};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -18,4 +22,33 @@ fn main() -> Outcome<()> {
     std::fs::create_dir_all(&folder)?;
     ki::write(&folder)?;
     uru::write(&folder)
+}
+
+/// A capture in the making, and its clock.
+struct Tape {
+    writer: CaptureWriter<File>,
+    interface: u32,
+    clock: Duration,
+    /// How long a packet is on its way.
+    step: Duration,
+}
+
+impl Tape {
+    fn new(path: &Path, step: Duration) -> Outcome<Self> {
+        let about = "Made by this project: its client and server talk to each other.";
+        let mut writer = CaptureWriter::new(File::create(path)?, &[about])?;
+        let interface = writer.interface(LinkType::ETHERNET, &[])?;
+        Ok(Self { writer, interface, clock: Duration::ZERO, step })
+    }
+
+    fn capture(&mut self, packets: Vec<Vec<u8>>) -> Outcome<()> {
+        for packet in packets {
+            self.clock += self.step;
+            let nanos = i64::try_from(self.clock.as_nanos())?;
+            let length = u32::try_from(packet.len())?;
+            let time = Timestamp::from_parts(DAY, nanos);
+            self.writer.packet(self.interface, time, &packet, length, None)?;
+        }
+        Ok(())
+    }
 }

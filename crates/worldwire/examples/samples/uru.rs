@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
-use worldwire_capture::{CaptureWriter, LinkType, SyntheticTcp, Timestamp};
+use worldwire_capture::SyntheticTcp;
 use worldwire_core::{Field, Side};
 use worldwire_uru::connection::{ClientConfig, Connection, ServerConfig};
 use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
@@ -22,7 +22,7 @@ use worldwire_uru::message::{
 use worldwire_uru::types::{ClassIndex, HiLo, Ipv4, NetError, TermStr, Uuid, ZStr};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::{DAY, Outcome};
+use super::{Outcome, Tape};
 
 /// Writes the samples of Uru.
 pub(crate) fn write(folder: &Path) -> Outcome<()> {
@@ -33,8 +33,8 @@ pub(crate) fn write(folder: &Path) -> Outcome<()> {
     let wrong = shard_keys(&mut other);
     std::fs::write(folder.join("uru-wrong-keys.toml"), wrong.format(Spelling::Toml).as_bytes())?;
 
-    let capture = std::fs::File::create(folder.join("uru-login.pcapng"))?;
-    let mut stage = Stage::new(capture, keys, random)?;
+    let tape = Tape::new(&folder.join("uru-login.pcapng"), Duration::from_micros(350))?;
+    let mut stage = Stage::new(tape, keys, random);
     stage.gatekeeper()?;
     stage.file()?;
     stage.auth()?;
@@ -62,12 +62,10 @@ fn shard_keys(random: &mut ChaCha8Rng) -> KeyRing {
 
 /// The two ends, the wire between them and the capture of it.
 struct Stage {
-    writer: CaptureWriter<std::fs::File>,
-    interface: u32,
+    tape: Tape,
     keys: KeyRing,
     config: Arc<ServerConfig>,
     random: ChaCha8Rng,
-    clock: Duration,
     port: u16,
 }
 
@@ -78,24 +76,9 @@ struct Talk {
 }
 
 impl Stage {
-    fn new(capture: std::fs::File, keys: KeyRing, random: ChaCha8Rng) -> Outcome<Self> {
-        let about = "Made by this project: its client and server talk to each other.";
-        let mut writer = CaptureWriter::new(capture, &[about])?;
-        let interface = writer.interface(LinkType::ETHERNET, &[])?;
+    fn new(tape: Tape, keys: KeyRing, random: ChaCha8Rng) -> Self {
         let config = Arc::new(ServerConfig::new(keys.clone()));
-        let clock = Duration::ZERO;
-        Ok(Self { writer, interface, keys, config, random, clock, port: 49_152 })
-    }
-
-    fn capture(&mut self, packets: Vec<Vec<u8>>) -> Outcome<()> {
-        for packet in packets {
-            self.clock += Duration::from_micros(350);
-            let nanos = i64::try_from(self.clock.as_nanos())?;
-            let length = u32::try_from(packet.len())?;
-            let time = Timestamp::from_parts(DAY, nanos);
-            self.writer.packet(self.interface, time, &packet, length, None)?;
-        }
-        Ok(())
+        Self { tape, keys, config, random, port: 49_152 }
     }
 
     fn connect(&mut self, service: Service) -> Outcome<Talk> {
@@ -114,15 +97,15 @@ impl Stage {
         let mut seed = [0; 7];
         self.random.fill_bytes(&mut seed);
         let ends = [
-            Connection::client(ClientConfig::new(service, key, secret), self.clock)?,
-            Connection::server(Arc::clone(&self.config), seed, self.clock),
+            Connection::client(ClientConfig::new(service, key, secret), self.tape.clock)?,
+            Connection::server(Arc::clone(&self.config), seed, self.tape.clock),
         ];
         let mut talk = Talk { ends, wire: SyntheticTcp::new(client, server) };
         let packets = talk.wire.open();
-        self.capture(packets)?;
+        self.tape.capture(packets)?;
         self.exchange(&mut talk)?;
         // The first ping is due right after setup.
-        talk.ends[0].timeout(self.clock);
+        talk.ends[0].timeout(self.tape.clock);
         self.exchange(&mut talk)?;
         Ok(talk)
     }
@@ -135,9 +118,9 @@ impl Stage {
                 while let Some(bytes) = talk.ends[side.index()].poll_transmit() {
                     quiet = false;
                     let packets = talk.wire.data(side, &bytes);
-                    self.capture(packets)?;
+                    self.tape.capture(packets)?;
                     let other = &mut talk.ends[side.other().index()];
-                    other.receive(side, self.clock, &bytes);
+                    other.receive(side, self.tape.clock, &bytes);
                     while let Some(event) = other.poll_event() {
                         if let worldwire_uru::connection::Event::Fault { error, .. } = event {
                             return Err(error.into());
@@ -153,15 +136,15 @@ impl Stage {
 
     fn say<'d>(&mut self, talk: &mut Talk, message: impl Into<Message<'d>>) -> Outcome<()> {
         let message = message.into();
-        self.clock += Duration::from_millis(20);
+        self.tape.clock += Duration::from_millis(20);
         talk.ends[message.sender().index()].send(&message)?;
         self.exchange(talk)
     }
 
     fn hang_up(&mut self, mut talk: Talk) -> Outcome<()> {
-        self.clock += Duration::from_millis(50);
+        self.tape.clock += Duration::from_millis(50);
         let packets = talk.wire.close();
-        self.capture(packets)
+        self.tape.capture(packets)
     }
 
     fn gatekeeper(&mut self) -> Outcome<()> {
