@@ -25,8 +25,14 @@ impl Definitions {
         Self { ki: Arc::new(Protocols::built_in()) }
     }
 
-    /// Reads files, each told by its name and content. Says which of them hold definitions of a
-    /// known kind, and all that is to be said about them.
+    /// Nothing, not even what is built in.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { ki: Arc::new(Protocols::new()) }
+    }
+
+    /// Reads a file, told by its name and content. `None` when it holds no definitions of a known
+    /// kind; else all that is to be said about them.
     pub fn add(&mut self, name: &str, bytes: &[u8]) -> Option<Vec<Diagnostic>> {
         is_message_xml(name, bytes)
             .then(|| Arc::make_mut(&mut self.ki).add(name, bytes, Mode::Lenient))

@@ -1,7 +1,45 @@
-//! KI (Wizard101, Pirate101): DML messages and tables, frames, control messages, sessions, and
-//! the secrets of the login.
+//! KI (Wizard101, Pirate101): what goes over the wire, and the tables of the patch server.
+//!
+//! ```
+//! use worldwire_core::Reader;
+//! use worldwire_ki::frame::{Body, Frame};
+//! use worldwire_ki::message::{NoHook, Values};
+//! use worldwire_ki::schema::Protocols;
+//!
+//! let bytes = [0x0d, 0xf0, 0x11, 0, 0, 0, 0, 0, 7, 20, 12, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0];
+//! let frame = Frame::decode(&mut Reader::new(&bytes), None)?;
+//! let Body::Data(messages) = &frame.body else { panic!("it is no control message") };
+//!
+//! let protocols = Protocols::built_in();
+//! let message = &messages[0];
+//! let definition = protocols.message(message.service, message.order).expect("it is known");
+//! let mut values = Values::new();
+//! definition.decode(&mut Reader::new(&message.payload), &mut NoHook, &mut values)?;
+//! assert_eq!(protocols.name(definition), "LOGIN.MSG_USER_ADMIT_IND");
+//! assert_eq!(values.fields()[1].to_text().as_deref(), Some("3"));
+//! assert_eq!(frame.to_bytes()?, bytes);
+//! # Ok::<(), worldwire_core::Error>(())
+//! ```
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`types`] | what fields can be |
+//! | [`schema`] | definitions of messages: message XML, and what is built in |
+//! | [`message`] | DML messages, read and written by their definitions |
+//! | [`control`], [`crypto_block`] | session offers, accepts and keep-alives |
+//! | [`frame`](mod@frame) | how all of them stand on the wire |
+//! | [`connection`] | the state machine: client, server, observer |
+//! | [`crypt`] | the login's secrets, encrypted streams, the key file |
+//! | [`file`](mod@file) | DML tables |
+//! | [`codegen`] | typed Rust from definitions |
+//! | [`client_args`] | the command line of the graphical client |
+//! | [`string_id`], [`djb2_31`], [`property_hash`], [`Dictionary`] | numbers that stand for texts |
+//!
+//! The facts come from the Kronos Grimoire, checked against the servers and tools of the community
+//! and public captures. Guesses are marked `Unverified:`.
 
 pub mod client_args;
+pub mod codegen;
 pub mod connection;
 pub mod control;
 pub mod crypt;

@@ -23,13 +23,13 @@ fn quirks_are_warned_of_where_they_stand() {
     assert_eq!(
         said(&xml),
         [
-            "Game.xml:11:2: warning: stray text between elements",
             "Game.xml:5:4: warning: attribute TPYE, read as TYPE (write TYPE)",
-            "Game.xml:6:6: warning: alias USHORT (USHRT)",
             "Game.xml:6:4: warning: \"x\" is no USHRT, the default is 0",
+            "Game.xml:6:6: warning: alias USHORT (USHRT)",
             "Game.xml:7:2: warning: untyped GlobalID, read as GID (write TYPE=\"GID\")",
             "Game.xml:8:4: warning: unknown type \"STRR\": Q dropped (did you mean STR?)",
             "Game.xml:9:2: warning: field without type: N dropped",
+            "Game.xml:11:2: warning: stray text between elements",
             "Game.xml:12:2: warning: message without RECORD: E is skipped (it takes no order number)",
         ]
     );

@@ -80,6 +80,9 @@ pub(crate) enum Command {
   worldwire codecs
   worldwire codecs uru.auth")]
     Codecs(Codecs),
+    /// Write typed Rust for messages whose layouts come from definitions
+    #[command(subcommand, arg_required_else_help = true)]
+    Codegen(Codegen),
     /// Wizard101 and Pirate101
     #[command(arg_required_else_help = true)]
     Ki(Ki),
@@ -245,6 +248,23 @@ pub(crate) struct Target {
     /// Overwrite it if it is there
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Codegen {
+    /// For DML messages
+    #[command(after_help = "Examples:
+  worldwire codegen ki Messages/ -o messages.rs
+  worldwire codegen ki --select LOGIN --select GAME.MSG_CLIENTMOVE")]
+    Ki {
+        /// Message XML: files, or folders of them; without any, what is built in
+        paths: Vec<PathBuf>,
+        /// Only these services (LOGIN, 7) and messages (LOGIN.MSG_PING, 7.27)
+        #[arg(short, long, value_name = "NAME")]
+        select: Vec<String>,
+        #[command(flatten)]
+        target: Target,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -68,6 +68,16 @@ pub(crate) fn keys(path: Option<&Path>) -> Result<Keys, Failure> {
 /// Reads definitions from files and folders, over what is built in.
 pub(crate) fn definitions(paths: &[PathBuf], common: &Common) -> Result<Definitions, Failure> {
     let mut definitions = Definitions::built_in();
+    add_definitions(&mut definitions, paths, common)?;
+    Ok(definitions)
+}
+
+/// Reads definitions from files and folders, over what is known.
+pub(crate) fn add_definitions(
+    definitions: &mut Definitions,
+    paths: &[PathBuf],
+    common: &Common,
+) -> Result<(), Failure> {
     for path in paths {
         let mut found = false;
         let mut faults = false;
@@ -89,7 +99,7 @@ pub(crate) fn definitions(paths: &[PathBuf], common: &Common) -> Result<Definiti
             return Err(Failure::Run(message));
         }
     }
-    Ok(definitions)
+    Ok(())
 }
 
 /// A file, or all files of a folder and the folders in it, in the order of their names.

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Command::Decode(arguments) => command::decode::run(arguments, &cli.common),
         Command::Encode(arguments) => command::encode::run(arguments, &cli.common),
         Command::Codecs(arguments) => command::codecs::run(arguments, &cli.common),
+        Command::Codegen(arguments) => command::codegen::run(arguments, &cli.common),
         Command::Ki(arguments) => command::ki::run(arguments, &cli.common),
         Command::Uru(arguments) => command::uru::run(arguments, &cli.common),
         Command::Completions(arguments) => command::completions::run(arguments),

@@ -147,8 +147,11 @@ impl Message {
     /// Value, for another number of values or a value of another type; the limits on strings and
     /// on the payload. Nothing is written then.
     pub fn encode(&self, values: &Values<'_>, writer: &mut Writer) -> Result<()> {
-        let bytes = self.payload(values)?;
-        writer.bytes(&bytes);
+        self.check(values)?;
+        for (field, value) in self.fields().iter().zip(&values.fields) {
+            value.encode(writer).map_err(|error| error.inside(&field.name))?;
+        }
+        writer.bytes(&values.trailing);
         Ok(())
     }
 
@@ -157,26 +160,32 @@ impl Message {
     /// # Errors
     /// As [`Self::encode`].
     pub fn payload(&self, values: &Values<'_>) -> Result<Vec<u8>> {
+        let mut writer = Writer::new();
+        self.encode(values, &mut writer)?;
+        Ok(writer.into_bytes())
+    }
+
+    /// Finds everything that keeps values from being written, before a byte is.
+    fn check(&self, values: &Values<'_>) -> Result<()> {
         if values.fields.len() != self.plan().len() {
             let wanted = format!("{} values", self.plan().len());
             return Err(
                 Error::value(wanted, values.fields.len().to_string()).about(self.tag.to_string())
             );
         }
-        let mut writer = Writer::new();
+        let mut length = values.trailing.len();
         for (field, value) in self.fields().iter().zip(&values.fields) {
             if value.kind() != field.kind {
                 let error = Error::value(field.kind.name(), value.kind().name());
                 return Err(error.inside(&field.name));
             }
-            value.encode(&mut writer).map_err(|error| error.inside(&field.name))?;
+            length += value.measure().map_err(|error| error.inside(&field.name))?;
         }
-        writer.bytes(&values.trailing);
-        if writer.len() > MOST_PAYLOAD {
-            let (most, asked) = (MOST_PAYLOAD as u64, writer.len() as u64);
+        if length > MOST_PAYLOAD {
+            let (most, asked) = (MOST_PAYLOAD as u64, length as u64);
             return Err(Error::limit("bytes of a payload", most, asked));
         }
-        Ok(writer.into_bytes())
+        Ok(())
     }
 
     /// The values that the definition gives to fields nobody sets.

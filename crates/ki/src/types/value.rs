@@ -114,6 +114,16 @@ values! {
 }
 
 impl FieldValue<'_> {
+    /// Bytes on the wire, or why it cannot be written.
+    #[inline]
+    pub(crate) fn measure(&self) -> Result<usize> {
+        match self {
+            Self::Str(value) => value.measure(),
+            Self::WStr(value) => value.measure(),
+            fixed => Ok(fixed.kind().least()),
+        }
+    }
+
     /// Reads the text of an XML element: a number in decimal or, with `0x`, hexadecimal digits; a
     /// text as it stands. Empty is 0. `None` for a number that is none, or out of range.
     #[must_use]

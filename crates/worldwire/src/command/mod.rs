@@ -2,6 +2,7 @@
 
 pub(crate) mod capture;
 pub(crate) mod codecs;
+pub(crate) mod codegen;
 pub(crate) mod completions;
 pub(crate) mod decode;
 pub(crate) mod dissect;

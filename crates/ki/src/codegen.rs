@@ -1,0 +1,366 @@
+//! Typed Rust from definitions: for servers and tools that speak one revision and want it fast.
+//!
+//! Every message becomes a struct made by [`record!`](worldwire_core::record), so that it decodes,
+//! encodes and reads JSON exactly as the run-time definition does; every service a module with an
+//! enum over its messages. The text is always the same for the same definitions.
+
+use core::fmt::Write as _;
+use std::collections::HashSet;
+
+use worldwire_core::{Error, Result};
+
+use crate::schema::{Message, Protocol, Protocols};
+use crate::types::FieldType;
+
+/// The Rust source of a selection: services (`LOGIN`, `7`) and messages (`LOGIN.MSG_PING`,
+/// `7.27`); all of them when nothing is selected.
+///
+/// # Errors
+/// Value, for a name that no definition has, with the nearest one.
+pub fn rust(protocols: &Protocols, selection: &[String]) -> Result<String> {
+    let mut wanted: HashSet<(u8, u8)> = HashSet::new();
+    for name in selection {
+        let before = wanted.len();
+        for protocol in protocols.services_named(name) {
+            wanted.extend(protocol.messages().iter().map(|m| (m.service, m.order)));
+        }
+        wanted.extend(protocols.message_named(name).map(|m| (m.service, m.order)));
+        let empty = protocols.services_named(name).next().is_some();
+        if wanted.len() == before && !empty && protocols.message_named(name).is_none() {
+            let error = Error::value("a service or message of the definitions", quoted(name));
+            return Err(match protocols.suggest(name) {
+                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+                None => error,
+            });
+        }
+    }
+    let mut out = String::from(
+        "// Made by worldwire from message definitions. Changes are lost when it is made again.\n",
+    );
+    let mut modules = Taken::default();
+    for protocol in protocols.iter() {
+        let chosen = |message: &&Message| {
+            selection.is_empty() || wanted.contains(&(message.service, message.order))
+        };
+        let messages: Vec<&Message> = protocol.messages().iter().filter(chosen).collect();
+        if !messages.is_empty() {
+            let name = protocols.service_name(protocol.service);
+            let name = modules.fresh(snake(&name, "service"));
+            module(&name, protocol, &messages, &mut out);
+        }
+    }
+    Ok(out)
+}
+
+/// A message with the names that Rust has for it.
+struct Struct<'p> {
+    message: &'p Message,
+    name: String,
+    borrows: bool,
+}
+
+impl Struct<'_> {
+    fn with_lifetime(&self) -> String {
+        let lifetime = if self.borrows { "<'d>" } else { "" };
+        format!("{}{lifetime}", self.name)
+    }
+}
+
+fn module(name: &str, protocol: &Protocol, messages: &[&Message], out: &mut String) {
+    let mut taken = Taken::default();
+    taken.fresh("Message".into());
+    let structs: Vec<Struct<'_>> = messages
+        .iter()
+        .map(|message| Struct {
+            message,
+            name: taken.fresh(camel(&message.tag)),
+            borrows: message.fields().iter().any(|field| borrows(field.kind)),
+        })
+        .collect();
+    let _ = writeln!(out);
+    doc(out, "", &format!("{} ({}).", protocol.kind, protocol.service));
+    if !protocol.description.trim().is_empty() {
+        doc(out, "", &protocol.description);
+    }
+    let _ = writeln!(out, "pub mod {name} {{");
+    let any = structs.iter().any(|one| one.borrows);
+    let _ = writeln!(
+        out,
+        "    use worldwire_core::{{Error, Reader, Record, Result, Trace, Writer, record}};"
+    );
+    let kinds = messages.iter().flat_map(|message| message.fields()).map(|field| field.kind);
+    let mut used: Vec<&str> = kinds.filter_map(imported).collect();
+    used.sort_unstable();
+    used.dedup();
+    match used[..] {
+        [] => {}
+        [one] => {
+            let _ = writeln!(out, "    use worldwire_ki::types::{one};");
+        }
+        _ => {
+            let _ = writeln!(out, "    use worldwire_ki::types::{{{}}};", used.join(", "));
+        }
+    }
+    for one in &structs {
+        record(one, out);
+    }
+    dispatch(&structs, any, out);
+    out.push_str("}\n");
+}
+
+fn record(one: &Struct<'_>, out: &mut String) {
+    let Message { service, order, tag, description, access_level, .. } = one.message;
+    out.push_str("\n    record! {\n");
+    doc(out, "        ", &format!("{tag} ({service}/{order})."));
+    if !description.trim().is_empty() {
+        doc(out, "        ", description);
+    }
+    let _ = writeln!(out, "        pub struct {} {{", one.with_lifetime());
+    let mut taken = Taken::default();
+    for field in one.message.fields() {
+        let name = taken.fresh(snake(&field.name, "field"));
+        doc(out, "            ", &format!("{}.", field.kind.name()));
+        let wire = quoted(&field.name);
+        let _ = writeln!(out, "            {name} {wire}: {},", rust_type(field.kind));
+    }
+    out.push_str("        }\n    }\n\n");
+    let elided = if one.borrows { "<'_>" } else { "" };
+    let _ = writeln!(out, "    impl {}{elided} {{", one.name);
+    let consts = [
+        ("SERVICE", "The protocol.", service),
+        ("ORDER", "The message in it.", order),
+        ("ACCESS_LEVEL", "What a session needs to send it.", access_level),
+    ];
+    for (name, about, value) in consts {
+        doc(out, "        ", about);
+        let _ = writeln!(out, "        pub const {name}: u8 = {value};");
+    }
+    out.push_str("    }\n");
+}
+
+/// The enum over the messages.
+fn dispatch(structs: &[Struct<'_>], any: bool, out: &mut String) {
+    let (own, elided) = if any { ("<'d>", "<'_>") } else { ("", "") };
+    out.push('\n');
+    doc(out, "    ", "Any message of the service.");
+    out.push_str("    #[derive(Clone, Debug, PartialEq)]\n");
+    let _ = writeln!(out, "    pub enum Message{own} {{");
+    for one in structs {
+        doc(out, "        ", &format!("{}.", one.message.tag));
+        let _ = writeln!(out, "        {}({}),", one.name, one.with_lifetime());
+    }
+    out.push_str("    }\n");
+    let _ = writeln!(out, "\n    impl{own} Message{own} {{");
+    doc(out, "        ", "Reads the payload of the message with this number.");
+    doc(out, "        ", "");
+    doc(out, "        ", "# Errors");
+    doc(out, "        ", "Malformed, for another number; else those of the fields.");
+    let data = if any { "'d" } else { "'_" };
+    let _ = writeln!(
+        out,
+        "        pub fn decode<'n, T: Trace<'n>>(order: u8, reader: &mut Reader<{data}, T>) -> Result<Self> {{"
+    );
+    out.push_str("            match order {\n");
+    for one in structs {
+        let (order, name) = (one.message.order, &one.name);
+        let _ = writeln!(
+            out,
+            "                {order} => {name}::decode_fields(reader).map(Self::{name}),"
+        );
+    }
+    out.push_str(
+        "                other => Err(Error::malformed(\"a message of this service\", other.to_string())),\n",
+    );
+    out.push_str("            }\n        }\n    }\n");
+    let _ = writeln!(out, "\n    impl Message{elided} {{");
+    doc(out, "        ", "The number in the service.");
+    out.push_str(
+        "        #[must_use]\n        pub fn order(&self) -> u8 {\n            match self {\n",
+    );
+    for one in structs {
+        let (order, name) = (one.message.order, &one.name);
+        let _ = writeln!(out, "                Self::{name}(_) => {order},");
+    }
+    out.push_str("            }\n        }\n\n");
+    doc(out, "        ", "Writes the payload.");
+    doc(out, "        ", "");
+    doc(out, "        ", "# Errors");
+    doc(out, "        ", "Value, for a string that is too long.");
+    out.push_str("        pub fn encode(&self, writer: &mut Writer) -> Result<()> {\n            match self {\n");
+    for one in structs {
+        let _ = writeln!(
+            out,
+            "                Self::{}(message) => message.encode_fields(writer),",
+            one.name
+        );
+    }
+    out.push_str("            }\n        }\n    }\n");
+}
+
+fn rust_type(kind: FieldType) -> &'static str {
+    match kind {
+        FieldType::Byt => "i8",
+        FieldType::Ubyt | FieldType::Bool => "u8",
+        FieldType::Shrt => "i16",
+        FieldType::Ushrt => "u16",
+        FieldType::Int => "i32",
+        FieldType::Uint => "u32",
+        FieldType::Flt => "Flt",
+        FieldType::Dbl => "Dbl",
+        FieldType::Gid => "u64",
+        FieldType::Str => "Str<'d>",
+        FieldType::WStr => "WStr<'d>",
+    }
+}
+
+fn imported(kind: FieldType) -> Option<&'static str> {
+    match kind {
+        FieldType::Flt => Some("Flt"),
+        FieldType::Dbl => Some("Dbl"),
+        FieldType::Str => Some("Str"),
+        FieldType::WStr => Some("WStr"),
+        _ => None,
+    }
+}
+
+fn borrows(kind: FieldType) -> bool {
+    matches!(kind, FieldType::Str | FieldType::WStr)
+}
+
+/// A documentation comment of one line; what a description holds cannot leave it.
+fn doc(out: &mut String, indent: &str, text: &str) {
+    // Brackets would be links, and what controls or turns text round has no place in a source.
+    let plain = |c: char| {
+        !c.is_control() && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let text: String = text
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .filter(|c| plain(*c))
+        .flat_map(|c| {
+            let escaped = matches!(c, '[' | ']' | '<' | '>' | '`' | '\\' | '*' | '#');
+            escaped.then_some('\\').into_iter().chain([c])
+        })
+        .collect();
+    // Headings of our own stay headings.
+    let text = if text == "\\# Errors" { "# Errors".to_owned() } else { text };
+    let line = format!("{indent}/// {text}");
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
+
+/// A string literal.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.escape_default())
+}
+
+/// Names that are in use.
+#[derive(Default)]
+struct Taken(HashSet<String>);
+
+impl Taken {
+    /// The name, or one like it that nobody has.
+    fn fresh(&mut self, name: String) -> String {
+        let mut unique = name.clone();
+        let mut number = 2;
+        while !self.0.insert(unique.clone()) {
+            // Types have no underscores, fields do.
+            let apart = if name.starts_with(|c: char| c.is_ascii_uppercase()) { "" } else { "_" };
+            unique = format!("{name}{apart}{number}");
+            number += 1;
+        }
+        unique
+    }
+}
+
+/// `GlobalID` and `Global_ID` become `global_id`.
+fn snake(text: &str, instead: &str) -> String {
+    let mut out = String::new();
+    let mut before = '_';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let c = if c.is_ascii_alphanumeric() { c } else { '_' };
+        let word = c.is_ascii_uppercase()
+            && (before.is_ascii_lowercase()
+                || before.is_ascii_digit()
+                || (before.is_ascii_uppercase()
+                    && rest.peek().is_some_and(char::is_ascii_lowercase)));
+        if word {
+            out.push('_');
+        }
+        if c != '_' || !out.ends_with('_') {
+            out.push(c.to_ascii_lowercase());
+        }
+        before = c;
+    }
+    let out = out.trim_matches('_');
+    named(out, instead)
+}
+
+/// `MSG_USER_VALIDATE` becomes `MsgUserValidate`.
+fn camel(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let out: String = words
+        .map(|word| {
+            let (first, rest) = word.split_at(1);
+            let shouted = !rest.bytes().any(|byte| byte.is_ascii_lowercase());
+            let rest = if shouted { rest.to_ascii_lowercase() } else { rest.to_owned() };
+            first.to_ascii_uppercase() + &rest
+        })
+        .collect();
+    // The one keyword with a capital.
+    if out == "Self" { "MsgSelf".to_owned() } else { named(&out, "Msg") }
+}
+
+/// A name that Rust takes.
+fn named(name: &str, instead: &str) -> String {
+    const KEYWORDS: [&str; 52] = [
+        "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
+        "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
+        "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub",
+        "ref", "return", "self", "Self", "static", "struct", "super", "trait", "true", "try",
+        "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+    ];
+    // Words that mean something to what is made of the struct.
+    const OTHERS: [&str; 3] = ["reader", "writer", "sampler"];
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return format!("{instead}_{name}").trim_end_matches('_').to_owned();
+    }
+    if KEYWORDS.contains(&name) || OTHERS.contains(&name) {
+        return format!("{name}_");
+    }
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_rusts() {
+        let snakes = ["GlobalID", "m_nTotal", "Type", "IPAddress", "3D", "", "é", "TCPPort", "A1B"];
+        let wanted = [
+            "global_id",
+            "m_n_total",
+            "type_",
+            "ip_address",
+            "field_3_d",
+            "field",
+            "field",
+            "tcp_port",
+            "a1_b",
+        ];
+        assert_eq!(snakes.map(|name| snake(name, "field")), wanted);
+        let camels = ["MSG_USER_VALIDATE", "MSG_DailyUpdate", "Self", "__", "MSG_3D"];
+        let wanted = ["MsgUserValidate", "MsgDailyUpdate", "MsgSelf", "Msg", "Msg3d"];
+        assert_eq!(camels.map(camel), wanted);
+    }
+
+    #[test]
+    fn a_wrong_name_is_told() {
+        let error = rust(&Protocols::built_in(), &["LOGIN.MSG_USER_VALIDTE".into()]).unwrap_err();
+        assert!(error.to_string().contains("LOGIN.MSG_USER_VALIDATE"), "{error}");
+    }
+}

@@ -1,0 +1,127 @@
+//! The Rust that is made from definitions compiles, and agrees with the run-time codec.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::{Reader, Record, Sampler, Tree, Value, Writer};
+use worldwire_ki::codegen::rust;
+use worldwire_ki::message::{NoHook, Values};
+use worldwire_ki::schema::{Mode, Protocols};
+
+#[rustfmt::skip]
+#[allow(dead_code, reason = "nobody needs all of it")]
+#[allow(unreachable_pub, missing_docs, reason = "made for a crate that shows it to others")]
+#[path = "generated/messages.rs"]
+mod generated;
+
+/// Names that want out, and every type.
+const HOSTILE: &str = r#"<M>
+  <_ProtocolInfo><RECORD>
+    <ServiceID TYPE="UBYT">200</ServiceID><ProtocolType TYPE="STR">MADE-UP</ProtocolType>
+    <ProtocolVersion TYPE="INT">1</ProtocolVersion>
+    <ProtocolDescription TYPE="STR">*/ fn main() {} /* [link](x) `code` # heading</ProtocolDescription>
+  </RECORD></_ProtocolInfo>
+  <MSG_ALL><RECORD>
+    <_MsgDescription TYPE="STR" NOXFER="TRUE">Two
+lines "and" \ more</_MsgDescription>
+    <type TYPE="BYT"/><self TYPE="UBYT"/><reader TYPE="SHRT"/><GlobalID TYPE="USHRT"/>
+    <Global_ID TYPE="INT"/><globalID TYPE="UINT"/><F TYPE="FLT"/><D TYPE="DBL"/><G TYPE="GID"/>
+    <S TYPE="STR"/><W TYPE="WSTR"/><B TYPE="BOOL"/><X-Y.Z TYPE="INT"/>
+  </RECORD></MSG_ALL>
+  <MSG_all><RECORD><é TYPE="INT"/></RECORD></MSG_all>
+  <Message><RECORD/></Message>
+  <MSG_EMPTY><RECORD/></MSG_EMPTY>
+</M>"#;
+
+fn protocols() -> Protocols {
+    let mut protocols = Protocols::built_in();
+    let said = protocols.add("hostile.xml", HOSTILE.as_bytes(), Mode::Strict);
+    assert!(said.is_empty(), "{said:?}");
+    protocols
+}
+
+const SELECTION: [&str; 4] = ["LOGIN", "SYSTEM", "200", "GAME.MSG_CLIENTMOVE"];
+
+#[test]
+fn the_source_is_what_is_made_today() {
+    let made = rust(&protocols(), &SELECTION.map(str::to_owned)).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/generated/messages.rs");
+    if std::env::var_os("WORLDWIRE_BLESS").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap();
+    assert!(made == found, "WORLDWIRE_BLESS=1 writes {} anew", path.display());
+}
+
+fn json(tree: &Tree<'_>) -> Json {
+    let mut text = String::new();
+    write_children(Value::Record, tree.roots(), Style::default(), &mut text);
+    serde_json::from_str(&text).unwrap()
+}
+
+/// What the struct and the definition make of the same message, both ways.
+fn agree<'d, R: Record<'d>>(service: u8, order: u8, bytes: &'d [u8]) {
+    let protocols = protocols();
+    let message = protocols.message(service, order).unwrap();
+    let mut values = Values::new();
+    message.decode(&mut Reader::new(bytes), &mut NoHook, &mut values).unwrap();
+
+    let mut reader = Reader::new(bytes);
+    let typed = R::decode_fields(&mut reader).unwrap();
+    reader.end().unwrap();
+    let mut writer = Writer::new();
+    typed.encode_fields(&mut writer).unwrap();
+    assert_eq!(writer.as_bytes(), bytes, "{}", message.tag);
+    assert_eq!(message.payload(&values).unwrap(), bytes);
+
+    let mut reader = Reader::traced("payload", bytes, Tree::new());
+    R::decode_fields(&mut reader).unwrap();
+    let typed = json(&reader.finish());
+    let copy = bytes.to_vec();
+    let mut reader = Reader::traced("payload", &copy, Tree::new());
+    message.decode(&mut reader, &mut NoHook, &mut Values::new()).unwrap();
+    assert_eq!(typed, json(&reader.finish()), "{}", message.tag);
+    let mut writer = Writer::new();
+    R::from_json(&typed).unwrap().encode_fields(&mut writer).unwrap();
+    assert_eq!(writer.as_bytes(), bytes, "{}", message.tag);
+    for end in 0..bytes.len() {
+        let short = R::decode_fields(&mut Reader::new(&bytes[..end]));
+        assert!(short.is_err_and(|error| error.needed().is_some()), "{} at {end}", message.tag);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn structs_and_definitions_agree(seed: u64) {
+        use generated::{game, login, made_up, system};
+        let protocols = protocols();
+        let sampler = &mut Sampler::new(seed);
+        let mut bytes = |service, order| {
+            let message = protocols.message(service, order).unwrap();
+            message.payload(&message.sample(sampler)).unwrap()
+        };
+        agree::<login::MsgUserAuthenV3<'_>>(7, 27, &bytes(7, 27));
+        agree::<login::MsgUserAdmitInd>(7, 20, &bytes(7, 20));
+        agree::<login::MsgCharacterselected<'_>>(7, 3, &bytes(7, 3));
+        agree::<game::MsgClientmove>(5, 36, &bytes(5, 36));
+        agree::<system::MsgPing>(1, 1, &[]);
+        let all = protocols.message_named("200.MSG_ALL").unwrap().order;
+        prop_assert_eq!(made_up::MsgAll::ORDER, all);
+        agree::<made_up::MsgAll<'_>>(200, all, &bytes(200, all));
+
+        // And through the enum over all messages.
+        for message in protocols.service(7).unwrap().messages() {
+            let payload = bytes(7, message.order);
+            let typed = login::Message::decode(message.order, &mut Reader::new(&payload)).unwrap();
+            prop_assert_eq!(typed.order(), message.order);
+            let mut writer = Writer::new();
+            typed.encode(&mut writer).unwrap();
+            prop_assert_eq!(writer.as_bytes(), &payload[..]);
+        }
+    }
+}
