@@ -156,7 +156,7 @@ impl Protocol {
     fn assemble(service: u8, kind: &str, origin: &str, mut messages: Vec<Message>) -> Self {
         messages.sort_by_key(|message| message.order);
         let mut by_order = Box::new([0; 256]);
-        for (place, message) in (1..).zip(&messages) {
+        for (place, message) in (1..=u8::MAX).zip(&messages) {
             if let Some(slot) = by_order.get_mut(usize::from(message.order)) {
                 *slot = place;
             }

@@ -39,15 +39,6 @@ impl<'d> Str<'d> {
         core::str::from_utf8(&self.0).ok()
     }
 
-    /// Bytes on the wire, or why it cannot be written.
-    #[inline]
-    pub(crate) fn measure(&self) -> Result<usize> {
-        match self.0.len() {
-            count @ 0..=MOST_COUNT => Ok(2 + count),
-            count => Err(too_long("bytes", count)),
-        }
-    }
-
     #[inline]
     pub(crate) fn take<T>(reader: &mut Reader<'d, T>) -> Result<&'d [u8]> {
         let count = u16::from_le_bytes(reader.take_array()?);
@@ -76,15 +67,6 @@ impl<'d> WStr<'d> {
     #[must_use]
     pub fn units(&self) -> usize {
         self.0.len() / 2
-    }
-
-    /// Bytes on the wire, or why it cannot be written.
-    #[inline]
-    pub(crate) fn measure(&self) -> Result<usize> {
-        match self.units() {
-            0..=MOST_COUNT => Ok(2 + self.0.len()),
-            count => Err(too_long("units", count)),
-        }
     }
 
     /// The text; unpaired surrogates become U+FFFD.

@@ -1,8 +1,9 @@
 //! A value whose type is known at run time only.
 
 use worldwire_core::json::Json;
-use worldwire_core::{Field, Reader, Result, Sampler, Trace, Writer};
+use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Writer};
 
+use super::string::MOST_COUNT;
 use super::{Dbl, FieldType, Flt, Str, WStr};
 
 macro_rules! values {
@@ -118,8 +119,8 @@ impl FieldValue<'_> {
     #[inline]
     pub(crate) fn measure(&self) -> Result<usize> {
         match self {
-            Self::Str(value) => value.measure(),
-            Self::WStr(value) => value.measure(),
+            Self::Str(value) => counted("bytes of a STR", value.as_bytes().len(), 1),
+            Self::WStr(value) => counted("units of a WSTR", value.units(), 2),
             fixed => Ok(fixed.kind().least()),
         }
     }
@@ -167,4 +168,13 @@ impl FieldValue<'_> {
             }
         })
     }
+}
+
+/// Bytes of a count and what it counts.
+#[inline]
+fn counted(what: &'static str, count: usize, each: usize) -> Result<usize> {
+    if count > MOST_COUNT {
+        return Err(Error::limit(what, MOST_COUNT as u64, count as u64));
+    }
+    Ok(2 + count * each)
 }
