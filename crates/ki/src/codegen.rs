@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use worldwire_core::{Error, Result};
 
-use crate::schema::{Message, Protocol, Protocols};
+use crate::schema::{FieldDef, Message, Protocol, Protocols};
 use crate::types::FieldType;
 
 /// The Rust source of a selection: services (`LOGIN`, `7`) and messages (`LOGIN.MSG_PING`,
@@ -121,7 +121,7 @@ fn record(one: &Struct<'_>, out: &mut String) {
         let name = taken.fresh(snake(&field.name, "field"));
         doc(out, "            ", &format!("{}.", field.kind.name()));
         let wire = quoted(&field.name);
-        let _ = writeln!(out, "            {name} {wire}: {},", rust_type(field.kind));
+        let _ = writeln!(out, "            {name} {wire}: {},", rust_type(field));
     }
     out.push_str("        }\n    }\n\n");
     let elided = if one.borrows { "<'_>" } else { "" };
@@ -197,8 +197,13 @@ fn dispatch(structs: &[Struct<'_>], any: bool, out: &mut String) {
     out.push_str("            }\n        }\n    }\n");
 }
 
-fn rust_type(kind: FieldType) -> &'static str {
-    match kind {
+fn rust_type(field: &FieldDef) -> &'static str {
+    match (field.kind, field.names()) {
+        (FieldType::Uint, Some(_)) => return "worldwire_ki::LoginError",
+        (FieldType::Int, Some(_)) => return "worldwire_ki::LoginErrorInt",
+        _ => {}
+    }
+    match field.kind {
         FieldType::Byt => "i8",
         FieldType::Ubyt | FieldType::Bool => "u8",
         FieldType::Shrt => "i16",

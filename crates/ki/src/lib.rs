@@ -54,4 +54,4 @@ pub mod schema;
 mod string_id;
 pub mod types;
 
-pub use string_id::{Dictionary, LoginError, djb2_31, property_hash, string_id};
+pub use string_id::{Dictionary, LoginError, LoginErrorInt, djb2_31, property_hash, string_id};

@@ -55,34 +55,43 @@ pub const fn property_hash(type_name: &[u8], name: &[u8]) -> u32 {
     string_id(type_name).wrapping_add(djb2_31(name))
 }
 
-wire_enum! {
-    /// What goes wrong on a login server: the string ids of these names, in fields called `Error`
-    /// or `ErrorCode`. 0, the id of the empty text, is success.
-    pub enum LoginError(u32) {
-        /// Success.
-        None = 0,
-        /// The account is banned.
-        AccountBanned = 87_620_544,
-        /// The machine is banned.
-        MachineBanned = 1_157_331_960,
-        /// Wrong name or password.
-        AuthenFailed = 996_708_736,
-        /// The account server lets nobody in.
-        AISNoLogin = 1_662_107_094,
-        /// It took too long.
-        Timeout = 1_361_855_231,
-        /// Free players are not let in now.
-        FtpCapped = 1_543_467_878,
-        /// The character could not be locked.
-        ErrorNoLock = 1_742_541_802,
-        /// An upload failed.
-        FailedUpload = 277_183_861,
-        /// The pass key of the second connection is wrong.
-        ValidateFailed = 246_825_817,
-        /// The name of a new character is refused.
-        /// Unverified: the text was found by a search for words with this id.
-        InvalidName = 1_745_079_928,
-    }
+macro_rules! errors {
+    ($($name:ident($type:ident): $about:literal;)*) => {$(
+        wire_enum! {
+            #[doc = $about]
+            pub enum $name($type) {
+                /// Success.
+                Success = 0,
+                /// The account is banned.
+                AccountBanned = 87_620_544,
+                /// The machine is banned.
+                MachineBanned = 1_157_331_960,
+                /// Wrong name or password.
+                AuthenFailed = 996_708_736,
+                /// The account server lets nobody in.
+                AISNoLogin = 1_662_107_094,
+                /// It took too long.
+                Timeout = 1_361_855_231,
+                /// Free players are not let in now.
+                FtpCapped = 1_543_467_878,
+                /// The character could not be locked.
+                ErrorNoLock = 1_742_541_802,
+                /// An upload failed.
+                FailedUpload = 277_183_861,
+                /// The pass key of the second connection is wrong.
+                ValidateFailed = 246_825_817,
+                /// The name of a new character is refused.
+                /// Unverified: the text was found by a search for words with this id.
+                InvalidName = 1_745_079_928,
+            }
+        }
+    )*};
+}
+
+errors! {
+    LoginError(u32): "What goes wrong on a login server: the string ids of these names, in fields \
+                      called `Error` or `ErrorCode` of type `UINT`.";
+    LoginErrorInt(i32): "The same in fields of type `INT`.";
 }
 
 /// Finds the texts that have an id, among words that somebody gave.
@@ -100,7 +109,7 @@ impl Dictionary {
     pub fn new() -> Self {
         const SCHOOLS: [&str; 7] = ["Fire", "Ice", "Storm", "Myth", "Life", "Death", "Balance"];
         let errors = LoginError::NAMES.iter().map(|(_, name)| name);
-        let errors = errors.filter(|name| string_id(name.as_bytes()) != string_id(b"None"));
+        let errors = errors.filter(|name| *name != "Success");
         let mut dictionary = Self::default();
         errors.chain(SCHOOLS).for_each(|word| dictionary.add(word));
         dictionary

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use worldwire_core::json::{self, Json};
 use worldwire_core::{Error, Form, Reader, Result, Sampler, Trace, Value, Writer, nearest};
 
-use crate::schema::Message;
+use crate::schema::{FieldDef, Message};
 use crate::types::{FieldType, FieldValue, Str};
 
 use super::hook::{StrField, StrHook};
@@ -115,6 +115,18 @@ impl Message {
                 let (service, order) = (self.service, self.order);
                 let asked = StrField { service, order, index, name };
                 string(asked, reader, hook).map(FieldValue::Str)
+            } else if let Some(names) = field.names() {
+                let read = |reader: &mut Reader<'d, T>| {
+                    // Nobody listens to the number under the name.
+                    let bytes: [u8; 4] = reader.take_array()?;
+                    FieldValue::decode(field.kind, &mut Reader::new(&bytes), "")
+                        .map(FieldValue::into_owned)
+                };
+                reader.shown(&field.name, read, |value| match value {
+                    FieldValue::Int(number) => Value::Enum(i64::from(*number), names),
+                    FieldValue::Uint(number) => Value::Enum(i64::from(*number), names),
+                    _ => Value::Null,
+                })
             } else {
                 FieldValue::decode(field.kind, reader, &field.name)
             };
@@ -215,8 +227,7 @@ impl Message {
         let mut values = Values::new();
         for field in self.fields() {
             values.fields.push(match object.get(&*field.name) {
-                Some(json) => FieldValue::from_json(field.kind, json)
-                    .map_err(|error| error.inside(&field.name))?,
+                Some(json) => value(field, json).map_err(|error| error.inside(&field.name))?,
                 None => field.default.clone(),
             });
         }
@@ -230,6 +241,14 @@ impl Message {
     pub fn sample(&self, sampler: &mut Sampler) -> Values<'static> {
         Values::of(self.plan().iter().map(|kind| FieldValue::sample(*kind, sampler)).collect())
     }
+}
+
+/// A value from JSON: for fields whose values have names, a name will do.
+fn value(field: &FieldDef, json: &Json) -> Result<FieldValue<'static>> {
+    let names = field.names().filter(|_| json.is_string());
+    let named = names.and_then(|names| names.number(json.as_str()?));
+    let number = named.map(Json::from);
+    FieldValue::from_json(field.kind, number.as_ref().unwrap_or(json)).map(FieldValue::into_owned)
 }
 
 /// A `STR`, and what the hook sees in it.

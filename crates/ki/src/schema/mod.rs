@@ -95,6 +95,15 @@ pub struct FieldDef {
 }
 
 impl FieldDef {
+    /// The names of its values: fields called `Error` and `ErrorCode` hold
+    /// [`LoginError`](crate::LoginError)s.
+    #[must_use]
+    pub fn names(&self) -> Option<&'static Names> {
+        let number = matches!(self.kind, FieldType::Int | FieldType::Uint);
+        let named = number && matches!(&*self.name, "Error" | "ErrorCode");
+        named.then_some(crate::LoginError::NAMES)
+    }
+
     pub(crate) fn new(name: &str, kind: FieldType) -> Self {
         Self { name: name.into(), kind, default: FieldValue::zero(kind) }
     }

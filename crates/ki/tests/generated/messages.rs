@@ -176,7 +176,7 @@ pub mod login {
         /// MSG_CHARACTERLIST (7/2).
         pub struct MsgCharacterlist {
             /// UINT.
-            error "Error": u32,
+            error "Error": worldwire_ki::LoginError,
         }
     }
 
@@ -215,7 +215,7 @@ pub mod login {
             /// INT.
             prep_phase "PrepPhase": i32,
             /// INT.
-            error "Error": i32,
+            error "Error": worldwire_ki::LoginErrorInt,
             /// STR.
             login_server "LoginServer": Str<'d>,
         }
@@ -251,7 +251,7 @@ pub mod login {
         /// MSG_CREATECHARACTERRESPONSE (7/5).
         pub struct MsgCreatecharacterresponse {
             /// INT.
-            error_code "ErrorCode": i32,
+            error_code "ErrorCode": worldwire_ki::LoginErrorInt,
         }
     }
 
@@ -285,7 +285,7 @@ pub mod login {
         /// MSG_DELETECHARACTERRESPONSE (7/7).
         pub struct MsgDeletecharacterresponse {
             /// INT.
-            error_code "ErrorCode": i32,
+            error_code "ErrorCode": worldwire_ki::LoginErrorInt,
         }
     }
 
@@ -414,7 +414,7 @@ pub mod login {
         /// MSG_USER_AUTHEN_RSP (7/14).
         pub struct MsgUserAuthenRsp<'d> {
             /// INT.
-            error "Error": i32,
+            error "Error": worldwire_ki::LoginErrorInt,
             /// GID.
             user_id "UserID": u64,
             /// STR.
@@ -468,7 +468,7 @@ pub mod login {
         /// MSG_USER_VALIDATE_RSP (7/16).
         pub struct MsgUserValidateRsp<'d> {
             /// INT.
-            error "Error": i32,
+            error "Error": worldwire_ki::LoginErrorInt,
             /// STR.
             reason "Reason": Str<'d>,
             /// GID.
