@@ -146,6 +146,11 @@ impl<'d, T> Reader<'d, T> {
         self.trace
     }
 
+    /// The listener, for decoders that follow offsets and tell it of places themselves.
+    pub fn trace_mut(&mut self) -> &mut T {
+        &mut self.trace
+    }
+
     /// The place of the next bit.
     #[inline]
     #[must_use]

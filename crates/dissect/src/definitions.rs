@@ -44,3 +44,11 @@ fn is_message_xml(name: &str, bytes: &[u8]) -> bool {
     let named = name.rsplit('.').next().is_some_and(|end| end.eq_ignore_ascii_case("xml"));
     named && bytes.windows(13).any(|window| window == b"_ProtocolInfo")
 }
+
+/// What is built in, once for all fuzz runs: making it takes longer than a run.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn definitions() -> &'static Definitions {
+    static DEFINITIONS: std::sync::LazyLock<Definitions> =
+        std::sync::LazyLock::new(Definitions::built_in);
+    &DEFINITIONS
+}

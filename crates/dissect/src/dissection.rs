@@ -8,8 +8,9 @@ use rayon::prelude::*;
 use worldwire_capture::{Conversations, Event, EventKind, Packet, Timestamp, Unusable};
 use worldwire_core::{Limits, Side};
 
-use crate::conversation::{Conversation, Item, Kind, Known, NoteKind, Stamp};
+use crate::conversation::{Conversation, Kind, Known};
 use crate::family::Family;
+use crate::item::{Item, NoteKind, Stamp};
 use crate::{Definitions, Keys};
 
 /// How a capture is read.

@@ -4,7 +4,7 @@ use core::fmt;
 
 use worldwire_core::Side;
 
-use crate::conversation::{Held, Item, Stamp};
+use crate::item::{Item, Stamp};
 use crate::{Definitions, Keys};
 use crate::{ki, uru};
 
@@ -42,6 +42,14 @@ impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// Bytes that came before the conversation was recognised.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) side: Side,
+    pub(crate) stamp: Stamp,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// What is made of the first bytes of a conversation.

@@ -6,10 +6,9 @@ use worldwire_core::testing::Target;
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Limits, Side};
 
+use crate::definitions::definitions;
 use crate::filter::fuzzing::filter;
-use crate::{
-    Codec, CodecOptions, Definitions, Dissection, Family, Format, Item, Keys, Options, Scratch,
-};
+use crate::{Codec, CodecOptions, Dissection, Family, Format, Item, Keys, Options, Scratch};
 
 /// Any bytes as a capture, dissected to text and JSON.
 ///
@@ -47,13 +46,6 @@ pub fn dissect(data: &[u8]) {
             panic!("{error}: {line}");
         }
     }
-}
-
-/// Making them takes longer than a run.
-pub(crate) fn definitions() -> &'static Definitions {
-    static DEFINITIONS: std::sync::LazyLock<Definitions> =
-        std::sync::LazyLock::new(Definitions::built_in);
-    &DEFINITIONS
 }
 
 /// Any bytes through every codec: the first byte chooses, the rest is decoded, shown, and encoded

@@ -38,16 +38,17 @@ pub mod filter;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod item;
 mod keys;
 mod ki;
 mod render;
 mod uru;
 
 pub use codec::{Codec, CodecOptions, Shape};
-pub use conversation::{Item, ItemBody, Note, NoteKind, Stamp};
 pub use definitions::Definitions;
 pub use dissection::{Counts, Dissection, Feed, Options, Overview, Scratch, Summary};
 pub use family::Family;
+pub use item::{Item, ItemBody, Note, NoteKind, Stamp};
 pub use keys::{Keys, KeysError};
 pub use ki::KiItem;
 pub use render::Format;

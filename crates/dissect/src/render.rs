@@ -6,7 +6,7 @@ use worldwire_core::json::{Style, string, write_children, write_node};
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Tree, Value};
 
-use crate::conversation::{Item, NoteKind};
+use crate::item::{Item, NoteKind};
 
 /// How items are written.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Json};
-use worldwire_core::{
-    Error, Field, Form, Reader, Result, Side, Trace, Value, Writer, record, wire_enum,
-};
+use worldwire_core::{Field, Reader, Result, Side, Trace, Writer, record, wire_enum};
 
 use crate::crypto_block::{self, CryptoBlock};
 
@@ -238,14 +236,14 @@ impl<'d> Control<'d> {
         let mut fields = FieldsOf::new(fields)?;
         let control = match opcode {
             Opcode::SessionOffer => Self::SessionOffer(SessionOffer {
-                session_id: field(&mut fields, "sessionId")?,
+                session_id: fields.value("sessionId")?,
                 time: time_from_json(&mut fields)?,
                 crypto: CryptoBlock::from_json(crypto_block::OFFER, &mut fields)?,
             }),
             Opcode::SessionAccept => Self::SessionAccept(SessionAccept {
-                reserved: field(&mut fields, "reserved")?,
+                reserved: fields.value("reserved")?,
                 time: time_from_json(&mut fields)?,
-                session_id: field(&mut fields, "sessionId")?,
+                session_id: fields.value("sessionId")?,
                 crypto: CryptoBlock::from_json(crypto_block::ACCEPT, &mut fields)?,
             }),
             Opcode::KeepAlive => Self::KeepAlive(KeepAlive::from_json(&mut fields)?),
@@ -322,14 +320,14 @@ impl KeepAlive {
     fn from_json(fields: &mut FieldsOf<'_>) -> Result<Self> {
         if fields.has("uptimeMillis") {
             return Ok(Self::Server {
-                session_id: field(fields, "sessionId")?,
-                uptime_millis: field(fields, "uptimeMillis")?,
+                session_id: fields.value("sessionId")?,
+                uptime_millis: fields.value("uptimeMillis")?,
             });
         }
         Ok(Self::Client {
-            session_id: field(fields, "sessionId")?,
-            millis: field(fields, "millis")?,
-            minutes: field(fields, "minutes")?,
+            session_id: fields.value("sessionId")?,
+            millis: fields.value("millis")?,
+            minutes: fields.value("minutes")?,
         })
     }
 }
@@ -344,28 +342,8 @@ fn decode_time<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Sessi
 
 fn time_from_json(fields: &mut FieldsOf<'_>) -> Result<SessionTime> {
     Ok(SessionTime {
-        high: field(fields, "timeHigh")?,
-        low: field(fields, "timeLow")?,
-        millis: field(fields, "millis")?,
+        high: fields.value("timeHigh")?,
+        low: fields.value("timeLow")?,
+        millis: fields.value("millis")?,
     })
-}
-
-pub(crate) fn field<F: for<'a> Field<'a>>(
-    fields: &mut FieldsOf<'_>,
-    name: &'static str,
-) -> Result<F> {
-    F::from_json(fields.take(name)?).map_err(|error: Error| error.inside(name))
-}
-
-/// Shows bytes that have no inner structure, or none that is known.
-pub(crate) fn opaque<'d, 'n, T: Trace<'n>>(
-    reader: &mut Reader<'d, T>,
-    name: &'n str,
-    start: worldwire_core::Place,
-    count: usize,
-) -> Result<&'d [u8]> {
-    let bytes = reader.take(count).map_err(|error| error.inside(name))?;
-    let span: Value<'n> = reader.span_behind(Form::Bytes, count);
-    reader.leaf_from(name, start, span);
-    Ok(bytes)
 }

@@ -9,8 +9,6 @@ use std::borrow::Cow;
 use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::{Error, Reader, Result, Trace, Writer};
 
-use crate::control::{field, opaque};
-
 /// The bytes of a block, without their `u32` length.
 ///
 /// | form | bytes |
@@ -210,12 +208,12 @@ impl<'d> SignedOffer<'d> {
     fn from_json(json: &Json) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         let offer = Self {
-            flags: field(&mut fields, "flags")?,
-            key_slot: field(&mut fields, "keySlot")?,
-            key_mask: field(&mut fields, "keyMask")?,
+            flags: fields.value("flags")?,
+            key_slot: fields.value("keySlot")?,
+            key_mask: fields.value("keyMask")?,
             challenge: Challenge::from_json(fields.take("challenge")?)
                 .map_err(|error| error.inside("challenge"))?,
-            echo: field(&mut fields, "echo")?,
+            echo: fields.value("echo")?,
             signature: bytes_field(&mut fields, "signature")?,
         };
         fields.end()?;
@@ -276,13 +274,13 @@ impl<'d> Challenge<'d> {
     fn from_json(json: &Json) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         let challenge = Self {
-            hash_offset: field(&mut fields, "hashOffset")?,
-            hash_length: field(&mut fields, "hashLength")?,
-            kind: match field(&mut fields, "type")? {
+            hash_offset: fields.value("hashOffset")?,
+            hash_length: fields.value("hashLength")?,
+            kind: match fields.value("type")? {
                 CLIENT_SIGNATURE => ChallengeKind::ClientSignature {
-                    control_mask: field(&mut fields, "controlMask")?,
-                    spec: field(&mut fields, "spec")?,
-                    key: field(&mut fields, "key")?,
+                    control_mask: fields.value("controlMask")?,
+                    spec: fields.value("spec")?,
+                    key: fields.value("key")?,
                 },
                 kind => ChallengeKind::Other { kind, rest: bytes_field(&mut fields, "rest")? },
             },
@@ -303,7 +301,7 @@ fn decode_sealed<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<()>
 
 fn sealed_from_json(json: &Json) -> Result<Vec<u8>> {
     let mut fields = FieldsOf::new(json)?;
-    let unknown: u8 = field(&mut fields, "unknown")?;
+    let unknown: u8 = fields.value("unknown")?;
     let sealed = bytes_field(&mut fields, "sealed")?;
     fields.end()?;
     Ok([&[unknown], &*sealed].concat())
@@ -312,4 +310,17 @@ fn sealed_from_json(json: &Json) -> Result<Vec<u8>> {
 fn bytes_field(fields: &mut FieldsOf<'_>, name: &'static str) -> Result<Cow<'static, [u8]>> {
     let bytes = json::bytes(fields.take(name)?).map_err(|error| error.inside(name))?;
     Ok(bytes.into())
+}
+
+/// Shows bytes that have no inner structure, or none that is known.
+fn opaque<'d, 'n, T: Trace<'n>>(
+    reader: &mut Reader<'d, T>,
+    name: &'n str,
+    start: worldwire_core::Place,
+    count: usize,
+) -> Result<&'d [u8]> {
+    let bytes = reader.take(count).map_err(|error| error.inside(name))?;
+    let span = reader.span_behind(worldwire_core::Form::Bytes, count);
+    reader.leaf_from(name, start, span);
+    Ok(bytes)
 }

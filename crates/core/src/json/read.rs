@@ -148,6 +148,14 @@ impl<'j> FieldsOf<'j> {
         self.object.get(name)
     }
 
+    /// The value of a field that has to be there, read as its type.
+    ///
+    /// # Errors
+    /// Value, when it is missing or something else.
+    pub fn value<F: for<'a> crate::Field<'a>>(&mut self, name: &'static str) -> Result<F> {
+        F::from_json(self.take(name)?).map_err(|error| error.inside(name))
+    }
+
     /// Whether there is a field of this name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {

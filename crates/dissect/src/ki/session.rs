@@ -8,8 +8,8 @@ use worldwire_ki::control::Opcode;
 use worldwire_ki::crypt::login::Salt;
 use worldwire_ki::frame;
 
-use crate::conversation::{Held, Item, ItemBody, Note, Stamp};
-use crate::family::Verdict;
+use crate::family::{Held, Verdict};
+use crate::item::{Item, ItemBody, Note, Stamp};
 use crate::ki::KiItem;
 use crate::ki::secrets::proves;
 use crate::{Definitions, Keys};

@@ -8,8 +8,8 @@ use worldwire_uru::connect::ConnectPacket;
 use worldwire_uru::connection::{Connection, Event};
 
 use crate::Keys;
-use crate::conversation::{Item, ItemBody, Note, Stamp};
 use crate::family::Verdict;
+use crate::item::{Item, ItemBody, Note, Stamp};
 
 /// The port that shards use unless told otherwise.
 pub(crate) const PORT: u16 = 14617;

@@ -11,7 +11,7 @@ use worldwire_ki::schema::{Message, Mode, Protocol, Protocols};
 
 use super::table;
 use crate::cli::{Common, KiDml};
-use crate::output::{Failure, complain, print};
+use crate::output::{Failure, print};
 use crate::{input, report};
 
 pub(crate) fn run(arguments: &KiDml, common: &Common) -> Result<(), Failure> {
@@ -196,9 +196,4 @@ fn named<'p>(protocols: &'p Protocols, name: &str) -> Result<&'p Message, Failur
             "wanted SERVICE.MESSAGE of the loaded definitions, found \"{name}\"{hint}"
         ))
     })
-}
-
-/// Says on standard error what is odd about tables.
-pub(super) fn warn(subject: &str, warnings: &[String]) {
-    warnings.iter().for_each(|warning| complain(subject, &format!("warning: {warning}")));
 }

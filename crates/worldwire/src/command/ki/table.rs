@@ -7,7 +7,6 @@ use worldwire_core::{Error, Reader, Tree, Value};
 use worldwire_ki::file::table::TableFile;
 use worldwire_ki::file::xml;
 
-use super::dml::warn;
 use crate::cli::{KiTableForm, Target};
 use crate::output::{Failure, complain, write_all};
 use crate::{input, report};
@@ -48,7 +47,9 @@ pub(crate) fn run(
             TableFile::from_csv(&text, &name).map_err(|error| bad(&error))?
         }
     };
-    warn(&subject, &file.warnings());
+    for warning in file.warnings() {
+        complain(&subject, &format!("warning: {warning}"));
+    }
     let single = only.is_some();
     if let Some(name) = only {
         file.tables.retain(|table| table.name.as_bytes() == name.as_bytes());
