@@ -7,7 +7,8 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
     let capture = worldwire_capture::fuzzing::TARGETS.iter();
     let uru = worldwire_uru::fuzzing::TARGETS.iter();
     let ki = worldwire_ki::fuzzing::targets();
-    capture.chain(ki).chain(uru).chain(worldwire_dissect::fuzzing::TARGETS)
+    let tera = worldwire_tera::fuzzing::TARGETS;
+    capture.chain(ki).chain(tera).chain(uru).chain(worldwire_dissect::fuzzing::TARGETS)
 }
 
 /// Runs a target.

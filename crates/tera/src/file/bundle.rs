@@ -1,0 +1,105 @@
+//! tera-toolbox's `data.json`: maps, definitions and deprecations in one file.
+//!
+//! ```text
+//! { "maps": { REVISION: { NAME: code } },
+//!   "protocol": { "NAME.VERSION.def": base64 text },
+//!   "deprecated": { NAME: { VERSION: rule } } }
+//! ```
+//!
+//! There is no map of system messages in it: that program takes it from the running client.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::{CodeMap, Deprecated, bad_value, parse_json};
+use crate::schema::{Options, Problem, Set};
+
+/// What a `data.json` holds.
+#[derive(Clone, Debug, Default)]
+pub struct Bundle {
+    /// The opcodes of builds by revision.
+    pub maps: BTreeMap<u32, CodeMap>,
+    /// The names and texts of definition files.
+    pub files: Vec<(Box<str>, String)>,
+    /// Which versions are no longer good.
+    pub deprecated: Deprecated,
+}
+
+impl Bundle {
+    /// Reads it. Parts that cannot be read are problems, the others count.
+    #[must_use]
+    pub fn parse(name: &str, text: &str) -> (Self, Vec<Problem>) {
+        let json = match parse_json(name, text) {
+            Ok(json) => json,
+            Err(problem) => return (Self::default(), vec![*problem]),
+        };
+        let mut bundle = Self::default();
+        let mut problems = Vec::new();
+        let part = |key: &str| json.get(key).and_then(|part| part.as_object());
+        for (revision, map) in part("maps").into_iter().flatten() {
+            let pairs = map.as_object().into_iter().flatten().map(|(name, code)| {
+                let code = code.as_u64().and_then(|code| u16::try_from(code).ok());
+                Some((name.as_str(), u32::from(code?)))
+            });
+            match (revision.parse(), pairs.collect::<Option<Vec<_>>>()) {
+                (Ok(number), Some(pairs)) => {
+                    bundle.maps.insert(number, CodeMap::from_pairs(pairs));
+                }
+                _ => {
+                    let message = "wanted a revision, and names with opcodes".to_owned();
+                    problems.push(bad_value(name, text, revision, message));
+                }
+            }
+        }
+        for (file, content) in part("protocol").into_iter().flatten() {
+            let decoded = content.as_str().and_then(|content| STANDARD.decode(content).ok());
+            match decoded.and_then(|bytes| String::from_utf8(bytes).ok()) {
+                Some(content) => bundle.files.push((file.as_str().into(), content)),
+                None => {
+                    let message = "wanted the text of a definition in base64".to_owned();
+                    problems.push(bad_value(name, text, file, message));
+                }
+            }
+        }
+        if let Some(rules) = json.get("deprecated") {
+            let (rules, more) = Deprecated::from_json(name, text, rules);
+            bundle.deprecated = rules;
+            problems.extend(more);
+        }
+        if part("maps").is_none() && part("protocol").is_none() {
+            let message = "there are neither maps nor definitions in it".to_owned();
+            problems.push(bad_value(name, text, "", message));
+        }
+        (bundle, problems)
+    }
+
+    /// The definitions as a set.
+    #[must_use]
+    pub fn definitions(&self, options: Options) -> Set {
+        Set::load(self.files.iter().map(|(name, text)| (name, text)), options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_in_it_is_read() {
+        let text = r#"{
+            "maps": { "387486": { "S_LOGIN": 1, "C_CHAT": 2 }, "x": {} },
+            "protocol": { "S_LOGIN.14.def": "aW50MzIgaWQK", "S_B.1.def": "???" },
+            "deprecated": { "S_LOGIN": { "14": { "max": 113, "readable": true } } }
+        }"#;
+        let (bundle, problems) = Bundle::parse("data.json", text);
+        let lines: Vec<_> = problems.iter().map(|problem| problem.diagnostic.line()).collect();
+        assert_eq!(lines, [2, 3]);
+        assert_eq!(bundle.maps[&387_486].code("C_CHAT"), Some(2));
+        let set = bundle.definitions(Options::default());
+        assert_eq!(set.newest("S_LOGIN").map(|definition| definition.version()), Some(14));
+        assert!(!bundle.deprecated.may_write("S_LOGIN", 14, 114));
+        assert_eq!(Bundle::parse("data.json", "[]").1.len(), 1);
+    }
+}

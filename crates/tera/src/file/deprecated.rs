@@ -1,0 +1,130 @@
+//! Which versions of definitions are no longer good: `deprecated.json`.
+
+use std::collections::BTreeMap;
+
+use worldwire_core::json::Json;
+
+use super::{bad_value, parse_json};
+use crate::schema::Problem;
+
+/// From which patch to which a version of a definition is good.
+///
+/// Outside of it the version is not written, and is not read either unless it is `readable`. A rule
+/// without bounds always applies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// The first patch it is good for.
+    pub min: Option<u16>,
+    /// The last patch it is good for.
+    pub max: Option<u16>,
+    /// Whether it may be read outside of that.
+    pub readable: bool,
+}
+
+impl Rule {
+    /// Reads a rule; `None` when it is none.
+    #[must_use]
+    pub fn from_json(json: &Json) -> Option<Self> {
+        let object = json.as_object()?;
+        let bound = |key: &str| match object.get(key) {
+            None | Some(Json::Null) => Some(None),
+            Some(number) => Some(Some(u16::try_from(number.as_u64()?).ok()?)),
+        };
+        let readable = match object.get("readable") {
+            None | Some(Json::Null) => false,
+            Some(readable) => readable.as_bool()?,
+        };
+        Some(Self { min: bound("min")?, max: bound("max")?, readable })
+    }
+
+    /// Whether it applies to a patch: the version is no longer, or not yet, good.
+    #[must_use]
+    pub fn applies(&self, patch: u16) -> bool {
+        match (self.min, self.max) {
+            (None, None) => true,
+            (min, max) => min.is_some_and(|min| patch < min) || max.is_some_and(|max| patch > max),
+        }
+    }
+
+    /// Whether messages may be read with the version.
+    #[must_use]
+    pub fn may_read(&self, patch: u16) -> bool {
+        self.readable || !self.applies(patch)
+    }
+
+    /// Whether messages may be written with the version.
+    #[must_use]
+    pub fn may_write(&self, patch: u16) -> bool {
+        !self.applies(patch)
+    }
+}
+
+/// The rules by name and version. A version without a rule is good.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deprecated(BTreeMap<Box<str>, BTreeMap<u32, Rule>>);
+
+impl Deprecated {
+    /// Reads `deprecated.json`. Rules that cannot be read are problems, the others count.
+    #[must_use]
+    pub fn parse(name: &str, text: &str) -> (Self, Vec<Problem>) {
+        match parse_json(name, text) {
+            Ok(json) => Self::from_json(name, text, &json),
+            Err(problem) => (Self::default(), vec![*problem]),
+        }
+    }
+
+    pub(super) fn from_json(name: &str, text: &str, json: &Json) -> (Self, Vec<Problem>) {
+        let mut rules = Self::default();
+        let mut problems = Vec::new();
+        let Some(messages) = json.as_object() else {
+            let message = "wanted an object of messages".to_owned();
+            return (rules, vec![bad_value(name, text, "", message)]);
+        };
+        for (message, versions) in messages {
+            let Some(versions) = versions.as_object() else {
+                let what = format!("wanted an object of the versions of {message}");
+                problems.push(bad_value(name, text, message, what));
+                continue;
+            };
+            for (version, rule) in versions {
+                match (version.parse(), Rule::from_json(rule)) {
+                    (Ok(version), Some(rule)) => {
+                        let entry = rules.0.entry(message.as_str().into()).or_default();
+                        entry.insert(version, rule);
+                    }
+                    _ => {
+                        let what = format!("{message}.{version}: wanted min, max and readable");
+                        problems.push(bad_value(name, text, message, what));
+                    }
+                }
+            }
+        }
+        (rules, problems)
+    }
+
+    /// The rule for a version.
+    #[must_use]
+    pub fn get(&self, name: &str, version: u32) -> Option<Rule> {
+        self.0.get(name)?.get(&version).copied()
+    }
+
+    /// Whether messages may be read with a version. Version 0 is a private override and always
+    /// may.
+    #[must_use]
+    pub fn may_read(&self, name: &str, version: u32, patch: u16) -> bool {
+        version == 0 || self.get(name, version).is_none_or(|rule| rule.may_read(patch))
+    }
+
+    /// Whether messages may be written with a version.
+    #[must_use]
+    pub fn may_write(&self, name: &str, version: u32, patch: u16) -> bool {
+        version == 0 || self.get(name, version).is_none_or(|rule| rule.may_write(patch))
+    }
+
+    /// All rules.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u32, Rule)> {
+        self.0.iter().flat_map(|(name, rules)| {
+            rules.iter().map(move |(version, rule)| (&**name, *version, *rule))
+        })
+    }
+}

@@ -1,0 +1,309 @@
+//! Which definition a message has: everything that is loaded, and how to choose from it.
+
+use std::collections::BTreeMap;
+
+use worldwire_core::{Result, Side};
+
+use super::{CodeMap, Deprecated, MapKind, MapName, NameList, Revisions};
+use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER};
+use crate::message::{HeaderForm, Item, View};
+use crate::schema::{Definition, FileName, Options, Patch, Set};
+
+/// Maps, definitions and lists, as far as there are any.
+#[derive(Clone, Debug, Default)]
+pub struct Library {
+    /// The definitions.
+    pub definitions: Set,
+    /// The opcodes of builds by revision.
+    pub opcodes: BTreeMap<u32, CodeMap>,
+    /// The numbers of system messages, by revision or patch.
+    pub system_messages: BTreeMap<Box<str>, CodeMap>,
+    /// Which patch a revision is.
+    pub revisions: Revisions,
+    /// Which versions of definitions are no longer good.
+    pub deprecated: Deprecated,
+    /// The messages with an integrity header, by the first patch a list is for.
+    pub integrity: BTreeMap<u16, NameList>,
+}
+
+/// What is said in front of every choice.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// The revision of the client.
+    pub revision: Option<u32>,
+    /// The version of the game, where it is not that of the revision.
+    pub patch: Option<Patch>,
+    /// Versions of definitions that people insist on.
+    pub pins: BTreeMap<Box<str>, u32>,
+}
+
+/// The two revisions that a client names in `C_CHECK_VERSION`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckVersion {
+    /// The revision that its opcodes belong to.
+    pub protocol: Option<u32>,
+    /// The revision of its system messages.
+    pub system_messages: Option<u32>,
+}
+
+impl CheckVersion {
+    /// The definition of the message, the same in every build.
+    pub const DEFINITION: &'static str = "array version\n- int32 index\n- int32 value\n";
+
+    /// Reads it from the message; its opcode is that of no other in any build.
+    ///
+    /// # Errors
+    /// Malformed, when it is not that message.
+    pub fn decode(message: &[u8]) -> Result<Self> {
+        let file = FileName { name: "C_CHECK_VERSION".into(), version: 1, platform: None };
+        let definition = Definition::parse(&file, Self::DEFINITION, &Options::default());
+        let mut found = Self::default();
+        // The text above is a good one.
+        let Ok(definition) = definition else { return Ok(found) };
+        let view = View::new(definition.plan(), message, HeaderForm::Plain)?;
+        if let Some(Item::List(versions)) = view.fields().get("version")? {
+            for version in versions {
+                let Item::Record(version) = version? else { continue };
+                let number = |item: Option<Item<'_, '_>>| match item {
+                    Some(Item::Value(crate::message::Value::Signed(number))) => {
+                        u32::try_from(number).ok()
+                    }
+                    _ => None,
+                };
+                let value = number(version.get("value")?);
+                match number(version.get("index")?) {
+                    Some(0) => found.protocol = value,
+                    Some(1) => found.system_messages = value,
+                    _ => {}
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Library {
+    /// Adds a map by the name of its file; `false` when that is not the name of one.
+    pub fn add_map(&mut self, file: &str, map: CodeMap) -> bool {
+        let Some(MapName { kind, version }) = MapName::parse(file) else { return false };
+        match (kind, version.parse()) {
+            (MapKind::Protocol, Ok(revision)) => {
+                self.opcodes.insert(revision, map);
+                true
+            }
+            (MapKind::Protocol, Err(_)) => false,
+            (MapKind::SystemMessages, _) => {
+                self.system_messages.insert(version, map);
+                true
+            }
+        }
+    }
+
+    /// The choices for a build.
+    #[must_use]
+    pub fn build(&self, known: Known) -> Build<'_> {
+        let revision = known.revision.and_then(|number| self.revisions.get(number));
+        let patch = known.patch.or_else(|| revision.map(|revision| revision.patch));
+        let opcodes = known.revision.and_then(|number| self.opcodes.get(&number));
+        let sysmsg = |version: &str| self.system_messages.get(version);
+        let system_messages = known
+            .revision
+            .and_then(|number| sysmsg(&number.to_string()))
+            .or_else(|| revision.and_then(|revision| sysmsg(&revision.system_messages())))
+            .or_else(|| patch.and_then(|patch| sysmsg(&patch.major.to_string())));
+        let integrity = patch.and_then(|patch| {
+            self.integrity.range(..=patch.major).next_back().map(|(_, names)| names)
+        });
+        Build { library: self, known, patch, opcodes, system_messages, integrity }
+    }
+
+    /// The choices for the build of a client, by its first message.
+    ///
+    /// # Errors
+    /// Malformed, when the message is not `C_CHECK_VERSION`.
+    pub fn build_of(&self, check_version: &[u8]) -> Result<Build<'_>> {
+        let revision = CheckVersion::decode(check_version)?.protocol;
+        Ok(self.build(Known { revision, ..Known::default() }))
+    }
+}
+
+/// A library as one build of the client sees it.
+#[derive(Clone, Debug)]
+pub struct Build<'l> {
+    library: &'l Library,
+    known: Known,
+    patch: Option<Patch>,
+    opcodes: Option<&'l CodeMap>,
+    system_messages: Option<&'l CodeMap>,
+    integrity: Option<&'l NameList>,
+}
+
+impl<'l> Build<'l> {
+    /// The version of the game, if it is known.
+    #[must_use]
+    pub fn patch(&self) -> Option<Patch> {
+        self.patch
+    }
+
+    /// The map of opcodes, if there is one.
+    #[must_use]
+    pub fn opcodes(&self) -> Option<&'l CodeMap> {
+        self.opcodes
+    }
+
+    /// The map of system messages, if there is one.
+    #[must_use]
+    pub fn system_messages(&self) -> Option<&'l CodeMap> {
+        self.system_messages
+    }
+
+    /// The name of an opcode. Two are the same in every build and need no map.
+    #[must_use]
+    pub fn name(&self, opcode: u16) -> Option<&'l str> {
+        self.opcodes.and_then(|map| map.name(opcode.into())).or(match opcode {
+            CHECK_VERSION => Some("C_CHECK_VERSION"),
+            CHECK_VERSION_ANSWER => Some("S_CHECK_VERSION"),
+            _ => None,
+        })
+    }
+
+    /// The opcode of a name.
+    #[must_use]
+    pub fn opcode(&self, name: &str) -> Option<u16> {
+        let mapped = self.opcodes.and_then(|map| map.code(name));
+        mapped.and_then(|code| u16::try_from(code).ok()).or(match name {
+            "C_CHECK_VERSION" => Some(CHECK_VERSION),
+            "S_CHECK_VERSION" => Some(CHECK_VERSION_ANSWER),
+            _ => None,
+        })
+    }
+
+    /// The definition to read a message with: the pinned version; else of those that may be read at
+    /// the patch the largest that does not say that it is for later ones; else the largest.
+    #[must_use]
+    pub fn definition(&self, name: &str) -> Option<&'l Definition> {
+        self.choose(name, false)
+    }
+
+    /// The definition to write a message with.
+    #[must_use]
+    pub fn definition_to_write(&self, name: &str) -> Option<&'l Definition> {
+        self.choose(name, true)
+    }
+
+    fn choose(&self, name: &str, write: bool) -> Option<&'l Definition> {
+        let set = &self.library.definitions;
+        if let Some(version) = self.known.pins.get(name) {
+            return set.get(name, *version);
+        }
+        let Some(patch) = self.patch.map(|patch| patch.major) else { return set.newest(name) };
+        let rules = &self.library.deprecated;
+        let good = |definition: &&'l Definition| {
+            let version = definition.version();
+            if write {
+                rules.may_write(name, version, patch)
+            } else {
+                rules.may_read(name, version, patch)
+            }
+        };
+        let early =
+            |definition: &&'l Definition| definition.since().is_none_or(|since| since <= patch);
+        let newest = set.versions(name).rev().filter(good).find(early);
+        newest.or_else(|| set.versions(name).rev().find(good))
+    }
+
+    /// Which header a message has.
+    #[must_use]
+    pub fn header(&self, side: Side, name: &str) -> HeaderForm {
+        let listed = self.integrity.is_some_and(|names| names.contains(name));
+        if side == Side::Client && listed { HeaderForm::Integrity } else { HeaderForm::Plain }
+    }
+}
+
+/// Who sends a message, as far as its name tells.
+#[must_use]
+pub fn sender(name: &str) -> Option<Side> {
+    let (prefix, _) = name.split_once('_')?;
+    match prefix {
+        "C" | "CU" => Some(Side::Client),
+        "S" | "SU" => Some(Side::Server),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::Rule;
+
+    fn library() -> Library {
+        let files = [
+            ("S_A.1.def", "int32 a\n"),
+            ("S_A.2.def", "# majorPatchVersion >= 90\nint32 a\nint32 b\n"),
+            ("S_A.3.def", "# majorPatchVersion >= 100\nint32 a\nint32 b\nint32 c\n"),
+            ("C_B.1.def", ""),
+        ];
+        let mut library = Library {
+            definitions: Set::load(files, Options::default()),
+            revisions: Revisions::parse("r", r#"{"363037": "eu-93.04", "7": "80/x"}"#).0,
+            ..Library::default()
+        };
+        assert!(library.add_map("protocol.363037.map", CodeMap::from_pairs([("S_A", 5)])));
+        assert!(library.add_map("sysmsg.93.map", CodeMap::from_pairs([("SMT_A", 1)])));
+        assert!(library.add_map("sysmsg.x.map", CodeMap::from_pairs([("SMT_B", 1)])));
+        assert!(!library.add_map("README.md", CodeMap::default()));
+        library.integrity.insert(93, ["C_B"].into_iter().collect());
+        library
+    }
+
+    #[test]
+    fn the_first_message_of_a_client_chooses() {
+        let message = worldwire_core::value::parse_hex(
+            "2000bc4d 02000800 08001400 00000000 1d8a0500 14000000 01000000 ce7b0500",
+        );
+        let message = message.unwrap();
+        let found = CheckVersion::decode(&message).unwrap();
+        assert_eq!((found.protocol, found.system_messages), (Some(363_037), Some(359_374)));
+        let library = library();
+        let build = library.build_of(&message).unwrap();
+        assert_eq!(build.name(5), Some("S_A"));
+        assert_eq!(build.name(19_900), Some("C_CHECK_VERSION"));
+        assert_eq!(build.opcode("S_CHECK_VERSION"), Some(19_901));
+        assert_eq!(build.definition("S_A").map(Definition::version), Some(2));
+        assert_eq!(build.system_messages().and_then(|map| map.name(1)), Some("SMT_A"));
+        assert_eq!(build.header(Side::Client, "C_B"), HeaderForm::Integrity);
+        assert_eq!(build.header(Side::Server, "C_B"), HeaderForm::Plain);
+    }
+
+    #[test]
+    fn pins_patches_and_deprecations_choose_versions() {
+        let mut library = library();
+        let version = |library: &Library, known: Known| {
+            library.build(known).definition("S_A").map(Definition::version)
+        };
+        assert_eq!(version(&library, Known::default()), Some(3));
+        let pins = [("S_A".into(), 1)].into();
+        assert_eq!(version(&library, Known { pins, ..Known::default() }), Some(1));
+        let patch = |major| Known { patch: Some(Patch::major(major)), ..Known::default() };
+        assert_eq!(version(&library, patch(50)), Some(1));
+        assert_eq!(version(&library, patch(115)), Some(3));
+        let text = r#"{"S_A": {"3": {"max": 113, "readable": true}, "1": {}}}"#;
+        library.deprecated = Deprecated::parse("d", text).0;
+        assert_eq!(library.deprecated.get("S_A", 1), Some(Rule::default()));
+        assert_eq!(version(&library, patch(115)), Some(3));
+        let build = library.build(patch(115));
+        assert_eq!(build.definition_to_write("S_A").map(Definition::version), Some(2));
+        // Nothing else is left, so what is for later patches is offered all the same.
+        assert_eq!(version(&library, patch(50)), Some(3));
+        let known = Known { revision: Some(7), ..Known::default() };
+        let build = library.build(known);
+        assert_eq!(build.system_messages().and_then(|map| map.name(1)), Some("SMT_B"));
+    }
+
+    #[test]
+    fn names_tell_who_sends() {
+        assert_eq!(sender("C_CHAT"), Some(Side::Client));
+        assert_eq!(sender("SU_X"), Some(Side::Server));
+        assert_eq!(sender("I_TELEPORT"), None);
+    }
+}

@@ -1,0 +1,146 @@
+//! Which patch a revision of the client is: `revisions.json`.
+
+use core::fmt;
+use core::str::FromStr;
+use std::collections::BTreeMap;
+
+use super::{bad_value, parse_json};
+use crate::schema::{Patch, Problem};
+
+/// What is known of a build: `[REGION-]MAJOR[.MINOR][/SYSMSG]`.
+///
+/// ```
+/// use worldwire_tera::file::Revision;
+/// let revision: Revision = "eu-98.02/97".parse().unwrap();
+/// assert_eq!(revision.region.as_deref(), Some("eu"));
+/// assert_eq!(revision.patch.to_string(), "98.02");
+/// assert_eq!(revision.system_messages(), "97");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revision {
+    /// Where it is played: `eu`, `int`.
+    pub region: Option<Box<str>>,
+    /// The version of the game.
+    pub patch: Patch,
+    /// The version of its map of system messages, where that is not the patch.
+    pub sysmsg: Option<Box<str>>,
+}
+
+impl Revision {
+    /// The version of its map of system messages.
+    #[must_use]
+    pub fn system_messages(&self) -> String {
+        match &self.sysmsg {
+            Some(version) => version.to_string(),
+            None => self.patch.major.to_string(),
+        }
+    }
+}
+
+/// A text that describes no build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a build: wanted a form like eu-98.02 or 98.02/97")]
+pub struct NotARevision;
+
+impl FromStr for Revision {
+    type Err = NotARevision;
+
+    fn from_str(text: &str) -> Result<Self, NotARevision> {
+        let (build, sysmsg) = match text.split_once('/') {
+            Some((_, "")) => return Err(NotARevision),
+            Some((build, sysmsg)) => (build, Some(sysmsg.into())),
+            None => (text, None),
+        };
+        let (region, patch) = match build.rsplit_once('-') {
+            Some(("", _)) => return Err(NotARevision),
+            Some((region, patch)) => (Some(region.into()), patch),
+            None => (None, build),
+        };
+        Ok(Self { region, patch: patch.parse().map_err(|_| NotARevision)?, sysmsg })
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(region) = &self.region {
+            write!(f, "{region}-")?;
+        }
+        write!(f, "{}", self.patch)?;
+        self.sysmsg.as_ref().map_or(Ok(()), |sysmsg| write!(f, "/{sysmsg}"))
+    }
+}
+
+/// The builds that are known, by their revisions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Revisions(BTreeMap<u32, Revision>);
+
+impl Revisions {
+    /// Reads `revisions.json`. Entries that cannot be read are problems, the others count.
+    #[must_use]
+    pub fn parse(name: &str, text: &str) -> (Self, Vec<Problem>) {
+        let json = match parse_json(name, text) {
+            Ok(json) => json,
+            Err(problem) => return (Self::default(), vec![*problem]),
+        };
+        let mut revisions = BTreeMap::new();
+        let mut problems = Vec::new();
+        let Some(object) = json.as_object() else {
+            let message = "wanted an object of revisions".to_owned();
+            return (Self::default(), vec![bad_value(name, text, "", message)]);
+        };
+        for (key, value) in object {
+            let build = value.as_str().and_then(|build| build.parse().ok());
+            match (key.parse(), build) {
+                (Ok(number), Some(build)) => {
+                    revisions.insert(number, build);
+                }
+                (Err(_), _) => {
+                    let message = format!("\"{key}\" is no revision");
+                    problems.push(bad_value(name, text, key, message));
+                }
+                (_, None) => {
+                    let message = format!("{value} is {NotARevision}");
+                    problems.push(bad_value(name, text, key, message));
+                }
+            }
+        }
+        (Self(revisions), problems)
+    }
+
+    /// What is known of a revision.
+    #[must_use]
+    pub fn get(&self, revision: u32) -> Option<&Revision> {
+        self.0.get(&revision)
+    }
+
+    /// All of them, growing.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Revision)> {
+        self.0.iter().map(|(number, revision)| (*number, revision))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_read_and_written() {
+        for text in ["98.02", "eu-98.02", "98.02/97", "int-27.07/311383"] {
+            assert_eq!(text.parse::<Revision>().unwrap().to_string(), text);
+        }
+        for text in ["", "eu-", "-98", "98/", "eu", "98.x"] {
+            assert_eq!(text.parse::<Revision>(), Err(NotARevision), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_has_a_place() {
+        let (revisions, problems) =
+            Revisions::parse("r.json", "{\n\"1\": \"98\",\n\"x\": \"98\",\n\"2\": 5\n}");
+        assert_eq!(revisions.iter().count(), 1);
+        let lines: Vec<_> = problems.iter().map(|problem| problem.diagnostic.line()).collect();
+        assert_eq!(lines, [4, 3]);
+        let (_, problems) = Revisions::parse("r.json", "{\n\"1\": ,\n}");
+        assert_eq!(problems[0].diagnostic.line(), 2);
+    }
+}

@@ -1,0 +1,209 @@
+//! What the fuzz targets of this family call: every way in, with the promises that must hold.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::testing::Target;
+use worldwire_core::{Reader, Side, Tree, Value};
+
+use crate::connection::{Config, Connection, Event};
+use crate::file::map::{CodeMap, MapKind};
+use crate::message::{HeaderForm, Leniency, View};
+use crate::schema::{Definition, Dialect, FileName, Options, Plan};
+use crate::sysmsg::SystemMessage;
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target { name: "tera_connection", run: connection, seeds: connections },
+    Target { name: "tera_def", run: definition, seeds: definitions },
+    Target { name: "tera_map", run: map, seeds: maps },
+    Target { name: "tera_message", run: message, seeds: messages },
+    Target { name: "tera_sysmsg", run: system_message, seeds: system_messages },
+];
+
+/// Everything that a layout can have.
+const LAYOUTS: [(&str, Dialect, &str); 3] = [
+    (
+        "S_HOISTED.1.def",
+        Dialect::Toolbox,
+        "array list\n- int32 id\n- string name\n- array inner\n- - byte x\nstring title\nbytes blob\n\
+         object place\n- vec3 loc\n- angle w\nbool flag\nskillid skill\narray<string> words\n\
+         array<int32> numbers\nint64 gold\ndouble part\n",
+    ),
+    (
+        "S_REF.1.def",
+        Dialect::Toolbox,
+        "int32 id\nref list\nref name\nuint16 more\narray list\n- ref word\n- float f\n- string word\n\
+         string name\n",
+    ),
+    (
+        "S_PLACED.1.def",
+        Dialect::Proto,
+        "int32 id\nstring name\narray<array<int16>> grid\nint32[3] three\nbytes blob\n",
+    ),
+];
+
+static PLANS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
+    let parsed = LAYOUTS.iter().filter_map(|(name, dialect, text)| {
+        let options = Options { dialect: Some(*dialect), ..Options::default() };
+        Definition::parse(&FileName::parse(name).ok()?, text, &options).ok()
+    });
+    parsed.collect()
+});
+
+/// The first byte chooses layout and header, the rest is the message.
+fn message(data: &[u8]) {
+    let Some((choice, data)) = data.split_first() else { return };
+    let Some(definition) = PLANS.get(usize::from(choice >> 1) % PLANS.len().max(1)) else { return };
+    let form = if choice & 1 == 0 { HeaderForm::Plain } else { HeaderForm::Integrity };
+    let plan = definition.plan();
+    let checked = plan.check(data, form);
+    let read = plan.read(data, form);
+    let mut reader = Reader::traced("message", data, Tree::new());
+    let outcome = plan.decode(&mut reader, form);
+    let (tree, outcome) = reader.conclude(outcome);
+    assert_eq!(checked.is_ok(), read.is_ok(), "checking and reading agree");
+    assert_eq!(checked.is_ok(), outcome.is_ok(), "a listener changes nothing");
+    let Ok(read) = read else { return };
+    let mut again = Vec::new();
+    read.encode(plan, &mut again).expect("it was read");
+    assert_eq!(again, data, "unchanged, so the same bytes");
+    view(plan, data, form);
+    let mut text = String::new();
+    write_children(Value::Record, tree.roots(), Style::default(), &mut text);
+    let json: Json = serde_json::from_str(&text).expect("it is JSON");
+    again.clear();
+    plan.encode_json(read.head().opcode, form, &json, Leniency::Strict, &mut again)
+        .unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert_eq!(again, data, "the way back from JSON");
+}
+
+/// Looks at every field in place.
+fn view(plan: &Plan, data: &[u8], form: HeaderForm) {
+    let view = View::new(plan, data, form).expect("it was read");
+    for (_, item) in view.fields().iter() {
+        let _ = item.expect("it was read");
+    }
+}
+
+fn messages() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for (index, definition) in (0u8..).zip(PLANS.iter()) {
+        for json in [
+            "{}",
+            r#"{"id":7,"name":"x","list":[{"id":1,"name":"a","word":"b","inner":[{"x":3}]},{"id":2}],
+                "title":"t","blob":{"$hex":"0102"},"words":["u","v"],"numbers":[1,2],"more":5,
+                "grid":[[1,2],[3]],"three":[1,2,3],"flag":true,"gold":9}"#,
+        ] {
+            let json: Json = serde_json::from_str(json).expect("it is JSON");
+            for form in [HeaderForm::Plain, HeaderForm::Integrity] {
+                let choice = 2 * index + u8::from(form == HeaderForm::Integrity);
+                let mut bytes = Vec::new();
+                let plan = definition.plan();
+                if plan.encode_json(0x1234, form, &json, Leniency::Lenient, &mut bytes).is_ok() {
+                    seeds.push([&[choice][..], &bytes].concat());
+                }
+            }
+        }
+    }
+    seeds
+}
+
+fn definition(data: &[u8]) {
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    let file = FileName::parse("S_FUZZ.1.def").expect("it is one");
+    for dialect in [Dialect::Legacy, Dialect::Toolbox, Dialect::Proto] {
+        for lenient in [false, true] {
+            let options = Options { dialect: Some(dialect), lenient, ..Options::default() };
+            match Definition::parse(&file, text, &options) {
+                Ok(definition) => {
+                    let mut bytes = Vec::new();
+                    let json = Json::Object(serde_json::Map::new());
+                    let plan = definition.plan();
+                    let form = HeaderForm::Plain;
+                    if plan.encode_json(1, form, &json, Leniency::Strict, &mut bytes).is_ok() {
+                        plan.check(&bytes, form).expect("what was written can be read");
+                    }
+                }
+                Err(problems) => assert!(!problems.is_empty(), "no word about it"),
+            }
+        }
+    }
+}
+
+fn definitions() -> Vec<Vec<u8>> {
+    let mut seeds: Vec<Vec<u8>> =
+        LAYOUTS.iter().map(|(_, _, text)| text.as_bytes().into()).collect();
+    seeds.push(
+        b"# legacy\ncount list\noffset list\noffset name\narray list\n- int32 a\nstring name\n"
+            .to_vec(),
+    );
+    seeds.push(b"int32 a ^27-98.02\narray<array<int32[2]>> x\n@include other.def\n".to_vec());
+    seeds
+}
+
+fn map(data: &[u8]) {
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    for kind in [MapKind::Protocol, MapKind::SystemMessages] {
+        let (map, _) = CodeMap::parse(kind, "fuzz.map", text);
+        let (again, _) = CodeMap::parse(kind, "again.map", &map.format());
+        let sorted = |map: &CodeMap| {
+            let mut pairs: Vec<_> =
+                map.iter().map(|(name, code)| (name.to_owned(), code)).collect();
+            pairs.sort();
+            pairs
+        };
+        assert_eq!(sorted(&map), sorted(&again), "the way back");
+    }
+}
+
+fn maps() -> Vec<Vec<u8>> {
+    vec![b"C_CHECK_VERSION 19900\nS_CHECK_VERSION = 19901 # fixed\nA= 1\r\nB =2\n".to_vec()]
+}
+
+fn system_message(data: &[u8]) {
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    if let Ok(message) = SystemMessage::parse_raw(text) {
+        let mut json = String::new();
+        message.write_json(&mut json);
+        let json: Json = serde_json::from_str(&json).expect("it is JSON");
+        SystemMessage::from_json(&json).expect("it was written just now");
+    }
+}
+
+fn system_messages() -> Vec<Vec<u8>> {
+    vec!["@5\u{b}name\u{b}Elin\u{b}item\u{b}@item:888".into(), "@achievement:5".into()]
+}
+
+fn connection(data: &[u8]) {
+    let Some((cut, data)) = data.split_first() else { return };
+    let config = || Config::new([[1; 128], [2; 128]]);
+    let ends = [
+        (Connection::client(config(), Duration::ZERO), Side::Server),
+        (Connection::server(config(), Duration::ZERO), Side::Client),
+        (Connection::observer(None), Side::Server),
+    ];
+    for (mut connection, side) in ends {
+        for (index, piece) in data.chunks(usize::from(*cut).max(1)).enumerate() {
+            connection.receive(side, Duration::ZERO, piece);
+            if index % 7 == 6 {
+                connection.gap(side, Duration::ZERO, 3);
+            }
+            while let Some(event) = connection.poll_event() {
+                if let Event::Received(received) = event {
+                    assert!(!received.bytes.is_empty(), "a piece has bytes");
+                }
+            }
+            while connection.poll_transmit().is_some() {}
+        }
+        connection.end(Duration::ZERO);
+        while connection.poll_event().is_some() {}
+    }
+}
+
+fn connections() -> Vec<Vec<u8>> {
+    let keys: Vec<u8> = (0..=255).collect();
+    let hello = [&[200, 1, 0, 0, 0][..], &keys, &[9; 60]].concat();
+    vec![hello, [&[100][..], &keys, &[7; 90]].concat()]
+}

@@ -1,0 +1,625 @@
+//! The one decoder: runs a plan over the bytes of a message and tells a [`Sink`] what it finds.
+
+use core::ops::Range;
+
+use worldwire_core::{Error, Result};
+
+use super::fault::Fault;
+use super::note::{NoteKind, Notes};
+use super::{HeaderForm, Integrity};
+use crate::schema::plan::{Op, Plan, Scope, Spot, TextPlace};
+use crate::types::Scalar;
+
+/// Elements of all lists of a message.
+const MOST_ELEMENTS: u32 = 65_535;
+/// Bytes and steps of one message. A message without shared or overlapping parts takes fewer than
+/// three for each of its bytes.
+const MOST_WORK: usize = 1 << 20;
+
+/// Who learns what a message holds.
+pub(crate) trait Sink<'d, 'n> {
+    /// A value of fixed size; `data` begins with it. Gives `None` when `data` is too short.
+    fn scalar(&mut self, name: &'n str, scalar: Scalar, data: &'d [u8], at: usize) -> Option<()>;
+    /// A text, without its terminator.
+    fn text(&mut self, name: &'n str, text: &'d [u8], at: usize);
+    /// Bytes.
+    fn bytes(&mut self, name: &'n str, bytes: &'d [u8], at: usize);
+    /// A list of so many elements begins.
+    fn open_list(&mut self, name: &'n str, count: usize, at: usize);
+    /// A record begins.
+    fn open_record(&mut self, name: &'n str, at: usize);
+    /// The list or record that was opened last is complete.
+    fn close(&mut self, end: usize);
+}
+
+/// Nobody learns anything.
+pub(crate) struct Silent;
+
+impl<'d, 'n> Sink<'d, 'n> for Silent {
+    #[inline(always)]
+    fn scalar(&mut self, _: &'n str, scalar: Scalar, data: &'d [u8], _: usize) -> Option<()> {
+        (data.len() >= scalar.size()).then_some(())
+    }
+    #[inline(always)]
+    fn text(&mut self, _: &'n str, _: &'d [u8], _: usize) {}
+    #[inline(always)]
+    fn bytes(&mut self, _: &'n str, _: &'d [u8], _: usize) {}
+    #[inline(always)]
+    fn open_list(&mut self, _: &'n str, _: usize, _: usize) {}
+    #[inline(always)]
+    fn open_record(&mut self, _: &'n str, _: usize) {}
+    #[inline(always)]
+    fn close(&mut self, _: usize) {}
+}
+
+/// What stands in front of the fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Front {
+    pub(crate) opcode: u16,
+    pub(crate) integrity: Option<Integrity>,
+}
+
+/// What is left when the fields are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rest {
+    pub(crate) notes: Notes,
+    /// The end of the furthest body.
+    pub(crate) end: usize,
+}
+
+/// Reads the header of a message that is all there, and nothing behind it.
+pub(crate) fn front(data: &[u8], form: HeaderForm) -> Result<Front> {
+    let short = || Fault::Truncated.malformed(0, format!("{} bytes in all", data.len()));
+    let [a, b, c, d, rest @ ..] = data else { return Err(short()) };
+    let length = usize::from(u16::from_le_bytes([*a, *b]));
+    if length != data.len() {
+        let found = format!("{length} for {} bytes", data.len());
+        return Err(Fault::LengthMismatch.malformed(0, found).inside("length"));
+    }
+    let integrity = match (form, rest.first_chunk::<8>()) {
+        (HeaderForm::Plain, _) => None,
+        (HeaderForm::Integrity, None) => return Err(short()),
+        (HeaderForm::Integrity, Some(&[a, b, c, d, e, f, g, h])) => Some(Integrity {
+            counter: u32::from_le_bytes([a, b, c, d]),
+            checksum: u32::from_le_bytes([e, f, g, h]),
+        }),
+    };
+    Ok(Front { opcode: u16::from_le_bytes([*c, *d]), integrity })
+}
+
+/// Reads the fields of a message whose header was read.
+#[inline]
+pub(crate) fn fields<'d, 'n, S: Sink<'d, 'n>>(
+    plan: &'n Plan,
+    data: &'d [u8],
+    form: HeaderForm,
+    sink: &mut S,
+) -> Result<Rest> {
+    let mut run = Run::new(plan, data, floor(plan, form));
+    run.furthest = form.bytes();
+    run.scope(sink, plan.scope(plan.root), form.bytes())?;
+    if run.furthest < data.len() {
+        run.notes.add(NoteKind::TrailingBytes, run.furthest);
+    }
+    Ok(Rest { notes: run.notes, end: run.furthest })
+}
+
+/// The first byte that an offset may lead to.
+#[inline]
+pub(crate) fn floor(plan: &Plan, form: HeaderForm) -> usize {
+    form.bytes() + 2 * plan.scope(plan.root).words as usize
+}
+
+/// Where a further segment of a scope begins: behind all bodies before it, which are read for that.
+#[cold]
+pub(crate) fn segment(
+    plan: &Plan,
+    data: &[u8],
+    floor: usize,
+    scope: u32,
+    start: usize,
+    segment: u16,
+) -> Result<usize> {
+    let mut run = Run::new(plan, data, floor);
+    let scope = plan.scope(scope);
+    let cursor = start + scope.size as usize;
+    let base = Base { start, segments: 0 };
+    let outcome = run.steps(&mut Silent, &scope.wire, base, cursor);
+    let found = run.segments.get(usize::from(segment).saturating_sub(1)).copied();
+    match (found, outcome) {
+        (Some(at), _) if at <= data.len() => Ok(at),
+        (_, Err(error)) => Err(error),
+        (_, Ok(_)) => Err(Fault::Truncated.malformed(data.len(), "its end")),
+    }
+}
+
+/// Where an element of an interleaved list stands.
+#[derive(Clone, Copy)]
+struct Extent {
+    round: u32,
+    list: u32,
+    start: usize,
+    end: usize,
+}
+
+struct Run<'d, 'n> {
+    plan: &'n Plan,
+    data: &'d [u8],
+    /// The first byte that an offset may lead to.
+    floor: usize,
+    work: usize,
+    elements: u32,
+    furthest: usize,
+    /// Where the further segments of all open scopes begin.
+    segments: Vec<usize>,
+    /// The elements of open groups.
+    extents: Vec<Extent>,
+    notes: Notes,
+    /// Set while fields are read a second time, in their own order: all was noted before.
+    quiet: bool,
+}
+
+/// Where a scope stands.
+#[derive(Clone, Copy)]
+struct Base {
+    start: usize,
+    /// How many segments were open before it.
+    segments: usize,
+}
+
+impl<'d, 'n> Run<'d, 'n> {
+    #[inline]
+    fn new(plan: &'n Plan, data: &'d [u8], floor: usize) -> Self {
+        Self {
+            plan,
+            data,
+            floor,
+            work: MOST_WORK,
+            elements: MOST_ELEMENTS,
+            furthest: 0,
+            segments: Vec::new(),
+            extents: Vec::new(),
+            notes: Notes::default(),
+            quiet: false,
+        }
+    }
+
+    /// Reads a scope; gives the end of its last body.
+    fn scope<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        scope: &'n Scope,
+        start: usize,
+    ) -> Result<usize> {
+        let cursor = start + scope.size as usize;
+        if cursor > self.data.len() {
+            return Err(self.truncated(scope, start));
+        }
+        if !self.quiet {
+            self.spend(scope.cost as usize, start)?;
+            self.furthest = self.furthest.max(cursor);
+        }
+        let base = Base { start, segments: self.segments.len() };
+        let end = match &scope.emit {
+            None => self.steps(sink, &scope.wire, base, cursor),
+            Some(emit) => {
+                let end = self.steps(&mut Silent, &scope.wire, base, cursor);
+                let quiet = core::mem::replace(&mut self.quiet, true);
+                // What was read before an error is worth showing.
+                let shown = self.steps(sink, emit, base, cursor);
+                self.quiet = quiet;
+                end.and_then(|end| shown.map(|_| end))
+            }
+        };
+        self.segments.truncate(base.segments);
+        end
+    }
+
+    fn steps<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        steps: &Range<u32>,
+        base: Base,
+        cursor: usize,
+    ) -> Result<usize> {
+        let plan = self.plan;
+        let mut cursor = cursor;
+        // How many lists of the present group are left, how many it has, where its extents begin.
+        let mut group = (0, 0, 0);
+        // The end of what was found last, for the objects around it.
+        let mut last = cursor;
+        let ops = plan.steps(steps);
+        for (index, op) in ops.iter().enumerate() {
+            let outcome = match *op {
+                Op::Scalar { scalar, spot, field, .. } => {
+                    let at = self.at(spot, base);
+                    last = at + scalar.size();
+                    self.scalar(sink, scalar, plan.field(field).name(), at)
+                        .ok_or_else(|| Fault::Truncated.malformed(at, "its end"))
+                }
+                Op::Text { place, field, .. } => {
+                    let outcome =
+                        self.text(sink, plan.field(field).name(), place, base, &mut cursor);
+                    last = cursor;
+                    outcome
+                }
+                Op::Bytes { offset, count, field, .. } => {
+                    let words = (self.at(count, base), self.at(offset, base));
+                    let name = plan.field(field).name();
+                    let outcome = self.bytes(sink, name, words, &mut cursor);
+                    last = cursor;
+                    outcome
+                }
+                Op::Array { count, offset, scope, field, .. } => {
+                    let words = (self.at(count, base), self.at(offset, base));
+                    let (left, lists, from) = group;
+                    let list = (left > 0).then(|| lists - left);
+                    let name = plan.field(field).name();
+                    let mut end = cursor;
+                    let outcome = self.array(sink, name, words, scope, list, &mut end);
+                    if list.is_none() {
+                        cursor = end;
+                    } else if left == 1 {
+                        group = (0, 0, 0);
+                        self.close_group(from, &mut cursor);
+                    } else {
+                        group.0 -= 1;
+                    }
+                    last = end;
+                    outcome
+                }
+                Op::Open { field, row, .. } => {
+                    let name = plan.field(field).name();
+                    let start = match ops.get(index + 1) {
+                        Some(Op::Scalar { spot, .. }) => self.at(*spot, base),
+                        _ => cursor,
+                    };
+                    last = start;
+                    if row {
+                        sink.open_list(name, 0, start);
+                    } else {
+                        sink.open_record(name, start);
+                    }
+                    Ok(())
+                }
+                Op::Close => {
+                    sink.close(last);
+                    Ok(())
+                }
+                Op::Segment { size } => {
+                    self.segments.push(cursor);
+                    cursor += size as usize;
+                    if cursor > self.data.len() {
+                        Err(Fault::Truncated.malformed(self.data.len(), "its end"))
+                    } else {
+                        if !self.quiet {
+                            self.furthest = self.furthest.max(cursor);
+                        }
+                        Ok(())
+                    }
+                }
+                Op::Group { arrays } => {
+                    group = (arrays, arrays, self.extents.len());
+                    Ok(())
+                }
+                Op::Orphan { spot } => {
+                    let at = self.at(spot, base);
+                    if !self.quiet && self.word(at)? != 0 {
+                        self.notes.add(NoteKind::OrphanMeta, at);
+                    }
+                    Ok(())
+                }
+            };
+            if let Err(error) = outcome {
+                return Err(self.inside(error, ops, index));
+            }
+        }
+        Ok(cursor)
+    }
+
+    #[inline]
+    fn scalar<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        scalar: Scalar,
+        name: &'n str,
+        at: usize,
+    ) -> Option<()> {
+        let data = self.data.get(at..)?;
+        if scalar == Scalar::Bool && !self.quiet && *data.first()? > 1 {
+            self.notes.add(NoteKind::BoolNot0Or1, at);
+        }
+        sink.scalar(name, scalar, data, at)
+    }
+
+    fn text<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        name: &'n str,
+        place: TextPlace,
+        base: Base,
+        cursor: &mut usize,
+    ) -> Result<()> {
+        let (at, place) = match place {
+            TextPlace::Offset(spot) => {
+                let place = self.at(spot, base);
+                (self.word(place)?, place)
+            }
+            TextPlace::Here(spot) => (self.at(spot, base), self.at(spot, base)),
+        };
+        self.check_offset(at, place)?;
+        let rest = self.data.get(at..).unwrap_or_default();
+        let units = rest.as_chunks::<2>().0;
+        let Some(length) = units.iter().position(|unit| *unit == [0, 0]) else {
+            return Err(Fault::UnterminatedString.malformed(at, format!("{} bytes", rest.len())));
+        };
+        let text = rest.get(..length * 2).unwrap_or_default();
+        self.body(at, at + text.len() + 2, place, cursor)?;
+        sink.text(name, text, at);
+        Ok(())
+    }
+
+    fn bytes<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        name: &'n str,
+        (count_at, place): (usize, usize),
+        cursor: &mut usize,
+    ) -> Result<()> {
+        let (count, at) = (self.word(count_at)?, self.word(place)?);
+        if count == 0 {
+            if at != *cursor {
+                self.note(NoteKind::OffsetMismatch, place);
+            }
+            sink.bytes(name, &[], *cursor);
+            return Ok(());
+        }
+        if at < self.floor || at > self.data.len() {
+            self.check_offset(at, place)?;
+        }
+        let Some(bytes) = self.data.get(at..at + count) else {
+            let found = format!("{count} bytes at {at} of {}", self.data.len());
+            return Err(Fault::BytesOutOfRange.malformed(count_at, found));
+        };
+        self.body(at, at + count, place, cursor)?;
+        sink.bytes(name, bytes, at);
+        Ok(())
+    }
+
+    /// Follows the links of a list; `list` is its number when it is one of a group.
+    fn array<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        name: &'n str,
+        (count_at, offset_at): (usize, usize),
+        scope: u32,
+        list: Option<u32>,
+        cursor: &mut usize,
+    ) -> Result<()> {
+        let (count, first) = (self.word(count_at)?, self.word(offset_at)?);
+        if count == 0 {
+            if first != 0 {
+                self.note(NoteKind::UnusedOffset, offset_at);
+            }
+            sink.open_list(name, 0, *cursor);
+            sink.close(*cursor);
+            return Ok(());
+        }
+        let scope = self.plan.scope(scope);
+        sink.open_list(name, count, first);
+        let outcome = self.elements(sink, scope, count, (first, offset_at), list, cursor);
+        sink.close(*cursor);
+        outcome
+    }
+
+    fn elements<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        scope: &'n Scope,
+        count: usize,
+        (first, offset_at): (usize, usize),
+        list: Option<u32>,
+        cursor: &mut usize,
+    ) -> Result<()> {
+        let (mut at, mut link) = (first, offset_at);
+        for index in 0..count {
+            let next = match self.element_links(at, link, count, index) {
+                Ok(next) => next,
+                Err(error) => return Err(error.inside_item(index)),
+            };
+            if at != *cursor && list.is_none() {
+                self.note(NoteKind::OffsetMismatch, link);
+            }
+            if next != 0 && next < at {
+                self.note(NoteKind::OutOfOrder, at + 2);
+            }
+            let outcome = if scope.single {
+                self.scope(sink, scope, at + 4)
+            } else {
+                sink.open_record("", at);
+                let outcome = self.scope(sink, scope, at + 4);
+                sink.close(outcome.as_ref().copied().unwrap_or(at + 4));
+                outcome
+            };
+            let end = outcome.map_err(|error| error.inside_item(index))?;
+            if let Some(list) = list
+                && !self.quiet
+            {
+                let round = u32::try_from(index).unwrap_or(u32::MAX);
+                self.extents.push(Extent { round, list, start: at, end });
+            }
+            *cursor = end;
+            (link, at) = (at + 2, next);
+        }
+        if at == 0 {
+            return Ok(());
+        }
+        let found = format!("one at {at} behind {count} elements");
+        Err(Fault::ArrayChainLong.malformed(link, found))
+    }
+
+    /// Checks the place of an element and what it says of itself; gives where the next one is.
+    #[inline]
+    fn element_links(
+        &mut self,
+        at: usize,
+        link: usize,
+        count: usize,
+        index: usize,
+    ) -> Result<usize> {
+        if at == 0 {
+            let found = format!("{index} of {count}");
+            return Err(Fault::ArrayChainShort.malformed(link, found));
+        }
+        self.check_offset(at, link)?;
+        if !self.quiet {
+            let Some(left) = self.elements.checked_sub(1) else {
+                let found = format!("more than {MOST_ELEMENTS}");
+                return Err(Fault::TooManyElements.malformed(at, found));
+            };
+            self.elements = left;
+        }
+        let here = self.word(at)?;
+        if here != at {
+            return Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")));
+        }
+        self.word(at + 2)
+    }
+
+    /// Looks whether the elements of a group alternate without gaps, and moves the cursor to their
+    /// end.
+    fn close_group(&mut self, from: usize, cursor: &mut usize) {
+        let extents = self.extents.get_mut(from..).unwrap_or_default();
+        extents.sort_unstable_by_key(|extent| (extent.round, extent.list));
+        for extent in extents.iter() {
+            if extent.start != *cursor {
+                self.notes.add(NoteKind::OffsetMismatch, extent.start);
+            }
+            *cursor = extent.end;
+        }
+        self.extents.truncate(from);
+    }
+
+    /// A body was found: counts the work, compares its place with the cursor, and goes behind it.
+    #[inline]
+    fn body(&mut self, at: usize, end: usize, place: usize, cursor: &mut usize) -> Result<()> {
+        if !self.quiet {
+            self.spend(end - at, at)?;
+            if at != *cursor {
+                self.notes.add(NoteKind::OffsetMismatch, place);
+            }
+            self.furthest = self.furthest.max(end);
+        }
+        *cursor = end;
+        Ok(())
+    }
+
+    #[inline]
+    fn spend(&mut self, work: usize, at: usize) -> Result<()> {
+        match self.work.checked_sub(work) {
+            Some(left) => {
+                self.work = left;
+                Ok(())
+            }
+            None => Err(Fault::TooManyElements.malformed(at, "parts that are shared or overlap")),
+        }
+    }
+
+    #[inline]
+    fn note(&mut self, kind: NoteKind, at: usize) {
+        if !self.quiet {
+            self.notes.add(kind, at);
+        }
+    }
+
+    /// Where a spot of the present scope is.
+    #[inline]
+    fn at(&self, spot: Spot, base: Base) -> usize {
+        let start = match spot.segment.checked_sub(1) {
+            None => base.start,
+            // A segment that was not reached lies behind everything.
+            Some(further) => {
+                let found = self.segments.get(base.segments + usize::from(further));
+                found.copied().unwrap_or(self.data.len())
+            }
+        };
+        start + usize::from(spot.offset)
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> Result<usize> {
+        match self.data.get(at..).and_then(|rest| rest.first_chunk::<2>()) {
+            Some(word) => Ok(usize::from(u16::from_le_bytes(*word))),
+            None => Err(Fault::Truncated.malformed(at, "its end")),
+        }
+    }
+
+    #[inline]
+    fn check_offset(&self, at: usize, place: usize) -> Result<()> {
+        if at >= self.floor && at < self.data.len() {
+            return Ok(());
+        }
+        Err(if at < self.floor {
+            Fault::OffsetInHeader.malformed(place, format!("{at}, before {}", self.floor))
+        } else {
+            let found = format!("{at} of {}", self.data.len());
+            Fault::OffsetOutOfRange.malformed(place, found)
+        })
+    }
+
+    /// The error for a scope whose first segment goes beyond the end, with the field that does.
+    #[cold]
+    fn truncated(&self, scope: &Scope, start: usize) -> Error {
+        let left = self.data.len().saturating_sub(start);
+        let found = format!("{left} of {} bytes", scope.size);
+        let error = Fault::Truncated.malformed(start.min(self.data.len()), found);
+        let ops = self.plan.steps(&scope.wire);
+        let beyond = ops.iter().position(|op| match op {
+            Op::Scalar { scalar, spot, .. } => {
+                spot.segment == 0 && usize::from(spot.offset) + scalar.size() > left
+            }
+            _ => false,
+        });
+        match beyond {
+            Some(index) => self.inside(error, ops, index),
+            None => error,
+        }
+    }
+
+    /// Puts the names of the field and of the objects around it to an error.
+    #[cold]
+    fn inside(&self, error: Error, ops: &[Op], index: usize) -> Error {
+        let mut open: Vec<(u32, bool)> = Vec::new();
+        for op in ops.iter().take(index) {
+            match op {
+                Op::Open { field, row, .. } => open.push((*field, *row)),
+                Op::Close => {
+                    open.pop();
+                }
+                _ => {}
+            }
+        }
+        let step = |error: Error, field: u32, slot: u32, in_row: bool| {
+            if in_row {
+                error.inside_item(slot as usize)
+            } else {
+                error.inside(self.plan.field(field).name())
+            }
+        };
+        let in_row = open.last().is_some_and(|(_, row)| *row);
+        let mut error = match ops.get(index) {
+            Some(
+                Op::Scalar { field, slot, .. }
+                | Op::Text { field, slot, .. }
+                | Op::Bytes { field, slot, .. }
+                | Op::Array { field, slot, .. },
+            ) => step(error, *field, *slot, in_row),
+            _ => error,
+        };
+        while let Some((field, _)) = open.pop() {
+            let in_row = open.last().is_some_and(|(_, row)| *row);
+            error = step(error, field, self.plan.field(field).slot, in_row);
+        }
+        error
+    }
+}

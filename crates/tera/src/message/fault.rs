@@ -1,0 +1,139 @@
+//! The ways in which a message can be wrong, by name.
+
+use core::fmt;
+
+use worldwire_core::{Error, ErrorKind};
+
+use crate::types::Scalar;
+
+/// Which rule a message, or a value that is to become one, breaks. The names are stable.
+///
+/// An [`Error`] says in its `wanted` what would have been right; that tells which fault it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The fixed part of a scope goes beyond the end.
+    Truncated,
+    /// The length in the header is not the length of the message.
+    LengthMismatch,
+    /// An offset leads into the header or the counts and offsets of the message.
+    OffsetInHeader,
+    /// An offset leads behind the end.
+    OffsetOutOfRange,
+    /// A text has no zero unit before the end.
+    UnterminatedString,
+    /// Bytes go beyond the end.
+    BytesOutOfRange,
+    /// A list has fewer elements than its count.
+    ArrayChainShort,
+    /// A list has more elements than its count.
+    ArrayChainLong,
+    /// An element does not name its own place.
+    HereMismatch,
+    /// Elements are shared or overlap until there are more of them than the bytes could hold.
+    TooManyElements,
+    /// A number does not fit its type.
+    ValueOutOfRange,
+    /// A text to be written holds the zero unit, which would end it.
+    StringContainsNul,
+    /// A value for a field that does not exist.
+    UnknownField,
+    /// A value of another kind than the field's.
+    WrongKind,
+    /// A message of more than 65,535 bytes.
+    MessageTooLong,
+}
+
+impl Fault {
+    const ALL: [Self; 15] = [
+        Self::Truncated,
+        Self::LengthMismatch,
+        Self::OffsetInHeader,
+        Self::OffsetOutOfRange,
+        Self::UnterminatedString,
+        Self::BytesOutOfRange,
+        Self::ArrayChainShort,
+        Self::ArrayChainLong,
+        Self::HereMismatch,
+        Self::TooManyElements,
+        Self::ValueOutOfRange,
+        Self::StringContainsNul,
+        Self::UnknownField,
+        Self::WrongKind,
+        Self::MessageTooLong,
+    ];
+
+    /// The stable name: `offset_in_header`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Truncated => "truncated",
+            Self::LengthMismatch => "length_mismatch",
+            Self::OffsetInHeader => "offset_in_header",
+            Self::OffsetOutOfRange => "offset_out_of_range",
+            Self::UnterminatedString => "unterminated_string",
+            Self::BytesOutOfRange => "bytes_out_of_range",
+            Self::ArrayChainShort => "array_chain_short",
+            Self::ArrayChainLong => "array_chain_long",
+            Self::HereMismatch => "here_mismatch",
+            Self::TooManyElements => "too_many_elements",
+            Self::ValueOutOfRange => "value_out_of_range",
+            Self::StringContainsNul => "string_contains_nul",
+            Self::UnknownField => "unknown_field",
+            Self::WrongKind => "wrong_kind",
+            Self::MessageTooLong => "message_too_long",
+        }
+    }
+
+    /// What would have been right.
+    const fn wanted(self) -> &'static str {
+        match self {
+            Self::Truncated => "a field within the message",
+            Self::LengthMismatch => "a length that is the message's own",
+            Self::OffsetInHeader => "an offset behind the header and its counts and offsets",
+            Self::OffsetOutOfRange => "an offset within the message",
+            Self::UnterminatedString => "a zero unit at the end of the text",
+            Self::BytesOutOfRange => "bytes that end within the message",
+            Self::ArrayChainShort => "as many linked elements as counted",
+            Self::ArrayChainLong => "no link behind the last counted element",
+            Self::HereMismatch => "an element that begins with its own offset",
+            Self::TooManyElements => "no more elements than the bytes can hold",
+            Self::ValueOutOfRange => "a number that fits",
+            Self::StringContainsNul => "a text without the zero unit",
+            Self::UnknownField => "a known field",
+            Self::WrongKind => "a value of the field's kind",
+            Self::MessageTooLong => "a message of at most 65535 bytes",
+        }
+    }
+
+    /// The fault that an error of reading or writing a message is about; `None` for errors of
+    /// other origin.
+    #[must_use]
+    pub fn of(error: &Error) -> Option<Self> {
+        let wanted = error.wanted();
+        if error.kind() == ErrorKind::Value
+            && Scalar::ALL.iter().any(|scalar| scalar.wanted() == wanted)
+        {
+            return Some(Self::ValueOutOfRange);
+        }
+        Self::ALL.into_iter().find(|fault| fault.wanted() == wanted)
+    }
+
+    /// The error of a message that was read.
+    #[cold]
+    pub(crate) fn malformed(self, at: usize, found: impl Into<String>) -> Error {
+        Error::malformed(self.wanted(), found.into()).at(at as u64).hint(self.name())
+    }
+
+    /// The error of a value that was to be written.
+    #[cold]
+    pub(crate) fn value(self, found: impl Into<String>) -> Error {
+        Error::value(self.wanted(), found.into()).hint(self.name())
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

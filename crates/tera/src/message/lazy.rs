@@ -1,0 +1,346 @@
+//! Single fields, read in place.
+
+use core::ops::Range;
+
+use worldwire_core::Result;
+
+use super::decode::{floor, segment};
+use super::fault::Fault;
+use super::value::{Value, read_scalar};
+use super::{HeaderForm, read_front};
+use crate::schema::plan::{Field, FieldKind, Plan, Spot, TextPlace};
+use crate::types::Text;
+
+/// A message whose fields are read when somebody asks, without copying.
+///
+/// Its length and the fixed part of every record are checked when the view of it is made, an offset
+/// when it is followed: nothing that is asked can lead outside the message. What nobody asks for
+/// nobody checks; [`Plan::check`] does that for the whole message.
+///
+/// To find a field of fixed size behind a body of variable length, which few definitions have, the
+/// bodies before it are read.
+///
+/// ```
+/// # use worldwire_tera::message::{HeaderForm, Item, View};
+/// # use worldwire_tera::schema::{Definition, FileName, Options};
+/// # let file = FileName::parse("S_GREETING.1.def").unwrap();
+/// # let text = "string name\nint32 level\n";
+/// # let definition = Definition::parse(&file, text, &Options::default()).unwrap();
+/// let message = [14, 0, 1, 0, 10, 0, 65, 0, 0, 0, b'E', 0, 0, 0];
+/// let view = View::new(definition.plan(), &message, HeaderForm::Plain)?;
+/// let Some(Item::Text(name)) = view.fields().get("name")? else { panic!("no name") };
+/// assert_eq!(name.to_string(), "E");
+/// # Ok::<(), worldwire_core::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct View<'d, 'p> {
+    plan: &'p Plan,
+    data: &'d [u8],
+    floor: usize,
+    start: usize,
+}
+
+/// The fields of a message, element or object.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordView<'d, 'p> {
+    view: View<'d, 'p>,
+    fields: &'p Range<u32>,
+    /// Its scope, and where that begins.
+    scope: u32,
+    start: usize,
+}
+
+/// The elements of an array, or the values of a row.
+#[derive(Clone, Copy, Debug)]
+pub struct ListView<'d, 'p> {
+    view: View<'d, 'p>,
+    count: usize,
+    place: ListPlace<'p>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum ListPlace<'p> {
+    /// The offset of the first element, where that offset stands, and the scope of an element.
+    Array {
+        first: usize,
+        link: usize,
+        scope: u32,
+    },
+    Row {
+        fields: &'p Range<u32>,
+        within: u32,
+        start: usize,
+    },
+}
+
+/// A field that was read.
+#[derive(Clone, Debug)]
+pub enum Item<'d, 'p> {
+    /// A value of fixed size.
+    Value(Value<'static>),
+    /// A text.
+    Text(Text<'d>),
+    /// Bytes.
+    Bytes(&'d [u8]),
+    /// An array or row.
+    List(ListView<'d, 'p>),
+    /// An object or element.
+    Record(RecordView<'d, 'p>),
+}
+
+impl<'d, 'p> View<'d, 'p> {
+    /// Checks the length of a message and the fixed part of its root.
+    ///
+    /// # Errors
+    /// Malformed, when they are wrong.
+    #[inline]
+    pub fn new(plan: &'p Plan, message: &'d [u8], form: HeaderForm) -> Result<Self> {
+        read_front(message, form)?;
+        let view = Self { plan, data: message, floor: floor(plan, form), start: form.bytes() };
+        view.need(form.bytes(), plan.scope(plan.root).size)?;
+        Ok(view)
+    }
+
+    /// The fields of the message.
+    #[inline]
+    #[must_use]
+    pub fn fields(&self) -> RecordView<'d, 'p> {
+        let fields = &self.plan.scope(self.plan.root).fields;
+        RecordView { view: *self, fields, scope: self.plan.root, start: self.start }
+    }
+
+    #[inline]
+    fn need(&self, start: usize, size: u32) -> Result<()> {
+        if start + size as usize <= self.data.len() {
+            return Ok(());
+        }
+        let found = format!("{} of {size} bytes", self.data.len().saturating_sub(start));
+        Err(Fault::Truncated.malformed(start, found))
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> Result<usize> {
+        match self.data.get(at..).and_then(|rest| rest.first_chunk::<2>()) {
+            Some(word) => Ok(usize::from(u16::from_le_bytes(*word))),
+            None => Err(Fault::Truncated.malformed(at, "its end")),
+        }
+    }
+
+    #[inline]
+    fn offset(&self, place: usize) -> Result<usize> {
+        let at = self.word(place)?;
+        self.check(at, place)?;
+        Ok(at)
+    }
+
+    #[inline]
+    fn check(&self, at: usize, place: usize) -> Result<()> {
+        if at < self.floor {
+            let found = format!("{at}, before {}", self.floor);
+            return Err(Fault::OffsetInHeader.malformed(place, found));
+        }
+        if at >= self.data.len() {
+            let found = format!("{at} of {}", self.data.len());
+            return Err(Fault::OffsetOutOfRange.malformed(place, found));
+        }
+        Ok(())
+    }
+
+    /// Reads a field of a scope that begins at `start`.
+    fn item(&self, field: &'p Field, scope: u32, start: usize) -> Result<Item<'d, 'p>> {
+        let at = |spot: Spot| {
+            let begin = match spot.segment {
+                0 => start,
+                further => segment(self.plan, self.data, self.floor, scope, start, further)?,
+            };
+            Ok(begin + usize::from(spot.offset))
+        };
+        match field.kind() {
+            FieldKind::Scalar { scalar, spot } => {
+                let at = at(*spot)?;
+                let value = read_scalar(*scalar, self.data.get(at..).unwrap_or_default());
+                let value = value.ok_or_else(|| Fault::Truncated.malformed(at, "its end"))?;
+                Ok(Item::Value(value))
+            }
+            FieldKind::Text { place } => {
+                let begin = match place {
+                    TextPlace::Offset(offset) => self.offset(at(*offset)?)?,
+                    TextPlace::Here(spot) => at(*spot)?,
+                };
+                let rest = self.data.get(begin..).unwrap_or_default();
+                let units = rest.as_chunks::<2>().0;
+                let Some(length) = units.iter().position(|unit| *unit == [0, 0]) else {
+                    let found = format!("{} bytes", rest.len());
+                    return Err(Fault::UnterminatedString.malformed(begin, found));
+                };
+                Ok(Item::Text(Text::from_bytes(rest.get(..length * 2).unwrap_or_default())))
+            }
+            FieldKind::Bytes { offset, count } => {
+                let (count, place) = (at(*count)?, at(*offset)?);
+                let length = self.word(count)?;
+                if length == 0 {
+                    return Ok(Item::Bytes(&[]));
+                }
+                let begin = self.word(place)?;
+                if begin != self.data.len() {
+                    self.check(begin, place)?;
+                }
+                let bytes = self.data.get(begin..begin + length);
+                bytes.map(Item::Bytes).ok_or_else(|| {
+                    let found = format!("{length} bytes at {begin} of {}", self.data.len());
+                    Fault::BytesOutOfRange.malformed(count, found)
+                })
+            }
+            FieldKind::Array { count, offset, scope, .. } => {
+                let (count, link) = (self.word(at(*count)?)?, at(*offset)?);
+                let place = ListPlace::Array { first: self.word(link)?, link, scope: *scope };
+                Ok(Item::List(ListView { view: *self, count, place }))
+            }
+            FieldKind::Object(fields) => {
+                Ok(Item::Record(RecordView { view: *self, fields, scope, start }))
+            }
+            FieldKind::Row(fields) => {
+                let place = ListPlace::Row { fields, within: scope, start };
+                Ok(Item::List(ListView { view: *self, count: fields.len(), place }))
+            }
+        }
+    }
+}
+
+impl<'d, 'p> RecordView<'d, 'p> {
+    /// The field of a name; `None` when the definition has none.
+    ///
+    /// # Errors
+    /// Malformed, when the field leads outside the message.
+    #[inline]
+    pub fn get(&self, name: &str) -> Result<Option<Item<'d, 'p>>> {
+        let fields = self.view.plan.fields_of(self.fields);
+        match fields.iter().position(|field| field.name() == name) {
+            Some(slot) => self.at(slot),
+            None => Ok(None),
+        }
+    }
+
+    /// The place of a name in the record, for [`Self::at`].
+    #[must_use]
+    pub fn slot(&self, name: &str) -> Option<usize> {
+        self.view.plan.fields_of(self.fields).iter().position(|field| field.name() == name)
+    }
+
+    /// The field of a place in the record; `None` when the definition has none.
+    ///
+    /// # Errors
+    /// Malformed, when the field leads outside the message.
+    #[inline]
+    pub fn at(&self, slot: usize) -> Result<Option<Item<'d, 'p>>> {
+        let Some(field) = self.view.plan.fields_of(self.fields).get(slot) else {
+            return Ok(None);
+        };
+        match self.view.item(field, self.scope, self.start) {
+            Ok(item) => Ok(Some(item)),
+            Err(error) => Err(error.inside(field.name())),
+        }
+    }
+
+    /// All fields with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'p str, Result<Item<'d, 'p>>)> {
+        let Self { view, scope, start, .. } = *self;
+        let fields = view.plan.fields_of(self.fields);
+        fields.iter().map(move |field| {
+            let item = view.item(field, scope, start).map_err(|error| error.inside(field.name()));
+            (field.name(), item)
+        })
+    }
+}
+
+impl<'d, 'p> ListView<'d, 'p> {
+    /// How many elements there should be.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The elements. After an error, which is given once, there are no more.
+    #[must_use]
+    pub fn iter(&self) -> Elements<'d, 'p> {
+        let (at, link) = match self.place {
+            ListPlace::Array { first, link, .. } => (first, link),
+            ListPlace::Row { start, .. } => (start, start),
+        };
+        Elements { list: *self, index: 0, at, link }
+    }
+}
+
+impl<'d, 'p> IntoIterator for ListView<'d, 'p> {
+    type Item = Result<Item<'d, 'p>>;
+    type IntoIter = Elements<'d, 'p>;
+
+    fn into_iter(self) -> Elements<'d, 'p> {
+        self.iter()
+    }
+}
+
+/// The elements of a [`ListView`].
+#[derive(Clone, Debug)]
+pub struct Elements<'d, 'p> {
+    list: ListView<'d, 'p>,
+    index: usize,
+    at: usize,
+    /// Where the offset of the next element stands.
+    link: usize,
+}
+
+impl<'d, 'p> Elements<'d, 'p> {
+    fn element(&mut self, scope: u32) -> Result<Item<'d, 'p>> {
+        let view = self.list.view;
+        if self.at == 0 {
+            let found = format!("{} of {}", self.index, self.list.count);
+            return Err(Fault::ArrayChainShort.malformed(self.link, found));
+        }
+        view.check(self.at, self.link)?;
+        let here = view.word(self.at)?;
+        if here != self.at {
+            let found = format!("{here} at {}", self.at);
+            return Err(Fault::HereMismatch.malformed(self.at, found));
+        }
+        let next = view.word(self.at + 2)?;
+        if self.index + 1 == self.list.count && next != 0 {
+            let found = format!("one at {next} behind {} elements", self.list.count);
+            return Err(Fault::ArrayChainLong.malformed(self.at + 2, found));
+        }
+        let start = self.at + 4;
+        let element = view.plan.scope(scope);
+        view.need(start, element.size)?;
+        (self.link, self.at) = (self.at + 2, next);
+        match view.plan.fields_of(&element.fields) {
+            [field] if element.single => view.item(field, scope, start),
+            _ => Ok(Item::Record(RecordView { view, fields: &element.fields, scope, start })),
+        }
+    }
+}
+
+impl<'d, 'p> Iterator for Elements<'d, 'p> {
+    type Item = Result<Item<'d, 'p>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.index >= self.list.count {
+            return None;
+        }
+        let outcome = match self.list.place {
+            ListPlace::Array { scope, .. } => self.element(scope),
+            ListPlace::Row { fields, within, start } => {
+                let field = self.list.view.plan.fields_of(fields).get(self.index)?;
+                self.list.view.item(field, within, start)
+            }
+        };
+        let index = self.index;
+        self.index = if outcome.is_ok() { index + 1 } else { self.list.count };
+        Some(outcome.map_err(|error| error.inside_item(index)))
+    }
+}

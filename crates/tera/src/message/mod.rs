@@ -1,0 +1,292 @@
+//! Messages: bytes to values and back, by the plan of a definition.
+//!
+//! Whatever is read comes from one decoder: into a tree for people ([`Plan::decode`]), into values
+//! ([`Plan::read`]), or not at all ([`Plan::check`]); a [`View`] reads single fields in place.
+//!
+//! ```
+//! use worldwire_core::{Reader, Tree};
+//! use worldwire_tera::message::HeaderForm;
+//! use worldwire_tera::schema::{Definition, FileName, Options};
+//!
+//! let file = FileName::parse("S_GREETING.1.def").unwrap();
+//! let text = "int32 number\narray list\n- int16 value\n";
+//! let definition = Definition::parse(&file, text, &Options::default()).unwrap();
+//! let message = [
+//!     0x18, 0, 0x34, 0x12, 2, 0, 0x0c, 0, 7, 0, 0, 0, // the fixed part
+//!     0x0c, 0, 0x12, 0, 1, 0, // an element and where the next one is
+//!     0x12, 0, 0, 0, 2, 0,
+//! ];
+//! let mut reader = Reader::traced("message", &message, Tree::new());
+//! definition.plan().decode(&mut reader, HeaderForm::Plain)?;
+//! assert_eq!(reader.finish().find("list[1].value").unwrap().unsigned(), Some(2));
+//! # Ok::<(), worldwire_core::Error>(())
+//! ```
+
+mod decode;
+mod encode;
+mod fault;
+pub mod json;
+mod lazy;
+mod note;
+mod sample;
+mod trace;
+mod value;
+
+use worldwire_core::{Reader, Result, Trace};
+
+pub use fault::Fault;
+pub use lazy::{Item, ListView, RecordView, View};
+pub use note::{Note, NoteKind, Notes};
+pub use value::Value;
+
+use crate::schema::plan::Plan;
+use decode::Silent;
+use trace::TraceSink;
+use value::ValueSink;
+
+pub(crate) use decode::{fields as run_fields, front as read_front};
+
+/// Which header a message has. Every offset in it counts from the header's first byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum HeaderForm {
+    /// Length and opcode, 4 bytes.
+    #[default]
+    Plain,
+    /// Length, opcode, counter and checksum, 12 bytes: client messages on the integrity list of
+    /// their patch.
+    Integrity,
+}
+
+impl HeaderForm {
+    /// How long it is.
+    #[inline]
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Plain => crate::frame::HEADER_BYTES,
+            Self::Integrity => crate::integrity::HEADER_BYTES,
+        }
+    }
+}
+
+/// Counter and checksum of an integrity header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Integrity {
+    /// Raised by one before each message of the opcode.
+    pub counter: u32,
+    /// See [`integrity`](crate::integrity).
+    pub checksum: u32,
+}
+
+/// What stands in front of the fields, besides the length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Head {
+    /// What the message is, as the build numbers it.
+    pub opcode: u16,
+    /// Counter and checksum, in messages that have them.
+    pub integrity: Option<Integrity>,
+}
+
+impl Head {
+    /// A header of 4 bytes.
+    #[must_use]
+    pub const fn plain(opcode: u16) -> Self {
+        Self { opcode, integrity: None }
+    }
+
+    /// Which form it has.
+    #[must_use]
+    pub const fn form(&self) -> HeaderForm {
+        match self.integrity {
+            None => HeaderForm::Plain,
+            Some(_) => HeaderForm::Integrity,
+        }
+    }
+}
+
+/// How exact values have to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Leniency {
+    /// Numbers have to fit, texts hold no zero unit, fields are known.
+    #[default]
+    Strict,
+    /// As the parsers of the community do: numbers wrap, everything in a text is written, unknown
+    /// fields are passed over.
+    Lenient,
+}
+
+impl Plan {
+    /// Reads the one message that is left in a reader and tells its listener every field, in the
+    /// order of the definition.
+    ///
+    /// What is odd about the message comes back, and stands in the tree behind the fields: the list
+    /// `$notes`, the bytes `$trailing`, and for a message whose fields alone would encode to other
+    /// bytes the whole of it as `$original`.
+    ///
+    /// # Errors
+    /// Malformed, with the path of the field and the offset; [`Fault::of`] tells which rule is
+    /// broken.
+    pub fn decode<'d, 'n, T: Trace<'n>>(
+        &'n self,
+        reader: &mut Reader<'d, T>,
+        form: HeaderForm,
+    ) -> Result<Notes> {
+        let (base, data) = (reader.position(), reader.rest());
+        let based = |error: worldwire_core::Error| error.based(base as u64);
+        let front = read_front(data, form).map_err(based)?;
+        let mut sink = TraceSink { trace: reader.trace_mut(), base };
+        if T::ON
+            && let Some(integrity) = front.integrity
+        {
+            sink.integrity(integrity.counter, integrity.checksum);
+        }
+        let rest = run_fields(self, data, form, &mut sink).map_err(based)?;
+        if T::ON && !rest.notes.is_empty() {
+            sink.remarks(&rest.notes, rest.end, data.len());
+        }
+        reader.take(data.len())?;
+        Ok(rest.notes)
+    }
+
+    /// Reads a message into values. Text and bytes are borrowed.
+    ///
+    /// # Errors
+    /// As [`Plan::decode`].
+    pub fn read<'d>(&self, message: &'d [u8], form: HeaderForm) -> Result<Message<'d>> {
+        let front = read_front(message, form)?;
+        let mut sink = ValueSink::default();
+        let rest = run_fields(self, message, form, &mut sink)?;
+        Ok(Message {
+            head: Head { opcode: front.opcode, integrity: front.integrity },
+            fields: sink.finish(),
+            notes: rest.notes,
+            original: message,
+            end: rest.end,
+            changed: false,
+        })
+    }
+
+    /// Checks a message, every offset and every link of it.
+    ///
+    /// # Errors
+    /// As [`Plan::decode`].
+    pub fn check(&self, message: &[u8], form: HeaderForm) -> Result<Notes> {
+        read_front(message, form)?;
+        Ok(run_fields(self, message, form, &mut Silent)?.notes)
+    }
+
+    /// Appends a message to `out`, in canonical form.
+    ///
+    /// # Errors
+    /// Value, with the path of the field that cannot be written; `out` is as it was then.
+    pub fn encode(&self, head: Head, fields: &Value<'_>, out: &mut Vec<u8>) -> Result<()> {
+        self.encode_with(head, fields, Leniency::Strict, out)
+    }
+
+    /// Appends a message to `out`, in canonical form.
+    ///
+    /// # Errors
+    /// Value, with the path of the field that cannot be written; `out` is as it was then.
+    pub fn encode_with(
+        &self,
+        head: Head,
+        fields: &Value<'_>,
+        leniency: Leniency,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        encode::message(self, head, fields, leniency, out)
+    }
+}
+
+/// A message that was read, ready to be changed and written again.
+///
+/// As long as nothing is changed it is written with the bytes it had, canonical or not; afterwards
+/// in canonical form, with the bytes behind its last body still there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message<'d> {
+    head: Head,
+    fields: Value<'d>,
+    notes: Notes,
+    original: &'d [u8],
+    /// The end of the furthest body.
+    end: usize,
+    changed: bool,
+}
+
+impl<'d> Message<'d> {
+    /// Opcode and integrity.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    /// The header, to be changed.
+    pub fn head_mut(&mut self) -> &mut Head {
+        self.changed = true;
+        &mut self.head
+    }
+
+    /// The values of the fields.
+    #[must_use]
+    pub fn fields(&self) -> &Value<'d> {
+        &self.fields
+    }
+
+    /// The values of the fields, to be changed.
+    pub fn fields_mut(&mut self) -> &mut Value<'d> {
+        self.changed = true;
+        &mut self.fields
+    }
+
+    /// What was odd.
+    #[must_use]
+    pub fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    /// The bytes behind the last body.
+    #[must_use]
+    pub fn trailing(&self) -> &'d [u8] {
+        self.original.get(self.end..).unwrap_or_default()
+    }
+
+    /// Appends the message to `out`.
+    ///
+    /// # Errors
+    /// Value, when a changed field cannot be written; `out` is as it was then.
+    pub fn encode(&self, plan: &Plan, out: &mut Vec<u8>) -> Result<()> {
+        if !self.changed {
+            out.extend_from_slice(self.original);
+            return Ok(());
+        }
+        let start = out.len();
+        plan.encode(self.head, &self.fields, out)?;
+        append_trailing(self.trailing(), start, out).inspect_err(|_| out.truncate(start))
+    }
+}
+
+/// Adds bytes behind the message that begins at `start`, and corrects its length.
+fn append_trailing(trailing: &[u8], start: usize, out: &mut Vec<u8>) -> Result<()> {
+    let length = out.len() - start + trailing.len();
+    let word = u16::try_from(length)
+        .map_err(|_| Fault::MessageTooLong.value(format!("{length} bytes")))?;
+    out.extend_from_slice(trailing);
+    if let Some(room) = out.get_mut(start..start + 2) {
+        room.copy_from_slice(&word.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// Puts another opcode, counter and checksum to a message.
+fn rewrite_head(head: Head, message: &mut [u8]) {
+    let mut put = |at: usize, bytes: &[u8]| {
+        if let Some(room) = message.get_mut(at..at + bytes.len()) {
+            room.copy_from_slice(bytes);
+        }
+    };
+    put(2, &head.opcode.to_le_bytes());
+    if let Some(Integrity { counter, checksum }) = head.integrity {
+        put(4, &counter.to_le_bytes());
+        put(8, &checksum.to_le_bytes());
+    }
+}

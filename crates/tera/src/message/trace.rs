@@ -1,0 +1,208 @@
+//! Decoding into whatever listens to a [`Reader`](worldwire_core::Reader).
+
+use worldwire_core::{Form, Place, Span, Trace, Value};
+
+use super::decode::Sink;
+use super::note::{NAMES, Notes};
+use crate::types::angle::{component_is_whole, component_radians};
+use crate::types::scalar::CUSTOMIZE;
+use crate::types::{Angle, Scalar, Skill, SkillForm};
+
+/// Tells a listener what the decoder finds.
+pub(crate) struct TraceSink<'t, T> {
+    pub(crate) trace: &'t mut T,
+    /// Where the message begins in its layer.
+    pub(crate) base: usize,
+}
+
+impl<'t, T> TraceSink<'t, T> {
+    #[inline]
+    fn place(&self, at: usize) -> Place {
+        // Layers that are listened to are bounded to 32 bits.
+        Place { byte: u32::try_from(self.base + at).unwrap_or(u32::MAX), bit: 0 }
+    }
+
+    #[inline]
+    fn leaf<'n>(&mut self, name: &'n str, value: Value<'n>, at: usize, length: usize)
+    where
+        T: Trace<'n>,
+    {
+        let (start, end) = (self.place(at), self.place(at + length));
+        self.trace.leaf(name, value, start, end);
+    }
+
+    fn span<'n>(&mut self, name: &'n str, form: Form, at: usize, length: usize, behind: usize)
+    where
+        T: Trace<'n>,
+    {
+        let (start, end) = (self.place(at), self.place(at + length + behind));
+        let length = u32::try_from(length).unwrap_or(0);
+        let value = Value::Span(Span { form, start: start.byte, length });
+        self.trace.leaf(name, value, start, end);
+    }
+
+    fn open<'n>(&mut self, name: &'n str, shape: Value<'n>, at: usize)
+    where
+        T: Trace<'n>,
+    {
+        let start = self.place(at);
+        self.trace.open(name, shape, start);
+    }
+
+    fn end<'n>(&mut self, at: usize)
+    where
+        T: Trace<'n>,
+    {
+        let end = self.place(at);
+        self.trace.close(end);
+    }
+
+    fn floats<'n>(&mut self, name: &'n str, data: &[u8; 12], at: usize, angles: bool)
+    where
+        T: Trace<'n>,
+    {
+        self.open(name, Value::Record, at);
+        for (index, (name, bytes)) in
+            ["x", "y", "z"].into_iter().zip(data.as_chunks().0).enumerate()
+        {
+            let (at, number) = (at + index * 4, f32::from_le_bytes(*bytes));
+            if !angles {
+                self.leaf(name, Value::F32(number), at, 4);
+            } else if component_is_whole(number) {
+                self.leaf(name, Value::F64(component_radians(number)), at, 4);
+            } else {
+                // Radians would come back rounded.
+                self.open(name, Value::Record, at);
+                self.leaf("units", Value::F32(number), at, 4);
+                self.end(at + 4);
+            }
+        }
+        self.end(at + 12);
+    }
+
+    fn skill<'n>(&mut self, name: &'n str, raw: u64, form: SkillForm, at: usize)
+    where
+        T: Trace<'n>,
+    {
+        let length = if form == SkillForm::Wide { 8 } else { 4 };
+        let skill = Skill::from_raw(raw, form);
+        self.open(name, Value::Record, at);
+        self.leaf("type", Value::Unsigned(skill.kind.into()), at, length);
+        self.leaf("npc", Value::Bool(skill.npc), at, length);
+        self.leaf("huntingZoneId", Value::Unsigned(skill.zone.into()), at, length);
+        self.leaf("id", Value::Unsigned(skill.id.into()), at, length);
+        self.leaf("reserved", Value::Unsigned(skill.reserved.into()), at, length);
+        self.end(at + length);
+    }
+
+    /// What is not part of the fields: see [`message`](super).
+    #[cold]
+    pub(crate) fn remarks<'n>(&mut self, notes: &Notes, end: usize, length: usize)
+    where
+        T: Trace<'n>,
+    {
+        self.open("$notes", Value::List, 0);
+        for note in notes.list() {
+            self.leaf("", Value::Enum(note.kind.number(), &NAMES), note.at, 0);
+        }
+        self.end(length);
+        if end < length {
+            self.span("$trailing", Form::Bytes, end, length - end, 0);
+        }
+        if !notes.only_trailing() {
+            self.span("$original", Form::Bytes, 0, length, 0);
+        }
+    }
+
+    pub(crate) fn integrity<'n>(&mut self, counter: u32, checksum: u32)
+    where
+        T: Trace<'n>,
+    {
+        self.open("$integrity", Value::Record, 4);
+        self.leaf("counter", Value::Unsigned(counter.into()), 4, 4);
+        self.leaf("checksum", Value::Hex(checksum.into()), 8, 4);
+        self.end(12);
+    }
+}
+
+impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, T> {
+    #[inline]
+    fn scalar(&mut self, name: &'n str, scalar: Scalar, data: &'d [u8], at: usize) -> Option<()> {
+        if !T::ON {
+            return (data.len() >= scalar.size()).then_some(());
+        }
+        let value = match scalar {
+            Scalar::Bool => Value::Bool(*data.first()? != 0),
+            Scalar::Byte => Value::Unsigned((*data.first()?).into()),
+            Scalar::Int16 => Value::Signed(i16::from_le_bytes(*data.first_chunk()?).into()),
+            Scalar::Uint16 => Value::Unsigned(u16::from_le_bytes(*data.first_chunk()?).into()),
+            Scalar::Int32 => Value::Signed(i32::from_le_bytes(*data.first_chunk()?).into()),
+            Scalar::Uint32 => Value::Unsigned(u32::from_le_bytes(*data.first_chunk()?).into()),
+            Scalar::Int64 => Value::Signed(i64::from_le_bytes(*data.first_chunk()?)),
+            Scalar::Uint64 => Value::Unsigned(u64::from_le_bytes(*data.first_chunk()?)),
+            Scalar::Float => Value::F32(f32::from_le_bytes(*data.first_chunk()?)),
+            Scalar::Double => Value::F64(f64::from_le_bytes(*data.first_chunk()?)),
+            Scalar::Angle => Value::F64(Angle(i16::from_le_bytes(*data.first_chunk()?)).radians()),
+            Scalar::Vec3 | Scalar::Vec3fa => {
+                self.floats(name, data.first_chunk()?, at, scalar == Scalar::Vec3fa);
+                return Some(());
+            }
+            Scalar::SkillId => {
+                let raw = u64::from_le_bytes(*data.first_chunk()?);
+                self.skill(name, raw, SkillForm::Wide, at);
+                return Some(());
+            }
+            Scalar::SkillId32 => {
+                let raw = u32::from_le_bytes(*data.first_chunk()?);
+                self.skill(name, raw.into(), SkillForm::Narrow, at);
+                return Some(());
+            }
+            Scalar::Customize => {
+                let looks: &[u8; 8] = data.first_chunk()?;
+                self.open(name, Value::Record, at);
+                for (index, (name, look)) in CUSTOMIZE.into_iter().zip(looks).enumerate() {
+                    self.leaf(name, Value::Unsigned((*look).into()), at + index, 1);
+                }
+                self.end(at + 8);
+                return Some(());
+            }
+        };
+        self.leaf(name, value, at, scalar.size());
+        Some(())
+    }
+
+    #[inline]
+    fn text(&mut self, name: &'n str, text: &'d [u8], at: usize) {
+        if T::ON {
+            self.span(name, Form::Utf16, at, text.len(), 2);
+        }
+    }
+
+    #[inline]
+    fn bytes(&mut self, name: &'n str, bytes: &'d [u8], at: usize) {
+        if T::ON {
+            self.span(name, Form::Bytes, at, bytes.len(), 0);
+        }
+    }
+
+    #[inline]
+    fn open_list(&mut self, name: &'n str, _: usize, at: usize) {
+        if T::ON {
+            self.open(name, Value::List, at);
+        }
+    }
+
+    #[inline]
+    fn open_record(&mut self, name: &'n str, at: usize) {
+        if T::ON {
+            self.open(name, Value::Record, at);
+        }
+    }
+
+    #[inline]
+    fn close(&mut self, end: usize) {
+        if T::ON {
+            self.end(end);
+        }
+    }
+}

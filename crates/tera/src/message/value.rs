@@ -1,0 +1,314 @@
+//! Values of messages, by the places of their fields.
+
+use std::borrow::Cow;
+
+use super::decode::Sink;
+use crate::schema::plan::{FieldKind, Plan};
+use crate::types::{Angle, Scalar, Skill, SkillForm, Text};
+
+/// A value of a field, or of a whole message.
+///
+/// The values of a record stand in the order of the fields of its plan, so nothing is looked up by
+/// name when it is written; [`Plan::get`] and [`Plan::set`] find a value by its path.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Value<'d> {
+    /// Not given: zero, empty, or a record of such values.
+    #[default]
+    Absent,
+    /// `bool`.
+    Bool(bool),
+    /// `byte`, `uint16`, `uint32`, `uint64`.
+    Unsigned(u64),
+    /// `int16`, `int32`, `int64`.
+    Signed(i64),
+    /// `float`.
+    Float(f32),
+    /// `double`.
+    Double(f64),
+    /// `angle`.
+    Angle(Angle),
+    /// `vec3`.
+    Vec3([f32; 3]),
+    /// `vec3fa`, in units.
+    Vec3fa([f32; 3]),
+    /// `skillid` and `skillid32`: the word as it stands on the wire. See [`Skill`].
+    Skill(u64),
+    /// `customize`.
+    Customize([u8; 8]),
+    /// `string`.
+    Text(Text<'d>),
+    /// `bytes`.
+    Bytes(Cow<'d, [u8]>),
+    /// The elements of an array or row.
+    List(Vec<Self>),
+    /// The fields of an object, an element or a message; fewer than there are is fine.
+    Record(Vec<Self>),
+}
+
+impl Value<'_> {
+    /// Takes text and bytes into its own hands.
+    #[must_use]
+    pub fn into_owned(self) -> Value<'static> {
+        match self {
+            Self::Absent => Value::Absent,
+            Self::Bool(value) => Value::Bool(value),
+            Self::Unsigned(value) => Value::Unsigned(value),
+            Self::Signed(value) => Value::Signed(value),
+            Self::Float(value) => Value::Float(value),
+            Self::Double(value) => Value::Double(value),
+            Self::Angle(value) => Value::Angle(value),
+            Self::Vec3(value) => Value::Vec3(value),
+            Self::Vec3fa(value) => Value::Vec3fa(value),
+            Self::Skill(value) => Value::Skill(value),
+            Self::Customize(value) => Value::Customize(value),
+            Self::Text(value) => Value::Text(value.into_owned()),
+            Self::Bytes(value) => Value::Bytes(Cow::Owned(value.into_owned())),
+            Self::List(values) => Value::List(values.into_iter().map(Self::into_owned).collect()),
+            Self::Record(values) => {
+                Value::Record(values.into_iter().map(Self::into_owned).collect())
+            }
+        }
+    }
+
+    /// A whole number that is not negative.
+    #[must_use]
+    pub fn unsigned(&self) -> Option<u64> {
+        match self {
+            Self::Unsigned(value) => Some(*value),
+            Self::Signed(value) => u64::try_from(*value).ok(),
+            Self::Bool(value) => Some(u64::from(*value)),
+            _ => None,
+        }
+    }
+
+    /// A text.
+    #[must_use]
+    pub fn text(&self) -> Option<&Text<'_>> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A skill, taken apart; `form` is that of the field.
+    #[must_use]
+    pub fn skill(&self, form: SkillForm) -> Option<Skill> {
+        match self {
+            Self::Skill(raw) => Some(Skill::from_raw(*raw, form)),
+            _ => None,
+        }
+    }
+
+    /// The elements of a list.
+    #[must_use]
+    pub fn list(&self) -> Option<&[Self]> {
+        match self {
+            Self::List(values) => Some(values),
+            _ => None,
+        }
+    }
+}
+
+/// A step of a path such as `members[2].name`.
+#[derive(Clone, Copy)]
+enum Step<'p> {
+    Name(&'p str),
+    Index(usize),
+}
+
+/// The steps of a path; the inner `None` is one that cannot be read.
+fn path_steps(path: &str) -> impl Iterator<Item = Option<Step<'_>>> {
+    path.split('.').flat_map(|part| {
+        let mut pieces = part.split('[');
+        let name = pieces.next().filter(|name| !name.is_empty());
+        let index = |piece: &str| piece.strip_suffix(']')?.parse().ok().map(Step::Index);
+        name.map(|name| Some(Step::Name(name))).into_iter().chain(pieces.map(index))
+    })
+}
+
+/// Where a path has come to in a plan.
+#[derive(Clone)]
+enum Shape<'p> {
+    Record(&'p core::ops::Range<u32>),
+    /// Elements of this scope.
+    List(u32),
+    /// Fields by their index.
+    Row(&'p core::ops::Range<u32>),
+    Leaf,
+}
+
+impl Plan {
+    /// The value at a path of names and indices: `members[2].name`. `None` when there is no such
+    /// field, or it is not given.
+    #[must_use]
+    pub fn get<'v, 'd>(&self, value: &'v Value<'d>, path: &str) -> Option<&'v Value<'d>> {
+        let mut value = value;
+        let mut shape = Shape::Record(&self.scope(self.root).fields);
+        for step in path_steps(path) {
+            let (slot, inner) = self.step(&shape, step?)?;
+            value = match value {
+                Value::Record(values) | Value::List(values) => values.get(slot)?,
+                _ => return None,
+            };
+            shape = inner;
+        }
+        (*value != Value::Absent).then_some(value)
+    }
+
+    /// Puts a value at a path. Records on the way are made; elements of lists have to exist, but
+    /// one behind the last is added. Whether the value fits the field is found when it is written.
+    ///
+    /// Gives `false`, and changes nothing, when the path leads nowhere.
+    pub fn set<'d>(&self, value: &mut Value<'d>, path: &str, new: Value<'d>) -> bool {
+        let mut place = value;
+        let mut shape = Shape::Record(&self.scope(self.root).fields);
+        // Nothing may be made before the whole path is known to be good.
+        let mut check = shape.clone();
+        for step in path_steps(path) {
+            let Some((_, inner)) = step.and_then(|step| self.step(&check, step)) else {
+                return false;
+            };
+            check = inner;
+        }
+        for step in path_steps(path) {
+            let Some((slot, inner)) = step.and_then(|step| self.step(&shape, step)) else {
+                return false;
+            };
+            let list = matches!(shape, Shape::List(_));
+            if *place == Value::Absent {
+                let record = matches!(shape, Shape::Record(_));
+                *place = if record { Value::Record(Vec::new()) } else { Value::List(Vec::new()) };
+            }
+            let (Value::Record(values) | Value::List(values)) = place else { return false };
+            if slot >= values.len() {
+                if list && slot > values.len() {
+                    return false;
+                }
+                values.resize(slot + 1, Value::Absent);
+            }
+            let Some(next) = values.get_mut(slot) else { return false };
+            place = next;
+            shape = inner;
+        }
+        *place = new;
+        true
+    }
+
+    fn step<'p>(&'p self, shape: &Shape<'p>, step: Step<'_>) -> Option<(usize, Shape<'p>)> {
+        match (shape, step) {
+            (Shape::Record(range), Step::Name(name)) => {
+                let fields = self.fields_of(range);
+                let slot = fields.iter().position(|field| field.name() == name)?;
+                Some((slot, self.shape(fields.get(slot)?.kind())))
+            }
+            (Shape::Row(range), Step::Index(index)) => {
+                let field = self.fields_of(range).get(index)?;
+                Some((index, self.shape(field.kind())))
+            }
+            (Shape::List(scope), Step::Index(index)) => {
+                let scope = self.scope(*scope);
+                let inner = if scope.single {
+                    self.shape(self.fields_of(&scope.fields).first()?.kind())
+                } else {
+                    Shape::Record(&scope.fields)
+                };
+                Some((index, inner))
+            }
+            _ => None,
+        }
+    }
+
+    fn shape<'p>(&self, kind: &'p FieldKind) -> Shape<'p> {
+        match kind {
+            FieldKind::Object(range) => Shape::Record(range),
+            FieldKind::Row(range) => Shape::Row(range),
+            FieldKind::Array { scope, .. } => Shape::List(*scope),
+            _ => Shape::Leaf,
+        }
+    }
+}
+
+/// Collects what the decoder finds.
+#[derive(Default)]
+pub(crate) struct ValueSink<'d> {
+    /// The records and lists that are open: whether it is a list, and what it holds so far.
+    open: Vec<(bool, Vec<Value<'d>>)>,
+    root: Vec<Value<'d>>,
+}
+
+impl<'d> ValueSink<'d> {
+    /// The message.
+    pub(crate) fn finish(self) -> Value<'d> {
+        Value::Record(self.root)
+    }
+
+    #[inline]
+    fn add(&mut self, value: Value<'d>) {
+        match self.open.last_mut() {
+            Some((_, values)) => values.push(value),
+            None => self.root.push(value),
+        }
+    }
+}
+
+/// Reads a value of fixed size; `None` when there are too few bytes.
+#[inline]
+pub(crate) fn read_scalar(scalar: Scalar, data: &[u8]) -> Option<Value<'static>> {
+    let floats = |data: &[u8; 12]| {
+        let mut numbers = [0.0; 3];
+        for (number, bytes) in numbers.iter_mut().zip(data.as_chunks().0) {
+            *number = f32::from_le_bytes(*bytes);
+        }
+        numbers
+    };
+    Some(match scalar {
+        Scalar::Bool => Value::Bool(*data.first()? != 0),
+        Scalar::Byte => Value::Unsigned((*data.first()?).into()),
+        Scalar::Int16 => Value::Signed(i16::from_le_bytes(*data.first_chunk()?).into()),
+        Scalar::Uint16 => Value::Unsigned(u16::from_le_bytes(*data.first_chunk()?).into()),
+        Scalar::Int32 => Value::Signed(i32::from_le_bytes(*data.first_chunk()?).into()),
+        Scalar::Uint32 => Value::Unsigned(u32::from_le_bytes(*data.first_chunk()?).into()),
+        Scalar::Int64 => Value::Signed(i64::from_le_bytes(*data.first_chunk()?)),
+        Scalar::Uint64 => Value::Unsigned(u64::from_le_bytes(*data.first_chunk()?)),
+        Scalar::Float => Value::Float(f32::from_le_bytes(*data.first_chunk()?)),
+        Scalar::Double => Value::Double(f64::from_le_bytes(*data.first_chunk()?)),
+        Scalar::Angle => Value::Angle(Angle(i16::from_le_bytes(*data.first_chunk()?))),
+        Scalar::Vec3 => Value::Vec3(floats(data.first_chunk()?)),
+        Scalar::Vec3fa => Value::Vec3fa(floats(data.first_chunk()?)),
+        Scalar::SkillId => Value::Skill(u64::from_le_bytes(*data.first_chunk()?)),
+        Scalar::SkillId32 => Value::Skill(u32::from_le_bytes(*data.first_chunk()?).into()),
+        Scalar::Customize => Value::Customize(*data.first_chunk()?),
+    })
+}
+
+impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
+    #[inline]
+    fn scalar(&mut self, _: &'n str, scalar: Scalar, data: &'d [u8], _: usize) -> Option<()> {
+        let value = read_scalar(scalar, data)?;
+        self.add(value);
+        Some(())
+    }
+
+    fn text(&mut self, _: &'n str, text: &'d [u8], _: usize) {
+        self.add(Value::Text(Text::from_bytes(text)));
+    }
+
+    fn bytes(&mut self, _: &'n str, bytes: &'d [u8], _: usize) {
+        self.add(Value::Bytes(Cow::Borrowed(bytes)));
+    }
+
+    fn open_list(&mut self, _: &'n str, count: usize, _: usize) {
+        // The count is only promised; the elements that are there let it grow.
+        self.open.push((true, Vec::with_capacity(count.min(64))));
+    }
+
+    fn open_record(&mut self, _: &'n str, _: usize) {
+        self.open.push((false, Vec::new()));
+    }
+
+    fn close(&mut self, _: usize) {
+        if let Some((list, values)) = self.open.pop() {
+            self.add(if list { Value::List(values) } else { Value::Record(values) });
+        }
+    }
+}

@@ -1,0 +1,746 @@
+//! Lines to plans.
+
+use core::ops::Range;
+use std::collections::HashMap;
+
+use super::dialect::Dialect;
+use super::parse::{Line, MOST_DEPTH, Meta, Type};
+use super::plan::{Field, FieldKind, Op, Placement, Plan, Scope, Spot, TextPlace};
+use super::problem::ProblemKind;
+use super::version::Patch;
+use crate::types::Scalar;
+
+/// Fields of one definition, rows and elements written out.
+const MOST_FIELDS: usize = 65_536;
+/// Bytes of the fixed part of a scope.
+const MOST_BYTES: usize = 65_531;
+/// The first patch whose `skillid` has 64 bits.
+const WIDE_SKILLS: Patch = Patch::major(74);
+
+/// Something to be said about a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Issue {
+    pub(crate) kind: ProblemKind,
+    pub(crate) error: bool,
+    /// Index of the line.
+    pub(crate) line: usize,
+    pub(crate) message: String,
+    pub(crate) help: Option<&'static str>,
+}
+
+/// Compiles lines whose depths are in order, as they stand at a patch. There is no plan when there
+/// are errors.
+pub(crate) fn compile(
+    lines: &[Line],
+    dialect: Dialect,
+    patch: Patch,
+    lenient: bool,
+) -> (Option<Plan>, Vec<Issue>) {
+    let explicit = lines.iter().any(|line| match line.kind {
+        Type::Meta(Meta::Count) => dialect == Dialect::Legacy,
+        Type::Meta(_) => true,
+        _ => false,
+    });
+    let placement = match dialect {
+        Dialect::Proto => Placement::InPlace,
+        _ if explicit => Placement::Explicit,
+        _ => Placement::Front,
+    };
+    let mut compiler = Compiler {
+        lines,
+        dialect,
+        placement,
+        narrow_skills: dialect == Dialect::Proto && patch < WIDE_SKILLS,
+        lenient,
+        drafts: Vec::new(),
+        records: Vec::new(),
+        scopes: Vec::new(),
+        ops: Vec::new(),
+        issues: Vec::new(),
+        full: false,
+    };
+    let mut place = 0;
+    let nodes = nodes(lines, &mut place, 0, patch);
+    let root = compiler.scope(Content::Fields(&nodes), 0);
+    let issues = core::mem::take(&mut compiler.issues);
+    let plan = issues.iter().all(|issue| !issue.error).then(|| compiler.finish(root));
+    (plan, issues)
+}
+
+/// A line with those that belong to it.
+struct Node<'l> {
+    line: &'l Line,
+    index: usize,
+    children: Vec<Self>,
+}
+
+/// The lines of a depth from `place` on; those that do not exist at the patch are left out, with
+/// all that belongs to them.
+fn nodes<'l>(lines: &'l [Line], place: &mut usize, depth: usize, patch: Patch) -> Vec<Node<'l>> {
+    let mut nodes = Vec::new();
+    while let Some(line) = lines.get(*place).filter(|line| line.depth >= depth) {
+        let index = *place;
+        *place += 1;
+        let children = nodes_below(lines, place, depth, patch);
+        if line.range.is_none_or(|range| range.contains(patch)) {
+            nodes.push(Node { line, index, children });
+        }
+    }
+    nodes
+}
+
+fn nodes_below<'l>(
+    lines: &'l [Line],
+    place: &mut usize,
+    depth: usize,
+    patch: Patch,
+) -> Vec<Node<'l>> {
+    match lines.get(*place) {
+        Some(line) if line.depth > depth => nodes(lines, place, depth + 1, patch),
+        _ => Vec::new(),
+    }
+}
+
+/// A field while its place is not known.
+struct Draft {
+    name: Box<str>,
+    slot: u32,
+    twin: Option<usize>,
+    line: usize,
+    body: Body,
+}
+
+enum Body {
+    Scalar(Scalar, Spot),
+    Text(Option<TextPlace>),
+    Bytes { offset: Option<Spot>, count: Option<Spot> },
+    Array { offset: Option<Spot>, count: Option<Spot>, scope: u32, interleaved: bool },
+    Object(usize),
+    Row(usize),
+}
+
+/// The fields of an object, row or scope.
+#[derive(Default)]
+struct Record {
+    fields: Vec<usize>,
+    /// The field of each name; of copies the last.
+    names: HashMap<Box<str>, usize>,
+    /// Earlier copies, and their common name.
+    copies: Vec<(usize, Box<str>)>,
+}
+
+/// The parts of a scope in the order of the bytes.
+enum Wire {
+    Field(usize),
+    Open(usize),
+    Close,
+    /// A metadata line, by its index, in the record whose fields it may name.
+    Meta {
+        kind: Meta,
+        line: usize,
+        record: usize,
+    },
+}
+
+/// What a scope is made of.
+enum Content<'a, 'l> {
+    Fields(&'a [Node<'l>]),
+    /// One value, and the fields of the object in it.
+    Value(&'a Type, &'a [Node<'l>], usize),
+}
+
+struct Compiler<'l> {
+    lines: &'l [Line],
+    dialect: Dialect,
+    placement: Placement,
+    narrow_skills: bool,
+    lenient: bool,
+    drafts: Vec<Draft>,
+    records: Vec<Record>,
+    scopes: Vec<(Scope, usize)>,
+    ops: Vec<Op>,
+    issues: Vec<Issue>,
+    /// Set when there are too many fields: said once, then nothing is added any more.
+    full: bool,
+}
+
+impl Compiler<'_> {
+    fn say(
+        &mut self,
+        kind: ProblemKind,
+        error: bool,
+        line: usize,
+        message: String,
+        help: Option<&'static str>,
+    ) {
+        self.issues.push(Issue { kind, error, line, message, help });
+    }
+
+    fn too_large(&mut self, line: usize, message: String) {
+        if !self.full {
+            self.full = true;
+            self.say(ProblemKind::TooLarge, true, line, message, None);
+        }
+    }
+
+    /// Compiles a scope; gives its index.
+    fn scope(&mut self, content: Content<'_, '_>, depth: usize) -> u32 {
+        let record = self.records.len();
+        self.records.push(Record::default());
+        let mut wire = Vec::new();
+        let mut merged = false;
+        let single = match content {
+            Content::Fields(nodes) => {
+                self.record(nodes, record, &mut wire, &mut merged, depth);
+                false
+            }
+            Content::Value(kind, children, line) => {
+                let field = Described { name: "", kind, children, line, interleaved: false };
+                self.value(&field, record, &mut wire, &mut merged, depth);
+                true
+            }
+        };
+        let layout = self.layout(&wire, record, single);
+        let emit = merged.then(|| {
+            let start = self.ops.len();
+            self.emit(record);
+            range(start, self.ops.len())
+        });
+        let cost = layout.size + range_len(&layout.wire) * 2 + 4;
+        let scope = Scope {
+            size: layout.size,
+            segments: layout.segments,
+            words: layout.words,
+            fields: 0..0,
+            single,
+            wire: layout.wire,
+            emit,
+            cost,
+        };
+        self.scopes.push((scope, record));
+        index(self.scopes.len() - 1)
+    }
+
+    /// Adds the fields of some lines to a record.
+    fn record(
+        &mut self,
+        nodes: &[Node<'_>],
+        record: usize,
+        wire: &mut Vec<Wire>,
+        merged: &mut bool,
+        depth: usize,
+    ) {
+        for node in nodes {
+            let Line { kind, name, interleaved, .. } = node.line;
+            if let Type::Meta(kind) = *kind {
+                wire.push(Wire::Meta { kind, line: node.index, record });
+                continue;
+            }
+            let known = self.records[record].names.get(name).copied();
+            if let Some(known) = known {
+                match (&self.drafts[known].body, kind) {
+                    (&Body::Object(inner), Type::Object) => {
+                        *merged = true;
+                        wire.push(Wire::Open(known));
+                        self.record(&node.children, inner, wire, merged, depth + 1);
+                        wire.push(Wire::Close);
+                        continue;
+                    }
+                    (Body::Scalar(..), Type::Scalar(_)) => {
+                        let message = format!("{name} stands more than once");
+                        let help = "each copy takes up bytes; all are written from one value";
+                        let kind = ProblemKind::DuplicateField;
+                        self.say(kind, false, node.index, message, Some(help));
+                        self.records[record].copies.push((known, name.clone()));
+                    }
+                    _ => {
+                        let message = format!("there is another field {name}");
+                        let help = "only objects can be given in pieces; rename one of the two";
+                        let kind = ProblemKind::NameClash;
+                        self.say(kind, true, node.index, message, Some(help));
+                        continue;
+                    }
+                }
+            }
+            let field = Described {
+                name,
+                kind,
+                children: &node.children,
+                line: node.index,
+                interleaved: *interleaved,
+            };
+            if let Some(id) = self.value(&field, record, wire, merged, depth) {
+                self.records[record].names.insert(name.clone(), id);
+            }
+        }
+    }
+
+    /// Adds one field to a record.
+    fn value(
+        &mut self,
+        field: &Described<'_, '_>,
+        record: usize,
+        wire: &mut Vec<Wire>,
+        merged: &mut bool,
+        depth: usize,
+    ) -> Option<usize> {
+        if self.drafts.len() >= MOST_FIELDS {
+            self.too_large(field.line, format!("more than {MOST_FIELDS} fields"));
+            return None;
+        }
+        if depth > MOST_DEPTH {
+            self.too_large(field.line, format!("fields nested more than {MOST_DEPTH} deep"));
+            return None;
+        }
+        let id = self.drafts.len();
+        let slot = index(self.records[record].fields.len());
+        let body = match field.kind {
+            Type::Scalar(Scalar::SkillId) if self.narrow_skills => {
+                Body::Scalar(Scalar::SkillId32, Spot { segment: 0, offset: 0 })
+            }
+            Type::Scalar(scalar) => Body::Scalar(*scalar, Spot { segment: 0, offset: 0 }),
+            Type::Text => Body::Text(None),
+            Type::Bytes => Body::Bytes { offset: None, count: None },
+            Type::Array(_) => {
+                let interleaved = field.interleaved;
+                Body::Array { offset: None, count: None, scope: 0, interleaved }
+            }
+            Type::Object => Body::Object(self.new_record()),
+            Type::Row(..) => Body::Row(self.new_record()),
+            // Metadata is no value; where it could stand the parser refused it.
+            Type::Meta(_) => return None,
+        };
+        self.drafts.push(Draft {
+            name: field.name.into(),
+            slot,
+            twin: None,
+            line: field.line,
+            body,
+        });
+        self.records[record].fields.push(id);
+        match (field.kind, &self.drafts[id].body) {
+            (Type::Array(element), _) => {
+                let content = match &**element {
+                    Type::Object => Content::Fields(field.children),
+                    element => Content::Value(element, field.children, field.line),
+                };
+                let inner = self.scope(content, depth + 1);
+                if let Body::Array { scope, .. } = &mut self.drafts[id].body {
+                    *scope = inner;
+                }
+                wire.push(Wire::Field(id));
+            }
+            (Type::Object, &Body::Object(inner)) => {
+                wire.push(Wire::Open(id));
+                self.record(field.children, inner, wire, merged, depth + 1);
+                wire.push(Wire::Close);
+            }
+            (Type::Row(element, count), &Body::Row(inner)) => {
+                wire.push(Wire::Open(id));
+                let item = Described { name: "", kind: element, interleaved: false, ..*field };
+                for _ in 0..*count {
+                    self.value(&item, inner, wire, merged, depth + 1)?;
+                }
+                wire.push(Wire::Close);
+            }
+            _ => wire.push(Wire::Field(id)),
+        }
+        Some(id)
+    }
+
+    fn new_record(&mut self) -> usize {
+        self.records.push(Record::default());
+        self.records.len() - 1
+    }
+
+    /// Gives everything in a scope its place, and writes the steps in the order of the bytes.
+    fn layout(&mut self, wire: &[Wire], record: usize, single: bool) -> Layout {
+        let start = self.ops.len();
+        // Nothing can be said of the words of an element that is a value itself.
+        let placement = match self.placement {
+            Placement::Explicit if single => Placement::Front,
+            placement => placement,
+        };
+        let mut spots = Spots::new(placement);
+        if placement == Placement::Front {
+            for part in wire {
+                if let Wire::Field(id) = part {
+                    self.front(*id, &mut spots);
+                }
+            }
+        }
+        let mut groups = 0;
+        for (at, part) in wire.iter().enumerate() {
+            match part {
+                Wire::Open(id) => {
+                    let Draft { slot, ref body, .. } = self.drafts[*id];
+                    let row = matches!(body, Body::Row(_));
+                    self.ops.push(Op::Open { field: index(*id), slot, row });
+                }
+                Wire::Close => self.ops.push(Op::Close),
+                Wire::Meta { kind, line, record: near } => {
+                    self.explicit(*kind, *line, [*near, record], &mut spots);
+                }
+                Wire::Field(id) => {
+                    if self.is_interleaved(part) && !(at > 0 && self.is_interleaved(&wire[at - 1]))
+                    {
+                        groups += 1;
+                        let run = wire[at..].iter().take_while(|part| self.is_interleaved(part));
+                        let arrays = index(run.count());
+                        if groups > 1 {
+                            let message = "interleaved arrays have to be adjacent".to_owned();
+                            let line = self.drafts[*id].line;
+                            let kind = ProblemKind::InterleavedNotAdjacent;
+                            let help = "move it next to the other one";
+                            self.say(kind, true, line, message, Some(help));
+                        }
+                        if arrays > 1 {
+                            self.ops.push(Op::Group { arrays });
+                        }
+                    }
+                    self.field(*id, &mut spots);
+                }
+            }
+            if spots.overflow {
+                let line = match part {
+                    Wire::Field(id) | Wire::Open(id) => self.drafts[*id].line,
+                    Wire::Meta { line, .. } => *line,
+                    Wire::Close => 0,
+                };
+                self.too_large(line, format!("a fixed part of more than {MOST_BYTES} bytes"));
+                break;
+            }
+        }
+        let mut sizes = spots.sizes.iter().copied();
+        let size = sizes.next().unwrap_or(0);
+        for op in self.ops.get_mut(start..).unwrap_or_default() {
+            if let Op::Segment { size } = op {
+                *size = sizes.next().unwrap_or(0);
+            }
+        }
+        Layout {
+            size,
+            segments: spots.segment() + 1,
+            words: spots.words,
+            wire: range(start, self.ops.len()),
+        }
+    }
+
+    fn is_interleaved(&self, part: &Wire) -> bool {
+        let Wire::Field(id) = part else { return false };
+        matches!(self.drafts[*id].body, Body::Array { interleaved: true, .. })
+    }
+
+    /// Gives the counts and offsets of a field their place in front, or at the field.
+    fn front(&mut self, id: usize, spots: &mut Spots) {
+        match &mut self.drafts[id].body {
+            Body::Text(place) => *place = Some(TextPlace::Offset(spots.word())),
+            Body::Bytes { offset, count } => {
+                *offset = Some(spots.word());
+                *count = Some(spots.word());
+            }
+            Body::Array { offset, count, .. } => {
+                *count = Some(spots.word());
+                *offset = Some(spots.word());
+            }
+            _ => {}
+        }
+    }
+
+    /// A line that says where counts or offsets stand. Its name counts from the object it stands
+    /// in, or from the scope.
+    fn explicit(&mut self, kind: Meta, line: usize, records: [usize; 2], spots: &mut Spots) {
+        let toolbox = self.dialect == Dialect::Toolbox;
+        if toolbox && kind == Meta::Count {
+            return;
+        }
+        if spots.bodies {
+            self.segment(spots);
+        }
+        let found = records.into_iter().find_map(|record| self.find(record, line));
+        let pair = toolbox || kind == Meta::Ref;
+        let slot = |draft: &mut Draft, kind: Meta, spot: Spot| -> bool {
+            if let (Body::Text(place @ None), Meta::Offset) = (&mut draft.body, kind) {
+                *place = Some(TextPlace::Offset(spot));
+                return true;
+            }
+            let place = match (&mut draft.body, kind) {
+                (Body::Bytes { offset, .. } | Body::Array { offset, .. }, Meta::Offset) => offset,
+                (Body::Bytes { count, .. } | Body::Array { count, .. }, Meta::Count) => count,
+                _ => return false,
+            };
+            let free = place.is_none();
+            if free {
+                *place = Some(spot);
+            }
+            free
+        };
+        if let Some(id) = found
+            && pair
+        {
+            let draft = &mut self.drafts[id];
+            let words: &[Meta] = match draft.body {
+                Body::Text(None) => &[Meta::Offset],
+                Body::Bytes { offset: None, .. } => &[Meta::Offset, Meta::Count],
+                Body::Array { offset: None, .. } => &[Meta::Count, Meta::Offset],
+                _ => &[],
+            };
+            if !words.is_empty() {
+                for word in words {
+                    slot(draft, *word, spots.word());
+                }
+                return;
+            }
+        }
+        let spot = spots.word();
+        let placed = !pair && found.is_some_and(|id| slot(&mut self.drafts[id], kind, spot));
+        if !placed {
+            // How wide the words of no field are is known for single words only.
+            let error = pair;
+            let message = "there is no field that this line could be for".to_owned();
+            let help = "its two bytes are read and ignored, and written as zero";
+            let help = (!error).then_some(help);
+            self.say(ProblemKind::OrphanMeta, error, line, message, help);
+            self.ops.push(Op::Orphan { spot });
+        }
+    }
+
+    /// The field that a metadata line names, of those whose place is still to come.
+    fn find(&self, record: usize, line: usize) -> Option<usize> {
+        let path = &self.lines.get(line)?.name;
+        let mut record = record;
+        let mut steps = path.split('.').peekable();
+        while let Some(step) = steps.next() {
+            let id = *self.records[record].names.get(step)?;
+            match (&self.drafts[id].body, steps.peek()) {
+                (_, None) => return Some(id),
+                (&Body::Object(inner), Some(_)) => record = inner,
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The step of a field that is no object or row.
+    fn field(&mut self, id: usize, spots: &mut Spots) {
+        if let Body::Scalar(scalar, _) = self.drafts[id].body {
+            if spots.bodies && spots.placement != Placement::InPlace {
+                self.segment(spots);
+            }
+            let place = spots.take(scalar.size());
+            self.drafts[id].body = Body::Scalar(scalar, place);
+        } else {
+            if spots.placement == Placement::InPlace {
+                self.front(id, spots);
+            }
+            let lenient = self.lenient && self.dialect == Dialect::Legacy;
+            if let Body::Text(None) = self.drafts[id].body
+                && lenient
+            {
+                // A string without an offset was read where it stands; the others never worked.
+                self.segment(spots);
+                self.drafts[id].body = Body::Text(Some(TextPlace::Here(spots.take(0))));
+            }
+            self.require_meta(id);
+            spots.bodies = true;
+        }
+        let op = self.op(id);
+        self.ops.extend(op);
+    }
+
+    /// Complains of a field of variable length whose words have no place.
+    fn require_meta(&mut self, id: usize) {
+        let Draft { line, ref name, ref body, .. } = self.drafts[id];
+        let missing = match body {
+            Body::Text(None) => "offset",
+            Body::Bytes { offset: None, .. } | Body::Array { offset: None, .. } => "offset",
+            Body::Bytes { count: None, .. } | Body::Array { count: None, .. } => "count",
+            _ => return,
+        };
+        let line_name = if self.dialect == Dialect::Toolbox { "ref" } else { missing };
+        let message = format!("{name} has no {line_name} line in front of it");
+        let help = "a file with such lines needs them for every string, bytes and array";
+        self.say(ProblemKind::MissingMeta, true, line, message, Some(help));
+    }
+
+    fn segment(&mut self, spots: &mut Spots) {
+        spots.next_segment();
+        self.ops.push(Op::Segment { size: 0 });
+    }
+
+    fn op(&self, id: usize) -> Option<Op> {
+        let Draft { slot, ref body, .. } = self.drafts[id];
+        let field = index(id);
+        match *body {
+            Body::Scalar(scalar, spot) => Some(Op::Scalar { scalar, spot, field, slot }),
+            Body::Text(place) => Some(Op::Text { place: place?, field, slot }),
+            Body::Bytes { offset, count } => {
+                Some(Op::Bytes { offset: offset?, count: count?, field, slot })
+            }
+            Body::Array { offset, count, scope, .. } => {
+                Some(Op::Array { count: count?, offset: offset?, scope, field, slot })
+            }
+            Body::Object(_) | Body::Row(_) => None,
+        }
+    }
+
+    /// Writes the steps of a record in the order of its fields.
+    fn emit(&mut self, record: usize) {
+        for at in 0..self.records[record].fields.len() {
+            let id = self.records[record].fields[at];
+            match self.drafts[id].body {
+                Body::Object(inner) | Body::Row(inner) => {
+                    let slot = self.drafts[id].slot;
+                    let row = matches!(self.drafts[id].body, Body::Row(_));
+                    self.ops.push(Op::Open { field: index(id), slot, row });
+                    self.emit(inner);
+                    self.ops.push(Op::Close);
+                }
+                _ => {
+                    let op = self.op(id);
+                    self.ops.extend(op);
+                }
+            }
+        }
+    }
+
+    /// Brings the fields into the order of the plan: those of a record next to each other.
+    fn finish(mut self, root: u32) -> Plan {
+        for record in 0..self.records.len() {
+            let copies = core::mem::take(&mut self.records[record].copies);
+            let mut counts: HashMap<&str, usize> = HashMap::new();
+            for (id, name) in &copies {
+                let count = counts.entry(name).or_default();
+                *count += 1;
+                self.drafts[*id].name = format!("{name}#{count}").into();
+                self.drafts[*id].twin = self.records[record].names.get(name).copied();
+            }
+        }
+        let mut starts = Vec::with_capacity(self.records.len());
+        let mut places = vec![0; self.drafts.len()];
+        let mut order = Vec::with_capacity(self.drafts.len());
+        for record in &self.records {
+            let start = order.len();
+            for id in &record.fields {
+                places[*id] = index(order.len());
+                order.push(*id);
+            }
+            starts.push(range(start, order.len()));
+        }
+        let fields = order.iter().map(|id| self.final_field(*id, &starts, &places)).collect();
+        for op in &mut self.ops {
+            match op {
+                Op::Scalar { field, .. }
+                | Op::Text { field, .. }
+                | Op::Bytes { field, .. }
+                | Op::Array { field, .. }
+                | Op::Open { field, .. } => *field = places[*field as usize],
+                Op::Close | Op::Segment { .. } | Op::Group { .. } | Op::Orphan { .. } => {}
+            }
+        }
+        let scopes = self.scopes.into_iter();
+        let scopes = scopes
+            .map(|(scope, record)| Scope { fields: starts[record].clone(), ..scope })
+            .collect();
+        Plan { fields, scopes, ops: self.ops, root, placement: self.placement }
+    }
+
+    fn final_field(&self, id: usize, starts: &[Range<u32>], places: &[u32]) -> Field {
+        let draft = &self.drafts[id];
+        let nowhere = Spot { segment: 0, offset: 0 };
+        let kind = match draft.body {
+            Body::Scalar(scalar, spot) => FieldKind::Scalar { scalar, spot },
+            Body::Text(place) => {
+                FieldKind::Text { place: place.unwrap_or(TextPlace::Offset(nowhere)) }
+            }
+            // Both have their places, or there were errors and there is no plan.
+            Body::Bytes { offset, count } => FieldKind::Bytes {
+                offset: offset.unwrap_or(nowhere),
+                count: count.unwrap_or(nowhere),
+            },
+            Body::Array { offset, count, scope, interleaved } => FieldKind::Array {
+                count: count.unwrap_or(nowhere),
+                offset: offset.unwrap_or(nowhere),
+                scope,
+                interleaved,
+            },
+            Body::Object(record) => FieldKind::Object(starts[record].clone()),
+            Body::Row(record) => FieldKind::Row(starts[record].clone()),
+        };
+        let twin = draft.twin.map(|twin| places[twin]);
+        Field { name: draft.name.clone(), kind, twin, slot: draft.slot }
+    }
+}
+
+/// A field that is to be added.
+struct Described<'a, 'l> {
+    name: &'a str,
+    kind: &'a Type,
+    children: &'a [Node<'l>],
+    line: usize,
+    interleaved: bool,
+}
+
+struct Layout {
+    size: u32,
+    segments: u16,
+    words: u32,
+    wire: Range<u32>,
+}
+
+/// The places of a scope that are taken.
+struct Spots {
+    placement: Placement,
+    /// The sizes of its segments.
+    sizes: Vec<u32>,
+    words: u32,
+    /// Whether a body stands behind the present segment.
+    bodies: bool,
+    overflow: bool,
+}
+
+impl Spots {
+    fn new(placement: Placement) -> Self {
+        Self { placement, sizes: vec![0], words: 0, bodies: false, overflow: false }
+    }
+
+    fn segment(&self) -> u16 {
+        u16::try_from(self.sizes.len() - 1).unwrap_or(u16::MAX)
+    }
+
+    fn next_segment(&mut self) {
+        self.overflow |= self.sizes.len() > usize::from(u16::MAX);
+        self.sizes.push(0);
+        self.bodies = false;
+    }
+
+    fn take(&mut self, bytes: usize) -> Spot {
+        let segment = self.segment();
+        let size = self.sizes.last().copied().unwrap_or(0);
+        let after = size.saturating_add(index(bytes));
+        self.overflow |= after as usize > MOST_BYTES;
+        if let Some(size) = self.sizes.last_mut() {
+            *size = after;
+        }
+        Spot { segment, offset: u16::try_from(size).unwrap_or(u16::MAX) }
+    }
+
+    fn word(&mut self) -> Spot {
+        self.words += 1;
+        self.take(2)
+    }
+}
+
+/// Counts of fields and steps; a definition is bounded long before they grow so far.
+#[expect(clippy::cast_possible_truncation, reason = "bounded by the number of fields")]
+const fn index(count: usize) -> u32 {
+    count as u32
+}
+
+const fn range(start: usize, end: usize) -> Range<u32> {
+    index(start)..index(end)
+}
+
+const fn range_len(range: &Range<u32>) -> u32 {
+    range.end - range.start
+}

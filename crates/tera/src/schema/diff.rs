@@ -1,0 +1,247 @@
+//! How two versions of a layout differ.
+
+use core::fmt;
+
+use super::parse::{Line, Type};
+
+/// Steps of comparing two definitions line by line; larger ones are compared by name only.
+const MOST_STEPS: usize = 1 << 24;
+
+/// One difference between an old and a new definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A field of the new one alone.
+    Added {
+        /// Its path: `members.name`.
+        path: String,
+        /// Its type.
+        kind: String,
+        /// The field in front of it.
+        behind: Option<String>,
+    },
+    /// A field of the old one alone.
+    Removed {
+        /// Its path.
+        path: String,
+        /// Its type.
+        kind: String,
+    },
+    /// A field whose type changed.
+    Retyped {
+        /// Its path.
+        path: String,
+        /// The old type.
+        from: String,
+        /// The new one.
+        to: String,
+    },
+    /// A field in the same place with the same type but another name.
+    Renamed {
+        /// The old path.
+        from: String,
+        /// The new one.
+        to: String,
+        /// The type.
+        kind: String,
+    },
+    /// A field that stands in another place.
+    Moved {
+        /// Its path.
+        path: String,
+        /// The field it stands behind now.
+        behind: Option<String>,
+    },
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = |behind: &Option<String>| match behind {
+            Some(behind) => format!("behind {behind}"),
+            None => "in front".to_owned(),
+        };
+        match self {
+            Self::Added { path, kind, behind } => write!(f, "+ {kind} {path}, {}", place(behind)),
+            Self::Removed { path, kind } => write!(f, "- {kind} {path}"),
+            Self::Retyped { path, from, to } => write!(f, "~ {path}: {from} became {to}"),
+            Self::Renamed { from, to, kind } => write!(f, "~ {kind} {from} is called {to}"),
+            Self::Moved { path, behind } => write!(f, "~ {path} moved {}", place(behind)),
+        }
+    }
+}
+
+/// What changed from one definition to another, in the order of the new one; what was removed comes
+/// where it stood.
+///
+/// ```
+/// use worldwire_tera::schema::{Definition, FileName, Options, diff::diff};
+/// let read = |text| {
+///     let file = FileName::parse("S_A.1.def").unwrap();
+///     Definition::parse(&file, text, &Options::default()).unwrap()
+/// };
+/// let (old, new) = (read("int32 id\nint32 hp\n"), read("int32 id\nint64 hp\nstring name\n"));
+/// let changes: Vec<_> =
+///     diff(old.lines(), new.lines()).iter().map(ToString::to_string).collect();
+/// assert_eq!(changes, ["~ hp: int32 became int64", "+ string name, behind hp"]);
+/// ```
+#[must_use]
+pub fn diff(old: &[Line], new: &[Line]) -> Vec<Change> {
+    let (old, new) = (entries(old), entries(new));
+    let same = common(&old, &new);
+    let mut changes = Vec::new();
+    let (mut from_old, mut from_new) = (0, 0);
+    let end = (old.len(), new.len());
+    // Lines that both have stand fixed; what lies between two of them is compared by itself.
+    for (to_old, to_new) in same.into_iter().chain([end]) {
+        let gone = old.get(from_old..to_old).unwrap_or_default();
+        let come = new.get(from_new..to_new).unwrap_or_default();
+        let before = from_new.checked_sub(1).and_then(|index| new.get(index));
+        changes.push((gone, come, before));
+        (from_old, from_new) = (to_old + 1, to_new + 1);
+    }
+    let gaps = changes;
+    let all_gone: std::collections::HashMap<&str, &Entry> =
+        gaps.iter().flat_map(|gap| gap.0).map(|entry| (&*entry.path, entry)).collect();
+    let all_come: std::collections::HashSet<&str> =
+        gaps.iter().flat_map(|gap| gap.1).map(|entry| &*entry.path).collect();
+    let mut changes = Vec::new();
+    for (gone, come, before) in gaps {
+        let mut left = gone.iter().filter(|entry| !all_come.contains(&*entry.path)).peekable();
+        let mut behind = before.map(|entry| entry.path.clone());
+        for entry in come {
+            let Entry { path, kind } = entry;
+            let change = match all_gone.get(&**path) {
+                Some(old) if old.kind == *kind => {
+                    Change::Moved { path: path.clone(), behind: behind.take() }
+                }
+                Some(old) => {
+                    Change::Retyped { path: path.clone(), from: old.kind.clone(), to: kind.clone() }
+                }
+                None => match left.peek() {
+                    Some(old) if old.kind == *kind && parent(&old.path) == parent(path) => {
+                        let from = old.path.clone();
+                        left.next();
+                        Change::Renamed { from, to: path.clone(), kind: kind.clone() }
+                    }
+                    _ => {
+                        let behind = behind.take();
+                        Change::Added { path: path.clone(), kind: kind.clone(), behind }
+                    }
+                },
+            };
+            changes.push(change);
+            behind = Some(path.clone());
+        }
+        changes.extend(left.map(|Entry { path, kind }| Change::Removed {
+            path: path.clone(),
+            kind: kind.clone(),
+        }));
+    }
+    changes
+}
+
+/// A line as it is compared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Entry {
+    path: String,
+    kind: String,
+}
+
+fn entries(lines: &[Line]) -> Vec<Entry> {
+    let mut open: Vec<&str> = Vec::new();
+    let entry = |line: &'_ Line, open: &[&str]| {
+        let mut path = open.join(".");
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(&line.name);
+        let mut kind = line.kind.to_string();
+        if line.interleaved {
+            kind.push_str("[interleaved]");
+        }
+        if let Some(range) = line.range {
+            kind.push_str(&format!(" {range}"));
+        }
+        // A line for an offset has the name of its field.
+        if matches!(line.kind, Type::Meta(_)) {
+            path = format!("{kind} {path}");
+        }
+        Entry { path, kind }
+    };
+    let mut entries = Vec::with_capacity(lines.len());
+    for line in lines {
+        open.truncate(line.depth);
+        entries.push(entry(line, &open));
+        open.push(&line.name);
+    }
+    entries
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(parent, _)| parent)
+}
+
+/// The places of a longest common subsequence.
+fn common(old: &[Entry], new: &[Entry]) -> Vec<(usize, usize)> {
+    let front = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    let (old_rest, new_rest) = (old.get(front..).unwrap_or(&[]), new.get(front..).unwrap_or(&[]));
+    let mut same: Vec<_> = (0..front).map(|index| (index, index)).collect();
+    let (rows, columns) = (old_rest.len() + 1, new_rest.len() + 1);
+    if rows.saturating_mul(columns) > MOST_STEPS {
+        return same;
+    }
+    // Lengths for what is left from each pair of places on.
+    let mut lengths = vec![0_u32; rows * columns];
+    for (row, old) in old_rest.iter().enumerate().rev() {
+        for (column, new) in new_rest.iter().enumerate().rev() {
+            lengths[row * columns + column] = if old == new {
+                lengths[(row + 1) * columns + column + 1] + 1
+            } else {
+                lengths[(row + 1) * columns + column].max(lengths[row * columns + column + 1])
+            };
+        }
+    }
+    let (mut row, mut column) = (0, 0);
+    while row + 1 < rows && column + 1 < columns {
+        if old_rest[row] == new_rest[column] {
+            same.push((front + row, front + column));
+            (row, column) = (row + 1, column + 1);
+        } else if lengths[(row + 1) * columns + column] >= lengths[row * columns + column + 1] {
+            row += 1;
+        } else {
+            column += 1;
+        }
+    }
+    same
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::parse::{Statement, parse};
+
+    fn lines(text: &str) -> Vec<Line> {
+        let statements = parse("t", text).0.into_iter();
+        let line = |statement| match statement {
+            Statement::Line(line) => Some(line),
+            Statement::Include { .. } => None,
+        };
+        statements.filter_map(line).collect()
+    }
+
+    #[test]
+    fn every_kind_of_change_is_named() {
+        let old = "int32 id\nint32 gone\nstring name\narray l\n- int32 a\n- int16 b\nbool last\n";
+        let new = "bool last\nint32 id\nstring title\narray l\n- int32 a\n- int32 b\n- byte c\n";
+        let changes: Vec<_> =
+            diff(&lines(old), &lines(new)).iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(changes.join("\n"), @r"
+        ~ last moved in front
+        + string title, behind id
+        - int32 gone
+        - string name
+        ~ l.b: int16 became int32
+        + byte l.c, behind l.b
+        ");
+        assert_eq!(diff(&lines(old), &lines(old)), []);
+    }
+}

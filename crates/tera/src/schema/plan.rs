@@ -1,0 +1,247 @@
+//! The compiled form of a definition.
+//!
+//! A *scope* is the root of a message or one element of an array. Its fixed part stands at its
+//! start; where a fixed field follows a body of variable length, a further *segment* begins behind
+//! that body. Everything of fixed size has a [`Spot`]: a segment and an offset in it.
+
+use core::ops::Range;
+
+use crate::types::Scalar;
+
+/// A place in the fixed part of a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spot {
+    /// Which segment of the scope; 0 begins where the scope does.
+    pub segment: u16,
+    /// Bytes from the start of the segment.
+    pub offset: u16,
+}
+
+/// How a text is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextPlace {
+    /// By the offset that stands here.
+    Offset(Spot),
+    /// It stands where its field does: in files that give no place to its offset, read leniently.
+    Here(Spot),
+}
+
+/// Where the counts and offsets of a definition stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// In front of their scope, in the order of the fields.
+    Front,
+    /// Where the definition says.
+    Explicit,
+    /// Where their field stands.
+    InPlace,
+}
+
+/// A definition made ready to read and write messages with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub(crate) fields: Vec<Field>,
+    pub(crate) scopes: Vec<Scope>,
+    pub(crate) ops: Vec<Op>,
+    pub(crate) root: u32,
+    pub(crate) placement: Placement,
+}
+
+/// A field of a compiled definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub(crate) name: Box<str>,
+    pub(crate) kind: FieldKind,
+    /// For an earlier copy of a repeated field: the index of the last one, which it takes its value
+    /// from when it has none of its own.
+    pub(crate) twin: Option<u32>,
+    /// Its index in the record around.
+    pub(crate) slot: u32,
+}
+
+/// What a field is, and where its fixed part stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// A value of fixed size.
+    Scalar {
+        /// Its type.
+        scalar: Scalar,
+        /// Where it stands.
+        spot: Spot,
+    },
+    /// UTF-16 text that ends with a zero unit.
+    Text {
+        /// How it is found.
+        place: TextPlace,
+    },
+    /// Bytes.
+    Bytes {
+        /// Where their offset stands.
+        offset: Spot,
+        /// Where their count stands.
+        count: Spot,
+    },
+    /// Linked elements.
+    Array {
+        /// Where their count stands.
+        count: Spot,
+        /// Where the offset of the first stands.
+        offset: Spot,
+        /// Index of the scope of an element.
+        scope: u32,
+        /// Whether the elements alternate with those of the neighbouring arrays.
+        interleaved: bool,
+    },
+    /// Named fields in the scope around.
+    Object(Range<u32>),
+    /// Unnamed fields in a row, in the scope around.
+    Row(Range<u32>),
+}
+
+/// The root of a message, or an element of an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scope {
+    /// Bytes of the first segment.
+    pub(crate) size: u32,
+    /// How many segments there are.
+    pub(crate) segments: u16,
+    /// Words of counts and offsets.
+    pub(crate) words: u32,
+    /// Its fields.
+    pub(crate) fields: Range<u32>,
+    /// Whether the one field is the value itself, and not a record.
+    pub(crate) single: bool,
+    /// What to do, in the order of the bytes.
+    pub(crate) wire: Range<u32>,
+    /// What to do in the order of the fields, where that is another.
+    pub(crate) emit: Option<Range<u32>>,
+    /// How much work it is, whatever the message: bytes and steps.
+    pub(crate) cost: u32,
+}
+
+/// One step of reading or writing a scope. `slot` is the index in the record around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Scalar {
+        scalar: Scalar,
+        spot: Spot,
+        field: u32,
+        slot: u32,
+    },
+    Text {
+        place: TextPlace,
+        field: u32,
+        slot: u32,
+    },
+    Bytes {
+        offset: Spot,
+        count: Spot,
+        field: u32,
+        slot: u32,
+    },
+    Array {
+        count: Spot,
+        offset: Spot,
+        scope: u32,
+        field: u32,
+        slot: u32,
+    },
+    Open {
+        field: u32,
+        slot: u32,
+        row: bool,
+    },
+    Close,
+    /// A further segment begins at the cursor.
+    Segment {
+        size: u32,
+    },
+    /// The bodies of so many arrays that follow alternate.
+    Group {
+        arrays: u32,
+    },
+    /// A word that belongs to no field.
+    Orphan {
+        spot: Spot,
+    },
+}
+
+impl Field {
+    /// The name; empty for elements of arrays and rows. Earlier copies of a field that stands more
+    /// than once are called `name#1`, `name#2`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn kind(&self) -> &FieldKind {
+        &self.kind
+    }
+
+    /// Whether it is an earlier copy of a field that stands more than once.
+    #[must_use]
+    pub fn is_copy(&self) -> bool {
+        self.twin.is_some()
+    }
+}
+
+impl Plan {
+    /// The fields of the message itself.
+    #[must_use]
+    pub fn fields(&self) -> &[Field] {
+        self.fields_of(&self.scope(self.root).fields)
+    }
+
+    /// The fields of an object or row.
+    #[must_use]
+    pub fn fields_of(&self, range: &Range<u32>) -> &[Field] {
+        self.fields.get(range.start as usize..range.end as usize).unwrap_or_default()
+    }
+
+    /// The fields of an element of an array, by its scope, and whether the only one is the element
+    /// itself.
+    #[must_use]
+    pub fn element(&self, scope: u32) -> (&[Field], bool) {
+        let scope = self.scope(scope);
+        (self.fields_of(&scope.fields), scope.single)
+    }
+
+    /// Where the counts and offsets stand.
+    #[must_use]
+    pub fn placement(&self) -> Placement {
+        self.placement
+    }
+
+    /// The fewest bytes of a message, without its header.
+    #[must_use]
+    pub fn least(&self) -> usize {
+        self.scope(self.root).size as usize
+    }
+
+    /// Whether every message has the same length.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        let root = self.scope(self.root);
+        let steps = self.steps(&root.wire);
+        !steps.iter().any(|op| matches!(op, Op::Text { .. } | Op::Bytes { .. } | Op::Array { .. }))
+    }
+
+    #[inline]
+    pub(crate) fn scope(&self, index: u32) -> &Scope {
+        // Indices are only made from existing scopes.
+        &self.scopes[index as usize]
+    }
+
+    #[inline]
+    pub(crate) fn field(&self, index: u32) -> &Field {
+        // Indices are only made from existing fields.
+        &self.fields[index as usize]
+    }
+
+    #[inline]
+    pub(crate) fn steps(&self, range: &Range<u32>) -> &[Op] {
+        self.ops.get(range.start as usize..range.end as usize).unwrap_or_default()
+    }
+}

@@ -1,0 +1,641 @@
+//! Definitions, alone and as the files of a folder.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use worldwire_core::{Diagnostic, Source};
+
+use super::compile::compile;
+use super::dialect::{self, Dialect, Marks, Refusal};
+use super::parse::{Line, Statement, parse};
+use super::plan::Plan;
+use super::problem::{Problem, ProblemKind};
+use super::version::{FileName, NotADefinition, Patch, Platform};
+
+/// Files that one file may include, those that are included by others counted.
+const MOST_INCLUDES: usize = 5;
+/// Lines of one definition, those of included files counted.
+const MOST_LINES: usize = 65_536;
+
+/// Choices for reading definitions.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The dialect; recognised by what the files use, if nobody says.
+    pub dialect: Option<Dialect>,
+    /// Skips lines that cannot be read, as the first parsers do, and reads a string without offset
+    /// line where it stands. What comes out may be the wrong layout.
+    pub lenient: bool,
+    /// The version of the game, for fields that exist only in some patches. The latest, if nobody
+    /// says.
+    pub patch: Option<Patch>,
+    /// Whose files replace those for all platforms.
+    pub platform: Platform,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { dialect: None, lenient: false, patch: None, platform: Platform::Pc }
+    }
+}
+
+/// A definition, compiled.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    file: FileName,
+    dialect: Dialect,
+    lines: Vec<Line>,
+    plan: Plan,
+    since: Option<u16>,
+    title: Arc<str>,
+}
+
+impl Definition {
+    /// Reads a single text. Includes find nothing; a [`Set`] has the files for them.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(file: &FileName, text: &str, options: &Options) -> Result<Self, Vec<Problem>> {
+        let title = file.to_string();
+        let file_text = FileText::read(&title, text);
+        let dialect = options.dialect.unwrap_or_else(|| file_text.marks.of_file());
+        let built = build(file, &file_text, dialect, options, &|_| None);
+        built.definition.ok_or(built.problems)
+    }
+
+    /// The message's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.file.name
+    }
+
+    /// The version of the layout.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.file.version
+    }
+
+    /// The file it was read from.
+    #[must_use]
+    pub fn file(&self) -> &FileName {
+        &self.file
+    }
+
+    /// Name and version, as people write them: `S_LOGIN.14`.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The dialect it was read in.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Its lines, with those of included files in their places.
+    #[must_use]
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// What messages are read and written with.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The first patch it is for, where a comment in it says `majorPatchVersion >= N`: a custom of
+    /// the community and no part of the language.
+    #[must_use]
+    pub fn since(&self) -> Option<u16> {
+        self.since
+    }
+}
+
+/// What is known of a text before it is compiled.
+#[derive(Clone, Debug)]
+struct FileText {
+    text: Arc<str>,
+    statements: Vec<Statement>,
+    problems: Vec<Problem>,
+    marks: Marks,
+    since: Option<u16>,
+}
+
+impl FileText {
+    fn read(name: &str, text: &str) -> Self {
+        let (statements, problems) = parse(name, text);
+        let marks = Marks::of(&statements);
+        Self { text: text.into(), marks, since: since(text), statements, problems }
+    }
+
+    fn includes(&self) -> impl Iterator<Item = &str> {
+        self.statements.iter().filter_map(|statement| match statement {
+            Statement::Include { file, .. } => Some(&**file),
+            Statement::Line(_) => None,
+        })
+    }
+}
+
+/// The patch in a comment `majorPatchVersion >= 86`.
+fn since(text: &str) -> Option<u16> {
+    const PHRASE: &str = "ajorPatchVersion";
+    text.lines().filter_map(|line| line.split_once('#')).find_map(|(_, comment)| {
+        let (before, behind) = comment.split_once(PHRASE)?;
+        let number = behind.trim_start().strip_prefix(">=")?.trim_start();
+        let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        before.ends_with(['m', 'M']).then(|| number.get(..end)?.parse().ok())?
+    })
+}
+
+/// What came of a file.
+#[derive(Clone, Debug, Default)]
+struct Built {
+    definition: Option<Definition>,
+    problems: Vec<Problem>,
+    /// The files it includes, directly or not.
+    includes: Vec<Box<str>>,
+}
+
+/// The lines of a file with those of included files in their places, and where they come from.
+struct Lines<'f> {
+    lines: Vec<Line>,
+    /// The file itself, then what it includes.
+    origins: Vec<(Box<str>, &'f FileText)>,
+    problems: Vec<Problem>,
+}
+
+impl<'f> Lines<'f> {
+    fn problem(&mut self, line: &Line, error: bool, refusal: Refusal) {
+        let Some((name, file)) = self.origins.get(usize::from(line.origin)) else { return };
+        let source = Source::new(name, &file.text);
+        let span = line.span.clone();
+        let mut diagnostic: Diagnostic = if error {
+            source.error(span, refusal.message)
+        } else {
+            source.warning(span, refusal.message)
+        };
+        if let Some(help) = refusal.help {
+            diagnostic = diagnostic.help(help);
+        }
+        self.problems.push(Problem { kind: refusal.kind, diagnostic });
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        file: &'f FileText,
+        parents: &mut Vec<Box<str>>,
+        find: &dyn Fn(&str) -> Option<&'f FileText>,
+    ) {
+        let origin = u16::try_from(self.origins.len()).unwrap_or(u16::MAX);
+        self.origins.push((name.into(), file));
+        self.problems.extend(file.problems.iter().cloned());
+        parents.push(name.into());
+        for statement in &file.statements {
+            match statement {
+                Statement::Line(line) => {
+                    if self.lines.len() >= MOST_LINES {
+                        let message = format!("more than {MOST_LINES} lines");
+                        let kind = ProblemKind::TooLarge;
+                        let line = Line { origin, ..line.clone() };
+                        self.problem(&line, true, Refusal { kind, message, help: None });
+                        break;
+                    }
+                    self.lines.push(Line { origin, ..line.clone() });
+                }
+                Statement::Include { file: wanted, span } => {
+                    let found = find(wanted);
+                    let message = if parents.contains(wanted) {
+                        format!("{wanted} includes itself")
+                    } else if self.origins.len() > MOST_INCLUDES {
+                        format!("more than {MOST_INCLUDES} files are included")
+                    } else if let Some(found) = found {
+                        self.add(wanted, found, parents, find);
+                        continue;
+                    } else {
+                        format!("there is no file {wanted} in the folder")
+                    };
+                    let source = Source::new(name, &file.text);
+                    let diagnostic = source.error(span.clone(), message);
+                    self.problems.push(Problem { kind: ProblemKind::BadInclude, diagnostic });
+                }
+            }
+        }
+        parents.pop();
+    }
+
+    /// Leaves out lines that cannot stand where they do, and says so.
+    fn check(&mut self, dialect: Dialect) {
+        let lines = core::mem::take(&mut self.lines);
+        let mut kept: Vec<Line> = Vec::with_capacity(lines.len());
+        for line in lines {
+            // A line for a count or offset holds no fields and ends none.
+            let outcome = dialect::check(&line, dialect)
+                .and_then(|()| dialect::check_depth(&line, kept.last(), dialect));
+            match outcome {
+                Ok(()) => kept.push(line),
+                Err(refusal) => self.problem(&line, true, refusal),
+            }
+        }
+        self.lines = kept;
+    }
+}
+
+fn build<'f>(
+    file: &FileName,
+    text: &'f FileText,
+    dialect: Dialect,
+    options: &Options,
+    find: &dyn Fn(&str) -> Option<&'f FileText>,
+) -> Built {
+    let name = file.to_string();
+    let mut lines = Lines { lines: Vec::new(), origins: Vec::new(), problems: Vec::new() };
+    lines.add(&name, text, &mut Vec::new(), find);
+    lines.check(dialect);
+    let broken = lines.problems.iter().any(Problem::is_error) && !options.lenient;
+    let patch = options.patch.unwrap_or(Patch::LATEST);
+    let (plan, issues) = compile(&lines.lines, dialect, patch, options.lenient);
+    // What follows from lines that are missing is not worth saying.
+    for issue in issues.into_iter().filter(|_| !broken) {
+        if let Some(line) = lines.lines.get(issue.line).cloned() {
+            let help = issue.help.map(str::to_owned);
+            let refusal = Refusal { kind: issue.kind, message: issue.message, help };
+            lines.problem(&line, issue.error, refusal);
+        }
+    }
+    let includes = lines.origins.iter().skip(1).map(|(name, _)| name.clone()).collect();
+    let definition = plan.filter(|_| !broken).map(|plan| Definition {
+        title: format!("{}.{}", file.name, file.version).into(),
+        file: file.clone(),
+        dialect,
+        lines: lines.lines,
+        plan,
+        since: text.since,
+    });
+    Built { definition, problems: lines.problems, includes }
+}
+
+/// A file of a set.
+#[derive(Clone, Debug)]
+struct Entry {
+    name: Result<FileName, NotADefinition>,
+    text: FileText,
+    built: Built,
+    dialect: Dialect,
+}
+
+/// The definitions of a folder.
+///
+/// One bad file does not stop the others: it is missing, and [`Set::problems`] says why.
+#[derive(Clone, Debug, Default)]
+pub struct Set {
+    options: Options,
+    entries: BTreeMap<Box<str>, Entry>,
+    /// The files of a message by version, and the file that is in force.
+    names: BTreeMap<Box<str>, BTreeMap<u32, Box<str>>>,
+    /// What is to be said about the names of files.
+    remarks: Vec<Problem>,
+}
+
+/// What an update of a set came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Update {
+    /// Files that were read for the first time or again.
+    pub read: usize,
+    /// Files that were compiled: those that were read, those that include them, and all when the
+    /// dialect of the set changed.
+    pub compiled: usize,
+    /// Files that are no longer there.
+    pub removed: usize,
+}
+
+impl Set {
+    /// Reads the files of a folder, given as their names without the folder and their texts. Other
+    /// files than definitions are left alone.
+    #[must_use]
+    pub fn load<N: AsRef<str>, T: AsRef<str>>(
+        files: impl IntoIterator<Item = (N, T)>,
+        options: Options,
+    ) -> Self {
+        let mut set = Self { options, ..Self::default() };
+        set.update(files);
+        set
+    }
+
+    /// Reads a folder again: only what changed, and what depends on it, is parsed and compiled.
+    pub fn update<N: AsRef<str>, T: AsRef<str>>(
+        &mut self,
+        files: impl IntoIterator<Item = (N, T)>,
+    ) -> Update {
+        let mut update = Update::default();
+        let mut seen: HashSet<Box<str>> = HashSet::new();
+        let mut changed: HashSet<Box<str>> = HashSet::new();
+        let mut remarks = Vec::new();
+        for (name, text) in files {
+            let (name, text) = (name.as_ref(), text.as_ref());
+            let parsed = FileName::parse(name);
+            if let Err(why) = parsed {
+                remarks.extend(remark(name, why));
+                continue;
+            }
+            seen.insert(name.into());
+            if self.entries.get(name).is_some_and(|entry| *entry.text.text == *text) {
+                continue;
+            }
+            update.read += 1;
+            changed.insert(name.into());
+            let text = FileText::read(name, text);
+            let entry =
+                Entry { name: parsed, text, built: Built::default(), dialect: Dialect::Toolbox };
+            self.entries.insert(name.into(), entry);
+        }
+        let before = self.entries.len();
+        self.entries.retain(|name, _| {
+            let kept = seen.contains(name);
+            if !kept {
+                changed.insert(name.clone());
+            }
+            kept
+        });
+        update.removed = before - self.entries.len();
+        self.remarks = remarks;
+        self.compile(&changed, &mut update);
+        self.arrange();
+        update
+    }
+
+    /// Compiles the files that changed, whose includes changed, or whose dialect did.
+    fn compile(&mut self, changed: &HashSet<Box<str>>, update: &mut Update) {
+        let marks =
+            self.entries.values().fold(Marks::default(), |marks, entry| marks.or(entry.text.marks));
+        let of_set = self.options.dialect.or_else(|| marks.of_set());
+        let mut fresh = HashMap::new();
+        for (name, entry) in &self.entries {
+            let dialect = of_set.unwrap_or_else(|| entry.text.marks.of_file());
+            // A file that was missing may have come.
+            let touched = changed.contains(name)
+                || entry.built.includes.iter().any(|include| changed.contains(include))
+                || entry.text.includes().any(|include| changed.contains(include))
+                || dialect != entry.dialect;
+            let Ok(file) = &entry.name else { continue };
+            if touched {
+                let find = |wanted: &str| self.entries.get(wanted).map(|entry| &entry.text);
+                let built = build(file, &entry.text, dialect, &self.options, &find);
+                fresh.insert(name.clone(), (built, dialect));
+            }
+        }
+        update.compiled = fresh.len();
+        for (name, (built, dialect)) in fresh {
+            if let Some(entry) = self.entries.get_mut(&name) {
+                entry.built = built;
+                entry.dialect = dialect;
+            }
+        }
+    }
+
+    /// Finds out which file is in force for each name and version.
+    fn arrange(&mut self) {
+        self.names.clear();
+        for (key, entry) in &self.entries {
+            let Ok(file) = &entry.name else { continue };
+            if let Some(Platform::Other(platform)) = &file.platform {
+                let message = format!("nobody knows a platform {platform}");
+                let diagnostic = Source::new(key, "").warning(0..0, message);
+                self.remarks.push(Problem { kind: ProblemKind::UnknownPlatform, diagnostic });
+            }
+            if file.platform.as_ref().is_some_and(|platform| *platform != self.options.platform)
+                || entry.built.definition.is_none()
+            {
+                continue;
+            }
+            let versions = self.names.entry(file.name.clone()).or_default();
+            let Some(other) = versions.get(&file.version) else {
+                versions.insert(file.version, key.clone());
+                continue;
+            };
+            let other_platform = self
+                .entries
+                .get(other)
+                .and_then(|other| other.name.as_ref().ok()?.platform.as_ref());
+            match (&file.platform, other_platform) {
+                (Some(_), None) => {
+                    versions.insert(file.version, key.clone());
+                }
+                (None, Some(_)) => {}
+                _ => {
+                    let message = format!("{other} has the same name and version");
+                    let diagnostic = Source::new(key, "").warning(0..0, message);
+                    self.remarks.push(Problem { kind: ProblemKind::DuplicateFile, diagnostic });
+                }
+            }
+        }
+    }
+
+    /// The definition of a name and version.
+    #[must_use]
+    pub fn get(&self, name: &str, version: u32) -> Option<&Definition> {
+        self.by_file(self.names.get(name)?.get(&version)?)
+    }
+
+    /// The definition of the largest version.
+    #[must_use]
+    pub fn newest(&self, name: &str) -> Option<&Definition> {
+        self.versions(name).next_back()
+    }
+
+    /// All versions of a name, growing.
+    pub fn versions(&self, name: &str) -> impl DoubleEndedIterator<Item = &Definition> {
+        let files = self.names.get(name).into_iter().flat_map(BTreeMap::values);
+        files.filter_map(|file| self.by_file(file))
+    }
+
+    /// All definitions in force, by name and version.
+    pub fn definitions(&self) -> impl Iterator<Item = &Definition> {
+        self.names.keys().flat_map(|name| self.versions(name))
+    }
+
+    /// The names that have a definition.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.keys().map(|name| &**name)
+    }
+
+    /// The definition of a file.
+    #[must_use]
+    pub fn by_file(&self, file: &str) -> Option<&Definition> {
+        self.entries.get(file)?.built.definition.as_ref()
+    }
+
+    /// What is to be said about a file; nothing when it is not one of the set.
+    #[must_use]
+    pub fn problems_of(&self, file: &str) -> &[Problem] {
+        self.entries.get(file).map_or(&[], |entry| &entry.built.problems)
+    }
+
+    /// Everything there is to say: first of the names of files, then file by file.
+    pub fn problems(&self) -> impl Iterator<Item = &Problem> {
+        let built = self.entries.values().flat_map(|entry| &entry.built.problems);
+        self.remarks.iter().chain(built)
+    }
+
+    /// How many files are definitions, good or bad.
+    #[must_use]
+    pub fn files(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The dialect of all files, if it is one.
+    #[must_use]
+    pub fn dialect(&self) -> Option<Dialect> {
+        let mut dialects = self.entries.values().map(|entry| entry.dialect);
+        let first = dialects.next()?;
+        dialects.all(|dialect| dialect == first).then_some(first)
+    }
+
+    /// What it was loaded with.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The set as it is at another patch or with other choices, compiled anew from the same texts.
+    #[must_use]
+    pub fn with(&self, options: Options) -> Self {
+        let mut set = Self { options, ..self.clone() };
+        let all = set.entries.keys().cloned().collect();
+        set.remarks.retain(|problem| {
+            matches!(problem.kind, ProblemKind::BadFileName | ProblemKind::CodeDefinition)
+        });
+        set.compile(&all, &mut Update::default());
+        set.arrange();
+        set
+    }
+
+    /// The patches at which some field begins or ceases to exist, growing.
+    #[must_use]
+    pub fn boundaries(&self) -> Vec<Patch> {
+        let definitions = self.entries.values().filter_map(|entry| entry.built.definition.as_ref());
+        let ranges = definitions.flat_map(Definition::lines).filter_map(|line| line.range);
+        let mut patches: Vec<Patch> =
+            ranges.flat_map(|range| [Some(range.from), range.to]).flatten().collect();
+        patches.sort_unstable();
+        patches.dedup();
+        patches
+    }
+}
+
+/// What is to be said about a file that is not read.
+fn remark(name: &str, why: NotADefinition) -> Option<Problem> {
+    let source = Source::new(name, "");
+    match why {
+        NotADefinition::Other => None,
+        NotADefinition::Program => {
+            let message = "a definition written as a program is not read";
+            let diagnostic = source.warning(0..0, message);
+            Some(Problem { kind: ProblemKind::CodeDefinition, diagnostic })
+        }
+        NotADefinition::BadName => {
+            let diagnostic = source.error(0..0, "not the name of a definition file");
+            let diagnostic = diagnostic.help("name it NAME.VERSION.def");
+            Some(Problem { kind: ProblemKind::BadFileName, diagnostic })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(set: &Set) -> Vec<&'static str> {
+        set.problems().map(|problem| problem.kind.name()).collect()
+    }
+
+    #[test]
+    fn includes_are_found_and_bounded() {
+        let set = Set::load(
+            [
+                ("S_A.1.def", "int32 a\n"),
+                ("S_A.2.def", "@include S_A.1.def\nint32 b\n"),
+                ("S_B.1.def", "@include S_B.2.def\n"),
+                ("S_B.2.def", "@include S_B.1.def\n"),
+                ("S_C.1.def", "@include S_D.1.def\n"),
+                (
+                    "S_E.1.def",
+                    "@include S_A.1.def\n@include S_A.1.def\n@include S_A.2.def\n\
+                     @include S_A.1.def\n@include S_A.1.def\n",
+                ),
+            ],
+            Options::default(),
+        );
+        assert_eq!(set.get("S_A", 2).unwrap().lines().len(), 2);
+        let wanted = ["bad_include", "bad_include", "bad_include", "bad_include"];
+        assert_eq!(kinds(&set), wanted, "{:?}", set.problems().collect::<Vec<_>>());
+        assert_eq!(set.names().collect::<Vec<_>>(), ["S_A"]);
+    }
+
+    #[test]
+    fn only_what_changed_is_read_again() {
+        let mut files = vec![
+            ("S_A.1.def", "int32 a\n"),
+            ("S_A.2.def", "@include S_A.1.def\nint32 b\n"),
+            ("S_B.1.def", "int32 a ^86\n"),
+            ("README.md", "hello"),
+        ];
+        let mut set = Set::load(files.clone(), Options::default());
+        assert_eq!(set.files(), 3);
+        assert_eq!(set.update(files.clone()), Update::default());
+        files[0].1 = "int32 c\nint32 d\n";
+        let update = set.update(files.clone());
+        assert_eq!(update, Update { read: 1, compiled: 2, removed: 0 });
+        assert_eq!(set.get("S_A", 2).unwrap().lines().len(), 3);
+        files.remove(0);
+        let update = set.update(files);
+        assert_eq!(update, Update { read: 0, compiled: 1, removed: 1 });
+        assert!(set.newest("S_A").is_none());
+        assert_eq!(kinds(&set), ["bad_include"]);
+    }
+
+    #[test]
+    fn files_of_a_platform_replace_the_general_ones() {
+        let files = [
+            ("S_A.1.def", "int32 a\n"),
+            ("S_A.1.ps4.def", "int32 a\nint32 b\n"),
+            ("S_A.01.def", "int32 a\n"),
+            ("S_B.1.wii.def", ""),
+            ("C_H.3.js", ""),
+            ("S_G.def", ""),
+        ];
+        let set = Set::load(files, Options { platform: Platform::Ps4, ..Options::default() });
+        assert_eq!(set.get("S_A", 1).unwrap().lines().len(), 2);
+        let set = Set::load(files, Options::default());
+        assert_eq!(set.get("S_A", 1).unwrap().lines().len(), 1);
+        let wanted = ["code_definition", "bad_file_name", "duplicate_file", "unknown_platform"];
+        assert_eq!(kinds(&set), wanted);
+    }
+
+    #[test]
+    fn mixed_sets_are_read_file_by_file() {
+        let set = Set::load(
+            [
+                ("S_A.1.def", "count l\nint32 x\noffset l\narray l\n- byte b\n"),
+                ("S_B.1.def", "ref s\nint32 x\nstring s\n"),
+            ],
+            Options::default(),
+        );
+        assert_eq!(kinds(&set), [""; 0]);
+        assert_eq!(set.dialect(), None);
+        assert_eq!(set.newest("S_A").unwrap().dialect(), Dialect::Legacy);
+    }
+
+    #[test]
+    fn the_patch_in_a_comment_is_a_hint() {
+        assert_eq!(since("# majorPatchVersion >= 86 && majorPatchVersion < 110\n"), Some(86));
+        assert_eq!(since("int32 a # MajorPatchVersion>=9\n"), Some(9));
+        assert_eq!(since("# majorPatchVersion < 85\nint32 a"), None);
+        let options = Options { patch: Some(Patch::major(85)), ..Options::default() };
+        let set = Set::load([("S_A.1.def", "int32 a ^86\nint64 b ^0-86.02\n")], options);
+        assert_eq!(set.newest("S_A").unwrap().plan().least(), 8);
+        assert_eq!(set.boundaries().len(), 3);
+        assert_eq!(set.with(Options::default()).newest("S_A").unwrap().plan().least(), 4);
+    }
+}

@@ -1,0 +1,240 @@
+//! System messages: a number, and values to be put into its text by the client.
+//!
+//! `S_SYSTEM_MESSAGE` carries one in `message`, `S_SYSTEM_MESSAGE_LOOT_ITEM` in `sysmsg`:
+//! `@` and the number, then key and value pairs, each behind a vertical tab.
+//!
+//! ```
+//! use worldwire_tera::file::CodeMap;
+//! use worldwire_tera::sysmsg::SystemMessage;
+//!
+//! let map = CodeMap::from_pairs([("SMT_USER_JOINED", 42)]);
+//! let message = SystemMessage::parse("@42\u{b}UserName\u{b}Elin", &map)?;
+//! assert_eq!(message.name, "SMT_USER_JOINED");
+//! assert_eq!(message.get("UserName"), Some("Elin"));
+//! assert_eq!(message.format(&map)?, "@42\u{b}UserName\u{b}Elin");
+//! # Ok::<(), worldwire_tera::sysmsg::SystemMessageError>(())
+//! ```
+
+use std::borrow::Cow;
+
+use worldwire_core::json::{self, Json};
+
+use crate::file::CodeMap;
+
+/// What stands between the parts.
+const SEPARATOR: char = '\u{b}';
+
+/// A system message taken apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SystemMessage<'t> {
+    /// Its name in the map, or the name itself where it holds a colon (`achievement:5`).
+    pub name: Cow<'t, str>,
+    /// Keys and values in their order. A value may be a reference such as `@item:888`, which the
+    /// client's tables resolve.
+    pub pairs: Vec<(Cow<'t, str>, Cow<'t, str>)>,
+    /// A last key without value.
+    pub odd: Option<Cow<'t, str>>,
+}
+
+/// Why a text is no system message, or cannot become one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SystemMessageError {
+    /// The text does not begin with `@`: it is plain text.
+    #[error("not a system message: there is no @ in front")]
+    NotASystemMessage,
+    /// The map has no such number: it belongs to another version, or the sender made it up.
+    #[error("unknown id {id:?}: the map of system messages has no such number")]
+    UnknownId {
+        /// The number, as it stands there.
+        id: String,
+    },
+    /// The map has no such name: the caller is at fault, or the map is of another version.
+    #[error("unknown name {name:?}: the map of system messages has no such name")]
+    UnknownName {
+        /// The name.
+        name: String,
+    },
+    /// A key, value or name holds what stands between them.
+    #[error("{part:?} holds a vertical tab, which separates keys and values")]
+    SeparatorInValue {
+        /// The key, value or name.
+        part: String,
+    },
+}
+
+impl SystemMessageError {
+    /// The stable name: `unknown_id`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::NotASystemMessage => "not_a_system_message",
+            Self::UnknownId { .. } => "unknown_id",
+            Self::UnknownName { .. } => "unknown_name",
+            Self::SeparatorInValue { .. } => "separator_in_value",
+        }
+    }
+}
+
+impl<'t> SystemMessage<'t> {
+    /// Takes a text apart, and finds the name of its number.
+    ///
+    /// # Errors
+    /// When it is no system message, or the map has no such number; [`Self::parse_raw`] reads that
+    /// all the same.
+    pub fn parse(text: &'t str, map: &CodeMap) -> Result<Self, SystemMessageError> {
+        let mut message = Self::parse_raw(text)?;
+        if message.name.contains(':') {
+            return Ok(message);
+        }
+        let plain = message.name.bytes().all(|byte| byte.is_ascii_digit());
+        let number = if plain { message.name.parse().ok() } else { None };
+        match number.and_then(|number| map.name(number)) {
+            Some(name) => {
+                message.name = Cow::Owned(name.to_owned());
+                Ok(message)
+            }
+            None => Err(SystemMessageError::UnknownId { id: message.name.into_owned() }),
+        }
+    }
+
+    /// Takes a text apart; the name is the number as it stands there.
+    ///
+    /// # Errors
+    /// When it is no system message.
+    pub fn parse_raw(text: &'t str) -> Result<Self, SystemMessageError> {
+        let text = text.strip_prefix('@').ok_or(SystemMessageError::NotASystemMessage)?;
+        let mut parts = text.split(SEPARATOR).map(Cow::Borrowed);
+        let name = parts.next().unwrap_or_default();
+        let mut pairs = Vec::new();
+        let mut odd = None;
+        while let Some(key) = parts.next() {
+            match parts.next() {
+                Some(value) => pairs.push((key, value)),
+                None => odd = Some(key),
+            }
+        }
+        Ok(Self { name, pairs, odd })
+    }
+
+    /// The value of a key; of several the last.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.pairs.iter().rev().find(|pair| pair.0 == key).map(|pair| &*pair.1)
+    }
+
+    /// A key that stands more than once.
+    #[must_use]
+    pub fn duplicate_key(&self) -> Option<&str> {
+        let mut seen = std::collections::HashSet::new();
+        self.pairs.iter().map(|pair| &*pair.0).find(|key| !seen.insert(*key))
+    }
+
+    /// Puts the text together, with the number of its name.
+    ///
+    /// # Errors
+    /// When the map has no such name, or a part holds the separator.
+    pub fn format(&self, map: &CodeMap) -> Result<String, SystemMessageError> {
+        if self.name.contains(':') {
+            return self.format_with(&self.name);
+        }
+        match map.code(&self.name) {
+            Some(code) => self.format_with(&code.to_string()),
+            None => Err(SystemMessageError::UnknownName { name: self.name.to_string() }),
+        }
+    }
+
+    /// Puts the text together, with the name as it is: the inverse of [`Self::parse_raw`].
+    ///
+    /// # Errors
+    /// When a part holds the separator.
+    pub fn format_raw(&self) -> Result<String, SystemMessageError> {
+        self.format_with(&self.name)
+    }
+
+    fn format_with(&self, id: &str) -> Result<String, SystemMessageError> {
+        let pairs = self.pairs.iter().flat_map(|(key, value)| [&**key, &**value]);
+        let mut text = String::from("@");
+        for (index, part) in [id].into_iter().chain(pairs).chain(self.odd.as_deref()).enumerate() {
+            if part.contains(SEPARATOR) {
+                return Err(SystemMessageError::SeparatorInValue { part: part.to_owned() });
+            }
+            if index > 0 {
+                text.push(SEPARATOR);
+            }
+            text.push_str(part);
+        }
+        Ok(text)
+    }
+
+    /// Appends it as JSON: `{"id": NAME, "tokens": [[key, value], ...]}`, with a last key that has
+    /// no value as `odd`.
+    pub fn write_json(&self, out: &mut String) {
+        out.push_str("{\"id\":");
+        json::string(&self.name, out);
+        out.push_str(",\"tokens\":[");
+        for (index, (key, value)) in self.pairs.iter().enumerate() {
+            out.push_str(if index > 0 { ",[" } else { "[" });
+            json::string(key, out);
+            out.push(',');
+            json::string(value, out);
+            out.push(']');
+        }
+        out.push(']');
+        if let Some(odd) = &self.odd {
+            out.push_str(",\"odd\":");
+            json::string(odd, out);
+        }
+        out.push('}');
+    }
+
+    /// Reads it from JSON; tokens may be an object too, whose order is not kept.
+    ///
+    /// # Errors
+    /// Value, when it is something else.
+    pub fn from_json(json: &Json) -> worldwire_core::Result<SystemMessage<'static>> {
+        let wanted = "a system message {\"id\": ..., \"tokens\": [[key, value], ...]}";
+        let wrong = || json::expected(wanted, json);
+        let text = |json: &Json| json.as_str().map(|text| Cow::Owned(text.to_owned()));
+        let name = json.get("id").and_then(text).ok_or_else(wrong)?;
+        let pair = |pair: &Json| match pair.as_array().map(Vec::as_slice) {
+            Some([key, value]) => Some((text(key)?, text(value)?)),
+            _ => None,
+        };
+        let pairs: Option<Vec<_>> = match json.get("tokens") {
+            None => Some(Vec::new()),
+            Some(Json::Array(pairs)) => pairs.iter().map(pair).collect(),
+            Some(Json::Object(pairs)) => pairs
+                .iter()
+                .map(|(key, value)| Some((Cow::Owned(key.clone()), text(value)?)))
+                .collect(),
+            Some(_) => None,
+        };
+        let odd = match json.get("odd") {
+            None => None,
+            Some(odd) => Some(text(odd).ok_or_else(wrong)?),
+        };
+        Ok(SystemMessage { name, pairs: pairs.ok_or_else(wrong)?, odd })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_with_an_at_sign_survives() {
+        for text in ["@", "@1", "@42\u{b}", "@x\u{b}A\u{b}1\u{b}A\u{b}2", "@1\u{b}k\u{b}v\u{b}odd"]
+        {
+            let message = SystemMessage::parse_raw(text).unwrap();
+            assert_eq!(message.format_raw().unwrap(), text);
+            let mut json = String::new();
+            message.write_json(&mut json);
+            let json: Json = serde_json::from_str(&json).unwrap();
+            assert_eq!(SystemMessage::from_json(&json).unwrap(), message);
+        }
+        let message = SystemMessage::parse_raw("@x\u{b}A\u{b}1\u{b}A\u{b}2").unwrap();
+        assert_eq!(message.get("A"), Some("2"));
+        assert_eq!(message.duplicate_key(), Some("A"));
+    }
+}

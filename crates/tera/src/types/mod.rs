@@ -1,0 +1,18 @@
+//! The primitive types of TERA's messages.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`scalar`] | the names and sizes of all types of fixed size |
+//! | [`angle`] | angles in units of pi/32768, alone and three in a row |
+//! | [`skill`] | skill identifiers, in 64 and in 32 bits |
+//! | [`text`] | UTF-16 text, unpaired surrogates and all |
+
+pub mod angle;
+pub mod scalar;
+pub mod skill;
+pub mod text;
+
+pub use angle::Angle;
+pub use scalar::Scalar;
+pub use skill::{Skill, SkillForm};
+pub use text::Text;

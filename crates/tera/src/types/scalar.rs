@@ -1,0 +1,140 @@
+//! The types of fixed size.
+
+/// A type of fixed size, as definitions name it. All numbers are little-endian.
+///
+/// | type | bytes | value |
+/// | --- | --- | --- |
+/// | `bool` | 1 | 0 false, anything else true; written as 0 or 1 |
+/// | `byte` | 1 | unsigned |
+/// | `int16`, `int32`, `int64` | 2, 4, 8 | two's complement |
+/// | `uint16`, `uint32`, `uint64` | 2, 4, 8 | unsigned |
+/// | `float`, `double` | 4, 8 | IEEE 754 |
+/// | `angle` | 2 | see [`Angle`](super::Angle) |
+/// | `vec3` | 12 | x, y, z as `float` |
+/// | `vec3fa` | 12 | x, y, z as `float`, each a whole number of angle units |
+/// | `skillid`, `skillid32` | 8, 4 | see [`Skill`](super::Skill) |
+/// | `customize` | 8 | looks of a character, a byte each |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scalar {
+    /// `bool`.
+    Bool,
+    /// `byte`.
+    Byte,
+    /// `int16`.
+    Int16,
+    /// `uint16`.
+    Uint16,
+    /// `int32`.
+    Int32,
+    /// `uint32`.
+    Uint32,
+    /// `int64`.
+    Int64,
+    /// `uint64`.
+    Uint64,
+    /// `float`.
+    Float,
+    /// `double`.
+    Double,
+    /// `angle`.
+    Angle,
+    /// `vec3`.
+    Vec3,
+    /// `vec3fa`.
+    Vec3fa,
+    /// `skillid`, the form of 64 bits.
+    SkillId,
+    /// `skillid32`, and `skillid` in sets for patches before 74.
+    SkillId32,
+    /// `customize`.
+    Customize,
+}
+
+impl Scalar {
+    /// All of them.
+    pub const ALL: [Self; 16] = [
+        Self::Bool,
+        Self::Byte,
+        Self::Int16,
+        Self::Uint16,
+        Self::Int32,
+        Self::Uint32,
+        Self::Int64,
+        Self::Uint64,
+        Self::Float,
+        Self::Double,
+        Self::Angle,
+        Self::Vec3,
+        Self::Vec3fa,
+        Self::SkillId,
+        Self::SkillId32,
+        Self::Customize,
+    ];
+
+    /// The name in definitions.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Byte => "byte",
+            Self::Int16 => "int16",
+            Self::Uint16 => "uint16",
+            Self::Int32 => "int32",
+            Self::Uint32 => "uint32",
+            Self::Int64 => "int64",
+            Self::Uint64 => "uint64",
+            Self::Float => "float",
+            Self::Double => "double",
+            Self::Angle => "angle",
+            Self::Vec3 => "vec3",
+            Self::Vec3fa => "vec3fa",
+            Self::SkillId => "skillid",
+            Self::SkillId32 => "skillid32",
+            Self::Customize => "customize",
+        }
+    }
+
+    /// The type of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scalar| scalar.name() == name)
+    }
+
+    /// How many bytes it takes.
+    #[inline]
+    #[must_use]
+    pub const fn size(self) -> usize {
+        match self {
+            Self::Bool | Self::Byte => 1,
+            Self::Int16 | Self::Uint16 | Self::Angle => 2,
+            Self::Int32 | Self::Uint32 | Self::Float | Self::SkillId32 => 4,
+            Self::Int64 | Self::Uint64 | Self::Double | Self::SkillId | Self::Customize => 8,
+            Self::Vec3 | Self::Vec3fa => 12,
+        }
+    }
+
+    /// What a value of it has to be, for errors.
+    #[must_use]
+    pub const fn wanted(self) -> &'static str {
+        match self {
+            Self::Bool => "true or false",
+            Self::Byte => "a whole number from 0 to 255",
+            Self::Int16 => "a whole number from -32768 to 32767",
+            Self::Uint16 => "a whole number from 0 to 65535",
+            Self::Int32 => "a whole number from -2147483648 to 2147483647",
+            Self::Uint32 => "a whole number from 0 to 4294967295",
+            Self::Int64 => "a whole number from -9223372036854775808 to 9223372036854775807",
+            Self::Uint64 => "a whole number from 0 to 18446744073709551615",
+            Self::Float | Self::Double => "a number",
+            Self::Angle => "an angle in radians",
+            Self::Vec3 => "three numbers x, y and z",
+            Self::Vec3fa => "three angles x, y and z in radians",
+            Self::SkillId | Self::SkillId32 => "a skill: its id, or its parts",
+            Self::Customize => "eight looks, a byte each",
+        }
+    }
+}
+
+/// The eight bytes of `customize`, in the order in which they stand.
+pub const CUSTOMIZE: [&str; 8] =
+    ["unk", "skinColor", "faceStyle", "faceDecal", "hairStyle", "hairColor", "voice", "tattoos"];

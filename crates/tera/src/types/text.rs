@@ -1,0 +1,99 @@
+//! Text.
+
+use core::fmt;
+use std::borrow::Cow;
+
+/// UTF-16 text as it stands on the wire, without its terminator.
+///
+/// The units are kept as they are: a server that cuts a text may leave half of a surrogate pair,
+/// and that survives.
+///
+/// ```
+/// use worldwire_tera::types::Text;
+/// let text = Text::from("Elin");
+/// assert_eq!(text.to_string(), "Elin");
+/// assert_eq!(text.units().count(), 4);
+/// ```
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Text<'d>(Cow<'d, [u8]>);
+
+impl<'d> Text<'d> {
+    /// Text from little-endian units; an odd last byte is left out.
+    #[must_use]
+    pub fn from_bytes(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
+        let mut bytes = bytes.into();
+        if bytes.len() % 2 == 1 {
+            let whole = bytes.len() - 1;
+            match &mut bytes {
+                Cow::Borrowed(borrowed) => *borrowed = borrowed.get(..whole).unwrap_or_default(),
+                Cow::Owned(owned) => owned.truncate(whole),
+            }
+        }
+        Self(bytes)
+    }
+
+    /// The little-endian units.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The units.
+    pub fn units(&self) -> impl Iterator<Item = u16> + Clone {
+        self.0.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit))
+    }
+
+    /// The text, if every surrogate has its other half.
+    #[must_use]
+    pub fn to_utf8(&self) -> Option<String> {
+        char::decode_utf16(self.units()).collect::<Result<_, _>>().ok()
+    }
+
+    /// Whether it holds the zero unit, which cannot be written.
+    #[must_use]
+    pub fn has_nul(&self) -> bool {
+        self.units().any(|unit| unit == 0)
+    }
+
+    /// Takes its bytes into its own hands.
+    #[must_use]
+    pub fn into_owned(self) -> Text<'static> {
+        Text(Cow::Owned(self.0.into_owned()))
+    }
+}
+
+impl From<&str> for Text<'_> {
+    fn from(text: &str) -> Self {
+        Self(Cow::Owned(text.encode_utf16().flat_map(u16::to_le_bytes).collect()))
+    }
+}
+
+/// The text for people: half surrogates are shown as U+FFFD.
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write as _;
+        char::decode_utf16(self.units())
+            .try_for_each(|unit| f.write_char(unit.unwrap_or(char::REPLACEMENT_CHARACTER)))
+    }
+}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_surrogates_survive() {
+        let text = Text::from_bytes(vec![b'a', 0, 0, 0xd8, b'b', 0, 7]);
+        assert_eq!(text.as_bytes(), [b'a', 0, 0, 0xd8, b'b', 0]);
+        assert_eq!(text.to_utf8(), None);
+        assert_eq!(text.to_string(), "a\u{fffd}b");
+        assert!(!text.has_nul());
+        assert!(Text::from("a\0b").has_nul());
+    }
+}
