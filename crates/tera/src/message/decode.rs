@@ -107,7 +107,10 @@ pub(crate) fn fields<'d, 'n, S: Sink<'d, 'n>>(
 /// The first byte that an offset may lead to.
 #[inline]
 pub(crate) fn floor(plan: &Plan, form: HeaderForm) -> usize {
-    form.bytes() + 2 * plan.scope(plan.root).words as usize
+    let root = plan.scope(plan.root);
+    // Words may stand behind a body, where a definition says so; the first body may then begin
+    // before as many words as there are.
+    form.bytes() + root.size.min(2 * root.words) as usize
 }
 
 /// Where a further segment of a scope begins: behind all bodies before it, which are read for that.
@@ -621,5 +624,24 @@ impl<'d, 'n> Run<'d, 'n> {
             error = step(error, field, self.plan.field(field).slot, in_row);
         }
         error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::message::{Head, HeaderForm, Value};
+    use crate::schema::{Definition, Dialect, FileName, Options};
+
+    /// The offset of the second text stands behind the first text.
+    #[test]
+    fn a_body_may_stand_before_the_words_of_another() {
+        let options = Options { dialect: Some(Dialect::Legacy), ..Options::default() };
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let text = "offset a\nstring a\noffset b\nstring b\n";
+        let definition = Definition::parse(&file, text, &options).unwrap();
+        let mut bytes = Vec::new();
+        definition.plan().encode(Head::plain(1), &Value::Absent, &mut bytes).unwrap();
+        assert_eq!(bytes, [12, 0, 1, 0, 6, 0, 0, 0, 10, 0, 0, 0]);
+        assert!(definition.plan().check(&bytes, HeaderForm::Plain).unwrap().is_empty());
     }
 }
