@@ -7,7 +7,7 @@ use worldwire_core::json::{Json, Style, write_children, write_node};
 use worldwire_core::{Error, Limits, MessageInfo, Reader, Result, Side, Tree, TreeBuilder, Value};
 
 use crate::{Definitions, Keys};
-use crate::{ki, uru};
+use crate::{ki, tera, uru};
 
 /// A format that can be decoded and encoded by name.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ pub struct CodecOptions<'o> {
 impl Codec {
     /// All codecs, by name.
     pub fn all() -> impl Iterator<Item = &'static Self> {
-        ki::CODECS.iter().chain(uru::CODECS)
+        ki::CODECS.iter().chain(tera::CODECS).chain(uru::CODECS)
     }
 
     /// The codec of that name.

@@ -5,11 +5,15 @@ use std::sync::Arc;
 use worldwire_core::Diagnostic;
 use worldwire_ki::schema::{Mode, Protocols};
 
+use crate::tera::{self, TeraDefinitions};
+
 /// The definitions of all families, as a user's files give them, over what is built in.
 #[derive(Clone, Debug)]
 pub struct Definitions {
     /// KI: message protocols.
     pub ki: Arc<Protocols>,
+    /// TERA: definitions and maps.
+    pub tera: Arc<TeraDefinitions>,
 }
 
 impl Default for Definitions {
@@ -22,33 +26,71 @@ impl Definitions {
     /// What is built in, and nothing else.
     #[must_use]
     pub fn built_in() -> Self {
-        Self { ki: Arc::new(Protocols::built_in()) }
+        Self { ki: Arc::new(Protocols::built_in()), tera: Arc::default() }
     }
 
     /// Nothing, not even what is built in.
     #[must_use]
     pub fn none() -> Self {
-        Self { ki: Arc::new(Protocols::new()) }
+        Self { ki: Arc::new(Protocols::new()), tera: Arc::default() }
     }
 
-    /// Reads a file, told by its name and content. `None` when it holds no definitions of a known
-    /// kind; else all that is to be said about them.
-    pub fn add(&mut self, name: &str, bytes: &[u8]) -> Option<Vec<Diagnostic>> {
-        is_message_xml(name, bytes)
-            .then(|| Arc::make_mut(&mut self.ki).add(name, bytes, Mode::Lenient))
+    /// Whether a file may hold definitions, by its name alone.
+    #[must_use]
+    pub fn may_be_in(name: &str) -> bool {
+        is_xml(name) || tera::is_of_library(name)
+    }
+
+    /// Reads files, told by their names (with folders) and contents. `None` when none of them holds
+    /// definitions of a known kind; else all that is to be said about them.
+    ///
+    /// Files that belong together have to come together: TERA's definitions can include each
+    /// other. What came before stays, and gives way to files of the same name.
+    pub fn add<N: AsRef<str>, B: AsRef<[u8]>>(
+        &mut self,
+        files: impl IntoIterator<Item = (N, B)>,
+    ) -> Option<Vec<Diagnostic>> {
+        let mut said = Vec::new();
+        let mut tera = Vec::new();
+        let mut found = false;
+        for (name, bytes) in files {
+            let (name, bytes) = (name.as_ref(), bytes.as_ref());
+            if is_message_xml(name, bytes) {
+                found = true;
+                said.extend(Arc::make_mut(&mut self.ki).add(name, bytes, Mode::Lenient));
+            } else if tera::is_of_library(name) {
+                tera.push((name.to_owned(), bytes.to_vec()));
+            }
+        }
+        if !tera.is_empty() {
+            found = true;
+            said.extend(Arc::make_mut(&mut self.tera).add(tera));
+        }
+        found.then_some(said)
     }
 }
 
 /// Whether a file is message XML of KI.
 fn is_message_xml(name: &str, bytes: &[u8]) -> bool {
-    let named = name.rsplit('.').next().is_some_and(|end| end.eq_ignore_ascii_case("xml"));
-    named && bytes.windows(13).any(|window| window == b"_ProtocolInfo")
+    is_xml(name) && bytes.windows(13).any(|window| window == b"_ProtocolInfo")
 }
 
-/// What is built in, once for all fuzz runs: making it takes longer than a run.
+fn is_xml(name: &str) -> bool {
+    name.rsplit('.').next().is_some_and(|end| end.eq_ignore_ascii_case("xml"))
+}
+
+/// What is built in and a little of TERA, once for all fuzz runs: making it takes longer than a
+/// run.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn definitions() -> &'static Definitions {
-    static DEFINITIONS: std::sync::LazyLock<Definitions> =
-        std::sync::LazyLock::new(Definitions::built_in);
+    static DEFINITIONS: std::sync::LazyLock<Definitions> = std::sync::LazyLock::new(|| {
+        let mut definitions = Definitions::built_in();
+        definitions.add([
+            ("S_PLAIN.1.def", "uint32 a\nbool b\nfloat c\n"),
+            ("S_LISTS.1.def", "skillid s\narray l\n- angle w\n- string t\nbytes b\n"),
+            ("protocol.1.map", "S_PLAIN = 5\nS_LISTS = 6\n"),
+        ]);
+        definitions
+    });
     &DEFINITIONS
 }

@@ -6,7 +6,7 @@ use worldwire_core::Side;
 
 use crate::item::{Item, Stamp};
 use crate::{Definitions, Keys};
-use crate::{ki, uru};
+use crate::{ki, tera, uru};
 
 /// The families that conversations can belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,19 +14,22 @@ use crate::{ki, uru};
 pub enum Family {
     /// Wizard101 and Pirate101.
     Ki,
+    /// TERA.
+    Tera,
     /// Myst Online: Uru Live.
     Uru,
 }
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Ki, Self::Uru];
+    pub const ALL: [Self; 3] = [Self::Ki, Self::Tera, Self::Uru];
 
     /// The name in output and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ki => "ki",
+            Self::Tera => "tera",
             Self::Uru => "uru",
         }
     }
@@ -85,6 +88,7 @@ pub(crate) fn recognize(held: &[Held], datagrams: bool, midstream: bool) -> Reco
     let first = Side::BOTH.map(first);
     let verdicts = [
         (Family::Ki, ki::recognize(held, datagrams, midstream)),
+        (Family::Tera, if datagrams { Verdict::No } else { tera::recognize(&first) }),
         (Family::Uru, if datagrams { Verdict::No } else { uru::recognize(&first) }),
     ];
     for (family, verdict) in verdicts {
@@ -105,6 +109,7 @@ pub(crate) fn recognize(held: &[Held], datagrams: bool, midstream: bool) -> Reco
 #[derive(Debug)]
 pub(crate) enum Session {
     Ki(Box<ki::KiSession>),
+    Tera(Box<tera::TeraSession>),
     Uru(Box<uru::UruSession>),
 }
 
@@ -117,6 +122,7 @@ impl Session {
     ) -> Self {
         match family {
             Family::Ki => Self::Ki(Box::new(ki::KiSession::new(midstream, keys, definitions))),
+            Family::Tera => Self::Tera(Box::new(tera::TeraSession::new(definitions))),
             Family::Uru => Self::Uru(Box::new(uru::UruSession::new(keys))),
         }
     }
@@ -124,6 +130,7 @@ impl Session {
     pub(crate) fn family(&self) -> Family {
         match self {
             Self::Ki(_) => Family::Ki,
+            Self::Tera(_) => Family::Tera,
             Self::Uru(_) => Family::Uru,
         }
     }
@@ -139,6 +146,7 @@ impl Session {
     ) {
         match self {
             Self::Ki(session) => session.data(datagram, side, stamp, bytes, out),
+            Self::Tera(session) => session.data(side, stamp, bytes, out),
             Self::Uru(session) => session.data(side, stamp, bytes, out),
         }
     }
@@ -152,6 +160,7 @@ impl Session {
     ) {
         match self {
             Self::Ki(session) => session.gap(side, stamp, length, out),
+            Self::Tera(session) => session.gap(side, stamp, length, out),
             Self::Uru(session) => session.gap(side, stamp, length, out),
         }
     }
@@ -159,6 +168,7 @@ impl Session {
     pub(crate) fn end(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         match self {
             Self::Ki(session) => session.end(stamp, out),
+            Self::Tera(session) => session.end(stamp, out),
             Self::Uru(session) => session.end(stamp, out),
         }
     }

@@ -88,6 +88,10 @@ fn codec_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for (index, codec) in (0_u8..).zip(Codec::all()) {
         seeds.push(vec![index, 1, 0, 0x96, 3, 0, 0]);
+        if codec.name == "tera.packet" {
+            seeds.push(vec![index, 12, 0, 5, 0, 1, 0, 0, 0, 8, 0, 0, 0]);
+            seeds.push(vec![index, 18, 0, 6, 0, 1, 0, 12, 0, 2, 0, 0, 0, 0, 0, b'x', 0, 0, 0]);
+        }
         for target in worldwire_ki::fuzzing::targets().chain(worldwire_uru::fuzzing::TARGETS) {
             let wanted = codec.name.replace(['.', '-'], "_");
             if target.name.starts_with(&wanted) {
@@ -103,6 +107,7 @@ fn codec_seeds() -> Vec<Vec<u8>> {
 fn captures() -> Vec<Vec<u8>> {
     let samples = [
         &include_bytes!("../../../samples/ki-login.pcapng")[..],
+        &include_bytes!("../../../samples/tera-login.pcapng")[..],
         &include_bytes!("../../../samples/uru-login.pcapng")[..],
     ];
     let generated = worldwire_capture::fuzzing::TARGETS[0].seeds;

@@ -8,6 +8,7 @@ use worldwire_core::{Limits, Side, Tree};
 use worldwire_uru::connection::Received;
 
 use crate::ki::KiItem;
+use crate::tera::TeraItem;
 
 /// Where something stands in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Item<'i> {
 pub enum ItemBody<'i> {
     /// A control message or DML message of KI.
     Ki(KiItem<'i>),
+    /// A message of TERA, or a step of its handshake.
+    Tera(TeraItem<'i>),
     /// A message of Uru.
     Uru(Received<'i>),
     /// Something about the conversation.
@@ -125,6 +128,7 @@ impl<'i> Item<'i> {
     pub fn push_name(&self, name: &mut String) {
         match &self.body {
             ItemBody::Ki(item) => item.push_name(name),
+            ItemBody::Tera(item) => item.push_name(name),
             ItemBody::Uru(received) => {
                 let (kind, message) = received.name();
                 name.push_str(kind);
@@ -140,7 +144,7 @@ impl<'i> Item<'i> {
     pub fn note(&self) -> Option<&Note> {
         match &self.body {
             ItemBody::Note(note) => Some(note),
-            ItemBody::Ki(_) | ItemBody::Uru(_) => None,
+            ItemBody::Ki(_) | ItemBody::Tera(_) | ItemBody::Uru(_) => None,
         }
     }
 
@@ -149,6 +153,7 @@ impl<'i> Item<'i> {
     pub fn bytes(&self) -> &'i [u8] {
         match &self.body {
             ItemBody::Ki(item) => item.received.bytes,
+            ItemBody::Tera(item) => item.received.bytes,
             ItemBody::Uru(received) => received.bytes,
             ItemBody::Note(_) => &[],
         }
@@ -159,6 +164,7 @@ impl<'i> Item<'i> {
     pub fn tree(&self, tree: Tree<'i>, limits: &'i Limits) -> Tree<'i> {
         match &self.body {
             ItemBody::Ki(item) => item.tree(tree, limits),
+            ItemBody::Tera(item) => item.tree(tree, limits),
             ItemBody::Uru(received) => received.tree(tree, limits),
             ItemBody::Note(_) => tree.recycle(),
         }

@@ -42,6 +42,7 @@ mod item;
 mod keys;
 mod ki;
 mod render;
+mod tera;
 mod uru;
 
 pub use codec::{Codec, CodecOptions, Shape};
@@ -52,3 +53,4 @@ pub use item::{Item, ItemBody, Note, NoteKind, Stamp};
 pub use keys::{Keys, KeysError};
 pub use ki::KiItem;
 pub use render::Format;
+pub use tera::{TeraDefinitions, TeraItem};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use worldwire_capture::{CaptureReader, LinkType, Packet, Record, Timestamp};
 use worldwire_core::{Limits, Sampler};
-use worldwire_dissect::{Dissection, Item, Keys, NoteKind, Options, Scratch};
+use worldwire_dissect::{Definitions, Dissection, Item, Keys, NoteKind, Options, Scratch};
 
 /// A capture of this project's, and what opens it.
 struct Sample {
@@ -17,6 +17,8 @@ struct Sample {
     /// The client's port in a conversation with many messages, and how many packets of data it
     /// takes to set it up.
     busy: (u16, usize),
+    /// Definitions and maps.
+    data: &'static [(&'static str, &'static str)],
 }
 
 const URU: Sample = Sample {
@@ -24,6 +26,7 @@ const URU: Sample = Sample {
     keys: include_str!("../../../samples/uru-keys.toml"),
     conversations: 4,
     busy: (49_155, 6),
+    data: &[],
 };
 
 const KI: Sample = Sample {
@@ -31,6 +34,27 @@ const KI: Sample = Sample {
     keys: include_str!("../../../samples/ki-keys.toml"),
     conversations: 3,
     busy: (50_002, 2),
+    data: &[],
+};
+
+const TERA: Sample = Sample {
+    capture: include_bytes!("../../../samples/tera-login.pcapng"),
+    keys: include_str!("../../../samples/uru-keys.toml"),
+    conversations: 1,
+    busy: (50_123, 6),
+    data: &[
+        ("protocol.999001.map", include_str!("../../../samples/tera/map/protocol.999001.map")),
+        (
+            "C_START_SKILL.1.def",
+            include_str!("../../../samples/tera/definitions/C_START_SKILL.1.def"),
+        ),
+        (
+            "S_SPAWN_USER.1.def",
+            include_str!("../../../samples/tera/definitions/S_SPAWN_USER.1.def"),
+        ),
+        ("revisions.json", include_str!("../../../samples/tera/revisions.json")),
+        ("integrity/98.json", include_str!("../../../samples/tera/integrity/98.json")),
+    ],
 };
 
 fn packets(sample: &Sample) -> Vec<Vec<u8>> {
@@ -49,7 +73,11 @@ type Told = BTreeMap<(u64, &'static str), Vec<(u64, String)>>;
 
 fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, worldwire_dissect::Summary) {
     let keys = Keys::parse(sample.keys).unwrap();
-    let mut dissection = Dissection::new(Options { keys, ..Options::default() });
+    let mut definitions = Definitions::built_in();
+    if !sample.data.is_empty() {
+        assert_eq!(definitions.add(sample.data.iter().copied()), Some(Vec::new()));
+    }
+    let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
     for (number, data) in (1..).zip(packets) {
         dissection.push(&Packet {
             number,
@@ -90,7 +118,7 @@ fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, worldwire_dissect::Summa
 
 #[test]
 fn the_samples_are_read_to_their_last_byte() {
-    for sample in [&URU, &KI] {
+    for sample in [&URU, &KI, &TERA] {
         let (told, summary) = told(sample, &packets(sample));
         assert_eq!(summary.conversations, sample.conversations);
         assert_eq!(summary.recognised, sample.conversations);
@@ -98,6 +126,28 @@ fn the_samples_are_read_to_their_last_byte() {
         assert_eq!(told.len() as u64, 2 * sample.conversations);
         assert_eq!(told.values().map(Vec::len).sum::<usize>() as u64, summary.messages);
     }
+}
+
+#[test]
+fn messages_of_tera_have_names_and_fields() {
+    let (told, _) = told(&TERA, &packets(&TERA));
+    let names = |side| -> Vec<&str> {
+        let items: &Vec<(u64, String)> = &told[&(0, side)];
+        items.iter().map(|item| item.1.as_str()).collect()
+    };
+    let expected = [
+        "handshake.Key",
+        "handshake.Key",
+        "tera.C_CHECK_VERSION",
+        "tera.C_LOGIN_ARBITER",
+        "tera.C_CHAT",
+        "tera.C_START_SKILL",
+        "tera.C_START_SKILL",
+    ];
+    assert_eq!(names("client"), expected);
+    assert_eq!(names("server")[0], "handshake.Hello");
+    assert_eq!(names("server").iter().filter(|name| **name == "tera.51042").count(), 3);
+    assert_eq!(names("server").last(), Some(&"tera.S_WEATHER_INFO"));
 }
 
 /// The same frames, a datagram each.
@@ -133,7 +183,7 @@ proptest! {
     /// Packets of data that come late, early or twice tell the same messages.
     #[test]
     fn reordered_and_repeated_packets_tell_the_same(seed: u64) {
-        let sample = [&URU, &KI][usize::from(seed % 2 == 0)];
+        let sample = [&URU, &KI, &TERA][usize::try_from(seed % 3).unwrap()];
         let whole = told(sample, &packets(sample));
         let mut sampler = Sampler::new(seed);
         let mut packets = packets(sample);
@@ -165,8 +215,8 @@ proptest! {
     /// A packet that was not captured is a named gap; the messages before are told, and those of
     /// the segments behind it.
     #[test]
-    fn a_lost_packet_is_a_named_gap(pick in 0..200_usize, ki: bool) {
-        let sample = if ki { &KI } else { &URU };
+    fn a_lost_packet_is_a_named_gap(pick in 0..200_usize, which in 0..3_usize) {
+        let sample = [&URU, &KI, &TERA][which];
         let whole = told(sample, &packets(sample));
         let mut packets = packets(sample);
         let (port, setup) = sample.busy;

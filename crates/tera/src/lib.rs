@@ -4,6 +4,8 @@
 //! | --- | --- |
 //! | [`schema`] | definitions: what messages look like, in three dialects |
 //! | [`message`] | messages, read and written by a definition |
+//! | [`packet`] | messages of a build, by their opcodes |
+//! | [`rank`], [`diagnosis`] | finding the way in a new build |
 //! | [`types`] | angles, skill ids, texts |
 //! | [`file`](mod@file) | maps of names and numbers, revisions, deprecations |
 //! | [`sysmsg`] | system messages |
@@ -17,6 +19,7 @@
 
 pub mod connection;
 pub mod crypt;
+pub mod diagnosis;
 pub mod file;
 pub mod frame;
 #[cfg(feature = "fuzzing")]
@@ -24,6 +27,8 @@ pub mod frame;
 pub mod fuzzing;
 pub mod integrity;
 pub mod message;
+pub mod packet;
+pub mod rank;
 pub mod schema;
 pub mod sysmsg;
 pub mod types;

@@ -3,12 +3,14 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use worldwire_core::Limits;
 use worldwire_core::Severity;
 use worldwire_dissect::{Definitions, Keys};
+use worldwire_tera::file::library::Known;
 
-use crate::cli::Common;
+use crate::cli::{Common, Data};
 use crate::output::{Failure, complain};
 use crate::report;
 
@@ -65,8 +67,20 @@ pub(crate) fn keys(path: Option<&Path>) -> Result<Keys, Failure> {
     })
 }
 
+/// Reads definitions, and takes in what else people know of messages.
+pub(crate) fn definitions(data: &Data, common: &Common) -> Result<Definitions, Failure> {
+    let mut definitions = definitions_in(&data.paths, common)?;
+    let Data { revision, patch, pin, .. } = data;
+    if revision.is_some() || patch.is_some() || !pin.is_empty() {
+        let pins = pin.iter().map(|pin| (pin.name.as_str().into(), pin.version)).collect();
+        let known = Known { revision: *revision, patch: *patch, pins };
+        Arc::make_mut(&mut definitions.tera).set_known(known);
+    }
+    Ok(definitions)
+}
+
 /// Reads definitions from files and folders, over what is built in.
-pub(crate) fn definitions(paths: &[PathBuf], common: &Common) -> Result<Definitions, Failure> {
+pub(crate) fn definitions_in(paths: &[PathBuf], common: &Common) -> Result<Definitions, Failure> {
     let mut definitions = Definitions::built_in();
     add_definitions(&mut definitions, paths, common)?;
     Ok(definitions)
@@ -79,24 +93,19 @@ pub(crate) fn add_definitions(
     common: &Common,
 ) -> Result<(), Failure> {
     for path in paths {
-        let mut found = false;
-        let mut faults = false;
-        for file in files(path)? {
-            let Some(said) = definitions.add(&file.display().to_string(), &read(&file)?) else {
-                continue;
-            };
-            found = true;
-            faults |= said.iter().any(|one| one.severity() == Severity::Error);
-            let shown =
-                said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
-            report::diagnostics(shown);
-        }
-        if faults {
-            complain(&path.display().to_string(), "definitions with errors were left out");
-        }
-        if !found {
+        let files = files(path)?.into_iter().map(|file| (file.display().to_string(), file));
+        // Folders may hold anything, at any size.
+        let files = files.filter(|(name, _)| Definitions::may_be_in(name));
+        let files = files.map(|(name, file)| read(&file).map(|bytes| (name, bytes)));
+        let files: Vec<(String, Vec<u8>)> = files.collect::<Result<_, Failure>>()?;
+        let Some(said) = definitions.add(files) else {
             let message = format!("{}: wanted definitions of messages, found none", path.display());
             return Err(Failure::Run(message));
+        };
+        let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
+        report::diagnostics(shown);
+        if said.iter().any(|one| one.severity() == Severity::Error) {
+            complain(&path.display().to_string(), "definitions with errors were left out");
         }
     }
     Ok(())

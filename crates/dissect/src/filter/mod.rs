@@ -141,8 +141,8 @@ impl Filter {
         run::matches(&self.0, subject)
     }
 
-    /// Message names that no family and no definition knows, each with the nearest one that is known: most likely
-    /// they are misspelled.
+    /// Message names that no family and no definition knows, each with the nearest one that is
+    /// known: most likely they are misspelled. Numbers are the names of messages without one.
     #[must_use]
     pub fn unknown_names(&self, definitions: &Definitions) -> Vec<(&str, Option<String>)> {
         let known = known_names(definitions);
@@ -152,8 +152,13 @@ impl Filter {
             })
         };
         let plain = self.patterns().into_iter().filter(|pattern| pattern.is_plain());
-        let unknown =
-            plain.map(|pattern| &*pattern.0).filter(|name| !known().any(|other| other == *name));
+        let is_number = |name: &str| {
+            let last = name.rsplit('.').next().unwrap_or(name);
+            last.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let unknown = plain
+            .map(|pattern| &*pattern.0)
+            .filter(|name| !is_number(name) && !known().any(|other| other == *name));
         unknown.map(|name| (name, nearest(name, known()).map(str::to_owned))).collect()
     }
 
@@ -190,6 +195,7 @@ fn known_names(definitions: &Definitions) -> Vec<String> {
         }
     }
     names.extend(crate::ki::names(definitions));
+    names.extend(crate::tera::names(definitions));
     names.extend(crate::uru::SETUP_NAMES.map(str::to_owned));
     names.extend(["opened", "gap", "resync", "warning", "problem"].map(str::to_owned));
     names

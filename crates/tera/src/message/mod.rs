@@ -44,7 +44,7 @@ use decode::Silent;
 use trace::TraceSink;
 use value::ValueSink;
 
-pub(crate) use decode::{fields as run_fields, front as read_front};
+pub(crate) use decode::{Sink, fields as run_fields, front as read_front};
 
 /// Which header a message has. Every offset in it counts from the header's first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -11,4 +11,5 @@ pub(crate) mod encode;
 pub(crate) mod follow;
 pub(crate) mod ki;
 pub(crate) mod stats;
+pub(crate) mod tera;
 pub(crate) mod uru;

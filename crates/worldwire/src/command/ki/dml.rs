@@ -17,16 +17,16 @@ use crate::{input, report};
 pub(crate) fn run(arguments: &KiDml, common: &Common) -> Result<(), Failure> {
     match arguments {
         KiDml::List { service, data, json } => {
-            let definitions = input::definitions(data, common)?;
+            let definitions = input::definitions_in(data, common)?;
             list(&definitions.ki, service.as_deref(), *json)
         }
         KiDml::Show { message, data, json } => {
-            let definitions = input::definitions(data, common)?;
+            let definitions = input::definitions_in(data, common)?;
             show(&definitions.ki, message, *json)
         }
         KiDml::Check { paths, strict } => check(paths, *strict),
         KiDml::Fit { message, file, hex, data } => {
-            let definitions = input::definitions(data, common)?;
+            let definitions = input::definitions_in(data, common)?;
             fit(&definitions.ki, message, file.as_deref(), hex.as_deref())
         }
         KiDml::Table { file, to, table, target } => table::run(file, *to, table.as_deref(), target),

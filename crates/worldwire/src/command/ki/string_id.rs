@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &KiStringId, common: &Common) -> Result<(), Failure
     for path in &arguments.words {
         input::read_text(path)?.lines().for_each(|word| dictionary.add(word.trim()));
     }
-    let definitions = input::definitions(&arguments.data, common)?;
+    let definitions = input::definitions_in(&arguments.data, common)?;
     definitions.ki.words().for_each(|word| dictionary.add(word));
     let mut missing = false;
     for id in &arguments.find {

@@ -1,8 +1,17 @@
 //! The command line.
 
+mod ki;
+mod tera;
+mod uru;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use worldwire_tera::schema::Patch;
+
+pub(crate) use ki::*;
+pub(crate) use tera::*;
+pub(crate) use uru::*;
 
 /// Reads, writes and shows the wire protocols and data formats of preserved online worlds.
 #[derive(Debug, Parser)]
@@ -86,6 +95,9 @@ pub(crate) enum Command {
     /// Wizard101 and Pirate101
     #[command(arg_required_else_help = true)]
     Ki(Ki),
+    /// TERA
+    #[command(arg_required_else_help = true)]
+    Tera(Tera),
     /// Myst Online: Uru Live
     #[command(arg_required_else_help = true)]
     Uru(Uru),
@@ -93,6 +105,42 @@ pub(crate) enum Command {
     #[command(after_help = "Example:
   worldwire completions bash > ~/.local/share/bash-completion/completions/worldwire")]
     Completions(Completions),
+}
+
+/// What people know of messages.
+#[derive(Debug, Args)]
+pub(crate) struct Data {
+    /// Definitions of messages: files, or folders of them (KI: message XML; TERA: .def and .map,
+    /// data.json, and the lists beside them)
+    #[arg(id = "data", short, long = "data", value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// TERA: the revision of the client, which chooses the map of opcodes
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) revision: Option<u32>,
+    /// TERA: the version of the game, such as 92.04, where no revisions.json tells
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) patch: Option<Patch>,
+    /// TERA: use this version of a definition, such as S_LOGIN.13
+    #[arg(long, value_name = "NAME.VERSION")]
+    pub(crate) pin: Vec<Pin>,
+}
+
+/// A definition and its version.
+#[derive(Clone, Debug)]
+pub(crate) struct Pin {
+    pub(crate) name: String,
+    pub(crate) version: u32,
+}
+
+impl core::str::FromStr for Pin {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wanted = "wanted a form like S_LOGIN.13";
+        let (name, version) = text.rsplit_once('.').ok_or(wanted)?;
+        let version = version.parse().map_err(|_| wanted)?;
+        Ok(Self { name: name.to_owned(), version })
+    }
 }
 
 /// Which capture, and how to read it.
@@ -103,9 +151,8 @@ pub(crate) struct Capture {
     /// Keys of the server, in any spelling (worldwire, dirtsand, moulars, NAGUS, server.ini)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
-    /// Definitions of messages: files, or folders of them (KI: message XML)
-    #[arg(short, long, value_name = "PATH")]
-    pub(crate) data: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: Data,
     /// Read every conversation as this family, whatever it looks like
     #[arg(long = "as", value_name = "FAMILY")]
     pub(crate) family: Option<String>,
@@ -197,9 +244,8 @@ pub(crate) struct Decode {
     /// Keys, for codecs that decrypt
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
-    /// Definitions of messages: files, or folders of them (KI: message XML)
-    #[arg(short, long, value_name = "PATH")]
-    pub(crate) data: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: Data,
     /// Write JSON that `worldwire encode` reads
     #[arg(long)]
     pub(crate) json: bool,
@@ -226,9 +272,8 @@ pub(crate) struct Encode {
     /// Keys, for codecs that encrypt
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
-    /// Definitions of messages: files, or folders of them (KI: message XML)
-    #[arg(short, long, value_name = "PATH")]
-    pub(crate) data: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: Data,
     #[command(flatten)]
     pub(crate) target: Target,
 }
@@ -264,253 +309,6 @@ pub(crate) enum Codegen {
         select: Vec<String>,
         #[command(flatten)]
         target: Target,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Ki {
-    #[command(subcommand)]
-    pub(crate) command: KiCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum KiCommand {
-    /// The ids of texts, or the texts of ids
-    #[command(after_help = "Examples:
-  worldwire ki string-id Fire 'class Duel'
-  worldwire ki string-id --find 996708736
-  worldwire ki string-id --find 85019234 --words classes.txt")]
-    StringId(KiStringId),
-    /// Build or explain a command line of the graphical client
-    #[command(after_help = "Examples:
-  worldwire ki client-args --login 127.0.0.1:12000 --user 5:SECRET:Merle --patch 0
-  worldwire ki client-args --explain -- -L 127.0.0.1 12000 -V
-
-Arguments marked with * are not in the Kronos Grimoire, only in notes of servers.")]
-    ClientArgs(KiClientArgs),
-    /// Message definitions and tables (DML)
-    #[command(subcommand, arg_required_else_help = true)]
-    Dml(KiDml),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct KiStringId {
-    /// The texts
-    #[arg(value_name = "TEXT", required_unless_present = "find")]
-    pub(crate) texts: Vec<String>,
-    /// Find the texts that have this id, among the words that are known
-    #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "texts")]
-    pub(crate) find: Vec<u32>,
-    /// More words, one a line
-    #[arg(long, value_name = "FILE", requires = "find")]
-    pub(crate) words: Vec<PathBuf>,
-    /// Message definitions whose names are words too: XML files, or folders of them
-    #[arg(short, long, value_name = "PATH", requires = "find")]
-    pub(crate) data: Vec<PathBuf>,
-    /// Write JSON lines
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum KiDml {
-    /// List protocols and their messages
-    #[command(after_help = "Examples:
-  worldwire ki dml list
-  worldwire ki dml list LOGIN --data Messages/")]
-    List {
-        /// Only this service, by name or number; all of its messages
-        service: Option<String>,
-        /// Message XML: files, or folders of them
-        #[arg(short, long, value_name = "PATH")]
-        data: Vec<PathBuf>,
-        /// Write JSON lines
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show the fields of a message
-    #[command(after_help = "Examples:
-  worldwire ki dml show LOGIN.MSG_USER_AUTHEN_V3
-  worldwire ki dml show 5.36 --data GameMessages.xml")]
-    Show {
-        /// SERVICE.MESSAGE, by names or numbers
-        message: String,
-        /// Message XML: files, or folders of them
-        #[arg(short, long, value_name = "PATH")]
-        data: Vec<PathBuf>,
-        /// Write JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Check message XML, and say all there is to be said about it
-    #[command(after_help = "Examples:
-  worldwire ki dml check Messages/
-  worldwire ki dml check GameMessages.xml --strict")]
-    Check {
-        /// Files, or folders of them
-        #[arg(required = true)]
-        paths: Vec<PathBuf>,
-        /// Refuse what a client's own loader lets pass
-        #[arg(long)]
-        strict: bool,
-    },
-    /// Say how a payload fits a message, and the likely reason when it does not
-    #[command(after_help = "Example:
-  worldwire ki dml fit LOGIN.MSG_USER_ADMIT_IND --hex 0100000000000000")]
-    Fit {
-        /// SERVICE.MESSAGE, by names or numbers
-        message: String,
-        /// The payload, without the header; - or nothing is standard input
-        #[arg(conflicts_with = "hex")]
-        file: Option<PathBuf>,
-        /// The payload as hexadecimal digits
-        #[arg(long, value_name = "STRING")]
-        hex: Option<String>,
-        /// Message XML: files, or folders of them
-        #[arg(short, long, value_name = "PATH")]
-        data: Vec<PathBuf>,
-    },
-    /// Convert tables such as LatestFileList.bin
-    #[command(after_help = "Examples:
-  worldwire ki dml table LatestFileList.bin
-  worldwire ki dml table LatestFileList.bin --to csv --table Base -o base.csv
-  worldwire ki dml table files.json --to bin -o LatestFileList.bin")]
-    Table {
-        /// Tables in binary form, XML or JSON; - is standard input
-        file: PathBuf,
-        /// The form to write
-        #[arg(long, value_name = "FORM", default_value = "json")]
-        to: KiTableForm,
-        /// Only this table, for CSV
-        #[arg(long, value_name = "NAME")]
-        table: Option<String>,
-        #[command(flatten)]
-        target: Target,
-    },
-}
-
-/// Forms of DML tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KiTableForm {
-    /// JSON, which holds everything
-    Json,
-    /// One table as comma-separated values
-    Csv,
-    /// The binary form
-    Bin,
-    /// XML
-    Xml,
-}
-
-/// The arguments of the client by their long names, from the list of all of them.
-#[derive(Debug)]
-pub(crate) struct KiClientArgs {
-    pub(crate) given: Vec<worldwire_ki::client_args::Given>,
-    /// A command line to explain instead.
-    pub(crate) explain: Option<Vec<String>>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Uru {
-    #[command(subcommand)]
-    pub(crate) command: UruCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum UruCommand {
-    /// Make and convert the keys of a shard
-    #[command(subcommand, arg_required_else_help = true)]
-    Keys(UruKeys),
-    /// Make, check and show manifests
-    #[command(subcommand, arg_required_else_help = true)]
-    Manifest(UruManifest),
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum UruKeys {
-    /// Make the keys of a new shard
-    #[command(after_help = "Examples:
-  worldwire uru keys generate -o keys.toml
-  worldwire uru keys generate --format dirtsand")]
-    Generate {
-        /// How to write them
-        #[arg(long, value_name = "FORMAT", default_value = "toml")]
-        format: KeyFormat,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Write keys in another spelling
-    #[command(after_help = "Examples:
-  worldwire uru keys convert dirtsand.ini --to toml -o keys.toml
-  worldwire uru keys convert keys.toml --to server-ini")]
-    Convert {
-        /// Keys in any spelling; - is standard input
-        file: PathBuf,
-        /// How to write them
-        #[arg(long, value_name = "FORMAT")]
-        to: KeyFormat,
-        #[command(flatten)]
-        target: Target,
-    },
-}
-
-/// Spellings of keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KeyFormat {
-    /// worldwire, with the server's secrets
-    Toml,
-    /// worldwire, only what clients may know
-    TomlPublic,
-    /// dirtsand.ini, with the server's secrets
-    Dirtsand,
-    /// moulars, with the server's secrets
-    Moulars,
-    /// NAGUS, with the server's secrets
-    Nagus,
-    /// The client's server.ini
-    ServerIni,
-    /// OpenUru's source, for clients
-    OpenUru,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum UruManifest {
-    /// Make a manifest of the files of a folder
-    #[command(after_help = "Example:
-  worldwire uru manifest make game/dat --prefix dat -o dat.mfs")]
-    Make {
-        /// The folder; files in folders below it are taken too
-        folder: PathBuf,
-        /// Put this folder in front of the client's names
-        #[arg(long, value_name = "FOLDER")]
-        prefix: Option<String>,
-        /// Pack the files with gzip into this folder, and list those
-        #[arg(long, value_name = "FOLDER")]
-        gzip_to: Option<PathBuf>,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Compare a manifest with the files of a folder
-    #[command(after_help = "Example:
-  worldwire uru manifest check dat.mfs game/dat --prefix dat")]
-    Check {
-        /// The manifest
-        file: PathBuf,
-        /// The folder with what is downloaded or with the plain files
-        folder: PathBuf,
-        /// This folder stands in front of the client's names
-        #[arg(long, value_name = "FOLDER")]
-        prefix: Option<String>,
-    },
-    /// Show a manifest
-    #[command(after_help = "Example:
-  worldwire uru manifest show dat.mfs --json")]
-    Show {
-        /// The manifest, as text (.mfs) or as it goes over the wire
-        file: PathBuf,
-        /// Write JSON
-        #[arg(long)]
-        json: bool,
     },
 }
 

@@ -1,11 +1,13 @@
 //! `worldwire doctor`.
 
+mod tera;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use worldwire_core::{Limits, Tree};
-use worldwire_dissect::{Family, Item, NoteKind, Scratch};
+use worldwire_dissect::{Family, Item, ItemBody, Note, NoteKind, Scratch};
 
 use super::capture;
 use crate::cli::{Common, Doctor};
@@ -18,9 +20,19 @@ const MOST_LISTED: usize = 50;
 pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let definitions = input::definitions(&arguments.capture.data, common)?;
     let limits = Limits::DEFAULT;
+    let tera_definitions = Arc::clone(&definitions.tera);
+    let tera = tera::Builds::default();
     // What was said, how often, and in which conversation first.
     let findings: Mutex<BTreeMap<String, (u64, u64)>> = Mutex::default();
     let show = |item: &Item<'_>, scratch: &mut Scratch, _: &mut String| {
+        if let ItemBody::Tera(message) = &item.body {
+            return tera.look(item.from, message);
+        }
+        // That a build is not known is among the findings of its messages.
+        let told = |note: &Note| item.family == "tera" && note.kind == NoteKind::Warning;
+        if item.note().is_some_and(told) {
+            return;
+        }
         let tree: Tree<'_> = core::mem::take(&mut scratch.tree).recycle();
         let tree = item.tree(tree, &limits);
         let finding = match (item.note(), tree.error()) {
@@ -64,12 +76,13 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
             continue;
         };
         for (name, [client, server]) in &overview.messages {
-            if has_no_name(name) {
+            if family != Family::Tera && has_no_name(name) {
                 *unknown.entry((family.name(), name)).or_default() += client + server;
             }
         }
     }
     well &= unknown.is_empty();
+    well &= tera.report(&arguments.capture.file, &tera_definitions, &mut out);
     for ((family, name), count) in unknown {
         let plural = if count == 1 { "" } else { "s" };
         let help = match Family::from_name(family) {

@@ -1,0 +1,17 @@
+//! The codec of TERA.
+
+use crate::codec::{Codec, Shape, read};
+
+/// All of them, by name.
+pub(crate) static CODECS: &[Codec] = &[Codec {
+    name: "tera.packet",
+    about: "a message with its header, decrypted",
+    shape: Shape::Fields,
+    sided: false,
+    decode: |data, options, tree| {
+        let packets = options.definitions.tera.shared();
+        read("tera.packet", data, options, tree, |reader| packets.decode(reader).map(drop))
+    },
+    encode: |json, options| options.definitions.tera.shared().encode_json(json),
+    tables: Vec::new,
+}];

@@ -1,0 +1,307 @@
+//! What stands between the messages of a build and their meaning: opcodes without a name, names
+//! without a definition, definitions of another patch.
+
+use core::fmt;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use worldwire_core::Side;
+
+use crate::file::Deprecated;
+use crate::frame::Header;
+use crate::message::{HeaderForm, NoteKind, Notes};
+use crate::packet::Packets;
+use crate::schema::diff::{Change, diff};
+use crate::schema::{Definition, Patch};
+
+/// Messages of an opcode that are kept to try other versions on.
+const MOST_KEPT: usize = 32;
+
+/// Looks at the messages of a build.
+#[derive(Clone, Debug)]
+pub struct Diagnosis {
+    packets: Arc<Packets>,
+    opcodes: BTreeMap<u16, Seen>,
+}
+
+/// What was seen of an opcode.
+#[derive(Clone, Debug)]
+struct Seen {
+    from: Side,
+    count: u64,
+    failed: u64,
+    /// Messages with bytes behind the last body, or bodies in other places.
+    odd: u64,
+    /// Those of them with bytes behind the last body.
+    trailing: u64,
+    /// Why the first message that could not be read could not.
+    error: Option<String>,
+    /// Some of the messages; those that fail push out those that do not.
+    kept: Vec<(bool, Box<[u8]>)>,
+}
+
+/// Something that is missing or does not fit.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// There is no map of opcodes for the build, so its messages have no names.
+    NoMap {
+        /// The build, if it was named.
+        revision: Option<u32>,
+    },
+    /// The map has no name for an opcode.
+    Unmapped {
+        /// The opcode.
+        opcode: u16,
+        /// Who sends it.
+        from: Side,
+        /// How many messages.
+        count: u64,
+    },
+    /// A message has no definition.
+    Undefined {
+        /// The opcode.
+        opcode: u16,
+        /// The message's name.
+        name: Box<str>,
+        /// How many messages.
+        count: u64,
+    },
+    /// The definition cannot read all messages, or they look as if they had another layout.
+    Misfit {
+        /// The opcode.
+        opcode: u16,
+        /// Name and version of the definition.
+        title: Box<str>,
+        /// How many messages.
+        count: u64,
+        /// How many of them it cannot read.
+        failed: u64,
+        /// How many have bytes behind the last body, or bodies that do not stand where the one
+        /// before them ends.
+        odd: u64,
+        /// Why the first one cannot be read.
+        error: Option<String>,
+        /// The version that does better, if there is one.
+        better: Option<Better>,
+    },
+    /// The definition is good for reading, but outdated at the patch of the build.
+    Obsolete {
+        /// Name and version of the definition.
+        title: Box<str>,
+        /// The patch.
+        patch: Patch,
+    },
+}
+
+/// Another version of a definition that fits better.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Better {
+    /// Its name and version.
+    pub title: Box<str>,
+    /// How many of the messages that were kept it reads, each body where it should be.
+    pub fits: usize,
+    /// How many were kept.
+    pub of: usize,
+    /// How its layout differs from that of the definition in use.
+    pub changes: Vec<Change>,
+}
+
+impl Diagnosis {
+    /// Begins to look at the messages of a build.
+    #[must_use]
+    pub fn new(packets: Arc<Packets>) -> Self {
+        Self { packets, opcodes: BTreeMap::new() }
+    }
+
+    /// Looks at a message.
+    pub fn look(&mut self, from: Side, message: &[u8]) {
+        let Ok(Some(Header { opcode, .. })) = Header::peek(message) else { return };
+        let seen = self.opcodes.entry(opcode).or_insert_with(|| Seen {
+            from,
+            count: 0,
+            failed: 0,
+            odd: 0,
+            trailing: 0,
+            error: None,
+            kept: Vec::new(),
+        });
+        seen.count += 1;
+        let Some(packet) = self.packets.get(opcode) else { return };
+        let Some(definition) = packet.definition else { return };
+        let odd = match definition.plan().check(message, packet.form) {
+            Ok(notes) => {
+                seen.trailing += u64::from(notes.has(NoteKind::TrailingBytes));
+                seen.odd += u64::from(is_odd(&notes));
+                is_odd(&notes)
+            }
+            Err(error) => {
+                seen.failed += 1;
+                seen.error.get_or_insert_with(|| error.to_string());
+                true
+            }
+        };
+        if seen.kept.len() < MOST_KEPT {
+            seen.kept.push((odd, message.into()));
+        } else if let (true, Some(place)) = (odd, seen.kept.iter_mut().find(|(odd, _)| !odd)) {
+            *place = (true, message.into());
+        }
+    }
+
+    /// What there is to say, opcode by opcode.
+    #[must_use]
+    pub fn findings(&self, rules: &Deprecated) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if !self.packets.has_map() {
+            findings.push(Finding::NoMap { revision: self.packets.known().revision });
+        }
+        for (&opcode, seen) in &self.opcodes {
+            let Seen { from, count, failed, odd, trailing, .. } = *seen;
+            let Some(packet) = self.packets.get(opcode) else {
+                // Without a map that is said once, for all of them.
+                if self.packets.has_map() {
+                    findings.push(Finding::Unmapped { opcode, from, count });
+                }
+                continue;
+            };
+            let Some(definition) = packet.definition else {
+                let name = packet.name.into();
+                findings.push(Finding::Undefined { opcode, name, count });
+                continue;
+            };
+            let title: Box<str> = definition.title().into();
+            let better = match failed + odd {
+                0 => None,
+                _ => self.better(definition, packet.form, &seen.kept),
+            };
+            // Bodies in other places alone are a way of some servers.
+            if failed + trailing > 0 || better.is_some() {
+                let (title, error) = (title.clone(), seen.error.clone());
+                findings.push(Finding::Misfit { opcode, title, count, failed, odd, error, better });
+            }
+            if let Some(patch) = self.packets.patch()
+                && !rules.may_write(definition.name(), definition.version(), patch.major)
+            {
+                findings.push(Finding::Obsolete { title, patch });
+            }
+        }
+        findings
+    }
+
+    /// The version that reads most of the messages, if that is more than the one in use does.
+    fn better(
+        &self,
+        used: &Definition,
+        form: HeaderForm,
+        kept: &[(bool, Box<[u8]>)],
+    ) -> Option<Better> {
+        let fits = |definition: &Definition| {
+            let whole = |message: &[u8]| {
+                let checked = definition.plan().check(message, form);
+                checked.is_ok_and(|notes| !is_odd(&notes))
+            };
+            kept.iter().filter(|(_, message)| whole(message)).count()
+        };
+        let others = self.packets.versions(used.name()).iter();
+        let others = others.filter(|other| other.version() != used.version());
+        let (best, most) = others.map(|other| (other, fits(other))).max_by_key(|one| one.1)?;
+        (most > fits(used)).then(|| Better {
+            title: best.title().into(),
+            fits: most,
+            of: kept.len(),
+            changes: diff(used.lines(), best.lines()),
+        })
+    }
+}
+
+/// Whether a message looks as if it had another layout.
+fn is_odd(notes: &Notes) -> bool {
+    notes.has(NoteKind::TrailingBytes) || notes.has(NoteKind::OffsetMismatch)
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |count: u64| if count == 1 { "" } else { "s" };
+        match self {
+            Self::NoMap { revision: Some(revision) } => {
+                write!(f, "no map of opcodes for revision {revision} (protocol.{revision}.map)")
+            }
+            Self::NoMap { revision: None } => f.write_str("no map of opcodes"),
+            Self::Unmapped { opcode, from, count } => {
+                write!(
+                    f,
+                    "{opcode}: {count} message{} of the {from} without a name",
+                    plural(*count)
+                )
+            }
+            Self::Undefined { opcode, name, count } => {
+                let plural = plural(*count);
+                write!(f, "{name} ({opcode}): {count} message{plural} without a definition")
+            }
+            Self::Misfit { title, count, failed, odd, error, better, .. } => {
+                if let (1.., Some(error)) = (*failed, error) {
+                    let plural = plural(*count);
+                    write!(f, "{title} cannot read {failed} of {count} message{plural}: {error}")?;
+                } else {
+                    let plural = plural(*count);
+                    write!(f, "{title} leaves gaps in {odd} of {count} message{plural}")?;
+                }
+                let Some(Better { title, fits, of, changes }) = better else { return Ok(()) };
+                write!(f, "; {title} fits {fits} of {of}")?;
+                for change in changes {
+                    write!(f, "\n    {change}")?;
+                }
+                Ok(())
+            }
+            Self::Obsolete { title, patch } => write!(f, "{title} is outdated at patch {patch}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::library::Known;
+    use crate::file::{CodeMap, Library};
+    use crate::schema::{Options, Set};
+
+    #[test]
+    fn everything_that_is_missing_is_named() {
+        let files = [
+            ("S_A.1.def", "int32 a\n"),
+            ("S_A.2.def", "int32 a\nint32 b\n"),
+            ("S_B.1.def", "string s\n"),
+        ];
+        let mut library = Library {
+            definitions: Set::load(files, Options::default()),
+            deprecated: Deprecated::parse("d", r#"{"S_B": {"1": {"max": 80, "readable": true}}}"#)
+                .0,
+            ..Library::default()
+        };
+        let map = CodeMap::from_pairs([("S_A", 5), ("S_B", 6), ("S_C", 7)]);
+        library.add_map("protocol.7.map", map);
+        let patch = Some(Patch::major(90));
+        let known = Known { revision: Some(7), patch, ..Known::default() };
+        let mut diagnosis = Diagnosis::new(Arc::new(Packets::new(&library, known)));
+        diagnosis.look(Side::Server, &[8, 0, 5, 0, 1, 0, 0, 0]);
+        diagnosis.look(Side::Server, &[8, 0, 5, 0, 2, 0, 0, 0]);
+        diagnosis.look(Side::Server, &[8, 0, 6, 0, 6, 0, 0, 0]);
+        diagnosis.look(Side::Server, &[4, 0, 7, 0]);
+        diagnosis.look(Side::Client, &[4, 0, 8, 0]);
+        let findings = diagnosis.findings(&library.deprecated);
+        let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            lines,
+            [
+                "S_A.2 cannot read 2 of 2 messages: b at byte 4: wanted a field within the \
+                 message, found 4 of 8 bytes; truncated; S_A.1 fits 2 of 2\n    - int32 b",
+                "S_B.1 is outdated at patch 90",
+                "S_C (7): 1 message without a definition",
+                "8: 1 message of the client without a name",
+            ]
+        );
+        let none = Packets::new(&library, Known { revision: Some(8), ..Known::default() });
+        let findings = Diagnosis::new(Arc::new(none)).findings(&library.deprecated);
+        assert_eq!(findings, [Finding::NoMap { revision: Some(8) }]);
+    }
+}

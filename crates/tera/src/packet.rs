@@ -1,0 +1,399 @@
+//! Messages of a build, by their opcodes.
+//!
+//! A message on the wire says only its opcode. [`Packets`] has made all choices of a
+//! [`Library`] for one build in advance: what an opcode is called, which definition reads it, and
+//! which header it has.
+//!
+//! ```
+//! use worldwire_core::{Reader, Tree};
+//! use worldwire_tera::file::library::Known;
+//! use worldwire_tera::file::{CodeMap, Library};
+//! use worldwire_tera::packet::Packets;
+//! use worldwire_tera::schema::{Options, Set};
+//!
+//! let mut library = Library {
+//!     definitions: Set::load([("S_LIFE.1.def", "int32 hp\n")], Options::default()),
+//!     ..Library::default()
+//! };
+//! library.add_map("protocol.7.map", CodeMap::from_pairs([("S_LIFE", 500)]));
+//! let packets = Packets::new(&library, Known { revision: Some(7), ..Known::default() });
+//!
+//! let message = [8, 0, 0xf4, 1, 90, 0, 0, 0];
+//! let mut reader = Reader::traced("message", &message, Tree::new());
+//! packets.decode(&mut reader)?;
+//! let tree = reader.finish();
+//! assert_eq!(tree.find("fields.hp").unwrap().signed(), Some(90));
+//!
+//! let json = serde_json::json!({ "opcode": "S_LIFE", "fields": { "hp": 90 } });
+//! assert_eq!(packets.encode_json(&json)?, message);
+//! # Ok::<(), worldwire_core::Error>(())
+//! ```
+
+use std::collections::HashMap;
+
+use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::{Error, Form, Names, Reader, Result, Trace, Value, nearest};
+
+use crate::file::Library;
+use crate::file::library::{CheckVersion, Known};
+use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, HEADER_BYTES, Header};
+use crate::message::{Fault, HeaderForm, Leniency, Notes};
+use crate::schema::{Definition, FileName, Options, Patch, Set};
+
+/// Every message of a build: names, definitions and headers, by opcode.
+#[derive(Clone, Debug)]
+pub struct Packets {
+    known: Known,
+    patch: Option<Patch>,
+    has_map: bool,
+    names: Names,
+    by_opcode: HashMap<u16, Entry>,
+    /// All definitions in force, by name and version.
+    definitions: Vec<Definition>,
+}
+
+/// What is known of an opcode.
+#[derive(Clone, Debug)]
+struct Entry {
+    name: Box<str>,
+    form: HeaderForm,
+    /// The definitions to read and to write with, among all of them.
+    read: Option<usize>,
+    write: Option<usize>,
+}
+
+/// An opcode, as far as it is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'p> {
+    /// The message's name.
+    pub name: &'p str,
+    /// Which header it has.
+    pub form: HeaderForm,
+    /// What it is read with.
+    pub definition: Option<&'p Definition>,
+}
+
+impl Packets {
+    /// Makes the choices of a library for a build. Where fields exist in some patches only, the
+    /// definitions are compiled for the build's.
+    #[must_use]
+    pub fn new(library: &Library, known: Known) -> Self {
+        let build = library.build(known.clone());
+        let patch = build.patch();
+        let set = &library.definitions;
+        let fitting = match patch {
+            Some(patch) if set.options().patch != Some(patch) && !set.boundaries().is_empty() => {
+                Some(set.with(Options { patch: Some(patch), ..set.options().clone() }))
+            }
+            _ => None,
+        };
+        let set = fitting.as_ref().unwrap_or(set);
+        let mut definitions: Vec<Definition> = set.definitions().cloned().collect();
+        definitions.extend(built_in(set));
+        definitions.sort_by(|a, b| (a.name(), a.version()).cmp(&(b.name(), b.version())));
+        let place = |name: &str, chosen: Option<&Definition>| match chosen {
+            Some(chosen) => find(&definitions, name, chosen.version()),
+            None => find(&definitions, name, 1).filter(|_| is_fixed(name)),
+        };
+        let fixed = [CHECK_VERSION, CHECK_VERSION_ANSWER];
+        let fixed = fixed.into_iter().filter_map(|code| Some((build.name(code)?, code)));
+        let mapped = build.opcodes().into_iter().flat_map(|map| {
+            map.iter().filter_map(|(name, code)| {
+                let code = u16::try_from(code).ok()?;
+                // Of several names the last one counts.
+                (map.name(code.into()) == Some(name)).then_some((name, code))
+            })
+        });
+        let mut by_opcode = HashMap::new();
+        for (name, code) in fixed.chain(mapped) {
+            let side = crate::file::library::sender(name).unwrap_or(worldwire_core::Side::Server);
+            let entry = Entry {
+                name: name.into(),
+                form: build.header(side, name),
+                read: place(name, build.definition(name)),
+                write: place(name, build.definition_to_write(name)),
+            };
+            by_opcode.insert(code, entry);
+        }
+        let pairs = by_opcode.iter().map(|(code, entry)| (i64::from(*code), entry.name.clone()));
+        let names = Names::from_pairs(pairs);
+        let has_map = build.opcodes().is_some();
+        Self { known, patch, has_map, names, by_opcode, definitions }
+    }
+
+    /// What was said in front of every choice.
+    #[must_use]
+    pub fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// The version of the game, if it is known.
+    #[must_use]
+    pub fn patch(&self) -> Option<Patch> {
+        self.patch
+    }
+
+    /// Whether there is a map of opcodes for the build.
+    #[must_use]
+    pub fn has_map(&self) -> bool {
+        self.has_map
+    }
+
+    /// The names of all opcodes.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The definitions in force at the build's patch, by name and version.
+    #[must_use]
+    pub fn definitions(&self) -> &[Definition] {
+        &self.definitions
+    }
+
+    /// All versions of a definition, growing.
+    #[must_use]
+    pub fn versions(&self, name: &str) -> &[Definition] {
+        let start = self.definitions.partition_point(|one| one.name() < name);
+        let rest = self.definitions.get(start..).unwrap_or_default();
+        let count = rest.partition_point(|one| one.name() == name);
+        rest.get(..count).unwrap_or_default()
+    }
+
+    /// What is known of an opcode.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, opcode: u16) -> Option<Packet<'_>> {
+        let Entry { name, form, read, .. } = self.by_opcode.get(&opcode)?;
+        let definition = read.and_then(|index| self.definitions.get(index));
+        Some(Packet { name, form: *form, definition })
+    }
+
+    /// The opcode of a name.
+    #[must_use]
+    pub fn opcode(&self, name: &str) -> Option<u16> {
+        self.names.number(name).and_then(|number| u16::try_from(number).ok())
+    }
+
+    /// Reads the one message that is left in a reader, its header too: `length`, `opcode`,
+    /// `version` (the definition's) and `fields`; without a definition `length`, `opcode` and
+    /// `payload`.
+    ///
+    /// # Errors
+    /// As [`Plan::decode`](crate::schema::plan::Plan::decode).
+    pub fn decode<'d, 'n, T: Trace<'n>>(&'n self, reader: &mut Reader<'d, T>) -> Result<Notes> {
+        let at = reader.position();
+        let data = reader.rest();
+        let Some(Header { opcode, .. }) =
+            Header::peek(data).map_err(|error| error.based(at as u64))?
+        else {
+            return Err(Fault::Truncated.malformed(at, format!("{} bytes in all", data.len())));
+        };
+        let known = self.get(opcode);
+        if T::ON {
+            // The header is read once more with the fields: offsets count from its first byte.
+            let mut place = reader.place();
+            let start = place;
+            let length = data.first_chunk().map_or(0, |word| u16::from_le_bytes(*word));
+            place.byte += 2;
+            let between = place;
+            place.byte += 2;
+            let trace = reader.trace_mut();
+            trace.leaf("length", Value::Unsigned(length.into()), start, between);
+            trace.leaf("opcode", Value::Enum(opcode.into(), &self.names), between, place);
+            if let Some(definition) = known.and_then(|known| known.definition) {
+                let version = Value::Unsigned(definition.version().into());
+                trace.leaf("version", version, place, place);
+            }
+        }
+        match known {
+            Some(Packet { form, definition: Some(definition), .. }) => {
+                reader.record("fields", |reader| definition.plan().decode(reader, form))
+            }
+            _ => {
+                crate::message::read_front(data, HeaderForm::Plain)
+                    .map_err(|error| error.based(at as u64))?;
+                reader.take(HEADER_BYTES)?;
+                let left = reader.remaining();
+                reader.span("payload", left, Form::Bytes)?;
+                Ok(Notes::default())
+            }
+        }
+    }
+
+    /// Makes a message of JSON: `opcode` (a name or a number) with `fields`, and `version` for
+    /// another definition than the build's; or `opcode` with `payload`.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else, or names what the build does not have.
+    pub fn encode_json(&self, json: &Json) -> Result<Vec<u8>> {
+        let mut parts = FieldsOf::new(json)?;
+        parts.take_optional("length");
+        let (opcode, entry) =
+            self.named(parts.take("opcode")?).map_err(|error| error.inside("opcode"))?;
+        let version = match parts.take_optional("version") {
+            None | Some(Json::Null) => None,
+            Some(version) => {
+                let number: u32 = json::integer(version, "the version of a definition")
+                    .map_err(|error| error.inside("version"))?;
+                Some(number)
+            }
+        };
+        let mut out = Vec::new();
+        if parts.has("payload") {
+            let payload = parts.take("payload")?;
+            let payload = json::bytes(payload).map_err(|error| error.inside("payload"))?;
+            parts.end()?;
+            let length = HEADER_BYTES + payload.len();
+            let word = u16::try_from(length)
+                .map_err(|_| Fault::MessageTooLong.value(format!("{length} bytes")))?;
+            out.extend_from_slice(&word.to_le_bytes());
+            out.extend_from_slice(&opcode.to_le_bytes());
+            out.extend_from_slice(&payload);
+            return Ok(out);
+        }
+        let fields = parts.take("fields")?;
+        parts.end()?;
+        let name = entry.map_or("", |entry| &*entry.name);
+        let definition = match version {
+            Some(version) => find(&self.definitions, name, version),
+            None => entry.and_then(|entry| entry.write),
+        };
+        let definition = definition.and_then(|index| self.definitions.get(index));
+        let Some(definition) = definition else {
+            let version = version.map_or(String::new(), |version| format!(".{version}"));
+            let found = format!("none for {name}{version} ({opcode})");
+            return Err(Error::value("a definition of the message", found)
+                .hint("give the bytes as \"payload\", or the definition"));
+        };
+        let form = entry.map_or(HeaderForm::Plain, |entry| entry.form);
+        definition
+            .plan()
+            .encode_json(opcode, form, fields, Leniency::Strict, &mut out)
+            .map_err(|error| error.inside("fields"))?;
+        Ok(out)
+    }
+
+    /// The opcode that JSON names.
+    fn named(&self, json: &Json) -> Result<(u16, Option<&Entry>)> {
+        let opcode = match json {
+            Json::String(name) => self.opcode(name).ok_or_else(|| {
+                let error = Error::value("a name of the map of opcodes", format!("\"{name}\""));
+                match nearest(name, self.names.iter().map(|(_, name)| name)) {
+                    Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+                    None => error,
+                }
+            })?,
+            number => json::integer(number, "a name, or a number from 0 to 65535")?,
+        };
+        Ok((opcode, self.by_opcode.get(&opcode)))
+    }
+}
+
+/// The two messages that are the same in every build, where a set does not have them.
+fn built_in(set: &Set) -> impl Iterator<Item = Definition> {
+    let texts = [("C_CHECK_VERSION", CheckVersion::DEFINITION), ("S_CHECK_VERSION", "bool ok\n")];
+    texts.into_iter().filter(|(name, _)| set.newest(name).is_none()).filter_map(|(name, text)| {
+        let file = FileName { name: name.into(), version: 1, platform: None };
+        Definition::parse(&file, text, &Options::default()).ok()
+    })
+}
+
+/// Whether a message is the same in every build.
+fn is_fixed(name: &str) -> bool {
+    matches!(name, "C_CHECK_VERSION" | "S_CHECK_VERSION")
+}
+
+/// The place of a definition among all of them.
+fn find(definitions: &[Definition], name: &str, version: u32) -> Option<usize> {
+    let key = |one: &Definition| (one.name(), one.version()).cmp(&(name, version));
+    definitions.binary_search_by(key).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::{CodeMap, NameList, Revisions};
+    use worldwire_core::Tree;
+
+    fn packets() -> Packets {
+        let files = [
+            ("S_A.1.def", "int32 a\n"),
+            ("S_A.2.def", "int32 a\nint32 b\n"),
+            ("C_B.1.def", "int32 a ^90\nstring s\n"),
+        ];
+        let mut library = Library {
+            definitions: Set::load(files, Options::default()),
+            revisions: Revisions::parse("r", r#"{"7": "eu-89.03"}"#).0,
+            ..Library::default()
+        };
+        library.integrity.insert(80, ["C_B"].into_iter().collect::<NameList>());
+        let map = CodeMap::from_pairs([("S_A", 5), ("C_B", 6), ("S_C", 7)]);
+        library.add_map("protocol.7.map", map);
+        Packets::new(&library, Known { revision: Some(7), ..Known::default() })
+    }
+
+    fn json(packets: &Packets, message: &[u8]) -> String {
+        let mut reader = Reader::traced("message", message, Tree::new());
+        let outcome = packets.decode(&mut reader);
+        let tree = reader.conclude(outcome).0;
+        assert!(tree.error().is_none(), "{:?}", tree.error());
+        let mut out = String::new();
+        json::write_children(Value::Record, tree.roots(), json::Style::default(), &mut out);
+        let read: Json = serde_json::from_str(&out).unwrap();
+        assert_eq!(packets.encode_json(&read).unwrap(), message);
+        out
+    }
+
+    #[test]
+    fn messages_go_to_json_and_back() {
+        let packets = packets();
+        assert!(packets.has_map());
+        assert_eq!(packets.patch().map(|patch| patch.to_string()).as_deref(), Some("89.03"));
+        let message = [12, 0, 5, 0, 1, 0, 0, 0, 2, 0, 0, 0];
+        let expected = r#"{"length":12,"opcode":"S_A","version":2,"fields":{"a":1,"b":2}}"#;
+        assert_eq!(json(&packets, &message), expected);
+        // The field of patch 90 is not there yet; counter and checksum are.
+        let message = [18, 0, 6, 0, 1, 0, 0, 0, 2, 0, 0, 0, 14, 0, b'x', 0, 0, 0];
+        let text = json(&packets, &message);
+        assert!(text.contains(r#""$integrity":{"counter":1"#), "{text}");
+        assert!(text.contains(r#""s":"x""#), "{text}");
+        // Without a definition, and without a name.
+        assert_eq!(
+            json(&packets, &[5, 0, 7, 0, 9]),
+            r#"{"length":5,"opcode":"S_C","payload":{"$hex":"09"}}"#
+        );
+        assert_eq!(
+            json(&packets, &[4, 0, 9, 0]),
+            r#"{"length":4,"opcode":9,"payload":{"$hex":""}}"#
+        );
+    }
+
+    #[test]
+    fn what_the_build_does_not_have_is_said() {
+        let packets = packets();
+        let said = |json: &str| {
+            let json: Json = serde_json::from_str(json).unwrap();
+            packets.encode_json(&json).unwrap_err().to_string()
+        };
+        let text = said(r#"{"opcode":"S_AA","fields":{}}"#);
+        assert!(text.contains("did you mean \"S_A\"?"), "{text}");
+        let text = said(r#"{"opcode":"S_A","version":3,"fields":{}}"#);
+        assert!(text.contains("none for S_A.3 (5)"), "{text}");
+        let text = said(r#"{"opcode":70000,"payload":{"$hex":""}}"#);
+        assert!(text.contains("from 0 to 65535"), "{text}");
+        let mut reader = Reader::new(&[9, 0, 5]);
+        assert!(packets.decode(&mut reader).is_err());
+    }
+
+    #[test]
+    fn another_version_can_be_written() {
+        let packets = packets();
+        let json: Json =
+            serde_json::from_str(r#"{"opcode":5,"version":1,"fields":{"a":3}}"#).unwrap();
+        assert_eq!(packets.encode_json(&json).unwrap(), [8, 0, 5, 0, 3, 0, 0, 0]);
+        let versions: Vec<_> = packets.versions("S_A").iter().map(Definition::version).collect();
+        assert_eq!(versions, [1, 2]);
+        assert!(packets.versions("S_Z").is_empty());
+    }
+}

@@ -1,0 +1,72 @@
+//! What there is to say about the messages of TERA.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use worldwire_core::Side;
+use worldwire_dissect::{TeraDefinitions, TeraItem};
+use worldwire_tera::connection::Unit;
+use worldwire_tera::diagnosis::{Diagnosis, Finding};
+
+/// A diagnosis for each build that speaks in the capture.
+#[derive(Default)]
+pub(super) struct Builds(Mutex<BTreeMap<Option<u32>, Diagnosis>>);
+
+impl Builds {
+    /// Looks at a message.
+    pub(super) fn look(&self, from: Side, item: &TeraItem<'_>) {
+        if !matches!(item.received.unit, Unit::Message { .. }) {
+            return;
+        }
+        let revision = item.packets().known().revision;
+        if let Ok(mut builds) = self.0.lock() {
+            let fresh = || Diagnosis::new(Arc::clone(item.packets()));
+            builds.entry(revision).or_insert_with(fresh).look(from, item.received.bytes);
+        }
+    }
+
+    /// Writes all findings; true when there are none.
+    pub(super) fn report(
+        self,
+        capture: &Path,
+        definitions: &TeraDefinitions,
+        out: &mut String,
+    ) -> bool {
+        let builds = self.0.into_inner().unwrap_or_default();
+        let library = definitions.library();
+        let mut well = true;
+        for diagnosis in builds.into_values() {
+            for finding in diagnosis.findings(&library.deprecated) {
+                well = false;
+                let help = help(&finding, capture, definitions);
+                let text = finding.to_string().replace('\n', "\n     ");
+                let _ = match text.split_once('\n') {
+                    Some((head, changes)) => writeln!(out, "     tera {head}{help}\n{changes}"),
+                    None => writeln!(out, "     tera {text}{help}"),
+                };
+            }
+        }
+        well
+    }
+}
+
+/// What can be done about it.
+fn help(finding: &Finding, capture: &Path, definitions: &TeraDefinitions) -> String {
+    match finding {
+        Finding::NoMap { .. } => {
+            let maps: Vec<String> =
+                definitions.library().opcodes.keys().map(ToString::to_string).collect();
+            match &maps[..] {
+                [] => "; give one with --data".to_owned(),
+                _ => format!("; there are maps for {}", maps.join(", ")),
+            }
+        }
+        Finding::Unmapped { opcode, .. } => {
+            format!("; worldwire tera def rank {opcode} --from {}", capture.display())
+        }
+        Finding::Undefined { name, .. } => format!("; write {name}.1.def"),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,132 @@
+//! `worldwire tera def check`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use notify::{RecursiveMode, Watcher};
+use serde_json::json;
+use worldwire_tera::schema::set::Update;
+use worldwire_tera::schema::{Options, Problem, Set};
+
+use super::folder;
+use crate::cli::Common;
+use crate::output::{Failure, complain, print};
+use crate::report;
+
+/// Editors write a file in several steps; what comes within this time is one change.
+const SETTLED: Duration = Duration::from_millis(50);
+
+pub(super) fn run(
+    paths: &[PathBuf],
+    options: Options,
+    json: bool,
+    watch: bool,
+    common: &Common,
+) -> Result<(), Failure> {
+    // The watch begins before the first look, so that nothing is missed between them.
+    let changes = if watch { Some(Changes::of(paths)?) } else { None };
+    let mut set = Set::load(folder::texts(paths)?, options);
+    tell(&set, json, common)?;
+    let Some(changes) = changes else {
+        let clean = !set.problems().any(Problem::is_error);
+        return if clean { Ok(()) } else { Err(Failure::Input) };
+    };
+    loop {
+        changes.wait()?;
+        // A file can vanish between the list of a folder and the look into it: then it is read
+        // again with the next change, which is on its way.
+        let texts = match folder::texts(paths) {
+            Ok(texts) => texts,
+            Err(Failure::Run(message)) => {
+                complain("--watch", &message);
+                continue;
+            }
+            Err(_) => continue,
+        };
+        let Update { read, compiled, removed } = set.update(texts);
+        if read + removed == 0 {
+            continue;
+        }
+        if !common.quiet {
+            anstream::eprintln!("{read} read, {compiled} compiled, {removed} removed");
+        }
+        tell(&set, json, common)?;
+    }
+}
+
+/// Says what is wrong, and what there is.
+fn tell(set: &Set, json: bool, common: &Common) -> Result<(), Failure> {
+    let mut out = String::new();
+    if json {
+        for problem in set.problems() {
+            let severity = if problem.is_error() { "error" } else { "warning" };
+            let Problem { kind, diagnostic } = problem;
+            let line = json!({
+                "file": diagnostic.file(), "line": diagnostic.line(),
+                "column": diagnostic.column(), "severity": severity,
+                "kind": kind.name(), "message": diagnostic.message(),
+                "help": diagnostic.help_text(),
+            });
+            let _ = writeln!(out, "{line}");
+        }
+        return print(&out);
+    }
+    let shown = set.problems().filter(|problem| !common.quiet || problem.is_error());
+    report::diagnostics(shown.map(|problem| &problem.diagnostic));
+    let errors = set.problems().filter(|problem| problem.is_error()).count();
+    let warnings = set.problems().count() - errors;
+    let plural = |count: usize| if count == 1 { "" } else { "s" };
+    let (files, good, names) = (set.files(), set.definitions().count(), set.names().count());
+    let dialect =
+        set.dialect().map_or_else(|| "several dialects".to_owned(), |one| format!("dialect {one}"));
+    let _ = writeln!(
+        out,
+        "{files} file{}, {good} definition{} of {names} message{}, {dialect}: {warnings} warning{}, \
+         {errors} error{}",
+        plural(files),
+        plural(good),
+        plural(names),
+        plural(warnings),
+        plural(errors)
+    );
+    print(&out)
+}
+
+/// What changes in some files and folders.
+struct Changes {
+    _watcher: notify::RecommendedWatcher,
+    events: mpsc::Receiver<notify::Result<notify::Event>>,
+}
+
+impl Changes {
+    fn of(paths: &[PathBuf]) -> Result<Self, Failure> {
+        let (send, events) = mpsc::channel();
+        let failed = |error: notify::Error| Failure::Run(format!("--watch: {error}"));
+        let mut watcher = notify::recommended_watcher(send).map_err(failed)?;
+        for path in paths {
+            // Editors put a new file in the place of an old one: only its folder sees that.
+            let folder = if path.is_dir() { Some(path.as_path()) } else { path.parent() };
+            let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+            let folder = folder.unwrap_or_else(|| std::path::Path::new("."));
+            watcher.watch(folder, RecursiveMode::Recursive).map_err(failed)?;
+        }
+        Ok(Self { _watcher: watcher, events })
+    }
+
+    /// Waits for a change, and for the ones that come with it.
+    fn wait(&self) -> Result<(), Failure> {
+        let stopped = |_| Failure::Run("--watch: the system no longer tells of changes".to_owned());
+        loop {
+            let event = self.events.recv().map_err(stopped)?;
+            let event = event.map_err(|error| Failure::Run(format!("--watch: {error}")))?;
+            // Looking at files is no change.
+            if !event.kind.is_access() {
+                break;
+            }
+        }
+        while self.events.recv_timeout(SETTLED).is_ok() {}
+        Ok(())
+    }
+}

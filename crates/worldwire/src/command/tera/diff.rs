@@ -1,0 +1,138 @@
+//! `worldwire tera def diff`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use worldwire_tera::schema::diff::{Change, diff};
+use worldwire_tera::schema::{Definition, Options, Set};
+
+use super::folder;
+use crate::output::{Failure, print};
+
+/// One side of a comparison.
+enum Side {
+    One(Box<Definition>),
+    Folder(Box<Set>),
+}
+
+pub(super) fn run(
+    sides: [&String; 2],
+    data: &[PathBuf],
+    options: Options,
+    json: bool,
+) -> Result<(), Failure> {
+    let known = match data {
+        [] => None,
+        _ => Some(folder::set(data, options.clone())?),
+    };
+    let [old, new] = sides;
+    let mut out = String::new();
+    match (side(old, known.as_ref(), &options)?, side(new, known.as_ref(), &options)?) {
+        (Side::One(old), Side::One(new)) => one(&old, &new, json, &mut out),
+        (Side::Folder(old), Side::Folder(new)) => folders(&old, &new, json, &mut out),
+        _ => {
+            let message = "wanted two definitions or two folders, found one of each".to_owned();
+            return Err(Failure::Run(message));
+        }
+    }
+    print(&out)
+}
+
+fn side(word: &str, known: Option<&Set>, options: &Options) -> Result<Side, Failure> {
+    let path = Path::new(word);
+    if path.is_dir() {
+        return Ok(Side::Folder(Box::new(folder::set(&[path.to_owned()], options.clone())?)));
+    }
+    if path.is_file() {
+        let set = folder::set(&[path.to_owned()], options.clone())?;
+        // A file with errors was complained about.
+        let definition = set.definitions().next().ok_or(Failure::Input)?;
+        return Ok(Side::One(Box::new(definition.clone())));
+    }
+    match known {
+        Some(set) => Ok(Side::One(Box::new(folder::named(set, word)?.clone()))),
+        None => {
+            let message = format!("{word}: no such file; --data says where definitions are");
+            Err(Failure::Run(message))
+        }
+    }
+}
+
+fn one(old: &Definition, new: &Definition, json: bool, out: &mut String) {
+    let changes = diff(old.lines(), new.lines());
+    if json {
+        lines(old.title(), new.title(), &changes, out);
+        return;
+    }
+    if changes.is_empty() {
+        let _ = writeln!(out, "{} and {} are alike", old.title(), new.title());
+    }
+    for change in &changes {
+        let _ = writeln!(out, "{change}");
+    }
+}
+
+/// Compares all versions that both have, and names those that only one has.
+fn folders(old: &Set, new: &Set, json: bool, out: &mut String) {
+    let keys = |set: &Set| {
+        let keys = set.definitions().map(|one| (one.name().to_owned(), one.version()));
+        keys.collect::<BTreeSet<_>>()
+    };
+    let (olds, news) = (keys(old), keys(new));
+    for (name, version) in olds.union(&news) {
+        let title = format!("{name}.{version}");
+        match (old.get(name, *version), new.get(name, *version)) {
+            (Some(old), Some(new)) => {
+                let changes = diff(old.lines(), new.lines());
+                if json {
+                    lines(&title, &title, &changes, out);
+                } else if !changes.is_empty() {
+                    let _ = writeln!(out, "~ {title}");
+                    for change in &changes {
+                        let _ = writeln!(out, "    {change}");
+                    }
+                }
+            }
+            (old, _) => {
+                let (mark, what) = if old.is_some() { ("-", "removed") } else { ("+", "added") };
+                if json {
+                    let line = json!({ "definition": title, "change": what });
+                    let _ = writeln!(out, "{line}");
+                } else {
+                    let _ = writeln!(out, "{mark} {title}");
+                }
+            }
+        }
+    }
+}
+
+fn lines(old: &str, new: &str, changes: &[Change], out: &mut String) {
+    for change in changes {
+        let mut line = match change {
+            Change::Added { path, kind, behind } => {
+                json!({ "change": "added", "path": path, "type": kind, "behind": behind })
+            }
+            Change::Removed { path, kind } => {
+                json!({ "change": "removed", "path": path, "type": kind })
+            }
+            Change::Retyped { path, from, to } => {
+                json!({ "change": "retyped", "path": path, "from": from, "to": to })
+            }
+            Change::Renamed { from, to, kind } => {
+                json!({ "change": "renamed", "from": from, "to": to, "type": kind })
+            }
+            Change::Moved { path, behind } => {
+                json!({ "change": "moved", "path": path, "behind": behind })
+            }
+        };
+        if let Some(line) = line.as_object_mut() {
+            line.insert("definition".to_owned(), new.into());
+            if old != new {
+                line.insert("old".to_owned(), old.into());
+            }
+        }
+        let _ = writeln!(out, "{line}");
+    }
+}

@@ -1,0 +1,55 @@
+//! `worldwire tera def fmt`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use worldwire_tera::schema::format::canonical;
+
+use super::folder;
+use crate::cli::Target;
+use crate::output::{Failure, print, write_all};
+use crate::{input, report};
+
+pub(super) fn run(paths: &[PathBuf], check: bool) -> Result<(), Failure> {
+    let mut out = String::new();
+    let (mut broken, mut differs) = (false, false);
+    for path in paths {
+        if path == Path::new("-") {
+            match tidy("standard input", &input::read_text(path)?) {
+                Some(text) => out.push_str(&text),
+                None => broken = true,
+            }
+            continue;
+        }
+        for file in folder::files(path)? {
+            if file.extension().is_some_and(|end| end == "js") {
+                continue;
+            }
+            let text = input::read_text(&file)?;
+            match tidy(&file.display().to_string(), &text) {
+                None => broken = true,
+                Some(tidy) if tidy == text => {}
+                Some(tidy) => {
+                    differs = true;
+                    if !check {
+                        let target = Target { output: Some(file.clone()), force: true };
+                        write_all(&target, tidy.as_bytes())?;
+                    }
+                    let _ = writeln!(out, "{}", file.display());
+                }
+            }
+        }
+    }
+    print(&out)?;
+    if broken || (check && differs) { Err(Failure::Input) } else { Ok(()) }
+}
+
+/// The canonical text; what is wrong with one that cannot be read is told.
+fn tidy(name: &str, text: &str) -> Option<String> {
+    let problems = match canonical(name, text) {
+        Ok(tidy) => return Some(tidy),
+        Err(problems) => problems,
+    };
+    report::diagnostics(problems.iter().map(|problem| &problem.diagnostic));
+    None
+}

@@ -1,0 +1,77 @@
+//! Definitions in files and folders.
+
+use std::path::{Path, PathBuf};
+
+use worldwire_core::nearest;
+use worldwire_tera::schema::{Definition, Options, Set};
+
+use crate::input;
+use crate::output::{Failure, complain};
+use crate::report;
+
+/// The names and texts of all definition files of some paths.
+pub(super) fn texts(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
+    let mut texts = Vec::new();
+    for path in paths {
+        for file in files(path)? {
+            texts.push((name(&file), input::read_text(&file)?));
+        }
+    }
+    Ok(texts)
+}
+
+/// The definition files of a path; the path itself when it is a file, whatever it is called.
+pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = input::files(path)?;
+    if path.is_dir() {
+        // Definitions written as programs are named, too.
+        files.retain(|file| {
+            let name = name(file);
+            name.ends_with(".def") || name.ends_with(".js")
+        });
+        if files.is_empty() {
+            let message = format!("{}: wanted definitions, found none", path.display());
+            return Err(Failure::Run(message));
+        }
+    }
+    Ok(files)
+}
+
+/// Reads definitions; what is wrong with them is told.
+pub(super) fn set(paths: &[PathBuf], options: Options) -> Result<Set, Failure> {
+    let set = Set::load(texts(paths)?, options);
+    let errors = set.problems().filter(|problem| problem.is_error());
+    report::diagnostics(errors.map(|problem| &problem.diagnostic));
+    Ok(set)
+}
+
+/// The definition that a word names: NAME or NAME.VERSION.
+pub(super) fn named<'s>(set: &'s Set, word: &str) -> Result<&'s Definition, Failure> {
+    let (name, version) = match word.rsplit_once('.') {
+        Some((name, version)) => match version.parse::<u32>() {
+            Ok(version) => (name, Some(version)),
+            Err(_) => (word, None),
+        },
+        None => (word, None),
+    };
+    let found = match version {
+        Some(version) => set.get(name, version),
+        None => set.newest(name),
+    };
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    let versions: Vec<String> =
+        set.versions(name).map(|definition| definition.version().to_string()).collect();
+    let hint = match nearest(name, set.names()) {
+        _ if !versions.is_empty() => format!("; there is version {}", versions.join(", ")),
+        Some(near) => format!("; did you mean {near}?"),
+        None => String::new(),
+    };
+    complain(word, &format!("there is no such definition{hint}"));
+    Err(Failure::Input)
+}
+
+fn name(file: &Path) -> String {
+    file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}

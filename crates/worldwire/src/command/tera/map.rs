@@ -1,0 +1,114 @@
+//! `worldwire tera map`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::json;
+use worldwire_core::json::Json;
+use worldwire_core::nearest;
+use worldwire_tera::file::{Bundle, CodeMap, MapKind, MapName};
+use worldwire_tera::schema::Problem;
+
+use crate::cli::{Target, TeraMapForm};
+use crate::output::{Failure, complain, print, write_all};
+use crate::{input, report};
+
+pub(super) fn show(
+    file: &Path,
+    wanted: &[String],
+    revision: Option<u32>,
+    json: bool,
+) -> Result<(), Failure> {
+    let (map, clean) = read(file, revision)?;
+    let mut entries: Vec<(&str, u32)> = map.iter().collect();
+    entries.sort_by_key(|entry| (entry.1, entry.0));
+    let mut missing = false;
+    for word in wanted {
+        let known = match word.parse::<u32>() {
+            Ok(code) => map.name(code).is_some(),
+            Err(_) => map.code(word).is_some(),
+        };
+        if !known {
+            missing = true;
+            let near = nearest(word, map.iter().map(|(name, _)| name));
+            let hint = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
+            complain(word, &format!("is not in the map{hint}"));
+        }
+    }
+    let mut out = String::new();
+    for (name, code) in entries {
+        let is_wanted = |word: &String| *word == name || word.parse() == Ok(code);
+        if !wanted.is_empty() && !wanted.iter().any(is_wanted) {
+            continue;
+        }
+        if json {
+            let _ = writeln!(out, "{}", json!({ "name": name, "code": code }));
+        } else {
+            let _ = writeln!(out, "{code:>5} {name}");
+        }
+    }
+    print(&out)?;
+    if clean && !missing { Ok(()) } else { Err(Failure::Input) }
+}
+
+pub(super) fn convert(
+    file: &Path,
+    to: TeraMapForm,
+    revision: Option<u32>,
+    target: &Target,
+) -> Result<(), Failure> {
+    let (map, clean) = read(file, revision)?;
+    let text = match to {
+        TeraMapForm::Map => map.format(),
+        TeraMapForm::Plain => map.format().replace(" = ", " "),
+        TeraMapForm::Json => {
+            let object: BTreeMap<&str, u32> = map.iter().collect();
+            format!("{:#}\n", json!(object))
+        }
+    };
+    write_all(target, text.as_bytes())?;
+    if clean { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Reads a map in any form; what is wrong with it is told. False when parts were left out.
+fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool), Failure> {
+    let text = input::read_text(file)?;
+    let path = file.display().to_string();
+    let told = |problems: Vec<Problem>| {
+        report::diagnostics(problems.iter().map(|problem| &problem.diagnostic));
+        !problems.iter().any(Problem::is_error)
+    };
+    if !text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
+        let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let kind = MapName::parse(&name).map_or(MapKind::SystemMessages, |name| name.kind);
+        let (map, problems) = CodeMap::parse(kind, &path, &text);
+        return Ok((map, told(problems)));
+    }
+    // An object of names and codes, or a data.json.
+    if let Ok(Json::Object(object)) = serde_json::from_str(text.trim_start_matches('\u{feff}')) {
+        let pairs = object.iter().map(|(name, code)| {
+            let code = code.as_u64().and_then(|code| u32::try_from(code).ok());
+            Some((name.as_str(), code?))
+        });
+        if let Some(pairs) = pairs.collect::<Option<Vec<_>>>() {
+            return Ok((CodeMap::from_pairs(pairs), true));
+        }
+    }
+    let (mut bundle, problems) = Bundle::parse(&path, &text);
+    let clean = told(problems);
+    let revisions: Vec<String> = bundle.maps.keys().map(ToString::to_string).collect();
+    let chosen = match (revision, bundle.maps.len()) {
+        (Some(revision), _) => bundle.maps.remove(&revision),
+        (None, 1) => bundle.maps.pop_first().map(|(_, map)| map),
+        _ => None,
+    };
+    match chosen {
+        Some(map) => Ok((map, clean)),
+        None if revisions.is_empty() => Err(Failure::Input),
+        None => Err(Failure::Run(format!(
+            "{path}: wanted --revision with one of {}",
+            revisions.join(", ")
+        ))),
+    }
+}

@@ -1,0 +1,65 @@
+//! `worldwire tera def show`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use serde_json::json;
+use worldwire_tera::frame::HEADER_BYTES;
+use worldwire_tera::message::{Head, Value};
+use worldwire_tera::schema::Options;
+
+use super::folder;
+use crate::output::{Failure, print};
+
+pub(super) fn run(
+    word: &str,
+    data: &[PathBuf],
+    options: Options,
+    header: u32,
+    json: bool,
+) -> Result<(), Failure> {
+    let set = folder::set(data, options)?;
+    let definition = folder::named(&set, word)?;
+    let plan = definition.plan();
+    let rows = plan.rows(header);
+    // A message of zeros and empty lists is the shortest there is.
+    let mut shortest = Vec::new();
+    plan.encode(Head::plain(0), &Value::Absent, &mut shortest)
+        .map_err(|error| Failure::Run(error.to_string()))?;
+    let least = shortest.len() - HEADER_BYTES + header as usize;
+    let mut out = String::new();
+    if json {
+        let fields: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                let parts: Vec<_> = row
+                    .parts
+                    .iter()
+                    .map(|part| {
+                        json!({ "what": part.what, "at": part.at, "size": part.size,
+                                "segment": part.segment })
+                    })
+                    .collect();
+                json!({ "depth": row.depth, "name": row.name, "type": row.kind, "parts": parts })
+            })
+            .collect();
+        let line = json!({
+            "name": definition.name(), "version": definition.version(),
+            "dialect": definition.dialect().name(), "header": header, "least": least,
+            "is_fixed": plan.is_fixed(), "fields": fields,
+        });
+        let _ = writeln!(out, "{line}");
+        return print(&out);
+    }
+    let size = if plan.is_fixed() { "always" } else { "at least" };
+    let _ = writeln!(
+        out,
+        "{}: {size} {least} bytes, dialect {}",
+        definition.title(),
+        definition.dialect()
+    );
+    for row in &rows {
+        let _ = writeln!(out, "{row}");
+    }
+    print(&out)
+}
