@@ -3,11 +3,18 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use proptest::prelude::*;
-use worldwire_capture::{CaptureReader, LinkType, Packet, Record, Timestamp};
-use worldwire_core::{Limits, Sampler};
-use worldwire_dissect::{Definitions, Dissection, Item, Keys, NoteKind, Options, Scratch};
+use worldwire_capture::{CaptureReader, LinkType, Packet, Record, SyntheticTcp, Timestamp};
+use worldwire_core::{Limits, Sampler, Side};
+use worldwire_dissect::{Definitions, Dissection, Item, Keys, NoteKind, Options, Scratch, Summary};
+use worldwire_ki::connection as ki;
+use worldwire_ki::control::{Control, SessionAccept, SessionTime};
+use worldwire_ki::crypt::stream::{Sealer, StreamKey};
+use worldwire_ki::crypto_block::CryptoBlock;
+use worldwire_ki::frame::Frame;
+use worldwire_ki::message::RawMessage;
 
 /// A capture of this project's, and what opens it.
 struct Sample {
@@ -71,7 +78,7 @@ fn packets(sample: &Sample) -> Vec<Vec<u8>> {
 /// What is told of each side of each conversation: where it stands, and what it is.
 type Told = BTreeMap<(u64, &'static str), Vec<(u64, String)>>;
 
-fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, worldwire_dissect::Summary) {
+fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, Summary) {
     let keys = Keys::parse(sample.keys).unwrap();
     let mut definitions = Definitions::built_in();
     if !sample.data.is_empty() {
@@ -148,6 +155,53 @@ fn messages_of_tera_have_names_and_fields() {
     assert_eq!(names("server")[0], "handshake.Hello");
     assert_eq!(names("server").iter().filter(|name| **name == "tera.51042").count(), 3);
     assert_eq!(names("server").last(), Some(&"tera.S_WEATHER_INFO"));
+}
+
+/// A session whose client encrypts after the accept, and says one message of service 5.
+fn encrypted() -> Vec<Vec<u8>> {
+    let (client, server) = ("192.0.2.10:50009", "192.0.2.1:12000");
+    let mut wire = SyntheticTcp::new(client.parse().unwrap(), server.parse().unwrap());
+    let offer = ki::Connection::server(
+        ki::ServerConfig::new(Duration::from_secs(1_700_000_000)).into(),
+        77,
+        Duration::ZERO,
+    );
+    let accept = Frame::control(Control::SessionAccept(SessionAccept {
+        reserved: 0,
+        time: SessionTime::new(5, 6),
+        session_id: 77,
+        crypto: Some(CryptoBlock(vec![1; 257].into())),
+    }));
+    let disconnect = RawMessage { service: 5, order: 40, payload: Vec::new().into() };
+    let key = StreamKey { key: [3; 16], nonce: [4; 16] };
+    let mut sealed = Vec::new();
+    let frame = Frame::message(disconnect).to_bytes().unwrap();
+    Sealer::new(&key, Side::Client).seal(&frame, &mut sealed, || [9; 16]);
+    let mut packets = wire.open();
+    packets.extend(wire.data(Side::Server, &{ offer }.poll_transmit().unwrap()));
+    packets.extend(wire.data(Side::Client, &accept.to_bytes().unwrap()));
+    packets.extend(wire.data(Side::Client, &sealed));
+    packets.extend(wire.close());
+    packets
+}
+
+#[test]
+fn an_encrypted_session_of_ki_opens_with_its_key() {
+    let packets = encrypted();
+    let sample = |keys| Sample { capture: &[], keys, conversations: 1, busy: (0, 0), data: &[] };
+    let names = |keys| -> (Vec<String>, Summary) {
+        let (told, summary) = told(&sample(keys), &packets);
+        (told[&(0, "client")].iter().map(|item| item.1.clone()).collect(), summary)
+    };
+    let (heard, summary) = names(
+        "[[ki.stream]]\nsession = 77\nkey = \"03030303030303030303030303030303\"\n\
+         nonce = \"04040404040404040404040404040404\"\n",
+    );
+    assert_eq!(heard, ["control.SessionAccept", "GAME.MSG_CLIENT_DISCONNECT"]);
+    assert_eq!(summary.problems, 0);
+    let (heard, summary) = names("[[ki.login]]\nuser = \"Merle\"\npassword = \"hunter2\"\n");
+    assert_eq!(heard, ["control.SessionAccept", "problem"]);
+    assert_eq!(summary.problems, 1);
 }
 
 /// The same frames, a datagram each.

@@ -35,4 +35,4 @@ mod raw;
 pub use codec::Values;
 pub use fit::Fit;
 pub use hook::{NoHook, StrField, StrHook};
-pub use raw::{Chain, HEAD_BYTES, MOST_PAYLOAD, RawMessage};
+pub use raw::{HEAD_BYTES, MOST_PAYLOAD, RawMessage};

@@ -120,58 +120,9 @@ fn chains(bytes: &[u8], count: usize) -> bool {
     false
 }
 
-/// The messages of a body, one after the other; a last single byte is the frame's trailer.
-#[derive(Clone, Debug)]
-pub struct Chain<'d> {
-    rest: &'d [u8],
-    at: u64,
-}
-
-impl<'d> Chain<'d> {
-    /// Begins with what stands behind the head of a data frame's body.
-    #[must_use]
-    pub const fn new(body: &'d [u8]) -> Self {
-        Self { rest: body, at: 0 }
-    }
-}
-
-impl<'d> Iterator for Chain<'d> {
-    type Item = Result<RawMessage<'d>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.len() < 2 {
-            return None;
-        }
-        let mut reader = Reader::new(self.rest);
-        let message = RawMessage::decode(&mut reader, false);
-        // Behind a message that is none nothing can be found.
-        self.rest = if message.is_ok() { reader.rest() } else { &[] };
-        let message = message.map_err(|error| error.closed().based(self.at));
-        self.at += reader.position() as u64;
-        Some(message)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn messages_stand_in_a_chain() {
-        let body = [1, 1, 4, 0, 5, 122, 6, 0, 0xaa, 0xbb, 0];
-        let messages: Vec<_> = Chain::new(&body).collect::<Result<_>>().unwrap();
-        let seen: Vec<_> = messages.iter().map(|m| (m.service, m.order, m.payload.len())).collect();
-        assert_eq!(seen, [(1, 1, 0), (5, 122, 2)]);
-        let body = [1, 1, 4, 0, 5, 122, 3, 0, 0xaa];
-        let errors: Vec<_> = Chain::new(&body).filter_map(Result::err).collect();
-        assert_eq!(errors.len(), 1);
-        assert_eq!(
-            errors[0].to_string(),
-            "length at byte 6: wanted a length of at least 4, found 3"
-        );
-        let body = [1, 1, 9, 0, 5];
-        assert!(Chain::new(&body).next().unwrap().is_err());
-    }
 
     #[test]
     fn a_message_too_long_for_its_length_is_bound_by_its_frame() {

@@ -419,22 +419,21 @@ impl Connection {
             Role::Observer(None) => self.guess(&keys, last),
         };
         let Some(variant) = variant else { return };
-        let session = Session::new(&keys, variant);
-        match &self.role {
-            Role::Client(_) => self.cipher = Some(Box::new(session.client)),
-            Role::Server(_) => self.cipher = Some(Box::new(session.server)),
-            Role::Observer(_) => {
-                self.streams[Side::Client.index()].begin(session.client);
-                self.streams[Side::Server.index()].begin(session.server);
-                self.established = true;
-                return self.events.push_back(Pending::Established);
-            }
-        }
+        let Session { client, server } = Session::new(&keys, variant);
         // The last key is on its way; what comes next from the other side is encrypted.
-        let session = Session::new(&keys, variant);
         match &self.role {
-            Role::Client(_) => self.streams[Side::Server.index()].begin(session.server),
-            _ => self.streams[Side::Client.index()].begin(session.client),
+            Role::Client(_) => {
+                self.cipher = Some(Box::new(client));
+                self.streams[Side::Server.index()].begin(server);
+            }
+            Role::Server(_) => {
+                self.cipher = Some(Box::new(server));
+                self.streams[Side::Client.index()].begin(client);
+            }
+            Role::Observer(_) => {
+                self.streams[Side::Client.index()].begin(client);
+                self.streams[Side::Server.index()].begin(server);
+            }
         }
         self.established = true;
         self.deadline = None;

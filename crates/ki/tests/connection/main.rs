@@ -1,0 +1,8 @@
+//! Two machines in a box, in virtual time, and an observer beside them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod observer;
+mod pair;
+mod rules;
+mod session;

@@ -1,0 +1,205 @@
+//! What somebody hears who listens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use worldwire_core::{Sampler, Side};
+use worldwire_ki::connection::{ClientConfig, Connection, Event, ObserverKeys, ServerConfig};
+use worldwire_ki::control::{Control, KeepAlive, SessionAccept, SessionTime};
+use worldwire_ki::crypt::stream::{Sealer, StreamKey};
+use worldwire_ki::crypto_block::CryptoBlock;
+use worldwire_ki::frame::Frame;
+
+use crate::pair::{EPOCH, Pair, SECOND, line, lines, message};
+
+/// What both sides of a session say, in order: sealed pieces of a stream.
+fn session(sampler: &mut Sampler) -> Vec<(Side, Vec<u8>)> {
+    let mut pair = Pair::new(ClientConfig::new(EPOCH), ServerConfig::new(EPOCH));
+    let mut said = Vec::new();
+    for round in 0..20u32 {
+        let now = SECOND * 7 * round;
+        pair.now = now;
+        pair.client.timeout(now);
+        pair.server.timeout(now);
+        for connection in [&mut pair.client, &mut pair.server] {
+            let length = usize::try_from(sampler.below(40)).unwrap();
+            let payload = sampler.bytes(length);
+            connection.send(&message(5, 1 + (round % 200) as u8, &payload)).unwrap();
+        }
+        if round == 9 {
+            pair.server.send(&message(7, 9, &sampler.bytes(40_000))).unwrap();
+        }
+        for _ in 0..3 {
+            while let Some(bytes) = pair.server.poll_transmit() {
+                pair.client.receive(Side::Server, now, &bytes);
+                said.push((Side::Server, bytes));
+            }
+            lines(&mut pair.client);
+            while let Some(bytes) = pair.client.poll_transmit() {
+                pair.server.receive(Side::Client, now, &bytes);
+                said.push((Side::Client, bytes));
+            }
+            lines(&mut pair.server);
+        }
+    }
+    said
+}
+
+fn observe(said: &[(Side, Vec<u8>)], cut: impl Fn(&[u8]) -> Vec<Vec<u8>>) -> [Vec<String>; 2] {
+    let mut observer = Connection::observer(Arc::default());
+    let mut heard = [Vec::new(), Vec::new()];
+    let mut read = [0, 0];
+    for (side, bytes) in said {
+        for piece in cut(bytes) {
+            observer.receive(*side, Duration::ZERO, &piece);
+            while let Some(event) = observer.poll_event() {
+                let Event::Received(received) = &event else {
+                    panic!("{}", line(&event));
+                };
+                let index = received.side.index();
+                // The pieces tile the stream.
+                assert_eq!(received.range.start, read[index]);
+                assert_eq!(received.range.end - received.range.start, received.bytes.len() as u64);
+                read[index] = received.range.end;
+                heard[index].push(line(&event));
+            }
+        }
+    }
+    for (side, read) in Side::BOTH.into_iter().zip(read) {
+        let total: usize = said.iter().filter(|(by, _)| *by == side).map(|(_, b)| b.len()).sum();
+        assert_eq!(read, total as u64);
+    }
+    observer.end(Duration::ZERO);
+    assert_eq!(lines(&mut observer), ["Closed(Remote)"]);
+    heard
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn cuts_change_nothing(seed in any::<u64>(), size in 1..300usize) {
+        let said = session(&mut Sampler::new(seed));
+        let whole = observe(&said, |bytes| vec![bytes.to_vec()]);
+        let cut = observe(&said, |bytes| bytes.chunks(size).map(<[u8]>::to_vec).collect());
+        prop_assert_eq!(&whole, &cut);
+        let bytes = observe(&said, |bytes| bytes.chunks(1).map(<[u8]>::to_vec).collect());
+        prop_assert_eq!(&whole, &bytes);
+    }
+
+    #[test]
+    fn gaps_lose_only_what_they_touch(seed in any::<u64>(), lost in 1..40usize) {
+        let said = session(&mut Sampler::new(seed));
+        prop_assume!(lost + 1 < said.len());
+        let mut observer = Connection::observer(Arc::default());
+        let mut heard = Vec::new();
+        for (index, (side, bytes)) in said.iter().enumerate() {
+            if index == lost {
+                observer.gap(*side, Duration::ZERO, bytes.len() as u64);
+            } else {
+                observer.receive(*side, Duration::ZERO, bytes);
+            }
+            heard.extend(lines(&mut observer));
+        }
+        let all = {
+            let mut observer = Connection::observer(Arc::default());
+            let mut all = Vec::new();
+            for (index, (side, bytes)) in said.iter().enumerate() {
+                observer.receive(*side, Duration::ZERO, bytes);
+                let told = lines(&mut observer);
+                if index != lost {
+                    all.extend(told);
+                }
+            }
+            all
+        };
+        let notes = |line: &&String| line.starts_with("Gap") || line.starts_with("Resync");
+        prop_assert!(heard.iter().filter(notes).count() >= 1);
+        let messages: Vec<&String> = heard.iter().filter(|line| !notes(line)).collect();
+        prop_assert_eq!(messages, all.iter().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn datagrams_are_frames(seed in any::<u64>()) {
+        let said = session(&mut Sampler::new(seed));
+        let mut stream = Connection::observer(Arc::default());
+        let mut datagrams = Connection::observer(Arc::default());
+        for (side, bytes) in &said {
+            stream.receive(*side, Duration::ZERO, bytes);
+            datagrams.datagram(*side, Duration::ZERO, bytes);
+            prop_assert_eq!(lines(&mut stream), lines(&mut datagrams));
+        }
+    }
+}
+
+#[test]
+fn a_torn_datagram_hurts_nobody_else() {
+    let good = Frame::message(message(1, 1, b"good")).to_bytes().unwrap();
+    let mut observer = Connection::observer(Arc::default());
+    for bytes in [&good[..], &good[..9], b"junk", &good[..]] {
+        observer.datagram(Side::Client, Duration::ZERO, bytes);
+    }
+    insta::assert_snapshot!(lines(&mut observer).join("\n"), @r"
+    client 1/1 [67, 6f, 6f, 64]
+    fault of the client: at byte 17: wanted a datagram of whole frames, found 9 bytes of one
+    fault of the client: magic at byte 26: wanted a frame, which begins with 0d f0, found 6a 75
+    client 1/1 [67, 6f, 6f, 64]
+    ");
+}
+
+#[test]
+fn encrypted_streams_need_a_key() {
+    let key = StreamKey { key: [3; 16], nonce: [4; 16] };
+    let handshake = CryptoBlock(vec![1; 257].into());
+    let accept = Frame::control(Control::SessionAccept(SessionAccept {
+        reserved: 0,
+        time: SessionTime::new(5, 6),
+        session_id: 77,
+        crypto: Some(handshake),
+    }));
+    let accept = accept.to_bytes().unwrap();
+    let alive = Control::KeepAlive(KeepAlive::Client { session_id: 77, millis: 1, minutes: 2 });
+    let mut frames = Frame::control(alive).to_bytes().unwrap();
+    for round in 0..300u32 {
+        let text = format!("message {round}");
+        let frame = Frame::message(message(5, 6, text.as_bytes()));
+        frames.extend_from_slice(&frame.to_bytes().unwrap());
+    }
+    let mut sealed = Vec::new();
+    Sealer::new(&key, Side::Client).seal(&frames, &mut sealed, || [9; 16]);
+    assert_eq!(sealed.len(), frames.len() + 32, "one chunk is full");
+
+    let read = |keys: Vec<(Option<u16>, StreamKey)>, size: usize| {
+        let mut observer = Connection::observer(Arc::new(ObserverKeys { streams: keys }));
+        let offer = Connection::server(ServerConfig::new(EPOCH).into(), 77, Duration::ZERO);
+        observer.receive(Side::Server, Duration::ZERO, &{ offer }.poll_transmit().unwrap());
+        observer.receive(Side::Client, Duration::ZERO, &accept);
+        lines(&mut observer);
+        let mut heard = Vec::new();
+        let mut end = 0;
+        for piece in sealed.chunks(size) {
+            observer.receive(Side::Client, Duration::ZERO, piece);
+            while let Some(event) = observer.poll_event() {
+                if let Event::Received(received) = &event {
+                    assert!(received.encrypted);
+                    assert!(end == 0 || received.range.start == end);
+                    end = received.range.end;
+                }
+                heard.push(line(&event));
+            }
+        }
+        (heard, end)
+    };
+    let total = (accept.len() + sealed.len()) as u64;
+    for size in [1, 100, 5000, 10_000] {
+        let (heard, end) =
+            read(vec![(Some(1), StreamKey { key: [1; 16], ..key }), (Some(77), key)], size);
+        assert_eq!((heard.len(), end), (301, total));
+        assert_eq!(heard[300], "client 5/6 [6d, 65, 73, 73, 61, 67, 65, 20, 32, 39, 39]");
+    }
+    for keys in [vec![], vec![(Some(78), key)], vec![(None, StreamKey { key: [1; 16], ..key })]] {
+        let (heard, _) = read(keys, 1000);
+        assert_eq!(heard, ["KeysNeeded { side: Client, session_id: Some(77) }"]);
+    }
+}

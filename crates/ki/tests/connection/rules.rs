@@ -1,0 +1,140 @@
+//! What is refused, ignored and bounded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::Side;
+use worldwire_ki::connection::{ClientConfig, Connection, ServerConfig, UnknownControl};
+use worldwire_ki::control::{Control, Opcode, SessionAccept, SessionTime};
+use worldwire_ki::frame::Frame;
+use worldwire_ki::schema::{Mode, Protocols};
+
+use crate::pair::{EPOCH, Pair, SECOND, lines, message};
+
+#[test]
+fn rules_are_kept() {
+    let fresh = || {
+        let mut server = Connection::server(ServerConfig::new(EPOCH).into(), 9, Duration::ZERO);
+        server.poll_transmit().unwrap();
+        server
+    };
+    let accept = |id| {
+        Frame::control(Control::SessionAccept(SessionAccept {
+            reserved: 0,
+            time: SessionTime::new(0, 0),
+            session_id: id,
+            crypto: None,
+        }))
+        .to_bytes()
+        .unwrap()
+    };
+    let said = |mut server: Connection, bytes: &[u8]| {
+        server.receive(Side::Client, Duration::ZERO, bytes);
+        lines(&mut server).into_iter().rev().take(2).rev().collect::<Vec<_>>().join("; ")
+    };
+    // Another session's accept, a second accept, an offer of a client.
+    insta::assert_snapshot!(said(fresh(), &accept(8)), @"fault of the client: sessionId at byte 0: wanted 9, found 8; Closed(Fault)");
+    assert!(said(fresh(), &[accept(9), accept(9)].concat()).starts_with("Established"));
+    insta::assert_snapshot!(said(fresh(), &[accept(9), accept(8)].concat()), @"fault of the client: at byte 25: wanted no accept without an offer, found SessionAccept; Closed(Fault)");
+    let offer = Connection::server(ServerConfig::new(EPOCH).into(), 1, Duration::ZERO);
+    let offer = { offer }.poll_transmit().unwrap();
+    insta::assert_snapshot!(said(fresh(), &offer), @"fault of the client: at byte 0: wanted what a client sends, found SessionOffer; Closed(Fault)");
+    // No frame, a frame that is too long, a body that is too short.
+    insta::assert_snapshot!(said(fresh(), b"GET / HTTP"), @"fault of the client: magic at byte 0: wanted a frame, which begins with 0d f0, found 47 45; Closed(Fault)");
+    insta::assert_snapshot!(said(fresh(), &[0x0d, 0xf0, 0, 0x80, 1, 0, 0x40, 0]), @"fault of the client: length at byte 8: wanted at most 4194304 (frame bytes), found 4194305; Closed(Fault)");
+    insta::assert_snapshot!(said(fresh(), &[0x0d, 0xf0, 3, 0]), @"fault of the client: length at byte 4: wanted a body of at least 4 bytes, found 3; Closed(Fault)");
+    insta::assert_snapshot!(said(fresh(), &[0x0d, 0xf0, 8, 0, 0, 0, 0, 0, 1, 1, 3, 0]), @"fault of the client: messages[0].length at byte 10: wanted a length of at least 4, found 3; Closed(Fault)");
+    // No accept in time.
+    let mut server = fresh();
+    assert_eq!(server.poll_timeout(), Some(15 * SECOND));
+    server.timeout(15 * SECOND);
+    assert_eq!(lines(&mut server), ["Closed(Timeout(Accept))"]);
+    assert!(server.send(&message(1, 1, b"")).is_err());
+    let mut client = Connection::client(ClientConfig::new(EPOCH), Duration::ZERO);
+    client.timeout(15 * SECOND);
+    assert_eq!(lines(&mut client), ["Closed(Timeout(Offer))"]);
+}
+
+#[test]
+fn unknown_control_messages_are_ignored_or_not() {
+    let hello = Control::Other { opcode: Opcode(7), body: (&b"abc"[..]).into() };
+    let hello = Frame { trailer: None, ..Frame::control(hello) }.to_bytes().unwrap();
+    for (rule, wanted) in [(UnknownControl::Ignore, 1), (UnknownControl::Close, 3)] {
+        let config = ServerConfig { unknown_control: rule, ..ServerConfig::new(EPOCH) };
+        let mut server = Connection::server(config.into(), 9, Duration::ZERO);
+        server.receive(Side::Client, Duration::ZERO, &hello);
+        let lines = lines(&mut server);
+        assert_eq!(lines.len(), wanted, "{lines:?}");
+    }
+}
+
+/// Definitions of one message for everybody, one for sessions and one for more than those.
+fn levels() -> Protocols {
+    let message = |name: &str, level: u8| {
+        format!(
+            "<{name}><RECORD><_MsgAccessLvl TYPE=\"UBYT\" NOXFER=\"TRUE\">{level}</_MsgAccessLvl>\
+             </RECORD></{name}>"
+        )
+    };
+    let text = format!(
+        "<M><_ProtocolInfo><RECORD><ServiceID TYPE=\"UBYT\">200</ServiceID></RECORD>\
+         </_ProtocolInfo>{}{}{}</M>",
+        message("MSG_A", 0),
+        message("MSG_B", 1),
+        message("MSG_C", 2)
+    );
+    let mut protocols = Protocols::new();
+    protocols.add("levels.xml", text.as_bytes(), Mode::Lenient);
+    assert_eq!(protocols.message(200, 3).unwrap().access_level, 2);
+    protocols
+}
+
+#[test]
+fn messages_above_the_access_level_are_ignored() {
+    let protocols = Some(Arc::new(levels()));
+    let config = ServerConfig { protocols, ..ServerConfig::new(EPOCH) };
+    let mut pair = Pair::new(ClientConfig::new(EPOCH), config);
+    assert_eq!(pair.server.access_level(), 0);
+    pair.pump();
+    // A session is worth level 1.
+    assert_eq!(pair.server.access_level(), 1);
+    pair.heard = Default::default();
+    for order in 1..=3 {
+        pair.client.send(&message(200, order, &[order])).unwrap();
+    }
+    // Nobody has said what service 9 needs.
+    pair.client.send(&message(9, 9, &[9])).unwrap();
+    pair.pump();
+    let refused = "ignored [03] because AccessLevel { needed: 2, has: 1 }";
+    assert_eq!(
+        pair.heard[1],
+        ["client 200/1 [01]", "client 200/2 [02]", refused, "client 9/9 [09]"]
+    );
+    pair.heard = Default::default();
+    pair.server.set_access_level(2);
+    pair.client.send(&message(200, 3, &[3])).unwrap();
+    pair.pump();
+    assert_eq!(pair.heard[1], ["client 200/3 [03]"]);
+}
+
+#[test]
+fn what_waits_to_be_sent_is_bounded() {
+    let mut config = ClientConfig::new(EPOCH);
+    (config.common.most_queued_frames, config.common.most_queued_bytes) = (3, 64);
+    let mut pair = Pair::new(config.clone(), ServerConfig::new(EPOCH));
+    pair.pump();
+    for _ in 0..3 {
+        pair.client.send(&message(1, 1, b"")).unwrap();
+    }
+    let error = pair.client.send(&message(1, 1, b"")).unwrap_err().to_string();
+    assert_eq!(error, "wanted at most 3 (queued frames), found 4");
+    let mut pair = Pair::new(config, ServerConfig::new(EPOCH));
+    pair.pump();
+    let error = pair.client.send(&message(1, 1, &[0; 64])).unwrap_err().to_string();
+    assert!(error.starts_with("wanted at most 64 (queued bytes), found "), "{error}");
+    // What was refused does not count.
+    pair.client.send(&message(1, 1, b"")).unwrap();
+    pair.heard = Default::default();
+    pair.pump();
+    assert_eq!(pair.heard[1].len(), 1);
+}
