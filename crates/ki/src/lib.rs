@@ -51,6 +51,7 @@ pub mod frame;
 pub mod fuzzing;
 pub mod message;
 pub mod schema;
+mod settings;
 mod string_id;
 pub mod types;
 

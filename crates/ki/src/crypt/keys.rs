@@ -15,17 +15,15 @@
 //!
 //! Other tables are left to other families.
 
-use core::ops::Range;
 use std::sync::Arc;
 
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use worldwire_core::Diagnostic;
 use worldwire_core::value::parse_hex;
-use worldwire_core::{Diagnostic, Source, nearest};
 
 use super::login::{Rec1, Salt, Secret, apply_rec1, password_hash};
 use super::stream::StreamKey;
 use crate::connection::ObserverKeys;
+use crate::settings::{Settings, Value};
 
 /// What a user knows of connections and accounts.
 #[derive(Clone, Debug, Default)]
@@ -68,30 +66,23 @@ impl KeyFile {
         if !is_ours(text) {
             return Ok(Self::default());
         }
-        let mut file = Reading { source: Source::new(name, text), errors: Vec::new() };
-        let (root, errors) = DeTable::parse_recoverable(text);
-        for error in &errors {
-            file.error(error.span().unwrap_or(0..0), error.message());
-        }
+        let (mut file, root) = Settings::open(name, text);
         let mut streams = Vec::new();
         let mut logins = Vec::new();
-        if errors.is_empty()
-            && let Some(ki) = root.get_ref().get(TABLE)
-        {
+        if let Some(ki) = root.get(TABLE) {
             for (key, value) in file.table(ki) {
                 match key.get_ref().as_ref() {
-                    "stream" => file.each(value, |file, table| streams.extend(file.stream(table))),
-                    "login" => file.each(value, |file, table| logins.extend(file.login(table))),
+                    "stream" => file.each("ki.stream", value, |file, table| {
+                        streams.extend(stream(file, table));
+                    }),
+                    "login" => file.each("ki.login", value, |file, table| {
+                        logins.extend(login(file, table));
+                    }),
                     _ => file.unknown(key, &["stream", "login"]),
                 }
             }
         }
-        if file.errors.is_empty() {
-            Ok(Self { streams: Arc::new(ObserverKeys { streams }), logins })
-        } else {
-            file.errors.sort_by_key(|error| (error.line(), error.column()));
-            Err(file.errors)
-        }
+        file.close(Self { streams: Arc::new(ObserverKeys { streams }), logins })
     }
 
     /// Whether nothing is known.
@@ -141,6 +132,7 @@ impl KeyFile {
 }
 
 const TABLE: &str = "ki";
+const SESSION: &str = "wanted a session id from 1 to 65535";
 
 /// Whether the text has our table, so that it must be TOML.
 fn is_ours(text: &str) -> bool {
@@ -151,111 +143,60 @@ fn is_ours(text: &str) -> bool {
     })
 }
 
-type Value<'t> = Spanned<DeValue<'t>>;
-
-struct Reading<'t> {
-    source: Source<'t>,
-    errors: Vec<Diagnostic>,
+fn hex(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<[u8; 16]> {
+    let text = value.get_ref().as_str().and_then(parse_hex);
+    let bytes = text.and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
+    if bytes.is_none() {
+        settings.error(value.span(), "wanted 32 hexadecimal digits in quotes");
+    }
+    bytes
 }
 
-impl<'t> Reading<'t> {
-    fn error(&mut self, span: Range<usize>, message: impl Into<String>) {
-        self.errors.push(self.source.error(span, message));
-    }
-
-    fn table<'v>(
-        &mut self,
-        value: &'v Value<'t>,
-    ) -> Vec<(&'v Spanned<std::borrow::Cow<'t, str>>, &'v Value<'t>)> {
-        match value.get_ref().as_table() {
-            Some(table) => table.iter().collect(),
-            None => {
-                self.error(value.span(), "wanted a table");
-                Vec::new()
-            }
-        }
-    }
-
-    fn each(&mut self, value: &Value<'t>, mut read: impl FnMut(&mut Self, &Value<'t>)) {
-        match value.get_ref().as_array() {
-            Some(items) => items.iter().for_each(|item| read(self, item)),
-            None => self.error(value.span(), "wanted tables with two brackets, [[ki.stream]]"),
-        }
-    }
-
-    fn unknown(&mut self, key: &Spanned<std::borrow::Cow<'t, str>>, known: &[&str]) {
-        let message = format!("wanted one of {}, found {}", known.join(", "), key.get_ref());
-        let error = self.source.error(key.span(), message);
-        self.errors.push(match nearest(key.get_ref(), known.iter().copied()) {
-            Some(near) => error.help(format!("did you mean {near}?")),
-            None => error,
-        });
-    }
-
-    fn hex(&mut self, value: &Value<'t>) -> Option<[u8; 16]> {
-        let text = value.get_ref().as_str().and_then(parse_hex);
-        let bytes = text.and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
-        if bytes.is_none() {
-            self.error(value.span(), "wanted 32 hexadecimal digits in quotes");
-        }
-        bytes
-    }
-
-    fn text(&mut self, value: &Value<'t>) -> Option<String> {
-        let text = value.get_ref().as_str().map(str::to_owned);
-        if text.is_none() {
-            self.error(value.span(), "wanted a text in quotes");
-        }
-        text
-    }
-
-    fn stream(&mut self, value: &Value<'t>) -> Option<(Option<u16>, StreamKey)> {
-        let (mut session, mut stream_key, mut nonce) = (None, None, None);
-        let before = self.errors.len();
-        for (key, value) in self.table(value) {
-            match key.get_ref().as_ref() {
-                "session" => {
-                    let number = value.get_ref().as_integer().map(|number| number.as_str());
-                    session = number.and_then(|number| number.parse::<u16>().ok());
-                    if session.is_none_or(|id| id == 0) {
-                        self.error(value.span(), "wanted a session id from 1 to 65535");
-                    }
+fn stream(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<(Option<u16>, StreamKey)> {
+    let (mut session, mut stream_key, mut nonce) = (None, None, None);
+    let before = settings.errors.len();
+    for (key, value) in settings.table(value) {
+        match key.get_ref().as_ref() {
+            "session" => {
+                session = settings.number::<u16>(value, SESSION);
+                if session == Some(0) {
+                    settings.error(value.span(), SESSION);
                 }
-                "key" => stream_key = self.hex(value),
-                "nonce" => nonce = self.hex(value),
-                _ => self.unknown(key, &["session", "key", "nonce"]),
             }
-        }
-        match (stream_key, nonce) {
-            (Some(key), Some(nonce)) => Some((session, StreamKey { key, nonce })),
-            _ => {
-                if self.errors.len() == before {
-                    self.error(value.span(), "wanted both key and nonce");
-                }
-                None
-            }
+            "key" => stream_key = hex(settings, value),
+            "nonce" => nonce = hex(settings, value),
+            _ => settings.unknown(key, &["session", "key", "nonce"]),
         }
     }
+    match (stream_key, nonce) {
+        (Some(key), Some(nonce)) => Some((session, StreamKey { key, nonce })),
+        _ => {
+            if settings.errors.len() == before {
+                settings.error(value.span(), "wanted both key and nonce");
+            }
+            None
+        }
+    }
+}
 
-    fn login(&mut self, value: &Value<'t>) -> Option<Login> {
-        let (mut user, mut secrets) = (None, Vec::new());
-        let before = self.errors.len();
-        for (key, value) in self.table(value) {
-            let text = self.text(value)?;
-            match key.get_ref().as_ref() {
-                "user" => user = Some(text),
-                "password" => secrets.push(LoginSecret::PasswordHash(password_hash(&text))),
-                "password-hash" => secrets.push(LoginSecret::PasswordHash(Secret::new(text))),
-                "ck2" => secrets.push(LoginSecret::Ck2(Secret::new(text))),
-                _ => self.unknown(key, &["user", "password", "password-hash", "ck2"]),
-            }
+fn login(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<Login> {
+    let (mut user, mut secrets) = (None, Vec::new());
+    let before = settings.errors.len();
+    for (key, value) in settings.table(value) {
+        let text = settings.text(value)?;
+        match key.get_ref().as_ref() {
+            "user" => user = Some(text),
+            "password" => secrets.push(LoginSecret::PasswordHash(password_hash(&text))),
+            "password-hash" => secrets.push(LoginSecret::PasswordHash(Secret::new(text))),
+            "ck2" => secrets.push(LoginSecret::Ck2(Secret::new(text))),
+            _ => settings.unknown(key, &["user", "password", "password-hash", "ck2"]),
         }
-        if self.errors.len() == before && secrets.len() != 1 {
-            self.error(value.span(), "wanted one of password, password-hash and ck2");
-        }
-        let secret = secrets.pop()?;
-        Some(Login { user, secret })
     }
+    if settings.errors.len() == before && secrets.len() != 1 {
+        settings.error(value.span(), "wanted one of password, password-hash and ck2");
+    }
+    let secret = secrets.pop()?;
+    Some(Login { user, secret })
 }
 
 #[cfg(test)]

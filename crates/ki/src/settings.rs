@@ -1,0 +1,115 @@
+//! TOML that people write, read by hand so that everything wrong with it is told with its place.
+
+use core::ops::Range;
+use core::str::FromStr;
+use std::borrow::Cow;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use worldwire_core::{Diagnostic, Source, nearest};
+
+pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
+
+/// A text being read, and what is wrong with it so far.
+pub(crate) struct Settings<'t> {
+    pub(crate) source: Source<'t>,
+    pub(crate) errors: Vec<Diagnostic>,
+}
+
+impl<'t> Settings<'t> {
+    /// The tables of a text; none where it is no TOML.
+    pub(crate) fn open(name: &str, text: &'t str) -> (Self, DeTable<'t>) {
+        let mut settings = Self { source: Source::new(name, text), errors: Vec::new() };
+        let (root, errors) = DeTable::parse_recoverable(text);
+        for error in &errors {
+            settings.error(error.span().unwrap_or(0..0), error.message());
+        }
+        (settings, if errors.is_empty() { root.into_inner() } else { DeTable::new() })
+    }
+
+    /// What was read, if nothing is wrong.
+    pub(crate) fn close<R>(mut self, read: R) -> Result<R, Vec<Diagnostic>> {
+        if self.errors.is_empty() {
+            return Ok(read);
+        }
+        self.errors.sort_by_key(|error| (error.line(), error.column()));
+        Err(self.errors)
+    }
+
+    pub(crate) fn error(&mut self, span: Range<usize>, message: impl Into<String>) {
+        self.errors.push(self.source.error(span, message));
+    }
+
+    /// The keys and values of a table.
+    pub(crate) fn table<'v, 's>(
+        &mut self,
+        value: &'v Value<'s>,
+    ) -> Vec<(&'v Spanned<Cow<'s, str>>, &'v Value<'s>)> {
+        match value.get_ref().as_table() {
+            Some(table) => table.iter().collect(),
+            None => {
+                self.error(value.span(), "wanted a table");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Each of the tables of a name.
+    pub(crate) fn each<'s>(
+        &mut self,
+        name: &str,
+        value: &Value<'s>,
+        mut read: impl FnMut(&mut Self, &Value<'s>),
+    ) {
+        match value.get_ref().as_array() {
+            Some(items) => items.iter().for_each(|item| read(self, item)),
+            None => {
+                let message = format!("wanted tables with two brackets, [[{name}]]");
+                self.error(value.span(), message);
+            }
+        }
+    }
+
+    /// Says that a key means nothing.
+    pub(crate) fn unknown(&mut self, key: &Spanned<Cow<'_, str>>, known: &[&str]) {
+        let message = format!("wanted one of {}, found {}", known.join(", "), key.get_ref());
+        let error = self.source.error(key.span(), message);
+        self.errors.push(match nearest(key.get_ref(), known.iter().copied()) {
+            Some(near) => error.help(format!("did you mean {near}?")),
+            None => error,
+        });
+    }
+
+    pub(crate) fn text(&mut self, value: &Value<'_>) -> Option<String> {
+        let text = value.get_ref().as_str().map(str::to_owned);
+        if text.is_none() {
+            self.error(value.span(), "wanted a text in quotes");
+        }
+        text
+    }
+
+    /// A whole number, in decimal or with `0x` in front.
+    pub(crate) fn number<N: FromStr + TryFrom<u64>>(
+        &mut self,
+        value: &Value<'_>,
+        wanted: &str,
+    ) -> Option<N> {
+        let number = value.get_ref().as_integer().and_then(|number| {
+            // The parser has taken the prefix off.
+            let number = u64::from_str_radix(number.as_str(), number.radix()).ok()?;
+            N::try_from(number).ok()
+        });
+        if number.is_none() {
+            self.error(value.span(), wanted);
+        }
+        number
+    }
+
+    pub(crate) fn truth(&mut self, value: &Value<'_>) -> Option<bool> {
+        let truth = value.get_ref().as_bool();
+        if truth.is_none() {
+            self.error(value.span(), "wanted true or false");
+        }
+        truth
+    }
+}
