@@ -1,5 +1,7 @@
 //! What a property can be on the wire.
 
+use std::collections::HashSet;
+
 use worldwire_core::Names;
 
 /// How the value of a property, or one element of its container, is read and written.
@@ -270,13 +272,15 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// A table of options. Of options with the same number the first given is the one shown.
+    /// A table of options. Of options with the same number the first given is the one shown;
+    /// of options with the same name it is the only one.
     pub fn new(options: impl IntoIterator<Item = (Box<str>, u32)>) -> Self {
-        let mut numbers: Vec<(Box<str>, u32)> = options.into_iter().collect();
+        let mut known = HashSet::new();
+        let options = options.into_iter().filter(|(name, _)| known.insert(name.clone()));
+        let mut numbers: Vec<(Box<str>, u32)> = options.collect();
         let names = numbers.iter().map(|(name, number)| (i64::from(*number), name.clone()));
         let names = Names::from_pairs(names);
         numbers.sort_by(|a, b| a.0.cmp(&b.0));
-        numbers.dedup_by(|b, a| a.0 == b.0);
         Self { names, numbers: numbers.into(), default: None, base_class: None }
     }
 

@@ -65,6 +65,8 @@ pub struct Class {
     properties: Vec<Property>,
     /// Property hashes and their indices, sorted.
     by_hash: Vec<(u32, u32)>,
+    /// The indices of the properties, sorted by name.
+    by_name: Vec<u32>,
 }
 
 /// One property of a class.
@@ -251,8 +253,10 @@ impl Class {
         let mut by_hash: Vec<_> = properties.iter().map(|p| (p.hash, p.index)).collect();
         by_hash.sort_unstable();
         by_hash.dedup_by_key(|entry| entry.0);
+        let mut by_name: Vec<_> = properties.iter().map(Property::index).collect();
+        by_name.sort_by_key(|index| properties.get(*index as usize).map(|property| &property.name));
         let (bases, singleton) = (Vec::new(), false);
-        Self { index: 0, name, hash, bases, singleton, properties, by_hash }
+        Self { index: 0, name, hash, bases, singleton, properties, by_hash, by_name }
     }
 
     /// Its index in [`Classes`], which is how values refer to it.
@@ -272,7 +276,10 @@ impl Class {
     /// A property by its name.
     #[must_use]
     pub fn property(&self, name: &str) -> Option<&Property> {
-        self.properties.iter().find(|property| &*property.name == name)
+        let name_of = |index: &u32| self.properties.get(*index as usize).map(|p| &*p.name);
+        let at = self.by_name.partition_point(|index| name_of(index) < Some(name));
+        let property = self.properties.get(*self.by_name.get(at)? as usize)?;
+        (&*property.name == name).then_some(property)
     }
 
     /// A property by its hash.
