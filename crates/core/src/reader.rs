@@ -488,6 +488,30 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         outcome
     }
 
+    /// A part of exactly `bits` bits that begins at the next whole byte; what `read` leaves of it is
+    /// skipped, and the cursor stands on the very bit behind it, whatever the outcome. Reads may
+    /// go on to the end of the last byte: compare [`Reader::place`] where that matters.
+    ///
+    /// # Errors
+    /// Incomplete, when the part itself is not all there; else those of `read`.
+    #[inline]
+    pub fn part_bits<R>(
+        &mut self,
+        bits: u64,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        let length = usize::try_from(bits.div_ceil(8)).unwrap_or(usize::MAX);
+        let last = length.checked_sub(1).and_then(|last| self.rest.get(last)).copied();
+        let outcome = self.part_with_rest(length, read);
+        // Of the last byte so many bits are part of it; 0 for all of them.
+        let used = bits % 8;
+        if let Some(last) = last.filter(|_| used != 0) {
+            self.partial = last >> used;
+            self.partial_bits = 8 - u8::try_from(used).unwrap_or(0);
+        }
+        outcome
+    }
+
     /// Tries to read something. When that fails nothing has happened: the cursor stands where it
     /// stood, and the listener has heard nothing.
     ///
@@ -594,6 +618,17 @@ mod tests {
         let error = r.part(2, |r| r.u8("y")).unwrap_err();
         assert_eq!(error.to_string(), "at byte 3: wanted the end, found 1 byte more");
         assert_eq!(r.part(1, |r| r.u8("z")).unwrap_err().needed(), Some(1));
+    }
+
+    #[test]
+    fn a_part_may_end_inside_a_byte() {
+        let mut r = Reader::new(&[0xff, 0b1010_0101, 7]);
+        assert_eq!(r.part_bits(13, |r| r.u8("x")).unwrap(), 0xff);
+        assert_eq!(r.place(), crate::Place { byte: 1, bit: 5 });
+        assert_eq!(r.take_bits(3).unwrap(), 0b101);
+        assert!(r.part_bits(3, |r| r.u16("y")).is_err());
+        assert_eq!(r.place(), crate::Place { byte: 2, bit: 3 });
+        assert_eq!(r.part_bits(9, |_| Ok(())).unwrap_err().needed(), Some(2));
     }
 
     #[test]

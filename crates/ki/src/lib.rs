@@ -26,6 +26,8 @@
 //! | [`types`] | what fields can be |
 //! | [`schema`] | definitions of messages: message XML, and what is built in |
 //! | [`message`] | DML messages, read and written by their definitions |
+//! | [`schema::classes`] | classes of game objects, from type lists |
+//! | [`object`](mod@object) | ObjectProperty: game objects in binary, JSON and XML |
 //! | [`control`], [`crypto_block`] | session offers, accepts and keep-alives |
 //! | [`frame`](mod@frame) | how all of them stand on the wire |
 //! | [`connection`] | the state machine: client, server, observer |
@@ -50,6 +52,7 @@ pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod message;
+pub mod object;
 pub mod schema;
 mod settings;
 mod string_id;

@@ -23,10 +23,8 @@ pub fn write_node(node: NodeRef<'_, '_>, style: Style, out: &mut String) {
             number(i128::from(value), style, out);
         }
         Value::Signed(value) => number(i128::from(value), style, out),
-        Value::F32(value) => {
-            push_float(out, f64::from(value), u64::from(value.to_bits()), true);
-        }
-        Value::F64(value) => push_float(out, value, value.to_bits(), false),
+        Value::F32(value) => float32(value, out),
+        Value::F64(value) => float64(value, out),
         Value::Enum(value, names) => match names.name(value) {
             Some(name) => string(name, out),
             None => number(i128::from(value), style, out),
@@ -46,11 +44,7 @@ pub fn write_node(node: NodeRef<'_, '_>, style: Style, out: &mut String) {
         }
         Value::Span(span) => match span.form.read(node.span(span)) {
             Content::Text(text) => string(&text, out),
-            Content::Bytes(bytes) => {
-                out.push_str("{\"$hex\":\"");
-                push_hex(out, &bytes);
-                out.push_str("\"}");
-            }
+            Content::Bytes(bytes) => hex(&bytes, out),
         },
     }
 }
@@ -73,6 +67,23 @@ pub fn write_children<'t, 'n: 't>(
         write_node(child, style, out);
     }
     out.push(if record { '}' } else { ']' });
+}
+
+/// Appends a single-precision number: one that is not finite as text.
+pub fn float32(value: f32, out: &mut String) {
+    push_float(out, f64::from(value), u64::from(value.to_bits()), true);
+}
+
+/// Appends a double-precision number: one that is not finite as text.
+pub fn float64(value: f64, out: &mut String) {
+    push_float(out, value, value.to_bits(), false);
+}
+
+/// Appends bytes: `{"$hex":"00ff"}`.
+pub fn hex(bytes: &[u8], out: &mut String) {
+    out.push_str("{\"$hex\":\"");
+    push_hex(out, bytes);
+    out.push_str("\"}");
 }
 
 /// Appends a JSON string with its quotes.

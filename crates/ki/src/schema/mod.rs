@@ -5,6 +5,7 @@
 //! `PATCH` and a part of `GAME`.
 
 mod built_in;
+pub mod classes;
 mod load;
 pub(crate) mod xml;
 

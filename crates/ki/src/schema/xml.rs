@@ -274,7 +274,7 @@ fn stray<'t>(
     }
 }
 
-fn attributes<'t>(
+pub(crate) fn attributes<'t>(
     tag: &BytesStart<'_>,
     text: &'t str,
     span: &Range<usize>,

@@ -1,0 +1,717 @@
+//! Bytes to whatever a visitor makes of them.
+
+use worldwire_core::{Error, ErrorKind, Form, Place, Reader, Result, Trace, Value};
+
+use super::pack::{inflate, stored};
+use super::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
+use super::{
+    COMPACT, Codec, Decoded, FLAG_NAMES, FORBID_DELTA, HUMAN_READABLE, Header, MAGIC, Note,
+    Options, STATEFUL, ZLIB,
+};
+use crate::schema::classes::{Class, Classes, Kind, Part, Property, Tuple};
+
+/// The most notes that are kept.
+const MOST_NOTES: usize = 200;
+
+pub(super) fn decode<'d, 'c, T: Trace<'c>, V: Visitor<'c>>(
+    codec: &Codec<'c>,
+    reader: &mut Reader<'d, T>,
+    visitor: &mut V,
+) -> Result<Decoded> {
+    let options = &codec.options;
+    let mut decoder = Decoder {
+        classes: codec.classes,
+        options,
+        flags: options.flags,
+        objects: 0,
+        last: None,
+        notes: Vec::new(),
+        visitor,
+    };
+    let mut header = Header { flags: options.flags, is_compressed: false, is_packed: false };
+    if options.magic {
+        let magic = reader.bytes("magic", MAGIC.len())?;
+        if magic != MAGIC {
+            let found = magic.escape_ascii().to_string();
+            return Err(Error::malformed("BINd", found).at(0).inside("magic"));
+        }
+    }
+    if options.envelope {
+        decoder.envelope(reader, &mut header)?;
+    } else {
+        decoder.stream(reader, &mut header)?;
+    }
+    Ok(Decoded { header, notes: decoder.notes })
+}
+
+struct Decoder<'o, 'c, V> {
+    classes: &'c Classes,
+    options: &'o Options,
+    /// Those of the stream.
+    flags: u32,
+    /// How many there have been.
+    objects: u64,
+    /// The class of the last one: neighbours mostly have the same.
+    last: Option<&'c Class>,
+    notes: Vec<Note>,
+    visitor: &'o mut V,
+}
+
+impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
+    /// The envelope, and the stream in it.
+    fn envelope<'d, T: Trace<'c>>(
+        &mut self,
+        reader: &mut Reader<'d, T>,
+        header: &mut Header,
+    ) -> Result<()> {
+        let read = |r: &mut Reader<'d, T>| r.take_array().map(u32::from_le_bytes);
+        let size = reader.shown("envelope", read, |size| Value::Hex(u64::from(*size)))?;
+        let start = reader.place();
+        let stored = stored(size, reader.rest());
+        if stored.map_err(|error| reader.place_error(error).inside("envelope"))?.is_some() {
+            return self.stream(reader, header);
+        }
+        header.is_packed = true;
+        let packed = reader.take(reader.remaining())?;
+        let plain = inflate(packed, size, reader.limits());
+        let plain = plain.map_err(|error| error.at(u64::from(start.byte)).inside("envelope"))?;
+        reader.layer("unpacked", start, plain, |reader| {
+            self.stream(reader, header)?;
+            reader.end()
+        })
+    }
+
+    /// Flags, compression, object.
+    fn stream<'d, T: Trace<'c>>(
+        &mut self,
+        reader: &mut Reader<'d, T>,
+        header: &mut Header,
+    ) -> Result<()> {
+        if self.options.flags & STATEFUL != 0 {
+            let read = |r: &mut Reader<'d, T>| r.take_array().map(u32::from_le_bytes);
+            let show = |flags: &u32| Value::Flags(u64::from(*flags), &FLAG_NAMES);
+            self.flags = reader.shown("flags", read, show)?;
+            header.flags = self.flags;
+        }
+        if self.flags & ZLIB == 0 {
+            return self.root(reader);
+        }
+        let compressed = reader.u8("compressed")?;
+        if compressed == 0 {
+            return self.root(reader);
+        }
+        header.is_compressed = true;
+        let size = reader.u32("size")?;
+        let start = reader.place();
+        let packed = reader.take(reader.remaining())?;
+        let plain = inflate(packed, size, reader.limits());
+        let plain = plain.map_err(|error| error.at(u64::from(start.byte)).inside("size"))?;
+        reader.layer("inflated", start, plain, |reader| {
+            self.root(reader)?;
+            reader.end()
+        })
+    }
+
+    fn root<T: Trace<'c>>(&mut self, reader: &mut Reader<'_, T>) -> Result<()> {
+        let start = reader.place();
+        let is_null = self.object(reader, Slot::Root, "object", start)?;
+        if is_null && !self.options.null_root {
+            let error = Error::malformed("an object", "none");
+            return Err(error.at_bit(u64::from(start.byte), start.bit).inside("object"));
+        }
+        Ok(())
+    }
+
+    /// An object from its tag on; says whether it is null.
+    fn object<T: Trace<'c>>(
+        &mut self,
+        reader: &mut Reader<'_, T>,
+        slot: Slot<'c>,
+        name: &'c str,
+        start: Place,
+    ) -> Result<bool> {
+        let outcome = self.tag(reader);
+        let (tag, id, at) = outcome.map_err(|error| error.inside(name))?;
+        if tag == 0 {
+            reader.leaf_from(name, start, Value::Null);
+            self.visitor.value(slot, Leaf::Null)?;
+            return Ok(true);
+        }
+        self.objects += 1;
+        if self.objects > self.options.most_objects {
+            let error = Error::limit("objects", self.options.most_objects, self.objects);
+            return Err(reader.place_error(error).inside(name));
+        }
+        let class = match self.last.filter(|class| class.hash == tag) {
+            Some(class) => class,
+            None => match self.classes.by_hash(tag) {
+                Some(class) => class,
+                None => {
+                    let outcome = self.unknown_object(reader, slot, name, start, tag);
+                    return outcome.map(|()| false).map_err(|error| error.inside(name));
+                }
+            },
+        };
+        self.last = Some(class);
+        reader.scope_from(name, Value::Record, start, |reader| {
+            let size = if self.options.deep { Some(self.object_size(reader)?) } else { None };
+            if T::ON {
+                self.show_tag(reader, class, id, at);
+            }
+            self.visitor.begin_object(slot, class, id)?;
+            let outcome = match size {
+                None => self.shallow(reader, class),
+                Some(bits) => reader.part_bits(bits, |reader| self.deep(reader, class, bits)),
+            };
+            let ended = self.visitor.end_object();
+            outcome.and(ended)
+        })?;
+        Ok(false)
+    }
+
+    /// The tag of the class, and where it begins.
+    #[inline]
+    fn tag<T: Trace<'c>>(&mut self, reader: &mut Reader<'_, T>) -> Result<(u32, CoreId, Place)> {
+        reader.align();
+        let at = reader.place_if_on();
+        let Some(table) = &self.options.core else {
+            let tag = reader.take_array().map(u32::from_le_bytes);
+            return tag.map(|tag| (tag, CoreId::default(), at));
+        };
+        let [block, kind, template @ ..] = reader.take_array::<6>()?;
+        let template = u32::from_le_bytes(template);
+        if (block, kind) == (0, 0) {
+            return Ok((template, CoreId::default(), at));
+        }
+        match table.hash(block, kind) {
+            Some(tag) if tag != 0 => Ok((tag, CoreId { block, kind, template }, at)),
+            _ => {
+                let found = format!("block {block} type {kind}");
+                let error = Error::malformed("a known pair of block and type", found);
+                let error = error.hint("add the pair to the table of core objects");
+                Err(reader.place_error(error))
+            }
+        }
+    }
+
+    fn show_tag<T: Trace<'c>>(
+        &self,
+        reader: &mut Reader<'_, T>,
+        class: &'c Class,
+        id: CoreId,
+        at: Place,
+    ) {
+        reader.leaf_from("$class", at, Value::Enum(i64::from(class.hash), self.classes.names()));
+        if id != CoreId::default() {
+            let place = |more: u32| Place { byte: at.byte + more, bit: 0 };
+            let trace = reader.trace_mut();
+            trace.leaf("$block", Value::Unsigned(id.block.into()), place(0), place(1));
+            trace.leaf("$type", Value::Unsigned(id.kind.into()), place(1), place(2));
+            trace.leaf("$template", Value::Unsigned(id.template.into()), place(2), place(6));
+        }
+    }
+
+    /// The size of a deep object, without that of the size itself.
+    fn object_size<T: Trace<'c>>(&self, reader: &mut Reader<'_, T>) -> Result<u64> {
+        let size = u32::from_le_bytes(reader.take_array()?);
+        match size.checked_sub(32) {
+            Some(bits) => Ok(u64::from(bits)),
+            None => {
+                let found = format!("{size} bits");
+                Err(reader.place_error(Error::malformed("an object size of 32 or more", found)))
+            }
+        }
+    }
+
+    /// An object of a class that no list knows: kept when lenient.
+    fn unknown_object<T: Trace<'c>>(
+        &mut self,
+        reader: &mut Reader<'_, T>,
+        slot: Slot<'c>,
+        name: &'c str,
+        start: Place,
+        tag: u32,
+    ) -> Result<()> {
+        if !self.options.deep || !self.options.lenient {
+            let found = format!("{tag} ({tag:#010x})");
+            let error = Error::malformed("the tag of a known class", found);
+            return Err(reader.place_error(error).hint("is the type list of this revision?"));
+        }
+        let text = format!("class {tag} ({tag:#010x}) is in no list");
+        self.note(reader, text);
+        let count = self.object_size(reader)?;
+        let bits = raw(reader, count)?;
+        if T::ON {
+            let shown = reader.span_behind(Form::Bytes, bits.bytes.len());
+            reader.leaf_from(name, start, shown);
+        }
+        self.visitor.value(slot, Leaf::Object(tag, bits))
+    }
+
+    /// The values of a shallow object, in the order of the class.
+    fn shallow<T: Trace<'c>>(
+        &mut self,
+        reader: &mut Reader<'_, T>,
+        class: &'c Class,
+    ) -> Result<()> {
+        let Options { mask, skip_deprecated, .. } = *self.options;
+        for property in class.properties() {
+            if !property.has(mask) || (skip_deprecated && property.has(Property::DEPRECATED)) {
+                continue;
+            }
+            let start = reader.place_if_on();
+            if property.has(Property::DELTA_ENCODE) {
+                let outcome = reader.take_bits(1);
+                if outcome.map_err(|error| error.inside(&property.name))? == 0 {
+                    if self.flags & FORBID_DELTA != 0 {
+                        let error = Error::malformed("a value", "none, where delta is forbidden");
+                        return Err(reader.place_error(error).inside(&property.name));
+                    }
+                    continue;
+                }
+            }
+            if property.is_list() {
+                self.list(reader, property, start)?;
+            } else if property.kind() == Kind::Object {
+                self.object(reader, Slot::Property(property), &property.name, start)?;
+            } else {
+                let leaf = self.leaf(reader, property);
+                let leaf = leaf.map_err(|error| error.inside(&property.name))?;
+                self.tell(reader, Slot::Property(property), &property.name, start, leaf)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of a deep object, each with its size and hash; `bits` in all.
+    fn deep<T: Trace<'c>>(
+        &mut self,
+        reader: &mut Reader<'_, T>,
+        class: &'c Class,
+        bits: u64,
+    ) -> Result<()> {
+        let begin = position(reader);
+        let end = begin + bits;
+        let mut next = 0;
+        loop {
+            let before = position(reader);
+            if before >= end {
+                return Ok(());
+            }
+            reader.align();
+            let start = reader.place_if_on();
+            let head = position(reader) - before + 64;
+            if end - before < head {
+                let found = format!("{} bits", end - before);
+                if self.options.lenient {
+                    self.note(reader, format!("{found} at the end of {}", class.name));
+                    return Ok(());
+                }
+                return Err(reader.place_error(Error::malformed("a property or the end", found)));
+            }
+            let size = u64::from(u32::from_le_bytes(reader.take_array()?));
+            let hash = u32::from_le_bytes(reader.take_array()?);
+            if size < head || size > end - before {
+                let wanted = format!("a property size from {head} to {}", end - before);
+                let error = Error::malformed(wanted, size.to_string());
+                return Err(reader.place_error(error));
+            }
+            let bits = size - head;
+            let Some(property) = class.by_hash_near(hash, next) else {
+                self.unknown_property(reader, class, hash, bits, start)?;
+                continue;
+            };
+            next = property.index() as usize + 1;
+            self.deep_value(reader, property, bits, start)?;
+        }
+    }
+
+    fn unknown_property<T: Trace<'c>>(
+        &mut self,
+        reader: &mut Reader<'_, T>,
+        class: &'c Class,
+        hash: u32,
+        bits: u64,
+        start: Place,
+    ) -> Result<()> {
+        if !self.options.lenient {
+            let wanted = format!("the hash of a property of {}", class.name);
+            let error = Error::malformed(wanted, format!("{hash} ({hash:#010x})"));
+            return Err(reader.place_error(error).hint("is the type list of this revision?"));
+        }
+        self.note(reader, format!("property {hash} ({hash:#010x}) is not in {}", class.name));
+        let bits = raw(reader, bits)?;
+        if T::ON {
+            let shown = reader.span_behind(Form::Bytes, bits.bytes.len());
+            reader.leaf_from("$unknown", start, shown);
+        }
+        self.visitor.value(Slot::Unknown(hash), Leaf::Raw(bits))
+    }
+
+    /// The value of a property of a deep object, which must take exactly so many bits.
+    fn deep_value<T: Trace<'c>>(
+        &mut self,
+        reader: &mut Reader<'_, T>,
+        property: &'c Property,
+        bits: u64,
+        start: Place,
+    ) -> Result<()> {
+        let slot = Slot::Property(property);
+        let begin = position(reader);
+        let fits = |reader: &Reader<'_, T>| match position(reader) - begin {
+            used if used == bits => Ok(()),
+            used => {
+                let error = Error::malformed(format!("a value of {bits} bits"), used.to_string());
+                Err(reader.place_error(error))
+            }
+        };
+        if property.is_list() || property.kind() == Kind::Object {
+            let outcome = reader.part_bits(bits, |reader| {
+                if property.is_list() {
+                    self.list(reader, property, start)?;
+                } else {
+                    self.object(reader, slot, &property.name, start)?;
+                }
+                fits(reader).map_err(|error| error.inside(&property.name))
+            });
+            return match outcome {
+                Err(error) if self.can_go_on(&error) => {
+                    self.note(reader, error.to_string());
+                    Ok(())
+                }
+                other => other,
+            };
+        }
+        let outcome = reader.attempt(|reader| {
+            reader.part_bits(bits, |reader| {
+                let leaf = self.leaf(reader, property)?;
+                fits(reader)?;
+                // Told in here, where the cursor still stands right behind the value.
+                self.tell(reader, slot, &property.name, start, leaf)
+            })
+        });
+        match outcome {
+            Err(error) if self.can_go_on(&error) => {
+                self.note(reader, error.inside(&property.name).to_string());
+                let bits = raw(reader, bits)?;
+                if T::ON {
+                    let shown = reader.span_behind(Form::Bytes, bits.bytes.len());
+                    reader.leaf_from(&property.name, start, shown);
+                }
+                self.visitor.value(slot, Leaf::Raw(bits))
+            }
+            Err(error) => Err(error.inside(&property.name)),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Whether a value that fails can be left behind.
+    fn can_go_on(&self, error: &Error) -> bool {
+        self.options.lenient && error.kind() == ErrorKind::Malformed
+    }
+
+    fn list<T: Trace<'c>>(
+        &mut self,
+        reader: &mut Reader<'_, T>,
+        property: &'c Property,
+        start: Place,
+    ) -> Result<()> {
+        let count = self.length(reader, true).and_then(|count| {
+            self.check_count(reader, property, count)?;
+            Ok(count)
+        });
+        let count = count.map_err(|error| error.inside(&property.name))?;
+        reader.scope_from(&property.name, Value::List, start, |reader| {
+            self.visitor.begin_list(Slot::Property(property))?;
+            let outcome = self.elements(reader, property, count);
+            let ended = self.visitor.end_list();
+            outcome.and(ended)
+        })
+    }
+
+    #[inline]
+    fn elements<T: Trace<'c>>(
+        &mut self,
+        reader: &mut Reader<'_, T>,
+        property: &'c Property,
+        count: usize,
+    ) -> Result<()> {
+        let slot = Slot::Element(property);
+        for index in 0..count {
+            reader.item(index, |reader| {
+                let start = reader.place_if_on();
+                if property.kind() == Kind::Object {
+                    return self.object(reader, slot, "", start).map(|_| ());
+                }
+                let leaf = self.leaf(reader, property)?;
+                self.tell(reader, slot, "", start, leaf)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A count that the rest cannot hold is refused before anything is made of it.
+    fn check_count<T: Trace<'c>>(
+        &self,
+        reader: &Reader<'_, T>,
+        property: &Property,
+        count: usize,
+    ) -> Result<()> {
+        let least = match property.kind() {
+            Kind::Object if self.options.core.is_some() => 48,
+            Kind::Object => 32,
+            Kind::Enum | Kind::Flags if self.flags & HUMAN_READABLE == 0 => 32,
+            Kind::Enum | Kind::Flags | Kind::String | Kind::WideString => {
+                if self.flags & COMPACT == 0 { 16 } else { 8 }
+            }
+            kind => kind.bits().unwrap_or(1).max(1),
+        };
+        let bit = reader.place().bit;
+        let rest = reader.remaining() as u64 * 8 + if bit == 0 { 0 } else { 8 - u64::from(bit) };
+        let count = count as u64;
+        if count > rest / least {
+            let wanted = format!("at most {} elements in the {rest} bits left", rest / least);
+            return Err(reader.place_error(Error::malformed(wanted, count.to_string())));
+        }
+        if count > reader.limits().elements {
+            return Err(reader.place_error(Error::limit(
+                "elements",
+                reader.limits().elements,
+                count,
+            )));
+        }
+        Ok(())
+    }
+
+    /// A length: of a container, or of a string.
+    #[inline]
+    fn length<T: Trace<'c>>(&self, reader: &mut Reader<'_, T>, container: bool) -> Result<usize> {
+        let length = if self.flags & COMPACT != 0 {
+            let is_long = reader.take_bits(1)? != 0;
+            reader.take_bits(if is_long { 31 } else { 7 })?
+        } else if container {
+            u64::from(u32::from_le_bytes(reader.take_array()?))
+        } else {
+            u64::from(u16::from_le_bytes(reader.take_array()?))
+        };
+        Ok(usize::try_from(length).unwrap_or(usize::MAX))
+    }
+
+    /// The bytes of a string of units of so many bytes.
+    #[inline]
+    fn string<'d, T: Trace<'c>>(
+        &self,
+        reader: &mut Reader<'d, T>,
+        unit: usize,
+    ) -> Result<&'d [u8]> {
+        let length = self.length(reader, false)?.saturating_mul(unit);
+        if length == 0 {
+            return Ok(&[]);
+        }
+        let most = reader.limits().string_bytes;
+        if length as u64 > most {
+            return Err(reader.place_error(Error::limit("string bytes", most, length as u64)));
+        }
+        reader.take(length)
+    }
+
+    /// A value that is neither an object nor a container.
+    #[inline]
+    fn leaf<'d, T: Trace<'c>>(
+        &mut self,
+        reader: &mut Reader<'d, T>,
+        property: &'c Property,
+    ) -> Result<Leaf<'d>> {
+        macro_rules! number {
+            ($type:ty, $leaf:ident) => {
+                Leaf::$leaf(<$type>::from_le_bytes(reader.take_array()?).into())
+            };
+        }
+        Ok(match property.kind() {
+            Kind::Bool => Leaf::Bool(reader.take_bits(1)? != 0),
+            Kind::I8 => number!(i8, Signed),
+            Kind::U8 => number!(u8, Unsigned),
+            Kind::I16 => number!(i16, Signed),
+            Kind::U16 => number!(u16, Unsigned),
+            Kind::I32 => number!(i32, Signed),
+            Kind::U32 => number!(u32, Unsigned),
+            Kind::I64 => number!(i64, Signed),
+            Kind::U64 => number!(u64, Unsigned),
+            Kind::F32 => number!(f32, F32),
+            Kind::F64 => number!(f64, F64),
+            Kind::SignedBits(count) => {
+                let unused = 64 - u32::from(count.clamp(1, 64));
+                Leaf::Signed((reader.take_bits(count)? << unused).cast_signed() >> unused)
+            }
+            Kind::UnsignedBits(count) => Leaf::Unsigned(reader.take_bits(count)?),
+            Kind::String => Leaf::Text(self.string(reader, 1)?),
+            Kind::WideString => Leaf::WideText(self.string(reader, 2)?),
+            Kind::Tuple(tuple) => Leaf::Tuple(tuple, reader.take(tuple.size())?),
+            kind @ (Kind::Enum | Kind::Flags) => return self.choice(reader, property, kind),
+            // Callers know better.
+            Kind::Object => {
+                return Err(reader.place_error(Error::malformed("a value", "an object")));
+            }
+        })
+    }
+
+    /// An enumeration or a set of flags.
+    fn choice<'d, T: Trace<'c>>(
+        &mut self,
+        reader: &mut Reader<'d, T>,
+        property: &'c Property,
+        kind: Kind,
+    ) -> Result<Leaf<'d>> {
+        let make =
+            |number| if kind == Kind::Flags { Leaf::Flags(number) } else { Leaf::Enum(number) };
+        if self.flags & HUMAN_READABLE == 0 {
+            return Ok(make(u32::from_le_bytes(reader.take_array()?)));
+        }
+        let bytes = self.string(reader, 1)?;
+        match super::encode::parse_choice(property, kind, bytes) {
+            Ok(number) => Ok(make(number)),
+            Err(unknown) => {
+                let choices = property.choices.as_deref();
+                let near = choices.and_then(|choices| choices.names().nearest(&unknown));
+                let error = Error::malformed(
+                    format!("an option of {}", property.type_name),
+                    format!("\"{}\"", unknown.escape_debug()),
+                );
+                let error = match near {
+                    Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+                    None => error,
+                };
+                if !self.options.lenient {
+                    return Err(reader.place_error(error));
+                }
+                self.note(reader, error.inside(&property.name).to_string());
+                Ok(Leaf::Text(bytes))
+            }
+        }
+    }
+
+    /// Tells the visitor and the listener of a value that was just read.
+    #[inline]
+    fn tell<T: Trace<'c>>(
+        &mut self,
+        reader: &mut Reader<'_, T>,
+        slot: Slot<'c>,
+        name: &'c str,
+        start: Place,
+        leaf: Leaf<'_>,
+    ) -> Result<()> {
+        if T::ON {
+            let names = slot.property().and_then(|property| property.choices.as_deref());
+            let shown = match leaf {
+                Leaf::Null => Value::Null,
+                Leaf::Bool(value) => Value::Bool(value),
+                Leaf::Signed(value) => Value::Signed(value),
+                Leaf::Unsigned(value) => Value::Unsigned(value),
+                Leaf::F32(value) => Value::F32(value),
+                Leaf::F64(value) => Value::F64(value),
+                Leaf::Enum(value) => match names {
+                    Some(choices) => Value::Enum(i64::from(value), choices.names()),
+                    None => Value::Unsigned(u64::from(value)),
+                },
+                Leaf::Flags(value) => match names {
+                    Some(choices) => Value::Flags(u64::from(value), choices.names()),
+                    None => Value::Hex(u64::from(value)),
+                },
+                Leaf::Text(bytes) => reader.span_behind(Form::Utf8, bytes.len()),
+                Leaf::WideText(bytes) => reader.span_behind(Form::Utf16, bytes.len()),
+                Leaf::Raw(bits) | Leaf::Object(_, bits) => {
+                    reader.span_behind(Form::Bytes, bits.bytes.len())
+                }
+                Leaf::Tuple(tuple, bytes) => {
+                    show_tuple(reader, name, start, tuple, bytes);
+                    return self.visitor.value(slot, leaf);
+                }
+            };
+            reader.leaf_from(name, start, shown);
+        }
+        self.visitor.value(slot, leaf)
+    }
+
+    #[cold]
+    fn note<T>(&mut self, reader: &Reader<'_, T>, text: String) {
+        if self.notes.len() < MOST_NOTES {
+            self.notes.push(Note { bit: position(reader), text });
+        }
+    }
+}
+
+/// The next so many bits, beginning at the next whole byte.
+fn raw<'d, 'c, T: Trace<'c>>(reader: &mut Reader<'d, T>, bits: u64) -> Result<Bits<'d>> {
+    let bytes = reader.part_bits(bits, |reader| Ok(reader.rest()))?;
+    // Sizes have 32 bits.
+    Ok(Bits { count: u32::try_from(bits).unwrap_or(u32::MAX), bytes })
+}
+
+/// A group of numbers that was just read, as a record with its parts.
+fn show_tuple<'c, T: Trace<'c>>(
+    reader: &mut Reader<'_, T>,
+    name: &'c str,
+    start: Place,
+    tuple: Tuple,
+    bytes: &[u8],
+) {
+    let end = reader.place();
+    let mut at = end.byte.wrapping_sub(u32::try_from(bytes.len()).unwrap_or(0));
+    let mut place = || {
+        let from = Place { byte: at, bit: 0 };
+        at += if tuple.part() == Part::U8 { 1 } else { 4 };
+        (from, Place { byte: at, bit: 0 })
+    };
+    let trace = reader.trace_mut();
+    trace.open(name, Value::Record, start);
+    let mut numbers = numbers(tuple, bytes);
+    for name in tuple.names() {
+        if tuple.per_name() == 1 {
+            if let Some(number) = numbers.next() {
+                let (from, to) = place();
+                trace.leaf(name, number, from, to);
+            }
+            continue;
+        }
+        let row = numbers.by_ref().take(tuple.per_name()).map(|number| (number, place()));
+        let row: Vec<_> = row.collect();
+        let first = row.first().map_or(end, |(_, place)| place.0);
+        trace.open(name, Value::List, first);
+        let mut last = first;
+        for (number, (from, to)) in row {
+            trace.leaf("", number, from, to);
+            last = to;
+        }
+        trace.close(last);
+    }
+    trace.close(end);
+}
+
+/// The numbers of a group, from the bytes that it has on the wire.
+pub(super) fn numbers<'b>(
+    tuple: Tuple,
+    bytes: &'b [u8],
+) -> impl Iterator<Item = Value<'static>> + use<'b> {
+    let part = tuple.part();
+    bytes.chunks(part.size()).take(tuple.count()).map(move |chunk| {
+        let mut word = [0; 4];
+        for (to, from) in word.iter_mut().zip(chunk) {
+            *to = *from;
+        }
+        match part {
+            Part::U8 | Part::U32 => Value::Unsigned(u64::from(u32::from_le_bytes(word))),
+            Part::I32 => Value::Signed(i64::from(i32::from_le_bytes(word))),
+            Part::F32 => Value::F32(f32::from_le_bytes(word)),
+        }
+    })
+}
+
+/// The bit that the cursor stands on.
+#[inline]
+fn position<T>(reader: &Reader<'_, T>) -> u64 {
+    let bits = reader.position() as u64 * 8;
+    match reader.place().bit {
+        0 => bits,
+        bit => bits - 8 + u64::from(bit),
+    }
+}

@@ -1,0 +1,146 @@
+//! Compressed data whose size stands in front of it.
+
+use std::borrow::Cow;
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use worldwire_core::{Error, Limits, Reader, Result, Writer};
+
+/// The bit of an envelope's size that says that the data is stored as it is.
+const STORED: u32 = 1 << 31;
+
+/// Opens an envelope, as many message fields have one around what they hold: `u32` size and zlib
+/// data, or `u32` size with bit 31 and plain data.
+///
+/// # Errors
+/// Malformed, for another size than the envelope says, and for no zlib data; the limits on
+/// inflated bytes and their ratio.
+pub fn open_envelope<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Cow<'b, [u8]>> {
+    let mut reader = Reader::new(bytes);
+    let size = reader.u32("envelope").map_err(Error::closed)?;
+    match stored(size, reader.rest())? {
+        Some(plain) => Ok(Cow::Borrowed(plain)),
+        None => inflate(reader.rest(), size, limits).map(Cow::Owned),
+    }
+}
+
+/// Puts bytes into an envelope, compressed if wanted and if that makes them smaller.
+///
+/// # Errors
+/// The limit, for 2 GiB and more.
+pub fn seal_envelope(plain: &[u8], compress: bool) -> Result<Vec<u8>> {
+    let limit = || Error::limit("bytes in an envelope", u64::from(STORED - 1), plain.len() as u64);
+    let size = u32::try_from(plain.len()).ok().filter(|size| size & STORED == 0);
+    let size = size.ok_or_else(limit)?;
+    let mut out = Writer::new();
+    match if compress { deflate(plain) } else { None } {
+        Some(packed) => {
+            out.u32(size);
+            out.bytes(&packed);
+        }
+        None => {
+            out.u32(size | STORED);
+            out.bytes(plain);
+        }
+    }
+    Ok(out.into_bytes())
+}
+
+/// What an envelope holds, if that is stored as it is.
+pub(super) fn stored(size: u32, rest: &[u8]) -> Result<Option<&[u8]>> {
+    if size & STORED == 0 {
+        return Ok(None);
+    }
+    let size = size & !STORED;
+    if size as usize == rest.len() {
+        return Ok(Some(rest));
+    }
+    Err(Error::malformed(format!("{size} stored bytes"), rest.len().to_string()))
+}
+
+/// Inflates zlib data that must become exactly so many bytes.
+///
+/// # Errors
+/// Malformed, for another size, bytes behind the data, or no zlib data; the limits on inflated
+/// bytes and their ratio.
+pub(super) fn inflate(packed: &[u8], size: u32, limits: &Limits) -> Result<Vec<u8>> {
+    let wanted = u64::from(size);
+    if wanted > limits.inflated_bytes {
+        return Err(Error::limit("inflated bytes", limits.inflated_bytes, wanted));
+    }
+    let most = limits.inflated_ratio.saturating_mul(packed.len() as u64);
+    if wanted > most {
+        return Err(Error::limit("inflated bytes for the compressed ones", most, wanted));
+    }
+    let size = size as usize;
+    // Room grows with what comes out; honest data rarely grows more than tenfold.
+    let mut plain = Vec::with_capacity(size.min(packed.len().saturating_mul(10)));
+    let mut inflater = Decompress::new(true);
+    loop {
+        let read = usize::try_from(inflater.total_in()).unwrap_or(usize::MAX);
+        let rest = packed.get(read..).unwrap_or(&[]);
+        if plain.len() == plain.capacity() && plain.len() < size {
+            plain.reserve_exact(plain.len().max(64).min(size - plain.len()));
+        }
+        let before = (inflater.total_in(), inflater.total_out());
+        let status = inflater
+            .decompress_vec(rest, &mut plain, FlushDecompress::None)
+            .map_err(|error| Error::malformed("zlib data", error.to_string()))?;
+        let read = usize::try_from(inflater.total_in()).unwrap_or(usize::MAX);
+        if plain.len() > size {
+            return Err(Error::malformed(format!("{size} inflated bytes"), "more"));
+        }
+        if status == Status::StreamEnd {
+            if plain.len() != size {
+                let found = plain.len().to_string();
+                return Err(Error::malformed(format!("{size} inflated bytes"), found));
+            }
+            if read != packed.len() {
+                let found = format!("{} bytes more", packed.len().saturating_sub(read));
+                return Err(Error::malformed("the end of the zlib data", found));
+            }
+            return Ok(plain);
+        }
+        if before == (inflater.total_in(), inflater.total_out()) {
+            if plain.len() == plain.capacity() && plain.len() == size {
+                // The end of the data may still need a byte of room to be seen.
+                plain.reserve_exact(1);
+                continue;
+            }
+            return Err(Error::malformed("the rest of the zlib data", "the end"));
+        }
+    }
+}
+
+/// Deflates bytes, if that makes them smaller.
+pub(super) fn deflate(plain: &[u8]) -> Option<Vec<u8>> {
+    let mut packed = Vec::with_capacity(plain.len());
+    let mut deflater = Compress::new(Compression::best(), true);
+    // There is no room for more than the plain bytes, so the end comes only if it gets smaller.
+    let status = deflater.compress_vec(plain, &mut packed, FlushCompress::Finish).ok()?;
+    (status == Status::StreamEnd && packed.len() < plain.len()).then_some(packed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_inflated_to_its_size_and_no_other() {
+        let limits = &Limits::DEFAULT;
+        for length in [40_u32, 1000, 100_000] {
+            let plain = vec![7; length as usize];
+            let packed = deflate(&plain).unwrap();
+            assert_eq!(inflate(&packed, length, limits).unwrap(), plain);
+            assert!(inflate(&packed, length - 1, limits).is_err());
+            assert!(inflate(&packed, length + 1, limits).is_err());
+            assert!(inflate(&packed[..packed.len() - 1], length, limits).is_err());
+            let longer = [&packed[..], b"x"].concat();
+            assert!(inflate(&longer, length, limits).is_err());
+            let tight = Limits { inflated_bytes: 39, ..Limits::DEFAULT };
+            let error = inflate(&packed, length, &tight).unwrap_err().to_string();
+            assert!(error.contains("inflated bytes"), "{error}");
+        }
+        assert_eq!(deflate(b"abc"), None);
+        assert!(inflate(&deflate(&[0; 40]).unwrap(), u32::MAX, limits).is_err());
+    }
+}

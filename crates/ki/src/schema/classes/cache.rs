@@ -1,0 +1,273 @@
+//! Compiled classes as bytes, so that a start need not read JSON again.
+//!
+//! | part | layout |
+//! | --- | --- |
+//! | head | `WWclass\0`, `u32` version, 32 bytes [`ContentHash`] |
+//! | texts | `u32` count, each `u32` length and UTF-8 |
+//! | choices | `u32` count, each: default and base class (text + 1, 0 for none), `u32` count, each text and `u32` number |
+//! | classes | `u32` count, each: name, hash, `u8` singleton, bases (`u32` count, texts), properties |
+//! | notes | `u32` count, each list, class and text |
+//!
+//! Texts are `u32` indices into the first table. The form is this program's own and changes with its
+//! version; whatever does not fit is refused, and the lists are read again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use worldwire_core::{Error, Reader, Result, Writer};
+
+use super::{Choices, Class, Classes, Container, Kind, Note, Property};
+
+const MAGIC: &[u8; 8] = b"WWclass\0";
+const VERSION: u32 = 1;
+
+/// What type lists contain: a cache made from other lists is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ContentHash(pub [u8; 32]);
+
+impl ContentHash {
+    /// The hash of lists in the order in which they are added.
+    pub fn of<'b>(lists: impl IntoIterator<Item = &'b [u8]>) -> Self {
+        let mut hash = Sha256::new();
+        for list in lists {
+            hash.update((list.len() as u64).to_le_bytes());
+            hash.update(list);
+        }
+        Self(hash.finalize().into())
+    }
+}
+
+impl Classes {
+    /// The classes as bytes, for a file beside the lists that they were made from.
+    #[must_use]
+    pub fn to_cache(&self, content: ContentHash) -> Vec<u8> {
+        let mut texts = Texts::default();
+        let mut tables: Vec<&Arc<Choices>> = Vec::new();
+        let mut known: HashMap<*const Choices, u32> = HashMap::new();
+        let mut body = Writer::new();
+        body.u32(count(self.classes.len()));
+        for class in &self.classes {
+            body.u32(texts.of(&class.name));
+            body.u32(class.hash);
+            body.u8(u8::from(class.singleton));
+            body.u32(count(class.bases.len()));
+            for base in &class.bases {
+                body.u32(texts.of(base));
+            }
+            body.u32(count(class.properties.len()));
+            for property in &class.properties {
+                let table = property.choices.as_ref().map_or(0, |table| {
+                    *known.entry(Arc::as_ptr(table)).or_insert_with(|| {
+                        tables.push(table);
+                        count(tables.len())
+                    })
+                });
+                let marks = [property.dynamic, property.singleton, property.pointer];
+                let marks = marks.iter().rev().fold(0, |bits, mark| bits << 1 | u8::from(*mark));
+                body.u8(marks);
+                for number in [
+                    texts.of(&property.name),
+                    texts.of(&property.type_name),
+                    texts.of(property.container.name()),
+                    property.id,
+                    property.offset,
+                    property.flags,
+                    property.hash,
+                    table,
+                ] {
+                    body.u32(number);
+                }
+            }
+        }
+        body.u32(count(self.notes.len()));
+        for note in &self.notes {
+            for text in [&*note.list, &*note.class, &note.text] {
+                body.u32(texts.of(text));
+            }
+        }
+        let mut choices = Writer::new();
+        choices.u32(count(tables.len()));
+        for table in tables {
+            for special in [&table.default, &table.base_class] {
+                choices.u32(special.as_ref().map_or(0, |text| texts.of(text) + 1));
+            }
+            choices.u32(count(table.names().iter().count()));
+            for (number, name) in table.names().iter() {
+                choices.u32(texts.of(name));
+                choices.u32(u32::try_from(number).unwrap_or(0));
+            }
+        }
+        let mut out = Writer::new();
+        out.bytes(MAGIC);
+        out.u32(VERSION);
+        out.bytes(&content.0);
+        out.u32(count(texts.list.len()));
+        for text in texts.list {
+            out.u32(count(text.len()));
+            out.bytes(text.as_bytes());
+        }
+        out.bytes(choices.as_bytes());
+        out.bytes(body.as_bytes());
+        out.into_bytes()
+    }
+
+    /// The classes of [`Self::to_cache`], if they were made from lists of this content.
+    ///
+    /// # Errors
+    /// Malformed, for a cache of another version or content, or no cache at all: read the lists
+    /// again.
+    pub fn from_cache(bytes: &[u8], content: ContentHash) -> Result<Self> {
+        let mut reader = Reader::new(bytes);
+        read(&mut reader, content).map_err(|error| error.closed().about("class cache"))
+    }
+}
+
+fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
+    if reader.take_array()? != *MAGIC {
+        return Err(Error::malformed("a class cache", "something else"));
+    }
+    let version = reader.u32("version")?;
+    if version != VERSION {
+        return Err(Error::malformed(format!("version {VERSION}"), version.to_string()));
+    }
+    if reader.take_array()? != content.0 {
+        return Err(Error::malformed("classes of these lists", "those of others"));
+    }
+    let texts = list(reader, "texts", 4, |reader| {
+        let length = reader.u32("length")? as usize;
+        let text = core::str::from_utf8(reader.take(length)?);
+        text.map(Arc::from).map_err(|error| Error::malformed("UTF-8", error.to_string()))
+    })?;
+    let text = |reader: &mut Reader<'_>| pick(&texts, reader.u32("text")?);
+    let optional = |reader: &mut Reader<'_>| match reader.u32("text")?.checked_sub(1) {
+        Some(index) => pick(&texts, index).map(|text: Arc<str>| Some(Box::from(&*text))),
+        None => Ok(None),
+    };
+    let tables = list(reader, "choices", 12, |reader| {
+        let (default, base_class) = (optional(reader)?, optional(reader)?);
+        let options = list(reader, "options", 8, |reader| {
+            Ok((Box::from(&*text(reader)?), reader.u32("number")?))
+        })?;
+        let mut choices = Choices::new(options);
+        choices.default = default;
+        choices.base_class = base_class;
+        Ok(Arc::new(choices))
+    })?;
+    let classes = list(reader, "classes", 17, |reader| {
+        let (name, hash) = (text(reader)?, reader.u32("hash")?);
+        let singleton = reader.u8("singleton")? != 0;
+        let bases = list(reader, "bases", 4, text)?;
+        let properties = list(reader, "properties", 33, |reader| {
+            let marks = reader.u8("marks")?;
+            let (name, type_name, container) = (text(reader)?, text(reader)?, text(reader)?);
+            let [id, offset, flags, hash] = [
+                reader.u32("id")?,
+                reader.u32("offset")?,
+                reader.u32("flags")?,
+                reader.u32("hash")?,
+            ];
+            let choices = match reader.u32("choices")?.checked_sub(1) {
+                Some(index) => Some(pick(&tables, index)?),
+                None => None,
+            };
+            Ok(Property {
+                index: 0,
+                kind: Kind::of(&type_name, flags),
+                class: None,
+                name,
+                type_name,
+                id,
+                offset,
+                flags,
+                container: Container::parse(container),
+                dynamic: marks & 1 != 0,
+                singleton: marks & 2 != 0,
+                pointer: marks & 4 != 0,
+                hash,
+                choices,
+            })
+        })?;
+        let mut class = Class::new(name, hash, properties);
+        (class.bases, class.singleton) = (bases, singleton);
+        Ok(class)
+    })?;
+    let notes = list(reader, "notes", 12, |reader| {
+        let (list, class) = (text(reader)?, text(reader)?);
+        Ok(Note { list, class, text: text(reader)?.to_string() })
+    })?;
+    reader.end()?;
+    Ok(Classes::assemble(classes, notes))
+}
+
+/// A counted list; each element takes so many bytes at least.
+fn list<E>(
+    reader: &mut Reader<'_>,
+    name: &'static str,
+    least: usize,
+    mut element: impl FnMut(&mut Reader<'_>) -> Result<E>,
+) -> Result<Vec<E>> {
+    let count = reader.u32(name)?;
+    // An element may take some times its bytes in memory, so room grows as they come.
+    let mut list = Vec::with_capacity(reader.capacity(u64::from(count), u64::MAX, least)?.min(64));
+    for index in 0..count as usize {
+        list.push(element(reader).map_err(|error| error.inside_item(index).inside(name))?);
+    }
+    Ok(list)
+}
+
+fn pick<E: Clone>(list: &[E], index: u32) -> Result<E> {
+    let found = list.get(index as usize).cloned();
+    found.ok_or_else(|| {
+        Error::malformed(format!("an index below {}", list.len()), index.to_string())
+    })
+}
+
+/// The texts, each once.
+#[derive(Default)]
+struct Texts<'t> {
+    list: Vec<&'t str>,
+    known: HashMap<&'t str, u32>,
+}
+
+impl<'t> Texts<'t> {
+    fn of(&mut self, text: &'t str) -> u32 {
+        *self.known.entry(text).or_insert_with(|| {
+            self.list.push(text);
+            count(self.list.len()) - 1
+        })
+    }
+}
+
+/// What was read from a file of at most 256 MiB.
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::TypeLists;
+    use super::*;
+
+    #[test]
+    fn a_cache_holds_everything_and_only_for_its_lists() {
+        let json = br#"{"class A": {"bases": ["B"], "hash": 7, "properties": {
+            "m_b": {"type": "enum E", "id": 1, "flags": 31, "container": "Heap", "dynamic": true,
+                "hash": 2, "enum_options": {"B": 1, "A": 1, "C": "5", "__DEFAULT": "C"}},
+            "m_a": {"type": "class A*", "id": 0, "offset": 9, "pointer": true, "hash": 1}}}}"#;
+        let mut lists = TypeLists::new();
+        lists.add("list.json", json).unwrap();
+        let classes = lists.compile();
+        let content = ContentHash::of([&json[..]]);
+        let cache = classes.to_cache(content);
+        let again = Classes::from_cache(&cache, content).unwrap();
+        assert_eq!(again.all(), classes.all());
+        assert_eq!(again.notes(), classes.notes());
+        assert_eq!(again.to_cache(content), cache);
+        let other = ContentHash::of([&json[..], &json[..]]);
+        assert!(Classes::from_cache(&cache, other).is_err());
+        for end in 0..cache.len() {
+            assert!(Classes::from_cache(&cache[..end], content).is_err(), "{end}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A class in words.
+
+use core::fmt;
+
+use super::{Class, Classes, Property};
+
+/// What a class is: bases, properties, flags by name, options. Shown as a text of many lines.
+#[derive(Clone, Copy, Debug)]
+pub struct Explanation<'c> {
+    classes: &'c Classes,
+    class: &'c Class,
+}
+
+impl Classes {
+    /// A class in words.
+    #[must_use]
+    pub fn explain<'c>(&'c self, class: &'c Class) -> Explanation<'c> {
+        Explanation { classes: self, class }
+    }
+}
+
+impl fmt::Display for Explanation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { classes, class } = self;
+        writeln!(f, "{}  {} ({:#010x})", class.name, class.hash, class.hash)?;
+        if !class.bases.is_empty() {
+            writeln!(f, "  is a {}", class.bases.join(", "))?;
+        }
+        for property in class.properties() {
+            write!(f, "  {:3} {}: {}", property.id, property.name, property.type_name)?;
+            if property.is_list() {
+                write!(f, " ({})", property.container.name())?;
+            }
+            writeln!(f, "  {} ({:#010x})", property.hash, property.hash)?;
+            let (names, rest) = Property::flag_names().flags(u64::from(property.flags));
+            let mut flags = names.join(" ");
+            if rest != 0 {
+                flags.push_str(&format!(" {rest:#x}"));
+            }
+            if !flags.is_empty() {
+                writeln!(f, "      {}", flags.trim_start())?;
+            }
+            if let Some(target) = property.class().and_then(|index| classes.get(index)) {
+                writeln!(f, "      class {} ({:#010x})", target.hash, target.hash)?;
+            }
+            if let Some(choices) = &property.choices {
+                for (number, name) in choices.names().iter() {
+                    writeln!(f, "      {name} = {number}")?;
+                }
+                if let Some(default) = &choices.default {
+                    writeln!(f, "      new ones are {default}")?;
+                }
+                if let Some(base) = &choices.base_class {
+                    writeln!(f, "      of the class {base}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::TypeLists;
+
+    #[test]
+    fn a_class_tells_everything() {
+        let json = br#"{"class A": {"bases": ["B", "C"], "hash": 7, "properties": {
+            "m_b": {"type": "enum E", "id": 1, "flags": 2147483649, "container": "List",
+                "hash": 2, "enum_options": {"X": 1, "__DEFAULT": "X"}},
+            "m_a": {"type": "class A*", "id": 0, "hash": 1}}}}"#;
+        let mut lists = TypeLists::new();
+        lists.add("list.json", json).unwrap();
+        let classes = lists.compile();
+        let text = classes.explain(classes.find("7").unwrap()).to_string();
+        let wanted = "class A  7 (0x00000007)\n  is a B, C\n    0 m_a: class A*  1 (0x00000001)\n      \
+                      class 7 (0x00000007)\n    1 m_b: enum E (List)  2 (0x00000002)\n      \
+                      Save 0x80000000\n      X = 1\n      new ones are X\n";
+        assert_eq!(text, wanted);
+    }
+}

@@ -1,0 +1,388 @@
+//! What a property can be on the wire.
+
+use std::collections::HashSet;
+
+use worldwire_core::Names;
+
+/// How the value of a property, or one element of its container, is read and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// One bit, not aligned.
+    Bool,
+    /// An aligned signed byte: `char`.
+    I8,
+    /// An aligned byte.
+    U8,
+    /// An aligned 16-bit number.
+    I16,
+    /// An aligned 16-bit number; `wchar_t` too.
+    U16,
+    /// An aligned 32-bit number: `int`, `long`.
+    I32,
+    /// An aligned 32-bit number.
+    U32,
+    /// An aligned 64-bit number: `__int64`. Unverified: no list that is known has one.
+    I64,
+    /// An aligned 64-bit number: `unsigned __int64`, `gid`.
+    U64,
+    /// An aligned single-precision number.
+    F32,
+    /// An aligned double-precision number.
+    F64,
+    /// So many bits in two's complement, not aligned: `bi2` to `bi7`, `s24`.
+    SignedBits(u8),
+    /// So many bits, not aligned: `bui2` to `bui7`, `u24`.
+    UnsignedBits(u8),
+    /// A counted string of bytes.
+    String,
+    /// A counted string of 16-bit units.
+    WideString,
+    /// A number with a name: aligned 32 bits, or the name when enumerations are human-readable.
+    Enum,
+    /// A set of flags: aligned 32 bits, or names joined by `|`.
+    Flags,
+    /// A fixed group of numbers.
+    Tuple(Tuple),
+    /// An object behind its class tag; the tag may name a derived class.
+    Object,
+}
+
+/// A fixed group of numbers that stands for one thing of geometry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tuple {
+    /// `class Color`: bytes blue, green, red, alpha.
+    Color,
+    /// `class Vector3D`.
+    Vector3D,
+    /// `class Quaternion`. Unverified: the order w, x, y, z; older programs read w last.
+    Quaternion,
+    /// `class Euler`. Unverified: the order pitch, yaw, roll; older programs read yaw last.
+    Euler,
+    /// `class Matrix3x3`, row by row.
+    Matrix3x3,
+    /// `class Size<int>`.
+    SizeInt,
+    /// `class Point<int>`.
+    PointInt,
+    /// `class Point<float>`.
+    PointFloat,
+    /// `class Point<unsigned int>`.
+    PointUnsigned,
+    /// `class Point<unsigned char>`.
+    PointByte,
+    /// `class Rect<int>`.
+    RectInt,
+    /// `class Rect<float>`.
+    RectFloat,
+}
+
+/// What the parts of a [`Tuple`] are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A byte.
+    U8,
+    /// A signed 32-bit number.
+    I32,
+    /// A 32-bit number.
+    U32,
+    /// A single-precision number.
+    F32,
+}
+
+impl Part {
+    /// Bytes of one.
+    #[must_use]
+    pub const fn size(self) -> usize {
+        match self {
+            Self::U8 => 1,
+            Self::I32 | Self::U32 | Self::F32 => 4,
+        }
+    }
+}
+
+impl Tuple {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Color,
+        Self::Vector3D,
+        Self::Quaternion,
+        Self::Euler,
+        Self::Matrix3x3,
+        Self::SizeInt,
+        Self::PointInt,
+        Self::PointFloat,
+        Self::PointUnsigned,
+        Self::PointByte,
+        Self::RectInt,
+        Self::RectFloat,
+    ];
+
+    /// The type as type lists spell it.
+    #[must_use]
+    pub const fn type_name(self) -> &'static str {
+        match self {
+            Self::Color => "class Color",
+            Self::Vector3D => "class Vector3D",
+            Self::Quaternion => "class Quaternion",
+            Self::Euler => "class Euler",
+            Self::Matrix3x3 => "class Matrix3x3",
+            Self::SizeInt => "class Size<int>",
+            Self::PointInt => "class Point<int>",
+            Self::PointFloat => "class Point<float>",
+            Self::PointUnsigned => "class Point<unsigned int>",
+            Self::PointByte => "class Point<unsigned char>",
+            Self::RectInt => "class Rect<int>",
+            Self::RectFloat => "class Rect<float>",
+        }
+    }
+
+    /// The names of its parts, in the order of the wire. The rows of a matrix have three each.
+    #[must_use]
+    pub const fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Color => &["b", "g", "r", "a"],
+            Self::Vector3D => &["x", "y", "z"],
+            Self::Quaternion => &["w", "x", "y", "z"],
+            Self::Euler => &["pitch", "yaw", "roll"],
+            Self::Matrix3x3 => &["i", "j", "k"],
+            Self::SizeInt => &["width", "height"],
+            Self::PointInt | Self::PointFloat | Self::PointUnsigned | Self::PointByte => {
+                &["x", "y"]
+            }
+            Self::RectInt | Self::RectFloat => &["left", "top", "right", "bottom"],
+        }
+    }
+
+    /// What its parts are.
+    #[must_use]
+    pub const fn part(self) -> Part {
+        match self {
+            Self::Color | Self::PointByte => Part::U8,
+            Self::SizeInt | Self::PointInt | Self::RectInt => Part::I32,
+            Self::PointUnsigned => Part::U32,
+            _ => Part::F32,
+        }
+    }
+
+    /// How many numbers stand under each name.
+    #[must_use]
+    pub const fn per_name(self) -> usize {
+        if matches!(self, Self::Matrix3x3) { 3 } else { 1 }
+    }
+
+    /// How many numbers it has.
+    #[must_use]
+    pub const fn count(self) -> usize {
+        self.names().len() * self.per_name()
+    }
+
+    /// Its bytes on the wire.
+    #[must_use]
+    pub const fn size(self) -> usize {
+        self.count() * self.part().size()
+    }
+}
+
+impl Kind {
+    /// The kind of a type of a type list. Flags of the property win: [`Property::BITS`] and
+    /// [`Property::ENUM`] make it an enumeration whatever its type.
+    ///
+    /// [`Property::BITS`]: super::Property::BITS
+    /// [`Property::ENUM`]: super::Property::ENUM
+    #[must_use]
+    pub fn of(type_name: &str, flags: u32) -> Self {
+        if flags & super::Property::BITS != 0 {
+            return Self::Flags;
+        }
+        if flags & super::Property::ENUM != 0 {
+            return Self::Enum;
+        }
+        Self::of_type(type_name)
+    }
+
+    fn of_type(type_name: &str) -> Self {
+        match type_name {
+            "bool" => Self::Bool,
+            "char" => Self::I8,
+            "unsigned char" => Self::U8,
+            "short" => Self::I16,
+            "unsigned short" | "wchar_t" => Self::U16,
+            "int" | "long" => Self::I32,
+            "unsigned int" | "unsigned long" => Self::U32,
+            "__int64" => Self::I64,
+            "unsigned __int64" | "gid" | "union gid" => Self::U64,
+            "float" => Self::F32,
+            "double" => Self::F64,
+            "s24" => Self::SignedBits(24),
+            "u24" => Self::UnsignedBits(24),
+            "std::string" | "char*" => Self::String,
+            "std::wstring" | "wchar_t*" => Self::WideString,
+            _ => {
+                let bits = |digit: &str| match digit.as_bytes() {
+                    [digit @ b'2'..=b'7'] => Some(digit - b'0'),
+                    _ => None,
+                };
+                if let Some(bits) = type_name.strip_prefix("bui").and_then(bits) {
+                    return Self::UnsignedBits(bits);
+                }
+                if let Some(bits) = type_name.strip_prefix("bi").and_then(bits) {
+                    return Self::SignedBits(bits);
+                }
+                if type_name == "enum" || type_name.starts_with("enum ") {
+                    return Self::Enum;
+                }
+                match Tuple::ALL.iter().find(|tuple| tuple.type_name() == type_name) {
+                    Some(tuple) => Self::Tuple(*tuple),
+                    None => Self::Object,
+                }
+            }
+        }
+    }
+
+    /// How many bits it takes, when that is always the same. Enumerations are, unless they are
+    /// human-readable.
+    #[must_use]
+    pub const fn bits(self) -> Option<u64> {
+        Some(match self {
+            Self::Bool => 1,
+            Self::I8 | Self::U8 => 8,
+            Self::I16 | Self::U16 => 16,
+            Self::I32 | Self::U32 | Self::F32 => 32,
+            Self::I64 | Self::U64 | Self::F64 => 64,
+            Self::SignedBits(bits) | Self::UnsignedBits(bits) => bits as u64,
+            Self::Tuple(tuple) => tuple.size() as u64 * 8,
+            Self::String | Self::WideString | Self::Enum | Self::Flags | Self::Object => {
+                return None;
+            }
+        })
+    }
+}
+
+/// The options of an enumeration: names and numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choices {
+    names: Names,
+    /// Sorted by name.
+    numbers: Box<[(Box<str>, u32)]>,
+    /// What the list calls `__DEFAULT`: the name that a new object has.
+    pub default: Option<Box<str>>,
+    /// What the list calls `__BASECLASS`.
+    pub base_class: Option<Box<str>>,
+}
+
+impl Choices {
+    /// A table of options. Of options with the same number the first given is the one shown;
+    /// of options with the same name it is the only one.
+    pub fn new(options: impl IntoIterator<Item = (Box<str>, u32)>) -> Self {
+        let mut known = HashSet::new();
+        let options = options.into_iter().filter(|(name, _)| known.insert(name.clone()));
+        let mut numbers: Vec<(Box<str>, u32)> = options.collect();
+        let names = numbers.iter().map(|(name, number)| (i64::from(*number), name.clone()));
+        let names = Names::from_pairs(names);
+        numbers.sort_by(|a, b| a.0.cmp(&b.0));
+        Self { names, numbers: numbers.into(), default: None, base_class: None }
+    }
+
+    /// The table as nodes of trees want it.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The number of a name as it stands.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u32> {
+        let at = self.numbers.binary_search_by(|(known, _)| (**known).cmp(name)).ok()?;
+        self.numbers.get(at).map(|(_, number)| *number)
+    }
+
+    /// The number of a name that may be qualified (`Color::RED`), may have `-` for `_` or the
+    /// other way round, or may be a number.
+    #[must_use]
+    pub fn parse(&self, text: &str) -> Option<u32> {
+        let text = text.trim();
+        let last = text.rsplit("::").next().unwrap_or(text);
+        self.number(text)
+            .or_else(|| self.number(last))
+            .or_else(|| self.number(&last.replace('-', "_")))
+            .or_else(|| self.number(&last.replace('_', "-")))
+            .or_else(|| parse_number(text))
+    }
+
+    /// The set of flags that names joined by `|` stand for; nothing is no flag.
+    ///
+    /// # Errors
+    /// The name that is unknown.
+    pub fn parse_flags<'t>(&self, text: &'t str) -> Result<u32, &'t str> {
+        if text.trim().is_empty() {
+            return Ok(0);
+        }
+        text.split('|').try_fold(0, |bits, name| self.parse(name).map(|bit| bits | bit).ok_or(name))
+    }
+
+    /// The text of a number: its name, or its digits.
+    pub fn push_name(&self, number: u32, out: &mut String) {
+        match self.names.name(i64::from(number)) {
+            Some(name) => out.push_str(name),
+            None => out.push_str(&number.to_string()),
+        }
+    }
+
+    /// The text of a set of flags: names joined by `|`, unknown bits in hexadecimal digits.
+    pub fn push_flags(&self, bits: u32, out: &mut String) {
+        let (names, rest) = self.names.flags(u64::from(bits));
+        for (index, name) in names.iter().enumerate() {
+            if index > 0 {
+                out.push('|');
+            }
+            out.push_str(name);
+        }
+        if rest != 0 {
+            if !names.is_empty() {
+                out.push('|');
+            }
+            out.push_str(&format!("0x{rest:x}"));
+        }
+    }
+}
+
+/// `12`, `-1` (all bits) or `0x1f`.
+pub(crate) fn parse_number(text: &str) -> Option<u32> {
+    if let Some(digits) = text.strip_prefix("0x") {
+        return u32::from_str_radix(digits, 16).ok();
+    }
+    text.parse::<u32>().ok().or_else(|| text.parse::<i32>().ok().map(i32::cast_unsigned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_their_kinds() {
+        assert_eq!(Kind::of("bui7", 0), Kind::UnsignedBits(7));
+        assert_eq!(Kind::of("bi2", 0), Kind::SignedBits(2));
+        assert_eq!(Kind::of("bui8", 0), Kind::Object);
+        assert_eq!(Kind::of("class Matrix3x3", 0), Kind::Tuple(Tuple::Matrix3x3));
+        assert_eq!(Kind::of("class SharedPointer<class Color>", 0), Kind::Object);
+        assert_eq!(Kind::of("unsigned int", super::super::Property::BITS), Kind::Flags);
+        assert_eq!(Kind::of("enum Color", 0), Kind::Enum);
+        assert_eq!(Tuple::Matrix3x3.size(), 36);
+        assert_eq!(Tuple::PointByte.size(), 2);
+    }
+
+    #[test]
+    fn names_of_options_are_read_in_all_their_spellings() {
+        let choices = Choices::new([("READ".into(), 1), ("WRITE_ALL".into(), 2), ("X".into(), 4)]);
+        assert_eq!(choices.parse("Perm::READ"), Some(1));
+        assert_eq!(choices.parse(" WRITE-ALL"), Some(2));
+        assert_eq!(choices.parse("-1"), Some(u32::MAX));
+        assert_eq!(choices.parse_flags("READ | X"), Ok(5));
+        assert_eq!(choices.parse_flags(""), Ok(0));
+        assert_eq!(choices.parse_flags("READ|NO"), Err("NO"));
+        let mut text = String::new();
+        choices.push_flags(0x15, &mut text);
+        assert_eq!(text, "READ|X|0x10");
+    }
+}

@@ -1,0 +1,464 @@
+//! Type lists as JSON, read as a stream: a list of 14 MB becomes no tree of values.
+
+use core::fmt;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use worldwire_core::{Error, Limits, Result};
+
+use super::{Choices, Class, Classes, Container, Kind, Note, Property};
+use crate::{djb2_31, property_hash, string_id};
+
+/// The most properties of one class.
+const MOST_PROPERTIES: usize = 16_384;
+/// The most notes that are kept.
+const MOST_NOTES: usize = 200;
+
+/// Type lists on their way to [`Classes`]: version 1 and 2, of Wizard101 and Pirate101. Of a class
+/// that several lists have, the last counts.
+#[derive(Debug, Default)]
+pub struct TypeLists {
+    classes: Vec<Class>,
+    by_name: HashMap<Arc<str>, usize>,
+    texts: HashSet<Arc<str>>,
+    notes: Vec<Note>,
+}
+
+impl TypeLists {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a list; `name` is what notes and errors call it.
+    ///
+    /// # Errors
+    /// Malformed, when it is no type list of a known version, with the line; the limit on the
+    /// bytes of a file.
+    pub fn add(&mut self, name: &str, json: &[u8]) -> Result<()> {
+        let most = Limits::DEFAULT.file_bytes;
+        if json.len() as u64 > most {
+            let error = Error::limit("file bytes", most, json.len() as u64);
+            return Err(error.about(name.to_owned()));
+        }
+        let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
+        let mut found = Vec::new();
+        let mut reader = serde_json::Deserializer::from_slice(json);
+        let list = List { found: &mut found, texts: &mut self.texts };
+        list.deserialize(&mut reader)
+            .and_then(|()| reader.end())
+            .map_err(|error| Error::malformed("a type list", error.to_string()))
+            .map_err(|error| error.about(name.to_owned()))?;
+        let list: Arc<str> = name.into();
+        for class in found {
+            check(&list, &class, &mut self.notes);
+            match self.by_name.get(&class.name).and_then(|at| self.classes.get_mut(*at)) {
+                Some(old) => *old = class,
+                None => {
+                    self.by_name.insert(Arc::clone(&class.name), self.classes.len());
+                    self.classes.push(class);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Resolves everything.
+    #[must_use]
+    pub fn compile(self) -> Classes {
+        Classes::assemble(self.classes, self.notes)
+    }
+}
+
+/// Computes the hashes again. Pirate101 has the other hash for its classes.
+fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<Note>) {
+    let mut say = |text: String| {
+        if notes.len() < MOST_NOTES {
+            notes.push(Note { list: Arc::clone(list), class: Arc::clone(&class.name), text });
+        }
+    };
+    let hash = string_id(class.name.as_bytes());
+    if class.hash != hash && class.hash != djb2_31(class.name.as_bytes()) {
+        say(format!("hash {}, computed {hash}", class.hash));
+    }
+    for property in &class.properties {
+        let hash = property_hash(property.type_name.as_bytes(), property.name.as_bytes());
+        if property.hash != hash {
+            say(format!("{}: hash {}, computed {hash}", property.name, property.hash));
+        }
+    }
+}
+
+/// Something that reads one JSON value.
+macro_rules! seed {
+    ($name:ty, $value:ty) => {
+        impl<'de> DeserializeSeed<'de> for $name {
+            type Value = $value;
+
+            fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<$value, D::Error> {
+                json.deserialize_map(self)
+            }
+        }
+    };
+}
+
+/// A whole list: the first key says which version it is.
+struct List<'l> {
+    found: &'l mut Vec<Class>,
+    texts: &'l mut HashSet<Arc<str>>,
+}
+
+seed!(List<'_>, ());
+
+impl<'de> Visitor<'de> for List<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        let Some(first) = map.next_key::<String>()? else { return Ok(()) };
+        if first != "version" && first != "classes" {
+            let mut name = Some(first);
+            while let Some(class) = name {
+                let (found, texts) = (&mut *self.found, &mut *self.texts);
+                map.next_value_seed(ClassOf { found, texts, name: Some(class) })?;
+                name = map.next_key()?;
+            }
+            return Ok(());
+        }
+        let mut version = None;
+        let mut key = Some(first);
+        while let Some(name) = key {
+            match name.as_str() {
+                "version" => {
+                    let number: u64 = map.next_value()?;
+                    if number != 2 {
+                        return Err(M::Error::custom(format!(
+                            "version {number}, known are 1 and 2"
+                        )));
+                    }
+                    version = Some(number);
+                }
+                "classes" => {
+                    let (found, texts) = (&mut *self.found, &mut *self.texts);
+                    map.next_value_seed(ClassMap { found, texts })?;
+                }
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            key = map.next_key()?;
+        }
+        match version {
+            Some(_) => Ok(()),
+            None => Err(M::Error::custom("no version")),
+        }
+    }
+}
+
+/// The classes of version 2, by their hashes.
+struct ClassMap<'l> {
+    found: &'l mut Vec<Class>,
+    texts: &'l mut HashSet<Arc<str>>,
+}
+
+seed!(ClassMap<'_>, ());
+
+impl<'de> Visitor<'de> for ClassMap<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("classes by their hashes")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        while map.next_key::<IgnoredAny>()?.is_some() {
+            let (found, texts) = (&mut *self.found, &mut *self.texts);
+            map.next_value_seed(ClassOf { found, texts, name: None })?;
+        }
+        Ok(())
+    }
+}
+
+/// One class; version 1 has its name as the key.
+struct ClassOf<'l> {
+    found: &'l mut Vec<Class>,
+    texts: &'l mut HashSet<Arc<str>>,
+    name: Option<String>,
+}
+
+seed!(ClassOf<'_>, ());
+
+impl<'de> Visitor<'de> for ClassOf<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a class")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        let (mut name, mut hash, mut bases, mut singleton) = (self.name, None, Vec::new(), false);
+        let mut properties = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "name" => name = Some(map.next_value()?),
+                "hash" => hash = Some(map.next_value()?),
+                "bases" => bases = map.next_value::<Vec<String>>()?,
+                "singleton" => singleton = map.next_value()?,
+                "properties" => map.next_value_seed(PropertyMap {
+                    found: &mut properties,
+                    texts: &mut *self.texts,
+                })?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        let name = name.ok_or_else(|| M::Error::missing_field("name"))?;
+        let hash = hash.ok_or_else(|| M::Error::missing_field("hash"))?;
+        let mut class = Class::new(intern(self.texts, name), hash, properties);
+        class.bases = bases.into_iter().map(|base| intern(self.texts, base)).collect();
+        class.singleton = singleton;
+        self.found.push(class);
+        Ok(())
+    }
+}
+
+struct PropertyMap<'l> {
+    found: &'l mut Vec<Property>,
+    texts: &'l mut HashSet<Arc<str>>,
+}
+
+seed!(PropertyMap<'_>, ());
+
+impl<'de> Visitor<'de> for PropertyMap<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("properties by their names")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            if self.found.len() == MOST_PROPERTIES {
+                let most = format!("more than {MOST_PROPERTIES} properties");
+                return Err(M::Error::custom(most));
+            }
+            let texts = &mut *self.texts;
+            let property = map.next_value_seed(PropertyOf { texts, name, at: self.found.len() })?;
+            self.found.push(property);
+        }
+        Ok(())
+    }
+}
+
+struct PropertyOf<'l> {
+    texts: &'l mut HashSet<Arc<str>>,
+    name: String,
+    at: usize,
+}
+
+seed!(PropertyOf<'_>, Property);
+
+impl<'de> Visitor<'de> for PropertyOf<'_> {
+    type Value = Property;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a property")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Property, M::Error> {
+        let Self { texts, name, at } = self;
+        let mut property = Property {
+            index: 0,
+            kind: Kind::Bool,
+            class: None,
+            name: intern(texts, name),
+            type_name: intern(texts, String::new()),
+            // Without an id its place in the list counts.
+            id: u32::try_from(at).unwrap_or(u32::MAX),
+            offset: 0,
+            flags: 0,
+            container: Container::Static,
+            dynamic: false,
+            singleton: false,
+            pointer: false,
+            hash: 0,
+            choices: None,
+        };
+        let (mut hash, mut has_type) = (None, false);
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "type" => {
+                    property.type_name = intern(texts, map.next_value()?);
+                    has_type = true;
+                }
+                "id" => property.id = map.next_value()?,
+                "offset" => property.offset = map.next_value()?,
+                "flags" => property.flags = number(&map.next_value::<serde_json::Value>()?)?,
+                "container" => {
+                    property.container = Container::parse(intern(texts, map.next_value()?));
+                }
+                "dynamic" => property.dynamic = map.next_value()?,
+                "singleton" => property.singleton = map.next_value()?,
+                "pointer" => property.pointer = map.next_value()?,
+                "hash" => hash = Some(map.next_value()?),
+                "enum_options" => {
+                    let options = map.next_value::<Option<Ordered>>()?;
+                    property.choices = options.map(choices).transpose()?;
+                }
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        if !has_type {
+            return Err(M::Error::missing_field("type"));
+        }
+        property.hash = hash.unwrap_or_else(|| {
+            property_hash(property.type_name.as_bytes(), property.name.as_bytes())
+        });
+        property.kind = Kind::of(&property.type_name, property.flags);
+        Ok(property)
+    }
+}
+
+/// Names and values in their order.
+struct Ordered(Vec<(String, serde_json::Value)>);
+
+impl<'de> serde::Deserialize<'de> for Ordered {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Ordered;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("options by their names")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Ordered, M::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Ordered(pairs))
+            }
+        }
+        json.deserialize_map(Pairs)
+    }
+}
+
+fn choices<E: serde::de::Error>(options: Ordered) -> Result<Arc<Choices>, E> {
+    let mut numbers = Vec::with_capacity(options.0.len());
+    let mut special = BTreeMap::new();
+    for (name, value) in options.0 {
+        match (name.as_str(), value) {
+            ("__DEFAULT" | "__BASECLASS", serde_json::Value::String(text)) => {
+                special.insert(name, text.into_boxed_str());
+            }
+            ("__DEFAULT" | "__BASECLASS", other) => {
+                special.insert(name, other.to_string().into_boxed_str());
+            }
+            (_, value) => {
+                let number = number(&value)?;
+                numbers.push((name.into_boxed_str(), number));
+            }
+        }
+    }
+    let mut choices = Choices::new(numbers);
+    choices.default = special.remove("__DEFAULT");
+    choices.base_class = special.remove("__BASECLASS");
+    Ok(Arc::new(choices))
+}
+
+/// A number of 32 bits: older lists have negative ones, others have them as text.
+fn number<E: serde::de::Error>(json: &serde_json::Value) -> Result<u32, E> {
+    let whole = match json {
+        serde_json::Value::Number(number) => number.as_i64(),
+        serde_json::Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let low = |whole: i64| u32::try_from(whole.cast_unsigned() & 0xffff_ffff).ok();
+    let fits = |whole: &i64| (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(whole);
+    whole
+        .filter(fits)
+        .and_then(low)
+        .ok_or_else(|| E::custom(format!("{json} is no number of 32 bits")))
+}
+
+/// One copy of a text that many properties have.
+fn intern(texts: &mut HashSet<Arc<str>>, text: String) -> Arc<str> {
+    if let Some(known) = texts.get(text.as_str()) {
+        return Arc::clone(known);
+    }
+    let text: Arc<str> = text.into();
+    texts.insert(Arc::clone(&text));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compile(json: &str) -> Result<Classes> {
+        let mut lists = TypeLists::new();
+        lists.add("list.json", json.as_bytes())?;
+        Ok(lists.compile())
+    }
+
+    #[test]
+    fn both_versions_and_oddities_are_read() {
+        let v1 = r#"{"class A": {"bases": ["PropertyClass"], "hash": 7, "properties": {
+            "m_b": {"type": "enum E", "id": 1, "flags": 3223322655, "container": "Heap",
+                "dynamic": true, "hash": 2, "enum_options":
+                {"MINUS": -1, "TEXT": "5", "BIG": "4294967295", "__DEFAULT": "TEXT"}},
+            "m_a": {"type": "class A*", "id": 0, "flags": 1, "hash": 1}}}}"#;
+        let classes = compile(v1).unwrap();
+        let class = classes.find("A").unwrap();
+        let [a, b] = class.properties() else { panic!("two properties") };
+        assert_eq!((&*a.name, a.kind(), a.class()), ("m_a", Kind::Object, Some(0)));
+        assert!(b.is_list());
+        assert_eq!((b.container.name(), b.flags), ("Heap", 3_223_322_655));
+        let choices = b.choices.as_ref().unwrap();
+        assert_eq!(choices.number("MINUS"), Some(u32::MAX));
+        assert_eq!(choices.number("TEXT"), Some(5));
+        assert_eq!(choices.default.as_deref(), Some("TEXT"));
+        assert_eq!(choices.number("__DEFAULT"), None);
+        assert_eq!(classes.notes().len(), 3);
+        assert_eq!(class.by_hash(2).unwrap().index(), 1);
+    }
+
+    #[test]
+    fn later_lists_win() {
+        let mut lists = TypeLists::new();
+        let list = |hash: u32| {
+            format!("{{\"class A\": {{\"bases\": [], \"hash\": {hash}, \"properties\": {{}}}}}}")
+        };
+        lists.add("a", list(1).as_bytes()).unwrap();
+        lists.add("b", list(2).as_bytes()).unwrap();
+        let classes = lists.compile();
+        assert_eq!(classes.all().len(), 1);
+        assert!(classes.by_hash(1).is_none());
+        assert_eq!(&*classes.by_hash(2).unwrap().name, "class A");
+    }
+
+    #[test]
+    fn other_versions_and_no_lists_are_refused() {
+        let wrong = [
+            "{\"version\": 3, \"classes\": {}}",
+            "{\"classes\": {}}",
+            "[]",
+            "{\"class A\": {\"bases\": []}}",
+            "{\"class A\": {\"hash\": 1, \"properties\": {\"m\": {\"id\": 0}}}}",
+            "{\"class A\": {\"hash\": 4294967296}}",
+        ];
+        for wrong in wrong {
+            let error = compile(wrong).unwrap_err().to_string();
+            assert!(error.starts_with("list.json: wanted a type list, found "), "{error}");
+        }
+    }
+}
