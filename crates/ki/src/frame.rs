@@ -360,7 +360,7 @@ impl<'d> Frame<'d> {
     ///
     /// # Errors
     /// Those of [`Frame::decode`].
-    pub fn decode_named<'n, T: Trace<'n>, H: StrHook>(
+    pub fn decode_named<'n, T: Trace<'n>, H: StrHook<'n>>(
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
         protocols: &'n Protocols,

@@ -121,12 +121,12 @@ fn json_of_a_message_is_checked() {
 /// Sees every byte but the first, backwards.
 struct Toy;
 
-impl StrHook for Toy {
+impl<'n> StrHook<'n> for Toy {
     fn wants(&mut self, field: StrField<'_>, _: &[u8]) -> bool {
         field.name == "Rec1"
     }
 
-    fn show<'d, 'n, T: Trace<'n>>(
+    fn show<'d, T: Trace<'n>>(
         &mut self,
         _: StrField<'n>,
         bytes: &'d [u8],

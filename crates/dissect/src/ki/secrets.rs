@@ -59,7 +59,7 @@ pub(crate) fn proves(received: &Received<'_>, keys: &Keys, definitions: &Definit
     })
 }
 
-impl StrHook for Secrets<'_> {
+impl<'n> StrHook<'n> for Secrets<'_> {
     fn wants(&mut self, field: StrField<'_>, bytes: &[u8]) -> bool {
         let carries = field.service == LOGIN
             && matches!(field.order, USER_AUTHEN_RSP | USER_AUTHEN_V3)
@@ -77,7 +77,7 @@ impl StrHook for Secrets<'_> {
         self.opened.is_some()
     }
 
-    fn show<'d, 'n, T: Trace<'n>>(
+    fn show<'d, T: Trace<'n>>(
         &mut self,
         _: StrField<'n>,
         _: &'d [u8],

@@ -78,6 +78,8 @@ impl KeyFile {
                     "login" => file.each("ki.login", value, |file, table| {
                         logins.extend(login(file, table));
                     }),
+                    // What fields hold may stand in the same file.
+                    "object" | "core" => {}
                     _ => file.unknown(key, &["stream", "login"]),
                 }
             }

@@ -76,7 +76,7 @@ impl Message {
     /// # Errors
     /// Malformed, when the payload ends in a field: with its name.
     #[inline]
-    pub fn decode<'d, 'n, T: Trace<'n>, H: StrHook>(
+    pub fn decode<'d, 'n, T: Trace<'n>, H: StrHook<'n>>(
         &'n self,
         reader: &mut Reader<'d, T>,
         hook: &mut H,
@@ -103,7 +103,7 @@ impl Message {
     }
 
     /// The same with names and hook.
-    fn decode_shown<'d, 'n, T: Trace<'n>, H: StrHook>(
+    fn decode_shown<'d, 'n, T: Trace<'n>, H: StrHook<'n>>(
         &'n self,
         reader: &mut Reader<'d, T>,
         hook: &mut H,
@@ -252,7 +252,7 @@ fn value(field: &FieldDef, json: &Json) -> Result<FieldValue<'static>> {
 }
 
 /// A `STR`, and what the hook sees in it.
-fn string<'d, 'n, T: Trace<'n>, H: StrHook>(
+fn string<'d, 'n, T: Trace<'n>, H: StrHook<'n>>(
     field: StrField<'n>,
     reader: &mut Reader<'d, T>,
     hook: &mut H,

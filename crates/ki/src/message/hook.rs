@@ -20,7 +20,9 @@ pub struct StrField<'n> {
 ///
 /// A field that the hook wants becomes a record: `bytes`, and behind it whatever the hook reads.
 /// Reading such a message from JSON uses `bytes` alone.
-pub trait StrHook {
+///
+/// `'n` is how long the names live that it shows.
+pub trait StrHook<'n> {
     /// Whether it has something to show. Nothing is the default.
     fn wants(&mut self, field: StrField<'_>, bytes: &[u8]) -> bool {
         let (_, _) = (field, bytes);
@@ -32,7 +34,7 @@ pub trait StrHook {
     ///
     /// # Errors
     /// Whatever goes wrong; the message is not the worse for it.
-    fn show<'d, 'n, T: Trace<'n>>(
+    fn show<'d, T: Trace<'n>>(
         &mut self,
         field: StrField<'n>,
         bytes: &'d [u8],
@@ -48,4 +50,4 @@ pub trait StrHook {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHook;
 
-impl StrHook for NoHook {}
+impl StrHook<'_> for NoHook {}

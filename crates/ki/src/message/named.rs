@@ -15,7 +15,7 @@ impl<'d> RawMessage<'d> {
     ///
     /// # Errors
     /// Those of [`RawMessage::decode`], and of the definition when the payload does not fit it.
-    pub fn decode_named<'n, T: Trace<'n>, H: StrHook>(
+    pub fn decode_named<'n, T: Trace<'n>, H: StrHook<'n>>(
         reader: &mut Reader<'d, T>,
         is_first_of_large: bool,
         protocols: &'n Protocols,

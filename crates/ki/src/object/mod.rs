@@ -42,6 +42,7 @@
 mod core_table;
 mod decode;
 mod encode;
+pub mod hints;
 mod json;
 mod pack;
 mod value;
@@ -55,6 +56,7 @@ use worldwire_core::{Error, Limits, Names, Reader, Result, Trace};
 use crate::schema::classes::Classes;
 
 pub use core_table::CoreTable;
+pub use hints::Hints;
 pub use json::JsonWriter;
 pub use pack::{open_envelope, seal_envelope};
 pub use value::{Children, Object, ValueRef};

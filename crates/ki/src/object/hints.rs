@@ -1,0 +1,266 @@
+//! Which field of which message holds an object, and how to read it.
+//!
+//! Nothing on the wire says so. A few fields are known; users add theirs:
+//!
+//! ```toml
+//! # A field with an object. What is left out is as in Options::default().
+//! [[ki.object]]
+//! message = "GAME.MSG_LOGINCOMPLETE"
+//! field = "Data"
+//! flags = 0            # of the stream
+//! mask = 0x18          # of its properties
+//! deep = false
+//! envelope = true
+//! core = true          # tags in the CoreObject form
+//!
+//! # What a tag of the CoreObject form stands for.
+//! [[ki.core]]
+//! block = 104
+//! type = 2
+//! class = "class WizClientObject"   # or its hash
+//! ```
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use worldwire_core::Diagnostic;
+
+use super::{CoreTable, Options};
+use crate::schema::Protocols;
+use crate::settings::{Settings, Value};
+
+/// What is known of fields, by the names of messages.
+#[derive(Clone, Debug)]
+pub struct Hints {
+    hints: Vec<Hint>,
+    core: Arc<CoreTable>,
+}
+
+/// What is known of a field.
+#[derive(Clone, Debug)]
+struct Hint {
+    /// Service and message, by names or numbers: `LOGIN.MSG_CHARACTERINFO`, `7.1`.
+    message: String,
+    field: String,
+    options: Options,
+    /// Whether tags are in the CoreObject form; the table comes in the end.
+    core: bool,
+}
+
+/// Hints by the numbers of messages, as a set of definitions has them.
+#[derive(Clone, Debug, Default)]
+pub struct Fields(HashMap<(u8, u8), Vec<(Box<str>, Options)>>);
+
+impl Default for Hints {
+    fn default() -> Self {
+        Self::built_in()
+    }
+}
+
+impl Hints {
+    /// The fields that are known.
+    ///
+    /// Unverified: the flags and masks of `GAME` messages.
+    #[must_use]
+    pub fn built_in() -> Self {
+        let hint = |message: &str, field: &str, envelope, core| Hint {
+            message: message.to_owned(),
+            field: field.to_owned(),
+            options: Options { envelope, ..Options::default() },
+            core,
+        };
+        let hints = vec![
+            hint("LOGIN.MSG_CHARACTERINFO", "CharacterInfo", false, false),
+            hint("LOGIN.MSG_CREATECHARACTER", "CreationInfo", false, false),
+            hint("GAME.MSG_LOGINCOMPLETE", "Data", true, true),
+            hint("GAME.MSG_NEWOBJECT", "Data", false, true),
+            hint("GAME.MSG_BADGES", "BadgeInfo", true, false),
+        ];
+        Self { hints, core: Arc::default() }
+    }
+
+    /// Whether a TOML text has tables with hints.
+    #[must_use]
+    pub fn is_in(text: &str) -> bool {
+        text.lines().any(|line| {
+            let line: String = line.split_whitespace().collect();
+            line.starts_with("[[ki.object]]") || line.starts_with("[[ki.core]]")
+        })
+    }
+
+    /// Reads a user's hints over those that are there; of two for the same field the last counts.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the text; nothing of it counts then.
+    pub fn add(&mut self, name: &str, text: &str) -> Result<(), Vec<Diagnostic>> {
+        let (mut settings, root) = Settings::open(name, text);
+        let mut hints = Vec::new();
+        let mut pairs = Vec::new();
+        if let Some(ki) = root.get("ki") {
+            for (key, value) in settings.table(ki) {
+                match key.get_ref().as_ref() {
+                    "object" => settings.each("ki.object", value, |settings, table| {
+                        hints.extend(hint(settings, table));
+                    }),
+                    "core" => settings.each("ki.core", value, |settings, table| {
+                        pairs.extend(pair(settings, table));
+                    }),
+                    // Keys of connections and accounts may stand in the same file.
+                    "stream" | "login" => {}
+                    _ => settings.unknown(key, &["object", "core"]),
+                }
+            }
+        }
+        let (hints, pairs) = settings.close((hints, pairs))?;
+        self.hints.extend(hints);
+        let core = Arc::make_mut(&mut self.core);
+        pairs.into_iter().for_each(|(block, kind, hash)| core.insert(block, kind, hash));
+        Ok(())
+    }
+
+    /// What tags of the CoreObject form stand for.
+    #[must_use]
+    pub fn core(&self) -> &Arc<CoreTable> {
+        &self.core
+    }
+
+    /// The hints whose messages and fields a set of definitions has.
+    #[must_use]
+    pub fn fields(&self, protocols: &Protocols) -> Fields {
+        let mut fields = Fields::default();
+        for Hint { message, field, options, core } in &self.hints {
+            let Some(message) = protocols.message_named(message) else { continue };
+            let core = core.then(|| Arc::clone(&self.core));
+            let options = Options { core, ..options.clone() };
+            let of = fields.0.entry((message.service, message.order)).or_default();
+            of.retain(|(known, _)| **known != *field);
+            of.push((field.as_str().into(), options));
+        }
+        fields
+    }
+}
+
+impl Fields {
+    /// How the object in a field is to be read; `None` where no object is known to be.
+    #[must_use]
+    pub fn get(&self, service: u8, order: u8, field: &str) -> Option<&Options> {
+        let fields = self.0.get(&(service, order))?;
+        fields.iter().find(|(name, _)| **name == *field).map(|(_, options)| options)
+    }
+}
+
+fn hint(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Hint> {
+    let (mut message, mut field, mut core) = (None, None, false);
+    let mut options = Options::default();
+    let before = settings.errors.len();
+    for (key, value) in settings.table(table) {
+        let mask = "wanted 32 bits as a number";
+        match key.get_ref().as_ref() {
+            "message" => message = settings.text(value),
+            "field" => field = settings.text(value),
+            "flags" => options.flags = settings.number(value, mask).unwrap_or_default(),
+            "mask" => options.mask = settings.number(value, mask).unwrap_or_default(),
+            "deep" => options.deep = settings.truth(value).unwrap_or_default(),
+            "envelope" => options.envelope = settings.truth(value).unwrap_or_default(),
+            "core" => core = settings.truth(value).unwrap_or_default(),
+            "skip-deprecated" => {
+                options.skip_deprecated = settings.truth(value).unwrap_or_default();
+            }
+            _ => settings.unknown(
+                key,
+                &[
+                    "message",
+                    "field",
+                    "flags",
+                    "mask",
+                    "deep",
+                    "envelope",
+                    "core",
+                    "skip-deprecated",
+                ],
+            ),
+        }
+    }
+    match (message, field) {
+        (Some(message), Some(field)) => Some(Hint { message, field, options, core }),
+        _ => {
+            if settings.errors.len() == before {
+                settings.error(table.span(), "wanted both message and field");
+            }
+            None
+        }
+    }
+}
+
+fn pair(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<(u8, u8, u32)> {
+    let (mut block, mut kind, mut hash) = (None, None, None);
+    let before = settings.errors.len();
+    for (key, value) in settings.table(table) {
+        let byte = "wanted a number from 0 to 255";
+        match key.get_ref().as_ref() {
+            "block" => block = settings.number::<u8>(value, byte),
+            "type" => kind = settings.number::<u8>(value, byte),
+            "class" => {
+                hash = match value.get_ref().as_str() {
+                    Some(name) => Some(crate::string_id(name.as_bytes())),
+                    None => settings.number(value, "wanted the name or the hash of a class"),
+                }
+            }
+            _ => settings.unknown(key, &["block", "type", "class"]),
+        }
+    }
+    if settings.errors.len() == before && (block.is_none() || kind.is_none() || hash.is_none()) {
+        settings.error(table.span(), "wanted block, type and class");
+    }
+    Some((block?, kind?, hash?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_say_more_and_better() {
+        let protocols = Protocols::built_in();
+        let mut hints = Hints::built_in();
+        let known = hints.fields(&protocols);
+        let character = known.get(7, 1, "CharacterInfo").expect("it is built in");
+        assert_eq!((character.mask, character.envelope), (0x18, false));
+        assert!(known.get(7, 1, "Other").is_none());
+
+        let text = "[[ki.object]]\nmessage = \"LOGIN.MSG_CHARACTERINFO\"\n\
+                    field = \"CharacterInfo\"\nflags = 0x2\nenvelope = true\ncore = true\n\
+                    [[ki.object]]\nmessage = \"7.10\"\nfield = \"ServerName\"\ndeep = true\n\
+                    [[ki.core]]\nblock = 1\ntype = 2\nclass = \"class Duel\"\n\
+                    [[ki.core]]\nblock = 1\ntype = 3\nclass = 7\n";
+        assert!(Hints::is_in(text));
+        hints.add("hints.toml", text).expect("it is right");
+        let known = hints.fields(&protocols);
+        let character = known.get(7, 1, "CharacterInfo").expect("it is there");
+        assert_eq!((character.flags, character.envelope), (2, true));
+        let core = character.core.as_ref().expect("it was asked for");
+        assert_eq!(core.hash(1, 2), Some(crate::string_id(b"class Duel")));
+        assert_eq!(core.hash(1, 3), Some(7));
+        assert!(known.get(7, 10, "ServerName").expect("by number").deep);
+    }
+
+    #[test]
+    fn everything_wrong_is_named() {
+        let text = "[[ki.object]]\nfield = \"x\"\n[[ki.object]]\nmessage = 1\nfeild = 2\n\
+                    [[ki.core]]\nblock = 256\n[ki.other]\n";
+        let errors = Hints::built_in().add("h.toml", text).expect_err("it is wrong");
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            lines,
+            [
+                "h.toml:1:1: error: wanted both message and field",
+                "h.toml:4:11: error: wanted a text in quotes",
+                "h.toml:5:1: error: wanted one of message, field, flags, mask, deep, envelope, \
+                 core, skip-deprecated, found feild (did you mean field?)",
+                "h.toml:7:9: error: wanted a number from 0 to 255",
+                "h.toml:8:5: error: wanted one of object, core, found other",
+            ]
+        );
+        assert!(!Hints::is_in("[[ki.login]]\n"));
+    }
+}
