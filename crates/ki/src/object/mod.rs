@@ -44,6 +44,7 @@ mod decode;
 mod encode;
 mod json;
 mod pack;
+mod sample;
 mod value;
 mod visitor;
 pub mod xml;
