@@ -171,7 +171,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
 
     /// The tag of the class, and where it begins.
     #[inline]
-    fn tag<T: Trace<'c>>(&mut self, reader: &mut Reader<'_, T>) -> Result<(u32, CoreId, Place)> {
+    fn tag<T: Trace<'c>>(&self, reader: &mut Reader<'_, T>) -> Result<(u32, CoreId, Place)> {
         reader.align();
         let at = reader.place_if_on();
         let Some(table) = &self.options.core else {
@@ -572,7 +572,9 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             Ok(number) => Ok(make(number)),
             Err(unknown) => {
                 let choices = property.choices.as_deref();
-                let near = choices.and_then(|choices| choices.names().nearest(&unknown));
+                // Looking for it takes time that hostile streams do not get again and again.
+                let near = choices.filter(|_| self.notes.len() < MOST_NOTES);
+                let near = near.and_then(|choices| choices.names().nearest(&unknown));
                 let error = Error::malformed(
                     format!("an option of {}", property.type_name),
                     format!("\"{}\"", unknown.escape_debug()),

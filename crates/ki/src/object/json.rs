@@ -457,12 +457,13 @@ type Step<'a, 'c> = Result<ValueRef<'a, 'c>, (Slot<'c>, usize)>;
 fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 'c>, &'p str)> {
     let behind = value.index() + value.count();
     if let Some(class) = value.class() {
+        // A name may have dots itself; the longest one counts.
         let ends = path.match_indices(['.', '[']).map(|(at, _)| at).chain([path.len()]);
-        let longest = ends.filter_map(|end| {
+        let longest = ends.rev().find_map(|end| {
             let (name, rest) = path.split_at_checked(end)?;
             class.property(name).map(|property| (property, rest))
         });
-        let Some((property, rest)) = longest.last() else {
+        let Some((property, rest)) = longest else {
             return Err(Error::value(format!("a property of {}", class.name), path.to_owned()));
         };
         let index = |child: &ValueRef<'_, '_>| child.slot().property().map(Property::index);

@@ -45,6 +45,7 @@ mod encode;
 pub mod hints;
 mod json;
 mod pack;
+mod sample;
 mod value;
 mod visitor;
 pub mod xml;

@@ -231,7 +231,9 @@ impl<'c> Builder<'_, 'c, '_> {
                 let text =
                     format!("{} is no property of {}, and is not read", child.name, class.name);
                 let names = class.properties().iter().map(|property| &*property.name);
-                let near = worldwire_core::nearest(child.name, names);
+                let near =
+                    self.notes.has_room().then(|| worldwire_core::nearest(child.name, names));
+                let near = near.flatten();
                 let help = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
                 self.notes.note(&child.span, text, &help);
                 continue;
@@ -272,7 +274,7 @@ impl<'c> Builder<'_, 'c, '_> {
         };
         let class = self.classes.find(name);
         if class.is_none() {
-            let near = self.classes.nearest(name);
+            let near = self.notes.has_room().then(|| self.classes.nearest(name)).flatten();
             let help = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
             let text = format!("class {name:?} is in no list, and is not read");
             self.notes.note(&element.span, text, &help);

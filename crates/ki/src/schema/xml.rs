@@ -90,6 +90,11 @@ impl<'t> Notes<'t> {
         self.say(if help.is_empty() { said } else { said.help(help) });
     }
 
+    /// Whether what is said is still kept: else it need not be worked out.
+    pub(crate) fn has_room(&self) -> bool {
+        self.said.len() < MOST_SAID
+    }
+
     pub(crate) fn failed(&self) -> bool {
         self.failed
     }

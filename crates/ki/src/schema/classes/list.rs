@@ -88,6 +88,9 @@ fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<Note>) {
         if property.hash != hash {
             say(format!("{}: hash {}, computed {hash}", property.name, property.hash));
         }
+        if let Some(other) = class.by_hash(property.hash).filter(|other| *other != property) {
+            say(format!("{} and {} have the same hash", other.name, property.name));
+        }
     }
 }
 

@@ -1,0 +1,161 @@
+//! What holds for every type list and every object.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use proptest::prelude::*;
+use worldwire_core::json::{Style, write_node};
+use worldwire_core::{Reader, Sampler, Tree};
+use worldwire_ki::fuzzing::object::{made_up_classes, options};
+use worldwire_ki::object::{Codec, Header, JsonWriter, Object, xml};
+use worldwire_ki::schema::classes::{Classes, Property};
+
+/// A codec's way through bytes: as a value, as JSON, as a tree.
+fn round(codec: &Codec<'_>, bytes: &[u8]) -> (Object, Header) {
+    let classes = codec.classes();
+    let mut object = Object::new();
+    let decoded = codec.decode_all(bytes, &mut object).unwrap();
+    assert!(decoded.notes.is_empty());
+
+    let json = object.to_json(classes).unwrap();
+    assert_eq!(Object::parse_json(classes, &json).unwrap(), object);
+    let mut streamed = JsonWriter::new(Vec::new(), Style::default());
+    codec.decode_all(bytes, &mut streamed).unwrap();
+    assert_eq!(streamed.finish().unwrap(), json.as_bytes());
+
+    let mut reader = Reader::traced("stream", bytes, Tree::new());
+    let mut traced = Object::new();
+    let outcome = codec.decode(&mut reader, &mut traced);
+    let (tree, outcome) = reader.conclude(outcome);
+    assert_eq!(outcome.unwrap(), decoded);
+    assert_eq!(traced, object);
+    let mut shown = String::new();
+    write_node(tree.find("object").unwrap(), Style::default(), &mut shown);
+    assert_eq!(shown, json);
+    for node in tree.nodes() {
+        let (start, end) = node.places();
+        assert!(start <= end, "{}: {start:?} to {end:?}", node.name());
+        for child in node.children().filter(|child| child.layer() == node.layer()) {
+            assert!(child.places().0 >= start && child.places().1 <= end, "{}", child.name());
+        }
+    }
+    (object, decoded.header)
+}
+
+/// What of an object a shallow stream with a mask keeps: nothing else may get lost.
+fn has_all(classes: &Classes, kept: &Object, mask: u32) -> bool {
+    let root = kept.root(classes).unwrap();
+    let is_there = |property: &Property| {
+        !property.has(mask)
+            || property.has(Property::DELTA_ENCODE)
+            || root.property(&property.name).is_some()
+    };
+    root.class().unwrap().properties().iter().all(is_there)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn objects_go_all_the_way_and_back(seed: u64, bits in 0_u16..0x100) {
+        let sampler = &mut Sampler::new(seed);
+        let classes = made_up_classes(sampler, 6);
+        // Delta may be forbidden only where nothing is left out.
+        let bits = if bits & 0x20 == 0 { bits & !0x10 } else { bits };
+        let options = options(&classes, bits);
+        let (deep, mask) = (options.deep, options.mask);
+        let codec = Codec::new(&classes, options);
+        for class in classes.all() {
+            let made = Object::sample(&classes, class, !deep, sampler).unwrap();
+            let bytes = codec.encode(&made, codec.header()).unwrap();
+            let (object, header) = round(&codec, &bytes);
+            if deep {
+                prop_assert_eq!(&object, &made);
+            } else {
+                prop_assert!(has_all(&classes, &object, mask));
+            }
+            let plain = !header.is_packed && !header.is_compressed;
+            let again = codec.encode(&object, header).unwrap();
+            if plain {
+                prop_assert_eq!(&again, &bytes);
+            }
+            let mut other = Object::new();
+            codec.decode_all(&again, &mut other).unwrap();
+            prop_assert_eq!(&other, &object);
+
+            for end in (0..bytes.len()).rev().take(300) {
+                let cut = codec.decode_all(&bytes[..end], &mut Object::new());
+                prop_assert!(cut.is_err(), "the first {} of {} bytes", end, bytes.len());
+            }
+            let longer = [&bytes[..], b"\0"].concat();
+            prop_assert!(codec.decode_all(&longer, &mut Object::new()).is_err());
+        }
+    }
+
+    #[test]
+    fn objects_of_other_lists_survive_lenient_reading(seed: u64, hr in any::<bool>()) {
+        let sampler = &mut Sampler::new(seed);
+        let classes = made_up_classes(sampler, 6);
+        let bits = if hr { 0x126 } else { 0x120 };
+        let codec = Codec::new(&classes, options(&classes, bits));
+        let others = made_up_classes(sampler, 5);
+        let foreign = Codec::new(&others, options(&others, bits));
+        for class in classes.all() {
+            let made = Object::sample(&classes, class, false, sampler).unwrap();
+            let bytes = codec.encode(&made, codec.header()).unwrap();
+            let mut object = Object::new();
+            let Ok(decoded) = foreign.decode_all(&bytes, &mut object) else { continue };
+            if others.by_hash(class.hash).is_none() {
+                prop_assert!(!decoded.notes.is_empty());
+                prop_assert_eq!(foreign.encode(&object, decoded.header).unwrap(), bytes.clone());
+            }
+            let json = object.to_json(&others).unwrap();
+            prop_assert_eq!(Object::parse_json(&others, &json).unwrap(), object.clone());
+            let strict = Codec::new(&others, options(&others, bits & 0xff));
+            let strictly = strict.decode_all(&bytes, &mut Object::new());
+            prop_assert_eq!(strictly.is_err(), !decoded.notes.is_empty());
+        }
+    }
+
+    #[test]
+    fn xml_says_the_same_where_it_can(seed: u64) {
+        let sampler = &mut Sampler::new(seed);
+        let classes = made_up_classes(sampler, 6);
+        for class in classes.all() {
+            let made = Object::sample(&classes, class, false, sampler).unwrap();
+            let written = xml::to_xml(&classes, core::slice::from_ref(&made)).unwrap();
+            let loaded = xml::load(&classes, "made-up.xml", written.as_bytes());
+            prop_assert!(loaded.diagnostics.is_empty(), "{:?}\n{}", loaded.diagnostics, written);
+            let json = made.to_json(&classes).unwrap();
+            // An empty container has no element to stand in.
+            let objects = loaded.objects.unwrap();
+            if !json.contains(":[]") {
+                prop_assert_eq!(objects, vec![made]);
+            } else {
+                prop_assert_eq!(xml::to_xml(&classes, &objects).unwrap(), written);
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_changed_by_their_paths(seed: u64) {
+        let sampler = &mut Sampler::new(seed);
+        let classes = made_up_classes(sampler, 6);
+        for class in classes.all() {
+            let made = Object::sample(&classes, class, true, sampler).unwrap();
+            let other = Object::sample(&classes, class, true, sampler).unwrap();
+            let mut changed = made.clone();
+            let json: serde_json::Value =
+                serde_json::from_str(&other.to_json(&classes).unwrap()).unwrap();
+            for property in class.properties() {
+                match json.get(&*property.name) {
+                    Some(value) => changed.set(&classes, &property.name, value).unwrap(),
+                    None if changed.root(&classes).unwrap().property(&property.name).is_some() => {
+                        changed.remove(&classes, &property.name).unwrap();
+                    }
+                    None => {}
+                }
+            }
+            prop_assert_eq!(changed, other);
+        }
+    }
+}
