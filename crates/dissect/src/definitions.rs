@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use worldwire_core::Diagnostic;
+use worldwire_ki::object::Hints;
 use worldwire_ki::schema::{Mode, Protocols};
 
+use crate::ki::KiObjects;
 use crate::tera::{self, TeraDefinitions};
 
 /// The definitions of all families, as a user's files give them, over what is built in.
@@ -12,6 +14,8 @@ use crate::tera::{self, TeraDefinitions};
 pub struct Definitions {
     /// KI: message protocols.
     pub ki: Arc<Protocols>,
+    /// KI: game objects.
+    pub ki_objects: Arc<KiObjects>,
     /// TERA: definitions and maps.
     pub tera: Arc<TeraDefinitions>,
 }
@@ -26,22 +30,29 @@ impl Definitions {
     /// What is built in, and nothing else.
     #[must_use]
     pub fn built_in() -> Self {
-        Self { ki: Arc::new(Protocols::built_in()), tera: Arc::default() }
+        Self::of(Protocols::built_in())
     }
 
     /// Nothing, not even what is built in.
     #[must_use]
     pub fn none() -> Self {
-        Self { ki: Arc::new(Protocols::new()), tera: Arc::default() }
+        Self::of(Protocols::new())
+    }
+
+    fn of(protocols: Protocols) -> Self {
+        let ki_objects = Arc::new(KiObjects::new(&protocols));
+        Self { ki: Arc::new(protocols), ki_objects, tera: Arc::default() }
     }
 
     /// Whether a file may hold definitions, by its name alone.
     #[must_use]
     pub fn may_be_in(name: &str) -> bool {
-        is_xml(name) || tera::is_of_library(name)
+        is_xml(name) || is_toml(name) || tera::is_of_library(name)
     }
 
-    /// Reads files, told by their names (with folders) and contents. `None` when none of them holds
+    /// Reads files, told by their names (with folders) and contents: message XML and hints of KI,
+    /// definitions, maps and lists of TERA. Type lists are compiled elsewhere, see
+    /// [`KiObjects::set_classes`]. `None` when none of them holds
     /// definitions of a known kind; else all that is to be said about them.
     ///
     /// Files that belong together have to come together: TERA's definitions can include each
@@ -58,6 +69,9 @@ impl Definitions {
             if is_message_xml(name, bytes) {
                 found = true;
                 said.extend(Arc::make_mut(&mut self.ki).add(name, bytes, Mode::Lenient));
+            } else if let Some(text) = hints(name, bytes) {
+                found = true;
+                said.extend(Arc::make_mut(&mut self.ki_objects).add_hints(name, text));
             } else if tera::is_of_library(name) {
                 tera.push((name.to_owned(), bytes.to_vec()));
             }
@@ -66,6 +80,7 @@ impl Definitions {
             found = true;
             said.extend(Arc::make_mut(&mut self.tera).add(tera));
         }
+        Arc::make_mut(&mut self.ki_objects).resolve(&self.ki);
         found.then_some(said)
     }
 }
@@ -75,8 +90,18 @@ fn is_message_xml(name: &str, bytes: &[u8]) -> bool {
     is_xml(name) && bytes.windows(13).any(|window| window == b"_ProtocolInfo")
 }
 
+/// The text of a file with hints about fields of KI's messages.
+fn hints<'b>(name: &str, bytes: &'b [u8]) -> Option<&'b str> {
+    let text = str::from_utf8(bytes).ok().filter(|_| is_toml(name))?;
+    Hints::is_in(text).then_some(text)
+}
+
 fn is_xml(name: &str) -> bool {
     name.rsplit('.').next().is_some_and(|end| end.eq_ignore_ascii_case("xml"))
+}
+
+fn is_toml(name: &str) -> bool {
+    name.rsplit('.').next().is_some_and(|end| end.eq_ignore_ascii_case("toml"))
 }
 
 /// What is built in and a little of TERA, once for all fuzz runs: making it takes longer than a

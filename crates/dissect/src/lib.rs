@@ -51,6 +51,6 @@ pub use dissection::{Counts, Dissection, Feed, Options, Overview, Scratch, Summa
 pub use family::Family;
 pub use item::{Item, ItemBody, Note, NoteKind, Stamp};
 pub use keys::{Keys, KeysError};
-pub use ki::KiItem;
+pub use ki::{KiItem, KiObjects};
 pub use render::Format;
 pub use tera::{TeraDefinitions, TeraItem};

@@ -12,7 +12,7 @@ use worldwire_tera::file::library::Known;
 
 use crate::cli::{Common, Data};
 use crate::output::{Failure, complain};
-use crate::report;
+use crate::{report, types};
 
 /// Opens a file, or standard input for `-`.
 pub(crate) fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
@@ -92,13 +92,21 @@ pub(crate) fn add_definitions(
     paths: &[PathBuf],
     common: &Common,
 ) -> Result<(), Failure> {
+    let mut lists = Vec::new();
     for path in paths {
-        let files = files(path)?.into_iter().map(|file| (file.display().to_string(), file));
+        let (of_path, files): (Vec<_>, Vec<_>) =
+            files(path)?.into_iter().partition(|file| types::is_list(file));
+        let has_lists = !of_path.is_empty();
+        lists.extend(of_path);
+        let files = files.into_iter().map(|file| (file.display().to_string(), file));
         // Folders may hold anything, at any size.
         let files = files.filter(|(name, _)| Definitions::may_be_in(name));
         let files = files.map(|(name, file)| read(&file).map(|bytes| (name, bytes)));
         let files: Vec<(String, Vec<u8>)> = files.collect::<Result<_, Failure>>()?;
         let Some(said) = definitions.add(files) else {
+            if has_lists {
+                continue;
+            }
             let message = format!("{}: wanted definitions of messages, found none", path.display());
             return Err(Failure::Run(message));
         };
@@ -107,6 +115,10 @@ pub(crate) fn add_definitions(
         if said.iter().any(|one| one.severity() == Severity::Error) {
             complain(&path.display().to_string(), "definitions with errors were left out");
         }
+    }
+    if !lists.is_empty() {
+        let classes = types::load(&lists, common)?;
+        Arc::make_mut(&mut definitions.ki_objects).set_classes(classes);
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ mod command;
 mod input;
 mod output;
 mod report;
+mod types;
 
 use std::process::ExitCode;
 

@@ -147,6 +147,23 @@ impl Output {
     }
 }
 
+/// For what writes piece by piece.
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout(writer) => writer.write(bytes),
+            Self::File { writer, .. } => writer.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(writer) => writer.flush(),
+            Self::File { writer, .. } => writer.flush(),
+        }
+    }
+}
+
 /// Writes a whole result.
 pub(crate) fn write_all(target: &Target, bytes: &[u8]) -> Result<(), Failure> {
     let mut output = Output::open(target)?;

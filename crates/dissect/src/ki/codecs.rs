@@ -1,11 +1,15 @@
 //! The codecs of KI.
 
-use worldwire_core::json::Json;
-use worldwire_core::{Result, Writer};
+use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::{Error, Result, Writer};
 use worldwire_ki::file::table::TableFile;
 use worldwire_ki::frame::Frame;
-use worldwire_ki::message::{NoHook, RawMessage};
+use worldwire_ki::message::RawMessage;
+use worldwire_ki::object::{Codec as ObjectCodec, FLAG_NAMES, Header, MAGIC, Object, Options};
+use worldwire_ki::schema::classes::Classes;
 
+use super::objects::Fillings;
+use super::secrets::Secrets;
 use crate::codec::{Codec, CodecOptions, Shape, read};
 
 /// All of them, by name.
@@ -18,7 +22,8 @@ pub(crate) static CODECS: &[Codec] = &[
         decode: |data, options, tree| {
             read("ki.dml", data, options, tree, |reader| {
                 let protocols = &options.definitions.ki;
-                RawMessage::decode_named(reader, false, protocols, &mut NoHook).map(drop)
+                let mut fillings = fillings(options);
+                RawMessage::decode_named(reader, false, protocols, &mut fillings).map(drop)
             })
         },
         encode: |json, options| {
@@ -47,13 +52,67 @@ pub(crate) static CODECS: &[Codec] = &[
         decode: |data, options, tree| {
             read("ki.frame", data, options, tree, |reader| {
                 let protocols = &options.definitions.ki;
-                Frame::decode_named(reader, Some(options.from), protocols, &mut NoHook).map(drop)
+                let mut fillings = fillings(options);
+                Frame::decode_named(reader, Some(options.from), protocols, &mut fillings).map(drop)
             })
         },
         encode: |json, options| encode_frame(json, options),
         tables: Vec::new,
     },
+    Codec {
+        name: "ki.object-property",
+        about: "a game object: a BINd file, or a shallow stream; see also `ki op`",
+        shape: Shape::Fields,
+        sided: false,
+        decode: |data, options, tree| {
+            read("ki.object-property", data, options, tree, |reader| {
+                let codec = ObjectCodec::new(classes(options)?, stream(data.starts_with(MAGIC)));
+                codec.decode(reader, &mut ()).map(drop)
+            })
+        },
+        encode: |json, options| encode_object(json, options),
+        tables: Vec::new,
+    },
 ];
+
+/// The classes that the user has.
+fn classes<'o>(options: &CodecOptions<'o>) -> Result<&'o Classes> {
+    options.definitions.ki_objects.classes().map(|classes| &**classes).ok_or_else(|| {
+        Error::value("the classes of a type list", "none").hint("give the list with --data")
+    })
+}
+
+/// How objects stand in files, and in most messages.
+fn stream(is_file: bool) -> Options {
+    let base = if is_file { Options::file() } else { Options::default() };
+    Options { null_root: true, ..base }
+}
+
+fn encode_object(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
+    let classes = classes(options)?;
+    let mut parts = FieldsOf::new(json)?;
+    let is_file = parts.take_optional("magic").is_some();
+    let stream = stream(is_file);
+    let mut header = Header { flags: stream.flags, is_compressed: false, is_packed: false };
+    if let Some(flags) = parts.take_optional("flags") {
+        let flags = json::flags(flags, &FLAG_NAMES).map_err(|error| error.inside("flags"))?;
+        header.flags = u32::try_from(flags)
+            .map_err(|_| Error::value("flags of 32 bits", flags.to_string()).inside("flags"))?;
+    }
+    if parts.has("compressed") {
+        header.is_compressed = parts.value::<u8>("compressed")? != 0;
+    }
+    parts.take_optional("size");
+    let object = Object::from_json(classes, parts.take("object")?)
+        .map_err(|error| error.inside("object"))?;
+    parts.end()?;
+    ObjectCodec::new(classes, stream).encode(&object, header)
+}
+
+/// What is to be shown of fields; blobs have no session whose secrets could be opened.
+fn fillings<'o>(options: &CodecOptions<'o>) -> Fillings<'o> {
+    Fillings::new(Secrets::new(options.keys, None, None), &options.definitions.ki_objects)
+}
 
 fn encode_frame(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
     Frame::from_json(json, &options.definitions.ki)?.to_bytes()

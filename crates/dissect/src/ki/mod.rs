@@ -1,6 +1,7 @@
 //! KI: its codecs, and how its conversations are recognised and read.
 
 mod codecs;
+mod objects;
 mod secrets;
 mod session;
 
@@ -11,9 +12,11 @@ use worldwire_ki::crypt::login::Salt;
 use worldwire_ki::message::RawMessage;
 
 pub(crate) use codecs::CODECS;
+pub use objects::KiObjects;
 pub(crate) use session::{KiSession, recognize};
 
 use crate::{Definitions, Keys};
+use objects::Fillings;
 use secrets::Secrets;
 
 /// Every name that an item can have.
@@ -70,10 +73,11 @@ impl<'i> KiItem<'i> {
                 .record("fields", |reader| Control::decode(opcode, Some(*side), reader))
                 .map(drop),
             Unit::Message { .. } => {
-                let mut secrets = Secrets::new(self.keys, self.received.salt, self.proven);
+                let secrets = Secrets::new(self.keys, self.received.salt, self.proven);
+                let mut fillings = Fillings::new(secrets, &self.definitions.ki_objects);
                 let large = inside.len() > usize::from(u16::MAX);
                 let protocols = &self.definitions.ki;
-                RawMessage::decode_named(&mut reader, large, protocols, &mut secrets).map(drop)
+                RawMessage::decode_named(&mut reader, large, protocols, &mut fillings).map(drop)
             }
             Unit::Empty => Ok(()),
         };

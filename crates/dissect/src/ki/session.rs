@@ -11,6 +11,7 @@ use worldwire_ki::frame;
 use crate::family::{Held, Verdict};
 use crate::item::{Item, ItemBody, Note, Stamp};
 use crate::ki::KiItem;
+use crate::ki::objects::unread;
 use crate::ki::secrets::proves;
 use crate::{Definitions, Keys};
 
@@ -63,6 +64,8 @@ pub(crate) struct KiSession {
     proven: Option<Salt>,
     /// Messages whose definition was found to be of another revision: told once.
     odd: Vec<(u8, u8)>,
+    /// Messages in which no object was found where one should be: told once.
+    unread: Vec<(u8, u8)>,
 }
 
 impl KiSession {
@@ -78,6 +81,7 @@ impl KiSession {
             definitions: definitions.clone(),
             proven: None,
             odd: Vec::new(),
+            unread: Vec::new(),
         }
     }
 
@@ -127,6 +131,11 @@ impl KiSession {
                         let body = ItemBody::Note(Note::warning(note));
                         out(Item { stamp, family: "ki", from, range, body });
                     }
+                    if let Some(note) = no_object(&received, definitions, &mut self.unread) {
+                        let (from, range) = (side, range.clone());
+                        let body = ItemBody::Note(Note::warning(note));
+                        out(Item { stamp, family: "ki", from, range, body });
+                    }
                     let item = KiItem { received, keys, definitions, proven: self.proven };
                     (side, range, ItemBody::Ki(item))
                 }
@@ -169,4 +178,21 @@ fn misfit(
     }
     odd.push((service, order));
     Some(format!("{}: {}", definitions.ki.name(message), message.fit(payload)))
+}
+
+/// What there is to say about a message without an object where one should be, the first time.
+fn no_object(
+    received: &Received<'_>,
+    definitions: &Definitions,
+    told: &mut Vec<(u8, u8)>,
+) -> Option<String> {
+    let Unit::Message { service, order } = received.unit else { return None };
+    if told.contains(&(service, order)) {
+        return None;
+    }
+    let (field, error) = unread(received, &definitions.ki, &definitions.ki_objects)?;
+    told.push((service, order));
+    let message = definitions.ki.message(service, order)?;
+    let name = definitions.ki.name(message);
+    Some(format!("{name}.{field} is shown as bytes: no object by the type list and hint: {error}"))
 }

@@ -49,7 +49,10 @@ struct Hint {
 
 /// Hints by the numbers of messages, as a set of definitions has them.
 #[derive(Clone, Debug, Default)]
-pub struct Fields(HashMap<(u8, u8), Vec<(Box<str>, Options)>>);
+pub struct Fields(HashMap<(u8, u8), OfMessage>);
+
+/// The fields of one message, by name.
+type OfMessage = Vec<(Box<str>, Options)>;
 
 impl Default for Hints {
     fn default() -> Self {

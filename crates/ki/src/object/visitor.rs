@@ -40,6 +40,30 @@ pub trait Visitor<'c> {
     fn value(&mut self, slot: Slot<'c>, value: Leaf<'_>) -> Result<()>;
 }
 
+/// Keeps nothing: for those who only listen to the reader, or only want to know whether bytes are
+/// an object.
+impl<'c> Visitor<'c> for () {
+    fn begin_object(&mut self, _: Slot<'c>, _: &'c Class, _: CoreId) -> Result<()> {
+        Ok(())
+    }
+
+    fn end_object(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn begin_list(&mut self, _: Slot<'c>) -> Result<()> {
+        Ok(())
+    }
+
+    fn end_list(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn value(&mut self, _: Slot<'c>, _: Leaf<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
 /// Where a value stands.
 #[derive(Clone, Copy, Debug)]
 pub enum Slot<'c> {

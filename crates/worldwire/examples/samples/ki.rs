@@ -14,7 +14,7 @@ use worldwire_ki::file::table::TableFile;
 use worldwire_ki::message::RawMessage;
 use worldwire_ki::schema::{Mode, Protocols};
 
-use super::{DAY, Outcome, Tape};
+use super::{DAY, Outcome, Tape, ki_objects};
 
 /// Messages that no game has, so that `--data` has something to add.
 const MADE_UP: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -226,7 +226,8 @@ impl Stage {
         self.say(&mut talk, Side::Client, "LOGIN.MSG_REQUESTCHARACTERLIST", &json!({}))?;
         let slots = json!({ "LoginServer": "Login1", "PurchasedCharacterSlots": 1 });
         self.say(&mut talk, Side::Server, "LOGIN.MSG_STARTCHARACTERLIST", &slots)?;
-        let blob = json!({ "CharacterInfo": hex(&self.random.bytes(48)) });
+        let character = ki_objects::character(&ki_objects::classes()?)?;
+        let blob = json!({ "CharacterInfo": hex(&character) });
         self.say(&mut talk, Side::Server, "LOGIN.MSG_CHARACTERINFO", &blob)?;
         self.say(&mut talk, Side::Server, "LOGIN.MSG_CHARACTERLIST", &json!({ "Error": 0 }))?;
         let chosen = json!({ "CharID": 191_965_934_121_493_001_u64, "ServerName": "Login1" });

@@ -30,6 +30,9 @@ Arguments marked with * are not in the Kronos Grimoire, only in notes of servers
     /// Message definitions and tables (DML)
     #[command(subcommand, arg_required_else_help = true)]
     Dml(KiDml),
+    /// Game objects (ObjectProperty, BINd files)
+    #[command(subcommand, arg_required_else_help = true)]
+    Op(KiOp),
 }
 
 #[derive(Debug, Args)]
@@ -147,4 +150,153 @@ pub(crate) struct KiClientArgs {
     pub(crate) given: Vec<worldwire_ki::client_args::Given>,
     /// A command line to explain instead.
     pub(crate) explain: Option<Vec<String>>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KiOp {
+    /// Explain a class of a type list, or list all classes
+    #[command(after_help = "Examples:
+  worldwire ki op types samples/ki-types.json
+  worldwire ki op types samples/ki-types.json 'class MadeUpPet'
+  worldwire ki op types types.json 350837933 --json")]
+    Types {
+        /// The type list
+        list: PathBuf,
+        /// A class: its name, with or without `class`, or its hash
+        class: Option<String>,
+        /// More type lists, over the first
+        #[arg(long, value_name = "LIST")]
+        merge: Vec<PathBuf>,
+        /// Write JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Decode objects to JSON, XML or text
+    #[command(after_help = "Examples:
+  worldwire ki op decode samples/ki-pet.xml --types samples/ki-types.json
+  worldwire ki op decode Root/ --types types.json -o decoded/
+  worldwire ki op decode blob.bin --types types.json --shallow --mask 0x18 --to text --bytes
+
+BINd files are recognised and bring their own flags. Folders give all BINd files in them; several
+files without an output folder give a JSON object a line.")]
+    Decode(KiOpDecode),
+    /// Encode objects from JSON, as `ki op decode` writes it, or from XML
+    #[command(after_help = "Examples:
+  worldwire ki op decode samples/ki-pet.xml --types samples/ki-types.json -o pet.json
+  worldwire ki op encode pet.json --types samples/ki-types.json -o pet.xml
+  worldwire ki op encode decoded/ --types types.json -o Root/")]
+    Encode(KiOpEncode),
+    /// Find out how an object is to be read: try all flags, masks and forms
+    #[command(after_help = "Examples:
+  worldwire ki op guess blob.bin --types types.json
+  worldwire ki op guess --hex e00e100507000000 --types types.json")]
+    Guess {
+        /// The object; - or nothing is standard input
+        #[arg(conflicts_with = "hex")]
+        file: Option<PathBuf>,
+        /// The object as hexadecimal digits
+        #[arg(long, value_name = "STRING")]
+        hex: Option<String>,
+        /// Type lists; later ones over earlier ones
+        #[arg(short, long, value_name = "LIST", required = true)]
+        types: Vec<PathBuf>,
+        /// Write JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// How streams of objects are read and written, where nothing in them says so.
+#[derive(Debug, Args)]
+pub(crate) struct KiStream {
+    /// Every value stands behind its size and hash
+    #[arg(long, conflicts_with = "shallow")]
+    pub(crate) deep: bool,
+    /// Only values, in the order of the class
+    #[arg(long)]
+    pub(crate) shallow: bool,
+    /// Flags of the stream: 1 its own in front, 2 compact, 4 names, 8 zlib, 16 no delta
+    #[arg(long, value_name = "NUMBER", value_parser = number)]
+    pub(crate) flags: Option<u32>,
+    /// Which properties there are: 0x18 the owner's, 0x1c everybody's, 1 those of files
+    #[arg(long, value_name = "NUMBER", value_parser = number)]
+    pub(crate) mask: Option<u32>,
+    /// An envelope is around the stream, as in many message fields
+    #[arg(long)]
+    pub(crate) envelope: bool,
+    /// Tags are in the CoreObject form
+    #[arg(long)]
+    pub(crate) core: bool,
+    /// Shallow streams have no properties that are out of use
+    #[arg(long)]
+    pub(crate) skip_deprecated: bool,
+    /// Keep what is unknown or of another size, instead of refusing it
+    #[arg(long)]
+    pub(crate) lenient: bool,
+    /// Pairs of the CoreObject form, and other hints: a TOML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hints: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KiOpDecode {
+    /// Files, folders, patterns with * and **; - is standard input
+    #[arg(required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// Type lists; later ones over earlier ones
+    #[arg(short, long, value_name = "LIST", required = true)]
+    pub(crate) types: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) stream: KiStream,
+    /// The form to write
+    #[arg(long, value_name = "FORM", default_value = "json")]
+    pub(crate) to: KiObjectForm,
+    /// Show where every value stands, in text
+    #[arg(long)]
+    pub(crate) bytes: bool,
+    /// How many threads to use; 0 is as many as there are cores
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(crate) threads: usize,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KiOpEncode {
+    /// Files, folders, patterns with * and **; - is standard input
+    #[arg(required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// Type lists; later ones over earlier ones
+    #[arg(short, long, value_name = "LIST", required = true)]
+    pub(crate) types: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) stream: KiStream,
+    /// Write hexadecimal digits instead of bytes
+    #[arg(long)]
+    pub(crate) hex: bool,
+    /// How many threads to use; 0 is as many as there are cores
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(crate) threads: usize,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+/// Forms of objects that people read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KiObjectForm {
+    /// JSON, which holds everything
+    Json,
+    /// XML, as clients have it
+    Xml,
+    /// Text with every value in its place
+    Text,
+}
+
+/// A number in decimal digits, or in hexadecimal ones behind `0x`.
+fn number(text: &str) -> Result<u32, &'static str> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| "wanted a number such as 24 or 0x18")
 }

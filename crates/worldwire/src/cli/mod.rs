@@ -110,8 +110,8 @@ pub(crate) enum Command {
 /// What people know of messages.
 #[derive(Debug, Args)]
 pub(crate) struct Data {
-    /// Definitions of messages: files, or folders of them (KI: message XML; TERA: .def and .map,
-    /// data.json, and the lists beside them)
+    /// Definitions of messages: files, or folders of them (KI: message XML, type lists, hints;
+    /// TERA: .def and .map, data.json, and the lists beside them)
     #[arg(id = "data", short, long = "data", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// TERA: the revision of the client, which chooses the map of opcodes

@@ -2,6 +2,7 @@
 
 mod client_args;
 mod dml;
+mod op;
 mod string_id;
 mod table;
 
@@ -13,5 +14,6 @@ pub(crate) fn run(arguments: &Ki, common: &Common) -> Result<(), Failure> {
         KiCommand::StringId(arguments) => string_id::run(arguments, common),
         KiCommand::ClientArgs(arguments) => client_args::run(arguments),
         KiCommand::Dml(arguments) => dml::run(arguments, common),
+        KiCommand::Op(arguments) => op::run(arguments, common),
     }
 }

@@ -1,0 +1,127 @@
+//! Objects inside messages.
+
+use std::sync::Arc;
+
+use worldwire_core::{Diagnostic, Error, Place, Reader, Result, Trace};
+use worldwire_ki::connection::{Received, Unit};
+use worldwire_ki::message::{NoHook, StrField, StrHook, Values};
+use worldwire_ki::object::hints::{Fields, Hints};
+use worldwire_ki::object::{Codec, Options};
+use worldwire_ki::schema::Protocols;
+use worldwire_ki::schema::classes::Classes;
+use worldwire_ki::types::FieldValue;
+
+use super::secrets::Secrets;
+
+/// The classes of game objects, and which fields of messages hold them.
+#[derive(Clone, Debug)]
+pub struct KiObjects {
+    classes: Option<Arc<Classes>>,
+    hints: Hints,
+    fields: Fields,
+}
+
+impl KiObjects {
+    pub(crate) fn new(protocols: &Protocols) -> Self {
+        let hints = Hints::built_in();
+        Self { classes: None, fields: hints.fields(protocols), hints }
+    }
+
+    /// The classes, if there are any.
+    #[must_use]
+    pub fn classes(&self) -> Option<&Arc<Classes>> {
+        self.classes.as_ref()
+    }
+
+    /// What is known of fields.
+    #[must_use]
+    pub fn hints(&self) -> &Hints {
+        &self.hints
+    }
+
+    /// Takes in the classes of type lists.
+    pub fn set_classes(&mut self, classes: Arc<Classes>) {
+        self.classes = Some(classes);
+    }
+
+    pub(crate) fn add_hints(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
+        self.hints.add(name, text).err().unwrap_or_default()
+    }
+
+    /// Finds out which fields the hints mean in these definitions.
+    pub(crate) fn resolve(&mut self, protocols: &Protocols) {
+        self.fields = self.hints.fields(protocols);
+    }
+
+    /// How the object in a field is read, if one is known to be there.
+    fn known(&self, field: StrField<'_>) -> Option<(&Arc<Classes>, &Options)> {
+        let options = self.fields.get(field.service, field.order, field.name)?;
+        Some((self.classes.as_ref()?, options))
+    }
+}
+
+/// Shows what stands in `STR` fields: opened secrets, and objects.
+pub(crate) struct Fillings<'k> {
+    secrets: Secrets<'k>,
+    objects: &'k KiObjects,
+}
+
+impl<'k> Fillings<'k> {
+    pub(crate) fn new(secrets: Secrets<'k>, objects: &'k KiObjects) -> Self {
+        Self { secrets, objects }
+    }
+}
+
+impl<'n, 'k: 'n> StrHook<'n> for Fillings<'k> {
+    fn wants(&mut self, field: StrField<'_>, bytes: &[u8]) -> bool {
+        let secret = StrHook::<'n>::wants(&mut self.secrets, field, bytes);
+        secret || (!bytes.is_empty() && self.objects.known(field).is_some())
+    }
+
+    fn show<'d, T: Trace<'n>>(
+        &mut self,
+        field: StrField<'n>,
+        bytes: &'d [u8],
+        start: Place,
+        reader: &mut Reader<'d, T>,
+    ) -> Result<()> {
+        if self.secrets.has_opened() {
+            return self.secrets.show(field, bytes, start, reader);
+        }
+        let objects: &'k KiObjects = self.objects;
+        let Some((classes, options)) = objects.known(field) else { return Ok(()) };
+        let codec = Codec::new(classes, options.clone());
+        reader.layer("object", start, bytes.to_vec(), |reader| {
+            codec.decode(reader, &mut ())?;
+            reader.end()
+        })
+    }
+}
+
+/// Why a field that should hold an object does not, if one of a message's does not.
+pub(crate) fn unread(
+    received: &Received<'_>,
+    protocols: &Protocols,
+    objects: &KiObjects,
+) -> Option<(String, Error)> {
+    let Unit::Message { service, order } = received.unit else { return None };
+    objects.classes.as_ref()?;
+    let message = protocols.message(service, order)?;
+    let hinted = |(index, field): (usize, &worldwire_ki::schema::FieldDef)| {
+        let asked = StrField { service, order, index, name: &field.name };
+        objects.known(asked).map(|known| (index, known))
+    };
+    let mut hinted = message.fields().iter().enumerate().filter_map(hinted).peekable();
+    hinted.peek()?;
+    let mut values = Values::new();
+    let mut reader = Reader::new(received.payload());
+    message.decode(&mut reader, &mut NoHook, &mut values).ok()?;
+    hinted.find_map(|(index, (classes, options))| {
+        let Some(FieldValue::Str(text)) = values.fields().get(index) else { return None };
+        let bytes = text.as_bytes();
+        let codec = Codec::new(classes, options.clone());
+        let outcome = if bytes.is_empty() { None } else { codec.decode_all(bytes, &mut ()).err() };
+        let name = message.fields().get(index).map(|field| field.name.to_string());
+        Some((name?, outcome?))
+    })
+}

@@ -1,0 +1,140 @@
+//! `worldwire ki op encode`.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use worldwire_core::value::push_hex;
+use worldwire_ki::object::{Codec, Object, xml};
+use worldwire_ki::schema::classes::Classes;
+
+use super::inputs::{Input, expand};
+use super::stream::{Choices, Stream};
+use crate::cli::{Common, KiOpEncode, Target};
+use crate::output::{Failure, complain, write_all};
+use crate::{input, report, types};
+
+/// Files that are encoded at the same time.
+const BATCH: usize = 64;
+
+/// What `ki op decode` writes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wrapped<'j> {
+    #[serde(default, rename = "file")]
+    _file: Option<serde::de::IgnoredAny>,
+    #[serde(borrow)]
+    object: &'j RawValue,
+    stream: Stream,
+}
+
+pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure> {
+    let classes = types::load(&arguments.types, common)?;
+    let choices = Choices::new(&arguments.stream)?;
+    let inputs = expand(&arguments.inputs)?;
+    let work = Work { classes: &classes, choices: &choices, is_lossy: AtomicBool::new(false) };
+    if let [Input { path, is_found: false, .. }] = &inputs[..] {
+        let bytes = work.encode(path)?.ok_or(Failure::Input)?;
+        if arguments.hex {
+            let mut digits = String::new();
+            push_hex(&mut digits, &bytes);
+            digits.push('\n');
+            write_all(&arguments.target, digits.as_bytes())?;
+        } else {
+            write_all(&arguments.target, &bytes)?;
+        }
+        return work.end();
+    }
+    let Some(folder) = &arguments.target.output else {
+        return Err(Failure::Run("wanted --output with a folder for several files".to_owned()));
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build();
+    let pool = pool.map_err(|error| Failure::Run(error.to_string()))?;
+    let (mut done, mut failed) = (0_u64, 0_u64);
+    for batch in inputs.chunks(BATCH) {
+        let results: Vec<_> =
+            pool.install(|| batch.par_iter().map(|input| work.encode(&input.path)).collect());
+        for (input, result) in batch.iter().zip(results) {
+            let Some(bytes) = result? else {
+                failed += 1;
+                continue;
+            };
+            done += 1;
+            // decode called it `pet.xml.json`.
+            let json = input.name.extension().is_some_and(|end| end == "json");
+            let name = if json { input.name.with_extension("") } else { input.name.clone() };
+            let path = folder.join(name);
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent).map_err(|error| Failure::io(parent, &error))?;
+            }
+            let force = arguments.target.force;
+            write_all(&Target { output: Some(path), force }, &bytes)?;
+        }
+    }
+    if !common.quiet {
+        anstream::eprintln!("{done} encoded, {failed} failed");
+    }
+    if failed == 0 { work.end() } else { Err(Failure::Input) }
+}
+
+struct Work<'w> {
+    classes: &'w Classes,
+    choices: &'w Choices<'w>,
+    /// Something of an input was left out, which was told.
+    is_lossy: AtomicBool,
+}
+
+impl Work<'_> {
+    fn end(&self) -> Result<(), Failure> {
+        if self.is_lossy.load(Ordering::Relaxed) { Err(Failure::Input) } else { Ok(()) }
+    }
+
+    /// The bytes of one input; `None` when it has faults, which are told.
+    fn encode(&self, path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+        let text = input::read(path)?;
+        let subject = path.display().to_string();
+        let trimmed = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text).trim_ascii_start();
+        let encoded =
+            if trimmed.starts_with(b"<") { self.xml(&subject, &text) } else { self.json(trimmed) };
+        match encoded {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(message) => {
+                if !message.is_empty() {
+                    complain(&subject, &message);
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn json(&self, text: &[u8]) -> Result<Vec<u8>, String> {
+        let text = str::from_utf8(text).map_err(|error| error.to_string())?;
+        // An object alone is written as the command line says: as a file, unless it says more.
+        let (object, options, header) = match serde_json::from_str::<Wrapped<'_>>(text) {
+            Ok(Wrapped { object, stream, .. }) => {
+                let (options, header) = stream.open(self.choices);
+                (object.get(), options, Some(header))
+            }
+            Err(error) if text.contains("\"stream\"") => return Err(error.to_string()),
+            Err(_) => (text, self.choices.options(self.choices.is_file()), None),
+        };
+        let object = Object::parse_json(self.classes, object).map_err(|error| error.to_string())?;
+        let codec = Codec::new(self.classes, options);
+        let header = header.unwrap_or_else(|| codec.header());
+        codec.encode(&object, header).map_err(|error| error.to_string())
+    }
+
+    fn xml(&self, subject: &str, text: &[u8]) -> Result<Vec<u8>, String> {
+        let loaded = xml::load(self.classes, subject, text);
+        report::diagnostics(&loaded.diagnostics);
+        self.is_lossy.fetch_or(!loaded.diagnostics.is_empty(), Ordering::Relaxed);
+        let objects = loaded.objects.ok_or_else(String::new)?;
+        let [object] = &objects[..] else {
+            return Err(format!("wanted one object, found {}", objects.len()));
+        };
+        let codec = Codec::new(self.classes, self.choices.options(self.choices.is_file()));
+        codec.encode(object, codec.header()).map_err(|error| error.to_string())
+    }
+}

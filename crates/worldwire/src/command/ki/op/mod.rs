@@ -1,0 +1,24 @@
+//! `worldwire ki op`.
+
+mod decode;
+mod encode;
+mod guess;
+mod inputs;
+mod stream;
+mod types;
+
+use crate::cli::{Common, KiOp};
+use crate::output::Failure;
+
+pub(crate) fn run(arguments: &KiOp, common: &Common) -> Result<(), Failure> {
+    match arguments {
+        KiOp::Types { list, class, merge, json } => {
+            types::run(list, class.as_deref(), merge, *json, common)
+        }
+        KiOp::Decode(arguments) => decode::run(arguments, common),
+        KiOp::Encode(arguments) => encode::run(arguments, common),
+        KiOp::Guess { file, hex, types, json } => {
+            guess::run(file.as_deref(), hex.as_deref(), types, *json, common)
+        }
+    }
+}

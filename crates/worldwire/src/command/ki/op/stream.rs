@@ -1,0 +1,137 @@
+//! How a stream is read and written, on the command line and beside objects in JSON.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use worldwire_ki::object::hints::Hints;
+use worldwire_ki::object::{Header, MAGIC, Options};
+
+use crate::cli::KiStream;
+use crate::input;
+use crate::output::Failure;
+use crate::report;
+
+/// What stands beside an object in JSON, so that the same bytes come back.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct Stream {
+    /// `BINd` in front.
+    bind: bool,
+    deep: bool,
+    flags: u32,
+    mask: u32,
+    envelope: bool,
+    core: bool,
+    skip_deprecated: bool,
+    lenient: bool,
+    /// Whether the object is compressed, and whether its envelope is.
+    compressed: bool,
+    packed: bool,
+}
+
+impl Default for Stream {
+    fn default() -> Self {
+        let Options { flags, mask, .. } = Options::default();
+        let (bind, deep, envelope, core) = (false, false, false, false);
+        let (skip_deprecated, lenient, compressed, packed) = (false, false, true, true);
+        Self {
+            bind,
+            deep,
+            flags,
+            mask,
+            envelope,
+            core,
+            skip_deprecated,
+            lenient,
+            compressed,
+            packed,
+        }
+    }
+}
+
+impl Stream {
+    /// What options and a header say.
+    pub(super) fn new(options: &Options, header: Header) -> Self {
+        Self {
+            bind: options.magic,
+            deep: options.deep,
+            flags: header.flags,
+            mask: options.mask,
+            envelope: options.envelope,
+            core: options.core.is_some(),
+            skip_deprecated: options.skip_deprecated,
+            lenient: options.lenient,
+            compressed: header.is_compressed,
+            packed: header.is_packed,
+        }
+    }
+
+    /// The options and the header to write with.
+    pub(super) fn open(&self, choices: &Choices<'_>) -> (Options, Header) {
+        let options = Options {
+            flags: self.flags,
+            mask: self.mask,
+            deep: self.deep,
+            envelope: self.envelope,
+            magic: self.bind,
+            core: self.core.then(|| Arc::clone(choices.hints.core())),
+            skip_deprecated: self.skip_deprecated,
+            lenient: self.lenient,
+            null_root: true,
+            ..Options::default()
+        };
+        let header =
+            Header { flags: self.flags, is_compressed: self.compressed, is_packed: self.packed };
+        (options, header)
+    }
+}
+
+/// What the command line says about streams.
+pub(super) struct Choices<'c> {
+    arguments: &'c KiStream,
+    pub(super) hints: Hints,
+}
+
+impl<'c> Choices<'c> {
+    pub(super) fn new(arguments: &'c KiStream) -> Result<Self, Failure> {
+        let mut hints = Hints::built_in();
+        for file in &arguments.hints {
+            let text = input::read_text(file)?;
+            if let Err(errors) = hints.add(&file.display().to_string(), &text) {
+                report::diagnostics(&errors);
+                return Err(Failure::Input);
+            }
+        }
+        Ok(Self { arguments, hints })
+    }
+
+    /// How these bytes are to be read.
+    pub(super) fn of(&self, bytes: &[u8]) -> Options {
+        self.options(bytes.starts_with(MAGIC))
+    }
+
+    /// Whether objects are written as files: unless something is said that files do not have.
+    pub(super) fn is_file(&self) -> bool {
+        let KiStream { deep, shallow, flags, mask, envelope, core, .. } = self.arguments;
+        !(*deep || *shallow || *envelope || *core || flags.is_some() || mask.is_some())
+    }
+
+    /// How an object is to be read or written, that is a file or is none.
+    pub(super) fn options(&self, is_file: bool) -> Options {
+        let KiStream {
+            deep, shallow, flags, mask, envelope, core, skip_deprecated, lenient, ..
+        } = self.arguments;
+        let base = if is_file { Options::file() } else { Options::default() };
+        Options {
+            deep: (base.deep || *deep) && !*shallow,
+            flags: flags.unwrap_or(base.flags),
+            mask: mask.unwrap_or(base.mask),
+            envelope: *envelope,
+            core: core.then(|| Arc::clone(self.hints.core())),
+            skip_deprecated: *skip_deprecated,
+            lenient: *lenient,
+            null_root: true,
+            ..base
+        }
+    }
+}

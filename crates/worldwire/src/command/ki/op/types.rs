@@ -1,0 +1,84 @@
+//! `worldwire ki op types`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use worldwire_core::nearest;
+use worldwire_ki::schema::classes::{Class, Classes, Property};
+
+use crate::cli::Common;
+use crate::output::{Failure, complain, print};
+use crate::types;
+
+pub(super) fn run(
+    list: &Path,
+    class: Option<&str>,
+    merge: &[PathBuf],
+    json: bool,
+    common: &Common,
+) -> Result<(), Failure> {
+    let lists: Vec<PathBuf> = [list.to_owned()].into_iter().chain(merge.iter().cloned()).collect();
+    let classes = types::load(&lists, common)?;
+    let mut out = String::new();
+    match class {
+        Some(word) => {
+            let Some(class) = classes.find(word) else {
+                // People leave the kind out, so it does not count.
+                let bare = |class: &'_ Class| -> String {
+                    let name = class.name.split_once(' ').map_or(&*class.name, |(_, name)| name);
+                    name.to_owned()
+                };
+                let names: Vec<String> = classes.all().iter().map(bare).collect();
+                let near = nearest(word, names.iter().map(String::as_str));
+                let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+                complain(word, &format!("there is no such class{hint}"));
+                return Err(Failure::Input);
+            };
+            if json {
+                let _ = writeln!(out, "{}", described(&classes, class));
+            } else {
+                let _ = write!(out, "{}", classes.explain(class));
+            }
+        }
+        None => {
+            for class in classes.all() {
+                let count = class.properties().len();
+                if json {
+                    let line =
+                        json!({ "name": *class.name, "hash": class.hash, "properties": count });
+                    let _ = writeln!(out, "{line}");
+                } else {
+                    let _ = writeln!(out, "{:>10}  {:>3}  {}", class.hash, count, class.name);
+                }
+            }
+        }
+    }
+    print(&out)
+}
+
+fn described(classes: &Classes, class: &Class) -> Value {
+    let properties: Vec<Value> = class
+        .properties()
+        .iter()
+        .map(|property| {
+            let (flags, rest) = Property::flag_names().flags(u64::from(property.flags));
+            let mut flags: Vec<String> = flags.into_iter().map(str::to_owned).collect();
+            if rest != 0 {
+                flags.push(format!("{rest:#x}"));
+            }
+            let options = property.choices.as_ref().map(|choices| {
+                let pairs = choices.names().iter().map(|(number, name)| (name.to_owned(), number));
+                pairs.collect::<std::collections::BTreeMap<String, i64>>()
+            });
+            let target = property.class().and_then(|index| classes.get(index));
+            json!({
+                "name": *property.name, "id": property.id, "type": *property.type_name,
+                "container": property.container.name(), "flags": flags, "hash": property.hash,
+                "class": target.map(|class| &*class.name), "options": options,
+            })
+        })
+        .collect();
+    let bases: Vec<&str> = class.bases.iter().map(|base| &**base).collect();
+    json!({ "name": *class.name, "hash": class.hash, "bases": bases, "properties": properties })
+}

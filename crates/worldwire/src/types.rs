@@ -1,0 +1,72 @@
+//! Type lists of KI, read from JSON once and from a cache afterwards.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use worldwire_ki::schema::classes::{Classes, ContentHash, TypeLists};
+
+use crate::cli::Common;
+use crate::input;
+use crate::output::Failure;
+
+/// Lists smaller than this are read faster than a cache is worth a file.
+const WORTH_A_CACHE: usize = 1 << 20;
+/// How much of a file is looked at to tell whether it is a type list.
+const LOOK: u64 = 64 << 10;
+
+/// Whether a file looks like a type list.
+pub(crate) fn is_list(path: &Path) -> bool {
+    let named = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("json"));
+    let mut head = Vec::new();
+    named
+        && File::open(path).is_ok_and(|file| file.take(LOOK).read_to_end(&mut head).is_ok())
+        && head.windows(7).any(|window| window == b"\"bases\"")
+}
+
+/// Reads type lists, later ones over earlier ones. The cache stands beside the first, is made new
+/// when the lists change, and can be deleted at any time.
+pub(crate) fn load(lists: &[PathBuf], common: &Common) -> Result<Arc<Classes>, Failure> {
+    let texts: Vec<Vec<u8>> =
+        lists.iter().map(|list| input::read(list)).collect::<Result<_, _>>()?;
+    let total: usize = texts.iter().map(Vec::len).sum();
+    let cache = lists.first().filter(|_| total >= WORTH_A_CACHE).map(|first| {
+        let mut name = first.as_os_str().to_owned();
+        name.push(".worldwire-cache");
+        (PathBuf::from(name), ContentHash::of(texts.iter().map(Vec::as_slice)))
+    });
+    if let Some((path, content)) = &cache
+        && let Ok(bytes) = std::fs::read(path)
+        && let Ok(classes) = Classes::from_cache(&bytes, *content)
+    {
+        return Ok(Arc::new(classes));
+    }
+    let mut reader = TypeLists::new();
+    for (list, text) in lists.iter().zip(&texts) {
+        if let Err(error) = reader.add(&list.display().to_string(), text) {
+            anstream::eprintln!("worldwire: {error}");
+            return Err(Failure::Input);
+        }
+    }
+    let classes = reader.compile();
+    if !common.quiet {
+        for note in classes.notes() {
+            anstream::eprintln!("worldwire: {note}");
+        }
+    }
+    if let Some((path, content)) = &cache {
+        // Where nothing can be written there is no cache.
+        let _ = keep(path, &classes.to_cache(*content));
+    }
+    Ok(Arc::new(classes))
+}
+
+/// Writes a file that appears whole or not at all.
+fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let file = tempfile::NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")))?;
+    std::fs::write(file.path(), bytes)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
