@@ -187,7 +187,6 @@ impl Work<'_> {
                     colour: self.common.colour(Some(&self.arguments.target)),
                     longest: 0,
                     indent: if name.is_some() { 2 } else { 0 },
-                    ..TextStyle::default()
                 };
                 write_tree(&tree, style, &mut out);
                 Ok((out.into_bytes(), tree.error().is_none()))
