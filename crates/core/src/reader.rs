@@ -624,10 +624,10 @@ mod tests {
     fn a_part_may_end_inside_a_byte() {
         let mut r = Reader::new(&[0xff, 0b1010_0101, 7]);
         assert_eq!(r.part_bits(13, |r| r.u8("x")).unwrap(), 0xff);
-        assert_eq!(r.place(), crate::Place { byte: 1, bit: 5 });
+        assert_eq!(r.place(), Place { byte: 1, bit: 5 });
         assert_eq!(r.take_bits(3).unwrap(), 0b101);
         assert!(r.part_bits(3, |r| r.u16("y")).is_err());
-        assert_eq!(r.place(), crate::Place { byte: 2, bit: 3 });
+        assert_eq!(r.place(), Place { byte: 2, bit: 3 });
         assert_eq!(r.part_bits(9, |_| Ok(())).unwrap_err().needed(), Some(2));
     }
 

@@ -39,12 +39,15 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+mod complete;
 mod core_table;
 mod decode;
+mod edit;
 mod encode;
 mod json;
 mod pack;
 mod sample;
+mod show;
 mod value;
 mod visitor;
 pub mod xml;

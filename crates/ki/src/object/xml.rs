@@ -27,9 +27,9 @@ use quick_xml::events::Event;
 use worldwire_core::json::{Json, integer};
 use worldwire_core::{Diagnostic, Error, Field, Result, Source, Value};
 
-use super::decode::numbers;
 use super::encode::{parse_choice, push_choice};
 use super::json::wide_bytes;
+use super::show::numbers;
 use super::value::{Object, wide_text};
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Kind, Part, Property, Tuple};
