@@ -85,7 +85,15 @@ impl<W: Write> JsonWriter<W> {
         Ok(())
     }
 
-    fn whole(&mut self, value: i128) {
+    fn unsigned(&mut self, value: u64) {
+        let _ = if self.style.safe && value > 1 << 53 {
+            write!(self.out, "\"{value}\"")
+        } else {
+            write!(self.out, "{value}")
+        };
+    }
+
+    fn signed(&mut self, value: i64) {
         let _ = if self.style.safe && value.unsigned_abs() > 1 << 53 {
             write!(self.out, "\"{value}\"")
         } else {
@@ -96,8 +104,8 @@ impl<W: Write> JsonWriter<W> {
     fn number(&mut self, number: Value<'_>) {
         match number {
             Value::F32(value) => float32(value, &mut self.out),
-            Value::Signed(value) => self.whole(value.into()),
-            Value::Unsigned(value) => self.whole(value.into()),
+            Value::Signed(value) => self.signed(value),
+            Value::Unsigned(value) => self.unsigned(value),
             _ => {}
         }
     }
@@ -186,19 +194,19 @@ impl<'c, W: Write> Visitor<'c> for JsonWriter<W> {
         match value {
             Leaf::Null => self.out.push_str("null"),
             Leaf::Bool(value) => self.out.push_str(if value { "true" } else { "false" }),
-            Leaf::Signed(value) => self.whole(value.into()),
-            Leaf::Unsigned(value) => self.whole(value.into()),
+            Leaf::Signed(value) => self.signed(value),
+            Leaf::Unsigned(value) => self.unsigned(value),
             Leaf::F32(value) => float32(value, &mut self.out),
             Leaf::F64(value) => float64(value, &mut self.out),
             Leaf::Enum(value) => {
                 match choices.and_then(|choices| choices.names().name(i64::from(value))) {
                     Some(name) => string(name, &mut self.out),
-                    None => self.whole(value.into()),
+                    None => self.unsigned(value.into()),
                 }
             }
             Leaf::Flags(bits) => match choices {
                 Some(choices) => self.flags(choices, bits),
-                None => self.whole(bits.into()),
+                None => self.unsigned(bits.into()),
             },
             Leaf::Text(bytes) => match core::str::from_utf8(bytes) {
                 Ok(text) if is_choice => {
