@@ -2,6 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use worldwire_core::json::{Json, expected, integer};
+use worldwire_core::{Error, Result};
+
+use crate::schema::classes::Classes;
+
 /// Which class a pair of block and type stands for. The pairs change with the years; those that
 /// are built in are known from public servers, others are the user's to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,5 +61,57 @@ impl CoreTable {
     /// All pairs with their class tags, sorted.
     pub fn iter(&self) -> impl Iterator<Item = (u8, u8, u32)> {
         self.pairs.iter().map(|(&(block, kind), &hash)| (block, kind, hash))
+    }
+
+    /// Adds the pairs of a JSON text: a list of `[block, type, class]`, the class by its name or
+    /// its tag.
+    ///
+    /// # Errors
+    /// Value, for another JSON, and for a class that is not known by its name.
+    pub fn add_json(&mut self, classes: &Classes, json: &str) -> Result<()> {
+        let json: Json = serde_json::from_str(json)
+            .map_err(|error| Error::value("a list of pairs", error.to_string()))?;
+        let Json::Array(rows) = &json else { return Err(expected("a list of pairs", &json)) };
+        for (index, row) in rows.iter().enumerate() {
+            let added = self.add_row(classes, row);
+            added.map_err(|error| error.inside_item(index))?;
+        }
+        Ok(())
+    }
+
+    fn add_row(&mut self, classes: &Classes, row: &Json) -> Result<()> {
+        let columns = row.as_array().map_or(&[][..], Vec::as_slice);
+        let [block, kind, class] = columns else {
+            return Err(expected("[block, type, class]", row));
+        };
+        let block = integer(block, "a number below 256")?;
+        let kind = integer(kind, "a number below 256")?;
+        let known = class.as_str().and_then(|name| classes.find(name));
+        let hash = match known {
+            Some(class) => class.hash,
+            None => integer(class, "a known class or its tag")?,
+        };
+        self.insert(block, kind, hash);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::classes::TypeLists;
+
+    #[test]
+    fn pairs_are_added_by_name_and_by_tag() {
+        let mut lists = TypeLists::new();
+        lists.add("list.json", br#"{"class A": {"hash": 7, "properties": {}}}"#).unwrap();
+        let classes = lists.compile();
+        let mut table = CoreTable::default();
+        assert_eq!(table.iter().count(), KNOWN.len());
+        table.add_json(&classes, r#"[[1, 2, "A"], [1, 3, 99], [2, 2, "class A"]]"#).unwrap();
+        assert_eq!([(1, 2), (1, 3), (2, 2)].map(|(b, k)| table.hash(b, k)), [7, 99, 7].map(Some));
+        for wrong in ["{}", "[[1, 2]]", "[[256, 2, 7]]", "[[1, 2, \"B\"]]", "["] {
+            assert!(table.add_json(&classes, wrong).is_err(), "{wrong}");
+        }
     }
 }

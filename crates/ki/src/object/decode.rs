@@ -3,12 +3,13 @@
 use worldwire_core::{Error, ErrorKind, Form, Place, Reader, Result, Trace, Value};
 
 use super::pack::{inflate, stored};
+use super::show::{show_leaf, show_tag};
 use super::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 use super::{
     COMPACT, Codec, Decoded, FLAG_NAMES, FORBID_DELTA, HUMAN_READABLE, Header, MAGIC, Note,
     Options, STATEFUL, ZLIB,
 };
-use crate::schema::classes::{Class, Classes, Kind, Part, Property, Tuple};
+use crate::schema::classes::{Class, Classes, Kind, Property};
 
 /// The most notes that are kept.
 const MOST_NOTES: usize = 200;
@@ -156,7 +157,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         reader.scope_from(name, Value::Record, start, |reader| {
             let size = if self.options.deep { Some(self.object_size(reader)?) } else { None };
             if T::ON {
-                self.show_tag(reader, class, id, at);
+                show_tag(reader, self.classes, class, id, at);
             }
             self.visitor.begin_object(slot, class, id)?;
             let outcome = match size {
@@ -191,23 +192,6 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                 let error = error.hint("add the pair to the table of core objects");
                 Err(reader.place_error(error))
             }
-        }
-    }
-
-    fn show_tag<T: Trace<'c>>(
-        &self,
-        reader: &mut Reader<'_, T>,
-        class: &'c Class,
-        id: CoreId,
-        at: Place,
-    ) {
-        reader.leaf_from("$class", at, Value::Enum(i64::from(class.hash), self.classes.names()));
-        if id != CoreId::default() {
-            let place = |more: u32| Place { byte: at.byte + more, bit: 0 };
-            let trace = reader.trace_mut();
-            trace.leaf("$block", Value::Unsigned(id.block.into()), place(0), place(1));
-            trace.leaf("$type", Value::Unsigned(id.kind.into()), place(1), place(2));
-            trace.leaf("$template", Value::Unsigned(id.template.into()), place(2), place(6));
         }
     }
 
@@ -603,33 +587,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         leaf: Leaf<'_>,
     ) -> Result<()> {
         if T::ON {
-            let names = slot.property().and_then(|property| property.choices.as_deref());
-            let shown = match leaf {
-                Leaf::Null => Value::Null,
-                Leaf::Bool(value) => Value::Bool(value),
-                Leaf::Signed(value) => Value::Signed(value),
-                Leaf::Unsigned(value) => Value::Unsigned(value),
-                Leaf::F32(value) => Value::F32(value),
-                Leaf::F64(value) => Value::F64(value),
-                Leaf::Enum(value) => match names {
-                    Some(choices) => Value::Enum(i64::from(value), choices.names()),
-                    None => Value::Unsigned(u64::from(value)),
-                },
-                Leaf::Flags(value) => match names {
-                    Some(choices) => Value::Flags(u64::from(value), choices.names()),
-                    None => Value::Hex(u64::from(value)),
-                },
-                Leaf::Text(bytes) => reader.span_behind(Form::Utf8, bytes.len()),
-                Leaf::WideText(bytes) => reader.span_behind(Form::Utf16, bytes.len()),
-                Leaf::Raw(bits) | Leaf::Object(_, bits) => {
-                    reader.span_behind(Form::Bytes, bits.bytes.len())
-                }
-                Leaf::Tuple(tuple, bytes) => {
-                    show_tuple(reader, name, start, tuple, bytes);
-                    return self.visitor.value(slot, leaf);
-                }
-            };
-            reader.leaf_from(name, start, shown);
+            show_leaf(reader, slot.property(), name, start, leaf);
         }
         self.visitor.value(slot, leaf)
     }
@@ -649,65 +607,6 @@ fn raw<'d, 'c, T: Trace<'c>>(reader: &mut Reader<'d, T>, bits: u64) -> Result<Bi
     Ok(Bits { count: u32::try_from(bits).unwrap_or(u32::MAX), bytes })
 }
 
-/// A group of numbers that was just read, as a record with its parts.
-fn show_tuple<'c, T: Trace<'c>>(
-    reader: &mut Reader<'_, T>,
-    name: &'c str,
-    start: Place,
-    tuple: Tuple,
-    bytes: &[u8],
-) {
-    let end = reader.place();
-    let mut at = end.byte.wrapping_sub(u32::try_from(bytes.len()).unwrap_or(0));
-    let mut place = || {
-        let from = Place { byte: at, bit: 0 };
-        at += if tuple.part() == Part::U8 { 1 } else { 4 };
-        (from, Place { byte: at, bit: 0 })
-    };
-    let trace = reader.trace_mut();
-    trace.open(name, Value::Record, start);
-    let mut numbers = numbers(tuple, bytes);
-    for name in tuple.names() {
-        if tuple.per_name() == 1 {
-            if let Some(number) = numbers.next() {
-                let (from, to) = place();
-                trace.leaf(name, number, from, to);
-            }
-            continue;
-        }
-        let row = numbers.by_ref().take(tuple.per_name()).map(|number| (number, place()));
-        let row: Vec<_> = row.collect();
-        let first = row.first().map_or(end, |(_, place)| place.0);
-        trace.open(name, Value::List, first);
-        let mut last = first;
-        for (number, (from, to)) in row {
-            trace.leaf("", number, from, to);
-            last = to;
-        }
-        trace.close(last);
-    }
-    trace.close(end);
-}
-
-/// The numbers of a group, from the bytes that it has on the wire.
-pub(super) fn numbers<'b>(
-    tuple: Tuple,
-    bytes: &'b [u8],
-) -> impl Iterator<Item = Value<'static>> + use<'b> {
-    let part = tuple.part();
-    bytes.chunks(part.size()).take(tuple.count()).map(move |chunk| {
-        let mut word = [0; 4];
-        for (to, from) in word.iter_mut().zip(chunk) {
-            *to = *from;
-        }
-        match part {
-            Part::U8 | Part::U32 => Value::Unsigned(u64::from(u32::from_le_bytes(word))),
-            Part::I32 => Value::Signed(i64::from(i32::from_le_bytes(word))),
-            Part::F32 => Value::F32(f32::from_le_bytes(word)),
-        }
-    })
-}
-
 /// The bit that the cursor stands on.
 #[inline]
 fn position<T>(reader: &Reader<'_, T>) -> u64 {
@@ -715,5 +614,127 @@ fn position<T>(reader: &Reader<'_, T>) -> u64 {
     match reader.place().bit {
         0 => bits,
         bit => bits - 8 + u64::from(bit),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Object, Options};
+    use super::*;
+    use crate::schema::classes::TypeLists;
+
+    const LIST: &str = r#"{"class A": {"hash": 7, "properties": {
+        "m_n": {"type": "unsigned int", "id": 0, "flags": 24, "hash": 1},
+        "m_l": {"type": "class SharedPointer<class A>", "id": 1, "flags": 24,
+            "container": "List", "hash": 2},
+        "m_f": {"type": "bui5", "id": 2, "flags": 24, "hash": 3}}}}"#;
+
+    fn classes() -> Classes {
+        let mut lists = TypeLists::new();
+        lists.add("list.json", LIST.as_bytes()).unwrap();
+        lists.compile()
+    }
+
+    fn decode(options: Options, bytes: &[u8]) -> Result<(String, Vec<Note>)> {
+        let classes = classes();
+        let mut object = Object::new();
+        let decoded = Codec::new(&classes, options).decode_all(bytes, &mut object)?;
+        Ok((object.to_json(&classes)?, decoded.notes))
+    }
+
+    fn words(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn errors_say_where_and_what() {
+        let error = |bytes: &[u8]| decode(Options::default(), bytes).unwrap_err().to_string();
+        let bytes = words(&[7, 1, 1, 7, 2, 0]);
+        assert_eq!(error(&bytes), "object.m_l[0].m_f at byte 24: wanted 1 byte, found 0");
+        let bytes = words(&[7, 1, 0x7fff_ffff, 0]);
+        assert_eq!(
+            error(&bytes),
+            "object.m_l at byte 12: wanted at most 1 elements in the 32 bits left, \
+             found 2147483647"
+        );
+        assert_eq!(
+            error(&words(&[0x0102_0304])),
+            "object at byte 4: wanted the tag of a known class, found 16909060 (0x01020304); is \
+             the type list of this revision?"
+        );
+        let behind = [&words(&[7, 1, 0])[..], &[3, 9]].concat();
+        assert_eq!(error(&behind), "at byte 12 bit 5: wanted the end, found 1 byte more");
+    }
+
+    #[test]
+    fn depth_and_objects_are_bounded() {
+        // Each object has one element: the next.
+        let mut bytes = words(&[7, 1, 1].repeat(200));
+        bytes.extend([0; 64]);
+        let error = decode(Options::default(), &bytes).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Limit { name: "depth", limit: 128, .. }));
+        let options = Options { most_objects: 10, ..Options::default() };
+        let error = decode(options, &bytes).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Limit { name: "objects", limit: 10, .. }));
+    }
+
+    #[test]
+    fn lenient_reading_keeps_what_it_cannot_read() {
+        // A number, a property nobody knows, two values of the wrong size, an unknown object.
+        let mut bytes = words(&[7, 0, 96, 1, 5]);
+        bytes.extend(words(&[80, 42]));
+        bytes.extend([0xab, 0xcd]);
+        bytes.extend(words(&[72, 1]));
+        bytes.extend([9]);
+        bytes.extend(words(&[80, 3]));
+        bytes.extend([0x1f, 0xff]);
+        let list = 64 + 32 + 32 + 32 + 16;
+        bytes.extend(words(&[list, 2, 1, 99, 48]));
+        bytes.extend([1, 2]);
+        let size = u32::try_from(bytes.len() * 8 - 32).unwrap();
+        bytes[4..8].copy_from_slice(&size.to_le_bytes());
+        let strict = Options { deep: true, ..Options::default() };
+        let error = decode(strict.clone(), &bytes).unwrap_err().to_string();
+        assert!(error.contains("wanted the hash of a property of class A, found 42"), "{error}");
+        let lenient = Options { lenient: true, ..strict };
+        let (json, notes) = decode(lenient.clone(), &bytes).unwrap();
+        assert_eq!(
+            json,
+            r#"{"$class":"class A","m_n":5,"0x0000002a":{"$bits":16,"$hex":"abcd"},"#.to_owned()
+                + r#""m_n":{"$bits":8,"$hex":"09"},"m_f":{"$bits":16,"$hex":"1fff"},"#
+                + r#""m_l":[{"$class":"0x00000063","$bits":16,"$hex":"0102"}]}"#
+        );
+        let notes: Vec<_> = notes.iter().map(|note| &*note.text).collect();
+        assert_eq!(
+            notes,
+            [
+                "property 42 (0x0000002a) is not in class A",
+                "m_n at byte 38: wanted 4 bytes, found 1",
+                "m_f at byte 47 bit 5: wanted a value of 16 bits, found 5",
+                "class 99 (0x00000063) is in no list",
+            ]
+        );
+        let classes = classes();
+        let object = Object::parse_json(&classes, &json).unwrap();
+        let codec = Codec::new(&classes, lenient);
+        assert_eq!(codec.encode(&object, codec.header()), Ok(bytes));
+    }
+
+    #[test]
+    fn delta_may_be_forbidden() {
+        let list = r#"{"class D": {"hash": 7, "properties":
+            {"m_d": {"type": "unsigned char", "id": 0, "flags": 280, "hash": 1}}}}"#;
+        let mut lists = TypeLists::new();
+        lists.add("list.json", list.as_bytes()).unwrap();
+        let classes = lists.compile();
+        let free = Codec::new(&classes, Options::default());
+        let bytes = [7, 0, 0, 0, 0];
+        let mut object = Object::new();
+        free.decode_all(&bytes, &mut object).unwrap();
+        assert_eq!(object.to_json(&classes).as_deref(), Ok(r#"{"$class":"class D"}"#));
+        let bound = Codec::new(&classes, Options { flags: FORBID_DELTA, ..Options::default() });
+        let error = bound.decode_all(&bytes, &mut Object::new()).unwrap_err();
+        assert!(error.to_string().contains("object.m_d"), "{error}");
+        assert!(bound.encode(&object, bound.header()).is_err());
     }
 }

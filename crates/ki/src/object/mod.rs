@@ -39,13 +39,16 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+mod complete;
 mod core_table;
 mod decode;
+mod edit;
 mod encode;
 pub mod hints;
 mod json;
 mod pack;
 mod sample;
+mod show;
 mod value;
 mod visitor;
 pub mod xml;

@@ -1,13 +1,15 @@
 //! Type lists as JSON, read as a stream: a list of 14 MB becomes no tree of values.
 
 use core::fmt;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Unexpected, Visitor,
+};
 use worldwire_core::{Error, Limits, Result};
 
-use super::{Choices, Class, Classes, Container, Kind, Note, Property};
+use super::{Choices, Class, Classes, Container, Kind, Note, Property, parse_number};
 use crate::{djb2_31, property_hash, string_id};
 
 /// The most properties of one class.
@@ -209,7 +211,7 @@ impl<'de> Visitor<'de> for ClassOf<'_> {
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "name" => name = Some(map.next_value()?),
-                "hash" => hash = Some(map.next_value()?),
+                "hash" => hash = Some(map.next_value::<Word>()?.0),
                 "bases" => bases = map.next_value::<Vec<String>>()?,
                 "singleton" => singleton = map.next_value()?,
                 "properties" => map.next_value_seed(PropertyMap {
@@ -300,19 +302,18 @@ impl<'de> Visitor<'de> for PropertyOf<'_> {
                     property.type_name = intern(texts, map.next_value()?);
                     has_type = true;
                 }
-                "id" => property.id = map.next_value()?,
-                "offset" => property.offset = map.next_value()?,
-                "flags" => property.flags = number(&map.next_value::<serde_json::Value>()?)?,
+                "id" => property.id = map.next_value::<Word>()?.0,
+                "offset" => property.offset = map.next_value::<Word>()?.0,
+                "flags" => property.flags = map.next_value::<Word>()?.0,
                 "container" => {
                     property.container = Container::parse(intern(texts, map.next_value()?));
                 }
                 "dynamic" => property.dynamic = map.next_value()?,
                 "singleton" => property.singleton = map.next_value()?,
                 "pointer" => property.pointer = map.next_value()?,
-                "hash" => hash = Some(map.next_value()?),
+                "hash" => hash = Some(map.next_value::<Word>()?.0),
                 "enum_options" => {
-                    let options = map.next_value::<Option<Ordered>>()?;
-                    property.choices = options.map(choices).transpose()?;
+                    property.choices = Some(map.next_value_seed(ChoicesOf)?);
                 }
                 _ => {
                     map.next_value::<IgnoredAny>()?;
@@ -330,67 +331,79 @@ impl<'de> Visitor<'de> for PropertyOf<'_> {
     }
 }
 
-/// Names and values in their order.
-struct Ordered(Vec<(String, serde_json::Value)>);
+/// The options of an enumeration.
+struct ChoicesOf;
 
-impl<'de> serde::Deserialize<'de> for Ordered {
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        struct Pairs;
-        impl<'de> Visitor<'de> for Pairs {
-            type Value = Ordered;
+seed!(ChoicesOf, Arc<Choices>);
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("options by their names")
-            }
+impl<'de> Visitor<'de> for ChoicesOf {
+    type Value = Arc<Choices>;
 
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Ordered, M::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("options by their names")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Arc<Choices>, M::Error> {
+        let (mut numbers, mut default, mut base_class) = (Vec::new(), None, None);
+        while let Some(name) = map.next_key::<Box<str>>()? {
+            match &*name {
+                "__DEFAULT" => default = Some(map.next_value::<Special>()?.0),
+                "__BASECLASS" => base_class = Some(map.next_value::<Special>()?.0),
+                _ => {
+                    let number = map.next_value::<Word>()?.0;
+                    numbers.push((name, number));
                 }
-                Ok(Ordered(pairs))
             }
         }
-        json.deserialize_map(Pairs)
+        let mut choices = Choices::new(numbers);
+        (choices.default, choices.base_class) = (default, base_class);
+        Ok(Arc::new(choices))
     }
-}
-
-fn choices<E: serde::de::Error>(options: Ordered) -> Result<Arc<Choices>, E> {
-    let mut numbers = Vec::with_capacity(options.0.len());
-    let mut special = BTreeMap::new();
-    for (name, value) in options.0 {
-        match (name.as_str(), value) {
-            ("__DEFAULT" | "__BASECLASS", serde_json::Value::String(text)) => {
-                special.insert(name, text.into_boxed_str());
-            }
-            ("__DEFAULT" | "__BASECLASS", other) => {
-                special.insert(name, other.to_string().into_boxed_str());
-            }
-            (_, value) => {
-                let number = number(&value)?;
-                numbers.push((name.into_boxed_str(), number));
-            }
-        }
-    }
-    let mut choices = Choices::new(numbers);
-    choices.default = special.remove("__DEFAULT");
-    choices.base_class = special.remove("__BASECLASS");
-    Ok(Arc::new(choices))
 }
 
 /// A number of 32 bits: older lists have negative ones, others have them as text.
-fn number<E: serde::de::Error>(json: &serde_json::Value) -> Result<u32, E> {
-    let whole = match json {
-        serde_json::Value::Number(number) => number.as_i64(),
-        serde_json::Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    };
-    let low = |whole: i64| u32::try_from(whole.cast_unsigned() & 0xffff_ffff).ok();
-    let fits = |whole: &i64| (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(whole);
-    whole
-        .filter(fits)
-        .and_then(low)
-        .ok_or_else(|| E::custom(format!("{json} is no number of 32 bits")))
+struct Word(u32);
+
+impl<'de> serde::Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        struct Number;
+        impl Visitor<'_> for Number {
+            type Value = Word;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of 32 bits")
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Word, E> {
+                let word = u32::try_from(value).map(Word);
+                word.map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Word, E> {
+                let word = i32::try_from(value).map(|value| Word(value.cast_unsigned()));
+                word.map_err(|_| E::invalid_value(Unexpected::Signed(value), &self))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Word, E> {
+                let word = parse_number(value.trim()).map(Word);
+                word.ok_or_else(|| E::invalid_value(Unexpected::Str(value), &self))
+            }
+        }
+        json.deserialize_any(Number)
+    }
+}
+
+/// A text, mostly: the name of an option or of a class.
+struct Special(Box<str>);
+
+impl<'de> serde::Deserialize<'de> for Special {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let text = match serde_json::Value::deserialize(json)? {
+            serde_json::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        Ok(Self(text.into_boxed_str()))
+    }
 }
 
 /// One copy of a text that many properties have.

@@ -387,9 +387,8 @@ impl Container {
 
 /// The class that a type points at: `class Leaf` of `class SharedPointer<class Leaf>`.
 fn pointed_at(type_name: &str) -> &str {
-    let inner = type_name.strip_suffix('>').and_then(|name| {
-        ["class SharedPointer<", "class WeakPointer<"].iter().find_map(|p| name.strip_prefix(p))
-    });
+    let inner = type_name.strip_suffix('>');
+    let inner = inner.and_then(|name| name.strip_prefix("class SharedPointer<"));
     let name = inner.unwrap_or(type_name);
     name.strip_suffix('*').unwrap_or(name).trim_end()
 }

@@ -17,29 +17,24 @@
 //! empty string, or 0. Colours are hexadecimal digits alpha, red, green, blue. What is not written
 //! is not there when it is read: an empty container, above all.
 
-use core::fmt::Write as _;
-use core::ops::Range;
+mod document;
+mod write;
+
 use std::collections::HashMap;
 
-use quick_xml::Reader;
-use quick_xml::escape::escape;
-use quick_xml::events::Event;
 use worldwire_core::json::{Json, integer};
-use worldwire_core::{Diagnostic, Error, Field, Result, Source, Value};
+use worldwire_core::{Diagnostic, Error, Field, Result, Source};
 
-use super::decode::numbers;
-use super::encode::{parse_choice, push_choice};
+use document::{Element, document};
+use write::Writer;
+
+use super::encode::parse_choice;
 use super::json::wide_bytes;
-use super::value::{Object, wide_text};
+use super::value::Object;
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Kind, Part, Property, Tuple};
-use crate::schema::xml::{Notes, attributes, text};
+use crate::schema::xml::{Notes, text};
 use crate::types::{Dbl, Flt};
-
-/// How deep elements may stand in each other: two for every object.
-const MOST_DEPTH: usize = 256;
-/// The most elements of a file.
-const MOST_ELEMENTS: usize = 1 << 20;
 
 /// Objects that were read from XML, and all that is to be said about it.
 #[derive(Debug)]
@@ -80,134 +75,11 @@ pub fn load(classes: &Classes, name: &str, bytes: &[u8]) -> Loaded {
 /// Value, for what has no form in XML: text that is no text, values that could not be read, and
 /// the ids of the CoreObject form.
 pub fn to_xml(classes: &Classes, objects: &[Object]) -> Result<String> {
-    let mut writer = Writer { out: String::from("<Objects>\n"), depth: 1, in_list: Vec::new() };
+    let mut writer = Writer::new();
     for object in objects {
         object.visit(classes, &mut writer)?;
     }
-    writer.out.push_str("</Objects>\n");
-    Ok(writer.out)
-}
-
-/// An element with all that is in it.
-struct Element<'t> {
-    name: &'t str,
-    span: Range<usize>,
-    /// The attribute `Name`.
-    class: Option<String>,
-    children: Vec<Self>,
-    text: String,
-}
-
-/// The children of the root element. `None` when it is no XML of this kind: that is said then.
-fn document<'t>(text: &'t str, notes: &mut Notes<'t>) -> Option<Vec<Element<'t>>> {
-    let mut reader = Reader::from_str(text);
-    reader.config_mut().allow_dangling_amp = true;
-    let mut open: Vec<Element<'t>> = Vec::new();
-    let mut root = None;
-    let mut count = 0;
-    loop {
-        let start = offset(reader.buffer_position());
-        let event = match reader.read_event() {
-            Ok(event) => event,
-            Err(error) => {
-                let at = offset(reader.error_position());
-                notes.error(&(at..at + 1), format!("no XML: {error}"), "");
-                return None;
-            }
-        };
-        let end = offset(reader.buffer_position());
-        let (tag, empty) = match event {
-            Event::Start(tag) => (tag, false),
-            Event::Empty(tag) => (tag, true),
-            Event::End(_) => {
-                close(&mut open, &mut root);
-                continue;
-            }
-            Event::Text(words) => {
-                push(&mut open, &words.into_inner(), start, notes);
-                continue;
-            }
-            Event::CData(words) => {
-                push(&mut open, &words.into_inner(), start, notes);
-                continue;
-            }
-            Event::GeneralRef(name) => {
-                let known = match (name.resolve_char_ref(), &*name.into_inner()) {
-                    (Ok(Some(character)), _) => Some(character),
-                    (_, "lt") => Some('<'),
-                    (_, "gt") => Some('>'),
-                    (_, "amp") => Some('&'),
-                    (_, "quot") => Some('"'),
-                    (_, "apos") => Some('\''),
-                    _ => None,
-                };
-                let whole = text.get(start..end).unwrap_or_default();
-                if known.is_none() {
-                    notes.odd(&(start..end), format!("{whole} is kept as it stands"), "");
-                }
-                let mut buffer = [0; 4];
-                let words = known.map_or(whole, |known| known.encode_utf8(&mut buffer));
-                push(&mut open, words, start, notes);
-                continue;
-            }
-            Event::DocType(_) => {
-                notes.odd(&(start..end), "a document type is not read", "");
-                continue;
-            }
-            Event::Comment(_) | Event::Decl(_) | Event::PI(_) => continue,
-            Event::Eof => break,
-        };
-        let span = start + 1..start + 1 + tag.name().into_inner().len();
-        let name = text.get(span.clone()).unwrap_or_default();
-        if open.is_empty() && (root.is_some() || name != "Objects") {
-            let what = if root.is_some() { "another root element" } else { "the root element" };
-            notes.error(&span, format!("{what} {name}"), "objects stand in one element Objects");
-            return None;
-        }
-        count += 1;
-        if open.len() == MOST_DEPTH || count > MOST_ELEMENTS {
-            let limit = format!("at most {MOST_DEPTH} deep and {MOST_ELEMENTS} in all");
-            notes.error(&span, format!("too many elements: {limit}"), "");
-            return None;
-        }
-        let class = match name {
-            "Class" => {
-                let found = attributes(&tag, text, &span, notes);
-                let mut found = found.into_iter().filter(|(key, ..)| *key == "Name");
-                found.next().map(|(_, _, value)| value.into_owned())
-            }
-            _ => None,
-        };
-        open.push(Element { name, span, class, children: Vec::new(), text: String::new() });
-        if empty {
-            close(&mut open, &mut root);
-        }
-    }
-    if let Some(element) = open.pop() {
-        notes.error(&element.span, format!("{} does not end", element.name), "the file is cut off");
-        return None;
-    }
-    if root.is_none() {
-        notes.error(&(0..0), "no element at all", "");
-    }
-    root.map(|root: Element<'t>| root.children)
-}
-
-fn close<'t>(open: &mut Vec<Element<'t>>, root: &mut Option<Element<'t>>) {
-    if let Some(done) = open.pop() {
-        match open.last_mut() {
-            Some(around) => around.children.push(done),
-            None => *root = Some(done),
-        }
-    }
-}
-
-fn push(open: &mut [Element<'_>], words: &str, start: usize, notes: &mut Notes<'_>) {
-    match open.last_mut() {
-        Some(element) => element.text.push_str(words),
-        None if words.trim().is_empty() => {}
-        None => notes.note(&(start..start + words.len()), "stray text between elements", ""),
-    }
+    Ok(writer.finish())
 }
 
 struct Builder<'b, 'c, 't> {
@@ -428,150 +300,98 @@ fn tuple_bytes(tuple: Tuple, text: &str) -> Result<Vec<u8>> {
     Err(Error::value(format!("{} numbers with commas between", tuple.count()), text.to_owned()))
 }
 
-/// Writes what a walk through an object tells.
-struct Writer {
-    out: String,
-    depth: usize,
-    /// For every object and container that is open, whether it is a container, and the name of the
-    /// element that an object stands in.
-    in_list: Vec<Option<String>>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::classes::TypeLists;
 
-impl Writer {
-    fn indent(&mut self) {
-        for _ in 0..self.depth {
-            self.out.push_str("  ");
-        }
-    }
-}
+    const LIST: &str = r#"{"class A": {"hash": 7, "properties": {
+        "m_n": {"type": "int", "id": 0},
+        "m_c": {"type": "class Color", "id": 1},
+        "m_p": {"type": "class Point<float>", "id": 2},
+        "m_l": {"type": "class A*", "id": 3, "container": "List"},
+        "m_a": {"type": "class A*", "id": 4},
+        "m_s": {"type": "std::string", "id": 5},
+        "m_e": {"type": "enum E", "id": 6, "enum_options": {"RED": 1}},
+        "m_b": {"type": "bool", "id": 7},
+        "odd name": {"type": "int", "id": 8}}}}"#;
 
-impl<'c> Visitor<'c> for Writer {
-    fn begin_object(&mut self, slot: Slot<'c>, class: &'c Class, id: CoreId) -> Result<()> {
-        if id != CoreId::default() {
-            let found = format!("block {} type {}", id.block, id.kind);
-            return Err(Error::value("an object without an id of its own", found));
-        }
-        let property = slot.property();
-        if let Some(property) = property {
-            check_name(property)?;
-            self.indent();
-            let _ = writeln!(self.out, "<{}>", property.name);
-            self.depth += 1;
-        }
-        self.in_list.push(property.map(|property| property.name.to_string()));
-        self.indent();
-        let _ = writeln!(self.out, "<Class Name=\"{}\">", escape(&*class.name));
-        self.depth += 1;
-        Ok(())
+    fn classes() -> Classes {
+        let mut lists = TypeLists::new();
+        lists.add("list.json", LIST.as_bytes()).unwrap();
+        lists.compile()
     }
 
-    fn end_object(&mut self) -> Result<()> {
-        self.depth = self.depth.saturating_sub(1);
-        self.indent();
-        self.out.push_str("</Class>\n");
-        if let Some(Some(name)) = self.in_list.pop() {
-            self.depth = self.depth.saturating_sub(1);
-            self.indent();
-            let _ = writeln!(self.out, "</{name}>");
-        }
-        Ok(())
+    #[test]
+    fn mistakes_are_named_with_their_lines() {
+        let classes = classes();
+        let text = "<Objects>\n<Class Name='A'>\n<m_n>x</m_n>\n<m_m>1</m_m>\n<m_c>red</m_c>\n\
+                    <m_p>1</m_p>\n<m_a><Class Name='class B'/></m_a>\n<m_e>PINK</m_e>\n<m_b>2</m_b>\n\
+                    <m_s>a</m_s><m_s>b</m_s>\n</Class>\n<Other/>\n</Objects>";
+        let loaded = load(&classes, "a.xml", text.as_bytes());
+        let said: Vec<_> = loaded.diagnostics.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "a.xml:3:2: warning: m_n: wanted a whole number, found \"x\" (its type is int)",
+                "a.xml:4:2: warning: m_m is no property of class A, and is not read (did you mean \
+                 m_n?)",
+                "a.xml:5:2: warning: m_c: wanted a colour AARRGGBB, found red (its type is class \
+                 Color)",
+                "a.xml:6:2: warning: m_p: wanted 2 numbers with commas between, found 1 (its type \
+                 is class Point<float>)",
+                "a.xml:7:7: warning: class \"class B\" is in no list, and is not read (did you mean class \
+                 A?)",
+                "a.xml:8:2: warning: m_e: wanted a known option, found PINK (its type is enum E)",
+                "a.xml:9:2: warning: m_b: wanted 0, 1, true or false, found 2 (its type is bool)",
+                "a.xml:10:14: warning: another m_s is not read",
+                "a.xml:12:2: warning: Other is no Class with a Name, and is not read",
+            ]
+        );
+        let objects = loaded.objects.unwrap();
+        let shown: Vec<_> =
+            objects.iter().map(|object| object.to_json(&classes).unwrap()).collect();
+        assert_eq!(shown, [r#"{"$class":"class A","m_s":"a"}"#]);
     }
 
-    fn begin_list(&mut self, _: Slot<'c>) -> Result<()> {
-        Ok(())
+    #[test]
+    fn every_form_is_written_as_it_is_read() {
+        let classes = classes();
+        let json = r#"{"$class":"class A","m_n":-5,"m_c":{"b":3,"g":2,"r":1,"a":255},"#.to_owned()
+            + r#""m_p":{"x":0.5,"y":"NaN"},"m_l":[null,{"$class":"class A","m_b":true}],"#
+            + r#""m_a":null,"m_s":" <a>\r\n&","m_e":9}"#;
+        let object = Object::parse_json(&classes, &json).unwrap();
+        let written = to_xml(&classes, core::slice::from_ref(&object)).unwrap();
+        let wanted = "<Objects>\n  <Class Name=\"class A\">\n    <m_n>-5</m_n>\n    \
+                      <m_c>FF010203</m_c>\n    <m_p>0.5,0x7fc00000</m_p>\n    <m_l></m_l>\n    \
+                      <m_l>\n      <Class Name=\"class A\">\n        <m_b>1</m_b>\n      \
+                      </Class>\n    </m_l>\n    <m_a></m_a>\n    \
+                      <m_s> &lt;a&gt;&#13;\n&amp;</m_s>\n    <m_e>9</m_e>\n  </Class>\n\
+                      </Objects>\n";
+        assert_eq!(written, wanted);
+        let loaded = load(&classes, "a.xml", written.as_bytes());
+        assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+        assert_eq!(loaded.objects, Some(vec![object]));
     }
 
-    fn end_list(&mut self) -> Result<()> {
-        Ok(())
+    #[test]
+    fn what_xml_cannot_hold_is_refused() {
+        let classes = classes();
+        let wrong = [
+            r#"{"$class":"A","m_s":"\u0001"}"#,
+            r#"{"$class":"A","m_s":{"$hex":"ff"}}"#,
+            r#"{"$class":"A","odd name":1}"#,
+            r#"{"$class":"A","0x00000001":{"$bits":8,"$hex":"00"}}"#,
+            r#"{"$class":"A","$block":1,"$type":1}"#,
+        ];
+        for json in wrong {
+            let object = Object::parse_json(&classes, json).unwrap();
+            assert!(to_xml(&classes, &[object]).is_err(), "{json}");
+        }
+        let deep = format!("<Objects>{}</Objects>", "<a>".repeat(300));
+        let loaded = load(&classes, "a.xml", deep.as_bytes());
+        assert!(loaded.diagnostics[0].to_string().contains("too many elements"));
+        let bind = load(&classes, "a.xml", b"BINd");
+        assert!(bind.objects.is_none());
     }
-
-    fn value(&mut self, slot: Slot<'c>, value: Leaf<'_>) -> Result<()> {
-        let Some(property) = slot.property() else {
-            return Err(Error::value("a value of a known property", "bits"));
-        };
-        check_name(property)?;
-        let text = written(property, value).map_err(|error| error.inside(&property.name))?;
-        self.indent();
-        let _ = writeln!(self.out, "<{0}>{text}</{0}>", property.name);
-        Ok(())
-    }
-}
-
-/// Type lists may call a property anything.
-fn check_name(property: &Property) -> Result<()> {
-    let starts = property.name.starts_with(|c: char| c.is_alphabetic() || c == '_');
-    let goes_on = property.name.chars().all(|c| c.is_alphanumeric() || "_.-".contains(c));
-    if starts && goes_on {
-        return Ok(());
-    }
-    Err(Error::value("a name that an element can have", property.name.escape_debug().to_string()))
-}
-
-/// The text of a value, escaped.
-fn written(property: &Property, value: Leaf<'_>) -> Result<String> {
-    let mut out = String::new();
-    match value {
-        Leaf::Null => {}
-        Leaf::Bool(value) => out.push(if value { '1' } else { '0' }),
-        Leaf::Signed(value) => out.push_str(&value.to_string()),
-        Leaf::Unsigned(value) => out.push_str(&value.to_string()),
-        Leaf::F32(value) => push_float32(value, &mut out),
-        Leaf::F64(value) if value.is_nan() => out.push_str(&format!("{:#018x}", value.to_bits())),
-        Leaf::F64(value) => out.push_str(&value.to_string()),
-        Leaf::Enum(number) | Leaf::Flags(number) => {
-            let mut name = String::new();
-            push_choice(property, number, &mut name);
-            return escaped(&name);
-        }
-        Leaf::Text(bytes) => {
-            let text = core::str::from_utf8(bytes);
-            return escaped(text.map_err(|error| Error::value("UTF-8", error.to_string()))?);
-        }
-        Leaf::WideText(bytes) => {
-            let text = wide_text(bytes);
-            return escaped(&text.ok_or_else(|| Error::value("UTF-16", "unpaired surrogates"))?);
-        }
-        Leaf::Tuple(Tuple::Color, bytes) => {
-            let number = bytes.iter().rev().fold(0, |word: u32, byte| word << 8 | u32::from(*byte));
-            let _ = write!(out, "{number:08X}");
-        }
-        Leaf::Tuple(tuple, bytes) => {
-            for (index, number) in numbers(tuple, bytes).enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                match number {
-                    Value::F32(value) => push_float32(value, &mut out),
-                    Value::Signed(value) => out.push_str(&value.to_string()),
-                    Value::Unsigned(value) => out.push_str(&value.to_string()),
-                    _ => {}
-                }
-            }
-        }
-        Leaf::Raw(_) | Leaf::Object(..) => {
-            return Err(Error::value("a value that could be read", "bits"));
-        }
-    }
-    Ok(out)
-}
-
-fn push_float32(value: f32, out: &mut String) {
-    let _ = if value.is_nan() {
-        write!(out, "{:#010x}", value.to_bits())
-    } else {
-        write!(out, "{value}")
-    };
-}
-
-fn escaped(text: &str) -> Result<String> {
-    let is_bad = |c: char| matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
-    if let Some(bad) = text.chars().find(|c| is_bad(*c)) {
-        return Err(Error::value("text that XML can hold", bad.escape_unicode().to_string()));
-    }
-    // A carriage return would be read as the end of a line.
-    Ok(escape(text).replace('\r', "&#13;"))
-}
-
-fn offset(position: u64) -> usize {
-    usize::try_from(position).unwrap_or(usize::MAX)
 }

@@ -1,0 +1,168 @@
+//! Objects with all the properties of their classes.
+
+use worldwire_core::{Error, Result};
+
+use super::value::{Object, ValueRef, foreign};
+use super::visitor::{CoreId, Leaf, Slot, Visitor};
+use crate::schema::classes::{Class, Classes, Kind, Property};
+
+/// How deep objects and containers may stand in each other.
+const MOST_DEPTH: u32 = 128;
+
+impl Object {
+    /// The same object with every missing property at its default: what a shallow stream needs of
+    /// an object that was written by hand or read from a deep stream. Properties take the order of
+    /// their class. Defaults are 0, nothing and null, for enumerations what the list says; an
+    /// object that is no pointer is made of defaults itself.
+    ///
+    /// # Errors
+    /// Value, for classes that it was not made with; the limits on depth and nodes.
+    pub fn complete(&self, classes: &Classes) -> Result<Self> {
+        let mut filler = Filler { classes, object: Self::new() };
+        filler.value(self.root(classes).ok_or_else(foreign)?, MOST_DEPTH)?;
+        Ok(filler.object)
+    }
+
+    /// A new object of a class with every property at its default.
+    ///
+    /// # Errors
+    /// The limits on depth and nodes, for classes that contain themselves.
+    pub fn with_defaults(classes: &Classes, class: &Class) -> Result<Self> {
+        let class = classes.get(class.index()).ok_or_else(foreign)?;
+        let mut filler = Filler { classes, object: Self::new() };
+        filler.defaults(Slot::Root, class, MOST_DEPTH)?;
+        Ok(filler.object)
+    }
+}
+
+struct Filler<'c> {
+    classes: &'c Classes,
+    object: Object,
+}
+
+impl<'c> Filler<'c> {
+    fn value(&mut self, value: ValueRef<'_, 'c>, depth: u32) -> Result<()> {
+        let deeper = || depth.checked_sub(1).ok_or_else(too_deep);
+        if let Some(leaf) = value.leaf() {
+            return self.object.value(value.slot(), leaf);
+        }
+        let Some(class) = value.class() else {
+            self.object.begin_list(value.slot())?;
+            for child in value.children() {
+                self.value(child, deeper()?)?;
+            }
+            return self.object.end_list();
+        };
+        let index =
+            |child: &ValueRef<'_, '_>| child.slot().property().map_or(u32::MAX, Property::index);
+        let mut children: Vec<_> = value.children().collect();
+        children.sort_by_key(index);
+        let mut children = children.into_iter().peekable();
+        self.object.begin_object(value.slot(), class, value.core_id())?;
+        for property in class.properties() {
+            let mut is_there = false;
+            while let Some(child) = children.next_if(|child| index(child) == property.index()) {
+                is_there = true;
+                self.value(child, deeper()?)?;
+            }
+            if !is_there {
+                self.default(property, deeper()?)?;
+            }
+        }
+        for unknown in children {
+            self.value(unknown, deeper()?)?;
+        }
+        self.object.end_object()
+    }
+
+    fn defaults(&mut self, slot: Slot<'c>, class: &'c Class, depth: u32) -> Result<()> {
+        self.object.begin_object(slot, class, CoreId::default())?;
+        for property in class.properties() {
+            self.default(property, depth.checked_sub(1).ok_or_else(too_deep)?)?;
+        }
+        self.object.end_object()
+    }
+
+    fn default(&mut self, property: &'c Property, depth: u32) -> Result<()> {
+        let slot = Slot::Property(property);
+        if property.is_list() {
+            self.object.begin_list(slot)?;
+            return self.object.end_list();
+        }
+        let choice = || {
+            let choices = property.choices.as_ref();
+            choices.and_then(|choices| choices.parse(choices.default.as_deref()?)).unwrap_or(0)
+        };
+        let zeros;
+        let leaf = match property.kind() {
+            Kind::Bool => Leaf::Bool(false),
+            Kind::I8 | Kind::I16 | Kind::I32 | Kind::I64 | Kind::SignedBits(_) => Leaf::Signed(0),
+            Kind::U8 | Kind::U16 | Kind::U32 | Kind::U64 | Kind::UnsignedBits(_) => {
+                Leaf::Unsigned(0)
+            }
+            Kind::F32 => Leaf::F32(0.0),
+            Kind::F64 => Leaf::F64(0.0),
+            Kind::String => Leaf::Text(&[]),
+            Kind::WideString => Leaf::WideText(&[]),
+            Kind::Enum => Leaf::Enum(choice()),
+            Kind::Flags => Leaf::Flags(choice()),
+            Kind::Tuple(tuple) => {
+                zeros = vec![0; tuple.size()];
+                Leaf::Tuple(tuple, &zeros)
+            }
+            Kind::Object => {
+                let class = property.class().and_then(|class| self.classes.get(class));
+                match class.filter(|class| class.name == property.type_name) {
+                    Some(class) => return self.defaults(slot, class, depth),
+                    None => Leaf::Null,
+                }
+            }
+        };
+        self.object.value(slot, leaf)
+    }
+}
+
+#[cold]
+fn too_deep() -> Error {
+    let limit = u64::from(MOST_DEPTH);
+    Error::limit("depth", limit, limit + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Codec, Options};
+    use super::*;
+    use crate::schema::classes::TypeLists;
+
+    #[test]
+    fn what_is_missing_gets_its_default() {
+        let list = r#"{"class A": {"hash": 7, "properties": {
+            "m_n": {"type": "int", "id": 0, "flags": 24},
+            "m_e": {"type": "enum E", "id": 1, "flags": 24,
+                "enum_options": {"NO": 0, "YES": 3, "__DEFAULT": "YES"}},
+            "m_l": {"type": "float", "id": 2, "flags": 24, "container": "List"},
+            "m_b": {"type": "class B", "id": 3, "flags": 24},
+            "m_p": {"type": "class A*", "id": 4, "flags": 24}}},
+            "class B": {"hash": 8, "properties": {
+            "m_c": {"type": "class Color", "id": 0, "flags": 24}}},
+            "class C": {"hash": 9, "properties": {"m_c": {"type": "class C", "id": 0}}}}"#;
+        let mut lists = TypeLists::new();
+        lists.add("list.json", list.as_bytes()).unwrap();
+        let classes = lists.compile();
+        let part = Object::parse_json(&classes, r#"{"$class":"A","m_p":null,"m_n":5}"#).unwrap();
+        let codec = Codec::new(&classes, Options::default());
+        let error = codec.encode(&part, codec.header()).unwrap_err().to_string();
+        assert_eq!(error, "class A: m_e: wanted a value, found none");
+        let whole = part.complete(&classes).unwrap();
+        assert_eq!(
+            whole.to_json(&classes).unwrap(),
+            r#"{"$class":"class A","m_n":5,"m_e":"YES","m_l":[],"m_b":{"$class":"class B","#
+                .to_owned()
+                + r#""m_c":{"b":0,"g":0,"r":0,"a":0}},"m_p":null}"#
+        );
+        codec.encode(&whole, codec.header()).unwrap();
+        let class = classes.find("C").unwrap();
+        let error = Object::with_defaults(&classes, class).unwrap_err().to_string();
+        assert_eq!(error, "wanted at most 128 (depth), found 129");
+    }
+}

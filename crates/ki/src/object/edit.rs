@@ -1,0 +1,148 @@
+//! Values changed by their paths.
+
+use worldwire_core::json::Json;
+use worldwire_core::{Error, Result};
+
+use super::json::{build, item};
+use super::value::{Object, ValueRef, foreign};
+use super::visitor::Slot;
+use crate::schema::classes::{Classes, Property};
+
+impl Object {
+    /// Changes the value at a path (`m_leaf.m_names[2]`) to that of a JSON value. A property that
+    /// was not there is put in; the index behind the last element appends one.
+    ///
+    /// # Errors
+    /// Value, for a path that leads nowhere or a value that is not of its type.
+    pub fn set(&mut self, classes: &Classes, path: &str, json: &Json) -> Result<()> {
+        let place = find(self, classes, path)?;
+        let slot = place.slot;
+        let new = build(classes, &item(json)?, slot, true);
+        let new = new.map_err(|error| error.about(path.to_owned()))?;
+        let property = match slot {
+            Slot::Property(property) => Some(property.index()),
+            _ => None,
+        };
+        self.splice(place.at, place.count, &place.around, property, &new)
+    }
+
+    /// Takes the value at a path out: a property that is then not there, or an element.
+    ///
+    /// # Errors
+    /// Value, for a path that leads nowhere.
+    pub fn remove(&mut self, classes: &Classes, path: &str) -> Result<()> {
+        let place = find(self, classes, path)?;
+        if place.count == 0 || place.around.is_empty() {
+            return Err(Error::value("a value that can be taken out", path.to_owned()));
+        }
+        self.splice(place.at, place.count, &place.around, None, &Self::new())
+    }
+}
+
+/// Where a path leads.
+struct Found<'c> {
+    /// The node, or where it would be.
+    at: usize,
+    /// Nodes there: 0 when it is not there yet.
+    count: usize,
+    slot: Slot<'c>,
+    /// The nodes around it, outermost first.
+    around: Vec<usize>,
+}
+
+fn find<'c>(object: &Object, classes: &'c Classes, path: &str) -> Result<Found<'c>> {
+    let mut value = object.root(classes).ok_or_else(foreign)?;
+    let mut around = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        around.push(value.index());
+        let (slot, left) = step(value, rest)?;
+        rest = left.strip_prefix('.').unwrap_or(left);
+        let found = match slot {
+            Ok(found) => found,
+            Err((slot, at)) if rest.is_empty() => {
+                return Ok(Found { at, count: 0, slot, around });
+            }
+            Err(_) => return Err(Error::value("a value at the path", path.to_owned())),
+        };
+        value = found;
+    }
+    Ok(Found { at: value.index(), count: value.count(), slot: value.slot(), around })
+}
+
+/// A value, or where it would be.
+type Step<'a, 'c> = Result<ValueRef<'a, 'c>, (Slot<'c>, usize)>;
+
+/// One step of a path: a property, whose name may itself have dots, or an index.
+fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 'c>, &'p str)> {
+    let behind = value.index() + value.count();
+    if let Some(class) = value.class() {
+        // A name may have dots itself; the longest one counts.
+        let ends = path.match_indices(['.', '[']).map(|(at, _)| at).chain([path.len()]);
+        let longest = ends.rev().find_map(|end| {
+            let (name, rest) = path.split_at_checked(end)?;
+            class.property(name).map(|property| (property, rest))
+        });
+        let Some((property, rest)) = longest else {
+            return Err(Error::value(format!("a property of {}", class.name), path.to_owned()));
+        };
+        let index = |child: &ValueRef<'_, '_>| child.slot().property().map(Property::index);
+        if let Some(child) = value.children().find(|c| index(c) == Some(property.index())) {
+            return Ok((Ok(child), rest));
+        }
+        let next = value.children().find(|child| index(child) > Some(property.index()));
+        let at = next.map_or(behind, |child| child.index());
+        return Ok((Err((Slot::Property(property), at)), rest));
+    }
+    let inside = path.strip_prefix('[').and_then(|path| path.split_once(']'));
+    match (inside.and_then(|(index, rest)| Some((index.parse().ok()?, rest))), value.slot()) {
+        (Some((index, rest)), Slot::Property(property)) if value.is_list() => {
+            if let Some(child) = value.element(index) {
+                return Ok((Ok(child), rest));
+            }
+            if index == value.children().count() {
+                return Ok((Err((Slot::Element(property), behind)), rest));
+            }
+            Err(Error::value("an index of an element", index.to_string()))
+        }
+        _ => Err(Error::value("the end of the path", path.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::classes::TypeLists;
+
+    #[test]
+    fn paths_lead_to_values() {
+        let list = r#"{"class A": {"hash": 7, "properties": {
+            "m_id": {"type": "class A*", "id": 0},
+            "m_id.m_full": {"type": "gid", "id": 1},
+            "m_l": {"type": "class A*", "id": 2, "container": "List"},
+            "m_s": {"type": "std::string", "id": 3}}}}"#;
+        let mut lists = TypeLists::new();
+        lists.add("list.json", list.as_bytes()).unwrap();
+        let classes = lists.compile();
+        let mut object = Object::parse_json(&classes, r#"{"$class":"A","m_s":"x"}"#).unwrap();
+        object.set(&classes, "m_id.m_full", &json!(5)).unwrap();
+        object.set(&classes, "m_l", &json!([null])).unwrap();
+        object.set(&classes, "m_l[1]", &json!({"m_s": "y"})).unwrap();
+        object.set(&classes, "m_l[1].m_id", &json!({"$class": "A", "m_s": "z"})).unwrap();
+        object.set(&classes, "m_l[1].m_id.m_s", &json!("zz")).unwrap();
+        object.remove(&classes, "m_l[0]").unwrap();
+        assert_eq!(
+            object.to_json(&classes).unwrap(),
+            r#"{"$class":"class A","m_id.m_full":5,"m_l":[{"$class":"class A","#.to_owned()
+                + r#""m_id":{"$class":"class A","m_s":"zz"},"m_s":"y"}],"m_s":"x"}"#
+        );
+        for wrong in ["m_no", "m_l[2]", "m_l[x]", "m_s.m_s", "m_l[0].m_id.m_id.m_s", "m_s[0]"] {
+            assert!(object.set(&classes, wrong, &json!(1)).is_err(), "{wrong}");
+        }
+        let error = object.set(&classes, "m_s", &json!(1)).unwrap_err().to_string();
+        assert_eq!(error, "m_s: wanted a text or {\"$hex\": \"00ff\"}, found 1");
+        assert!(object.remove(&classes, "").is_err());
+    }
+}

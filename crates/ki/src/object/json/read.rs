@@ -1,0 +1,440 @@
+//! JSON to objects.
+
+use serde::de::DeserializeSeed;
+use worldwire_core::json::{Json, expected, integer};
+use worldwire_core::{Error, Field, Result};
+
+use super::item::{Item, Seed, item};
+use super::{MOST_DEPTH, MOST_JSON_DEPTH};
+use crate::object::value::Object;
+use crate::object::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
+use crate::schema::classes::{Class, Classes, Kind, Part, Property, Tuple, parse_number};
+use crate::types::{Dbl, Flt};
+
+impl Object {
+    /// Reads JSON text and keeps the order of the properties in it.
+    ///
+    /// # Errors
+    /// Value, for what is no JSON or no object of known classes.
+    pub fn parse_json(classes: &Classes, json: &str) -> Result<Self> {
+        let mut reader = serde_json::Deserializer::from_str(json);
+        // The seed counts depth itself.
+        reader.disable_recursion_limit();
+        let item = Seed(MOST_JSON_DEPTH).deserialize(&mut reader);
+        let item = item.and_then(|item| reader.end().map(|()| item));
+        let item = item.map_err(|error| Error::value("JSON", error.to_string()))?;
+        build(classes, &item, Slot::Root, false)
+    }
+
+    /// The object of a JSON value. Properties take the order of their class.
+    ///
+    /// # Errors
+    /// Value, for what is no object of known classes.
+    pub fn from_json(classes: &Classes, json: &Json) -> Result<Self> {
+        build(classes, &item(json)?, Slot::Root, true)
+    }
+}
+
+/// The object, or the value of a property or element, that JSON says.
+pub(in crate::object) fn build(
+    classes: &Classes,
+    item: &Item,
+    slot: Slot<'_>,
+    sort: bool,
+) -> Result<Object> {
+    let mut builder = Builder { classes, object: Object::new(), depth: 0, sort };
+    match slot {
+        Slot::Property(property) | Slot::Element(property) => {
+            builder.value(slot, property, item)?;
+        }
+        Slot::Root | Slot::Unknown(_) => builder.object(slot, None, item)?,
+    }
+    Ok(builder.object)
+}
+
+struct Builder<'c> {
+    classes: &'c Classes,
+    object: Object,
+    depth: u32,
+    /// Whether properties take the order of the class.
+    sort: bool,
+}
+
+impl<'c> Builder<'c> {
+    fn nested(&mut self, build: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        if self.depth == MOST_DEPTH {
+            let limit = u64::from(MOST_DEPTH);
+            return Err(Error::limit("depth", limit, limit + 1));
+        }
+        self.depth += 1;
+        let outcome = build(self);
+        self.depth -= 1;
+        outcome
+    }
+
+    /// An object, or null.
+    fn object(&mut self, slot: Slot<'c>, usual: Option<&'c Class>, item: &Item) -> Result<()> {
+        let entries = match item {
+            Item::Value(Json::Null) => return self.object.value(slot, Leaf::Null),
+            Item::Object(entries) => entries,
+            other => return Err(expected("an object or null", &other.json())),
+        };
+        let class = match item.get("$class") {
+            None => usual.ok_or_else(|| Error::value("a class", "none").inside("$class"))?,
+            Some(name) => {
+                let text = name.text().unwrap_or_default();
+                match self.classes.find(text) {
+                    Some(class) => class,
+                    None => return self.unknown(slot, text, item),
+                }
+            }
+        };
+        let number = |key: &'static str| match item.get(key) {
+            None => Ok(0_u32),
+            Some(item) => integer(&item.json(), "a whole number").map_err(|e| e.inside(key)),
+        };
+        let byte = |key: &'static str| {
+            let number = number(key)?;
+            u8::try_from(number)
+                .map_err(|_| Error::value("a number below 256", number.to_string()).inside(key))
+        };
+        let (block, kind) = (byte("$block")?, byte("$type")?);
+        let id = match (block, kind) {
+            (0, 0) => CoreId::default(),
+            _ => CoreId { block, kind, template: number("$template")? },
+        };
+        let mut known: Vec<(Slot<'c>, &Item)> = Vec::with_capacity(entries.len());
+        for (name, item) in entries {
+            if matches!(name.as_str(), "$class" | "$block" | "$type" | "$template") {
+                continue;
+            }
+            let hash = || name.strip_prefix("0x").and_then(|hex| u32::from_str_radix(hex, 16).ok());
+            let slot = match class.property(name) {
+                Some(property) => Slot::Property(property),
+                None => Slot::Unknown(hash().ok_or_else(|| no_property(class, name))?),
+            };
+            known.push((slot, item));
+        }
+        if self.sort {
+            known.sort_by_key(|(slot, _)| slot.property().map_or(u32::MAX, Property::index));
+        }
+        self.nested(|this| {
+            this.object.begin_object(slot, class, id)?;
+            for (slot, item) in known {
+                let outcome = match slot {
+                    Slot::Property(property) => {
+                        let outcome = this.value(slot, property, item);
+                        outcome.map_err(|error| error.inside(&property.name))
+                    }
+                    _ => this.raw(slot, item),
+                };
+                outcome?;
+            }
+            this.object.end_object()
+        })
+    }
+
+    fn unknown(&mut self, slot: Slot<'c>, name: &str, item: &Item) -> Result<()> {
+        let tag = name.strip_prefix("0x").and_then(|_| parse_number(name));
+        match (tag, item.bits()) {
+            (Some(tag), Some((count, bytes))) if tag != 0 => {
+                self.object.value(slot, Leaf::Object(tag, Bits { count, bytes: &bytes }))
+            }
+            _ => {
+                let error = Error::value("a known class", format!("\"{name}\"")).inside("$class");
+                Err(match self.classes.nearest(name) {
+                    Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+                    None => error,
+                })
+            }
+        }
+    }
+
+    fn raw(&mut self, slot: Slot<'c>, item: &Item) -> Result<()> {
+        match item.bits() {
+            Some((count, bytes)) => {
+                self.object.value(slot, Leaf::Raw(Bits { count, bytes: &bytes }))
+            }
+            None => Err(expected("{\"$bits\": 8, \"$hex\": \"00\"}", &item.json())),
+        }
+    }
+
+    fn value(&mut self, slot: Slot<'c>, property: &'c Property, item: &Item) -> Result<()> {
+        let is_property = matches!(slot, Slot::Property(_));
+        if is_property && item.get("$bits").is_some() && item.get("$class").is_none() {
+            return self.raw(slot, item);
+        }
+        if property.is_list() && is_property {
+            let Item::List(items) = item else { return Err(expected("an array", &item.json())) };
+            return self.nested(|this| {
+                this.object.begin_list(slot)?;
+                for (index, item) in items.iter().enumerate() {
+                    let outcome = this.value(Slot::Element(property), property, item);
+                    outcome.map_err(|error| error.inside_item(index))?;
+                }
+                this.object.end_list()
+            });
+        }
+        if property.kind() == Kind::Object {
+            let usual = property.class().and_then(|class| self.classes.get(class));
+            return self.object(slot, usual, item);
+        }
+        self.leaf(slot, property, item)
+    }
+
+    fn leaf(&mut self, slot: Slot<'c>, property: &'c Property, item: &Item) -> Result<()> {
+        let json = item.json();
+        let signed = |bits: u32| {
+            let number: i64 = integer(&json, "a whole number")?;
+            let most = 1_i128 << (bits - 1);
+            if (-most..most).contains(&i128::from(number)) {
+                return Ok(Leaf::Signed(number));
+            }
+            Err(expected(format!("a number of {bits} bits with sign"), &json))
+        };
+        let unsigned = |bits: u32| {
+            let number: u64 = integer(&json, "a whole number from 0 on")?;
+            if u128::from(number) < 1 << bits {
+                return Ok(Leaf::Unsigned(number));
+            }
+            Err(expected(format!("a number of {bits} bits"), &json))
+        };
+        let bytes;
+        let leaf = match property.kind() {
+            Kind::Bool => match json {
+                Json::Bool(value) => Leaf::Bool(value),
+                _ => return Err(expected("true or false", &json)),
+            },
+            Kind::I8 => signed(8)?,
+            Kind::I16 => signed(16)?,
+            Kind::I32 => signed(32)?,
+            Kind::I64 => signed(64)?,
+            Kind::U8 => unsigned(8)?,
+            Kind::U16 => unsigned(16)?,
+            Kind::U32 => unsigned(32)?,
+            Kind::U64 => unsigned(64)?,
+            Kind::SignedBits(count) => signed(u32::from(count))?,
+            Kind::UnsignedBits(count) => unsigned(u32::from(count))?,
+            Kind::F32 => Leaf::F32(<Flt as Field<'_>>::from_json(&json)?.0),
+            Kind::F64 => Leaf::F64(<Dbl as Field<'_>>::from_json(&json)?.0),
+            Kind::String => {
+                bytes = string_bytes(item, |text| text.as_bytes().to_vec())?;
+                Leaf::Text(&bytes)
+            }
+            Kind::WideString => {
+                bytes = string_bytes(item, wide_bytes)?;
+                if !bytes.len().is_multiple_of(2) {
+                    return Err(Error::value("16-bit units", format!("{} bytes", bytes.len())));
+                }
+                Leaf::WideText(&bytes)
+            }
+            Kind::Tuple(tuple) => {
+                bytes = tuple_bytes(tuple, item)?;
+                Leaf::Tuple(tuple, &bytes)
+            }
+            kind @ (Kind::Enum | Kind::Flags) => {
+                if let Some(name) = item.get("$name").and_then(Item::text) {
+                    Leaf::Text(name.as_bytes())
+                } else if let Some(name) = item.hex() {
+                    bytes = name;
+                    Leaf::Text(&bytes)
+                } else if kind == Kind::Flags {
+                    Leaf::Flags(flags(property, item)?)
+                } else {
+                    Leaf::Enum(choice(property, item)?)
+                }
+            }
+            Kind::Object => return Err(expected("an object", &json)),
+        };
+        self.object.value(slot, leaf)
+    }
+}
+
+fn no_property(class: &Class, name: &str) -> Error {
+    let error = Error::value(format!("a property of {}", class.name), format!("\"{name}\""));
+    let names = class.properties().iter().map(|property| &*property.name);
+    match worldwire_core::nearest(name, names) {
+        Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+        None => error,
+    }
+}
+
+fn string_bytes(item: &Item, encode: impl FnOnce(&str) -> Vec<u8>) -> Result<Vec<u8>> {
+    match item.text() {
+        Some(text) => Ok(encode(text)),
+        None => item.hex().ok_or_else(|| expected("a text or {\"$hex\": \"00ff\"}", &item.json())),
+    }
+}
+
+/// Text as 16-bit units, little-endian.
+pub(in crate::object) fn wide_bytes(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
+
+fn choice(property: &Property, item: &Item) -> Result<u32> {
+    let json = item.json();
+    if let Json::String(text) = &json {
+        let choices = property.choices.as_deref();
+        if let Some(number) = choices.and_then(|choices| choices.number(text)) {
+            return Ok(number);
+        }
+        if parse_number(text).is_none() {
+            let wanted = format!("an option of {}", property.type_name);
+            let error = Error::value(wanted, format!("\"{text}\""));
+            return Err(match choices.and_then(|choices| choices.names().nearest(text)) {
+                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+                None => error,
+            });
+        }
+    }
+    integer(&json, "a name or a number of 32 bits")
+}
+
+fn flags(property: &Property, item: &Item) -> Result<u32> {
+    let Item::List(items) = item else {
+        return integer(&item.json(), "a list of names or a number of 32 bits");
+    };
+    items.iter().enumerate().try_fold(0, |bits, (index, item)| {
+        let bit = choice(property, item).map_err(|error| error.inside_item(index));
+        bit.map(|bit| bits | bit)
+    })
+}
+
+fn tuple_bytes(tuple: Tuple, item: &Item) -> Result<Vec<u8>> {
+    let Item::Object(entries) = item else {
+        return Err(expected(format!("an object with {}", tuple.names().join(", ")), &item.json()));
+    };
+    if let Some((name, _)) =
+        entries.iter().find(|(name, _)| !tuple.names().contains(&name.as_str()))
+    {
+        let wanted = format!("one of {}", tuple.names().join(", "));
+        return Err(Error::value(wanted, format!("\"{name}\"")));
+    }
+    let mut bytes = Vec::with_capacity(tuple.size());
+    for name in tuple.names() {
+        let part = item.get(name).ok_or_else(|| Error::value("a number", "none").inside(name))?;
+        let outcome = match (part, tuple.per_name()) {
+            (Item::List(list), count) if count > 1 && list.len() == count => {
+                list.iter().try_for_each(|item| push_number(tuple.part(), item, &mut bytes))
+            }
+            (_, 1) => push_number(tuple.part(), part, &mut bytes),
+            (_, count) => Err(expected(format!("{count} numbers"), &part.json())),
+        };
+        outcome.map_err(|error| error.inside(name))?;
+    }
+    Ok(bytes)
+}
+
+fn push_number(part: Part, item: &Item, bytes: &mut Vec<u8>) -> Result<()> {
+    let json = item.json();
+    match part {
+        Part::U8 => bytes.push(integer(&json, "a number below 256")?),
+        Part::U32 => {
+            let number: u32 = integer(&json, "a number of 32 bits")?;
+            bytes.extend(number.to_le_bytes());
+        }
+        Part::I32 => {
+            let number: i32 = integer(&json, "a number of 32 bits with sign")?;
+            bytes.extend(number.to_le_bytes());
+        }
+        Part::F32 => bytes.extend(<Flt as Field<'_>>::from_json(&json)?.0.to_le_bytes()),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::classes::TypeLists;
+
+    const LIST: &str = r#"{"class A": {"hash": 7, "properties": {
+        "m_e": {"type": "enum E", "id": 0, "enum_options": {"RED": 1, "BLUE": 4}},
+        "m_b": {"type": "unsigned int", "id": 1, "flags": 1048576,
+            "enum_options": {"READ": 1, "EXEC": 4}},
+        "m_f": {"type": "double", "id": 2},
+        "m_s": {"type": "std::string", "id": 3},
+        "m_w": {"type": "std::wstring", "id": 4},
+        "m_m": {"type": "class Matrix3x3", "id": 5},
+        "m_u": {"type": "bui5", "id": 6},
+        "m_a": {"type": "class A*", "id": 7}}}}"#;
+
+    fn classes() -> Classes {
+        let mut lists = TypeLists::new();
+        lists.add("list.json", LIST.as_bytes()).unwrap();
+        lists.compile()
+    }
+
+    #[test]
+    fn every_form_goes_both_ways_in_any_order() {
+        let classes = classes();
+        let json = r#"{"$class":"class A","m_b":["READ","0x8"],"m_e":"BLUE","m_f":"NaN","#
+            .to_owned()
+            + r#""m_s":{"$hex":"ff"},"m_w":{"$hex":"00d8"},"m_e":9,"m_e":{"$name":"PINK"},"#
+            + r#""m_m":{"i":[1.0,0.0,0.0],"j":[0.0,1e30,0.0],"k":[0.0,0.0,-0.0]},"m_u":31,"#
+            + r#""m_a":{"$class":"class A","$block":2,"$type":3,"$template":4}}"#;
+        let object = Object::parse_json(&classes, &json).unwrap();
+        assert_eq!(object.to_json(&classes).unwrap(), json);
+        let sorted = Object::from_json(
+            &classes,
+            &serde_json::json!({"m_u": 1, "m_e": "RED",
+            "$class": "A"}),
+        );
+        let sorted = sorted.unwrap().to_json(&classes).unwrap();
+        assert_eq!(sorted, r#"{"$class":"class A","m_e":"RED","m_u":1}"#);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let classes = classes();
+        let wrong = [
+            (
+                "{\"$class\":\"class B\"}",
+                "$class: wanted a known class, found \"class B\"; did you mean \"class A\"?",
+            ),
+            ("{\"m_u\":1}", "$class: wanted a class, found none"),
+            (
+                "{\"$class\":\"A\",\"m_x\":1}",
+                "wanted a property of class A, found \"m_x\"; did you mean \"m_e\"?",
+            ),
+            ("{\"$class\":\"A\",\"m_u\":32}", "m_u: wanted a number of 5 bits, found 32"),
+            (
+                "{\"$class\":\"A\",\"m_e\":\"BLU\"}",
+                "m_e: wanted an option of enum E, found \"BLU\"; did you mean \"BLUE\"?",
+            ),
+            (
+                "{\"$class\":\"A\",\"m_b\":[\"READ\",\"NO\"]}",
+                "m_b[1]: wanted an option of unsigned int, found \"NO\"",
+            ),
+            ("{\"$class\":\"A\",\"m_m\":{\"i\":1}}", "m_m.i: wanted 3 numbers, found 1"),
+            (
+                "{\"$class\":\"A\",\"m_w\":{\"$hex\":\"00\"}}",
+                "m_w: wanted 16-bit units, found 1 bytes",
+            ),
+            (
+                "{\"$class\":\"A\",\"m_a\":{\"$class\":\"A\",\"$block\":256}}",
+                "m_a.$block: wanted a number below 256, found 256",
+            ),
+            ("5", "wanted an object or null, found 5"),
+        ];
+        for (json, wanted) in wrong {
+            let error = Object::parse_json(&classes, json).unwrap_err().to_string();
+            assert_eq!(error, wanted, "{json}");
+        }
+        assert!(Object::parse_json(&classes, "{\"$class\":\"A\"} x").is_err());
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let classes = classes();
+        let nested = |depth: usize| {
+            let mut json = "{\"$class\":\"A\",\"m_a\":".repeat(depth);
+            json.push_str("null");
+            json.push_str(&"}".repeat(depth));
+            Object::parse_json(&classes, &json)
+        };
+        let object = nested(128).unwrap();
+        assert_eq!(object.to_json(&classes).unwrap().matches("class A").count(), 128);
+        assert!(nested(129).unwrap_err().to_string().contains("depth"));
+        assert!(nested(100_000).unwrap_err().to_string().contains("too deep"));
+    }
+}

@@ -1,0 +1,236 @@
+//! Objects to JSON.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use worldwire_core::json::{Style, float32, float64, hex, string};
+use worldwire_core::value::push_hex;
+use worldwire_core::{Error, Result, Value};
+
+use crate::object::show::numbers;
+use crate::object::value::{Object, wide_text};
+use crate::object::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
+use crate::schema::classes::{Choices, Class, Classes, Kind, Tuple};
+
+/// After so much text it is handed on.
+const CHUNK: usize = 1 << 15;
+
+impl Object {
+    /// As JSON; see [`JsonWriter`] for objects that were not read into memory.
+    ///
+    /// # Errors
+    /// Value, for classes that it was not made with.
+    pub fn to_json(&self, classes: &Classes) -> Result<String> {
+        let mut json = JsonWriter {
+            sink: Vec::new(),
+            style: Style::default(),
+            out: String::new(),
+            is_first: true,
+        };
+        self.visit(classes, &mut json)?;
+        let bytes = json.finish()?;
+        String::from_utf8(bytes).map_err(|error| Error::value("UTF-8", error.to_string()))
+    }
+}
+
+/// Writes what a decoder tells as JSON, piece by piece.
+#[derive(Debug)]
+pub struct JsonWriter<W> {
+    sink: W,
+    style: Style,
+    out: String,
+    is_first: bool,
+}
+
+impl<W: Write> JsonWriter<W> {
+    /// Writes to this.
+    #[must_use]
+    pub fn new(sink: W, style: Style) -> Self {
+        Self { sink, style, out: String::new(), is_first: true }
+    }
+
+    /// Hands on what is left and gives back where it wrote to.
+    ///
+    /// # Errors
+    /// Value, when writing fails.
+    pub fn finish(mut self) -> Result<W> {
+        self.flush()?;
+        Ok(self.sink)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let written = self.sink.write_all(self.out.as_bytes());
+        self.out.clear();
+        written.map_err(|error| Error::value("JSON to be written", error.to_string()))
+    }
+
+    fn key(&mut self, slot: Slot<'_>) -> Result<()> {
+        if self.out.len() >= CHUNK {
+            self.flush()?;
+        }
+        if !self.is_first {
+            self.out.push(',');
+        }
+        self.is_first = false;
+        match slot {
+            Slot::Property(property) => {
+                string(&property.name, &mut self.out);
+                self.out.push(':');
+            }
+            Slot::Unknown(hash) => {
+                let _ = write!(self.out, "\"{hash:#010x}\":");
+            }
+            Slot::Root | Slot::Element(_) => {}
+        }
+        Ok(())
+    }
+
+    fn unsigned(&mut self, value: u64) {
+        let _ = if self.style.safe && value > 1 << 53 {
+            write!(self.out, "\"{value}\"")
+        } else {
+            write!(self.out, "{value}")
+        };
+    }
+
+    fn signed(&mut self, value: i64) {
+        let _ = if self.style.safe && value.unsigned_abs() > 1 << 53 {
+            write!(self.out, "\"{value}\"")
+        } else {
+            write!(self.out, "{value}")
+        };
+    }
+
+    fn number(&mut self, number: Value<'_>) {
+        match number {
+            Value::F32(value) => float32(value, &mut self.out),
+            Value::Signed(value) => self.signed(value),
+            Value::Unsigned(value) => self.unsigned(value),
+            _ => {}
+        }
+    }
+
+    fn tuple(&mut self, tuple: Tuple, bytes: &[u8]) {
+        let mut numbers = numbers(tuple, bytes);
+        for (index, name) in tuple.names().iter().enumerate() {
+            self.out.push(if index == 0 { '{' } else { ',' });
+            string(name, &mut self.out);
+            self.out.push(':');
+            if tuple.per_name() == 1 {
+                numbers.next().into_iter().for_each(|number| self.number(number));
+                continue;
+            }
+            for (index, number) in numbers.by_ref().take(tuple.per_name()).enumerate() {
+                self.out.push(if index == 0 { '[' } else { ',' });
+                self.number(number);
+            }
+            self.out.push(']');
+        }
+        self.out.push('}');
+    }
+
+    fn flags(&mut self, choices: &Choices, bits: u32) {
+        let (names, rest) = choices.names().flags(u64::from(bits));
+        self.out.push('[');
+        for (index, name) in names.iter().enumerate() {
+            if index > 0 {
+                self.out.push(',');
+            }
+            string(name, &mut self.out);
+        }
+        if rest != 0 {
+            if !names.is_empty() {
+                self.out.push(',');
+            }
+            let _ = write!(self.out, "\"0x{rest:x}\"");
+        }
+        self.out.push(']');
+    }
+
+    fn raw(&mut self, bits: Bits<'_>) {
+        let _ = write!(self.out, "\"$bits\":{},\"$hex\":\"", bits.count);
+        push_hex(&mut self.out, &bits.to_vec());
+        self.out.push_str("\"}");
+    }
+}
+
+impl<'c, W: Write> Visitor<'c> for JsonWriter<W> {
+    fn begin_object(&mut self, slot: Slot<'c>, class: &'c Class, id: CoreId) -> Result<()> {
+        self.key(slot)?;
+        self.out.push_str("{\"$class\":");
+        string(&class.name, &mut self.out);
+        if id != CoreId::default() {
+            let CoreId { block, kind, template } = id;
+            let _ =
+                write!(self.out, ",\"$block\":{block},\"$type\":{kind},\"$template\":{template}");
+        }
+        Ok(())
+    }
+
+    fn end_object(&mut self) -> Result<()> {
+        self.is_first = false;
+        self.out.push('}');
+        Ok(())
+    }
+
+    fn begin_list(&mut self, slot: Slot<'c>) -> Result<()> {
+        self.key(slot)?;
+        self.is_first = true;
+        self.out.push('[');
+        Ok(())
+    }
+
+    fn end_list(&mut self) -> Result<()> {
+        self.is_first = false;
+        self.out.push(']');
+        Ok(())
+    }
+
+    fn value(&mut self, slot: Slot<'c>, value: Leaf<'_>) -> Result<()> {
+        self.key(slot)?;
+        let choices = slot.property().and_then(|property| property.choices.as_deref());
+        let is_choice =
+            slot.property().is_some_and(|p| matches!(p.kind(), Kind::Enum | Kind::Flags));
+        match value {
+            Leaf::Null => self.out.push_str("null"),
+            Leaf::Bool(value) => self.out.push_str(if value { "true" } else { "false" }),
+            Leaf::Signed(value) => self.signed(value),
+            Leaf::Unsigned(value) => self.unsigned(value),
+            Leaf::F32(value) => float32(value, &mut self.out),
+            Leaf::F64(value) => float64(value, &mut self.out),
+            Leaf::Enum(value) => {
+                match choices.and_then(|choices| choices.names().name(i64::from(value))) {
+                    Some(name) => string(name, &mut self.out),
+                    None => self.unsigned(value.into()),
+                }
+            }
+            Leaf::Flags(bits) => match choices {
+                Some(choices) => self.flags(choices, bits),
+                None => self.unsigned(bits.into()),
+            },
+            Leaf::Text(bytes) => match core::str::from_utf8(bytes) {
+                Ok(text) if is_choice => {
+                    self.out.push_str("{\"$name\":");
+                    string(text, &mut self.out);
+                    self.out.push('}');
+                }
+                Ok(text) => string(text, &mut self.out),
+                Err(_) => hex(bytes, &mut self.out),
+            },
+            Leaf::WideText(bytes) => match wide_text(bytes) {
+                Some(text) => string(&text, &mut self.out),
+                None => hex(bytes, &mut self.out),
+            },
+            Leaf::Tuple(tuple, bytes) => self.tuple(tuple, bytes),
+            Leaf::Raw(bits) => {
+                self.out.push('{');
+                self.raw(bits);
+            }
+            Leaf::Object(tag, bits) => {
+                let _ = write!(self.out, "{{\"$class\":\"{tag:#010x}\",");
+                self.raw(bits);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! What a listener learns of a decode.
+
+use worldwire_core::{Form, Place, Reader, Trace, Value};
+
+use super::visitor::{CoreId, Leaf};
+use crate::schema::classes::{Class, Classes, Part, Property, Tuple};
+
+/// The tag of an object.
+pub(super) fn show_tag<'c, T: Trace<'c>>(
+    reader: &mut Reader<'_, T>,
+    classes: &'c Classes,
+    class: &'c Class,
+    id: CoreId,
+    at: Place,
+) {
+    reader.leaf_from("$class", at, Value::Enum(i64::from(class.hash), classes.names()));
+    if id != CoreId::default() {
+        let place = |more: u32| Place { byte: at.byte + more, bit: 0 };
+        let trace = reader.trace_mut();
+        trace.leaf("$block", Value::Unsigned(id.block.into()), place(0), place(1));
+        trace.leaf("$type", Value::Unsigned(id.kind.into()), place(1), place(2));
+        trace.leaf("$template", Value::Unsigned(id.template.into()), place(2), place(6));
+    }
+}
+
+/// A value that was just read.
+pub(super) fn show_leaf<'c, T: Trace<'c>>(
+    reader: &mut Reader<'_, T>,
+    property: Option<&'c Property>,
+    name: &'c str,
+    start: Place,
+    leaf: Leaf<'_>,
+) {
+    let names = property.and_then(|property| property.choices.as_deref());
+    let shown = match leaf {
+        Leaf::Null => Value::Null,
+        Leaf::Bool(value) => Value::Bool(value),
+        Leaf::Signed(value) => Value::Signed(value),
+        Leaf::Unsigned(value) => Value::Unsigned(value),
+        Leaf::F32(value) => Value::F32(value),
+        Leaf::F64(value) => Value::F64(value),
+        Leaf::Enum(value) => match names {
+            Some(choices) => Value::Enum(i64::from(value), choices.names()),
+            None => Value::Unsigned(u64::from(value)),
+        },
+        Leaf::Flags(value) => match names {
+            Some(choices) => Value::Flags(u64::from(value), choices.names()),
+            None => Value::Hex(u64::from(value)),
+        },
+        Leaf::Text(bytes) => reader.span_behind(Form::Utf8, bytes.len()),
+        Leaf::WideText(bytes) => reader.span_behind(Form::Utf16, bytes.len()),
+        Leaf::Raw(bits) | Leaf::Object(_, bits) => {
+            reader.span_behind(Form::Bytes, bits.bytes.len())
+        }
+        Leaf::Tuple(tuple, bytes) => {
+            show_tuple(reader, name, start, tuple, bytes);
+            return;
+        }
+    };
+    reader.leaf_from(name, start, shown);
+}
+
+/// A group of numbers that was just read, as a record with its parts.
+fn show_tuple<'c, T: Trace<'c>>(
+    reader: &mut Reader<'_, T>,
+    name: &'c str,
+    start: Place,
+    tuple: Tuple,
+    bytes: &[u8],
+) {
+    let end = reader.place();
+    let mut at = end.byte.wrapping_sub(u32::try_from(bytes.len()).unwrap_or(0));
+    let mut place = || {
+        let from = Place { byte: at, bit: 0 };
+        at += if tuple.part() == Part::U8 { 1 } else { 4 };
+        (from, Place { byte: at, bit: 0 })
+    };
+    let trace = reader.trace_mut();
+    trace.open(name, Value::Record, start);
+    let mut numbers = numbers(tuple, bytes);
+    for name in tuple.names() {
+        if tuple.per_name() == 1 {
+            if let Some(number) = numbers.next() {
+                let (from, to) = place();
+                trace.leaf(name, number, from, to);
+            }
+            continue;
+        }
+        let row = numbers.by_ref().take(tuple.per_name()).map(|number| (number, place()));
+        let row: Vec<_> = row.collect();
+        let first = row.first().map_or(end, |(_, place)| place.0);
+        trace.open(name, Value::List, first);
+        let mut last = first;
+        for (number, (from, to)) in row {
+            trace.leaf("", number, from, to);
+            last = to;
+        }
+        trace.close(last);
+    }
+    trace.close(end);
+}
+
+/// The numbers of a group, from the bytes that it has on the wire.
+pub(super) fn numbers<'b>(
+    tuple: Tuple,
+    bytes: &'b [u8],
+) -> impl Iterator<Item = Value<'static>> + use<'b> {
+    let part = tuple.part();
+    bytes.chunks(part.size()).take(tuple.count()).map(move |chunk| {
+        let mut word = [0; 4];
+        for (to, from) in word.iter_mut().zip(chunk) {
+            *to = *from;
+        }
+        match part {
+            Part::U8 | Part::U32 => Value::Unsigned(u64::from(u32::from_le_bytes(word))),
+            Part::I32 => Value::Signed(i64::from(i32::from_le_bytes(word))),
+            Part::F32 => Value::F32(f32::from_le_bytes(word)),
+        }
+    })
+}
