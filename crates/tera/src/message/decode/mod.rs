@@ -1,5 +1,7 @@
 //! The one decoder: runs a plan over the bytes of a message and tells a [`Sink`] what it finds.
 
+mod list;
+
 use core::ops::Range;
 
 use worldwire_core::{Error, Result};
@@ -9,6 +11,7 @@ use super::note::{NoteKind, Notes};
 use super::{HeaderForm, Integrity};
 use crate::schema::plan::{Op, Plan, Scope, Spot, TextPlace};
 use crate::types::Scalar;
+use list::Extent;
 
 /// Elements of all lists of a message.
 const MOST_ELEMENTS: u32 = 65_535;
@@ -134,15 +137,6 @@ pub(crate) fn segment(
         (_, Err(error)) => Err(error),
         (_, Ok(_)) => Err(Fault::Truncated.malformed(data.len(), "its end")),
     }
-}
-
-/// Where an element of an interleaved list stands.
-#[derive(Clone, Copy)]
-struct Extent {
-    round: u32,
-    list: u32,
-    start: usize,
-    end: usize,
 }
 
 struct Run<'d, 'n> {
@@ -387,120 +381,6 @@ impl<'d, 'n> Run<'d, 'n> {
         self.body(at, at + count, place, cursor)?;
         sink.bytes(name, bytes, at);
         Ok(())
-    }
-
-    /// Follows the links of a list; `list` is its number when it is one of a group.
-    fn array<S: Sink<'d, 'n>>(
-        &mut self,
-        sink: &mut S,
-        name: &'n str,
-        (count_at, offset_at): (usize, usize),
-        scope: u32,
-        list: Option<u32>,
-        cursor: &mut usize,
-    ) -> Result<()> {
-        let (count, first) = (self.word(count_at)?, self.word(offset_at)?);
-        if count == 0 {
-            if first != 0 {
-                self.note(NoteKind::UnusedOffset, offset_at);
-            }
-            sink.open_list(name, 0, *cursor);
-            sink.close(*cursor);
-            return Ok(());
-        }
-        let scope = self.plan.scope(scope);
-        sink.open_list(name, count, first);
-        let outcome = self.elements(sink, scope, count, (first, offset_at), list, cursor);
-        sink.close(*cursor);
-        outcome
-    }
-
-    fn elements<S: Sink<'d, 'n>>(
-        &mut self,
-        sink: &mut S,
-        scope: &'n Scope,
-        count: usize,
-        (first, offset_at): (usize, usize),
-        list: Option<u32>,
-        cursor: &mut usize,
-    ) -> Result<()> {
-        let (mut at, mut link) = (first, offset_at);
-        for index in 0..count {
-            let next = match self.element_links(at, link, count, index) {
-                Ok(next) => next,
-                Err(error) => return Err(error.inside_item(index)),
-            };
-            if at != *cursor && list.is_none() {
-                self.note(NoteKind::OffsetMismatch, link);
-            }
-            if next != 0 && next < at {
-                self.note(NoteKind::OutOfOrder, at + 2);
-            }
-            let outcome = if scope.single {
-                self.scope(sink, scope, at + 4)
-            } else {
-                sink.open_record("", at);
-                let outcome = self.scope(sink, scope, at + 4);
-                sink.close(outcome.as_ref().copied().unwrap_or(at + 4));
-                outcome
-            };
-            let end = outcome.map_err(|error| error.inside_item(index))?;
-            if let Some(list) = list
-                && !self.quiet
-            {
-                let round = u32::try_from(index).unwrap_or(u32::MAX);
-                self.extents.push(Extent { round, list, start: at, end });
-            }
-            *cursor = end;
-            (link, at) = (at + 2, next);
-        }
-        if at == 0 {
-            return Ok(());
-        }
-        let found = format!("one at {at} behind {count} elements");
-        Err(Fault::ArrayChainLong.malformed(link, found))
-    }
-
-    /// Checks the place of an element and what it says of itself; gives where the next one is.
-    #[inline]
-    fn element_links(
-        &mut self,
-        at: usize,
-        link: usize,
-        count: usize,
-        index: usize,
-    ) -> Result<usize> {
-        if at == 0 {
-            let found = format!("{index} of {count}");
-            return Err(Fault::ArrayChainShort.malformed(link, found));
-        }
-        self.check_offset(at, link)?;
-        if !self.quiet {
-            let Some(left) = self.elements.checked_sub(1) else {
-                let found = format!("more than {MOST_ELEMENTS}");
-                return Err(Fault::TooManyElements.malformed(at, found));
-            };
-            self.elements = left;
-        }
-        let here = self.word(at)?;
-        if here != at {
-            return Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")));
-        }
-        self.word(at + 2)
-    }
-
-    /// Looks whether the elements of a group alternate without gaps, and moves the cursor to their
-    /// end.
-    fn close_group(&mut self, from: usize, cursor: &mut usize) {
-        let extents = self.extents.get_mut(from..).unwrap_or_default();
-        extents.sort_unstable_by_key(|extent| (extent.round, extent.list));
-        for extent in extents.iter() {
-            if extent.start != *cursor {
-                self.notes.add(NoteKind::OffsetMismatch, extent.start);
-            }
-            *cursor = extent.end;
-        }
-        self.extents.truncate(from);
     }
 
     /// A body was found: counts the work, compares its place with the cursor, and goes behind it.
