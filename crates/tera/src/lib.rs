@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`schema`] | definitions: what messages look like, in three dialects |
 //! | [`message`] | messages, read and written by a definition |
+//! | [`codegen`] | typed Rust from definitions |
 //! | [`types`] | angles, skill ids, texts |
 //! | [`file`](mod@file) | maps of names and numbers, revisions, deprecations |
 //! | [`sysmsg`] | system messages |
@@ -15,6 +16,7 @@
 //! The facts come from the definitions and parsers of the community, run side by side. Guesses are
 //! marked `Unverified:`.
 
+pub mod codegen;
 pub mod connection;
 pub mod crypt;
 pub mod file;

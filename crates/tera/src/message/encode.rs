@@ -12,7 +12,7 @@ use crate::schema::plan::{Op, Plan, Scope, Spot, TextPlace};
 use crate::types::{Angle, Scalar};
 
 /// The longest message.
-const MOST_BYTES: usize = 65_535;
+pub(crate) const MOST_BYTES: usize = 65_535;
 
 /// Appends a message to `out`. After an error `out` is as it was.
 pub(crate) fn message(
@@ -38,18 +38,24 @@ fn write(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let origin = out.len();
-    out.extend_from_slice(&[0, 0]);
-    out.extend_from_slice(&head.opcode.to_le_bytes());
-    if let Some(integrity) = head.integrity {
-        out.extend_from_slice(&integrity.counter.to_le_bytes());
-        out.extend_from_slice(&integrity.checksum.to_le_bytes());
-    }
+    write_head(head, out);
     let mut writer = Writer { plan, out, origin, leniency, segments: Vec::new() };
     let root = plan.scope(plan.root);
     writer.scope(root, slots(fields)?)?;
     let length = writer.position()?;
     writer.patch(origin, length);
     Ok(())
+}
+
+/// Writes a header whose length is not known yet.
+#[inline]
+pub(crate) fn write_head(head: Head, out: &mut Vec<u8>) {
+    let [low, high] = head.opcode.to_le_bytes();
+    out.extend_from_slice(&[0, 0, low, high]);
+    if let Some(integrity) = head.integrity {
+        out.extend_from_slice(&integrity.counter.to_le_bytes());
+        out.extend_from_slice(&integrity.checksum.to_le_bytes());
+    }
 }
 
 /// The values of a record; none when it is not given.

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use worldwire_core::Result;
 
-use super::decode::{floor, segment};
+use super::decode::{floor, segment, text_length};
 use super::fault::Fault;
 use super::value::{Value, read_scalar};
 use super::{HeaderForm, read_front};
@@ -168,12 +168,11 @@ impl<'d, 'p> View<'d, 'p> {
                     TextPlace::Here(spot) => at(*spot)?,
                 };
                 let rest = self.data.get(begin..).unwrap_or_default();
-                let units = rest.as_chunks::<2>().0;
-                let Some(length) = units.iter().position(|unit| *unit == [0, 0]) else {
+                let Some(length) = text_length(rest) else {
                     let found = format!("{} bytes", rest.len());
                     return Err(Fault::UnterminatedString.malformed(begin, found));
                 };
-                Ok(Item::Text(Text::from_bytes(rest.get(..length * 2).unwrap_or_default())))
+                Ok(Item::Text(Text::from_bytes(rest.get(..length).unwrap_or_default())))
             }
             FieldKind::Bytes { offset, count } => {
                 let (count, place) = (at(*count)?, at(*offset)?);

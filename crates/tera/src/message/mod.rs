@@ -30,6 +30,7 @@ mod lazy;
 mod note;
 mod sample;
 mod trace;
+pub mod typed;
 mod value;
 
 use worldwire_core::{Reader, Result, Trace};

@@ -126,6 +126,8 @@ impl<'t, T> TraceSink<'t, T> {
 }
 
 impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, T> {
+    const SILENT: bool = !T::ON;
+
     #[inline]
     fn scalar(&mut self, name: &'n str, scalar: Scalar, data: &'d [u8], at: usize) -> Option<()> {
         if !T::ON {

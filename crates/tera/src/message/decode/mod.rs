@@ -14,13 +14,16 @@ use crate::types::Scalar;
 use list::Extent;
 
 /// Elements of all lists of a message.
-const MOST_ELEMENTS: u32 = 65_535;
+pub(crate) const MOST_ELEMENTS: u32 = 65_535;
 /// Bytes and steps of one message. A message without shared or overlapping parts takes fewer than
 /// three for each of its bytes.
-const MOST_WORK: usize = 1 << 20;
+pub(crate) const MOST_WORK: usize = 1 << 20;
 
 /// Who learns what a message holds.
 pub(crate) trait Sink<'d, 'n> {
+    /// Whether nobody learns anything.
+    const SILENT: bool = false;
+
     /// A value of fixed size; `data` begins with it. Gives `None` when `data` is too short.
     fn scalar(&mut self, name: &'n str, scalar: Scalar, data: &'d [u8], at: usize) -> Option<()>;
     /// A text, without its terminator.
@@ -39,6 +42,8 @@ pub(crate) trait Sink<'d, 'n> {
 pub(crate) struct Silent;
 
 impl<'d, 'n> Sink<'d, 'n> for Silent {
+    const SILENT: bool = true;
+
     #[inline(always)]
     fn scalar(&mut self, _: &'n str, scalar: Scalar, data: &'d [u8], _: usize) -> Option<()> {
         (data.len() >= scalar.size()).then_some(())
@@ -107,13 +112,17 @@ pub(crate) fn fields<'d, 'n, S: Sink<'d, 'n>>(
     Ok(Rest { notes: run.notes, end: run.furthest })
 }
 
+/// How many bytes a text has in front of its zero unit.
+#[inline]
+pub(crate) fn text_length(data: &[u8]) -> Option<usize> {
+    let units = data.as_chunks::<2>().0;
+    units.iter().position(|unit| *unit == [0, 0]).map(|units| units * 2)
+}
+
 /// The first byte that an offset may lead to.
 #[inline]
 pub(crate) fn floor(plan: &Plan, form: HeaderForm) -> usize {
-    let root = plan.scope(plan.root);
-    // Words may stand behind a body, where a definition says so; the first body may then begin
-    // before as many words as there are.
-    form.bytes() + root.size.min(2 * root.words) as usize
+    form.bytes() + plan.words()
 }
 
 /// Where a further segment of a scope begins: behind all bodies before it, which are read for that.
@@ -199,6 +208,9 @@ impl<'d, 'n> Run<'d, 'n> {
         let base = Base { start, segments: self.segments.len() };
         let end = match &scope.emit {
             None => self.steps(sink, &scope.wire, base, cursor),
+            // The second time around finds nothing new; and in scopes within scopes it would double
+            // the work each time.
+            Some(_) if S::SILENT => self.steps(sink, &scope.wire, base, cursor),
             Some(emit) => {
                 let end = self.steps(&mut Silent, &scope.wire, base, cursor);
                 let quiet = core::mem::replace(&mut self.quiet, true);
@@ -346,11 +358,10 @@ impl<'d, 'n> Run<'d, 'n> {
         };
         self.check_offset(at, place)?;
         let rest = self.data.get(at..).unwrap_or_default();
-        let units = rest.as_chunks::<2>().0;
-        let Some(length) = units.iter().position(|unit| *unit == [0, 0]) else {
+        let Some(length) = text_length(rest) else {
             return Err(Fault::UnterminatedString.malformed(at, format!("{} bytes", rest.len())));
         };
-        let text = rest.get(..length * 2).unwrap_or_default();
+        let text = rest.get(..length).unwrap_or_default();
         self.body(at, at + text.len() + 2, place, cursor)?;
         sink.text(name, text, at);
         Ok(())
@@ -511,6 +522,31 @@ impl<'d, 'n> Run<'d, 'n> {
 mod tests {
     use crate::message::{Head, HeaderForm, Value};
     use crate::schema::{Definition, Dialect, FileName, Options};
+
+    /// Objects in two pieces are read twice, and their lists with them: not over and over.
+    #[test]
+    fn pieces_within_pieces_are_no_hard_work() {
+        let options = Options { dialect: Some(Dialect::Legacy), ..Options::default() };
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let (mut text, depth) = (String::new(), 30);
+        for level in 0..depth {
+            let dashes = "-".repeat(level);
+            text.push_str(&format!("{dashes}object o\n{dashes}-byte a\n{dashes}object o\n"));
+            text.push_str(&format!("{dashes}-byte b\n{dashes}array l\n"));
+        }
+        text.push_str(&format!("{}byte x\n", "-".repeat(depth)));
+        let definition = Definition::parse(&file, &text, &options).unwrap();
+        let plan = definition.plan();
+        let mut value = Value::Record(vec![Value::Unsigned(9)]);
+        for _ in 0..depth {
+            let pieces = Value::Record(vec![Value::Unsigned(1), Value::Unsigned(2)]);
+            value = Value::Record(vec![pieces, Value::List(vec![value])]);
+        }
+        let mut bytes = Vec::new();
+        plan.encode(Head::plain(1), &value, &mut bytes).unwrap();
+        assert_eq!(plan.read(&bytes, HeaderForm::Plain).unwrap().fields(), &value);
+        assert!(plan.check(&bytes, HeaderForm::Plain).unwrap().is_empty());
+    }
 
     /// The offset of the second text stands behind the first text.
     #[test]
