@@ -2,14 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::path::Path;
-
 use proptest::prelude::*;
 use worldwire_core::Sampler;
-use worldwire_tera::codegen::rust;
 use worldwire_tera::message::typed::Typed;
 use worldwire_tera::message::{Fault, Head, HeaderForm, Integrity, Value};
-use worldwire_tera::schema::{Definition, Dialect, FileName, Options};
+use worldwire_tera::schema::Definition;
 
 #[rustfmt::skip]
 #[allow(clippy::all, reason = "made, and not for reading")]
@@ -17,91 +14,10 @@ use worldwire_tera::schema::{Definition, Dialect, FileName, Options};
 #[allow(unreachable_pub, missing_docs, reason = "made for a crate that shows it to others")]
 #[path = "generated/messages.rs"]
 mod generated;
+#[path = "generated/definitions.rs"]
+mod definitions;
 
-/// Every kind of field, in every dialect, and names that want out.
-const DEFINITIONS: [(&str, Dialect, &str); 9] = [
-    (
-        "S_EVERYTHING.1.def",
-        Dialect::Toolbox,
-        "bool a\nbyte b\nint16 c\nuint16 d\nint32 e\nuint32 f\nint64 g\nuint64 h\nfloat i\n\
-         double j\nangle k\nvec3 l\nvec3fa m\nskillid n\nskillid32 o\ncustomize p\nstring q\n\
-         bytes r\narray s\n- int32 t\n- string u\n- array v\n- - byte w\nobject x\n- int16 y\n\
-         - string z\n- object deep\n- - array list\n- - - bytes blob\n",
-    ),
-    (
-        "S_HOSTILE.2.def",
-        Dialect::Toolbox,
-        "int32 type\nint32 self\nint32 Self\nint32 input\nint32 start\nint32 gameId\n\
-         int32 game_id\nint32 _\nint32 __\nint32 f0\nint32 fixed0\nint32 Value\nstring Ok\n\
-         array value\n- int32 output\n- array Text\n- - int32 item\narray Value2\n- int32 error\n\
-         object match\n- string Vec\n- array Result\n- - string crate\n",
-    ),
-    (
-        "S_TYPED.1.def",
-        Dialect::Toolbox,
-        "array<int32> numbers\narray<string> words\narray<vec3> places\narray<bool> flags\n\
-         array<skillid> skills\narray<angle> angles\narray<vec3fa> turns\narray<customize> looks\n",
-    ),
-    (
-        "C_MIXED.7.def",
-        Dialect::Toolbox,
-        "uint64 id\narray[interleaved] a\n- int32 x\n- string y\narray<vec3>[interleaved] b\n\
-         array[interleaved] c\n- array[interleaved] d\n- - byte e\n- array[interleaved] f\n\
-         - - int16 g\n- bytes h\nint32 behind\nstring s\nint32 last\n",
-    ),
-    (
-        "S_REF.1.def",
-        Dialect::Toolbox,
-        "int32 id\nref list\nref name\nuint16 more\narray list\n- ref word\n- float f\n\
-         - string word\n- int16 behind\nstring name\nobject o\n- ref blob\n- bytes blob\n",
-    ),
-    (
-        "S_COUNTED.1.def",
-        Dialect::Legacy,
-        "count list\noffset name\nint32 id\noffset list\noffset nobody\noffset blob\ncount blob\n\
-         array list\n- offset word\n- int32 id\n- string word\nstring name\nint32 behind\n\
-         bytes blob\nbool last\n",
-    ),
-    (
-        "S_PIECES.3.def",
-        Dialect::Legacy,
-        "object o\n- int32 a\n- string s\nint16 between\nobject o\n- int16 b\n- bytes t\n\
-         int32 twice\nbyte other\nint32 twice\nbyte third\nint32 twice\narray l\n- object p\n\
-         - - int32 x\n- byte y\n- object p\n- - string z\nint32 end\n",
-    ),
-    (
-        "S_PLACED.1.def",
-        Dialect::Proto,
-        "int32 id\nstring name\narray<array<int16>> grid\nint32[3] three\nbytes blob\n\
-         string[2] pair\nobject[2] rows\n- int16 a\n- string[2] b\n- array l\n- - byte c\n\
-         float[2][3] matrix\nbyte[40] many\nstring[33] lines\nskillid[2] skills\n\
-         array<int32[2]> steps\narray<object[2]> both\n- string s\n- int32 n ^86\n\
-         array<array<array<string>>> deep\narray<bytes> blobs\nobject[1] one\n- int16 x\n\
-         - object[2] two\n- - string t\n",
-    ),
-    ("S_EMPTY.0.def", Dialect::Toolbox, "object nothing\narray void\n"),
-];
-
-fn definitions() -> Vec<Definition> {
-    let parse = |(name, dialect, text): (&str, Dialect, &str)| {
-        let options = Options { dialect: Some(dialect), ..Options::default() };
-        let file = FileName::parse(name).unwrap();
-        Definition::parse(&file, text, &options).unwrap_or_else(|problems| panic!("{problems:?}"))
-    };
-    DEFINITIONS.into_iter().map(parse).collect()
-}
-
-#[test]
-fn the_source_is_what_is_made_today() {
-    let definitions = definitions();
-    let made = rust(definitions.iter().map(|one| (one.name(), one.version(), one.plan())));
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/generated/messages.rs");
-    if std::env::var_os("WORLDWIRE_BLESS").is_some() {
-        std::fs::write(&path, &made).unwrap();
-    }
-    let found = std::fs::read_to_string(&path).unwrap();
-    assert!(made == found, "WORLDWIRE_BLESS=1 writes {} anew", path.display());
-}
+use definitions::definitions;
 
 fn heads() -> [Head; 2] {
     let integrity = Some(Integrity { counter: 7, checksum: 0x0102_0304 });
@@ -154,6 +70,7 @@ fn agree_by_index(index: usize, definition: &Definition, bytes: &[u8], form: Hea
         6 => agree::<SPiecesV3<'_>>(definition, bytes, form),
         7 => agree::<SPlacedV1<'_>>(definition, bytes, form),
         8 => agree::<SEmptyV0>(definition, bytes, form),
+        9 => agree::<SInlineV1<'_>>(definition, bytes, form),
         _ => panic!("no struct {index}"),
     }
 }
@@ -226,7 +143,7 @@ fn what_is_not_given_is_zero_or_empty() {
         )*};
     }
     check!(0 SEverythingV1, 1 SHostileV2, 2 STypedV1, 3 CMixedV7, 4 SRefV1, 5 SCountedV1);
-    check!(6 SPiecesV3, 7 SPlacedV1, 8 SEmptyV0);
+    check!(6 SPiecesV3, 7 SPlacedV1, 8 SEmptyV0, 9 SInlineV1);
 }
 
 #[test]

@@ -17,7 +17,7 @@
 //! | `array` | `Vec` |
 //! | `object` | a struct; the format cannot say that there is none |
 //! | `T[n]` | `[T; n]` up to 32 values, else a `Vec` that is filled up when it is written |
-//! | an earlier copy of a field | `Option`: `None` is written as the last copy is |
+//! | an earlier copy of a field | `Option`: `None` is written as the last copy is; a plain value, when the last copy is of another type |
 //!
 //! The text is always the same for the same definitions. It is meant for a module of its own, with
 //! `#[rustfmt::skip]` and `#[allow(clippy::all)]` on it.
@@ -63,9 +63,16 @@ pub fn rust<'p>(definitions: impl IntoIterator<Item = (&'p str, u32, &'p Plan)>)
 
 /// What the made code names without saying where it is from.
 fn imports(body: &str, out: &mut String) {
+    let plain: String = body
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("///"))
+        .flat_map(|line| [line, "\n"])
+        .collect();
     let used = |names: &[&'static str]| -> Vec<&'static str> {
-        names.iter().copied().filter(|name| uses(body, name)).collect()
+        names.iter().copied().filter(|name| uses(&plain, name)).collect()
     };
+    let called =
+        |name: &&str| [" ", "("].iter().any(|front| plain.contains(&format!("{front}{name}(")));
     let line = |path: &str, names: &[&str], out: &mut String| {
         let _ = match names {
             [] => Ok(()),
@@ -80,20 +87,10 @@ fn imports(body: &str, out: &mut String) {
     }
     line("worldwire_core", &used(&["Result"]), out);
     line("worldwire_tera::message", &used(&["Value"]), out);
-    let typed = [
-        "Input",
-        "Output",
-        "Typed",
-        "floats",
-        "narrow",
-        "part",
-        "put",
-        "put_floats",
-        "row",
-        "wide",
-        "word",
-    ];
-    line("worldwire_tera::message::typed", &used(&typed), out);
+    let functions = ["floats", "narrow", "part", "put", "put_floats", "row", "wide", "word"];
+    let mut typed = used(&["Input", "Output", "Typed"]);
+    typed.extend(functions.into_iter().filter(called));
+    line("worldwire_tera::message::typed", &typed, out);
     line("worldwire_tera::types", &used(&["Angle", "Skill", "SkillForm", "Text"]), out);
 }
 

@@ -126,10 +126,15 @@ impl<'p> Shapes<'p> {
                 path => format!("{path}.{}", field.name()),
             };
             let shape = self.shape(index, &type_name, &path, taken);
-            // A copy and the last one stand in the same record.
-            let last = field
-                .twin
-                .and_then(|twin| names.get(usize::try_from(plan.field(twin).slot).ok()?).cloned());
+            // A copy and the last one stand in the same record; but not always with one type.
+            let last = field.twin.map(|twin| plan.field(twin));
+            let last = last.filter(|last| match (field.kind(), last.kind()) {
+                (FieldKind::Scalar { scalar, .. }, FieldKind::Scalar { scalar: last, .. }) => {
+                    scalar == last
+                }
+                _ => false,
+            });
+            let last = last.and_then(|last| names.get(last.slot as usize).cloned());
             self.named.insert(index, (field_name.clone(), last.clone()));
             made.push(StructField { name: field_name.clone(), index, shape, last });
         }

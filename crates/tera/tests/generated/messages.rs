@@ -1377,6 +1377,8 @@ impl<'d> SCountedV1List<'d> {
 /// | `twice#2` | `int32` |
 /// | `third` | `byte` |
 /// | `twice` | `int32` |
+/// | `odd#1` | `byte` |
+/// | `odd` | `float` |
 /// | `l` | `array` |
 /// | `end` | `int32` |
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -1395,6 +1397,10 @@ pub struct SPiecesV3<'d> {
     pub third: u8,
     /// `int32`.
     pub twice: i32,
+    /// `byte`.
+    pub odd_1: u8,
+    /// `float`.
+    pub odd: f32,
     /// `array`.
     pub l: Vec<SPiecesV3L<'d>>,
     /// `int32`.
@@ -1407,26 +1413,28 @@ impl<'d> Typed<'d> for SPiecesV3<'d> {
     const WORDS: usize = 10;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<14>(start, 56)?;
-        let f9 = i32::from_le_bytes(part(fixed0, 10));
-        let f10 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("s").inside("o"))?;
+        let fixed0 = input.scope::<14>(start, 60)?;
+        let f11 = i32::from_le_bytes(part(fixed0, 10));
+        let f12 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("s").inside("o"))?;
         let (at1, fixed1) = input.segment::<4>()?;
         let _ = (at1, fixed1);
         let f1 = i16::from_le_bytes(part(fixed1, 0));
-        let f11 = i16::from_le_bytes(part(fixed1, 2));
-        let f12 = input.bytes(word(fixed0, 4), word(fixed0, 2), (start + 4, start + 2)).map_err(|error| error.inside("t").inside("o"))?;
-        let (at2, fixed2) = input.segment::<14>()?;
+        let f13 = i16::from_le_bytes(part(fixed1, 2));
+        let f14 = input.bytes(word(fixed0, 4), word(fixed0, 2), (start + 4, start + 2)).map_err(|error| error.inside("t").inside("o"))?;
+        let (at2, fixed2) = input.segment::<19>()?;
         let _ = (at2, fixed2);
         let f2 = i32::from_le_bytes(part(fixed2, 0));
         let f3 = u8::from_le_bytes(part(fixed2, 4));
         let f4 = i32::from_le_bytes(part(fixed2, 5));
         let f5 = u8::from_le_bytes(part(fixed2, 9));
         let f6 = i32::from_le_bytes(part(fixed2, 10));
-        let f7 = input.list(word(fixed0, 6), word(fixed0, 8), start + 8, 11, SPiecesV3L::read).map_err(|error| error.inside("l"))?;
+        let f7 = u8::from_le_bytes(part(fixed2, 14));
+        let f8 = f32::from_le_bytes(part(fixed2, 15));
+        let f9 = input.list(word(fixed0, 6), word(fixed0, 8), start + 8, 11, SPiecesV3L::read).map_err(|error| error.inside("l"))?;
         let (at3, fixed3) = input.segment::<4>()?;
         let _ = (at3, fixed3);
-        let f8 = i32::from_le_bytes(part(fixed3, 0));
-        Ok(Self { o: SPiecesV3O { a: f9, s: f10, b: f11, t: f12 }, between: f1, twice_1: Some(f2), other: f3, twice_2: Some(f4), third: f5, twice: f6, l: f7, end: f8 })
+        let f10 = i32::from_le_bytes(part(fixed3, 0));
+        Ok(Self { o: SPiecesV3O { a: f11, s: f12, b: f13, t: f14 }, between: f1, twice_1: Some(f2), other: f3, twice_2: Some(f4), third: f5, twice: f6, odd_1: f7, odd: f8, l: f9, end: f10 })
     }
 
     fn write(&self, output: &mut Output<'_>) -> Result<()> {
@@ -1442,12 +1450,14 @@ impl<'d> Typed<'d> for SPiecesV3<'d> {
         })?;
         let _ = at1;
         output.bytes((at0 + 4, at0 + 2), &self.o.t).map_err(|error| error.inside("t").inside("o"))?;
-        let at2 = output.fixed::<14>(|fixed| {
+        let at2 = output.fixed::<19>(|fixed| {
             put(fixed, 0, self.twice_1.unwrap_or(self.twice).to_le_bytes());
             put(fixed, 4, [self.other]);
             put(fixed, 5, self.twice_2.unwrap_or(self.twice).to_le_bytes());
             put(fixed, 9, [self.third]);
             put(fixed, 10, self.twice.to_le_bytes());
+            put(fixed, 14, [self.odd_1]);
+            put(fixed, 15, self.odd.to_le_bytes());
             Ok(())
         })?;
         let _ = at2;
@@ -1469,6 +1479,8 @@ impl<'d> Typed<'d> for SPiecesV3<'d> {
             match self.twice_2 { Some(copy) => Value::Signed(copy.into()), None => Value::Absent },
             Value::Unsigned(self.third.into()),
             Value::Signed(self.twice.into()),
+            Value::Unsigned(self.odd_1.into()),
+            Value::Float(self.odd),
             Value::List(self.l.iter().map(|item| item.value()).collect::<Result<_>>()?),
             Value::Signed(self.end.into()),
         ]))
@@ -1527,10 +1539,10 @@ pub struct SPiecesV3L<'d> {
 impl<'d> SPiecesV3L<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
         let fixed0 = input.scope::<7>(start, 25)?;
-        let f15 = i32::from_le_bytes(part(fixed0, 2));
-        let f14 = u8::from_le_bytes(part(fixed0, 6));
-        let f16 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("z").inside("p"))?;
-        Ok(Self { p: SPiecesV3LP { x: f15, z: f16 }, y: f14 })
+        let f17 = i32::from_le_bytes(part(fixed0, 2));
+        let f16 = u8::from_le_bytes(part(fixed0, 6));
+        let f18 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("z").inside("p"))?;
+        Ok(Self { p: SPiecesV3LP { x: f17, z: f18 }, y: f16 })
     }
 
     pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
@@ -2095,6 +2107,65 @@ impl SEmptyV0Void {
     /// Value, for a skill whose parts have no room.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
+        ]))
+    }
+}
+
+/// `S_INLINE`, version 1.
+///
+/// | field | type |
+/// | --- | --- |
+/// | `id` | `int32` |
+/// | `name` | `string` |
+/// | `level` | `byte` |
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SInlineV1<'d> {
+    /// `int32`.
+    pub id: i32,
+    /// `string`.
+    pub name: Text<'d>,
+    /// `byte`.
+    pub level: u8,
+}
+
+impl<'d> Typed<'d> for SInlineV1<'d> {
+    const NAME: &'static str = "S_INLINE";
+    const VERSION: u32 = 1;
+    const WORDS: usize = 2;
+
+    fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
+        let fixed0 = input.scope::<6>(start, 22)?;
+        let f0 = i32::from_le_bytes(part(fixed0, 2));
+        let (at1, fixed1) = input.segment::<0>()?;
+        let _ = (at1, fixed1);
+        let f1 = input.text_here(at1).map_err(|error| error.inside("name"))?;
+        let (at2, fixed2) = input.segment::<1>()?;
+        let _ = (at2, fixed2);
+        let f2 = u8::from_le_bytes(part(fixed2, 0));
+        Ok(Self { id: f0, name: f1, level: f2 })
+    }
+
+    fn write(&self, output: &mut Output<'_>) -> Result<()> {
+        output.fixed::<6>(|fixed| {
+            put(fixed, 2, self.id.to_le_bytes());
+            Ok(())
+        })?;
+        let at1 = output.fixed::<0>(|_| Ok(()))?;
+        let _ = at1;
+        output.text_here(&self.name).map_err(|error| error.inside("name"))?;
+        let at2 = output.fixed::<1>(|fixed| {
+            put(fixed, 0, [self.level]);
+            Ok(())
+        })?;
+        let _ = at2;
+        Ok(())
+    }
+
+    fn value(&self) -> Result<Value<'_>> {
+        Ok(Value::Record(vec![
+            Value::Signed(self.id.into()),
+            Value::Text(Text::from_bytes(self.name.as_bytes())),
+            Value::Unsigned(self.level.into()),
         ]))
     }
 }

@@ -294,3 +294,62 @@ impl Spots {
         self.take(2)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::message::{Head, HeaderForm, Item, Value, View};
+    use crate::schema::{Definition, Dialect, FileName, Options, Problem};
+    use crate::types::Text;
+
+    fn parse(text: &str, dialect: Dialect, lenient: bool) -> Result<Definition, Vec<Problem>> {
+        let options = Options { dialect: Some(dialect), lenient, ..Options::default() };
+        Definition::parse(&FileName::parse("S_A.1.def").unwrap(), text, &options)
+    }
+
+    fn kinds(outcome: Result<Definition, Vec<Problem>>) -> Vec<&'static str> {
+        let problems = outcome.map(drop).unwrap_err();
+        let errors = problems.iter().filter(|problem| problem.is_error());
+        errors.map(|problem| problem.kind.name()).collect()
+    }
+
+    /// The offset line has a name that no field has: a slip that the first parser did not notice.
+    #[test]
+    fn a_string_without_an_offset_stands_where_it_is_read_leniently() {
+        let text = "offset nmae\nint32 id\nstring name\nbyte level\n";
+        assert_eq!(kinds(parse(text, Dialect::Legacy, false)), ["missing_meta"]);
+        let definition = parse(text, Dialect::Legacy, true).unwrap();
+        let plan = definition.plan();
+        let name = Text::from("ab");
+        let value =
+            Value::Record(vec![Value::Signed(7), Value::Text(name.clone()), Value::Unsigned(3)]);
+        let mut bytes = Vec::new();
+        plan.encode(Head::plain(1), &value, &mut bytes).unwrap();
+        assert_eq!(bytes, [17, 0, 1, 0, 0, 0, 7, 0, 0, 0, b'a', 0, b'b', 0, 0, 0, 3]);
+        let message = plan.read(&bytes, HeaderForm::Plain).unwrap();
+        assert_eq!((message.fields(), message.notes().is_empty()), (&value, true));
+        let view = View::new(plan, &bytes, HeaderForm::Plain).unwrap();
+        let items = ["name", "level"].map(|field| view.fields().get(field).unwrap().unwrap());
+        let [Item::Text(viewed), Item::Value(Value::Unsigned(3))] = items else {
+            panic!("{items:?}")
+        };
+        assert_eq!(viewed, name);
+        for end in 0..bytes.len() {
+            let mut piece = bytes[..end].to_vec();
+            if let Some(length) = piece.first_mut() {
+                *length = u8::try_from(end).unwrap();
+            }
+            assert!(plan.check(&piece, HeaderForm::Plain).is_err(), "{end} bytes");
+        }
+    }
+
+    /// Nothing could ever be read with these.
+    #[test]
+    fn other_fields_and_dialects_need_their_words_also_leniently() {
+        let array = "offset name\nstring name\narray list\n- byte x\n";
+        assert_eq!(kinds(parse(array, Dialect::Legacy, true)), ["missing_meta"]);
+        let half = "count list\narray list\n- byte x\n";
+        assert_eq!(kinds(parse(half, Dialect::Legacy, true)), ["missing_meta"]);
+        let text = "ref other\nstring other\nstring name\n";
+        assert_eq!(kinds(parse(text, Dialect::Toolbox, true)), ["missing_meta"]);
+    }
+}
