@@ -28,7 +28,7 @@ use typed::{
 };
 
 /// Messages of each kind.
-const MESSAGES: usize = 200;
+const MESSAGES: usize = 50;
 /// What is measured: each of the named messages, and one message of every definition.
 const KINDS: [&str; 7] = ["user", "bag", "party", "skill", "chat", "steps", "mix"];
 /// What has a typed struct.

@@ -67,11 +67,11 @@ pub(crate) const NAMED: [Named; 6] = [
         title: "bag",
         name: "S_MADE_UP_BAG",
         text: "uint64 id\nint32 pages\nint64 money\nbool open\nbool first\nbool more\n\
-               array items\n- array crystals\n- - int32 kind\n- - int32 place\n- array passives\n\
+               int32 mean\nint32 best\narray items\n- array crystals\n- - int32 kind\n- - int32 place\n- array passives\n\
                - - int32 kind\n- int32 kind\n- uint64 item\n- uint64 owner\n- int32 slot\n\
                - int32 amount\n- int32 charm\n- bool bound\n- int32 luck\n- int32 dye\n\
                - int64 until\n- bool used\n- int32 level\n- uint64 experience\n- bool awake\n\
-               - string maker\nint32 mean\nint32 best\n",
+               - string maker\n",
         filled: Some(("items", 60)),
         asked: ["id", "money", "best"],
     },

@@ -466,9 +466,9 @@ impl<'d> Typed<'d> for SMadeUpUserV1<'d> {
 /// | `open` | `bool` |
 /// | `first` | `bool` |
 /// | `more` | `bool` |
-/// | `items` | `array` |
 /// | `mean` | `int32` |
 /// | `best` | `int32` |
+/// | `items` | `array` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SMadeUpBagV1<'d> {
     /// `uint64`.
@@ -483,12 +483,12 @@ pub struct SMadeUpBagV1<'d> {
     pub first: bool,
     /// `bool`.
     pub more: bool,
-    /// `array`.
-    pub items: Vec<SMadeUpBagV1Items<'d>>,
     /// `int32`.
     pub mean: i32,
     /// `int32`.
     pub best: i32,
+    /// `array`.
+    pub items: Vec<SMadeUpBagV1Items<'d>>,
 }
 
 impl<'d> Typed<'d> for SMadeUpBagV1<'d> {
@@ -497,38 +497,32 @@ impl<'d> Typed<'d> for SMadeUpBagV1<'d> {
     const WORDS: usize = 4;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<27>(start, 51)?;
+        let fixed0 = input.scope::<35>(start, 57)?;
         let f0 = u64::from_le_bytes(part(fixed0, 4));
         let f1 = i32::from_le_bytes(part(fixed0, 12));
         let f2 = i64::from_le_bytes(part(fixed0, 16));
         let f3 = part(fixed0, 24) != [0];
         let f4 = part(fixed0, 25) != [0];
         let f5 = part(fixed0, 26) != [0];
-        let f6 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 14, SMadeUpBagV1Items::read).map_err(|error| error.inside("items"))?;
-        let (at1, fixed1) = input.segment::<8>()?;
-        let _ = (at1, fixed1);
-        let f7 = i32::from_le_bytes(part(fixed1, 0));
-        let f8 = i32::from_le_bytes(part(fixed1, 4));
-        Ok(Self { id: f0, pages: f1, money: f2, open: f3, first: f4, more: f5, items: f6, mean: f7, best: f8 })
+        let f6 = i32::from_le_bytes(part(fixed0, 27));
+        let f7 = i32::from_le_bytes(part(fixed0, 31));
+        let f8 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 14, SMadeUpBagV1Items::read).map_err(|error| error.inside("items"))?;
+        Ok(Self { id: f0, pages: f1, money: f2, open: f3, first: f4, more: f5, mean: f6, best: f7, items: f8 })
     }
 
     fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<27>(|fixed| {
+        let at0 = output.fixed::<35>(|fixed| {
             put(fixed, 4, self.id.to_le_bytes());
             put(fixed, 12, self.pages.to_le_bytes());
             put(fixed, 16, self.money.to_le_bytes());
             put(fixed, 24, [u8::from(self.open)]);
             put(fixed, 25, [u8::from(self.first)]);
             put(fixed, 26, [u8::from(self.more)]);
+            put(fixed, 27, self.mean.to_le_bytes());
+            put(fixed, 31, self.best.to_le_bytes());
             Ok(())
         })?;
         output.list((at0, at0 + 2), &self.items, |output, item| item.write(output)).map_err(|error| error.inside("items"))?;
-        let at1 = output.fixed::<8>(|fixed| {
-            put(fixed, 0, self.mean.to_le_bytes());
-            put(fixed, 4, self.best.to_le_bytes());
-            Ok(())
-        })?;
-        let _ = at1;
         Ok(())
     }
 
@@ -540,9 +534,9 @@ impl<'d> Typed<'d> for SMadeUpBagV1<'d> {
             Value::Bool(self.open),
             Value::Bool(self.first),
             Value::Bool(self.more),
-            Value::List(self.items.iter().map(|item| item.value()).collect::<Result<_>>()?),
             Value::Signed(self.mean.into()),
             Value::Signed(self.best.into()),
+            Value::List(self.items.iter().map(|item| item.value()).collect::<Result<_>>()?),
         ]))
     }
 }

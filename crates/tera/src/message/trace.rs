@@ -195,7 +195,7 @@ impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, T> {
     }
 
     #[inline]
-    fn open_record(&mut self, name: &'n str, at: usize) {
+    fn open_record(&mut self, name: &'n str, _: usize, at: usize) {
         if T::ON {
             self.open(name, Value::Record, at);
         }

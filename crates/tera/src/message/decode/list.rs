@@ -67,7 +67,7 @@ impl<'d, 'n> Run<'d, 'n> {
             let outcome = if scope.single {
                 self.scope(sink, scope, at + 4)
             } else {
-                sink.open_record("", at);
+                sink.open_record("", scope.fields.len(), at);
                 let outcome = self.scope(sink, scope, at + 4);
                 sink.close(outcome.as_ref().copied().unwrap_or(at + 4));
                 outcome

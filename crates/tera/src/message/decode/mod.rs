@@ -9,7 +9,7 @@ use worldwire_core::{Error, Result};
 use super::fault::Fault;
 use super::note::{NoteKind, Notes};
 use super::{HeaderForm, Integrity};
-use crate::schema::plan::{Op, Plan, Scope, Spot, TextPlace};
+use crate::schema::plan::{FieldKind, Op, Plan, Scope, Spot, TextPlace};
 use crate::types::Scalar;
 use list::Extent;
 
@@ -32,8 +32,8 @@ pub(crate) trait Sink<'d, 'n> {
     fn bytes(&mut self, name: &'n str, bytes: &'d [u8], at: usize);
     /// A list of so many elements begins.
     fn open_list(&mut self, name: &'n str, count: usize, at: usize);
-    /// A record begins.
-    fn open_record(&mut self, name: &'n str, at: usize);
+    /// A record of so many fields begins.
+    fn open_record(&mut self, name: &'n str, fields: usize, at: usize);
     /// The list or record that was opened last is complete.
     fn close(&mut self, end: usize);
 }
@@ -55,7 +55,7 @@ impl<'d, 'n> Sink<'d, 'n> for Silent {
     #[inline(always)]
     fn open_list(&mut self, _: &'n str, _: usize, _: usize) {}
     #[inline(always)]
-    fn open_record(&mut self, _: &'n str, _: usize) {}
+    fn open_record(&mut self, _: &'n str, _: usize, _: usize) {}
     #[inline(always)]
     fn close(&mut self, _: usize) {}
 }
@@ -287,7 +287,11 @@ impl<'d, 'n> Run<'d, 'n> {
                     if row {
                         sink.open_list(name, 0, start);
                     } else {
-                        sink.open_record(name, start);
+                        let fields = match plan.field(field).kind() {
+                            FieldKind::Object(fields) => fields.len(),
+                            _ => 0,
+                        };
+                        sink.open_record(name, fields, start);
                     }
                     Ok(())
                 }
