@@ -4,12 +4,13 @@ use core::ops::Range;
 
 use worldwire_core::Result;
 
-use super::decode::{floor, segment, text_length};
+use super::decode::{floor, segment};
 use super::fault::Fault;
 use super::value::{Value, read_scalar};
 use super::{HeaderForm, read_front};
 use crate::schema::plan::{Field, FieldKind, Plan, Spot, TextPlace};
 use crate::types::Text;
+use crate::types::text::text_length;
 
 /// A message whose fields are read when somebody asks, without copying.
 ///

@@ -12,10 +12,11 @@ use std::borrow::Cow;
 
 use worldwire_core::{Error, Result};
 
-use super::decode::{MOST_ELEMENTS, MOST_WORK, text_length};
+use super::decode::{MOST_ELEMENTS, MOST_WORK};
 use super::encode::MOST_BYTES;
 use super::fault::Fault;
 use super::{Head, HeaderForm, Value, read_front};
+use crate::types::text::text_length;
 use crate::types::{Skill, SkillForm, Text};
 
 /// A message as a struct.

@@ -11,6 +11,7 @@ use super::note::{NoteKind, Notes};
 use super::{HeaderForm, Integrity};
 use crate::schema::plan::{FieldKind, Op, Plan, Scope, Spot, TextPlace};
 use crate::types::Scalar;
+use crate::types::text::text_length;
 use list::Extent;
 
 /// Elements of all lists of a message.
@@ -110,13 +111,6 @@ pub(crate) fn fields<'d, 'n, S: Sink<'d, 'n>>(
         run.notes.add(NoteKind::TrailingBytes, run.furthest);
     }
     Ok(Rest { notes: run.notes, end: run.furthest })
-}
-
-/// How many bytes a text has in front of its zero unit.
-#[inline]
-pub(crate) fn text_length(data: &[u8]) -> Option<usize> {
-    let units = data.as_chunks::<2>().0;
-    units.iter().position(|unit| *unit == [0, 0]).map(|units| units * 2)
 }
 
 /// The first byte that an offset may lead to.
