@@ -24,8 +24,17 @@ fn definition(made: &MadeUp) -> Definition {
     parse(made, &text).unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
 }
 
+/// So many definitions, or as many as `PROPTEST_CASES` says.
+fn config() -> ProptestConfig {
+    let mut config = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 512;
+    }
+    config
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(config())]
 
     /// Bytes and values, JSON, every shorter piece, and every field in place.
     #[test]

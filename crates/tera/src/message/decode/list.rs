@@ -73,9 +73,7 @@ impl<'d, 'n> Run<'d, 'n> {
                 outcome
             };
             let end = outcome.map_err(|error| error.inside_item(index))?;
-            if let Some(list) = list
-                && !self.quiet
-            {
+            if let Some(list) = list {
                 let round = u32::try_from(index).unwrap_or(u32::MAX);
                 self.extents.push(Extent { round, list, start: at, end });
             }
@@ -123,7 +121,7 @@ impl<'d, 'n> Run<'d, 'n> {
         let extents = self.extents.get_mut(from..).unwrap_or_default();
         extents.sort_unstable_by_key(|extent| (extent.round, extent.list));
         for extent in extents.iter() {
-            if extent.start != *cursor {
+            if extent.start != *cursor && !self.quiet {
                 self.notes.add(NoteKind::OffsetMismatch, extent.start);
             }
             *cursor = extent.end;

@@ -546,6 +546,23 @@ mod tests {
         assert!(plan.check(&bytes, HeaderForm::Plain).unwrap().is_empty());
     }
 
+    /// What is read a second time, for the pieces of an object, goes behind a group as well.
+    #[test]
+    fn a_field_may_stand_behind_a_group_that_is_read_twice() {
+        let options = Options { dialect: Some(Dialect::Toolbox), ..Options::default() };
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let text = "object o\narray l\n- array[interleaved] a\n- - byte x\n\
+                    - array[interleaved] b\n- byte z\nobject o\n";
+        let definition = Definition::parse(&file, text, &options).unwrap();
+        let (plan, none) = (definition.plan(), || Value::Record(Vec::new()));
+        let list = Value::List(vec![Value::Record(vec![Value::Unsigned(7)])]);
+        let element = Value::Record(vec![list, Value::List(vec![none()]), Value::Unsigned(9)]);
+        let value = Value::Record(vec![none(), Value::List(vec![element])]);
+        let mut bytes = Vec::new();
+        plan.encode(Head::plain(1), &value, &mut bytes).unwrap();
+        assert_eq!(plan.read(&bytes, HeaderForm::Plain).unwrap().fields(), &value);
+    }
+
     /// The offset of the second text stands behind the first text.
     #[test]
     fn a_body_may_stand_before_the_words_of_another() {
