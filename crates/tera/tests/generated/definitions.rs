@@ -29,9 +29,9 @@ const DEFINITIONS: [(&str, Dialect, &str); 10] = [
     (
         "C_MIXED.7.def",
         Dialect::Toolbox,
-        "uint64 id\narray[interleaved] a\n- int32 x\n- string y\narray<vec3>[interleaved] b\n\
+        "object o\n- int16 p\nuint64 id\narray[interleaved] a\n- int32 x\n- string y\narray<vec3>[interleaved] b\n\
          array[interleaved] c\n- array[interleaved] d\n- - byte e\n- array[interleaved] f\n\
-         - - int16 g\n- bytes h\nint32 behind\nstring s\nint32 last\n",
+         - - int16 g\n- bytes h\n- byte w\nint32 behind\nstring s\nint32 last\nobject o\n- string q\n",
     ),
     (
         "S_REF.1.def",

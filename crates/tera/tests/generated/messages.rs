@@ -810,6 +810,7 @@ impl<'d> Typed<'d> for STypedV1<'d> {
 ///
 /// | field | type |
 /// | --- | --- |
+/// | `o` | `object` |
 /// | `id` | `uint64` |
 /// | `a` | `array` |
 /// | `b` | `array<vec3>` |
@@ -819,6 +820,8 @@ impl<'d> Typed<'d> for STypedV1<'d> {
 /// | `last` | `int32` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CMixedV7<'d> {
+    /// `object`.
+    pub o: CMixedV7O<'d>,
     /// `uint64`.
     pub id: u64,
     /// `array`.
@@ -838,49 +841,52 @@ pub struct CMixedV7<'d> {
 impl<'d> Typed<'d> for CMixedV7<'d> {
     const NAME: &'static str = "C_MIXED";
     const VERSION: u32 = 7;
-    const WORDS: usize = 14;
+    const WORDS: usize = 16;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<22>(start, 46)?;
-        let f0 = u64::from_le_bytes(part(fixed0, 14));
+        let fixed0 = input.scope::<26>(start, 62)?;
+        let f8 = i16::from_le_bytes(part(fixed0, 16));
+        let f1 = u64::from_le_bytes(part(fixed0, 18));
         let before = input.cursor();
-        let f1 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 10, CMixedV7A::read).map_err(|error| error.inside("a"))?;
-        let end1 = input.cursor();
-        let f2 = input.list(word(fixed0, 4), word(fixed0, 6), start + 6, 16, |input, start| {
-            let fixed0 = input.scope::<12>(start, 18)?;
-            let f9 = floats(fixed0, 0);
-            Ok(f9)
-        }).map_err(|error| error.inside("b"))?;
+        let f2 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 10, CMixedV7A::read).map_err(|error| error.inside("a"))?;
         let end2 = input.cursor();
-        let f3 = input.list(word(fixed0, 8), word(fixed0, 10), start + 10, 16, CMixedV7C::read).map_err(|error| error.inside("c"))?;
+        let f3 = input.list(word(fixed0, 4), word(fixed0, 6), start + 6, 16, |input, start| {
+            let fixed0 = input.scope::<12>(start, 18)?;
+            let f12 = floats(fixed0, 0);
+            Ok(f12)
+        }).map_err(|error| error.inside("b"))?;
         let end3 = input.cursor();
-        input.close_group(before, &[(f1.len(), end1), (f2.len(), end2), (f3.len(), end3)]);
+        let f4 = input.list(word(fixed0, 8), word(fixed0, 10), start + 10, 16, CMixedV7C::read).map_err(|error| error.inside("c"))?;
+        let end4 = input.cursor();
+        input.close_group(before, &[(f2.len(), end2), (f3.len(), end3), (f4.len(), end4)]);
         let (at1, fixed1) = input.segment::<4>()?;
         let _ = (at1, fixed1);
-        let f4 = i32::from_le_bytes(part(fixed1, 0));
-        let f5 = input.text(word(fixed0, 12), start + 12).map_err(|error| error.inside("s"))?;
+        let f5 = i32::from_le_bytes(part(fixed1, 0));
+        let f6 = input.text(word(fixed0, 12), start + 12).map_err(|error| error.inside("s"))?;
         let (at2, fixed2) = input.segment::<4>()?;
         let _ = (at2, fixed2);
-        let f6 = i32::from_le_bytes(part(fixed2, 0));
-        Ok(Self { id: f0, a: f1, b: f2, c: f3, behind: f4, s: f5, last: f6 })
+        let f7 = i32::from_le_bytes(part(fixed2, 0));
+        let f9 = input.text(word(fixed0, 14), start + 14).map_err(|error| error.inside("q").inside("o"))?;
+        Ok(Self { o: CMixedV7O { p: f8, q: f9 }, id: f1, a: f2, b: f3, c: f4, behind: f5, s: f6, last: f7 })
     }
 
     fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<22>(|fixed| {
-            put(fixed, 14, self.id.to_le_bytes());
+        let at0 = output.fixed::<26>(|fixed| {
+            put(fixed, 16, self.o.p.to_le_bytes());
+            put(fixed, 18, self.id.to_le_bytes());
             Ok(())
         })?;
-        let mut lane1 = output.lane((at0, at0 + 2), self.a.len()).map_err(|error| error.inside("a"))?;
-        let mut lane2 = output.lane((at0 + 4, at0 + 6), self.b.len()).map_err(|error| error.inside("b"))?;
-        let mut lane3 = output.lane((at0 + 8, at0 + 10), self.c.len()).map_err(|error| error.inside("c"))?;
+        let mut lane2 = output.lane((at0, at0 + 2), self.a.len()).map_err(|error| error.inside("a"))?;
+        let mut lane3 = output.lane((at0 + 4, at0 + 6), self.b.len()).map_err(|error| error.inside("b"))?;
+        let mut lane4 = output.lane((at0 + 8, at0 + 10), self.c.len()).map_err(|error| error.inside("c"))?;
         for round in 0..0_usize.max(self.a.len()).max(self.b.len()).max(self.c.len()) {
             if let Some(item) = self.a.get(round) {
-                output.element(&mut lane1, |output| {
+                output.element(&mut lane2, |output| {
                     item.write(output)
                 }).map_err(|error| error.inside("a"))?;
             }
             if let Some(&item) = self.b.get(round) {
-                output.element(&mut lane2, |output| {
+                output.element(&mut lane3, |output| {
                     output.fixed::<12>(|fixed| {
                         put_floats(fixed, 0, item);
                         Ok(())
@@ -889,7 +895,7 @@ impl<'d> Typed<'d> for CMixedV7<'d> {
                 }).map_err(|error| error.inside("b"))?;
             }
             if let Some(item) = self.c.get(round) {
-                output.element(&mut lane3, |output| {
+                output.element(&mut lane4, |output| {
                     item.write(output)
                 }).map_err(|error| error.inside("c"))?;
             }
@@ -905,11 +911,13 @@ impl<'d> Typed<'d> for CMixedV7<'d> {
             Ok(())
         })?;
         let _ = at2;
+        output.text(at0 + 14, &self.o.q).map_err(|error| error.inside("q").inside("o"))?;
         Ok(())
     }
 
     fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
+            self.o.value()?,
             Value::Unsigned(self.id),
             Value::List(self.a.iter().map(|item| item.value()).collect::<Result<_>>()?),
             Value::List(self.b.iter().map(|&item| Ok(Value::Vec3(item))).collect::<Result<_>>()?),
@@ -917,6 +925,33 @@ impl<'d> Typed<'d> for CMixedV7<'d> {
             Value::Signed(self.behind.into()),
             Value::Text(Text::from_bytes(self.s.as_bytes())),
             Value::Signed(self.last.into()),
+        ]))
+    }
+}
+
+/// `o` of `C_MIXED`.
+///
+/// | field | type |
+/// | --- | --- |
+/// | `p` | `int16` |
+/// | `q` | `string` |
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CMixedV7O<'d> {
+    /// `int16`.
+    pub p: i16,
+    /// `string`.
+    pub q: Text<'d>,
+}
+
+impl<'d> CMixedV7O<'d> {
+    /// The fields as the definition has them.
+    ///
+    /// # Errors
+    /// Value, for a skill whose parts have no room.
+    pub fn value(&self) -> Result<Value<'_>> {
+        Ok(Value::Record(vec![
+            Value::Signed(self.p.into()),
+            Value::Text(Text::from_bytes(self.q.as_bytes())),
         ]))
     }
 }
@@ -938,9 +973,9 @@ pub struct CMixedV7A<'d> {
 impl<'d> CMixedV7A<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
         let fixed0 = input.scope::<6>(start, 14)?;
-        let f7 = i32::from_le_bytes(part(fixed0, 2));
-        let f8 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("y"))?;
-        Ok(Self { x: f7, y: f8 })
+        let f10 = i32::from_le_bytes(part(fixed0, 2));
+        let f11 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("y"))?;
+        Ok(Self { x: f10, y: f11 })
     }
 
     pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
@@ -971,6 +1006,7 @@ impl<'d> CMixedV7A<'d> {
 /// | `d` | `array` |
 /// | `f` | `array` |
 /// | `h` | `bytes` |
+/// | `w` | `byte` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CMixedV7C<'d> {
     /// `array`.
@@ -979,38 +1015,48 @@ pub struct CMixedV7C<'d> {
     pub f: Vec<CMixedV7CF>,
     /// `bytes`.
     pub h: Cow<'d, [u8]>,
+    /// `byte`.
+    pub w: u8,
 }
 
 impl<'d> CMixedV7C<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<12>(start, 24)?;
+        let fixed0 = input.scope::<12>(start, 28)?;
         let before = input.cursor();
-        let f10 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 5, CMixedV7CD::read).map_err(|error| error.inside("d"))?;
-        let end10 = input.cursor();
-        let f11 = input.list(word(fixed0, 4), word(fixed0, 6), start + 6, 6, CMixedV7CF::read).map_err(|error| error.inside("f"))?;
-        let end11 = input.cursor();
-        input.close_group(before, &[(f10.len(), end10), (f11.len(), end11)]);
-        let f12 = input.bytes(word(fixed0, 10), word(fixed0, 8), (start + 10, start + 8)).map_err(|error| error.inside("h"))?;
-        Ok(Self { d: f10, f: f11, h: f12 })
+        let f13 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 5, CMixedV7CD::read).map_err(|error| error.inside("d"))?;
+        let end13 = input.cursor();
+        let f14 = input.list(word(fixed0, 4), word(fixed0, 6), start + 6, 6, CMixedV7CF::read).map_err(|error| error.inside("f"))?;
+        let end14 = input.cursor();
+        input.close_group(before, &[(f13.len(), end13), (f14.len(), end14)]);
+        let f15 = input.bytes(word(fixed0, 10), word(fixed0, 8), (start + 10, start + 8)).map_err(|error| error.inside("h"))?;
+        let (at1, fixed1) = input.segment::<1>()?;
+        let _ = (at1, fixed1);
+        let f16 = u8::from_le_bytes(part(fixed1, 0));
+        Ok(Self { d: f13, f: f14, h: f15, w: f16 })
     }
 
     pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
         let at0 = output.fixed::<12>(|_| Ok(()))?;
-        let mut lane10 = output.lane((at0, at0 + 2), self.d.len()).map_err(|error| error.inside("d"))?;
-        let mut lane11 = output.lane((at0 + 4, at0 + 6), self.f.len()).map_err(|error| error.inside("f"))?;
+        let mut lane13 = output.lane((at0, at0 + 2), self.d.len()).map_err(|error| error.inside("d"))?;
+        let mut lane14 = output.lane((at0 + 4, at0 + 6), self.f.len()).map_err(|error| error.inside("f"))?;
         for round in 0..0_usize.max(self.d.len()).max(self.f.len()) {
             if let Some(item) = self.d.get(round) {
-                output.element(&mut lane10, |output| {
+                output.element(&mut lane13, |output| {
                     item.write(output)
                 }).map_err(|error| error.inside("d"))?;
             }
             if let Some(item) = self.f.get(round) {
-                output.element(&mut lane11, |output| {
+                output.element(&mut lane14, |output| {
                     item.write(output)
                 }).map_err(|error| error.inside("f"))?;
             }
         }
         output.bytes((at0 + 10, at0 + 8), &self.h).map_err(|error| error.inside("h"))?;
+        let at1 = output.fixed::<1>(|fixed| {
+            put(fixed, 0, [self.w]);
+            Ok(())
+        })?;
+        let _ = at1;
         Ok(())
     }
 
@@ -1023,6 +1069,7 @@ impl<'d> CMixedV7C<'d> {
             Value::List(self.d.iter().map(|item| item.value()).collect::<Result<_>>()?),
             Value::List(self.f.iter().map(|item| item.value()).collect::<Result<_>>()?),
             Value::Bytes(Cow::Borrowed(&self.h)),
+            Value::Unsigned(self.w.into()),
         ]))
     }
 }
@@ -1041,8 +1088,8 @@ pub struct CMixedV7CD {
 impl CMixedV7CD {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
         let fixed0 = input.scope::<1>(start, 7)?;
-        let f13 = u8::from_le_bytes(part(fixed0, 0));
-        Ok(Self { e: f13 })
+        let f17 = u8::from_le_bytes(part(fixed0, 0));
+        Ok(Self { e: f17 })
     }
 
     pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
@@ -1078,8 +1125,8 @@ pub struct CMixedV7CF {
 impl CMixedV7CF {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
         let fixed0 = input.scope::<2>(start, 8)?;
-        let f14 = i16::from_le_bytes(part(fixed0, 0));
-        Ok(Self { g: f14 })
+        let f18 = i16::from_le_bytes(part(fixed0, 0));
+        Ok(Self { g: f18 })
     }
 
     pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
