@@ -117,11 +117,8 @@ fn decode_tree(bencher: Bencher<'_, '_>, kind: &str) {
     });
 }
 
-/// Three fields by their names.
-#[divan::bench(name = "tera/view_three", args = KINDS)]
-fn view_three(bencher: Bencher<'_, '_>, kind: &str) {
-    let set = made_up::set();
-    let work = Work::of(&set, kind);
+/// The names of three fields of each message.
+fn asked(work: &Work<'_>) -> Vec<Vec<String>> {
     let names = |definition: &&Definition| -> Vec<String> {
         let fields = definition.plan().fields();
         if let Some(one) = NAMED.iter().find(|one| one.name == definition.name()) {
@@ -130,12 +127,40 @@ fn view_three(bencher: Bencher<'_, '_>, kind: &str) {
         let some = [0, fields.len() / 2, fields.len().saturating_sub(1)];
         some.iter().filter_map(|at| Some(fields.get(*at)?.name().to_owned())).collect()
     };
-    let asked: Vec<_> = work.messages.iter().map(|(definition, _)| names(definition)).collect();
+    work.messages.iter().map(|(definition, _)| names(definition)).collect()
+}
+
+/// Three fields by their names.
+#[divan::bench(name = "tera/view_names", args = KINDS)]
+fn view_names(bencher: Bencher<'_, '_>, kind: &str) {
+    let set = made_up::set();
+    let work = Work::of(&set, kind);
+    let asked = asked(&work);
     work.measure(bencher, || {
         for ((definition, bytes), asked) in black_box(&work.messages).iter().zip(&asked) {
             let view = View::new(definition.plan(), bytes, HeaderForm::Plain).unwrap();
             for name in asked {
                 let _ = black_box(view.fields().get(name).unwrap());
+            }
+        }
+    });
+}
+
+/// The same fields, their places known from the first message on.
+#[divan::bench(name = "tera/view_slots", args = KINDS)]
+fn view_slots(bencher: Bencher<'_, '_>, kind: &str) {
+    let set = made_up::set();
+    let work = Work::of(&set, kind);
+    let slots = |((definition, bytes), asked): (&(&Definition, Vec<u8>), Vec<String>)| {
+        let view = View::new(definition.plan(), bytes, HeaderForm::Plain).unwrap();
+        asked.iter().map(|name| view.fields().slot(name).unwrap()).collect::<Vec<usize>>()
+    };
+    let slots: Vec<_> = work.messages.iter().zip(asked(&work)).map(slots).collect();
+    work.measure(bencher, || {
+        for ((definition, bytes), slots) in black_box(&work.messages).iter().zip(&slots) {
+            let view = View::new(definition.plan(), bytes, HeaderForm::Plain).unwrap();
+            for slot in slots {
+                let _ = black_box(view.fields().at(*slot).unwrap());
             }
         }
     });

@@ -19,6 +19,9 @@ use super::{Head, HeaderForm, Value, read_front};
 use crate::types::text::text_length;
 use crate::types::{Skill, SkillForm, Text};
 
+/// Elements that room is made for before they are there.
+const MOST_ROOM: usize = 256;
+
 /// A message as a struct.
 ///
 /// ```
@@ -252,9 +255,9 @@ impl<'d> Input<'d> {
         if count == 0 {
             return Ok(Vec::new());
         }
-        // The count is only promised: room for as many as there are bytes for.
+        // The count is only promised: room for as many as there are bytes for, within reason.
         let room = self.data.len().saturating_sub(at) / least.max(4);
-        let mut items = Vec::with_capacity(usize::from(count).min(room + 1));
+        let mut items = Vec::with_capacity(usize::from(count).min(room + 1).min(MOST_ROOM));
         for index in 0..count {
             let item = self
                 .links(at, link, usize::from(count), usize::from(index))
