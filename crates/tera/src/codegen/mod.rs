@@ -210,3 +210,24 @@ fn value_of(shape: &Shape, place: &str) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{Definition, FileName, Options};
+
+    #[test]
+    fn names_cannot_leave_their_places() {
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let definition = Definition::parse(&file, "int32 a\n", &Options::default()).unwrap();
+        let plan = definition.plan();
+        let hostile = "*/ }\nfn main() {} // \"; ``` \u{202e}";
+        let made = rust([(hostile, 1, plan), ("S_A", 1, plan), ("s_a", 1, plan), ("", 0, plan)]);
+        let names: Vec<&str> =
+            made.lines().filter_map(|line| line.strip_prefix("pub struct ")).collect();
+        assert_eq!(names, ["FnMainV1 {", "SAV1 {", "SAV1No2 {", "TypeV0 {"]);
+        assert!(made.lines().all(|line| !line.starts_with("fn")), "{made}");
+        assert!(made.contains(r#"= "*/ }\nfn main() {} // \"; ``` \u{202e}";"#), "{made}");
+        assert_eq!(rust([]).lines().count(), 2);
+    }
+}
