@@ -49,7 +49,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Reads a single text. Includes find nothing; a [`Set`] has the files for them.
+    /// Reads a single text. Includes find nothing; a [`Set`](super::Set) has the files for them.
     ///
     /// # Errors
     /// Everything that is wrong with it.
