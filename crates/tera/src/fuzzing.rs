@@ -7,9 +7,10 @@ use worldwire_core::json::{Json, Style, write_children};
 use worldwire_core::testing::Target;
 use worldwire_core::{Reader, Side, Tree, Value};
 
+use crate::codegen::rust;
 use crate::connection::{Config, Connection, Event};
 use crate::file::map::{CodeMap, MapKind};
-use crate::message::{HeaderForm, Leniency, View};
+use crate::message::{HeaderForm, Item, Leniency, RecordView, View};
 use crate::schema::{Definition, Dialect, FileName, Options, Plan};
 use crate::sysmsg::SystemMessage;
 
@@ -23,7 +24,7 @@ pub const TARGETS: &[Target] = &[
 ];
 
 /// Everything that a layout can have.
-const LAYOUTS: [(&str, Dialect, &str); 3] = [
+const LAYOUTS: [(&str, Dialect, &str); 7] = [
     (
         "S_HOISTED.1.def",
         Dialect::Toolbox,
@@ -40,13 +41,41 @@ const LAYOUTS: [(&str, Dialect, &str); 3] = [
     (
         "S_PLACED.1.def",
         Dialect::Proto,
-        "int32 id\nstring name\narray<array<int16>> grid\nint32[3] three\nbytes blob\n",
+        "int32 id\nstring name\narray<array<int16>> grid\nint32[3] three\nbytes blob\n\
+         object[2] rows\n- string name\n- array list\n- - byte x\n",
     ),
+    (
+        "S_MIXED.1.def",
+        Dialect::Toolbox,
+        "int32 id\narray[interleaved] list\n- int32 id\n- string name\n\
+         - array[interleaved] inner\n- - byte x\n- array<int16>[interleaved] more\n\
+         array<vec3>[interleaved] places\narray<int32>[interleaved] numbers\nint64 gold\n\
+         string title\nbool flag\n",
+    ),
+    (
+        "S_PIECES.1.def",
+        Dialect::Toolbox,
+        "object place\n- int32 id\n- string name\nint32 id\nobject place\n- bytes blob\n\
+         - bool flag\nint32 id\narray list\n- object place\n- - string name\n- int32 id\n\
+         - object place\n- - array inner\n- - - byte x\n- - - object o\n- - - - byte a\n\
+         - - - object o\n- - - - string word\nint64 gold\n",
+    ),
+    (
+        "S_COUNTED.1.def",
+        Dialect::Legacy,
+        "offset name\ncount list\nint32 id\noffset nobody\noffset list\narray list\n\
+         - offset name\n- int32 id\n- string name\n- count inner\n- offset inner\n\
+         - array inner\n- - byte x\nstring name\nint64 gold\ncount blob\noffset blob\n\
+         bytes blob\nbool flag\n",
+    ),
+    ("S_INLINE.1.def", Dialect::Legacy, "offset nmae\nint32 id\nstring name\nint64 gold\n"),
 ];
 
 static PLANS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
     let parsed = LAYOUTS.iter().filter_map(|(name, dialect, text)| {
-        let options = Options { dialect: Some(*dialect), ..Options::default() };
+        // One of them has its string where it stands.
+        let lenient = name.starts_with("S_INLINE");
+        let options = Options { dialect: Some(*dialect), lenient, ..Options::default() };
         Definition::parse(&FileName::parse(name).ok()?, text, &options).ok()
     });
     parsed.collect()
@@ -82,8 +111,22 @@ fn message(data: &[u8]) {
 /// Looks at every field in place.
 fn view(plan: &Plan, data: &[u8], form: HeaderForm) {
     let view = View::new(plan, data, form).expect("it was read");
-    for (_, item) in view.fields().iter() {
-        let _ = item.expect("it was read");
+    record(view.fields());
+}
+
+fn record(view: RecordView<'_, '_>) {
+    for (_, inner) in view.iter() {
+        item(inner.expect("it was read"));
+    }
+}
+
+fn item(found: Item<'_, '_>) {
+    match found {
+        Item::Record(view) => record(view),
+        Item::List(list) => {
+            list.iter().for_each(|element| item(element.expect("it was read")));
+        }
+        Item::Value(_) | Item::Text(_) | Item::Bytes(_) => {}
     }
 }
 
@@ -92,7 +135,10 @@ fn messages() -> Vec<Vec<u8>> {
     for (index, definition) in (0u8..).zip(PLANS.iter()) {
         for json in [
             "{}",
-            r#"{"id":7,"name":"x","list":[{"id":1,"name":"a","word":"b","inner":[{"x":3}]},{"id":2}],
+            r#"{"id":7,"name":"x","list":[{"id":1,"name":"a","word":"b","inner":[{"x":3},{"x":4}],"more":[7],
+                "place":{"name":"p","inner":[{"x":1,"o":{"a":2,"word":"o"}}]}},{"id":2,"name":"z"}],
+                "place":{"id":6,"name":"n","blob":{"$hex":"03"},"flag":true},"id#1":8,
+                "places":[{"x":1.5},{"y":2.5},{}],"rows":[{"name":"r","list":[{"x":5}]},{"name":"s"}],
                 "title":"t","blob":{"$hex":"0102"},"words":["u","v"],"numbers":[1,2],"more":5,
                 "grid":[[1,2],[3]],"three":[1,2,3],"flag":true,"gold":9}"#,
         ] {
@@ -122,6 +168,10 @@ fn definition(data: &[u8]) {
                     let json = Json::Object(serde_json::Map::new());
                     let plan = definition.plan();
                     let form = HeaderForm::Plain;
+                    if !lenient {
+                        let made = rust([(definition.name(), definition.version(), plan)]);
+                        assert!(made.contains("pub struct SFuzzV1"), "a struct is made");
+                    }
                     if plan.encode_json(1, form, &json, Leniency::Strict, &mut bytes).is_ok() {
                         plan.check(&bytes, form).expect("what was written can be read");
                     }
@@ -139,6 +189,7 @@ fn definitions() -> Vec<Vec<u8>> {
         b"# legacy\ncount list\noffset list\noffset name\narray list\n- int32 a\nstring name\n"
             .to_vec(),
     );
+    seeds.push(b"offset nmae\nstring name\nobject[2] o\n- byte a\n- byte a\n".to_vec());
     seeds.push(b"int32 a ^27-98.02\narray<array<int32[2]>> x\n@include other.def\n".to_vec());
     seeds
 }
@@ -206,4 +257,22 @@ fn connections() -> Vec<Vec<u8>> {
     let keys: Vec<u8> = (0..=255).collect();
     let hello = [&[200, 1, 0, 0, 0][..], &keys, &[9; 60]].concat();
     vec![hello, [&[100][..], &keys, &[7; 90]].concat()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_layout_is_good_and_has_seeds() {
+        assert_eq!(PLANS.len(), LAYOUTS.len());
+        let seeds = messages();
+        assert_eq!(seeds.len(), 4 * LAYOUTS.len());
+        for (index, definition) in PLANS.iter().enumerate() {
+            let seed = |seed: &&Vec<u8>| usize::from(seed[0] >> 1) == index;
+            let longest = seeds.iter().filter(seed).map(Vec::len).max();
+            let least = definition.plan().least();
+            assert!(longest.is_some_and(|longest| longest > least + 8), "{}", definition.title());
+        }
+    }
 }

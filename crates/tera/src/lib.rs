@@ -6,6 +6,7 @@
 //! | [`message`] | messages, read and written by a definition |
 //! | [`packet`] | messages of a build, by their opcodes |
 //! | [`rank`], [`diagnosis`] | finding the way in a new build |
+//! | [`codegen`] | typed Rust from definitions |
 //! | [`types`] | angles, skill ids, texts |
 //! | [`file`](mod@file) | maps of names and numbers, revisions, deprecations |
 //! | [`sysmsg`] | system messages |
@@ -17,6 +18,7 @@
 //! The facts come from the definitions and parsers of the community, run side by side. Guesses are
 //! marked `Unverified:`.
 
+pub mod codegen;
 pub mod connection;
 pub mod crypt;
 pub mod diagnosis;

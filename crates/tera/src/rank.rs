@@ -271,7 +271,7 @@ impl<'d, 'n> Sink<'d, 'n> for Judge {
         self.weight += if count == 0 { 4.0 } else { 10.0 * f64::from(count) };
     }
 
-    fn open_record(&mut self, _: &'n str, _: usize) {}
+    fn open_record(&mut self, _: &'n str, _: usize, _: usize) {}
 
     fn close(&mut self, _: usize) {}
 }

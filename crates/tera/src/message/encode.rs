@@ -12,7 +12,7 @@ use crate::schema::plan::{Op, Plan, Scope, Spot, TextPlace};
 use crate::types::{Angle, Scalar};
 
 /// The longest message.
-const MOST_BYTES: usize = 65_535;
+pub(crate) const MOST_BYTES: usize = 65_535;
 
 /// Appends a message to `out`. After an error `out` is as it was.
 pub(crate) fn message(
@@ -38,18 +38,24 @@ fn write(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let origin = out.len();
-    out.extend_from_slice(&[0, 0]);
-    out.extend_from_slice(&head.opcode.to_le_bytes());
-    if let Some(integrity) = head.integrity {
-        out.extend_from_slice(&integrity.counter.to_le_bytes());
-        out.extend_from_slice(&integrity.checksum.to_le_bytes());
-    }
+    write_head(head, out);
     let mut writer = Writer { plan, out, origin, leniency, segments: Vec::new() };
     let root = plan.scope(plan.root);
     writer.scope(root, slots(fields)?)?;
     let length = writer.position()?;
     writer.patch(origin, length);
     Ok(())
+}
+
+/// Writes a header whose length is not known yet.
+#[inline]
+pub(crate) fn write_head(head: Head, out: &mut Vec<u8>) {
+    let [low, high] = head.opcode.to_le_bytes();
+    out.extend_from_slice(&[0, 0, low, high]);
+    if let Some(integrity) = head.integrity {
+        out.extend_from_slice(&integrity.counter.to_le_bytes());
+        out.extend_from_slice(&integrity.checksum.to_le_bytes());
+    }
 }
 
 /// The values of a record; none when it is not given.
@@ -88,6 +94,19 @@ struct Lane<'v, 'd> {
 
 static ABSENT: Value<'static> = Value::Absent;
 
+/// The value of a field. A copy that has no value of its own has that of the last one.
+#[inline]
+fn value_of<'v, 'd>(plan: &Plan, values: &'v [Value<'d>], field: u32, slot: u32) -> &'v Value<'d> {
+    match values.get(slot as usize) {
+        None | Some(Value::Absent) => plan
+            .field(field)
+            .twin
+            .and_then(|twin| values.get(plan.field(twin).slot as usize))
+            .unwrap_or(&ABSENT),
+        Some(value) => value,
+    }
+}
+
 impl Writer<'_, '_> {
     fn scope(&mut self, scope: &Scope, values: &[Value<'_>]) -> Result<()> {
         let base = Base { start: self.out.len(), segments: self.segments.len() };
@@ -98,9 +117,18 @@ impl Writer<'_, '_> {
     }
 
     fn steps(&mut self, steps: &Range<u32>, values: &[Value<'_>], base: Base) -> Result<()> {
+        let plan = self.plan;
         let mut at = steps.start;
         while at < steps.end {
-            at = self.step(at, values, base)?;
+            // Most steps are of this kind.
+            if let Some(&Op::Scalar { scalar, spot, field, slot }) = plan.ops.get(at as usize) {
+                let value = value_of(plan, values, field, slot);
+                self.scalar(scalar, self.at(spot, base), value)
+                    .map_err(|error| error.inside(plan.field(field).name()))?;
+                at += 1;
+            } else {
+                at = self.step(at, values, base)?;
+            }
         }
         Ok(())
     }
@@ -109,16 +137,7 @@ impl Writer<'_, '_> {
     fn step(&mut self, at: u32, values: &[Value<'_>], base: Base) -> Result<u32> {
         let plan = self.plan;
         let Some(op) = plan.ops.get(at as usize).copied() else { return Ok(at + 1) };
-        let value = |field: u32, slot: u32| -> &Value<'_> {
-            let value = values.get(slot as usize).unwrap_or(&ABSENT);
-            match (value, plan.field(field).twin) {
-                // A copy that has no value of its own has that of the last one.
-                (Value::Absent, Some(twin)) => {
-                    values.get(plan.field(twin).slot as usize).unwrap_or(&ABSENT)
-                }
-                (value, _) => value,
-            }
-        };
+        let value = |field: u32, slot: u32| value_of(plan, values, field, slot);
         match op {
             Op::Scalar { scalar, spot, field, slot } => {
                 let value = value(field, slot);
@@ -351,6 +370,14 @@ pub(crate) fn write_scalar(
         (Scalar::Customize, Value::Unsigned(looks)) => put(&looks.to_le_bytes()),
         (Scalar::Int64, Value::Signed(number)) => put(&number.to_le_bytes()),
         (Scalar::Uint64, Value::Unsigned(number)) => put(&number.to_le_bytes()),
+        (Scalar::Int32, Value::Signed(number)) if i32::try_from(*number).is_ok() => {
+            let [a, b, c, d, ..] = number.to_le_bytes();
+            put(&[a, b, c, d]);
+        }
+        (Scalar::Uint32, Value::Unsigned(number)) if u32::try_from(*number).is_ok() => {
+            let [a, b, c, d, ..] = number.to_le_bytes();
+            put(&[a, b, c, d]);
+        }
         (_, Value::Signed(number)) => {
             let number = i128::from(*number);
             put(whole(scalar, number, leniency, value)?.get(..scalar.size()).ok_or_else(wrong)?);

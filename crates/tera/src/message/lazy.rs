@@ -10,6 +10,7 @@ use super::value::{Value, read_scalar};
 use super::{HeaderForm, read_front};
 use crate::schema::plan::{Field, FieldKind, Plan, Spot, TextPlace};
 use crate::types::Text;
+use crate::types::text::text_length;
 
 /// A message whose fields are read when somebody asks, without copying.
 ///
@@ -168,12 +169,11 @@ impl<'d, 'p> View<'d, 'p> {
                     TextPlace::Here(spot) => at(*spot)?,
                 };
                 let rest = self.data.get(begin..).unwrap_or_default();
-                let units = rest.as_chunks::<2>().0;
-                let Some(length) = units.iter().position(|unit| *unit == [0, 0]) else {
+                let Some(length) = text_length(rest) else {
                     let found = format!("{} bytes", rest.len());
                     return Err(Fault::UnterminatedString.malformed(begin, found));
                 };
-                Ok(Item::Text(Text::from_bytes(rest.get(..length * 2).unwrap_or_default())))
+                Ok(Item::Text(Text::from_bytes(rest.get(..length).unwrap_or_default())))
             }
             FieldKind::Bytes { offset, count } => {
                 let (count, place) = (at(*count)?, at(*offset)?);

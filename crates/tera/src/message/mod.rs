@@ -30,6 +30,7 @@ mod lazy;
 mod note;
 mod sample;
 mod trace;
+pub mod typed;
 mod value;
 
 use worldwire_core::{Reader, Result, Trace};
@@ -154,7 +155,7 @@ impl Plan {
     /// As [`Plan::decode`].
     pub fn read<'d>(&self, message: &'d [u8], form: HeaderForm) -> Result<Message<'d>> {
         let front = read_front(message, form)?;
-        let mut sink = ValueSink::default();
+        let mut sink = ValueSink::new(self.fields().len());
         let rest = run_fields(self, message, form, &mut sink)?;
         Ok(Message {
             head: Head { opcode: front.opcode, integrity: front.integrity },

@@ -126,6 +126,8 @@ impl<'t, T> TraceSink<'t, T> {
 }
 
 impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, T> {
+    const SILENT: bool = !T::ON;
+
     #[inline]
     fn scalar(&mut self, name: &'n str, scalar: Scalar, data: &'d [u8], at: usize) -> Option<()> {
         if !T::ON {
@@ -193,7 +195,7 @@ impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, T> {
     }
 
     #[inline]
-    fn open_record(&mut self, name: &'n str, at: usize) {
+    fn open_record(&mut self, name: &'n str, _: usize, at: usize) {
         if T::ON {
             self.open(name, Value::Record, at);
         }

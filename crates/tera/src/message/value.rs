@@ -229,14 +229,22 @@ impl Plan {
 }
 
 /// Collects what the decoder finds.
-#[derive(Default)]
 pub(crate) struct ValueSink<'d> {
     /// The records and lists that are open: whether it is a list, and what it holds so far.
     open: Vec<(bool, Vec<Value<'d>>)>,
     root: Vec<Value<'d>>,
 }
 
+/// Values that room is made for before they are there.
+const MOST_ROOM: usize = 64;
+
 impl<'d> ValueSink<'d> {
+    /// For a message of so many fields.
+    pub(crate) fn new(fields: usize) -> Self {
+        // A definition that is there, so the message may be as large.
+        Self { open: Vec::new(), root: Vec::with_capacity(fields) }
+    }
+
     /// The message.
     pub(crate) fn finish(self) -> Value<'d> {
         Value::Record(self.root)
@@ -299,11 +307,11 @@ impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
 
     fn open_list(&mut self, _: &'n str, count: usize, _: usize) {
         // The count is only promised; the elements that are there let it grow.
-        self.open.push((true, Vec::with_capacity(count.min(64))));
+        self.open.push((true, Vec::with_capacity(count.min(MOST_ROOM))));
     }
 
-    fn open_record(&mut self, _: &'n str, _: usize) {
-        self.open.push((false, Vec::new()));
+    fn open_record(&mut self, _: &'n str, fields: usize, _: usize) {
+        self.open.push((false, Vec::with_capacity(fields.min(MOST_ROOM))));
     }
 
     fn close(&mut self, _: usize) {

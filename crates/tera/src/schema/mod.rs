@@ -21,6 +21,7 @@
 //! ```
 
 pub mod compile;
+mod definition;
 pub mod dialect;
 pub mod diff;
 pub mod format;

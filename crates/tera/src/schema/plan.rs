@@ -228,6 +228,15 @@ impl Plan {
         !steps.iter().any(|op| matches!(op, Op::Text { .. } | Op::Bytes { .. } | Op::Array { .. }))
     }
 
+    /// Bytes behind the header of a message that no offset may lead to.
+    #[inline]
+    pub(crate) fn words(&self) -> usize {
+        let root = self.scope(self.root);
+        // Words may stand behind a body, where a definition says so; the first body may then begin
+        // before as many words as there are.
+        root.size.min(2 * root.words) as usize
+    }
+
     #[inline]
     pub(crate) fn scope(&self, index: u32) -> &Scope {
         // Indices are only made from existing scopes.

@@ -52,7 +52,7 @@ impl<'d> Text<'d> {
     /// Whether it holds the zero unit, which cannot be written.
     #[must_use]
     pub fn has_nul(&self) -> bool {
-        self.units().any(|unit| unit == 0)
+        text_length(&self.0).is_some()
     }
 
     /// Takes its bytes into its own hands.
@@ -60,6 +60,27 @@ impl<'d> Text<'d> {
     pub fn into_owned(self) -> Text<'static> {
         Text(Cow::Owned(self.0.into_owned()))
     }
+}
+
+/// How many bytes stand in front of the first zero unit.
+#[inline]
+pub(crate) fn text_length(bytes: &[u8]) -> Option<usize> {
+    // Four units at once. A borrow out of a unit that is zero can make those above it look like
+    // zero, never those below it: the lowest is right.
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    const HIGHS: u64 = 0x8000_8000_8000_8000;
+    let (fours, rest) = bytes.as_chunks::<8>();
+    let mut length = 0;
+    for four in fours {
+        let units = u64::from_le_bytes(*four);
+        let zeros = units.wrapping_sub(ONES) & !units & HIGHS;
+        if zeros != 0 {
+            return Some(length + zeros.trailing_zeros() as usize / 16 * 2);
+        }
+        length += 8;
+    }
+    let unit = rest.as_chunks::<2>().0.iter().position(|unit| *unit == [0, 0])?;
+    Some(length + unit * 2)
 }
 
 impl From<&str> for Text<'_> {
@@ -86,6 +107,21 @@ impl fmt::Debug for Text<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_zero_unit_ends_a_text() {
+        let mut sampler = worldwire_core::Sampler::new(3);
+        for _ in 0..20_000 {
+            let length = sampler.length(40);
+            // Few values, so that zero units and what looks like them are frequent.
+            let values = [0, 0, 0, 1, 0x80, 0xff];
+            let mut pick = || values[usize::try_from(sampler.below(6)).unwrap()];
+            let bytes: Vec<u8> = (0..length).map(|_| pick()).collect();
+            let mut units = bytes.as_chunks::<2>().0.iter();
+            let wanted = units.position(|unit| *unit == [0, 0]).map(|units| units * 2);
+            assert_eq!(text_length(&bytes), wanted, "{bytes:x?}");
+        }
+    }
 
     #[test]
     fn half_surrogates_survive() {

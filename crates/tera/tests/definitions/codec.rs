@@ -112,6 +112,15 @@ impl Message<'_> {
         self.view(&bytes)
     }
 
+    /// Bytes that are odd come back from JSON, and every field in place says what it should.
+    pub(crate) fn stays(&self, bytes: &[u8]) -> Outcome {
+        let json = self.json(bytes).map_err(shown)?;
+        let (plan, form, mut again) = (self.plan, self.form, Vec::new());
+        plan.encode_json(self.opcode, form, &json, Leniency::Strict, &mut again).map_err(shown)?;
+        check(again == bytes, format!("JSON encodes to other bytes: {json}"))?;
+        self.view(bytes)
+    }
+
     /// Every field of the view says what the message says.
     fn view(&self, bytes: &[u8]) -> Outcome {
         let view = View::new(self.plan, bytes, self.form).map_err(shown)?;

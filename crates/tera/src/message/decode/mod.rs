@@ -1,5 +1,7 @@
 //! The one decoder: runs a plan over the bytes of a message and tells a [`Sink`] what it finds.
 
+mod list;
+
 use core::ops::Range;
 
 use worldwire_core::{Error, Result};
@@ -7,17 +9,22 @@ use worldwire_core::{Error, Result};
 use super::fault::Fault;
 use super::note::{NoteKind, Notes};
 use super::{HeaderForm, Integrity};
-use crate::schema::plan::{Op, Plan, Scope, Spot, TextPlace};
+use crate::schema::plan::{FieldKind, Op, Plan, Scope, Spot, TextPlace};
 use crate::types::Scalar;
+use crate::types::text::text_length;
+use list::Extent;
 
 /// Elements of all lists of a message.
-const MOST_ELEMENTS: u32 = 65_535;
+pub(crate) const MOST_ELEMENTS: u32 = 65_535;
 /// Bytes and steps of one message. A message without shared or overlapping parts takes fewer than
 /// three for each of its bytes.
-const MOST_WORK: usize = 1 << 20;
+pub(crate) const MOST_WORK: usize = 1 << 20;
 
 /// Who learns what a message holds.
 pub(crate) trait Sink<'d, 'n> {
+    /// Whether nobody learns anything.
+    const SILENT: bool = false;
+
     /// A value of fixed size; `data` begins with it. Gives `None` when `data` is too short.
     fn scalar(&mut self, name: &'n str, scalar: Scalar, data: &'d [u8], at: usize) -> Option<()>;
     /// A text, without its terminator.
@@ -26,8 +33,8 @@ pub(crate) trait Sink<'d, 'n> {
     fn bytes(&mut self, name: &'n str, bytes: &'d [u8], at: usize);
     /// A list of so many elements begins.
     fn open_list(&mut self, name: &'n str, count: usize, at: usize);
-    /// A record begins.
-    fn open_record(&mut self, name: &'n str, at: usize);
+    /// A record of so many fields begins.
+    fn open_record(&mut self, name: &'n str, fields: usize, at: usize);
     /// The list or record that was opened last is complete.
     fn close(&mut self, end: usize);
 }
@@ -36,6 +43,8 @@ pub(crate) trait Sink<'d, 'n> {
 pub(crate) struct Silent;
 
 impl<'d, 'n> Sink<'d, 'n> for Silent {
+    const SILENT: bool = true;
+
     #[inline(always)]
     fn scalar(&mut self, _: &'n str, scalar: Scalar, data: &'d [u8], _: usize) -> Option<()> {
         (data.len() >= scalar.size()).then_some(())
@@ -47,7 +56,7 @@ impl<'d, 'n> Sink<'d, 'n> for Silent {
     #[inline(always)]
     fn open_list(&mut self, _: &'n str, _: usize, _: usize) {}
     #[inline(always)]
-    fn open_record(&mut self, _: &'n str, _: usize) {}
+    fn open_record(&mut self, _: &'n str, _: usize, _: usize) {}
     #[inline(always)]
     fn close(&mut self, _: usize) {}
 }
@@ -107,10 +116,7 @@ pub(crate) fn fields<'d, 'n, S: Sink<'d, 'n>>(
 /// The first byte that an offset may lead to.
 #[inline]
 pub(crate) fn floor(plan: &Plan, form: HeaderForm) -> usize {
-    let root = plan.scope(plan.root);
-    // Words may stand behind a body, where a definition says so; the first body may then begin
-    // before as many words as there are.
-    form.bytes() + root.size.min(2 * root.words) as usize
+    form.bytes() + plan.words()
 }
 
 /// Where a further segment of a scope begins: behind all bodies before it, which are read for that.
@@ -134,15 +140,6 @@ pub(crate) fn segment(
         (_, Err(error)) => Err(error),
         (_, Ok(_)) => Err(Fault::Truncated.malformed(data.len(), "its end")),
     }
-}
-
-/// Where an element of an interleaved list stands.
-#[derive(Clone, Copy)]
-struct Extent {
-    round: u32,
-    list: u32,
-    start: usize,
-    end: usize,
 }
 
 struct Run<'d, 'n> {
@@ -205,6 +202,9 @@ impl<'d, 'n> Run<'d, 'n> {
         let base = Base { start, segments: self.segments.len() };
         let end = match &scope.emit {
             None => self.steps(sink, &scope.wire, base, cursor),
+            // The second time around finds nothing new; and in scopes within scopes it would double
+            // the work each time.
+            Some(_) if S::SILENT => self.steps(sink, &scope.wire, base, cursor),
             Some(emit) => {
                 let end = self.steps(&mut Silent, &scope.wire, base, cursor);
                 let quiet = core::mem::replace(&mut self.quiet, true);
@@ -281,7 +281,11 @@ impl<'d, 'n> Run<'d, 'n> {
                     if row {
                         sink.open_list(name, 0, start);
                     } else {
-                        sink.open_record(name, start);
+                        let fields = match plan.field(field).kind() {
+                            FieldKind::Object(fields) => fields.len(),
+                            _ => 0,
+                        };
+                        sink.open_record(name, fields, start);
                     }
                     Ok(())
                 }
@@ -352,11 +356,10 @@ impl<'d, 'n> Run<'d, 'n> {
         };
         self.check_offset(at, place)?;
         let rest = self.data.get(at..).unwrap_or_default();
-        let units = rest.as_chunks::<2>().0;
-        let Some(length) = units.iter().position(|unit| *unit == [0, 0]) else {
+        let Some(length) = text_length(rest) else {
             return Err(Fault::UnterminatedString.malformed(at, format!("{} bytes", rest.len())));
         };
-        let text = rest.get(..length * 2).unwrap_or_default();
+        let text = rest.get(..length).unwrap_or_default();
         self.body(at, at + text.len() + 2, place, cursor)?;
         sink.text(name, text, at);
         Ok(())
@@ -387,120 +390,6 @@ impl<'d, 'n> Run<'d, 'n> {
         self.body(at, at + count, place, cursor)?;
         sink.bytes(name, bytes, at);
         Ok(())
-    }
-
-    /// Follows the links of a list; `list` is its number when it is one of a group.
-    fn array<S: Sink<'d, 'n>>(
-        &mut self,
-        sink: &mut S,
-        name: &'n str,
-        (count_at, offset_at): (usize, usize),
-        scope: u32,
-        list: Option<u32>,
-        cursor: &mut usize,
-    ) -> Result<()> {
-        let (count, first) = (self.word(count_at)?, self.word(offset_at)?);
-        if count == 0 {
-            if first != 0 {
-                self.note(NoteKind::UnusedOffset, offset_at);
-            }
-            sink.open_list(name, 0, *cursor);
-            sink.close(*cursor);
-            return Ok(());
-        }
-        let scope = self.plan.scope(scope);
-        sink.open_list(name, count, first);
-        let outcome = self.elements(sink, scope, count, (first, offset_at), list, cursor);
-        sink.close(*cursor);
-        outcome
-    }
-
-    fn elements<S: Sink<'d, 'n>>(
-        &mut self,
-        sink: &mut S,
-        scope: &'n Scope,
-        count: usize,
-        (first, offset_at): (usize, usize),
-        list: Option<u32>,
-        cursor: &mut usize,
-    ) -> Result<()> {
-        let (mut at, mut link) = (first, offset_at);
-        for index in 0..count {
-            let next = match self.element_links(at, link, count, index) {
-                Ok(next) => next,
-                Err(error) => return Err(error.inside_item(index)),
-            };
-            if at != *cursor && list.is_none() {
-                self.note(NoteKind::OffsetMismatch, link);
-            }
-            if next != 0 && next < at {
-                self.note(NoteKind::OutOfOrder, at + 2);
-            }
-            let outcome = if scope.single {
-                self.scope(sink, scope, at + 4)
-            } else {
-                sink.open_record("", at);
-                let outcome = self.scope(sink, scope, at + 4);
-                sink.close(outcome.as_ref().copied().unwrap_or(at + 4));
-                outcome
-            };
-            let end = outcome.map_err(|error| error.inside_item(index))?;
-            if let Some(list) = list
-                && !self.quiet
-            {
-                let round = u32::try_from(index).unwrap_or(u32::MAX);
-                self.extents.push(Extent { round, list, start: at, end });
-            }
-            *cursor = end;
-            (link, at) = (at + 2, next);
-        }
-        if at == 0 {
-            return Ok(());
-        }
-        let found = format!("one at {at} behind {count} elements");
-        Err(Fault::ArrayChainLong.malformed(link, found))
-    }
-
-    /// Checks the place of an element and what it says of itself; gives where the next one is.
-    #[inline]
-    fn element_links(
-        &mut self,
-        at: usize,
-        link: usize,
-        count: usize,
-        index: usize,
-    ) -> Result<usize> {
-        if at == 0 {
-            let found = format!("{index} of {count}");
-            return Err(Fault::ArrayChainShort.malformed(link, found));
-        }
-        self.check_offset(at, link)?;
-        if !self.quiet {
-            let Some(left) = self.elements.checked_sub(1) else {
-                let found = format!("more than {MOST_ELEMENTS}");
-                return Err(Fault::TooManyElements.malformed(at, found));
-            };
-            self.elements = left;
-        }
-        let here = self.word(at)?;
-        if here != at {
-            return Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")));
-        }
-        self.word(at + 2)
-    }
-
-    /// Looks whether the elements of a group alternate without gaps, and moves the cursor to their
-    /// end.
-    fn close_group(&mut self, from: usize, cursor: &mut usize) {
-        let extents = self.extents.get_mut(from..).unwrap_or_default();
-        extents.sort_unstable_by_key(|extent| (extent.round, extent.list));
-        for extent in extents.iter() {
-            if extent.start != *cursor {
-                self.notes.add(NoteKind::OffsetMismatch, extent.start);
-            }
-            *cursor = extent.end;
-        }
-        self.extents.truncate(from);
     }
 
     /// A body was found: counts the work, compares its place with the cursor, and goes behind it.
@@ -631,6 +520,48 @@ impl<'d, 'n> Run<'d, 'n> {
 mod tests {
     use crate::message::{Head, HeaderForm, Value};
     use crate::schema::{Definition, Dialect, FileName, Options};
+
+    /// Objects in two pieces are read twice, and their lists with them: not over and over.
+    #[test]
+    fn pieces_within_pieces_are_no_hard_work() {
+        let options = Options { dialect: Some(Dialect::Legacy), ..Options::default() };
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let (mut text, depth) = (String::new(), 30);
+        for level in 0..depth {
+            let dashes = "-".repeat(level);
+            text.push_str(&format!("{dashes}object o\n{dashes}-byte a\n{dashes}object o\n"));
+            text.push_str(&format!("{dashes}-byte b\n{dashes}array l\n"));
+        }
+        text.push_str(&format!("{}byte x\n", "-".repeat(depth)));
+        let definition = Definition::parse(&file, &text, &options).unwrap();
+        let plan = definition.plan();
+        let mut value = Value::Record(vec![Value::Unsigned(9)]);
+        for _ in 0..depth {
+            let pieces = Value::Record(vec![Value::Unsigned(1), Value::Unsigned(2)]);
+            value = Value::Record(vec![pieces, Value::List(vec![value])]);
+        }
+        let mut bytes = Vec::new();
+        plan.encode(Head::plain(1), &value, &mut bytes).unwrap();
+        assert_eq!(plan.read(&bytes, HeaderForm::Plain).unwrap().fields(), &value);
+        assert!(plan.check(&bytes, HeaderForm::Plain).unwrap().is_empty());
+    }
+
+    /// What is read a second time, for the pieces of an object, goes behind a group as well.
+    #[test]
+    fn a_field_may_stand_behind_a_group_that_is_read_twice() {
+        let options = Options { dialect: Some(Dialect::Toolbox), ..Options::default() };
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let text = "object o\narray l\n- array[interleaved] a\n- - byte x\n\
+                    - array[interleaved] b\n- byte z\nobject o\n";
+        let definition = Definition::parse(&file, text, &options).unwrap();
+        let (plan, none) = (definition.plan(), || Value::Record(Vec::new()));
+        let list = Value::List(vec![Value::Record(vec![Value::Unsigned(7)])]);
+        let element = Value::Record(vec![list, Value::List(vec![none()]), Value::Unsigned(9)]);
+        let value = Value::Record(vec![none(), Value::List(vec![element])]);
+        let mut bytes = Vec::new();
+        plan.encode(Head::plain(1), &value, &mut bytes).unwrap();
+        assert_eq!(plan.read(&bytes, HeaderForm::Plain).unwrap().fields(), &value);
+    }
 
     /// The offset of the second text stands behind the first text.
     #[test]

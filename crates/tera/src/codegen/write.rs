@@ -1,0 +1,280 @@
+//! The code that writes a scope.
+
+use core::fmt::Write as _;
+
+use super::names::uses;
+use super::shape::{Shape, Shapes};
+use super::steps::{Step, Way, steps};
+use crate::schema::plan::{Spot, TextPlace};
+use crate::types::Scalar;
+
+/// Writes the function that writes the struct of a scope.
+pub(super) fn of_scope(shapes: &Shapes<'_>, scope: u32, visible: &str, out: &mut String) {
+    let _ = writeln!(out, "    {visible}fn write(&self, output: &mut Output<'_>) -> Result<()> {{");
+    body(shapes, scope, "self", "        ", out);
+    out.push_str("        Ok(())\n    }\n");
+}
+
+/// Writes the statements that write a scope; `from` is the struct, or the value that it is.
+fn body(shapes: &Shapes<'_>, scope: u32, from: &str, indent: &str, out: &mut String) {
+    let plan = shapes.plan;
+    let scope = plan.scope(scope);
+    let steps = steps(plan, &scope.wire);
+    let way = Way::default();
+    let mut writing = Writing { shapes, all: &steps, from, segment: 0, text: String::new() };
+    writing.bodies(&steps, &way, from, indent);
+    let bodies = core::mem::take(&mut writing.text);
+    writing.segment(0, scope.size, uses(&bodies, "at0"), indent);
+    out.push_str(&writing.text);
+    out.push_str(&bodies);
+}
+
+struct Writing<'s, 'p> {
+    shapes: &'s Shapes<'p>,
+    /// The steps of the scope, and what is written.
+    all: &'s [Step],
+    from: &'s str,
+    segment: u16,
+    text: String,
+}
+
+impl Writing<'_, '_> {
+    fn line(&mut self, indent: &str, line: &str) {
+        let _ = writeln!(self.text, "{indent}{line}");
+    }
+
+    /// The fixed part of a segment, with everything of fixed size in it.
+    fn segment(&mut self, segment: u16, size: u32, named: bool, indent: &str) {
+        let outside = core::mem::take(&mut self.text);
+        let (all, from) = (self.all, self.from);
+        self.fixed(all, segment, &Way::default(), from, &format!("{indent}    "));
+        let inside = core::mem::replace(&mut self.text, outside);
+        let name = if named { format!("let at{segment} = ") } else { String::new() };
+        if inside.is_empty() {
+            self.line(indent, &format!("{name}output.fixed::<{size}>(|_| Ok(()))?;"));
+            return;
+        }
+        self.line(indent, &format!("{name}output.fixed::<{size}>(|fixed| {{"));
+        self.text.push_str(&inside);
+        self.line(&format!("{indent}    "), "Ok(())");
+        self.line(indent, "})?;");
+    }
+
+    /// The place of a field's value: `from` is the record around, or the value itself.
+    fn place(&self, field: u32, from: &str) -> String {
+        match self.shapes.named.get(&field) {
+            Some((name, None)) => format!("{from}.{name}"),
+            Some((name, Some(last))) => format!("{from}.{name}.unwrap_or({from}.{last})"),
+            None => from.to_owned(),
+        }
+    }
+
+    /// A reference to a field's value.
+    fn reference(&self, field: u32, from: &str) -> String {
+        // Elements and values of rows are references already.
+        let borrow = if self.shapes.named.contains_key(&field) { "&" } else { "" };
+        format!("{borrow}{}", self.place(field, from))
+    }
+
+    fn fixed(&mut self, steps: &[Step], segment: u16, way: &Way, from: &str, indent: &str) {
+        let plan = self.shapes.plan;
+        for step in steps {
+            match step {
+                Step::Scalar { scalar, spot, field } if spot.segment == segment => {
+                    let (value, at) = (self.place(*field, from), way.offset(*spot));
+                    let error = way.to_error(plan, *field);
+                    self.line(indent, &put(*scalar, &at, &value, &error));
+                }
+                Step::Object { field, steps } => {
+                    let (way, from) = (way.inside_object(plan, *field), self.place(*field, from));
+                    self.fixed(steps, segment, &way, &from, indent);
+                }
+                Step::Row { field, steps, count, apart } => {
+                    let (index, item) = (way.index(), way.item());
+                    let inner = way.inside_row(plan, *field, *apart);
+                    let outside = core::mem::take(&mut self.text);
+                    self.fixed(steps, segment, &inner, &item, &format!("{indent}    "));
+                    let inside = core::mem::replace(&mut self.text, outside);
+                    if inside.is_empty() {
+                        continue;
+                    }
+                    let (shape, values) = (self.shapes.shape_of(*field), self.place(*field, from));
+                    let Shape::Row(value, _) = shape else { continue };
+                    let pattern = if value.is_plain() { format!("&{item}") } else { item };
+                    let take =
+                        if shape.is_long_row() { format!(".take({count})") } else { String::new() };
+                    let line = if uses(&inside, &index) {
+                        format!("for ({index}, {pattern}) in {values}.iter(){take}.enumerate() {{")
+                    } else {
+                        format!("for {pattern} in {values}.iter(){take} {{")
+                    };
+                    self.line(indent, &line);
+                    self.text.push_str(&inside);
+                    self.line(indent, "}");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn bodies(&mut self, steps: &[Step], way: &Way, from: &str, indent: &str) {
+        let plan = self.shapes.plan;
+        for step in steps {
+            match step {
+                Step::Scalar { .. } => {}
+                Step::Text { place, field } => {
+                    let (text, error) = (self.reference(*field, from), way.to_error(plan, *field));
+                    let line = match place {
+                        TextPlace::Offset(spot) => {
+                            format!("output.text({}, {text}){error}?;", place_of(*spot, way))
+                        }
+                        TextPlace::Here(_) => format!("output.text_here({text}){error}?;"),
+                    };
+                    self.line(indent, &line);
+                }
+                Step::Bytes { offset, count, field } => {
+                    let (bytes, error) = (self.reference(*field, from), way.to_error(plan, *field));
+                    let places = places(*count, *offset, way);
+                    self.line(indent, &format!("output.bytes({places}, {bytes}){error}?;"));
+                }
+                Step::Array { count, offset, scope, field } => {
+                    let (items, error) = (self.reference(*field, from), way.to_error(plan, *field));
+                    let places = places(*count, *offset, way);
+                    let line = format!("output.list({places}, {items}, |output, ");
+                    self.element(&line, *scope, *field, &format!("){error}?;"), indent);
+                }
+                Step::Object { field, steps } => {
+                    let (way, from) = (way.inside_object(plan, *field), self.place(*field, from));
+                    self.bodies(steps, &way, &from, indent);
+                }
+                Step::Row { field, steps, count, apart } => {
+                    let row = (steps.as_slice(), *count, *apart);
+                    self.row(*field, row, way, from, indent);
+                }
+                Step::Segment { size } => {
+                    self.segment += 1;
+                    // Not everybody asks where it stands.
+                    let segment = self.segment;
+                    self.segment(segment, *size, true, indent);
+                    self.line(indent, &format!("let _ = at{segment};"));
+                }
+                Step::Group(lists) => self.group(lists, way, from, indent),
+            }
+        }
+    }
+
+    /// A closure that writes an element, between what stands in front of its parameter and behind.
+    fn element(&mut self, front: &str, scope: u32, field: u32, behind: &str, indent: &str) {
+        let Shape::List(inner, _) = self.shapes.shape_of(field) else { return };
+        if matches!(**inner, Shape::Record(record) if self.shapes.structs[record].scope == Some(scope))
+        {
+            self.line(indent, &format!("{front}item| item.write(output){behind}"));
+            return;
+        }
+        let pattern = if inner.is_plain() { "&item" } else { "item" };
+        self.line(indent, &format!("{front}{pattern}| {{"));
+        let deeper = format!("{indent}    ");
+        body(self.shapes, scope, "item", &deeper, &mut self.text);
+        self.line(&deeper, "Ok(())");
+        self.line(indent, &format!("}}{behind}"));
+    }
+
+    fn row(
+        &mut self,
+        field: u32,
+        (steps, count, apart): (&[Step], usize, u16),
+        way: &Way,
+        from: &str,
+        indent: &str,
+    ) {
+        let plan = self.shapes.plan;
+        let (shape, values) = (self.shapes.shape_of(field), self.place(field, from));
+        let Shape::Row(value, _) = shape else { return };
+        let (long, kind) = (shape.is_long_row(), self.shapes.rust_type(value));
+        if long {
+            let error = way.to_error(plan, field);
+            self.line(indent, &format!("row({values}.len(), {count}){error}?;"));
+        }
+        let (index, item) = (way.index(), way.item());
+        let outside = core::mem::take(&mut self.text);
+        self.bodies(steps, &way.inside_row(plan, field, apart), &item, &format!("{indent}    "));
+        let inside = core::mem::replace(&mut self.text, outside);
+        if inside.is_empty() {
+            return;
+        }
+        if long {
+            let kind = kind.replace("<'d>", "<'_>").replace("<'d, ", "<'_, ");
+            self.line(indent, &format!("let none{field}: {kind} = Default::default();"));
+            self.line(indent, &format!("for {index} in 0..{count} {{"));
+            let line = format!("    let {item} = {values}.get({index}).unwrap_or(&none{field});");
+            self.line(indent, &line);
+        } else if uses(&inside, &index) {
+            self.line(indent, &format!("for ({index}, {item}) in {values}.iter().enumerate() {{"));
+        } else {
+            self.line(indent, &format!("for {item} in {values}.iter() {{"));
+        }
+        self.text.push_str(&inside);
+        self.line(indent, "}");
+    }
+
+    fn group(&mut self, lists: &[Step], way: &Way, from: &str, indent: &str) {
+        let plan = self.shapes.plan;
+        let mut rounds = String::from("0");
+        for list in lists {
+            let Step::Array { count, offset, field, .. } = list else { continue };
+            let (items, error) = (self.place(*field, from), way.to_error(plan, *field));
+            let places = places(*count, *offset, way);
+            let line =
+                format!("let mut lane{field} = output.lane({places}, {items}.len()){error}?;");
+            self.line(indent, &line);
+            rounds.push_str(&format!(".max({items}.len())"));
+        }
+        let rounds = rounds.replacen('0', "0_usize", 1);
+        self.line(indent, &format!("for round in 0..{rounds} {{"));
+        let inner = format!("{indent}    ");
+        for list in lists {
+            let Step::Array { scope, field, .. } = list else { continue };
+            let (items, error) = (self.place(*field, from), way.to_error(plan, *field));
+            let Shape::List(element, _) = self.shapes.shape_of(*field) else { continue };
+            let pattern = if element.is_plain() { "&item" } else { "item" };
+            self.line(&inner, &format!("if let Some({pattern}) = {items}.get(round) {{"));
+            let deeper = format!("{inner}    ");
+            self.line(&deeper, &format!("output.element(&mut lane{field}, |output| {{"));
+            let deepest = format!("{deeper}    ");
+            if matches!(**element, Shape::Record(record) if self.shapes.structs[record].scope == Some(*scope))
+            {
+                self.line(&deepest, "item.write(output)");
+            } else {
+                body(self.shapes, *scope, "item", &deepest, &mut self.text);
+                self.line(&deepest, "Ok(())");
+            }
+            self.line(&deeper, &format!("}}){error}?;"));
+            self.line(&inner, "}");
+        }
+        self.line(indent, "}");
+    }
+}
+
+/// Where a spot is in what is written.
+fn place_of(spot: Spot, way: &Way) -> String {
+    way.behind(&format!("at{}", spot.segment), spot)
+}
+
+/// Where count and offset are.
+fn places(count: Spot, offset: Spot, way: &Way) -> String {
+    format!("({}, {})", place_of(count, way), place_of(offset, way))
+}
+
+/// The statement that writes a value of fixed size.
+fn put(scalar: Scalar, at: &str, value: &str, error: &str) -> String {
+    match scalar {
+        Scalar::Bool => format!("put(fixed, {at}, [u8::from({value})]);"),
+        Scalar::Byte => format!("put(fixed, {at}, [{value}]);"),
+        Scalar::Angle => format!("put(fixed, {at}, {value}.0.to_le_bytes());"),
+        Scalar::Vec3 | Scalar::Vec3fa => format!("put_floats(fixed, {at}, {value});"),
+        Scalar::SkillId => format!("put(fixed, {at}, wide({value}){error}?.to_le_bytes());"),
+        Scalar::SkillId32 => format!("put(fixed, {at}, narrow({value}){error}?.to_le_bytes());"),
+        Scalar::Customize => format!("put(fixed, {at}, {value});"),
+        _ => format!("put(fixed, {at}, {value}.to_le_bytes());"),
+    }
+}

@@ -1,0 +1,131 @@
+//! Lists: their links, and groups whose elements alternate.
+
+use worldwire_core::Result;
+
+use super::{MOST_ELEMENTS, Run, Sink};
+use crate::message::fault::Fault;
+use crate::message::note::NoteKind;
+use crate::schema::plan::Scope;
+
+/// Where an element of an interleaved list stands.
+#[derive(Clone, Copy)]
+pub(super) struct Extent {
+    round: u32,
+    list: u32,
+    start: usize,
+    end: usize,
+}
+
+impl<'d, 'n> Run<'d, 'n> {
+    /// Follows the links of a list; `list` is its number when it is one of a group.
+    pub(super) fn array<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        name: &'n str,
+        (count_at, offset_at): (usize, usize),
+        scope: u32,
+        list: Option<u32>,
+        cursor: &mut usize,
+    ) -> Result<()> {
+        let (count, first) = (self.word(count_at)?, self.word(offset_at)?);
+        if count == 0 {
+            if first != 0 {
+                self.note(NoteKind::UnusedOffset, offset_at);
+            }
+            sink.open_list(name, 0, *cursor);
+            sink.close(*cursor);
+            return Ok(());
+        }
+        let scope = self.plan.scope(scope);
+        sink.open_list(name, count, first);
+        let outcome = self.elements(sink, scope, count, (first, offset_at), list, cursor);
+        sink.close(*cursor);
+        outcome
+    }
+
+    fn elements<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        scope: &'n Scope,
+        count: usize,
+        (first, offset_at): (usize, usize),
+        list: Option<u32>,
+        cursor: &mut usize,
+    ) -> Result<()> {
+        let (mut at, mut link) = (first, offset_at);
+        for index in 0..count {
+            let next = match self.element_links(at, link, count, index) {
+                Ok(next) => next,
+                Err(error) => return Err(error.inside_item(index)),
+            };
+            if at != *cursor && list.is_none() {
+                self.note(NoteKind::OffsetMismatch, link);
+            }
+            if next != 0 && next < at {
+                self.note(NoteKind::OutOfOrder, at + 2);
+            }
+            let outcome = if scope.single {
+                self.scope(sink, scope, at + 4)
+            } else {
+                sink.open_record("", scope.fields.len(), at);
+                let outcome = self.scope(sink, scope, at + 4);
+                sink.close(outcome.as_ref().copied().unwrap_or(at + 4));
+                outcome
+            };
+            let end = outcome.map_err(|error| error.inside_item(index))?;
+            if let Some(list) = list {
+                let round = u32::try_from(index).unwrap_or(u32::MAX);
+                self.extents.push(Extent { round, list, start: at, end });
+            }
+            *cursor = end;
+            (link, at) = (at + 2, next);
+        }
+        if at == 0 {
+            return Ok(());
+        }
+        let found = format!("one at {at} behind {count} elements");
+        Err(Fault::ArrayChainLong.malformed(link, found))
+    }
+
+    /// Checks the place of an element and what it says of itself; gives where the next one is.
+    #[inline]
+    fn element_links(
+        &mut self,
+        at: usize,
+        link: usize,
+        count: usize,
+        index: usize,
+    ) -> Result<usize> {
+        if at == 0 {
+            let found = format!("{index} of {count}");
+            return Err(Fault::ArrayChainShort.malformed(link, found));
+        }
+        self.check_offset(at, link)?;
+        if !self.quiet {
+            let Some(left) = self.elements.checked_sub(1) else {
+                let found = format!("more than {MOST_ELEMENTS}");
+                return Err(Fault::TooManyElements.malformed(at, found));
+            };
+            self.elements = left;
+        }
+        let here = self.word(at)?;
+        if here != at {
+            return Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")));
+        }
+        self.word(at + 2)
+    }
+
+    /// Looks whether the elements of a group alternate without gaps, and moves the cursor to their
+    /// end.
+    pub(super) fn close_group(&mut self, from: usize, cursor: &mut usize) {
+        let extents = self.extents.get_mut(from..).unwrap_or_default();
+        extents.sort_unstable_by_key(|extent| (extent.round, extent.list));
+        for extent in extents.iter() {
+            if extent.start != *cursor && !self.quiet {
+                self.notes.add(NoteKind::OffsetMismatch, extent.start);
+            }
+            *cursor = extent.end;
+        }
+        self.extents.truncate(from);
+    }
+}

@@ -1,0 +1,570 @@
+//! What structs made from definitions are read and written with: see [`codegen`](crate::codegen).
+//!
+//! A made struct holds the layout of one definition as plain code. It keeps every promise of the
+//! decoder that runs definitions: the same messages are read and the same are refused, within the
+//! same bounds of work, and the same values encode to the same bytes. Two things differ: what is
+//! odd about a message ([`Notes`](super::Notes)) is not collected, and when the fixed part of a
+//! record goes beyond the end, the error names the record and not the field in it.
+//!
+//! [`Input`] and [`Output`] are for made code; everybody else wants [`Typed`].
+
+use std::borrow::Cow;
+
+use worldwire_core::{Error, Result};
+
+use super::decode::{MOST_ELEMENTS, MOST_WORK};
+use super::encode::MOST_BYTES;
+use super::fault::Fault;
+use super::{Head, HeaderForm, Value, read_front};
+use crate::types::text::text_length;
+use crate::types::{Skill, SkillForm, Text};
+
+/// Elements that room is made for before they are there.
+const MOST_ROOM: usize = 256;
+
+/// A message as a struct.
+///
+/// ```
+/// use worldwire_core::Result;
+/// use worldwire_tera::message::typed::{Input, Output, Typed, part, put};
+/// use worldwire_tera::message::{Head, HeaderForm, Value};
+///
+/// /// What is made of `int32 id`.
+/// #[derive(Debug, PartialEq)]
+/// struct SGreetingV1 {
+///     id: i32,
+/// }
+///
+/// impl<'d> Typed<'d> for SGreetingV1 {
+///     const NAME: &'static str = "S_GREETING";
+///     const VERSION: u32 = 1;
+///     const WORDS: usize = 0;
+///     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
+///         let fixed = input.scope::<4>(start, 10)?;
+///         Ok(Self { id: i32::from_le_bytes(part(fixed, 0)) })
+///     }
+///     fn write(&self, output: &mut Output<'_>) -> Result<()> {
+///         output.fixed::<4>(|fixed| {
+///             put(fixed, 0, self.id.to_le_bytes());
+///             Ok(())
+///         })?;
+///         Ok(())
+///     }
+///     fn value(&self) -> Result<Value<'_>> {
+///         Ok(Value::Record(vec![Value::Signed(self.id.into())]))
+///     }
+/// }
+///
+/// let mut bytes = Vec::new();
+/// SGreetingV1 { id: 5 }.encode(Head::plain(7), &mut bytes)?;
+/// assert_eq!(bytes, [8, 0, 7, 0, 5, 0, 0, 0]);
+/// let (head, again) = SGreetingV1::decode(&bytes, HeaderForm::Plain)?;
+/// assert_eq!((head.opcode, again.id), (7, 5));
+/// # Ok::<(), worldwire_core::Error>(())
+/// ```
+pub trait Typed<'d>: Sized {
+    /// The message's name.
+    const NAME: &'static str;
+    /// The version of the layout.
+    const VERSION: u32;
+    /// Bytes behind the header that no offset may lead to: counts and offsets.
+    const WORDS: usize;
+
+    /// Reads the fields, which begin at `start`.
+    ///
+    /// # Errors
+    /// Malformed, with the path of the field and the offset.
+    fn read(input: &mut Input<'d>, start: usize) -> Result<Self>;
+
+    /// Writes the fields.
+    ///
+    /// # Errors
+    /// Value, with the path of the field that cannot be written.
+    fn write(&self, output: &mut Output<'_>) -> Result<()>;
+
+    /// The fields as the definition that the struct was made from has them: for showing, and for
+    /// [`Plan::encode`](crate::schema::Plan::encode).
+    ///
+    /// # Errors
+    /// Value, for a skill whose parts have no room.
+    fn value(&self) -> Result<Value<'_>>;
+
+    /// Reads a message. Text and bytes are borrowed.
+    ///
+    /// # Errors
+    /// As [`Plan::decode`](crate::schema::Plan::decode).
+    #[inline]
+    fn decode(message: &'d [u8], form: HeaderForm) -> Result<(Head, Self)> {
+        let front = read_front(message, form)?;
+        let mut input = Input::new(message, form.bytes() + Self::WORDS);
+        let fields = Self::read(&mut input, form.bytes())?;
+        Ok((Head { opcode: front.opcode, integrity: front.integrity }, fields))
+    }
+
+    /// Appends a message to `out`, in canonical form.
+    ///
+    /// # Errors
+    /// Value, with the path of the field that cannot be written; `out` is as it was then.
+    #[inline]
+    fn encode(&self, head: Head, out: &mut Vec<u8>) -> Result<()> {
+        let origin = out.len();
+        super::encode::write_head(head, out);
+        let mut output = Output { out, origin };
+        let outcome = self.write(&mut output).and_then(|()| output.position());
+        match outcome {
+            Ok(length) => {
+                output.patch(origin, length);
+                Ok(())
+            }
+            Err(error) => {
+                out.truncate(origin);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// A message that is being read.
+#[derive(Debug)]
+pub struct Input<'d> {
+    data: &'d [u8],
+    /// The first byte that an offset may lead to.
+    floor: usize,
+    work: usize,
+    elements: u32,
+    /// The end of what was read last.
+    cursor: usize,
+}
+
+impl<'d> Input<'d> {
+    const fn new(data: &'d [u8], floor: usize) -> Self {
+        Self { data, floor, work: MOST_WORK, elements: MOST_ELEMENTS, cursor: 0 }
+    }
+
+    /// The fixed part of a scope; `cost` is the work that it counts as.
+    ///
+    /// # Errors
+    /// Malformed, when it goes beyond the end or the message is too much work.
+    #[inline]
+    pub fn scope<const SIZE: usize>(
+        &mut self,
+        start: usize,
+        cost: usize,
+    ) -> Result<&'d [u8; SIZE]> {
+        let fixed = self.fixed::<SIZE>(start)?;
+        self.spend(cost, start)?;
+        Ok(fixed)
+    }
+
+    /// The fixed part that follows the last body, and where it stands.
+    ///
+    /// # Errors
+    /// Malformed, when it goes beyond the end.
+    #[inline]
+    pub fn segment<const SIZE: usize>(&mut self) -> Result<(usize, &'d [u8; SIZE])> {
+        let start = self.cursor;
+        Ok((start, self.fixed::<SIZE>(start)?))
+    }
+
+    #[inline]
+    fn fixed<const SIZE: usize>(&mut self, start: usize) -> Result<&'d [u8; SIZE]> {
+        match self.data.get(start..).and_then(|rest| rest.first_chunk::<SIZE>()) {
+            Some(fixed) => {
+                self.cursor = start + SIZE;
+                Ok(fixed)
+            }
+            None => Err(truncated(self.data.len(), start, SIZE)),
+        }
+    }
+
+    /// The text at an offset, which stands at `place`.
+    ///
+    /// # Errors
+    /// Malformed, when it leads outside the message or the text has no end.
+    #[inline]
+    pub fn text(&mut self, offset: u16, place: usize) -> Result<Text<'d>> {
+        let at = usize::from(offset);
+        self.check_offset(at, place)?;
+        self.text_at(at)
+    }
+
+    /// The text that begins where it stands.
+    ///
+    /// # Errors
+    /// Malformed, when it has no end.
+    #[inline]
+    pub fn text_here(&mut self, at: usize) -> Result<Text<'d>> {
+        self.check_offset(at, at)?;
+        self.text_at(at)
+    }
+
+    #[inline]
+    fn text_at(&mut self, at: usize) -> Result<Text<'d>> {
+        let rest = self.data.get(at..).unwrap_or_default();
+        let Some(length) = text_length(rest) else {
+            return Err(Fault::UnterminatedString.malformed(at, format!("{} bytes", rest.len())));
+        };
+        self.spend(length + 2, at)?;
+        self.cursor = at + length + 2;
+        Ok(Text::from_bytes(rest.get(..length).unwrap_or_default()))
+    }
+
+    /// So many bytes at an offset; count and offset stand at `places`.
+    ///
+    /// # Errors
+    /// Malformed, when they are not within the message.
+    #[inline]
+    pub fn bytes(
+        &mut self,
+        count: u16,
+        offset: u16,
+        places: (usize, usize),
+    ) -> Result<Cow<'d, [u8]>> {
+        let (count, at) = (usize::from(count), usize::from(offset));
+        if count == 0 {
+            return Ok(Cow::Borrowed(&[]));
+        }
+        if at < self.floor || at > self.data.len() {
+            self.check_offset(at, places.1)?;
+        }
+        let Some(bytes) = self.data.get(at..at + count) else {
+            let found = format!("{count} bytes at {at} of {}", self.data.len());
+            return Err(Fault::BytesOutOfRange.malformed(places.0, found));
+        };
+        self.spend(count, at)?;
+        self.cursor = at + count;
+        Ok(Cow::Borrowed(bytes))
+    }
+
+    /// So many linked elements of at least `least` bytes, the first at an offset, which stands at
+    /// `place`. `read` is given where the fields of an element begin.
+    ///
+    /// # Errors
+    /// Malformed, when a link leads outside the message or the chain is not as long as counted;
+    /// and those of `read`.
+    #[inline]
+    pub fn list<T>(
+        &mut self,
+        count: u16,
+        offset: u16,
+        place: usize,
+        least: usize,
+        mut read: impl FnMut(&mut Self, usize) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let (mut at, mut link) = (usize::from(offset), place);
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        // The count is only promised: room for as many as there are bytes for, within reason.
+        let room = self.data.len().saturating_sub(at) / least.max(4);
+        let mut items = Vec::with_capacity(usize::from(count).min(room + 1).min(MOST_ROOM));
+        for index in 0..count {
+            let item = self
+                .links(at, link, usize::from(count), usize::from(index))
+                .and_then(|next| read(self, at + 4).map(|item| (item, next)));
+            match item {
+                Ok((item, next)) => {
+                    items.push(item);
+                    (link, at) = (at + 2, next);
+                }
+                Err(error) => return Err(error.inside_item(usize::from(index))),
+            }
+        }
+        if at == 0 {
+            return Ok(items);
+        }
+        let found = format!("one at {at} behind {count} elements");
+        Err(Fault::ArrayChainLong.malformed(link, found))
+    }
+
+    /// Checks the place of an element and what it says of itself; gives where the next one is.
+    #[inline]
+    fn links(&mut self, at: usize, link: usize, count: usize, index: usize) -> Result<usize> {
+        if at == 0 {
+            let found = format!("{index} of {count}");
+            return Err(Fault::ArrayChainShort.malformed(link, found));
+        }
+        self.check_offset(at, link)?;
+        let Some(left) = self.elements.checked_sub(1) else {
+            let found = format!("more than {MOST_ELEMENTS}");
+            return Err(Fault::TooManyElements.malformed(at, found));
+        };
+        self.elements = left;
+        let words = self.data.get(at..).unwrap_or_default();
+        let here = words.first_chunk::<2>().map(|word| usize::from(u16::from_le_bytes(*word)));
+        if let Some(here) = here.filter(|here| *here != at) {
+            return Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")));
+        }
+        match words.first_chunk::<4>() {
+            Some([_, _, low, high]) => Ok(usize::from(u16::from_le_bytes([*low, *high]))),
+            None => Err(Fault::Truncated.malformed(at, "its end")),
+        }
+    }
+
+    /// The end of what was read last.
+    #[inline]
+    #[must_use]
+    pub const fn cursor(&self) -> usize {
+        self.cursor
+    }
+
+    /// Goes to the end of a group of lists whose elements alternate, which began at `start`; of
+    /// each list how many elements it has, and the end of the last one.
+    pub fn close_group(&mut self, start: usize, lists: &[(usize, usize)]) {
+        let filled = lists.iter().filter(|(count, _)| *count > 0);
+        // The longest list has the last element; of equally long ones the last list.
+        self.cursor = filled.max_by_key(|(count, _)| *count).map_or(start, |(_, end)| *end);
+    }
+
+    #[inline]
+    fn check_offset(&self, at: usize, place: usize) -> Result<()> {
+        if at >= self.floor && at < self.data.len() {
+            return Ok(());
+        }
+        Err(if at < self.floor {
+            Fault::OffsetInHeader.malformed(place, format!("{at}, before {}", self.floor))
+        } else {
+            let found = format!("{at} of {}", self.data.len());
+            Fault::OffsetOutOfRange.malformed(place, found)
+        })
+    }
+
+    #[inline]
+    fn spend(&mut self, work: usize, at: usize) -> Result<()> {
+        match self.work.checked_sub(work) {
+            Some(left) => {
+                self.work = left;
+                Ok(())
+            }
+            None => Err(Fault::TooManyElements.malformed(at, "parts that are shared or overlap")),
+        }
+    }
+}
+
+#[cold]
+fn truncated(length: usize, start: usize, size: usize) -> Error {
+    let left = length.saturating_sub(start);
+    Fault::Truncated.malformed(start.min(length), format!("{left} of {size} bytes"))
+}
+
+/// A message that is being written.
+#[derive(Debug)]
+pub struct Output<'o> {
+    out: &'o mut Vec<u8>,
+    /// Where the message begins.
+    origin: usize,
+}
+
+/// A list of a group while it is written.
+#[derive(Debug)]
+pub struct Lane {
+    /// Where the offset of the next element belongs.
+    link: usize,
+    /// How many elements were written.
+    written: usize,
+}
+
+impl Output<'_> {
+    /// Makes room for a fixed part, all zero, and has it filled; gives where it stands.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    #[inline]
+    pub fn fixed<const SIZE: usize>(
+        &mut self,
+        fill: impl FnOnce(&mut [u8; SIZE]) -> Result<()>,
+    ) -> Result<usize> {
+        let start = self.out.len();
+        self.out.resize(start + SIZE, 0);
+        self.out.last_chunk_mut().map_or(Ok(()), fill)?;
+        Ok(start)
+    }
+
+    /// Writes a text, and where it stands to `place`.
+    ///
+    /// # Errors
+    /// Value, when it holds a zero unit or stands too far behind.
+    #[inline]
+    pub fn text(&mut self, place: usize, text: &Text<'_>) -> Result<()> {
+        let position = self.position()?;
+        self.patch(place, position);
+        self.text_here(text)
+    }
+
+    /// Writes a text.
+    ///
+    /// # Errors
+    /// Value, when it holds a zero unit or stands too far behind.
+    #[inline]
+    pub fn text_here(&mut self, text: &Text<'_>) -> Result<()> {
+        self.position()?;
+        if text.has_nul() {
+            return Err(Fault::StringContainsNul.value(format!("{text:?}")));
+        }
+        self.out.extend_from_slice(text.as_bytes());
+        self.out.extend_from_slice(&[0, 0]);
+        Ok(())
+    }
+
+    /// Writes bytes, and their count and where they stand to `places`.
+    ///
+    /// # Errors
+    /// Value, when there are too many or they stand too far behind.
+    #[inline]
+    pub fn bytes(&mut self, places: (usize, usize), bytes: &[u8]) -> Result<()> {
+        let position = self.position()?;
+        self.patch(places.1, position);
+        let length = u16::try_from(bytes.len())
+            .map_err(|_| Fault::MessageTooLong.value(format!("{} bytes", bytes.len())))?;
+        self.patch(places.0, length);
+        self.out.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Writes the elements of a list; their count and the offset of the first to `places`.
+    ///
+    /// # Errors
+    /// Value, when there are too many or they stand too far behind; and those of `write`.
+    #[inline]
+    pub fn list<T>(
+        &mut self,
+        places: (usize, usize),
+        items: &[T],
+        mut write: impl FnMut(&mut Self, &T) -> Result<()>,
+    ) -> Result<()> {
+        let mut lane = self.lane(places, items.len())?;
+        items.iter().try_for_each(|item| self.element(&mut lane, |output| write(output, item)))
+    }
+
+    /// Begins a list: writes its count to the first of `places`; the offset of its first element
+    /// will go to the second.
+    ///
+    /// # Errors
+    /// Value, when there are too many elements.
+    #[inline]
+    pub fn lane(&mut self, places: (usize, usize), count: usize) -> Result<Lane> {
+        let count = u16::try_from(count)
+            .map_err(|_| Fault::MessageTooLong.value(format!("{count} elements")))?;
+        self.patch(places.0, count);
+        Ok(Lane { link: places.1, written: 0 })
+    }
+
+    /// Writes the next element of a list.
+    ///
+    /// # Errors
+    /// Value, when it stands too far behind; and those of `write`.
+    #[inline]
+    pub fn element(
+        &mut self,
+        lane: &mut Lane,
+        write: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let here = self.position()?;
+        self.patch(lane.link, here);
+        lane.link = self.out.len() + 2;
+        let [low, high] = here.to_le_bytes();
+        self.out.extend_from_slice(&[low, high, 0, 0]);
+        let index = lane.written;
+        lane.written += 1;
+        write(self).map_err(|error| error.inside_item(index))
+    }
+
+    /// Where the next body stands, from the start of the message.
+    #[inline]
+    fn position(&self) -> Result<u16> {
+        let length = self.out.len() - self.origin;
+        match u16::try_from(length) {
+            Ok(position) if length <= MOST_BYTES => Ok(position),
+            _ => Err(Fault::MessageTooLong.value(format!("{length} and more"))),
+        }
+    }
+
+    #[inline]
+    fn patch(&mut self, at: usize, word: u16) {
+        if let Some(room) = self.out.get_mut(at..at + 2) {
+            room.copy_from_slice(&word.to_le_bytes());
+        }
+    }
+}
+
+/// Some bytes of a fixed part. What lies beyond it is zero; made code asks for nothing there.
+#[inline(always)]
+#[must_use]
+pub fn part<const SIZE: usize, const LENGTH: usize>(fixed: &[u8; SIZE], at: usize) -> [u8; LENGTH] {
+    match fixed.get(at..).and_then(|rest| rest.first_chunk()) {
+        Some(part) => *part,
+        None => [0; LENGTH],
+    }
+}
+
+/// A count or offset of a fixed part.
+#[inline(always)]
+#[must_use]
+pub fn word<const SIZE: usize>(fixed: &[u8; SIZE], at: usize) -> u16 {
+    u16::from_le_bytes(part(fixed, at))
+}
+
+/// Three floats of a fixed part.
+#[inline(always)]
+#[must_use]
+pub fn floats<const SIZE: usize>(fixed: &[u8; SIZE], at: usize) -> [f32; 3] {
+    [0, 4, 8].map(|step| f32::from_le_bytes(part(fixed, at + step)))
+}
+
+/// Puts bytes into a fixed part.
+#[inline(always)]
+pub fn put<const SIZE: usize, const LENGTH: usize>(
+    fixed: &mut [u8; SIZE],
+    at: usize,
+    bytes: [u8; LENGTH],
+) {
+    if let Some(room) = fixed.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        *room = bytes;
+    }
+}
+
+/// Puts three floats into a fixed part.
+#[inline(always)]
+pub fn put_floats<const SIZE: usize>(fixed: &mut [u8; SIZE], at: usize, numbers: [f32; 3]) {
+    for (step, number) in [0, 4, 8].into_iter().zip(numbers) {
+        put(fixed, at + step, number.to_le_bytes());
+    }
+}
+
+/// The word of a skill, in 64 bits.
+///
+/// # Errors
+/// Value, when a part has no room.
+#[inline]
+pub fn wide(skill: Skill) -> Result<u64> {
+    skill_word(skill, SkillForm::Wide)
+}
+
+/// The word of a skill, in 32 bits.
+///
+/// # Errors
+/// Value, when a part has no room.
+#[inline]
+pub fn narrow(skill: Skill) -> Result<u32> {
+    // Its parts cover 32 bits.
+    skill_word(skill, SkillForm::Narrow).map(|word| u32::try_from(word).unwrap_or(u32::MAX))
+}
+
+fn skill_word(skill: Skill, form: SkillForm) -> Result<u64> {
+    skill.to_raw(form).map_err(|error| {
+        let wanted = format!("a whole number from 0 to {}", error.most);
+        Error::value(wanted, "a larger one").inside(error.part).hint(Fault::ValueOutOfRange.name())
+    })
+}
+
+/// Says that a row has more values than there is room for.
+///
+/// # Errors
+/// Value, when it has.
+#[inline]
+pub fn row(length: usize, room: usize) -> Result<()> {
+    if length <= room {
+        return Ok(());
+    }
+    Err(Fault::WrongKind.value(format!("{length} values for a row of {room}")))
+}

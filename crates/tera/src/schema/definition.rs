@@ -1,0 +1,289 @@
+//! One definition: a text, the files it includes, and the plan they make.
+
+use std::sync::Arc;
+
+use worldwire_core::{Diagnostic, Source};
+
+use super::compile::compile;
+use super::dialect::{self, Dialect, Marks, Refusal};
+use super::parse::{Line, Statement, parse};
+use super::plan::Plan;
+use super::problem::{Problem, ProblemKind};
+use super::version::{FileName, Patch, Platform};
+
+/// Files that one file may include, those that are included by others counted.
+const MOST_INCLUDES: usize = 5;
+/// Lines of one definition, those of included files counted.
+const MOST_LINES: usize = 65_536;
+
+/// Choices for reading definitions.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The dialect; recognised by what the files use, if nobody says.
+    pub dialect: Option<Dialect>,
+    /// Skips lines that cannot be read, as the first parsers do, and reads a string without offset
+    /// line where it stands. What comes out may be the wrong layout.
+    pub lenient: bool,
+    /// The version of the game, for fields that exist only in some patches. The latest, if nobody
+    /// says.
+    pub patch: Option<Patch>,
+    /// Whose files replace those for all platforms.
+    pub platform: Platform,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { dialect: None, lenient: false, patch: None, platform: Platform::Pc }
+    }
+}
+
+/// A definition, compiled.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    file: FileName,
+    dialect: Dialect,
+    lines: Vec<Line>,
+    plan: Plan,
+    since: Option<u16>,
+    title: Arc<str>,
+}
+
+impl Definition {
+    /// Reads a single text. Includes find nothing; a [`Set`](super::Set) has the files for them.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(file: &FileName, text: &str, options: &Options) -> Result<Self, Vec<Problem>> {
+        let title = file.to_string();
+        let file_text = FileText::read(&title, text);
+        let dialect = options.dialect.unwrap_or_else(|| file_text.marks.of_file());
+        let built = build(file, &file_text, dialect, options, &|_| None);
+        built.definition.ok_or(built.problems)
+    }
+
+    /// The message's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.file.name
+    }
+
+    /// The version of the layout.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.file.version
+    }
+
+    /// The file it was read from.
+    #[must_use]
+    pub fn file(&self) -> &FileName {
+        &self.file
+    }
+
+    /// Name and version, as people write them: `S_LOGIN.14`.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The dialect it was read in.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Its lines, with those of included files in their places.
+    #[must_use]
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// What messages are read and written with.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The first patch it is for, where a comment in it says `majorPatchVersion >= N`: a custom of
+    /// the community and no part of the language.
+    #[must_use]
+    pub fn since(&self) -> Option<u16> {
+        self.since
+    }
+}
+
+/// What is known of a text before it is compiled.
+#[derive(Clone, Debug)]
+pub(super) struct FileText {
+    pub(super) text: Arc<str>,
+    statements: Vec<Statement>,
+    problems: Vec<Problem>,
+    pub(super) marks: Marks,
+    since: Option<u16>,
+}
+
+impl FileText {
+    pub(super) fn read(name: &str, text: &str) -> Self {
+        let (statements, problems) = parse(name, text);
+        let marks = Marks::of(&statements);
+        Self { text: text.into(), marks, since: since(text), statements, problems }
+    }
+
+    pub(super) fn includes(&self) -> impl Iterator<Item = &str> {
+        self.statements.iter().filter_map(|statement| match statement {
+            Statement::Include { file, .. } => Some(&**file),
+            Statement::Line(_) => None,
+        })
+    }
+}
+
+/// The patch in a comment `majorPatchVersion >= 86`.
+fn since(text: &str) -> Option<u16> {
+    const PHRASE: &str = "ajorPatchVersion";
+    text.lines().filter_map(|line| line.split_once('#')).find_map(|(_, comment)| {
+        let (before, behind) = comment.split_once(PHRASE)?;
+        let number = behind.trim_start().strip_prefix(">=")?.trim_start();
+        let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        before.ends_with(['m', 'M']).then(|| number.get(..end)?.parse().ok())?
+    })
+}
+
+/// What came of a file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Built {
+    pub(super) definition: Option<Definition>,
+    pub(super) problems: Vec<Problem>,
+    /// The files it includes, directly or not.
+    pub(super) includes: Vec<Box<str>>,
+}
+
+/// The lines of a file with those of included files in their places, and where they come from.
+struct Lines<'f> {
+    lines: Vec<Line>,
+    /// The file itself, then what it includes.
+    origins: Vec<(Box<str>, &'f FileText)>,
+    problems: Vec<Problem>,
+}
+
+impl<'f> Lines<'f> {
+    fn problem(&mut self, line: &Line, error: bool, refusal: Refusal) {
+        let Some((name, file)) = self.origins.get(usize::from(line.origin)) else { return };
+        let source = Source::new(name, &file.text);
+        let span = line.span.clone();
+        let mut diagnostic: Diagnostic = if error {
+            source.error(span, refusal.message)
+        } else {
+            source.warning(span, refusal.message)
+        };
+        if let Some(help) = refusal.help {
+            diagnostic = diagnostic.help(help);
+        }
+        self.problems.push(Problem { kind: refusal.kind, diagnostic });
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        file: &'f FileText,
+        parents: &mut Vec<Box<str>>,
+        find: &dyn Fn(&str) -> Option<&'f FileText>,
+    ) {
+        let origin = u16::try_from(self.origins.len()).unwrap_or(u16::MAX);
+        self.origins.push((name.into(), file));
+        self.problems.extend(file.problems.iter().cloned());
+        parents.push(name.into());
+        for statement in &file.statements {
+            match statement {
+                Statement::Line(line) => {
+                    if self.lines.len() >= MOST_LINES {
+                        let message = format!("more than {MOST_LINES} lines");
+                        let kind = ProblemKind::TooLarge;
+                        let line = Line { origin, ..line.clone() };
+                        self.problem(&line, true, Refusal { kind, message, help: None });
+                        break;
+                    }
+                    self.lines.push(Line { origin, ..line.clone() });
+                }
+                Statement::Include { file: wanted, span } => {
+                    let found = find(wanted);
+                    let message = if parents.contains(wanted) {
+                        format!("{wanted} includes itself")
+                    } else if self.origins.len() > MOST_INCLUDES {
+                        format!("more than {MOST_INCLUDES} files are included")
+                    } else if let Some(found) = found {
+                        self.add(wanted, found, parents, find);
+                        continue;
+                    } else {
+                        format!("there is no file {wanted} in the folder")
+                    };
+                    let source = Source::new(name, &file.text);
+                    let diagnostic = source.error(span.clone(), message);
+                    self.problems.push(Problem { kind: ProblemKind::BadInclude, diagnostic });
+                }
+            }
+        }
+        parents.pop();
+    }
+
+    /// Leaves out lines that cannot stand where they do, and says so.
+    fn check(&mut self, dialect: Dialect) {
+        let lines = core::mem::take(&mut self.lines);
+        let mut kept: Vec<Line> = Vec::with_capacity(lines.len());
+        for line in lines {
+            // A line for a count or offset holds no fields and ends none.
+            let outcome = dialect::check(&line, dialect)
+                .and_then(|()| dialect::check_depth(&line, kept.last(), dialect));
+            match outcome {
+                Ok(()) => kept.push(line),
+                Err(refusal) => self.problem(&line, true, refusal),
+            }
+        }
+        self.lines = kept;
+    }
+}
+
+/// Compiles a text; `find` gives the texts that may be included.
+pub(super) fn build<'f>(
+    file: &FileName,
+    text: &'f FileText,
+    dialect: Dialect,
+    options: &Options,
+    find: &dyn Fn(&str) -> Option<&'f FileText>,
+) -> Built {
+    let name = file.to_string();
+    let mut lines = Lines { lines: Vec::new(), origins: Vec::new(), problems: Vec::new() };
+    lines.add(&name, text, &mut Vec::new(), find);
+    lines.check(dialect);
+    let broken = lines.problems.iter().any(Problem::is_error) && !options.lenient;
+    let patch = options.patch.unwrap_or(Patch::LATEST);
+    let (plan, issues) = compile(&lines.lines, dialect, patch, options.lenient);
+    // What follows from lines that are missing is not worth saying.
+    for issue in issues.into_iter().filter(|_| !broken) {
+        if let Some(line) = lines.lines.get(issue.line).cloned() {
+            let help = issue.help.map(str::to_owned);
+            let refusal = Refusal { kind: issue.kind, message: issue.message, help };
+            lines.problem(&line, issue.error, refusal);
+        }
+    }
+    let includes = lines.origins.iter().skip(1).map(|(name, _)| name.clone()).collect();
+    let definition = plan.filter(|_| !broken).map(|plan| Definition {
+        title: format!("{}.{}", file.name, file.version).into(),
+        file: file.clone(),
+        dialect,
+        lines: lines.lines,
+        plan,
+        since: text.since,
+    });
+    Built { definition, problems: lines.problems, includes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_patch_in_a_comment_is_found() {
+        assert_eq!(since("# majorPatchVersion >= 86 && majorPatchVersion < 110\n"), Some(86));
+        assert_eq!(since("int32 a # MajorPatchVersion>=9\n"), Some(9));
+        assert_eq!(since("# majorPatchVersion < 85\nint32 a"), None);
+    }
+}
