@@ -619,6 +619,8 @@ fn position<T>(reader: &Reader<'_, T>) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use worldwire_core::Tree;
+
     use super::super::{Object, Options};
     use super::*;
     use crate::schema::classes::TypeLists;
@@ -673,6 +675,13 @@ mod tests {
         bytes.extend([0; 64]);
         let error = decode(Options::default(), &bytes).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Limit { name: "depth", limit: 128, .. }));
+        let classes = classes();
+        let codec = Codec::new(&classes, Options::default());
+        let mut reader = Reader::traced("stream", &bytes, Tree::new());
+        let outcome = codec.decode(&mut reader, &mut Object::new());
+        let (tree, outcome) = reader.conclude(outcome);
+        assert_eq!(outcome.unwrap_err(), error);
+        assert!(tree.find("object.m_l[0].m_l[0].m_n").is_some());
         let options = Options { most_objects: 10, ..Options::default() };
         let error = decode(options, &bytes).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Limit { name: "objects", limit: 10, .. }));

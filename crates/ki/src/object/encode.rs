@@ -10,32 +10,34 @@ use crate::schema::classes::{Class, Kind, Property, parse_number};
 
 /// How deep objects and containers may stand in each other.
 const MOST_DEPTH: u32 = 128;
+/// Room for bytes to begin with.
+const FIRST_ROOM: usize = 256;
 
 pub(super) fn encode(codec: &Codec<'_>, object: &Object, header: Header) -> Result<Vec<u8>> {
     let options = &codec.options;
     let root = object.root(codec.classes).ok_or_else(foreign)?;
-    let mut encoder = Encoder { options, flags: header.flags, depth: 0, out: Writer::new() };
+    let mut out = Writer::append_to(Vec::with_capacity(FIRST_ROOM));
+    let is_stateful = options.flags & STATEFUL != 0;
+    let may_pack = header.flags & ZLIB != 0;
+    if is_stateful && !may_pack {
+        out.u32(header.flags);
+    }
+    let mut encoder = Encoder { options, flags: header.flags, depth: 0, out };
     encoder.value(None, root)?;
-    let mut stream = Writer::new();
-    if options.flags & STATEFUL != 0 {
-        stream.u32(header.flags);
-    }
-    let plain = encoder.out.into_bytes();
-    let packed = if header.flags & ZLIB == 0 {
-        None
-    } else {
-        let packed = if header.is_compressed { deflate(&plain) } else { None };
-        stream.u8(u8::from(packed.is_some()));
-        packed
-    };
-    match packed {
-        Some(packed) => {
-            stream.u32(word(plain.len())?);
-            stream.bytes(&packed);
+    let mut bytes = encoder.out.into_bytes();
+    if may_pack {
+        let packed = if header.is_compressed { deflate(&bytes) } else { None };
+        let mut stream = Writer::new();
+        if is_stateful {
+            stream.u32(header.flags);
         }
-        None => stream.bytes(&plain),
+        stream.u8(u8::from(packed.is_some()));
+        if packed.is_some() {
+            stream.u32(word(bytes.len())?);
+        }
+        stream.bytes(packed.as_ref().unwrap_or(&bytes));
+        bytes = stream.into_bytes();
     }
-    let mut bytes = stream.into_bytes();
     if options.envelope {
         bytes = seal_envelope(&bytes, header.is_packed)?;
     }
@@ -249,8 +251,10 @@ impl Encoder<'_> {
             self.out.bit(is_long);
             self.out.bits(length, if is_long { 31 } else { 7 });
         } else {
+            // Whole bytes again.
             self.out.align();
-            self.out.bits(length, if container { 32 } else { 16 });
+            let bytes = length.to_le_bytes();
+            self.out.bytes(bytes.get(..if container { 4 } else { 2 }).unwrap_or(&bytes));
         }
         Ok(())
     }

@@ -9,6 +9,9 @@ use worldwire_core::{Error, Result};
 
 use super::MOST_JSON_DEPTH;
 
+/// Keys that are no properties.
+const SPECIAL: [&str; 7] = ["$class", "$block", "$type", "$template", "$bits", "$hex", "$name"];
+
 /// JSON whose objects keep their order.
 #[derive(Debug)]
 pub(in crate::object) enum Item {
@@ -75,7 +78,15 @@ impl<'de> serde::de::Visitor<'de> for Seed {
     fn visit_map<A: MapAccess<'de>>(self, mut items: A) -> Result<Item, A::Error> {
         let deeper = self.0.checked_sub(1).ok_or_else(|| A::Error::custom("too deep"))?;
         let mut list = Vec::new();
-        while let Some(key) = items.next_key()? {
+        let mut seen = [false; SPECIAL.len()];
+        while let Some(key) = items.next_key::<String>()? {
+            // A property may stand in a stream twice, but not what says what an object is.
+            let special = SPECIAL.iter().position(|special| *special == key);
+            if let Some(seen) = special.and_then(|at| seen.get_mut(at))
+                && core::mem::replace(seen, true)
+            {
+                return Err(A::Error::custom(format!("{key} twice in an object")));
+            }
             list.push((key, items.next_value_seed(Self(deeper))?));
         }
         Ok(Item::Object(list))

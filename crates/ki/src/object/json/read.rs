@@ -310,6 +310,9 @@ fn tuple_bytes(tuple: Tuple, item: &Item) -> Result<Vec<u8>> {
         let wanted = format!("one of {}", tuple.names().join(", "));
         return Err(Error::value(wanted, format!("\"{name}\"")));
     }
+    if entries.len() > tuple.names().len() {
+        return Err(Error::value("every part once", "one twice"));
+    }
     let mut bytes = Vec::with_capacity(tuple.size());
     for name in tuple.names() {
         let part = item.get(name).ok_or_else(|| Error::value("a number", "none").inside(name))?;
@@ -421,6 +424,9 @@ mod tests {
             assert_eq!(error, wanted, "{json}");
         }
         assert!(Object::parse_json(&classes, "{\"$class\":\"A\"} x").is_err());
+        let twice =
+            Object::parse_json(&classes, "{\"$class\":\"A\",\"$class\":\"A\"}").unwrap_err();
+        assert!(twice.to_string().contains("$class twice in an object"), "{twice}");
     }
 
     #[test]

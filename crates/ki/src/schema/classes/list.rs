@@ -449,6 +449,20 @@ mod tests {
     }
 
     #[test]
+    fn classes_of_pirate101_have_the_other_hash() {
+        let list = |name: &str, hash: u32| {
+            format!("{{\"{name}\": {{\"bases\": [], \"hash\": {hash}, \"properties\": {{}}}}}}")
+        };
+        let name = "class Ship";
+        for hash in [string_id(name.as_bytes()), djb2_31(name.as_bytes())] {
+            let classes = compile(&list(name, hash)).unwrap();
+            assert!(classes.notes().is_empty());
+            assert_eq!(classes.by_hash(hash), classes.find("Ship"));
+        }
+        assert_eq!(compile(&list(name, 5)).unwrap().notes().len(), 1);
+    }
+
+    #[test]
     fn later_lists_win() {
         let mut lists = TypeLists::new();
         let list = |hash: u32| {
