@@ -12,7 +12,7 @@
 //! use worldwire_tera::schema::{Options, Set};
 //!
 //! let mut library = Library {
-//!     definitions: Set::load([("S_LIFE.1.def", "int32 hp\n")], Options::default()),
+//!     definitions: Set::load([("S_LIFE.1.def", "uint32 hp\n")], Options::default()),
 //!     ..Library::default()
 //! };
 //! library.add_map("protocol.7.map", CodeMap::from_pairs([("S_LIFE", 500)]));
@@ -22,7 +22,7 @@
 //! let mut reader = Reader::traced("message", &message, Tree::new());
 //! packets.decode(&mut reader)?;
 //! let tree = reader.finish();
-//! assert_eq!(tree.find("fields.hp").unwrap().signed(), Some(90));
+//! assert_eq!(tree.find("fields.hp").unwrap().unsigned(), Some(90));
 //!
 //! let json = serde_json::json!({ "opcode": "S_LIFE", "fields": { "hp": 90 } });
 //! assert_eq!(packets.encode_json(&json)?, message);

@@ -310,6 +310,22 @@ pub(crate) enum Codegen {
         #[command(flatten)]
         target: Target,
     },
+    /// For messages of TERA
+    #[command(after_help = "Examples:
+  worldwire codegen tera samples/tera -o messages.rs
+  worldwire codegen tera tera-data/definitions --select S_LOGIN.14 --select C_CHAT")]
+    Tera {
+        /// Definitions: files, or folders of them
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
+        /// Only these messages: the newest of a NAME, or NAME.VERSION
+        #[arg(short, long, value_name = "NAME")]
+        select: Vec<String>,
+        #[command(flatten)]
+        reading: TeraReading,
+        #[command(flatten)]
+        target: Target,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -38,7 +38,7 @@ pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Reads definitions; what is wrong with them is told.
-pub(super) fn set(paths: &[PathBuf], options: Options) -> Result<Set, Failure> {
+pub(in crate::command) fn set(paths: &[PathBuf], options: Options) -> Result<Set, Failure> {
     let set = Set::load(texts(paths)?, options);
     let errors = set.problems().filter(|problem| problem.is_error());
     report::diagnostics(errors.map(|problem| &problem.diagnostic));
@@ -46,7 +46,7 @@ pub(super) fn set(paths: &[PathBuf], options: Options) -> Result<Set, Failure> {
 }
 
 /// The definition that a word names: NAME or NAME.VERSION.
-pub(super) fn named<'s>(set: &'s Set, word: &str) -> Result<&'s Definition, Failure> {
+pub(in crate::command) fn named<'s>(set: &'s Set, word: &str) -> Result<&'s Definition, Failure> {
     let (name, version) = match word.rsplit_once('.') {
         Some((name, version)) => match version.parse::<u32>() {
             Ok(version) => (name, Some(version)),

@@ -3,7 +3,7 @@
 mod check;
 mod diff;
 mod fmt;
-mod folder;
+pub(super) mod folder;
 mod map;
 mod rank;
 mod show;
