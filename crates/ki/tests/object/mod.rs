@@ -183,8 +183,8 @@ pub(crate) fn text(Case { section, case, whole, .. }: &Case<'_>) -> Outcome {
         return check(loaded.objects.is_none() && !loaded.diagnostics.is_empty(), "accepted");
     }
     let objects = loaded.objects.ok_or_else(|| format!("{:?}", loaded.diagnostics))?;
-    let issues = usize::try_from(case["issues"].as_u64().unwrap_or(0)).unwrap();
-    check(loaded.diagnostics.len() == issues, format!("{:?}", loaded.diagnostics))?;
+    let wanted = usize::try_from(case["issues"].as_u64().unwrap_or(0)).unwrap();
+    check(loaded.diagnostics.len() == wanted, format!("{:?}", loaded.diagnostics))?;
     let values = case["value"].as_array().unwrap();
     check(objects.len() == values.len(), "another number of objects")?;
     for (object, value) in objects.iter().zip(values) {
