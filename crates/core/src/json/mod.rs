@@ -19,7 +19,7 @@ mod read;
 mod write;
 
 pub use read::{FieldsOf, bytes, expected, flags, integer, named, signed, text, unsigned};
-pub use write::{Style, float32, float64, hex, string, write_children, write_node};
+pub use write::{Style, float32, float64, hex, string, whole, write_children, write_node};
 
 /// A JSON value as it is read.
 pub type Json = serde_json::Value;

@@ -20,14 +20,14 @@ pub fn write_node(node: NodeRef<'_, '_>, style: Style, out: &mut String) {
         Value::Null => out.push_str("null"),
         Value::Bool(value) => out.push_str(if value { "true" } else { "false" }),
         Value::Unsigned(value) | Value::Hex(value) => {
-            number(i128::from(value), style, out);
+            whole(i128::from(value), style, out);
         }
-        Value::Signed(value) => number(i128::from(value), style, out),
+        Value::Signed(value) => whole(i128::from(value), style, out),
         Value::F32(value) => float32(value, out),
         Value::F64(value) => float64(value, out),
         Value::Enum(value, names) => match names.name(value) {
             Some(name) => string(name, out),
-            None => number(i128::from(value), style, out),
+            None => whole(i128::from(value), style, out),
         },
         Value::Flags(bits, names) => {
             let (known, rest) = names.flags(bits);
@@ -88,29 +88,45 @@ pub fn hex(bytes: &[u8], out: &mut String) {
 
 /// Appends a JSON string with its quotes.
 pub fn string(text: &str, out: &mut String) {
+    out.reserve(text.len() + 2);
     out.push('"');
-    let mut from = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0..=0x1f | 0x7f => "",
-            _ => continue,
-        };
-        out.push_str(&text[from..at]);
-        if escape.is_empty() {
-            let _ = write!(out, "\\u{byte:04x}");
-        } else {
-            out.push_str(escape);
+    let mut rest = text;
+    // Nearly all texts are plain.
+    while let Some(at) = rest.bytes().position(|byte| ESCAPED[usize::from(byte)]) {
+        let (plain, behind) = rest.split_at(at);
+        out.push_str(plain);
+        // What is escaped is a single byte.
+        let (escaped, behind) = behind.split_at(1);
+        match escaped {
+            "\"" => out.push_str("\\\""),
+            "\\" => out.push_str("\\\\"),
+            "\n" => out.push_str("\\n"),
+            "\r" => out.push_str("\\r"),
+            "\t" => out.push_str("\\t"),
+            other => {
+                let byte = other.bytes().next().unwrap_or_default();
+                let _ = write!(out, "\\u{byte:04x}");
+            }
         }
-        from = at + 1;
+        rest = behind;
     }
-    out.push_str(&text[from..]);
+    out.push_str(rest);
     out.push('"');
 }
+
+/// Which bytes do not stand for themselves in a string.
+static ESCAPED: [bool; 256] = {
+    let mut escaped = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        escaped[byte] = true;
+        byte += 1;
+    }
+    escaped[0x7f] = true;
+    escaped[b'"' as usize] = true;
+    escaped[b'\\' as usize] = true;
+    escaped
+};
 
 fn separate(index: usize, out: &mut String) {
     if index > 0 {
@@ -118,12 +134,20 @@ fn separate(index: usize, out: &mut String) {
     }
 }
 
-fn number(value: i128, style: Style, out: &mut String) {
-    let _ = if style.safe && value.unsigned_abs() > 1 << 53 {
-        write!(out, "\"{value}\"")
-    } else {
-        write!(out, "{value}")
-    };
+/// Appends a whole number; as text where the style is safe and a double could not hold it.
+pub fn whole(value: i128, style: Style, out: &mut String) {
+    let is_text = style.safe && value.unsigned_abs() > 1 << 53;
+    if is_text {
+        out.push('"');
+    }
+    // Narrow numbers are quicker, and nearly all.
+    match i64::try_from(value) {
+        Ok(value) => out.push_str(itoa::Buffer::new().format(value)),
+        Err(_) => out.push_str(itoa::Buffer::new().format(value)),
+    }
+    if is_text {
+        out.push('"');
+    }
 }
 
 #[cfg(test)]

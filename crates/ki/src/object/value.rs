@@ -19,6 +19,9 @@ pub struct Object {
     most_nodes: u64,
 }
 
+/// Room for so many nodes and bytes is made when the outermost object begins.
+const FIRST_NODES: usize = 64;
+const FIRST_BYTES: usize = 64;
 /// No node.
 const NONE: u32 = u32::MAX;
 
@@ -302,6 +305,11 @@ impl Eq for Object {}
 impl<'c> Visitor<'c> for Object {
     #[inline]
     fn begin_object(&mut self, slot: Slot<'c>, class: &'c Class, id: CoreId) -> Result<()> {
+        if self.nodes.is_empty() {
+            // Most objects have no more in them than this.
+            self.nodes.reserve((class.properties().len() + 1).min(FIRST_NODES));
+            self.data.reserve(FIRST_BYTES);
+        }
         let CoreId { block, kind, template } = id;
         let class = class.index();
         self.begin(slot, |size| Stored::Object { class, size, block, kind, template })

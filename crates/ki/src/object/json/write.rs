@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
-use worldwire_core::json::{Style, float32, float64, hex, string};
+use worldwire_core::json::{Style, float32, float64, hex, string, whole};
 use worldwire_core::value::push_hex;
 use worldwire_core::{Error, Result, Value};
 
@@ -86,19 +86,11 @@ impl<W: Write> JsonWriter<W> {
     }
 
     fn unsigned(&mut self, value: u64) {
-        let _ = if self.style.safe && value > 1 << 53 {
-            write!(self.out, "\"{value}\"")
-        } else {
-            write!(self.out, "{value}")
-        };
+        whole(value.into(), self.style, &mut self.out);
     }
 
     fn signed(&mut self, value: i64) {
-        let _ = if self.style.safe && value.unsigned_abs() > 1 << 53 {
-            write!(self.out, "\"{value}\"")
-        } else {
-            write!(self.out, "{value}")
-        };
+        whole(value.into(), self.style, &mut self.out);
     }
 
     fn number(&mut self, number: Value<'_>) {
