@@ -20,7 +20,7 @@ use worldwire_ki::{property_hash, string_id};
 /// How many small objects there are of each form.
 const OBJECTS: usize = 100_000;
 /// How many of them stand in the large one: it has 33 MB then.
-const IN_LARGE: usize = 655_000;
+const IN_LARGE: usize = 360_000;
 /// How often everything is measured; the best counts.
 const ROUNDS: usize = 5;
 
@@ -80,9 +80,18 @@ fn compile(json: &str) -> Classes {
     lists.compile()
 }
 
-fn small(sampler: &mut Sampler) -> String {
+const NAMES: [&str; 5] = ["Merle Ambrose", "Malorie", "Headmistress Crisp", "", "Gamma"];
+/// Longer texts, for the large object.
+const TEXTS: [&str; 4] = [
+    "The tower stands where the river leaves the old town, and nobody has the key.",
+    "Data/GameData/Textures/Character/Wizard/Hat_Novice_01.dds",
+    "Quest/WC-TRIT-C02-001: talk to the headmistress",
+    "a_short_one",
+];
+
+fn small(sampler: &mut Sampler, names: &[&str]) -> String {
     let mut number = |below: u64| sampler.below(below);
-    let name = ["Merle Ambrose", "Malorie", "Headmistress Crisp", "", "Gamma"][number(5) as usize];
+    let name = names[usize::try_from(number(names.len() as u64)).unwrap()];
     format!(
         "{{\"$class\":\"class Made{}\",\"m_globalID\":{},\"m_templateID\":{},\"m_level\":{},\
          \"m_name\":\"{name}\",\"m_isActive\":{},\"m_isHidden\":{},\"m_scale\":{}.5,\
@@ -115,7 +124,7 @@ fn write(folder: &Path) {
         let mut sampler = Sampler::new(101);
         let mut out = Vec::new();
         for _ in 0..OBJECTS {
-            let object = Object::parse_json(&classes, &small(&mut sampler)).unwrap();
+            let object = Object::parse_json(&classes, &small(&mut sampler, &NAMES)).unwrap();
             let bytes = codec.encode(&object, codec.header()).unwrap();
             out.extend_from_slice(&u32::try_from(bytes.len()).unwrap().to_le_bytes());
             out.extend_from_slice(&bytes);
@@ -123,7 +132,7 @@ fn write(folder: &Path) {
         fs::write(folder.join(name), out).unwrap();
     }
     let mut sampler = Sampler::new(102);
-    let items: Vec<String> = (0..IN_LARGE).map(|_| small(&mut sampler)).collect();
+    let items: Vec<String> = (0..IN_LARGE).map(|_| small(&mut sampler, &TEXTS)).collect();
     let bag = format!("{{\"$class\":\"class Bag\",\"m_items\":[{}]}}", items.join(","));
     let object = Object::parse_json(&classes, &bag).unwrap();
     let codec = Codec::new(&classes, options(false));
