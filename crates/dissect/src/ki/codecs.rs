@@ -3,6 +3,7 @@
 use worldwire_core::json::Json;
 use worldwire_core::{Result, Writer};
 use worldwire_ki::file::table::TableFile;
+use worldwire_ki::file::wad::ArchiveFile;
 use worldwire_ki::frame::Frame;
 use worldwire_ki::message::{NoHook, RawMessage};
 
@@ -51,6 +52,17 @@ pub(crate) static CODECS: &[Codec] = &[
             })
         },
         encode: |json, options| encode_frame(json, options),
+        tables: Vec::new,
+    },
+    Codec {
+        name: "ki.wad",
+        about: "a KIWAD archive: its table, and the data as bytes",
+        shape: Shape::Fields,
+        sided: false,
+        decode: |data, options, tree| {
+            read("ki.wad", data, options, tree, |reader| ArchiveFile::decode(reader).map(drop))
+        },
+        encode: |json, _| ArchiveFile::from_json(json)?.to_bytes(),
         tables: Vec::new,
     },
 ];

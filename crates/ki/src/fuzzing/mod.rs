@@ -1,11 +1,12 @@
 //! What the fuzz targets of this family call: every way in, with the promises that must hold.
 
 mod dml;
+mod wad;
 mod wire;
 
 use worldwire_core::testing::Target;
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    wire::TARGETS.iter().chain(dml::TARGETS)
+    wire::TARGETS.iter().chain(dml::TARGETS).chain(wad::TARGETS)
 }
