@@ -1,8 +1,12 @@
 //! The command line.
 
+mod wad;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use wad::{KiWad, KiWadPacking};
 
 /// Reads, writes and shows the wire protocols and data formats of preserved online worlds.
 #[derive(Debug, Parser)]
@@ -291,6 +295,9 @@ Arguments marked with * are not in the Kronos Grimoire, only in notes of servers
     /// Message definitions and tables (DML)
     #[command(subcommand, arg_required_else_help = true)]
     Dml(KiDml),
+    /// Archives (KIWAD), such as Root.wad
+    #[command(subcommand, arg_required_else_help = true)]
+    Wad(KiWad),
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ mod client_args;
 mod dml;
 mod string_id;
 mod table;
+mod wad;
 
 use crate::cli::{Common, Ki, KiCommand};
 use crate::output::Failure;
@@ -13,5 +14,6 @@ pub(crate) fn run(arguments: &Ki, common: &Common) -> Result<(), Failure> {
         KiCommand::StringId(arguments) => string_id::run(arguments, common),
         KiCommand::ClientArgs(arguments) => client_args::run(arguments),
         KiCommand::Dml(arguments) => dml::run(arguments, common),
+        KiCommand::Wad(arguments) => wad::run(arguments, common),
     }
 }
