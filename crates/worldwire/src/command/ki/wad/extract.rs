@@ -24,6 +24,12 @@ pub(super) fn run(
     let archive = super::parse(path, &bytes)?;
     let chosen = super::chosen(&archive, patterns)?;
     let mut problems = 0;
+    for (_, index) in archive.overlaps() {
+        if let Some(entry) = archive.entries().get(index) {
+            let name = shown(&entry.name_lossy());
+            complain(&name, "warning: its data begins inside that of another file");
+        }
+    }
     let mut wanted = Vec::with_capacity(chosen.len());
     let mut seen = HashSet::with_capacity(chosen.len());
     for entry in chosen {
@@ -46,7 +52,10 @@ pub(super) fn run(
     // Parents sort before what is in them.
     let mut refused = HashSet::new();
     for name in folders {
-        if let Err(error) = make_folder(&folder.join(name)) {
+        // What is below a link would be made where the link leads.
+        if parents(name).any(|parent| refused.contains(parent)) {
+            refused.insert(name);
+        } else if let Err(error) = make_folder(&folder.join(name)) {
             complain(name, &reason(&error));
             refused.insert(name);
         }
@@ -60,13 +69,13 @@ pub(super) fn run(
     let write = |inflater: &mut Inflater, (entry, name): &(&Entry<'_>, &str)| {
         let outcome = one(&archive, entry, &folder.join(name), force, inflater);
         bar.inc(1);
-        outcome.err().map(|error| (shown(name), error))
+        outcome.err()
     };
     let failed: Vec<_> = super::pool(threads)?
         .install(|| wanted.par_iter().map_init(Inflater::new, write).flatten_iter().collect());
     bar.finish_and_clear();
-    for (name, text) in &failed {
-        complain(name, text);
+    for text in &failed {
+        complain(&path.display().to_string(), &shown(text));
     }
     if problems + failed.len() > 0 { Err(Failure::Input) } else { Ok(()) }
 }
@@ -84,8 +93,10 @@ fn one(
         return Ok(());
     };
     store(path, file, force).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => "exists already; --force overwrites it".to_owned(),
-        _ => reason(&error),
+        io::ErrorKind::AlreadyExists => {
+            format!("{}: exists already; --force overwrites it", path.display())
+        }
+        _ => format!("{}: {}", path.display(), reason(&error)),
     })
 }
 
