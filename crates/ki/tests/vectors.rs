@@ -4,16 +4,17 @@
 
 mod dml;
 mod object;
+mod wad;
 mod wire;
 
 use worldwire_core::testing::run_vectors;
 
 #[test]
 fn every_case_of_every_file() {
-    // Archives are not built; the others have no cases and a test of their own.
-    let elsewhere =
-        ["character_blob", "crc", "objectproperty_types", "objectproperty_types_v1", "wad"];
+    // They have no cases, and a test of their own.
+    let elsewhere = ["character_blob", "objectproperty_types", "objectproperty_types_v1"];
     run_vectors("ki", &elsewhere, |case| match case.file {
+        "crc" => wad::crc_of(&case),
         "dml_messages" => dml::message(&case),
         "dml_protocols" => dml::protocol(&case),
         "dml_tables" => dml::table(&case),
@@ -26,6 +27,7 @@ fn every_case_of_every_file() {
         "objectproperty_xml" => object::text(&case),
         "property_hash" => wire::property_hashes(case.section, case.case),
         "string_id" => wire::string_ids(case.case),
+        "wad" => wad::archive(&case),
         other => Err(format!("no test for {other}.json")),
     });
 }

@@ -1,5 +1,7 @@
 //! Files and standard input.
 
+pub(crate) mod map;
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

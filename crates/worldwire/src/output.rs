@@ -183,3 +183,35 @@ fn pipe(error: &io::Error) -> Failure {
         _ => Failure::Run(format!("standard output: {}", reason(error))),
     }
 }
+
+/// A result that is not written from front to back: always a file, as [`Output`] makes them.
+#[derive(Debug)]
+pub(crate) struct SeekableOutput(Output);
+
+impl SeekableOutput {
+    /// Opens the target, which must be a file.
+    pub(crate) fn open(target: &Target) -> Result<Self, Failure> {
+        if target.output.is_none() {
+            return Err(Failure::Run("wanted a file to write to: -o FILE".to_owned()));
+        }
+        Output::open(target).map(Self)
+    }
+
+    /// Does something with the file.
+    pub(crate) fn with<R>(
+        &mut self,
+        act: impl FnOnce(&mut BufWriter<File>) -> io::Result<R>,
+    ) -> Result<R, Failure> {
+        match &mut self.0 {
+            Output::File { writer, target, .. } => {
+                act(writer).map_err(|error| Failure::io(target, &error))
+            }
+            Output::Stdout(_) => Err(Failure::Run("standard output has no places".to_owned())),
+        }
+    }
+
+    /// The result is complete.
+    pub(crate) fn keep(self) -> Result<(), Failure> {
+        self.0.finish()
+    }
+}

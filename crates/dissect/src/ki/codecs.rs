@@ -3,6 +3,7 @@
 use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::{Error, Result, Writer};
 use worldwire_ki::file::table::TableFile;
+use worldwire_ki::file::wad::ArchiveFile;
 use worldwire_ki::frame::Frame;
 use worldwire_ki::message::RawMessage;
 use worldwire_ki::object::{Codec as ObjectCodec, FLAG_NAMES, Header, MAGIC, Object, Options};
@@ -71,6 +72,17 @@ pub(crate) static CODECS: &[Codec] = &[
             })
         },
         encode: |json, options| encode_object(json, options),
+        tables: Vec::new,
+    },
+    Codec {
+        name: "ki.wad",
+        about: "a KIWAD archive: its table, and the data as bytes",
+        shape: Shape::Fields,
+        sided: false,
+        decode: |data, options, tree| {
+            read("ki.wad", data, options, tree, |reader| ArchiveFile::decode(reader).map(drop))
+        },
+        encode: |json, _| ArchiveFile::from_json(json)?.to_bytes(),
         tables: Vec::new,
     },
 ];

@@ -2,4 +2,5 @@
 
 pub mod csv;
 pub mod table;
+pub mod wad;
 pub mod xml;

@@ -2,11 +2,12 @@
 
 mod dml;
 pub mod object;
+mod wad;
 mod wire;
 
 use worldwire_core::testing::Target;
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    wire::TARGETS.iter().chain(dml::TARGETS).chain(object::TARGETS)
+    wire::TARGETS.iter().chain(dml::TARGETS).chain(object::TARGETS).chain(wad::TARGETS)
 }

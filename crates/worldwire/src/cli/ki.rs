@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::Target;
+use super::{KiWad, Target};
 
 #[derive(Debug, Args)]
 pub(crate) struct Ki {
@@ -33,6 +33,9 @@ Arguments marked with * are not in the Kronos Grimoire, only in notes of servers
     /// Game objects (ObjectProperty, BINd files)
     #[command(subcommand, arg_required_else_help = true)]
     Op(KiOp),
+    /// Archives (KIWAD), such as Root.wad
+    #[command(subcommand, arg_required_else_help = true)]
+    Wad(KiWad),
 }
 
 #[derive(Debug, Args)]

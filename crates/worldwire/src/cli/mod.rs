@@ -3,6 +3,7 @@
 mod ki;
 mod tera;
 mod uru;
+mod wad;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use worldwire_tera::schema::Patch;
 pub(crate) use ki::*;
 pub(crate) use tera::*;
 pub(crate) use uru::*;
+pub(crate) use wad::*;
 
 /// Reads, writes and shows the wire protocols and data formats of preserved online worlds.
 #[derive(Debug, Parser)]

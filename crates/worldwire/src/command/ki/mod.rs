@@ -5,6 +5,7 @@ mod dml;
 mod op;
 mod string_id;
 mod table;
+mod wad;
 
 use crate::cli::{Common, Ki, KiCommand};
 use crate::output::Failure;
@@ -15,5 +16,6 @@ pub(crate) fn run(arguments: &Ki, common: &Common) -> Result<(), Failure> {
         KiCommand::ClientArgs(arguments) => client_args::run(arguments),
         KiCommand::Dml(arguments) => dml::run(arguments, common),
         KiCommand::Op(arguments) => op::run(arguments, common),
+        KiCommand::Wad(arguments) => wad::run(arguments, common),
     }
 }

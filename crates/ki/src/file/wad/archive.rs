@@ -1,0 +1,189 @@
+//! An archive over its bytes: looking things up, checking, inflating.
+
+use libdeflater::{DecompressionError, Decompressor};
+use worldwire_core::{Error, Limits, Reader, Result};
+
+use super::table::{Entry, Table};
+
+/// An archive: its table, and the bytes that the table is about.
+#[derive(Clone, Debug)]
+pub struct Archive<'d> {
+    table: Table<'d>,
+    bytes: &'d [u8],
+    table_size: usize,
+    limits: &'d Limits,
+}
+
+/// What inflating takes: a decompressor and a buffer, to be used again and again. One a thread.
+pub struct Inflater {
+    decompressor: Decompressor,
+    buffer: Vec<u8>,
+}
+
+impl<'d> Archive<'d> {
+    /// Reads the table of an archive. The data of entries is looked at only when asked for.
+    ///
+    /// # Errors
+    /// Malformed, for what is no archive or has its table cut off; the limits.
+    pub fn parse(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
+        let mut reader = Reader::within(bytes, limits);
+        let table = Table::decode(&mut reader).map_err(Error::closed)?;
+        let table_size = reader.position();
+        Ok(Self { table, bytes, table_size, limits })
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> &Table<'d> {
+        &self.table
+    }
+
+    /// The entries in their order.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry<'d>] {
+        &self.table.entries
+    }
+
+    /// The stored bytes of an entry: compressed, if it is.
+    ///
+    /// # Errors
+    /// Malformed, for a range that leaves the archive or touches its table.
+    pub fn stored(&self, entry: &Entry<'_>) -> Result<&'d [u8]> {
+        let start = entry.offset as usize;
+        let size = entry.stored_size() as usize;
+        if size == 0 {
+            return Ok(&[]);
+        }
+        let range = start.checked_add(size).and_then(|end| self.bytes.get(start..end));
+        range.filter(|_| start >= self.table_size).ok_or_else(|| {
+            let wanted = format!("data between {} and {}", self.table_size, self.bytes.len());
+            let found = format!("{size} bytes at {start}");
+            about(entry, Error::malformed(wanted, found))
+        })
+    }
+
+    /// Checks the CRC of an entry. `Ok(None)` says that it is not downloaded yet: its place is
+    /// kept with zeros. Else these are the stored bytes.
+    ///
+    /// # Errors
+    /// As [`Self::stored`]; Malformed, for another CRC.
+    pub fn verified(&self, entry: &Entry<'_>) -> Result<Option<&'d [u8]>> {
+        let stored = self.stored(entry)?;
+        let found = super::crc(stored);
+        if found == entry.crc {
+            return Ok(Some(stored));
+        }
+        if stored.iter().all(|byte| *byte == 0) && !stored.is_empty() {
+            return Ok(None);
+        }
+        let wanted = format!("CRC {:08x}", entry.crc);
+        Err(about(entry, Error::malformed(wanted, format!("{found:08x}"))))
+    }
+
+    /// The file of an entry, checked and inflated. `Ok(None)` as in [`Self::verified`].
+    ///
+    /// # Errors
+    /// As [`Self::verified`]; Malformed, for data that is no zlib stream or does not have the size
+    /// it should; the limits on inflating.
+    pub fn read<'b>(
+        &self,
+        entry: &Entry<'_>,
+        inflater: &'b mut Inflater,
+    ) -> Result<Option<&'b [u8]>>
+    where
+        'd: 'b,
+    {
+        match self.verified(entry)? {
+            None => Ok(None),
+            Some(stored) if !entry.is_compressed() => Ok(Some(stored)),
+            Some(stored) => inflater
+                .inflate(stored, entry.size, self.limits)
+                .map(Some)
+                .map_err(|error| about(entry, error)),
+        }
+    }
+
+    /// Entries whose data begins inside the data of another one, as pairs of indices: the one
+    /// that stands before, and the one that begins too early.
+    #[must_use]
+    pub fn overlaps(&self) -> Vec<(usize, usize)> {
+        let entries = self.table.entries.iter().enumerate();
+        let mut ranges: Vec<(u64, u64, usize)> = entries
+            .filter(|(_, entry)| entry.stored_size() > 0)
+            .map(|(index, entry)| {
+                let start = u64::from(entry.offset);
+                (start, start + u64::from(entry.stored_size()), index)
+            })
+            .collect();
+        ranges.sort_unstable();
+        let mut found = Vec::new();
+        let mut furthest: Option<(u64, usize)> = None;
+        for (start, end, index) in ranges {
+            if let Some((reached, before)) = furthest
+                && start < reached
+            {
+                found.push((before, index));
+            }
+            if furthest.is_none_or(|(reached, _)| end > reached) {
+                furthest = Some((end, index));
+            }
+        }
+        found
+    }
+}
+
+impl Inflater {
+    /// A new one, with an empty buffer.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { decompressor: Decompressor::new(), buffer: Vec::new() }
+    }
+
+    /// Inflates a zlib stream that must give exactly `size` bytes.
+    fn inflate(&mut self, stream: &[u8], size: u32, limits: &Limits) -> Result<&[u8]> {
+        let asked = u64::from(size);
+        if asked > limits.inflated_bytes {
+            return Err(Error::limit("inflated bytes", limits.inflated_bytes, asked));
+        }
+        // The smallest streams have a head that counts for nothing.
+        let most = (stream.len() as u64).saturating_mul(limits.inflated_ratio);
+        if asked > most {
+            return Err(Error::limit("inflated ratio", most, asked));
+        }
+        let size = size as usize;
+        if self.buffer.len() < size {
+            // Nothing of the old content is wanted, so nothing of it is copied.
+            self.buffer.clear();
+            self.buffer.resize(size, 0);
+        }
+        let wanted = || format!("a zlib stream of {size} bytes");
+        let Some(room) = self.buffer.get_mut(..size) else {
+            return Err(Error::malformed(wanted(), "no room for it"));
+        };
+        match self.decompressor.zlib_decompress(stream, room) {
+            Ok(written) if written == size => Ok(room),
+            Ok(written) => Err(Error::malformed(wanted(), format!("{written} bytes"))),
+            Err(DecompressionError::InsufficientSpace) => {
+                Err(Error::malformed(wanted(), "a longer one"))
+            }
+            Err(DecompressionError::BadData) => Err(Error::malformed(wanted(), "something else")),
+        }
+    }
+}
+
+impl Default for Inflater {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl core::fmt::Debug for Inflater {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Inflater({} bytes)", self.buffer.len())
+    }
+}
+
+#[cold]
+fn about(entry: &Entry<'_>, error: Error) -> Error {
+    error.at(u64::from(entry.offset)).about(entry.name_lossy().into_owned())
+}

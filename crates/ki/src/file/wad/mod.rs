@@ -1,0 +1,49 @@
+//! KIWAD archives (`Root.wad` and its like): a table of contents, then the data of the files.
+//!
+//! | offset | type | what |
+//! | --- | --- | --- |
+//! | 0 | 5 bytes | `KIWAD` |
+//! | 5 | `u32` | version: 1 or 2 |
+//! | 9 | `u32` | count of entries |
+//! | 13 | `u8` | flags, from version 2 on: bit 0 map into memory, bit 1 prefetch |
+//!
+//! An entry is `u32` offset from the start of the archive, `u32` size, `u32` compressed size
+//! (`0xFFFF_FFFF` when stored), `u8` compressed or not, `u32` CRC of the stored bytes, `u32` count
+//! of the name's bytes with its NUL, and the name, UTF-8 with `/`. Compressed data is zlib.
+//!
+//! ```
+//! use worldwire_core::Limits;
+//! use worldwire_ki::file::wad::{Archive, Inflater, Options, build};
+//!
+//! let bytes = build(&Options::default(), [("Root.txt", &b"hello wizard"[..])])?;
+//! let archive = Archive::parse(&bytes, &Limits::DEFAULT)?;
+//! let mut inflater = Inflater::new();
+//! let entry = &archive.entries()[0];
+//! assert_eq!(archive.read(entry, &mut inflater)?, Some(&b"hello wizard"[..]));
+//! # Ok::<(), worldwire_core::Error>(())
+//! ```
+
+mod archive;
+mod build;
+mod diff;
+mod path;
+mod table;
+
+pub use archive::{Archive, Inflater};
+pub use build::{DEFAULT_LEVEL, Options, Packed, Packer, Plan, build, is_stored_kind};
+pub use diff::{Change, diff};
+pub use path::safe_path;
+pub use table::{ArchiveFile, Entry, FLAGS, STORED_SIZE, Table};
+
+/// The CRC of archives: CRC-32 (reflected, `0xEDB8_8320`) from 0, without a last inversion.
+///
+/// ```
+/// assert_eq!(worldwire_ki::file::wad::crc(b"123456789"), 0x2dfd_2d88);
+/// ```
+#[must_use]
+pub fn crc(bytes: &[u8]) -> u32 {
+    // The crate inverts what comes in and what goes out; both are undone here.
+    let mut hasher = crc32fast::Hasher::new_with_initial(u32::MAX);
+    hasher.update(bytes);
+    !hasher.finalize()
+}

@@ -1,0 +1,95 @@
+//! Names that may become files.
+
+use worldwire_core::{Error, Result};
+
+/// Names that are devices on Windows, whatever their ending.
+const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
+
+/// The name of an entry as a path below a folder that somebody chose: parts with `/` between them.
+///
+/// # Errors
+/// Malformed, for whatever could lead elsewhere on any system: absolute paths, empty parts, `.`
+/// and `..`, drives and streams (`:`), backslashes, control characters, names of devices, parts
+/// that end with a dot or a space, and bytes that are no UTF-8.
+pub fn safe_path(name: &[u8]) -> Result<&str> {
+    let Ok(text) = core::str::from_utf8(name) else {
+        let found = String::from_utf8_lossy(name).into_owned();
+        return Err(Error::malformed("a path in UTF-8", "other bytes").about(found));
+    };
+    match text.split('/').find_map(fault) {
+        None => Ok(text),
+        Some(found) => {
+            Err(Error::malformed("a path below the folder", found).about(text.to_owned()))
+        }
+    }
+}
+
+fn fault(part: &str) -> Option<&'static str> {
+    if part.is_empty() {
+        return Some("an absolute path or an empty part");
+    }
+    if part == "." || part == ".." {
+        return Some("a part that leads elsewhere");
+    }
+    if part.contains(['\\', ':']) {
+        return Some("a backslash or a drive");
+    }
+    if part.contains(char::is_control) {
+        return Some("a control character");
+    }
+    if part.contains(['<', '>', '"', '|', '?', '*']) {
+        return Some("a character that Windows does not allow");
+    }
+    if part.ends_with(['.', ' ']) {
+        return Some("a dot or space at the end of a part");
+    }
+    let stem = part.split('.').next().unwrap_or(part).trim_end();
+    is_device(stem).then_some("the name of a device")
+}
+
+fn is_device(stem: &str) -> bool {
+    let port = |prefix: &str| {
+        let head = stem.get(..3).is_some_and(|head| head.eq_ignore_ascii_case(prefix));
+        let mut rest = stem.get(3..).unwrap_or_default().chars();
+        let number = rest.next().is_some_and(|c| matches!(c, '1'..='9' | '¹' | '²' | '³'));
+        head && number && rest.next().is_none()
+    };
+    DEVICES.iter().any(|device| stem.eq_ignore_ascii_case(device)) || port("COM") || port("LPT")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::safe_path;
+
+    #[test]
+    fn paths_that_lead_elsewhere_are_refused() {
+        for bad in [
+            "",
+            "/etc/passwd",
+            "a//b",
+            "a/",
+            "..",
+            "a/../b",
+            "./a",
+            "C:/a",
+            "a:b",
+            "a\\b",
+            "a\0b",
+            "con",
+            "a/NUL.txt",
+            "com1",
+            "LPT9.x",
+            "COM¹",
+            "a. ",
+            "a./b",
+            "a\nb",
+            "a?",
+        ] {
+            assert!(safe_path(bad.as_bytes()).is_err(), "{bad:?}");
+        }
+        for good in ["a", "Data/Ω.txt", "..a", "a..b", "console.txt", "COM10", "com", "a b/c d"] {
+            assert_eq!(safe_path(good.as_bytes()).unwrap(), good);
+        }
+        assert!(safe_path(b"a\xff").is_err());
+    }
+}

@@ -1,0 +1,79 @@
+//! Targets for archives.
+
+use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::testing::Target;
+use worldwire_core::{Limits, Reader, Tree, Value};
+
+use crate::file::wad::{
+    Archive, ArchiveFile, Inflater, Options, Packed, Plan, build, diff, safe_path,
+};
+
+/// All targets of this file.
+pub(super) const TARGETS: &[Target] = &[Target { name: "ki_wad", run: wad, seeds }];
+
+fn wad(data: &[u8]) {
+    let _ = safe_path(data);
+    let plain = ArchiveFile::decode(&mut Reader::new(data));
+    let mut reader = Reader::traced("file", data, Tree::new());
+    let traced = ArchiveFile::decode(&mut reader);
+    assert_eq!(plain, traced, "a listener changes nothing");
+    let (tree, outcome) = reader.conclude(traced);
+    let limits = Limits { inflated_bytes: 1 << 20, ..Limits::DEFAULT };
+    let archive = Archive::parse(data, &limits);
+    assert_eq!(archive.is_ok(), outcome.is_ok(), "two minds");
+    let (Ok(file), Ok(archive)) = (outcome, archive) else { return };
+    assert_eq!(file.to_bytes().as_deref(), Ok(data), "encodes to other bytes");
+    let mut text = String::new();
+    write_children(Value::Record, tree.roots(), Style::default(), &mut text);
+    let json: Json = serde_json::from_str(&text).expect("it is JSON");
+    let again = ArchiveFile::from_json(&json).and_then(|file| file.to_bytes());
+    assert_eq!(again.as_deref(), Ok(data), "JSON encodes to other bytes");
+    assert_eq!(file.table.encoded_size(), (data.len() - file.data.len()) as u64);
+    assert!(diff(archive.table(), archive.table()).is_empty(), "differs from itself");
+    assert!(archive.overlaps().len() <= archive.entries().len());
+    let mut inflater = Inflater::new();
+    for entry in archive.entries().iter().take(64) {
+        if let Ok(Some(file)) = archive.read(entry, &mut inflater) {
+            assert_eq!(file.len(), entry.size as usize, "another size");
+        }
+    }
+    repack(&archive);
+}
+
+/// What can be packed anew keeps its stored bytes.
+fn repack(archive: &Archive<'_>) {
+    let mut kept: Vec<(&[u8], Packed<'_>)> = Vec::new();
+    for entry in archive.entries().iter().take(64) {
+        if let Ok(packed) = archive.packed(entry) {
+            kept.push((&entry.name, packed));
+        }
+    }
+    kept.sort_by_key(|(name, _)| *name);
+    let names = kept.iter().map(|(name, _)| (*name).into()).collect();
+    let options = Options { version: archive.table().version, flags: 0, level: 1 };
+    let Ok(mut plan) = Plan::new(&options, names) else { return };
+    let most: usize = 4 << 20;
+    if kept.iter().map(|(_, packed)| packed.bytes.len()).sum::<usize>() > most {
+        return;
+    }
+    let mut data = Vec::new();
+    for (_, packed) in &kept {
+        plan.add(packed).expect("it was in an archive");
+        data.extend_from_slice(&packed.bytes);
+    }
+    let mut bytes = plan.finish().expect("all have their place");
+    bytes.append(&mut data);
+    let again = Archive::parse(&bytes, &Limits::DEFAULT).expect("it was made just now");
+    assert!(again.overlaps().is_empty(), "made with overlaps");
+    for (entry, (_, packed)) in again.entries().iter().zip(&kept) {
+        assert_eq!(again.packed(entry).as_ref(), Ok(packed), "other bytes");
+    }
+}
+
+fn seeds() -> Vec<Vec<u8>> {
+    let files = [("Root.txt", &[b'a'; 200][..]), ("Sound/x.mp3", &[1, 2, 3]), ("empty", &[])];
+    let versions = [1, 2].map(|version| {
+        build(&Options { version, ..Options::default() }, files).unwrap_or_default()
+    });
+    versions.to_vec()
+}
