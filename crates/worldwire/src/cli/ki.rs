@@ -210,7 +210,7 @@ files without an output folder give a JSON object a line.")]
 }
 
 /// How streams of objects are read and written, where nothing in them says so.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct KiStream {
     /// Every value stands behind its size and hash
     #[arg(long, conflicts_with = "shallow")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::Target;
+use super::{KiObjectForm, Target};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiWad {
@@ -41,7 +41,8 @@ pub(crate) enum KiWad {
     /// Write the files of an archive to a folder
     #[command(after_help = "Examples:
   worldwire ki wad extract Root.wad -C root/
-  worldwire ki wad extract Root.wad 'Messages/*.xml' -C messages/")]
+  worldwire ki wad extract Root.wad 'Messages/*.xml' -C messages/
+  worldwire ki wad extract Root.wad -C root/ --decode json --types types.json")]
     Extract {
         /// The archive
         archive: PathBuf,
@@ -54,6 +55,12 @@ pub(crate) enum KiWad {
         /// Overwrite files that are there
         #[arg(long)]
         force: bool,
+        /// Write game objects (BINd files) in this form
+        #[arg(long, value_name = "FORM", requires = "types")]
+        decode: Option<KiObjectForm>,
+        /// Type lists for --decode; later ones over earlier ones
+        #[arg(short, long, value_name = "LIST", requires = "decode")]
+        types: Vec<PathBuf>,
         /// How many threads to use; 0 is as many as there are cores
         #[arg(long, value_name = "NUMBER", default_value_t = 0)]
         threads: usize,

@@ -1,6 +1,8 @@
 //! The files that a command is to work on.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+
+use globset::GlobBuilder;
 
 use crate::input;
 use crate::output::Failure;
@@ -23,12 +25,14 @@ pub(super) fn expand(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
                 let name = file.strip_prefix(path).unwrap_or(&file).to_owned();
                 inputs.push(Input { path: file, name, is_found: true });
             }
-        } else if text.contains(['*', '?', '[']) && !path.exists() {
-            let wrong = |error: glob::PatternError| Failure::Run(format!("{text}: {error}"));
+        } else if text.contains(['*', '?', '[', '{']) && !path.exists() {
+            let glob = GlobBuilder::new(&text).literal_separator(true).build();
+            let glob = glob.map_err(|error| Failure::Run(error.to_string()))?.compile_matcher();
             let before = inputs.len();
-            for found in glob::glob(&text).map_err(wrong)? {
-                let found = found.map_err(|error| Failure::io(error.path(), error.error()))?;
-                if found.is_file() {
+            for found in input::files(&fixed_part(path))? {
+                // `*.xml` is in this folder.
+                let plain = found.strip_prefix(".").unwrap_or(&found);
+                if glob.is_match(plain) || glob.is_match(&found) {
                     inputs.push(Input { name: own_name(&found), path: found, is_found: true });
                 }
             }
@@ -40,6 +44,14 @@ pub(super) fn expand(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
         }
     }
     Ok(inputs)
+}
+
+/// The folder in front of the first part with a pattern in it.
+fn fixed_part(pattern: &Path) -> PathBuf {
+    let is_plain =
+        |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']);
+    let fixed: PathBuf = pattern.components().take_while(is_plain).collect();
+    if fixed.as_os_str().is_empty() { PathBuf::from(".") } else { fixed }
 }
 
 fn own_name(path: &Path) -> PathBuf {

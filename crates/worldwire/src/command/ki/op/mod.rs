@@ -4,7 +4,8 @@ mod decode;
 mod encode;
 mod guess;
 mod inputs;
-mod stream;
+pub(super) mod show;
+pub(super) mod stream;
 mod types;
 
 use crate::cli::{Common, KiOp};

@@ -87,13 +87,13 @@ impl Stream {
 }
 
 /// What the command line says about streams.
-pub(super) struct Choices<'c> {
+pub(in crate::command::ki) struct Choices<'c> {
     arguments: &'c KiStream,
     pub(super) hints: Hints,
 }
 
 impl<'c> Choices<'c> {
-    pub(super) fn new(arguments: &'c KiStream) -> Result<Self, Failure> {
+    pub(in crate::command::ki) fn new(arguments: &'c KiStream) -> Result<Self, Failure> {
         let mut hints = Hints::built_in();
         for file in &arguments.hints {
             let text = input::read_text(file)?;

@@ -7,8 +7,10 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use worldwire_ki::file::wad::{Archive, Entry, Inflater, safe_path};
+use worldwire_ki::object::MAGIC;
 
 use crate::cli::Common;
+use crate::command::ki::op::show::Show;
 use crate::input::map;
 use crate::output::{Failure, complain, reason};
 
@@ -18,6 +20,7 @@ pub(super) fn run(
     folder: &Path,
     force: bool,
     threads: usize,
+    show: Option<&Show<'_>>,
     common: &Common,
 ) -> Result<(), Failure> {
     let bytes = map::open(path)?;
@@ -67,7 +70,7 @@ pub(super) fn run(
     });
     let bar = super::progress(wanted.len(), common);
     let write = |inflater: &mut Inflater, (entry, name): &(&Entry<'_>, &str)| {
-        let outcome = one(&archive, entry, &folder.join(name), force, inflater);
+        let outcome = one(&archive, entry, &folder.join(name), force, show, inflater);
         bar.inc(1);
         outcome.err()
     };
@@ -86,12 +89,28 @@ fn one(
     entry: &Entry<'_>,
     path: &Path,
     force: bool,
+    show: Option<&Show<'_>>,
     inflater: &mut Inflater,
 ) -> Result<(), String> {
     let Some(file) = archive.read(entry, inflater).map_err(|error| error.to_string())? else {
         complain(&entry.name_lossy(), "skipped: not downloaded yet");
         return Ok(());
     };
+    if let Some(show) = show.filter(|_| file.starts_with(MAGIC)) {
+        let subject = entry.name_lossy();
+        match show.form(file, None, &subject) {
+            Ok((text, _)) => return keep(&show.name(path), &text, force),
+            Err(lines) => {
+                // It stays as it is.
+                keep(path, file, force)?;
+                return Err(format!("{subject}: {}", lines.join("; ")));
+            }
+        }
+    }
+    keep(path, file, force)
+}
+
+fn keep(path: &Path, file: &[u8], force: bool) -> Result<(), String> {
     store(path, file, force).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             format!("{}: exists already; --force overwrites it", path.display())

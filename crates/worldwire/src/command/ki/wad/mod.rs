@@ -14,7 +14,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use worldwire_core::{Error, Limits};
 use worldwire_ki::file::wad::{Archive, Entry};
 
-use crate::cli::{Common, KiWad};
+use super::op::show::Show;
+use super::op::stream::Choices;
+use crate::cli::{Common, KiStream, KiWad};
 use crate::output::{Failure, complain};
 
 pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
@@ -23,8 +25,22 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
         KiWad::Test { archive, globs, json, threads } => {
             show::test(archive, globs, *json, *threads, common)
         }
-        KiWad::Extract { archive, globs, folder, force, threads } => {
-            extract::run(archive, globs, folder, *force, *threads, common)
+        KiWad::Extract { archive, globs, folder, force, decode, types, threads } => {
+            let stream = KiStream::default();
+            let choices = Choices::new(&stream)?;
+            let classes = match decode {
+                Some(_) => Some(crate::types::load(types, common)?),
+                None => None,
+            };
+            let show = decode.zip(classes.as_deref()).map(|(form, classes)| Show {
+                classes,
+                choices: &choices,
+                form,
+                ranges: false,
+                colour: false,
+                quiet: common.quiet,
+            });
+            extract::run(archive, globs, folder, *force, *threads, show.as_ref(), common)
         }
         KiWad::Create { folder, archive_version, flags, packing, target } => {
             create::create(folder, *archive_version, *flags, packing, target, common)

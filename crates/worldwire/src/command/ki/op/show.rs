@@ -1,0 +1,132 @@
+//! Objects as JSON, XML and text.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use worldwire_core::json::{Style, string};
+use worldwire_core::text::{TextStyle, write_tree};
+use worldwire_core::{Error, Limits, Reader, Tree};
+use worldwire_ki::object::{Codec, Decoded, JsonWriter, Object, xml};
+use worldwire_ki::schema::classes::Classes;
+
+use super::stream::{Choices, Stream};
+use crate::cli::KiObjectForm;
+use crate::output::{Failure, complain};
+
+/// How objects are shown.
+pub(in crate::command::ki) struct Show<'s> {
+    pub(in crate::command::ki) classes: &'s Classes,
+    pub(in crate::command::ki) choices: &'s Choices<'s>,
+    pub(in crate::command::ki) form: KiObjectForm,
+    /// Show where every value stands, in text.
+    pub(in crate::command::ki) ranges: bool,
+    pub(in crate::command::ki) colour: bool,
+    /// Do not tell what was odd.
+    pub(in crate::command::ki) quiet: bool,
+}
+
+impl Show<'_> {
+    /// What the result of a file of this name is called: `pet.xml.json`. XML keeps the name that
+    /// objects in binary form have, too.
+    pub(in crate::command::ki) fn name(&self, name: &Path) -> PathBuf {
+        let end = match self.form {
+            KiObjectForm::Json => ".json",
+            KiObjectForm::Xml if name.extension().is_some_and(|end| end == "xml") => "",
+            KiObjectForm::Xml => ".xml",
+            KiObjectForm::Text => ".txt",
+        };
+        let mut name: OsString = name.into();
+        name.push(end);
+        name.into()
+    }
+
+    /// The text of an object, and whether all of it could be read; or what is wrong.
+    pub(in crate::command::ki) fn form(
+        &self,
+        bytes: &[u8],
+        name: Option<&str>,
+        subject: &str,
+    ) -> Result<(Vec<u8>, bool), Vec<String>> {
+        match self.form {
+            KiObjectForm::Json => {
+                let mut out = Vec::new();
+                match self.json(bytes, name, subject, &mut out) {
+                    Ok(()) => Ok((out, true)),
+                    Err(Failure::Run(message)) => Err(vec![message]),
+                    Err(_) => Err(Vec::new()),
+                }
+            }
+            KiObjectForm::Xml => {
+                let mut object = Object::new();
+                let codec = Codec::new(self.classes, self.choices.of(bytes));
+                let decoded = codec.decode_all(bytes, &mut object);
+                let text = decoded.and_then(|decoded| {
+                    self.notes(&decoded, subject);
+                    xml::to_xml(self.classes, &[object])
+                });
+                text.map(|text| (text.into_bytes(), true)).map_err(|error| vec![error.to_string()])
+            }
+            KiObjectForm::Text => {
+                let codec = Codec::new(self.classes, self.choices.of(bytes));
+                let limits = Limits::DEFAULT;
+                let mut reader = Reader::traced_within("input", bytes, Tree::new(), &limits);
+                let outcome = codec.decode(&mut reader, &mut ()).and_then(|decoded| {
+                    self.notes(&decoded, subject);
+                    reader.end()
+                });
+                let tree = reader.conclude(outcome.map_err(Error::closed)).0;
+                let mut out = String::new();
+                if let Some(name) = name {
+                    out.push_str(name);
+                    out.push('\n');
+                }
+                let style = TextStyle {
+                    ranges: self.ranges,
+                    colour: self.colour,
+                    longest: 0,
+                    indent: if name.is_some() { 2 } else { 0 },
+                };
+                write_tree(&tree, style, &mut out);
+                Ok((out.into_bytes(), tree.error().is_none()))
+            }
+        }
+    }
+
+    /// `{"file": ..., "object": ..., "stream": ...}`, written while it is read.
+    pub(super) fn json(
+        &self,
+        bytes: &[u8],
+        name: Option<&str>,
+        subject: &str,
+        out: &mut impl std::io::Write,
+    ) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| Failure::Run(format!("output: {error}"));
+        let options = self.choices.of(bytes);
+        let codec = Codec::new(self.classes, options);
+        let mut head = String::from("{");
+        if let Some(name) = name {
+            head.push_str("\"file\":");
+            string(name, &mut head);
+            head.push(',');
+        }
+        head.push_str("\"object\":");
+        out.write_all(head.as_bytes()).map_err(failed)?;
+        let mut writer = JsonWriter::new(&mut *out, Style::default());
+        let decoded = codec.decode_all(bytes, &mut writer);
+        writer.finish().map_err(|error| Failure::Run(error.to_string()))?;
+        let decoded = decoded.map_err(|error| Failure::Run(error.to_string()))?;
+        self.notes(&decoded, subject);
+        let stream = serde_json::to_string(&Stream::new(codec.options(), decoded.header));
+        let stream = stream.map_err(|error| Failure::Run(error.to_string()))?;
+        writeln!(out, ",\"stream\":{stream}}}").map_err(failed)
+    }
+
+    /// What was odd.
+    fn notes(&self, decoded: &Decoded, subject: &str) {
+        if !self.quiet {
+            for note in &decoded.notes {
+                complain(subject, &format!("at bit {}: {}", note.bit, note.text));
+            }
+        }
+    }
+}
