@@ -3,6 +3,7 @@
 //! `cargo run -p worldwire --example samples` writes them anew; the bytes are always the same.
 
 mod ki;
+mod ki_wad;
 mod uru;
 
 use std::error::Error;
@@ -21,6 +22,7 @@ fn main() -> Outcome<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
     std::fs::create_dir_all(&folder)?;
     ki::write(&folder)?;
+    ki_wad::write(&folder)?;
     uru::write(&folder)
 }
 
