@@ -4,6 +4,7 @@
 
 mod ki;
 mod ki_objects;
+mod ki_wad;
 mod tera;
 mod uru;
 
@@ -25,6 +26,7 @@ fn main() -> Outcome<()> {
     ki::write(&folder)?;
     ki_objects::write(&folder)?;
     tera::write(&folder)?;
+    ki_wad::write(&folder)?;
     uru::write(&folder)
 }
 

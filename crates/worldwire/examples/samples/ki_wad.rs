@@ -1,0 +1,21 @@
+//! A small archive, made up.
+
+use std::path::Path;
+
+use worldwire_ki::file::wad::{Options, build};
+
+use super::Outcome;
+
+pub(super) fn write(folder: &Path) -> Outcome<()> {
+    let records = "<Record>made up</Record>\n".repeat(40);
+    let files = [
+        ("Data/Records.xml", records.as_bytes()),
+        ("Root.txt", b"Made by this project.\n"),
+        ("Sound/Tone.ogg", &[0x55; 64]),
+    ];
+    let options = Options { flags: 1, ..Options::default() };
+    std::fs::write(folder.join("ki-made-up.wad"), build(&options, files)?)?;
+    let hostile = build(&options, [("../outside.txt", &b"nobody wants this\n"[..])])?;
+    std::fs::write(folder.join("ki-hostile.wad"), hostile)?;
+    Ok(())
+}
