@@ -54,10 +54,12 @@
 //! | [`messages!`], [`record!`], [`wire_enum!`], [`wire_flags!`] | the one declaration of a message and its parts |
 //! | [`Source`], [`Diagnostic`] | what is to be said about texts that people write, and where |
 //! | [`Field`] | types that can stand in a message |
+//! | [`codegen`] | names and literals of Rust that is made from definitions |
 //! | [`json`], [`text`] | trees and values as JSON (both ways) and as text for people |
 //! | [`sha0`] | the one hash that two families need and no crate has |
 //! | [`Sampler`] | made-up values for tests, fuzzing and benchmarks |
 
+pub mod codegen;
 mod diagnostic;
 mod error;
 mod field;

@@ -7,6 +7,7 @@
 use core::fmt::Write as _;
 use std::collections::HashSet;
 
+use worldwire_core::codegen::{Taken, camel, quoted, snake};
 use worldwire_core::{Error, Result};
 
 use crate::schema::{FieldDef, Message, Protocol, Protocols};
@@ -73,7 +74,7 @@ fn module(name: &str, protocol: &Protocol, messages: &[&Message], out: &mut Stri
         .iter()
         .map(|message| Struct {
             message,
-            name: taken.fresh(camel(&message.tag)),
+            name: taken.fresh(camel(&message.tag, "Msg")),
             borrows: message.fields().iter().any(|field| borrows(field.kind)),
         })
         .collect();
@@ -117,6 +118,10 @@ fn record(one: &Struct<'_>, out: &mut String) {
     }
     let _ = writeln!(out, "        pub struct {} {{", one.with_lifetime());
     let mut taken = Taken::default();
+    // Words that mean something to what is made of the struct.
+    for word in ["reader", "writer", "sampler"] {
+        taken.fresh(word.to_owned());
+    }
     for field in one.message.fields() {
         let name = taken.fresh(snake(&field.name, "field"));
         doc(out, "            ", &format!("{}.", field.kind.name()));
@@ -256,112 +261,9 @@ fn doc(out: &mut String, indent: &str, text: &str) {
     out.push('\n');
 }
 
-/// A string literal.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.escape_default())
-}
-
-/// Names that are in use.
-#[derive(Default)]
-struct Taken(HashSet<String>);
-
-impl Taken {
-    /// The name, or one like it that nobody has.
-    fn fresh(&mut self, name: String) -> String {
-        let mut unique = name.clone();
-        let mut number = 2;
-        while !self.0.insert(unique.clone()) {
-            // Types have no underscores, fields do.
-            let apart = if name.starts_with(|c: char| c.is_ascii_uppercase()) { "" } else { "_" };
-            unique = format!("{name}{apart}{number}");
-            number += 1;
-        }
-        unique
-    }
-}
-
-/// `GlobalID` and `Global_ID` become `global_id`.
-fn snake(text: &str, instead: &str) -> String {
-    let mut out = String::new();
-    let mut before = '_';
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        let c = if c.is_ascii_alphanumeric() { c } else { '_' };
-        let word = c.is_ascii_uppercase()
-            && (before.is_ascii_lowercase()
-                || before.is_ascii_digit()
-                || (before.is_ascii_uppercase()
-                    && rest.peek().is_some_and(char::is_ascii_lowercase)));
-        if word {
-            out.push('_');
-        }
-        if c != '_' || !out.ends_with('_') {
-            out.push(c.to_ascii_lowercase());
-        }
-        before = c;
-    }
-    let out = out.trim_matches('_');
-    named(out, instead)
-}
-
-/// `MSG_USER_VALIDATE` becomes `MsgUserValidate`.
-fn camel(text: &str) -> String {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    let out: String = words
-        .map(|word| {
-            let (first, rest) = word.split_at(1);
-            let shouted = !rest.bytes().any(|byte| byte.is_ascii_lowercase());
-            let rest = if shouted { rest.to_ascii_lowercase() } else { rest.to_owned() };
-            first.to_ascii_uppercase() + &rest
-        })
-        .collect();
-    // The one keyword with a capital.
-    if out == "Self" { "MsgSelf".to_owned() } else { named(&out, "Msg") }
-}
-
-/// A name that Rust takes.
-fn named(name: &str, instead: &str) -> String {
-    const KEYWORDS: [&str; 52] = [
-        "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
-        "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
-        "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub",
-        "ref", "return", "self", "Self", "static", "struct", "super", "trait", "true", "try",
-        "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
-    ];
-    // Words that mean something to what is made of the struct.
-    const OTHERS: [&str; 3] = ["reader", "writer", "sampler"];
-    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return format!("{instead}_{name}").trim_end_matches('_').to_owned();
-    }
-    if KEYWORDS.contains(&name) || OTHERS.contains(&name) {
-        return format!("{name}_");
-    }
-    name.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_rusts() {
-        let snakes = ["GlobalID", "m_nTotal", "Type", "IPAddress", "3D", "", "é", "TCPPort", "A1B"];
-        let wanted = [
-            "global_id",
-            "m_n_total",
-            "type_",
-            "ip_address",
-            "field_3_d",
-            "field",
-            "field",
-            "tcp_port",
-            "a1_b",
-        ];
-        assert_eq!(snakes.map(|name| snake(name, "field")), wanted);
-        let camels = ["MSG_USER_VALIDATE", "MSG_DailyUpdate", "Self", "__", "MSG_3D"];
-        let wanted = ["MsgUserValidate", "MsgDailyUpdate", "MsgSelf", "Msg", "Msg3d"];
-        assert_eq!(camels.map(camel), wanted);
-    }
 
     #[test]
     fn a_wrong_name_is_told() {

@@ -948,7 +948,7 @@ pub mod made_up {
             /// UBYT.
             self_ "self": u8,
             /// SHRT.
-            reader_ "reader": i16,
+            reader_2 "reader": i16,
             /// USHRT.
             global_id "GlobalID": u16,
             /// INT.
@@ -998,13 +998,13 @@ pub mod made_up {
 
     record! {
         /// MSG_all (200/3).
-        pub struct MsgAll2 {
+        pub struct MsgAllNo2 {
             /// INT.
             field "\u{e9}": i32,
         }
     }
 
-    impl MsgAll2 {
+    impl MsgAllNo2 {
         /// The protocol.
         pub const SERVICE: u8 = 200;
         /// The message in it.
@@ -1015,11 +1015,11 @@ pub mod made_up {
 
     record! {
         /// Message (200/4).
-        pub struct Message2 {
+        pub struct MessageNo2 {
         }
     }
 
-    impl Message2 {
+    impl MessageNo2 {
         /// The protocol.
         pub const SERVICE: u8 = 200;
         /// The message in it.
@@ -1036,9 +1036,9 @@ pub mod made_up {
         /// MSG_EMPTY.
         MsgEmpty(MsgEmpty),
         /// MSG_all.
-        MsgAll2(MsgAll2),
+        MsgAllNo2(MsgAllNo2),
         /// Message.
-        Message2(Message2),
+        MessageNo2(MessageNo2),
     }
 
     impl<'d> Message<'d> {
@@ -1050,8 +1050,8 @@ pub mod made_up {
             match order {
                 1 => MsgAll::decode_fields(reader).map(Self::MsgAll),
                 2 => MsgEmpty::decode_fields(reader).map(Self::MsgEmpty),
-                3 => MsgAll2::decode_fields(reader).map(Self::MsgAll2),
-                4 => Message2::decode_fields(reader).map(Self::Message2),
+                3 => MsgAllNo2::decode_fields(reader).map(Self::MsgAllNo2),
+                4 => MessageNo2::decode_fields(reader).map(Self::MessageNo2),
                 other => Err(Error::malformed("a message of this service", other.to_string())),
             }
         }
@@ -1064,8 +1064,8 @@ pub mod made_up {
             match self {
                 Self::MsgAll(_) => 1,
                 Self::MsgEmpty(_) => 2,
-                Self::MsgAll2(_) => 3,
-                Self::Message2(_) => 4,
+                Self::MsgAllNo2(_) => 3,
+                Self::MessageNo2(_) => 4,
             }
         }
 
@@ -1077,8 +1077,8 @@ pub mod made_up {
             match self {
                 Self::MsgAll(message) => message.encode_fields(writer),
                 Self::MsgEmpty(message) => message.encode_fields(writer),
-                Self::MsgAll2(message) => message.encode_fields(writer),
-                Self::Message2(message) => message.encode_fields(writer),
+                Self::MsgAllNo2(message) => message.encode_fields(writer),
+                Self::MessageNo2(message) => message.encode_fields(writer),
             }
         }
     }

@@ -40,8 +40,10 @@ mod write;
 
 use core::fmt::Write as _;
 
+use worldwire_core::codegen::{Taken, quoted};
+
 use crate::schema::Plan;
-use names::{Taken, code, quoted, uses};
+use names::{code, uses};
 use shape::{Shape, Shapes, Struct};
 
 /// The Rust source for definitions, given as their names, versions and plans.

@@ -3,7 +3,8 @@
 use core::ops::Range;
 use std::collections::HashMap;
 
-use super::names::{Taken, camel, snake};
+use worldwire_core::codegen::{Taken, camel, snake};
+
 use crate::schema::Plan;
 use crate::schema::plan::FieldKind;
 use crate::types::Scalar;
@@ -96,7 +97,7 @@ impl<'p> Shapes<'p> {
     pub(super) fn of(name: &str, version: u32, plan: &'p Plan, taken: &mut Taken) -> Self {
         let (named, shapes) = (HashMap::new(), HashMap::new());
         let mut made = Self { plan, structs: Vec::new(), named, shapes };
-        let name = taken.fresh(format!("{}V{version}", camel(name)));
+        let name = taken.fresh(format!("{}V{version}", camel(name, "Type")));
         let fields = plan.scope(plan.root).fields.clone();
         made.record(name, "", Some(plan.root), fields, taken);
         made
@@ -117,10 +118,10 @@ impl<'p> Shapes<'p> {
         let fields = plan.fields_of(&range);
         let mut own = Taken::default();
         let names: Vec<String> =
-            fields.iter().map(|field| own.fresh(snake(field.name()))).collect();
+            fields.iter().map(|field| own.fresh(snake(field.name(), "field"))).collect();
         let mut made = Vec::with_capacity(fields.len());
         for ((index, field), field_name) in range.zip(fields).zip(&names) {
-            let type_name = format!("{name}{}", camel(field.name()));
+            let type_name = format!("{name}{}", camel(field.name(), "Type"));
             let path = match path {
                 "" => field.name().to_owned(),
                 path => format!("{path}.{}", field.name()),

@@ -182,5 +182,5 @@ impl Way {
 /// The step of a path that a field is; none for values of rows and elements.
 fn named(plan: &Plan, field: u32) -> Option<String> {
     let name = plan.field(field).name();
-    (!name.is_empty()).then(|| format!(".inside({})", super::names::quoted(name)))
+    (!name.is_empty()).then(|| format!(".inside({})", worldwire_core::codegen::quoted(name)))
 }
