@@ -59,9 +59,16 @@ impl fmt::Display for Change {
             Some(behind) => format!("behind {behind}"),
             None => "in front".to_owned(),
         };
+        // Lines for counts and offsets have their kind in the path.
+        let field = |kind: &str, path: &str| match path.strip_prefix(kind) {
+            Some(rest) if rest.starts_with(' ') => path.to_owned(),
+            _ => format!("{kind} {path}"),
+        };
         match self {
-            Self::Added { path, kind, behind } => write!(f, "+ {kind} {path}, {}", place(behind)),
-            Self::Removed { path, kind } => write!(f, "- {kind} {path}"),
+            Self::Added { path, kind, behind } => {
+                write!(f, "+ {}, {}", field(kind, path), place(behind))
+            }
+            Self::Removed { path, kind } => write!(f, "- {}", field(kind, path)),
             Self::Retyped { path, from, to } => write!(f, "~ {path}: {from} became {to}"),
             Self::Renamed { from, to, kind } => write!(f, "~ {kind} {from} is called {to}"),
             Self::Moved { path, behind } => write!(f, "~ {path} moved {}", place(behind)),
@@ -243,5 +250,7 @@ mod tests {
         + byte l.c, behind l.b
         ");
         assert_eq!(diff(&lines(old), &lines(old)), []);
+        let changes = diff(&lines("string a\n"), &lines("ref a\nstring a\n"));
+        assert_eq!(changes[0].to_string(), "+ ref a, in front");
     }
 }
