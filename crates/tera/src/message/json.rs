@@ -22,6 +22,7 @@
 //! | --- | --- |
 //! | `$integrity` | counter and checksum of the header |
 //! | `$notes` | what was odd; not read |
+//! | `$system` | what the system message in it says; not read |
 //! | `$trailing` | bytes behind the last body; written again |
 //! | `$original` | the whole message, when its fields alone would encode to other bytes; written as it is as long as the fields are still the same |
 
@@ -40,7 +41,7 @@ use crate::types::skill::PartTooBig;
 use crate::types::{Angle, Scalar, Skill, SkillForm, Text};
 
 /// The keys of a message that are no fields.
-const EXTRAS: [&str; 4] = ["$integrity", "$notes", "$trailing", "$original"];
+const EXTRAS: [&str; 5] = ["$integrity", "$notes", "$system", "$trailing", "$original"];
 
 impl Plan {
     /// Reads the fields of a message.

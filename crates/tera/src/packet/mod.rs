@@ -29,13 +29,15 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+mod system;
+
 use std::collections::HashMap;
 
 use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::{Error, Form, Names, Reader, Result, Trace, Value, nearest};
 
-use crate::file::Library;
 use crate::file::library::{CheckVersion, Known};
+use crate::file::{CodeMap, Library};
 use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, HEADER_BYTES, Header};
 use crate::message::{Fault, HeaderForm, Leniency, Notes};
 use crate::schema::{Definition, FileName, Options, Patch, Set};
@@ -47,6 +49,8 @@ pub struct Packets {
     patch: Option<Patch>,
     has_map: bool,
     names: Names,
+    /// The names of system messages.
+    system: Names,
     by_opcode: HashMap<u16, Entry>,
     /// All definitions in force, by name and version.
     definitions: Vec<Definition>,
@@ -117,8 +121,10 @@ impl Packets {
         }
         let pairs = by_opcode.iter().map(|(code, entry)| (i64::from(*code), entry.name.clone()));
         let names = Names::from_pairs(pairs);
+        let system = build.system_messages().into_iter().flat_map(CodeMap::iter);
+        let system = Names::from_pairs(system.map(|(name, code)| (i64::from(code), name.into())));
         let has_map = build.opcodes().is_some();
-        Self { known, patch, has_map, names, by_opcode, definitions }
+        Self { known, patch, has_map, names, system, by_opcode, definitions }
     }
 
     /// What was said in front of every choice.
@@ -177,7 +183,8 @@ impl Packets {
 
     /// Reads the one message that is left in a reader, its header too: `length`, `opcode`,
     /// `version` (the definition's) and `fields`; without a definition `length`, `opcode` and
-    /// `payload`.
+    /// `payload`. Behind the fields of a message that carries a system message stands what it says,
+    /// as `$system`.
     ///
     /// # Errors
     /// As [`Plan::decode`](crate::schema::plan::Plan::decode).
@@ -208,7 +215,15 @@ impl Packets {
         }
         match known {
             Some(Packet { form, definition: Some(definition), .. }) => {
-                reader.record("fields", |reader| definition.plan().decode(reader, form))
+                let start = reader.place();
+                reader.record("fields", |reader| {
+                    let notes = definition.plan().decode(reader, form)?;
+                    if T::ON {
+                        let trace = reader.trace_mut();
+                        system::show(definition, data, form, &self.system, start, trace);
+                    }
+                    Ok(notes)
+                })
             }
             _ => {
                 crate::message::read_front(data, HeaderForm::Plain)
@@ -313,7 +328,7 @@ fn find(definitions: &[Definition], name: &str, version: u32) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::{CodeMap, NameList, Revisions};
+    use crate::file::{NameList, Revisions};
     use worldwire_core::Tree;
 
     fn packets() -> Packets {
@@ -367,6 +382,37 @@ mod tests {
             json(&packets, &[4, 0, 9, 0]),
             r#"{"length":4,"opcode":9,"payload":{"$hex":""}}"#
         );
+    }
+
+    #[test]
+    fn system_messages_are_taken_apart() {
+        let files = [("S_SYSTEM_MESSAGE.1.def", "string message\n")];
+        let mut library =
+            Library { definitions: Set::load(files, Options::default()), ..Library::default() };
+        library.add_map("protocol.7.map", CodeMap::from_pairs([("S_SYSTEM_MESSAGE", 5)]));
+        library.add_map("sysmsg.7.map", CodeMap::from_pairs([("SMT_LOOT", 42)]));
+        let packets = Packets::new(&library, Known { revision: Some(7), ..Known::default() });
+        let shown = |text: &str| {
+            let message = serde_json::json!({ "opcode": 5, "fields": { "message": text } });
+            let bytes = packets.encode_json(&message).unwrap();
+            let shown = json(&packets, &bytes);
+            shown.split_once("\"$system\":").map(|(_, rest)| rest.trim_end_matches("}}").to_owned())
+        };
+        let two = shown("@42\u{b}item\u{b}@item:8\u{b}odd");
+        assert_eq!(
+            two.as_deref(),
+            Some(
+                r#"{"name":"SMT_LOOT","values":[{"key":"item","value":"@item:8"},{"key":"odd"}]}"#
+            )
+        );
+        assert_eq!(shown("@43").as_deref(), Some(r#"{"name":43,"values":[]}"#));
+        let named = shown("@achievement:5\u{b}a\u{b}");
+        assert_eq!(
+            named.as_deref(),
+            Some(r#"{"name":"achievement:5","values":[{"key":"a","value":""}]}"#)
+        );
+        assert_eq!(shown("plain"), None);
+        assert!(shown("@").is_some());
     }
 
     #[test]
