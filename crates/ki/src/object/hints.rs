@@ -121,6 +121,11 @@ impl Hints {
         Ok(())
     }
 
+    /// The messages and fields that are known to hold objects, by their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.hints.iter().map(|hint| (hint.message.as_str(), hint.field.as_str()))
+    }
+
     /// What tags of the CoreObject form stand for.
     #[must_use]
     pub fn core(&self) -> &Arc<CoreTable> {

@@ -21,6 +21,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let definitions = input::definitions(&arguments.capture.data, common)?;
     let limits = Limits::DEFAULT;
     let tera_definitions = Arc::clone(&definitions.tera);
+    let objects = Arc::clone(&definitions.ki_objects);
     let tera = tera::Builds::default();
     // What was said, how often, and in which conversation first.
     let findings: Mutex<BTreeMap<String, (u64, u64)>> = Mutex::default();
@@ -70,6 +71,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     }
     let mut unknown: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     let mut strange = 0;
+    let mut closed: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for overview in dissection.overviews() {
         let Some(family) = overview.family else {
             strange += 1;
@@ -78,6 +80,11 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         for (name, [client, server]) in &overview.messages {
             if family != Family::Tera && has_no_name(name) {
                 *unknown.entry((family.name(), name)).or_default() += client + server;
+            }
+            if family == Family::Ki && objects.classes().is_none() {
+                for (message, field) in objects.hints().iter().filter(|hint| hint.0 == *name) {
+                    *closed.entry((message, field)).or_default() += client + server;
+                }
             }
         }
     }
@@ -92,6 +99,15 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         let _ = writeln!(
             out,
             "     {family} {name}: {count} message{plural} without a definition{help}"
+        );
+    }
+    well &= closed.is_empty();
+    for ((message, field), count) in closed {
+        let plural = if count == 1 { "" } else { "s" };
+        let _ = writeln!(
+            out,
+            "     ki {message}.{field}: {count} message{plural} with an object; give a type list \
+             with --data"
         );
     }
     if strange > 0 {
