@@ -3,6 +3,7 @@
 
 mod cli;
 mod command;
+mod definitions;
 mod input;
 mod output;
 mod report;

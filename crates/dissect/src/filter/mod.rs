@@ -86,6 +86,7 @@ mod expression;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod input;
 mod literal;
 mod number;
 mod parse;

@@ -9,9 +9,9 @@ use winnow::token::{literal as mark, take, take_till};
 use worldwire_core::value::parse_hex;
 
 use super::error::Problem;
+use super::input::{Input, MOST_REGEXES, Outcome, close, problem, rest, space, token};
 use super::literal::{Literal, Member, Needle, Regular, Set, Text};
 use super::number::Number;
-use super::parse::{Input, MOST_REGEXES, Outcome, close, problem, rest, space, token};
 
 /// The most bytes that one compiled regular expression may take.
 const MOST_REGEX_BYTES: usize = 256 << 10;

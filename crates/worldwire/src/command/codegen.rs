@@ -5,7 +5,7 @@ use worldwire_tera::schema::{Definition, Problem};
 
 use super::tera::folder;
 use crate::cli::{Codegen, Common};
-use crate::input;
+use crate::definitions;
 use crate::output::{Failure, write_all};
 
 pub(crate) fn run(arguments: &Codegen, common: &Common) -> Result<(), Failure> {
@@ -15,7 +15,7 @@ pub(crate) fn run(arguments: &Codegen, common: &Common) -> Result<(), Failure> {
                 [] => Definitions::built_in(),
                 _ => Definitions::none(),
             };
-            input::add_definitions(&mut definitions, paths, common)?;
+            definitions::add(&mut definitions, paths, common)?;
             let source = worldwire_ki::codegen::rust(&definitions.ki, select)
                 .map_err(|error| Failure::Run(error.to_string()))?;
             write_all(target, source.as_bytes())

@@ -9,8 +9,8 @@ use worldwire_core::{Limits, Side};
 use worldwire_dissect::{Codec, CodecOptions};
 
 use crate::cli::{Common, Decode, From};
-use crate::input;
 use crate::output::{Failure, complain, print};
+use crate::{definitions, input};
 
 pub(crate) fn run(arguments: &Decode, common: &Common) -> Result<(), Failure> {
     let codec = Codec::named(&arguments.codec).map_err(|error| Failure::Run(error.to_string()))?;
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &Decode, common: &Common) -> Result<(), Failure> {
     };
     let keys = input::keys(arguments.keys.as_deref())?;
     let limits = Limits::DEFAULT;
-    let definitions = input::definitions(&arguments.data, common)?;
+    let definitions = definitions::load(&arguments.data, common)?;
     let options = CodecOptions {
         from: side(arguments.from),
         keys: &keys,

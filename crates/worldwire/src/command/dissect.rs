@@ -8,7 +8,7 @@ use worldwire_dissect::{Definitions, Format, Item, NoteKind, Scratch};
 
 use super::capture;
 use crate::cli::{Common, Dissect};
-use crate::input;
+use crate::definitions;
 use crate::output::{Failure, Output};
 
 pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
@@ -16,7 +16,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         // Fails only when the threads are running already.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build_global();
     }
-    let definitions = input::definitions(&arguments.capture.data, common)?;
+    let definitions = definitions::load(&arguments.capture.data, common)?;
     let filter = arguments.filter.as_deref().map(|text| filter(text, &definitions)).transpose()?;
     let format = format(arguments, common);
     let limits = Limits::DEFAULT;

@@ -9,8 +9,8 @@ use worldwire_dissect::{Codec, CodecOptions};
 
 use super::decode::side;
 use crate::cli::{Common, Encode};
-use crate::input;
 use crate::output::{Failure, complain, write_all};
+use crate::{definitions, input};
 
 pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
     let codec = Codec::named(&arguments.codec).map_err(|error| Failure::Run(error.to_string()))?;
@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
     let text = input::read_text(path)?;
     let keys = input::keys(arguments.keys.as_deref())?;
     let limits = Limits::DEFAULT;
-    let definitions = input::definitions(&arguments.data, common)?;
+    let definitions = definitions::load(&arguments.data, common)?;
     let options = CodecOptions {
         from: side(arguments.from),
         keys: &keys,

@@ -8,7 +8,7 @@ use worldwire_dissect::{Item, ItemBody, NoteKind, Scratch};
 use super::capture;
 use super::decode::side;
 use crate::cli::{Common, Follow};
-use crate::input;
+use crate::definitions;
 use crate::output::{Failure, Output};
 
 pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
             Some(_) => {}
         }
     };
-    let definitions = input::definitions(&arguments.capture.data, common)?;
+    let definitions = definitions::load(&arguments.capture.data, common)?;
     let (dissection, clean) =
         capture::read(&arguments.capture, common, definitions, show, |text| {
             if let Ok(mut bytes) = bytes.lock() {

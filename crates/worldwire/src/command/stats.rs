@@ -7,11 +7,11 @@ use worldwire_dissect::{Family, Item, Overview, Scratch};
 
 use super::capture;
 use crate::cli::{Common, Stats};
-use crate::input;
+use crate::definitions;
 use crate::output::{Failure, print};
 
 pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
-    let definitions = input::definitions(&arguments.capture.data, common)?;
+    let definitions = definitions::load(&arguments.capture.data, common)?;
     let nothing = |_: &Item<'_>, _: &mut Scratch, _: &mut String| {};
     let (dissection, clean) =
         capture::read(&arguments.capture, common, definitions, nothing, |_| Ok(()))?;

@@ -11,14 +11,14 @@ use worldwire_dissect::{Family, Item, ItemBody, Note, NoteKind, Scratch};
 
 use super::capture;
 use crate::cli::{Common, Doctor};
-use crate::input;
+use crate::definitions;
 use crate::output::{Failure, print};
 
 /// The most findings of one kind that are listed.
 const MOST_LISTED: usize = 50;
 
 pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
-    let definitions = input::definitions(&arguments.capture.data, common)?;
+    let definitions = definitions::load(&arguments.capture.data, common)?;
     let limits = Limits::DEFAULT;
     let tera_definitions = Arc::clone(&definitions.tera);
     let objects = Arc::clone(&definitions.ki_objects);

@@ -12,21 +12,21 @@ use worldwire_ki::schema::{Message, Mode, Protocol, Protocols};
 use super::table;
 use crate::cli::{Common, KiDml};
 use crate::output::{Failure, print};
-use crate::{input, report};
+use crate::{definitions, input, report};
 
 pub(crate) fn run(arguments: &KiDml, common: &Common) -> Result<(), Failure> {
     match arguments {
         KiDml::List { service, data, json } => {
-            let definitions = input::definitions_in(data, common)?;
+            let definitions = definitions::load_from(data, common)?;
             list(&definitions.ki, service.as_deref(), *json)
         }
         KiDml::Show { message, data, json } => {
-            let definitions = input::definitions_in(data, common)?;
+            let definitions = definitions::load_from(data, common)?;
             show(&definitions.ki, message, *json)
         }
         KiDml::Check { paths, strict } => check(paths, *strict),
         KiDml::Fit { message, file, hex, data } => {
-            let definitions = input::definitions_in(data, common)?;
+            let definitions = definitions::load_from(data, common)?;
             fit(&definitions.ki, message, file.as_deref(), hex.as_deref())
         }
         KiDml::Table { file, to, table, target } => table::run(file, *to, table.as_deref(), target),

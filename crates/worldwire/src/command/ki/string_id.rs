@@ -6,8 +6,8 @@ use worldwire_core::json::string;
 use worldwire_ki::{Dictionary, string_id};
 
 use crate::cli::{Common, KiStringId};
-use crate::input;
 use crate::output::{Failure, complain, print};
+use crate::{definitions, input};
 
 pub(crate) fn run(arguments: &KiStringId, common: &Common) -> Result<(), Failure> {
     let mut out = String::new();
@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &KiStringId, common: &Common) -> Result<(), Failure
     for path in &arguments.words {
         input::read_text(path)?.lines().for_each(|word| dictionary.add(word.trim()));
     }
-    let definitions = input::definitions_in(&arguments.data, common)?;
+    let definitions = definitions::load_from(&arguments.data, common)?;
     definitions.ki.words().for_each(|word| dictionary.add(word));
     let mut missing = false;
     for id in &arguments.find {

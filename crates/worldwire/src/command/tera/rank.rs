@@ -15,7 +15,7 @@ use worldwire_tera::rank::{Candidate, Ranking};
 
 use crate::cli::{Capture, Common, Data, TeraRank};
 use crate::command::capture;
-use crate::input;
+use crate::definitions;
 use crate::output::{Failure, complain, print};
 
 /// Messages of one opcode that are tried; more would not tell more.
@@ -31,7 +31,7 @@ struct Found {
 pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> {
     let TeraRank { opcode, from, data, revision, patch, top, json } = arguments;
     let data = Data { paths: data.clone(), revision: *revision, patch: *patch, pin: Vec::new() };
-    let definitions = input::definitions(&data, common)?;
+    let definitions = definitions::load(&data, common)?;
     let found: Mutex<BTreeMap<u16, Found>> = Mutex::default();
     let take = |item: &Item<'_>, _: &mut Scratch, _: &mut String| {
         let ItemBody::Tera(tera) = &item.body else { return };

@@ -1,0 +1,69 @@
+//! What people know of messages, from files and folders.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use worldwire_core::Severity;
+use worldwire_dissect::Definitions;
+use worldwire_tera::file::library::Known;
+
+use crate::cli::{Common, Data};
+use crate::input::{files, read};
+use crate::output::{Failure, complain};
+use crate::{report, types};
+
+/// Reads definitions, and takes in what else people know of messages.
+pub(crate) fn load(data: &Data, common: &Common) -> Result<Definitions, Failure> {
+    let mut definitions = load_from(&data.paths, common)?;
+    let Data { revision, patch, pin, .. } = data;
+    if revision.is_some() || patch.is_some() || !pin.is_empty() {
+        let pins = pin.iter().map(|pin| (pin.name.as_str().into(), pin.version)).collect();
+        let known = Known { revision: *revision, patch: *patch, pins };
+        Arc::make_mut(&mut definitions.tera).set_known(known);
+    }
+    Ok(definitions)
+}
+
+/// Reads definitions from files and folders, over what is built in.
+pub(crate) fn load_from(paths: &[PathBuf], common: &Common) -> Result<Definitions, Failure> {
+    let mut definitions = Definitions::built_in();
+    add(&mut definitions, paths, common)?;
+    Ok(definitions)
+}
+
+/// Reads definitions from files and folders, over what is known.
+pub(crate) fn add(
+    definitions: &mut Definitions,
+    paths: &[PathBuf],
+    common: &Common,
+) -> Result<(), Failure> {
+    let mut lists = Vec::new();
+    for path in paths {
+        let (of_path, files): (Vec<_>, Vec<_>) =
+            files(path)?.into_iter().partition(|file| types::is_list(file));
+        let has_lists = !of_path.is_empty();
+        lists.extend(of_path);
+        let files = files.into_iter().map(|file| (file.display().to_string(), file));
+        // Folders may hold anything, at any size.
+        let files = files.filter(|(name, _)| Definitions::may_be_in(name));
+        let files = files.map(|(name, file)| read(&file).map(|bytes| (name, bytes)));
+        let files: Vec<(String, Vec<u8>)> = files.collect::<Result<_, Failure>>()?;
+        let Some(said) = definitions.add(files) else {
+            if has_lists {
+                continue;
+            }
+            let message = format!("{}: wanted definitions of messages, found none", path.display());
+            return Err(Failure::Run(message));
+        };
+        let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
+        report::diagnostics(shown);
+        if said.iter().any(|one| one.severity() == Severity::Error) {
+            complain(&path.display().to_string(), "definitions with errors were left out");
+        }
+    }
+    if !lists.is_empty() {
+        let classes = types::load(&lists, common)?;
+        Arc::make_mut(&mut definitions.ki_objects).set_classes(classes);
+    }
+    Ok(())
+}
