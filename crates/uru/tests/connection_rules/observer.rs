@@ -1,0 +1,210 @@
+//! What an observer hears and misses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::Side;
+use worldwire_uru::connection::Connection;
+use worldwire_uru::file::keys::KeyRing;
+use worldwire_uru::frame::Service;
+
+use crate::ends::{
+    KEYS, OTHER_KEYS, SECOND, client_of, conversation, drain, established, hear, open_config, ping,
+    plain_start, sent, server_of, small_messages,
+};
+
+/// What an observer with these keys tells of both streams, and of more that comes later.
+fn watch(keys: &KeyRing, streams: &[Vec<u8>; 2]) -> (Connection, Vec<String>) {
+    let mut observer = Connection::observer(Arc::new(keys.clone()));
+    let mut heard = hear(&mut observer, Side::Client, Duration::ZERO, &streams[0]);
+    heard.extend(hear(&mut observer, Side::Server, Duration::ZERO, &streams[1]));
+    (observer, heard)
+}
+
+#[test]
+fn an_observer_without_the_right_key_says_so_once_and_is_quiet() {
+    let streams = conversation(Service::Auth, true);
+    for (keys, wanted) in [
+        (&KeyRing::new(), "keys needed for auth"),
+        (&*OTHER_KEYS, "wanted the auth key of this connection, found another one"),
+    ] {
+        let (mut observer, heard) = watch(keys, &streams);
+        let told: Vec<_> = heard.iter().filter(|line| line.contains(wanted)).collect();
+        assert_eq!(told.len(), 1, "{heard:?}");
+        assert!(std::ptr::eq(told[0], heard.last().unwrap()), "{heard:?}");
+        // Both streams are given up, whatever still comes.
+        let ping = ping(Service::Auth).to_bytes().unwrap();
+        for side in Side::BOTH {
+            assert!(hear(&mut observer, side, Duration::ZERO, &ping).is_empty());
+            observer.gap(side, Duration::ZERO, 10);
+            assert!(hear(&mut observer, side, Duration::ZERO, &ping).is_empty());
+        }
+        observer.end(Duration::ZERO);
+        assert_eq!(drain(&mut observer), ["closed: closed by the other side"]);
+    }
+}
+
+#[test]
+fn an_observer_needs_all_of_setup() {
+    let streams = conversation(Service::Auth, true);
+    for (side, before) in
+        [(Side::Client, 0), (Side::Client, 20), (Side::Client, 60), (Side::Server, 0)]
+    {
+        let mut observer = Connection::observer(Arc::new(KEYS.clone()));
+        let mut heard = Vec::new();
+        if side == Side::Server {
+            heard.extend(hear(&mut observer, Side::Client, Duration::ZERO, &streams[0]));
+        }
+        let stream = &streams[side.index()];
+        heard.extend(hear(&mut observer, side, Duration::ZERO, &stream[..before]));
+        observer.gap(side, Duration::ZERO, 5);
+        heard.extend(drain(&mut observer));
+        heard.extend(hear(&mut observer, side, Duration::ZERO, &stream[before + 5..]));
+        let rest = &streams[side.other().index()];
+        heard.extend(hear(&mut observer, side.other(), Duration::ZERO, rest));
+        observer.end(Duration::ZERO);
+        heard.extend(drain(&mut observer));
+        let gap = format!("{side} gap {before}..{}", before + 5);
+        let fault = format!(
+            "{side} fault at byte {before}: \
+             wanted the whole of connection setup, found 5 bytes missing"
+        );
+        let tail = [gap, fault, "closed: closed by the other side".to_owned()];
+        assert_eq!(heard[heard.len() - 3..], tail, "{heard:?}");
+    }
+}
+
+#[test]
+fn a_torn_end_is_told_of_both_streams() {
+    let mut streams = conversation(Service::Auth, true);
+    let lengths = [streams[0].len(), streams[1].len()];
+    streams[0].pop();
+    streams[1].pop();
+    let (mut observer, heard) = watch(&KEYS, &streams);
+    assert!(!heard.iter().any(|line| line.contains("fault")), "{heard:?}");
+    let next = |side: Side| {
+        let last = heard.iter().rfind(|line| line.starts_with(side.name())).unwrap();
+        let range = last.split(' ').find(|word| word.contains("..")).unwrap();
+        range.split_once("..").unwrap().1.parse::<usize>().unwrap()
+    };
+    observer.end(Duration::ZERO);
+    let wanted: Vec<String> = Side::BOTH
+        .into_iter()
+        .map(|side| {
+            let (at, end) = (next(side), lengths[side.index()] - 1);
+            let found = format!("{} bytes of one", end - at);
+            format!("{side} fault at byte {at}: wanted a whole message, found {found}")
+        })
+        .chain(["closed: closed by the other side".to_owned()])
+        .collect();
+    assert_eq!(drain(&mut observer), wanted);
+}
+
+#[test]
+fn an_observer_sees_what_the_ends_agreed_on() {
+    // Plain connections need no keys.
+    let plain = conversation(Service::Auth, false);
+    let (_, heard) = watch(&KeyRing::new(), &plain);
+    assert!(heard.contains(&"established auth encrypted=false".to_owned()), "{heard:?}");
+    assert!(heard.iter().filter(|line| line.contains(" auth.")).count() > 10);
+    // An error instead of a seed ends setup for whoever watches, too.
+    let streams = [plain_start(Service::Auth), vec![2, 6, 20, 0, 0, 0]];
+    let (_, heard) = watch(&KEYS, &streams);
+    let fault = "server fault at byte 0: wanted a seed, found the error AuthenticationFailed (20)";
+    assert_eq!(heard.last().unwrap(), fault);
+    // The server's side of the capture comes first: its bytes wait for the client's.
+    let mut observer = Connection::observer(Arc::new(KEYS.clone()));
+    let secret = conversation(Service::Auth, true);
+    assert!(hear(&mut observer, Side::Server, Duration::ZERO, &secret[1]).is_empty());
+    let late = hear(&mut observer, Side::Client, Duration::ZERO, &secret[0]);
+    let (_, early) = watch(&KEYS, &secret);
+    let of = |lines: &[String], side: Side| -> Vec<String> {
+        lines.iter().filter(|line| line.starts_with(side.name())).cloned().collect()
+    };
+    for side in Side::BOTH {
+        assert_eq!(of(&late, side), of(&early, side));
+    }
+}
+
+#[test]
+fn a_gap_keeps_the_keystream_in_step() {
+    for encrypted in [true, false] {
+        let mut client = client_of(Service::Auth, encrypted, Duration::ZERO);
+        let mut server = server_of(open_config(), Duration::ZERO);
+        let first = sent(&mut client);
+        hear(&mut server, Side::Client, Duration::ZERO, &first);
+        let seed = sent(&mut server);
+        hear(&mut client, Side::Server, Duration::ZERO, &seed);
+        let segments: Vec<Vec<u8>> = small_messages(Service::Auth, Side::Client)
+            .iter()
+            .map(|message| {
+                client.send(message).unwrap();
+                sent(&mut client)
+            })
+            .collect();
+        let setup = first.len();
+        let ends: Vec<usize> = segments
+            .iter()
+            .scan(setup, |end, segment| {
+                *end += segment.len();
+                Some(*end)
+            })
+            .collect();
+        // Every run of lost segments from the second one on.
+        for lost in 1..segments.len() - 1 {
+            let (mut observer, _) = watch(&KEYS, &[first.clone(), seed.clone()]);
+            hear(&mut observer, Side::Client, Duration::ZERO, &segments[0]);
+            let missing: usize = segments[1..=lost].iter().map(Vec::len).sum();
+            observer.gap(Side::Client, Duration::ZERO, missing as u64);
+            let mut heard = drain(&mut observer);
+            for segment in &segments[lost + 1..] {
+                heard.extend(hear(&mut observer, Side::Client, Duration::ZERO, segment));
+            }
+            let (from, to) = (ends[0], ends[lost]);
+            assert_eq!(heard[0], format!("client gap {from}..{to}"));
+            let resync = heard.iter().position(|line| line.starts_with("client resync"));
+            let line = &heard[resync.expect("reading goes on")];
+            assert!(line.starts_with(&format!("client resync {from}..")), "{line}");
+            let begins = format!("{}..", ends.last().unwrap() - segments.last().unwrap().len());
+            assert!(heard.last().unwrap().contains(&begins), "{heard:?}");
+        }
+    }
+    // On a file connection the count of every message tells, too.
+    let ping = ping(Service::File).to_bytes().unwrap();
+    let mut observer = Connection::observer(Arc::new(KeyRing::new()));
+    let begin = [plain_start(Service::File), ping.clone()].concat();
+    hear(&mut observer, Side::Client, Duration::ZERO, &begin);
+    observer.gap(Side::Client, Duration::ZERO, 1 << 40);
+    let at = begin.len() as u64;
+    let end = at + (1 << 40);
+    let mut heard = drain(&mut observer);
+    heard.extend(hear(&mut observer, Side::Client, Duration::ZERO, &ping));
+    let length = ping.len() as u64;
+    assert_eq!(
+        heard,
+        [
+            format!("client gap {at}..{end}"),
+            format!("client resync {at}..{end}"),
+            format!("client file.PingRequest {end}..{}", end + length),
+        ]
+    );
+}
+
+#[test]
+fn only_an_observer_can_live_with_a_gap() {
+    let mut server = established(open_config(), Service::Auth, SECOND);
+    let ping = ping(Service::Auth).to_bytes().unwrap();
+    assert_eq!(hear(&mut server, Side::Client, SECOND, &ping).len(), 1);
+    server.gap(Side::Client, SECOND, 7);
+    let at = 53 + ping.len();
+    assert_eq!(
+        drain(&mut server),
+        [
+            format!("client gap {at}..{}", at + 7),
+            format!(
+                "client fault at byte {at}: wanted a stream without gaps, found 7 bytes missing"
+            ),
+            "closed: closed because of a fault".to_owned(),
+        ]
+    );
+}

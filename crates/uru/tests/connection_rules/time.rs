@@ -1,0 +1,182 @@
+//! Time, silence, and what waits to be sent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::{ErrorKind, Side};
+use worldwire_uru::connect::ConnectPacket;
+use worldwire_uru::connection::{ClientConfig, CloseReason, Connection, ServerConfig, Timer};
+use worldwire_uru::file::keys::KeyRing;
+use worldwire_uru::frame::Service;
+
+use crate::ends::{
+    SECOND, Wire, client_of, drain, established, hear, open_config, ping, sample, sent, server_of,
+};
+
+#[test]
+fn a_client_waits_ten_seconds_for_setup() {
+    for encrypted in [true, false] {
+        let mut client = client_of(Service::Auth, encrypted, SECOND);
+        assert_eq!(client.poll_timeout(), Some(SECOND * 11));
+        hear(&mut client, Side::Server, SECOND * 5, &[1]);
+        client.timeout(SECOND * 11 - Duration::from_nanos(1));
+        assert!(drain(&mut client).is_empty());
+        client.timeout(SECOND * 11);
+        assert_eq!(drain(&mut client), ["closed: setup took too long"]);
+        assert_eq!(client.poll_timeout(), None);
+        assert!(client.is_closed() && !client.is_established());
+    }
+    // A file connection has no setup to wait for.
+    assert_eq!(client_of(Service::File, false, SECOND).poll_timeout(), None);
+}
+
+#[test]
+fn a_message_may_dribble_for_thirty_seconds() {
+    let bytes = ping(Service::Auth).to_bytes().unwrap();
+    let at = |second: u32| SECOND * second;
+    let mut server = established(open_config(), Service::Auth, Duration::ZERO);
+    assert_eq!(server.poll_timeout(), Some(at(45)));
+    // In time: a byte a second, the last at 20 s.
+    for (second, byte) in (1..).zip(&bytes[..9]) {
+        assert!(hear(&mut server, Side::Client, at(second), &[*byte]).is_empty());
+        assert_eq!(server.poll_timeout(), Some(at(31)));
+    }
+    let heard = hear(&mut server, Side::Client, at(20), &bytes[9..]);
+    assert_eq!(heard.len(), 1);
+    assert_eq!(server.poll_timeout(), Some(at(65)));
+    // The end of one message and the start of the next in one piece: the clock starts anew.
+    hear(&mut server, Side::Client, at(21), &bytes[..5]);
+    assert_eq!(server.poll_timeout(), Some(at(51)));
+    let both = [&bytes[5..], &bytes[..3]].concat();
+    assert_eq!(hear(&mut server, Side::Client, at(40), &both).len(), 1);
+    assert_eq!(server.poll_timeout(), Some(at(70)));
+    // Too late, although something came every second.
+    for second in 41..70 {
+        let byte = bytes.get(second as usize - 38).copied();
+        if second < 46 {
+            hear(&mut server, Side::Client, at(second), &[byte.unwrap_or(0)]);
+        }
+        server.timeout(at(second));
+        assert!(!server.is_closed(), "at {second} s");
+    }
+    server.timeout(at(70));
+    assert_eq!(drain(&mut server), [format!("closed: {}", CloseReason::Timeout(Timer::Message))]);
+}
+
+#[test]
+fn silence_ends_a_connection_and_only_whole_messages_break_it() {
+    for (service, patience) in
+        [(Service::Gatekeeper, 45), (Service::Auth, 45), (Service::File, 45), (Service::Game, 120)]
+    {
+        let mut server = established(open_config(), service, SECOND);
+        assert_eq!(server.poll_timeout(), Some(SECOND * (1 + patience)));
+        let bytes = ping(service).to_bytes().unwrap();
+        hear(&mut server, Side::Client, SECOND * 31, &bytes);
+        assert_eq!(server.poll_timeout(), Some(SECOND * (31 + patience)));
+        server.timeout(SECOND * (31 + patience));
+        assert_eq!(drain(&mut server), ["closed: silent for too long"]);
+        assert_eq!(server.poll_timeout(), None);
+    }
+}
+
+#[test]
+fn pings_of_every_service_come_back_as_they_were() {
+    for service in Service::ALL {
+        let mut server =
+            established(ServerConfig { answer_pings: true, ..open_config() }, service, SECOND);
+        let request = ping(service).to_bytes().unwrap();
+        hear(&mut server, Side::Client, SECOND, &request);
+        assert_eq!(sent(&mut server), request, "{service:?}");
+        // The driver may want to do it itself.
+        let mut server = established(open_config(), service, SECOND);
+        hear(&mut server, Side::Client, SECOND, &request);
+        assert_eq!(server.poll_transmit(), None);
+    }
+}
+
+#[test]
+fn a_silent_client_stays_for_a_day_on_every_service() {
+    for service in Service::ALL {
+        let mut config = ClientConfig::new(service, None, [1; 64]);
+        config.connect = ConnectPacket::new(service);
+        let client = Connection::client(config, Duration::ZERO).unwrap();
+        let server =
+            server_of(ServerConfig { answer_pings: true, ..open_config() }, Duration::ZERO);
+        let mut wire = Wire::new(client, server, Duration::from_millis(40));
+        let mut now = Duration::ZERO;
+        while now < Duration::from_secs(24 * 60 * 60) {
+            wire.settle(now);
+            let timeouts = wire.ends.iter().filter_map(Connection::poll_timeout);
+            now = now.max(timeouts.min().expect("somebody waits for something"));
+            wire.ends.iter_mut().for_each(|end| end.timeout(now));
+            assert!(wire.ends.iter().all(|end| !end.is_closed()), "{service:?} at {now:?}");
+            wire.log.retain(|(_, side, _)| *side == Side::Client);
+        }
+        let pong = format!("server {}.PingReply", service.name());
+        let pongs = wire.log.iter().filter(|(_, _, text)| text.starts_with(&pong)).count();
+        assert!((2878..=2882).contains(&pongs), "{service:?} {pongs}");
+    }
+}
+
+#[test]
+fn what_waits_to_be_sent_is_bounded_by_name() {
+    let reply = sample(Service::Auth, Side::Server, 3, 1);
+    let length = reply.to_bytes().unwrap().len();
+    let config = ServerConfig { most_queued_messages: 3, ..open_config() };
+    let mut server = established(config, Service::Auth, SECOND);
+    for _ in 0..3 {
+        server.send(&reply).unwrap();
+    }
+    let error = server.send(&reply).unwrap_err();
+    let wanted = ErrorKind::Limit { name: "queued messages", limit: 3, asked: 4 };
+    assert_eq!(error.kind(), wanted);
+    assert_eq!(server.queued_bytes(), 3 * length);
+    // Room comes back as bytes go out, and nothing was lost or torn.
+    assert_eq!(server.poll_transmit().unwrap(), reply.to_bytes().unwrap());
+    server.send(&reply).unwrap();
+    assert_eq!(sent(&mut server), reply.to_bytes().unwrap().repeat(3));
+    assert_eq!(server.queued_bytes(), 0);
+
+    let config = ServerConfig { most_queued_bytes: 2 * length, ..open_config() };
+    let mut server = established(config, Service::Auth, SECOND);
+    server.send(&reply).unwrap();
+    server.send(&reply).unwrap();
+    let limit = 2 * length as u64;
+    let wanted = ErrorKind::Limit { name: "queued bytes", limit, asked: 3 * length as u64 };
+    assert_eq!(server.send(&reply).unwrap_err().kind(), wanted);
+    assert!(!server.is_closed());
+}
+
+#[test]
+fn whoever_pings_but_never_reads_is_cut_off() {
+    let config = ServerConfig { most_queued_messages: 5, answer_pings: true, ..open_config() };
+    let mut server = established(config, Service::Game, SECOND);
+    let request = ping(Service::Game).to_bytes().unwrap();
+    let heard = hear(&mut server, Side::Client, SECOND, &request.repeat(9));
+    let pings = heard.iter().filter(|text| text.contains("PingRequest")).count();
+    assert_eq!(pings, 6);
+    assert!(heard[6].contains("wanted at most 5 (queued messages), found 6"), "{heard:?}");
+    assert_eq!(heard[7], "closed: closed because of a fault");
+    assert_eq!(heard.len(), 8);
+}
+
+#[test]
+fn after_the_end_there_is_only_what_was_queued() {
+    let mut server = established(open_config(), Service::Auth, SECOND);
+    let reply = sample(Service::Auth, Side::Server, 3, 1);
+    server.send(&reply).unwrap();
+    server.close();
+    server.close();
+    assert_eq!(server.poll_timeout(), None);
+    let ping = ping(Service::Auth).to_bytes().unwrap();
+    let heard = hear(&mut server, Side::Client, SECOND, &ping);
+    assert_eq!(heard, ["closed: closed by this side"]);
+    assert_eq!(server.send(&reply).unwrap_err().found(), "a closed one");
+    assert_eq!(sent(&mut server), reply.to_bytes().unwrap());
+    server.timeout(SECOND * 1000);
+    server.end(SECOND * 1000);
+    assert!(drain(&mut server).is_empty());
+    let mut observer = Connection::observer(Arc::new(KeyRing::new()));
+    let error = observer.send(&reply).unwrap_err().to_string();
+    assert_eq!(error, "wanted a client or a server, found an observer");
+}
