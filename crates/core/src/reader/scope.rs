@@ -1,0 +1,233 @@
+//! What stands inside something else: records, lists, parts, layers.
+
+use super::Reader;
+use crate::{Error, Place, Result, Trace, Value};
+
+/// Structure.
+impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
+    /// A record: what `read` reads are its fields.
+    ///
+    /// # Errors
+    /// Those of `read`, or the limit on depth.
+    #[inline]
+    pub fn record<R>(
+        &mut self,
+        name: &'n str,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        self.scope(name, Value::Record, read)
+    }
+
+    /// A list: what `read` reads are its elements; see [`Reader::item`].
+    ///
+    /// # Errors
+    /// Those of `read`, or the limit on depth.
+    #[inline]
+    pub fn list<R>(
+        &mut self,
+        name: &'n str,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        self.scope(name, Value::List, read)
+    }
+
+    /// An element of a list: `read` reads one value, without a name. Adds the index to errors.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    #[inline]
+    pub fn item<R>(
+        &mut self,
+        index: usize,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        read(self).map_err(|error| error.inside_item(index))
+    }
+
+    #[inline]
+    fn scope<R>(
+        &mut self,
+        name: &'n str,
+        shape: Value<'n>,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        let start = self.place_if_on();
+        self.scope_from(name, shape, start, read)
+    }
+
+    /// A record or list ([`Value::Record`], [`Value::List`]) that began at an earlier place: with
+    /// its count, say.
+    ///
+    /// # Errors
+    /// Those of `read`, or the limit on depth.
+    #[inline]
+    pub fn scope_from<R>(
+        &mut self,
+        name: &'n str,
+        shape: Value<'n>,
+        start: Place,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        if self.depth >= self.limits.depth {
+            return Err(self.too_deep().inside(name));
+        }
+        self.depth += 1;
+        if T::ON {
+            self.trace.open(name, shape, start);
+        }
+        let outcome = read(self);
+        if T::ON {
+            let end = self.place();
+            self.trace.close(end);
+        }
+        self.depth -= 1;
+        outcome.map_err(|error| error.inside(name))
+    }
+
+    #[cold]
+    fn too_deep(&self) -> Error {
+        let limit = u64::from(self.limits.depth);
+        self.place_error(Error::limit("depth", limit, limit + 1))
+    }
+
+    /// A part of exactly `length` bytes that `read` must use up: what it asks for beyond is
+    /// malformed, what it leaves is an error too.
+    ///
+    /// # Errors
+    /// Incomplete, when the part itself is not all there; else those of `read`, and Malformed for
+    /// bytes that are left.
+    #[inline]
+    pub fn part<R>(
+        &mut self,
+        length: usize,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        self.part_with_rest(length, |reader| {
+            let value = read(reader)?;
+            reader.end()?;
+            Ok(value)
+        })
+    }
+
+    /// A part of exactly `length` bytes; what `read` leaves of it is skipped.
+    ///
+    /// # Errors
+    /// Incomplete, when the part itself is not all there; else those of `read`.
+    #[inline]
+    pub fn part_with_rest<R>(
+        &mut self,
+        length: usize,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        let Some((inside, behind)) = self.rest.split_at_checked(length) else {
+            return Err(self.short(length));
+        };
+        let end = self.end;
+        self.end = self.position() + length;
+        self.rest = inside;
+        self.partial_bits = 0;
+        // The part is all there, so nothing in it can be merely incomplete.
+        let outcome = read(self).map_err(Error::closed);
+        self.partial_bits = 0;
+        self.end = end;
+        self.rest = behind;
+        outcome
+    }
+
+    /// A part of exactly `bits` bits that begins at the next whole byte; what `read` leaves of it is
+    /// skipped, and the cursor stands on the very bit behind it, whatever the outcome. Reads may
+    /// go on to the end of the last byte: compare [`Reader::place`] where that matters.
+    ///
+    /// # Errors
+    /// Incomplete, when the part itself is not all there; else those of `read`.
+    #[inline]
+    pub fn part_bits<R>(
+        &mut self,
+        bits: u64,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        let length = usize::try_from(bits.div_ceil(8)).unwrap_or(usize::MAX);
+        let last = length.checked_sub(1).and_then(|last| self.rest.get(last)).copied();
+        let outcome = self.part_with_rest(length, read);
+        // Of the last byte so many bits are part of it; 0 for all of them.
+        let used = bits % 8;
+        if let Some(last) = last.filter(|_| used != 0) {
+            self.partial = last >> used;
+            self.partial_bits = 8 - u8::try_from(used).unwrap_or(0);
+        }
+        outcome
+    }
+
+    /// Tries to read something. When that fails nothing has happened: the cursor stands where it
+    /// stood, and the listener has heard nothing.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    #[inline]
+    pub fn attempt<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let Self { rest, end, partial, partial_bits, depth, layers, .. } = *self;
+        let mark = self.trace.mark();
+        let outcome = read(self);
+        if outcome.is_err() {
+            self.trace.rewind(mark);
+            (self.rest, self.end) = (rest, end);
+            (self.partial, self.partial_bits) = (partial, partial_bits);
+            (self.depth, self.layers) = (depth, layers);
+        }
+        outcome
+    }
+
+    /// A new layer: bytes that were made (decrypted, inflated) from those between `start` and the
+    /// present place. `read` reads them and must not keep any of them.
+    ///
+    /// # Errors
+    /// Those of `read`, with the layer's name, or the limits on layers and depth.
+    pub fn layer<R>(
+        &mut self,
+        name: &'n str,
+        start: Place,
+        data: Vec<u8>,
+        read: impl for<'l> FnOnce(&mut Reader<'l, T>) -> Result<R>,
+    ) -> Result<R> {
+        if self.layers >= self.limits.layers {
+            let limit = u64::from(self.limits.layers);
+            return Err(self.place_error(Error::limit("layers", limit, limit + 1)));
+        }
+        if T::ON && u32::try_from(data.len()).is_err() {
+            let limit = u64::from(u32::MAX);
+            return Err(self.place_error(Error::limit("layer bytes", limit, data.len() as u64)));
+        }
+        let end = self.place();
+        self.trace.open_layer(name, start, end);
+        let mut inner = Reader {
+            depth: self.depth,
+            layers: self.layers + 1,
+            ..Reader::start(&data, self.limits, self.trace.detach())
+        };
+        let outcome = read(&mut inner).map_err(|error| error.closed().in_layer(name));
+        self.layers = inner.layers - 1;
+        self.trace = inner.trace;
+        self.trace.close_layer(data);
+        outcome
+    }
+
+    /// How many elements to make room for: as many as promised, but no more than the bytes at
+    /// hand can hold when each takes at least `least` bytes. Checks `count` against `most` and the
+    /// limits.
+    ///
+    /// # Errors
+    /// The limit on elements.
+    #[inline]
+    pub fn capacity(&self, count: u64, most: u64, least: usize) -> Result<usize> {
+        let (name, limit) = if least == 0 {
+            ("empty elements", most.min(self.limits.empty_elements))
+        } else {
+            ("elements", most.min(self.limits.elements))
+        };
+        if count > limit {
+            return Err(self.place_error(Error::limit(name, limit, count)));
+        }
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        Ok(self.rest.len().checked_div(least).map_or(count, |fit| count.min(fit + 1)))
+    }
+}
