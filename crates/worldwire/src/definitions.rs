@@ -44,8 +44,9 @@ pub(crate) fn add(
         let has_lists = !of_path.is_empty();
         lists.extend(of_path);
         let files = files.into_iter().map(|file| (file.display().to_string(), file));
-        // Folders may hold anything, at any size.
-        let files = files.filter(|(name, _)| Definitions::may_be_in(name));
+        // Folders may hold anything, at any size; a file that is named is looked into.
+        let is_named = !path.is_dir();
+        let files = files.filter(|(name, _)| is_named || Definitions::may_be_in(name));
         let files = files.map(|(name, file)| read(&file).map(|bytes| (name, bytes)));
         let files: Vec<(String, Vec<u8>)> = files.collect::<Result<_, Failure>>()?;
         let Some(said) = definitions.add(files) else {
