@@ -8,7 +8,7 @@ use worldwire_core::{Diagnostic, Source};
 use worldwire_tera::file::library::Known;
 use worldwire_tera::file::{Bundle, CodeMap, Deprecated, Library, MapName, NameList, Revisions};
 use worldwire_tera::packet::Packets;
-use worldwire_tera::schema::{Options, Patch, Problem, Set};
+use worldwire_tera::schema::{Patch, Problem, Set};
 
 /// Definitions, maps and lists, and what the user says about the build.
 ///
@@ -33,6 +33,9 @@ pub struct TeraDefinitions {
     /// The one that blobs are read with.
     shared: OnceLock<Arc<Packets>>,
 }
+
+/// Builds without a map that are told apart.
+const MOST_BUILDS: usize = 64;
 
 impl Clone for TeraDefinitions {
     fn clone(&self) -> Self {
@@ -60,28 +63,10 @@ impl TeraDefinitions {
         &self.library
     }
 
-    /// What the user says about the build.
-    #[must_use]
-    pub fn known(&self) -> &Known {
-        &self.known
-    }
-
     /// Says which build it is, or which patch, or which versions are to be used.
     pub fn set_known(&mut self, known: Known) {
         self.known = known;
         self.forget();
-    }
-
-    /// Chooses how definitions are read, and reads those again that are there.
-    pub fn set_options(&mut self, options: Options) {
-        self.library.definitions = self.library.definitions.with(options);
-        self.forget();
-    }
-
-    /// Whether nothing was loaded.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.texts.is_empty() && self.library.opcodes.is_empty()
     }
 
     /// The messages of the build that a client names, made at the first question.
@@ -92,6 +77,15 @@ impl TeraDefinitions {
             Arc::new(Packets::new(&self.library, Known { revision, ..self.known.clone() }))
         };
         let Ok(mut builds) = self.builds.lock() else { return make() };
+        let has_map = |revision| self.library.opcodes.contains_key(&revision);
+        // A capture may name any number of builds that nobody has.
+        if builds.len() >= MOST_BUILDS
+            && !builds.contains_key(&revision)
+            && revision.is_some_and(|revision| !has_map(revision))
+        {
+            drop(builds);
+            return self.packets(None);
+        }
         Arc::clone(builds.entry(revision).or_insert_with(make))
     }
 
@@ -197,4 +191,20 @@ fn integrity_patch(path: &str) -> Option<u16> {
 
 fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_that_nobody_has_are_bounded() {
+        let mut tera = TeraDefinitions::default();
+        tera.add(vec![("protocol.7.map".to_owned(), b"S_A = 5\n".to_vec())]);
+        let unknown: Vec<_> = (1000..2000).map(|number| tera.packets(Some(number))).collect();
+        assert_eq!(unknown[0].known().revision, Some(1000));
+        assert_eq!(unknown[999].known().revision, None);
+        assert!(tera.packets(Some(7)).has_map());
+        assert!(tera.builds.lock().unwrap().len() <= MOST_BUILDS + 2);
+    }
 }
