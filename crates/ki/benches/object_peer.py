@@ -9,6 +9,7 @@ of 33 MB becomes JSON; katsuba has no JSON of its own, so its values are walked 
 json module of Python. Memory is the most that a process had that did nothing else.
 """
 
+import importlib.util
 import json
 import pathlib
 import resource
@@ -81,6 +82,8 @@ def lines(command):
 def main():
     if len(sys.argv) == 3:
         return peer(sys.argv[1], pathlib.Path(sys.argv[2]))
+    if importlib.util.find_spec("katsuba") is None:
+        sys.exit("katsuba is not there: pip install katsuba==0.4.0")
     ours_command = ["cargo", "bench", "-q", "-p", "worldwire-ki", "--bench", "object_peer", "--"]
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([*ours_command, "write", folder], check=True)
