@@ -56,7 +56,7 @@ fn create(home: &Path, rounds: usize) {
 fn read_and_extract(home: &Path, bytes: &[u8], files: &Files, rounds: usize) {
     let limits = Limits::DEFAULT;
     let archive = Archive::parse(bytes, &limits).unwrap();
-    let streams: Vec<_> = archive
+    let streams: Vec<Stream<'_>> = archive
         .entries()
         .iter()
         .map(|entry| (archive.stored(entry).unwrap(), entry.size as usize, entry.is_compressed()))
@@ -69,6 +69,7 @@ fn read_and_extract(home: &Path, bytes: &[u8], files: &Files, rounds: usize) {
     let targets = ["peer", "1", "2"].map(|name| home.join("out").join(name));
     for _ in 0..rounds {
         keep("peer", timed(|| libdeflate(&streams)));
+        keep("peer_2", timed(|| halves(&streams)));
         keep("read", timed(|| read(bytes, 1)));
         keep("read_2", timed(|| read(bytes, 2)));
         // What the system takes to write such files is in no program's hands.
@@ -89,6 +90,9 @@ fn read_and_extract(home: &Path, bytes: &[u8], files: &Files, rounds: usize) {
     }
     let time = |name: &str| best[name];
     show("libdeflate", time("peer"), "");
+    // How much a second thread is worth here just now.
+    let faster = format!("{:.2}x as fast as one thread", against("peer", "peer_2"));
+    show("libdeflate_2", time("peer_2"), &faster);
     let against = |name: &str, other: &str| ratio(time(name), time(other));
     show("wad/read", time("read"), &format!("{:.3} of libdeflate", against("read", "peer")));
     let faster = format!("{:.2}x as fast as one thread", against("read", "read_2"));
@@ -115,8 +119,11 @@ fn read_and_extract(home: &Path, bytes: &[u8], files: &Files, rounds: usize) {
     show("wad/extract_2", time("extract_2"), &text);
 }
 
+/// The stored bytes, the size of the file, whether it is compressed.
+type Stream<'d> = (&'d [u8], usize, bool);
+
 /// The opponent: the inflating alone, and a look at what is stored.
-fn libdeflate(streams: &[(&[u8], usize, bool)]) {
+fn libdeflate(streams: &[Stream<'_>]) {
     let mut decompressor = Decompressor::new();
     let most = streams.iter().map(|(_, size, _)| *size).max().unwrap_or_default();
     let mut buffer = vec![0; most];
@@ -130,6 +137,21 @@ fn libdeflate(streams: &[(&[u8], usize, bool)]) {
         }
         black_box(&buffer);
     }
+}
+
+/// The opponent on two threads, each with half of the bytes.
+fn halves(streams: &[Stream<'_>]) {
+    let size = |streams: &[Stream<'_>]| streams.iter().map(|(_, size, _)| size).sum::<usize>();
+    let (half, mut bytes) = (size(streams) / 2, 0);
+    let middle = streams.iter().take_while(|(_, size, _)| {
+        bytes += size;
+        bytes <= half
+    });
+    let (front, back) = streams.split_at(middle.count());
+    std::thread::scope(|scope| {
+        scope.spawn(|| libdeflate(front));
+        libdeflate(back);
+    });
 }
 
 fn read(bytes: &[u8], threads: usize) {
