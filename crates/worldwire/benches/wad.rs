@@ -89,11 +89,11 @@ fn read_and_extract(home: &Path, bytes: &[u8], files: &Files, rounds: usize) {
         fs::remove_dir_all(home.join("out")).unwrap();
     }
     let time = |name: &str| best[name];
+    let against = |name: &str, other: &str| ratio(time(name), time(other));
     show("libdeflate", time("peer"), "");
     // How much a second thread is worth here just now.
     let faster = format!("{:.2}x as fast as one thread", against("peer", "peer_2"));
     show("libdeflate_2", time("peer_2"), &faster);
-    let against = |name: &str, other: &str| ratio(time(name), time(other));
     show("wad/read", time("read"), &format!("{:.3} of libdeflate", against("read", "peer")));
     let faster = format!("{:.2}x as fast as one thread", against("read", "read_2"));
     show("wad/read_2", time("read_2"), &faster);
