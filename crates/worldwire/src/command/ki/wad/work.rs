@@ -14,10 +14,11 @@ pub(super) fn pool(threads: usize) -> Result<ThreadPool, Failure> {
 }
 
 /// Does the same to all items, and gives the results in their order. Every thread makes itself
-/// what it needs, and takes one item after the other.
+/// what it needs, and takes one load of work after the other.
 ///
-/// Large ones go first, so that all threads end together; the others follow in their order,
-/// because that is the order of their data too.
+/// Large items go first, one by one, so that all threads end together. The others follow in their
+/// order, many at a time: neighbours have their data beside each other, and go to the same folder,
+/// where two threads would wait for each other.
 pub(super) fn share<'i, T: Sync, N, R: Send>(
     pool: &ThreadPool,
     items: &'i [T],
@@ -25,23 +26,44 @@ pub(super) fn share<'i, T: Sync, N, R: Send>(
     need: impl Fn() -> N + Sync,
     act: impl Fn(&mut N, &'i T) -> R + Sync,
 ) -> Vec<R> {
-    /// Smaller ones take a thread a millisecond at most.
-    const LARGE: u64 = 256 << 10;
-    let mut order: Vec<(usize, &'i T)> = items.iter().enumerate().collect();
-    let rank = |item| Some(size(item)).filter(|size| *size >= LARGE);
-    order.sort_by_cached_key(|(_, item)| Reverse(rank(item)));
+    let loads = loads(items, size);
     let next = AtomicUsize::new(0);
     let of_threads = pool.broadcast(|_| {
         let mut need = need();
         let mut results = Vec::new();
-        while let Some((index, item)) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-            results.push((*index, act(&mut need, item)));
+        while let Some(load) = loads.get(next.fetch_add(1, Ordering::Relaxed)) {
+            results.extend(load.iter().map(|(index, item)| (*index, act(&mut need, *item))));
         }
         results
     });
     let mut results: Vec<(usize, R)> = of_threads.into_iter().flatten().collect();
     results.sort_unstable_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Items with their indices, in the loads in which threads take them.
+fn loads<T>(items: &[T], size: impl Fn(&T) -> u64) -> Vec<Vec<(usize, &T)>> {
+    /// What takes a thread about a millisecond.
+    const LOAD_BYTES: u64 = 256 << 10;
+    const LOAD_ITEMS: usize = 64;
+    let (mut large, mut small) = (Vec::new(), Vec::new());
+    let (mut load, mut bytes) = (Vec::new(), 0);
+    for (index, item) in items.iter().enumerate() {
+        let size = size(item);
+        if size >= LOAD_BYTES {
+            large.push((size, vec![(index, item)]));
+            continue;
+        }
+        load.push((index, item));
+        bytes += size;
+        if bytes >= LOAD_BYTES || load.len() == LOAD_ITEMS {
+            small.push(std::mem::take(&mut load));
+            bytes = 0;
+        }
+    }
+    small.push(load);
+    large.sort_by_key(|(size, _)| Reverse(*size));
+    large.into_iter().map(|(_, load)| load).chain(small).collect()
 }
 
 #[cfg(test)]
