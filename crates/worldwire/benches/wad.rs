@@ -5,6 +5,7 @@
 //! rounds (5), and what is compared takes turns. `-- --levels` measures all levels instead.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
+#![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -123,7 +123,7 @@ fn keep(path: &Path, file: &[u8], force: bool) -> Result<(), String> {
 /// Writes a file, which gets its name when it is whole. What has the name already stays until
 /// then. A link there is never followed: a new file takes its place or is refused.
 fn store(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
     uninterrupted(|| {
         let mut file = temporary_in(folder)?;
         file.as_file_mut().write_all(bytes)?;
