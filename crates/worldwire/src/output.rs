@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use tempfile::{NamedTempFile, TempPath};
 
@@ -59,10 +59,21 @@ impl Common {
 /// The file that is being written, to be taken away when the command is interrupted.
 static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
+/// Whoever holds it for reading is not interrupted.
+static CALM: RwLock<()> = RwLock::new(());
+
+/// Does something that Ctrl-C must not cut in two: the program ends before it or behind it. For
+/// short things, and not for one inside the other.
+pub(crate) fn uninterrupted<R>(act: impl FnOnce() -> R) -> R {
+    let _calm = CALM.read().unwrap_or_else(PoisonError::into_inner);
+    act()
+}
+
 /// Ctrl-C leaves no half-written file behind.
 pub(crate) fn clean_up_when_interrupted() {
     // Without a handler the default action ends the program, which is nearly as good.
     let _ = ctrlc::set_handler(|| {
+        let _calm = CALM.write().unwrap_or_else(PoisonError::into_inner);
         if let Ok(unfinished) = UNFINISHED.lock()
             && let Some(path) = &*unfinished
         {
@@ -76,6 +87,16 @@ fn set_unfinished(path: Option<PathBuf>) {
     if let Ok(mut unfinished) = UNFINISHED.lock() {
         *unfinished = path;
     }
+}
+
+/// A new file under a name of its own, which is to get its real name when it is complete. Others
+/// may do with it what they may do with any new file.
+pub(crate) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".worldwire-").suffix(".part");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
 }
 
 /// A result on its way to standard output, or to a file that appears under its name only when it
@@ -103,8 +124,12 @@ impl Output {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let file = NamedTempFile::new_in(folder).map_err(|error| Failure::io(path, &error))?;
-        set_unfinished(Some(file.path().to_owned()));
+        let file = uninterrupted(|| {
+            let file = temporary_in(folder)?;
+            set_unfinished(Some(file.path().to_owned()));
+            Ok(file)
+        });
+        let file = file.map_err(|error: io::Error| Failure::io(path, &error))?;
         let (file, temporary) = file.into_parts();
         Ok(Self::File {
             writer: BufWriter::with_capacity(1 << 16, file),
@@ -140,9 +165,14 @@ impl Output {
         };
         let file = writer.into_inner().map_err(|error| Failure::io(&target, error.error()))?;
         file.sync_all().map_err(|error| Failure::io(&target, &error))?;
-        let kept =
-            if force { temporary.persist(&target) } else { temporary.persist_noclobber(&target) };
-        set_unfinished(None);
+        let kept = uninterrupted(|| {
+            let kept = match force {
+                true => temporary.persist(&target),
+                false => temporary.persist_noclobber(&target),
+            };
+            set_unfinished(None);
+            kept
+        });
         kept.map_err(|error| Failure::io(&target, &error.error))
     }
 }

@@ -17,13 +17,15 @@ pub(crate) enum Bytes {
 /// Opens a file whose size is bounded by its format only: 4 GiB and a table.
 pub(crate) fn open(path: &Path) -> Result<Bytes, Failure> {
     const MOST: u64 = 8 << 30;
+    /// Reading less than this takes less time than mapping it.
+    const LARGE: u64 = 128 << 10;
     let fail = |error| Failure::io(path, &error);
     if path.is_dir() {
         return Err(Failure::Run(format!("{}: is a folder, wanted a file", path.display())));
     }
     let file = File::open(path).map_err(fail)?;
     let about = file.metadata().map_err(fail)?;
-    if about.is_file() && about.len() > 0 && about.len() <= MOST {
+    if about.is_file() && (LARGE..=MOST).contains(&about.len()) {
         #[expect(
             unsafe_code,
             reason = "files are mapped for reading only; one that somebody \
@@ -37,7 +39,7 @@ pub(crate) fn open(path: &Path) -> Result<Bytes, Failure> {
             return Ok(Bytes::Mapped(mapped));
         }
     }
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(usize::try_from(about.len().min(LARGE)).unwrap_or(0));
     file.take(MOST + 1).read_to_end(&mut bytes).map_err(fail)?;
     if bytes.len() as u64 > MOST {
         return Err(Failure::Run(format!("{}: larger than {MOST} bytes", path.display())));

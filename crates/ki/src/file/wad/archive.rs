@@ -152,9 +152,12 @@ impl Inflater {
         }
         let size = size as usize;
         if self.buffer.len() < size {
-            // Nothing of the old content is wanted, so nothing of it is copied.
-            self.buffer.clear();
-            self.buffer.resize(size, 0);
+            // New memory comes zeroed from the system, and nothing of the old is copied. Twice as
+            // much as before, so that files that get larger one by one do not each take a new one.
+            let most = usize::try_from(limits.inflated_bytes).unwrap_or(usize::MAX);
+            let room = self.buffer.len().saturating_mul(2).clamp(size, most.max(size));
+            self.buffer = Vec::new();
+            self.buffer = vec![0; room];
         }
         let wanted = || format!("a zlib stream of {size} bytes");
         let Some(room) = self.buffer.get_mut(..size) else {

@@ -8,8 +8,10 @@ use worldwire_core::{Error, Result};
 use super::archive::Archive;
 use super::table::{Entry, STORED_SIZE, Table};
 
-/// The level that is worth its time: near the size of the highest one, many times as fast.
-pub const DEFAULT_LEVEL: u8 = 6;
+/// The level that is worth its time. On the generated files of the benchmark `wad`, archives are
+/// 3.1 % larger than those of level 12 and made about 10 times as fast. Level 6 takes half as long
+/// for 4.7 %, level 10 more than four times as long for 0.3 %.
+pub const DEFAULT_LEVEL: u8 = 8;
 
 /// How to make an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +43,10 @@ pub struct Packed<'d> {
     pub crc: u32,
 }
 
-/// What compressing takes, to be used again and again. One a thread.
+/// What compressing takes: a compressor and a buffer, to be used again and again. One a thread.
 pub struct Packer {
     compressor: Compressor,
+    buffer: Vec<u8>,
 }
 
 /// An archive in the making. Its table has a size that is known from the names alone, so data can
@@ -73,7 +76,7 @@ impl Packer {
     pub fn new(level: u8) -> Result<Self> {
         let chosen = CompressionLvl::new(i32::from(level)).ok().filter(|_| level > 0);
         let chosen = chosen.ok_or_else(|| Error::value("a level from 1 to 12", level.to_string()));
-        chosen.map(|level| Self { compressor: Compressor::new(level) })
+        chosen.map(|level| Self { compressor: Compressor::new(level), buffer: Vec::new() })
     }
 
     /// Packs a file. With `store`, and when it would not shrink, it is stored as it is.
@@ -83,14 +86,18 @@ impl Packer {
     pub fn pack<'d>(&mut self, file: &'d [u8], store: bool) -> Result<Packed<'d>> {
         let size = size_of_file(file.len() as u64)?;
         if !store && !file.is_empty() {
-            let mut packed = vec![0; self.compressor.zlib_compress_bound(file.len())];
-            if let Ok(written) = self.compressor.zlib_compress(file, &mut packed)
+            let most = self.compressor.zlib_compress_bound(file.len());
+            if self.buffer.len() < most {
+                self.buffer = Vec::new();
+                self.buffer = vec![0; most];
+            }
+            if let Ok(written) = self.compressor.zlib_compress(file, &mut self.buffer)
                 && written < file.len()
+                && let Some(packed) = self.buffer.get(..written)
             {
-                packed.truncate(written);
-                packed.shrink_to_fit();
-                let crc = super::crc(&packed);
-                return Ok(Packed { bytes: Cow::Owned(packed), size, compressed: true, crc });
+                let crc = super::crc(packed);
+                let bytes = Cow::Owned(packed.to_vec());
+                return Ok(Packed { bytes, size, compressed: true, crc });
             }
         }
         let crc = super::crc(file);

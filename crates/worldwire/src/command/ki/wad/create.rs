@@ -1,15 +1,15 @@
 //! `worldwire ki wad create` and `update`.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use globset::GlobSet;
-use rayon::prelude::*;
 use worldwire_core::Error;
-use worldwire_ki::file::wad::{Archive, Options, Packed, Packer, Plan, is_stored_kind};
+use worldwire_ki::file::wad::{Archive, Options, Packed, Packer, Plan, is_stored_kind, safe_path};
 
+use super::work;
 use crate::cli::{Common, KiWadPacking, Target};
 use crate::input::{self, map};
 use crate::output::{Failure, SeekableOutput, complain};
@@ -21,6 +21,16 @@ const WINDOW_BYTES: u64 = 64 << 20;
 enum Content<'d> {
     File(PathBuf, u64),
     Kept(Packed<'d>),
+}
+
+impl Content<'_> {
+    /// How many bytes are to be compressed.
+    fn work(&self) -> u64 {
+        match self {
+            Self::File(_, size) => *size,
+            Self::Kept(_) => 0,
+        }
+    }
 }
 
 type Contents<'d> = BTreeMap<Vec<u8>, Content<'d>>;
@@ -66,12 +76,14 @@ pub(super) fn update(
     write(&Options { version, flags, level: packing.level }, contents, packing, target, common)
 }
 
-/// All files below a folder, by their names in the archive. Links are followed, as deep as
+/// All files below a folder, by their names in the archive: names that could not be extracted
+/// again are refused. Links are followed, as deep as
 /// [`input::files`] goes.
 fn add_folder(folder: &Path, contents: &mut Contents<'_>) -> Result<(), Failure> {
     if !folder.is_dir() {
         return Err(Failure::Run(format!("{}: wanted a folder", folder.display())));
     }
+    let mut spellings = HashMap::new();
     for path in input::files(folder)? {
         let below = path.strip_prefix(folder).unwrap_or(&path);
         let parts: Option<Vec<&str>> =
@@ -79,8 +91,14 @@ fn add_folder(folder: &Path, contents: &mut Contents<'_>) -> Result<(), Failure>
         let Some(parts) = parts else {
             return Err(Failure::Run(format!("{}: its name is no UTF-8", path.display())));
         };
+        let name = parts.join("/");
+        safe_path(name.as_bytes()).map_err(|error| Failure::Run(format!("refused: {error}")))?;
         let size = path.metadata().map_err(|error| Failure::io(&path, &error))?.len();
-        contents.insert(parts.join("/").into_bytes(), Content::File(path, size));
+        if let Some(other) = spellings.insert(name.to_lowercase(), name.clone()) {
+            let problem = "differ only in case, which some systems cannot have";
+            return Err(Failure::Run(format!("refused: {other} and {name} {problem}")));
+        }
+        contents.insert(name.into_bytes(), Content::File(path, size));
     }
     Ok(())
 }
@@ -96,7 +114,7 @@ fn write(
     let stored = super::globs(&packing.store)?;
     let names = contents.keys().map(|name| Cow::Owned(name.clone())).collect();
     let mut plan = Plan::new(options, names).map_err(failed)?;
-    let pool = super::pool(packing.threads)?;
+    let pool = work::pool(packing.threads)?;
     let mut output = SeekableOutput::open(target)?;
     output.skip(plan.table_size())?;
     let bar = super::progress(contents.len(), common);
@@ -104,14 +122,13 @@ fn write(
     let mut rest = &contents[..];
     while !rest.is_empty() {
         let (window, behind) = rest.split_at(window(rest));
-        let packed: Vec<Result<Packed<'_>, Failure>> = pool.install(|| {
-            let pack = |packer: &mut _, one| {
-                let packed = pack(packer, one, &stored);
-                bar.inc(1);
-                packed
-            };
-            window.par_iter().map_init(|| Packer::new(options.level), pack).collect()
-        });
+        let pack = |packer: &mut _, one| {
+            let packed = pack(packer, one, &stored);
+            bar.inc(1);
+            packed
+        };
+        let size = |(_, content): &(_, Content<'_>)| content.work();
+        let packed = work::share(&pool, window, size, || Packer::new(options.level), pack);
         for packed in packed {
             let packed = packed?;
             plan.add(&packed).map_err(failed)?;
@@ -127,10 +144,7 @@ fn write(
 fn window(contents: &[(Vec<u8>, Content<'_>)]) -> usize {
     let mut bytes = 0_u64;
     let fits = contents.iter().take_while(|(_, content)| {
-        bytes += match content {
-            Content::File(_, size) => *size,
-            Content::Kept(_) => 0,
-        };
+        bytes += content.work();
         bytes <= WINDOW_BYTES
     });
     fits.count().max(1)

@@ -1,18 +1,18 @@
 //! `worldwire ki wad extract`.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use rayon::prelude::*;
 use worldwire_ki::file::wad::{Archive, Entry, Inflater, safe_path};
 use worldwire_ki::object::MAGIC;
 
+use super::work;
 use crate::cli::Common;
 use crate::command::ki::op::show::Show;
 use crate::input::map;
-use crate::output::{Failure, complain, reason};
+use crate::output::{Failure, complain, reason, temporary_in, uninterrupted};
 
 pub(super) fn run(
     path: &Path,
@@ -74,8 +74,9 @@ pub(super) fn run(
         bar.inc(1);
         outcome.err()
     };
-    let failed: Vec<_> = super::pool(threads)?
-        .install(|| wanted.par_iter().map_init(Inflater::new, write).flatten_iter().collect());
+    let size = |(entry, _): &(&Entry<'_>, &str)| u64::from(entry.size);
+    let failed = work::share(&work::pool(threads)?, &wanted, size, Inflater::new, write);
+    let failed: Vec<_> = failed.into_iter().flatten().collect();
     bar.finish_and_clear();
     for text in &failed {
         complain(&path.display().to_string(), &shown(text));
@@ -119,18 +120,17 @@ fn keep(path: &Path, file: &[u8], force: bool) -> Result<(), String> {
     })
 }
 
-/// Writes a file that is not there yet, so that no link is followed; a half one is taken away.
+/// Writes a file, which gets its name when it is whole. What has the name already stays until
+/// then. A link there is never followed: a new file takes its place or is refused.
 fn store(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
-    let create = || OpenOptions::new().write(true).create_new(true).open(path);
-    let mut file = match create() {
-        Err(error) if force && error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::remove_file(path)?;
-            create()?
-        }
-        other => other?,
-    };
-    file.write_all(bytes).inspect_err(|_| {
-        let _ = fs::remove_file(path);
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    uninterrupted(|| {
+        let mut file = temporary_in(folder)?;
+        file.as_file_mut().write_all(bytes)?;
+        // It is closed first: some systems rename no open files.
+        let file = file.into_temp_path();
+        let kept = if force { file.persist(path) } else { file.persist_noclobber(path) };
+        kept.map_err(|error| error.error)
     })
 }
 

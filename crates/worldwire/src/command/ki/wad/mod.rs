@@ -3,6 +3,7 @@
 mod create;
 mod extract;
 mod show;
+mod work;
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -10,7 +11,6 @@ use std::time::Duration;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use worldwire_core::{Error, Limits};
 use worldwire_ki::file::wad::{Archive, Entry};
 
@@ -89,11 +89,6 @@ fn chosen<'a, 'd>(
         return Err(Failure::Input);
     }
     Ok(found)
-}
-
-fn pool(threads: usize) -> Result<ThreadPool, Failure> {
-    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
-    pool.map_err(|error| Failure::Run(error.to_string()))
 }
 
 /// A bar for people who wait: only on a terminal, and only after a second.

@@ -1,12 +1,13 @@
 //! `worldwire ki wad list`, `test` and `diff`: what only looks.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use rayon::prelude::*;
 use serde_json::json;
-use worldwire_ki::file::wad::{Change, Entry, Inflater, diff as differences};
+use worldwire_ki::file::wad::{Change, Entry, FLAGS, Inflater, Table, diff as differences};
 
+use super::work;
 use crate::cli::Common;
 use crate::input::map;
 use crate::output::{Failure, complain, print};
@@ -17,6 +18,11 @@ pub(super) fn list(path: &Path, patterns: &[String], json: bool) -> Result<(), F
     let chosen = super::chosen(&archive, patterns)?;
     let mut out = String::new();
     let (mut size, mut stored) = (0_u64, 0_u64);
+    let (version, flags) = (archive.table().version, flags(archive.table()));
+    if json {
+        let line = json!({"version": version, "flags": flags, "files": chosen.len()});
+        let _ = writeln!(out, "{line}");
+    }
     for entry in &chosen {
         size += u64::from(entry.size);
         stored += u64::from(entry.stored_size());
@@ -40,17 +46,22 @@ pub(super) fn list(path: &Path, patterns: &[String], json: bool) -> Result<(), F
         }
     }
     if !json {
-        let table = archive.table();
+        let flags = if flags.is_empty() { "none".to_owned() } else { flags.join(" ") };
         let _ = writeln!(
             out,
-            "{size:>12} {stored:>12} {:>6}  {} files, version {}, flags {}",
+            "{size:>12} {stored:>12} {:>6}  {} files, version {version}, flags {flags}",
             ratio(size, stored),
             chosen.len(),
-            table.version,
-            table.flags
         );
     }
     print(&out)
+}
+
+/// The flags by their names, and those without one as a number.
+fn flags(table: &Table<'_>) -> Vec<String> {
+    let (names, rest) = FLAGS.flags(u64::from(table.flags));
+    let rest = Some(rest).filter(|rest| *rest != 0).map(|rest| format!("0x{rest:x}"));
+    names.into_iter().map(str::to_owned).chain(rest).collect()
 }
 
 fn ratio(size: u64, stored: u64) -> String {
@@ -82,8 +93,9 @@ pub(super) fn test(
             Err(error) => Some((entry.name_lossy().into_owned(), "error", error.to_string())),
         }
     };
-    let found: Vec<_> = super::pool(threads)?
-        .install(|| chosen.par_iter().map_init(Inflater::new, look).flatten_iter().collect());
+    let size = |entry: &&Entry<'_>| u64::from(entry.size);
+    let found = work::share(&work::pool(threads)?, &chosen, size, Inflater::new, look);
+    let found: Vec<_> = found.into_iter().flatten().collect();
     bar.finish_and_clear();
     let mut out = String::new();
     let mut errors = 0;
@@ -98,6 +110,12 @@ pub(super) fn test(
         };
     };
     found.iter().for_each(|(name, kind, text)| tell(name, kind, text));
+    let mut seen = HashSet::with_capacity(chosen.len());
+    for entry in &chosen {
+        if !seen.insert(&*entry.name) {
+            tell(&entry.name_lossy(), "twice", "another file before it has the same name");
+        }
+    }
     for (before, after) in archive.overlaps() {
         let name = |index: usize| archive.entries().get(index).map(Entry::name_lossy);
         if let (Some(before), Some(after)) = (name(before), name(after)) {

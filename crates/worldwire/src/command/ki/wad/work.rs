@@ -1,0 +1,83 @@
+//! Work on many files, shared between threads.
+
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::output::Failure;
+
+/// The threads that work, as many as wanted or, for 0, as there are cores.
+pub(super) fn pool(threads: usize) -> Result<ThreadPool, Failure> {
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| Failure::Run(error.to_string()))
+}
+
+/// Does the same to all items, and gives the results in their order. Every thread makes itself
+/// what it needs, and takes one load of work after the other.
+///
+/// Large items go first, one by one, so that all threads end together. The others follow in their
+/// order, many at a time: neighbours have their data beside each other, and go to the same folder,
+/// where two threads would wait for each other.
+pub(super) fn share<'i, T: Sync, N, R: Send>(
+    pool: &ThreadPool,
+    items: &'i [T],
+    size: impl Fn(&T) -> u64,
+    need: impl Fn() -> N + Sync,
+    act: impl Fn(&mut N, &'i T) -> R + Sync,
+) -> Vec<R> {
+    let loads = loads(items, size);
+    let next = AtomicUsize::new(0);
+    let of_threads = pool.broadcast(|_| {
+        let mut need = need();
+        let mut results = Vec::new();
+        while let Some(load) = loads.get(next.fetch_add(1, Ordering::Relaxed)) {
+            results.extend(load.iter().map(|(index, item)| (*index, act(&mut need, *item))));
+        }
+        results
+    });
+    let mut results: Vec<(usize, R)> = of_threads.into_iter().flatten().collect();
+    results.sort_unstable_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Items with their indices, in the loads in which threads take them.
+fn loads<T>(items: &[T], size: impl Fn(&T) -> u64) -> Vec<Vec<(usize, &T)>> {
+    /// What takes a thread about a millisecond.
+    const LOAD_BYTES: u64 = 256 << 10;
+    const LOAD_ITEMS: usize = 64;
+    let (mut large, mut small) = (Vec::new(), Vec::new());
+    let (mut load, mut bytes) = (Vec::new(), 0);
+    for (index, item) in items.iter().enumerate() {
+        let size = size(item);
+        if size >= LOAD_BYTES {
+            large.push((size, vec![(index, item)]));
+            continue;
+        }
+        load.push((index, item));
+        bytes += size;
+        if bytes >= LOAD_BYTES || load.len() == LOAD_ITEMS {
+            small.push(std::mem::take(&mut load));
+            bytes = 0;
+        }
+    }
+    small.push(load);
+    large.sort_by_key(|(size, _)| Reverse(*size));
+    large.into_iter().map(|(_, load)| load).chain(small).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{pool, share};
+
+    #[test]
+    fn results_stand_in_the_order_of_the_items() {
+        let items: Vec<u64> = (0..1000).map(|number| number * 7919 % 1_000_003).collect();
+        for threads in [1, 3] {
+            let pool = pool(threads).expect("threads");
+            let done = share(&pool, &items, |size| *size, || 1, |one, item| *item + *one);
+            let wanted: Vec<u64> = items.iter().map(|item| item + 1).collect();
+            assert_eq!(done, wanted);
+        }
+    }
+}
