@@ -51,6 +51,28 @@ fn created_and_extracted_is_the_same_with_any_number_of_threads() {
 
 #[cfg(unix)]
 #[test]
+fn a_file_packed_in_another_way_is_the_same_file() {
+    let home = tempdir().unwrap();
+    fill(home.path());
+    let make = |name: &str, more: &[&str]| {
+        let arguments = [&["create", "in", "-o", name], more].concat();
+        assert!(wad(home.path(), &arguments).status.success());
+    };
+    make("packed.wad", &[]);
+    fs::write(home.path().join("in/x.mp3"), [3, 2, 1]).unwrap();
+    fs::remove_file(home.path().join("in/Data/a/7.xml")).unwrap();
+    fs::write(home.path().join("in/new.txt"), "new").unwrap();
+    make("stored.wad", &["--store", "**/3?.xml"]);
+    let told = wad(home.path(), &["diff", "packed.wad", "stored.wad"]);
+    let told = String::from_utf8(told.stdout).unwrap();
+    let (same, other): (Vec<&str>, Vec<&str>) =
+        told.lines().partition(|line| line.starts_with("= "));
+    assert_eq!(other, ["- Data/a/7.xml", "+ new.txt", "~ x.mp3"]);
+    assert_eq!(same.len(), 10);
+    assert_eq!(same[0], "= Data/a/30.xml");
+}
+
+#[test]
 fn a_link_in_the_folder_leads_nowhere() {
     let home = tempdir().unwrap();
     fill(home.path());

@@ -101,7 +101,9 @@ pub(crate) enum KiWad {
     },
     /// Say which files were added, removed and changed from one archive to another
     #[command(after_help = "Example:
-  worldwire ki wad diff Root.old.wad Root.wad")]
+  worldwire ki wad diff Root.old.wad Root.wad
+
++ added, - removed, ~ changed, = the same file, packed in another way")]
     Diff {
         /// The first archive
         before: PathBuf,

@@ -137,11 +137,21 @@ pub(super) fn diff(before: &Path, after: &Path, json: bool) -> Result<(), Failur
     let (old, new) = (map::open(before)?, map::open(after)?);
     let (old, new) = (super::parse(before, &old)?, super::parse(after, &new)?);
     let mut out = String::new();
+    let mut inflaters = [Inflater::new(), Inflater::new()];
     for change in differences(old.table(), new.table()) {
         let (mark, kind, entry) = match change {
             Change::Added(entry) => ('+', "added", entry),
             Change::Removed(entry) => ('-', "removed", entry),
-            Change::Changed(_, entry) => ('~', "changed", entry),
+            Change::Changed(before, entry) => {
+                // The same file may be packed in another way.
+                let [one, other] = &mut inflaters;
+                let same = before.size == entry.size
+                    && match (old.read(before, one), new.read(entry, other)) {
+                        (Ok(Some(before)), Ok(Some(after))) => before == after,
+                        _ => false,
+                    };
+                if same { ('=', "repacked", entry) } else { ('~', "changed", entry) }
+            }
         };
         let name = entry.name_lossy();
         let _ = if json {
