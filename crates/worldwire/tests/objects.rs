@@ -78,6 +78,42 @@ fn an_archive_is_decoded_on_its_way_out() {
     assert!(!out.join("Nyx.xml").exists());
 }
 
+/// Objects of many megabytes are written while they are read.
+#[test]
+fn a_large_object_goes_to_json_and_back() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [json, file, again] =
+        ["pet.json", "pet.xml", "again.json"].map(|name| folder.path().join(name));
+    // Text that zlib cannot make small.
+    let mut state = 1_u64;
+    let mut word = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        format!("{:016x}", state)
+    };
+    let tricks: Vec<String> = (0..120)
+        .map(|_| format!("\"{}\"", (0..6000).map(|_| word()).collect::<String>()))
+        .collect();
+    let object = format!(
+        "{{\"$class\":\"class MadeUpPet\",\"m_name\":\"Nyx\",\"m_tricks\":[{}]}}",
+        tricks.join(",")
+    );
+    fs::write(&json, &object).unwrap();
+    let (code, _, err) = run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"-o", &file]);
+    assert_eq!(code, 0, "{err}");
+    assert!(fs::metadata(&file).unwrap().len() > 5 << 20);
+    let (code, _, err) = run(&[&"ki", &"op", &"decode", &file, &"-t", &types, &"-o", &again]);
+    assert_eq!(code, 0, "{err}");
+    let text = fs::read_to_string(&again).unwrap();
+    assert!(text.starts_with(&format!("{{\"object\":{object},\"stream\":{{")));
+    // Cut off, it leaves no file.
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() - 9]).unwrap();
+    fs::remove_file(&again).unwrap();
+    let (code, _, err) = run(&[&"ki", &"op", &"decode", &file, &"-t", &types, &"-o", &again]);
+    assert!(code == 1 && err.contains("zlib"), "{code} {err}");
+    assert!(!again.exists());
+}
+
 #[test]
 fn a_large_type_list_has_a_cache_that_may_be_lost() {
     let folder = tempfile::tempdir().unwrap();

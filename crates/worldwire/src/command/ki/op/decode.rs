@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use worldwire_ki::object::MAGIC;
 
 use super::inputs::{Input, expand};
-use super::show::Show;
+use super::show::{Fault, Show};
 use super::stream::Choices;
 use crate::cli::{Common, KiObjectForm, KiOpDecode, Target};
 use crate::output::{Failure, Output, complain, write_all};
@@ -101,8 +101,14 @@ impl Work<'_> {
         let target = &self.arguments.target;
         if self.arguments.to == KiObjectForm::Json && bytes.len() > LARGE {
             let mut output = Output::open(target)?;
-            self.show.json(&bytes, None, &subject, &mut output)?;
-            return output.finish();
+            return match self.show.json(&bytes, None, &subject, &mut output) {
+                Ok(()) => output.finish(),
+                Err(Fault::Output(message)) => Err(Failure::Run(message)),
+                Err(Fault::Object(message)) => {
+                    complain(&subject, &message);
+                    Err(Failure::Input)
+                }
+            };
         }
         let (text, clean) = match self.show.form(&bytes, None, &subject) {
             Ok(done) => done,

@@ -11,7 +11,7 @@ use worldwire_ki::schema::classes::Classes;
 
 use super::stream::{Choices, Stream};
 use crate::cli::KiObjectForm;
-use crate::output::{Failure, complain};
+use crate::output::complain;
 
 /// How objects are shown.
 pub(in crate::command::ki) struct Show<'s> {
@@ -23,6 +23,14 @@ pub(in crate::command::ki) struct Show<'s> {
     pub(in crate::command::ki) colour: bool,
     /// Do not tell what was odd.
     pub(in crate::command::ki) quiet: bool,
+}
+
+/// Why an object is not shown.
+pub(super) enum Fault {
+    /// It cannot be read.
+    Object(String),
+    /// It cannot be written.
+    Output(String),
 }
 
 impl Show<'_> {
@@ -52,8 +60,7 @@ impl Show<'_> {
                 let mut out = Vec::new();
                 match self.json(bytes, name, subject, &mut out) {
                     Ok(()) => Ok((out, true)),
-                    Err(Failure::Run(message)) => Err(vec![message]),
-                    Err(_) => Err(Vec::new()),
+                    Err(Fault::Object(message) | Fault::Output(message)) => Err(vec![message]),
                 }
             }
             KiObjectForm::Xml => {
@@ -99,8 +106,8 @@ impl Show<'_> {
         name: Option<&str>,
         subject: &str,
         out: &mut impl std::io::Write,
-    ) -> Result<(), Failure> {
-        let failed = |error: std::io::Error| Failure::Run(format!("output: {error}"));
+    ) -> Result<(), Fault> {
+        let failed = |error: std::io::Error| Fault::Output(format!("output: {error}"));
         let options = self.choices.of(bytes);
         let codec = Codec::new(self.classes, options);
         let mut head = String::from("{");
@@ -113,11 +120,12 @@ impl Show<'_> {
         out.write_all(head.as_bytes()).map_err(failed)?;
         let mut writer = JsonWriter::new(&mut *out, Style::default());
         let decoded = codec.decode_all(bytes, &mut writer);
-        writer.finish().map_err(|error| Failure::Run(error.to_string()))?;
-        let decoded = decoded.map_err(|error| Failure::Run(error.to_string()))?;
+        let finished = writer.finish();
+        let decoded = decoded.map_err(|error| Fault::Object(error.to_string()))?;
+        finished.map_err(|error| Fault::Output(error.to_string()))?;
         self.notes(&decoded, subject);
         let stream = serde_json::to_string(&Stream::new(codec.options(), decoded.header));
-        let stream = stream.map_err(|error| Failure::Run(error.to_string()))?;
+        let stream = stream.map_err(|error| Fault::Output(error.to_string()))?;
         writeln!(out, ",\"stream\":{stream}}}").map_err(failed)
     }
 
