@@ -113,7 +113,9 @@ pub(crate) fn definitions() -> &'static Definitions {
         definitions.add([
             ("S_PLAIN.1.def", "uint32 a\nbool b\nfloat c\n"),
             ("S_LISTS.1.def", "skillid s\narray l\n- angle w\n- string t\nbytes b\n"),
-            ("protocol.1.map", "S_PLAIN = 5\nS_LISTS = 6\n"),
+            ("S_SYSTEM_MESSAGE.1.def", "string message\n"),
+            ("protocol.1.map", "S_PLAIN = 5\nS_LISTS = 6\nS_SYSTEM_MESSAGE = 7\n"),
+            ("sysmsg.1.map", "SMT_A = 0\nSMT_B = 1\n"),
         ]);
         definitions
     });

@@ -89,6 +89,10 @@ fn codec_seeds() -> Vec<Vec<u8>> {
     for (index, codec) in (0_u8..).zip(Codec::all()) {
         seeds.push(vec![index, 1, 0, 0x96, 3, 0, 0]);
         if codec.name == "tera.packet" {
+            let text = "@1\u{b}key\u{b}value\u{b}odd\0".encode_utf16();
+            let text: Vec<u8> = text.flat_map(u16::to_le_bytes).collect();
+            let head = [u8::try_from(text.len() + 6).unwrap_or(0), 0, 7, 0, 6, 0];
+            seeds.push([&[index][..], &head, &text].concat());
             seeds.push(vec![index, 12, 0, 5, 0, 1, 0, 0, 0, 8, 0, 0, 0]);
             seeds.push(vec![index, 18, 0, 6, 0, 1, 0, 12, 0, 2, 0, 0, 0, 0, 0, b'x', 0, 0, 0]);
         }
