@@ -255,7 +255,9 @@ fn interrupted(signal: &str, start: impl Fn() -> Child) -> ExitStatus {
     for _ in 0..20 {
         let mut child = start();
         let id = child.id().to_string();
-        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        // Every shell has a kill of its own.
+        let kill = ["-c", "kill -s \"$0\" \"$1\"", signal, &id];
+        assert!(Command::new("sh").args(kill).status().unwrap().success());
         let status = child.wait().unwrap();
         if !status.success() {
             return status;
