@@ -1,5 +1,7 @@
 //! How much a decoder may take on, in one place.
 
+use crate::{Error, Result};
+
 /// Bounds that travel through every decoder, reassembler and archive reader.
 ///
 /// A bound that is hit is a named error ([`ErrorKind::Limit`](crate::ErrorKind::Limit)) that tells
@@ -71,6 +73,21 @@ impl Limits {
         capture_block_bytes: 16 << 20,
         file_bytes: 256 << 20,
     };
+
+    /// Checks what a compressed block promises to grow to, before anything is inflated.
+    ///
+    /// # Errors
+    /// The limits on inflated bytes and on their ratio to the compressed ones.
+    pub fn check_inflated(&self, compressed: usize, inflated: u64) -> Result<()> {
+        if inflated > self.inflated_bytes {
+            return Err(Error::limit("inflated bytes", self.inflated_bytes, inflated));
+        }
+        let most = self.inflated_ratio.saturating_mul(compressed as u64);
+        if inflated > most {
+            return Err(Error::limit("inflated ratio", most, inflated));
+        }
+        Ok(())
+    }
 }
 
 impl Default for Limits {

@@ -76,6 +76,12 @@ impl SystemMessageError {
     }
 }
 
+/// The number that a name is, where it stands for one of a map.
+pub(crate) fn code(name: &str) -> Option<u32> {
+    let plain = name.bytes().all(|byte| byte.is_ascii_digit());
+    if plain { name.parse().ok() } else { None }
+}
+
 impl<'t> SystemMessage<'t> {
     /// Takes a text apart, and finds the name of its number.
     ///
@@ -87,9 +93,7 @@ impl<'t> SystemMessage<'t> {
         if message.name.contains(':') {
             return Ok(message);
         }
-        let plain = message.name.bytes().all(|byte| byte.is_ascii_digit());
-        let number = if plain { message.name.parse().ok() } else { None };
-        match number.and_then(|number| map.name(number)) {
+        match code(&message.name).and_then(|code| map.name(code)) {
             Some(name) => {
                 message.name = Cow::Owned(name.to_owned());
                 Ok(message)

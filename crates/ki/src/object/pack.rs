@@ -63,14 +63,7 @@ pub(super) fn stored(size: u32, rest: &[u8]) -> Result<Option<&[u8]>> {
 /// Malformed, for another size, bytes behind the data, or no zlib data; the limits on inflated
 /// bytes and their ratio.
 pub(super) fn inflate(packed: &[u8], size: u32, limits: &Limits) -> Result<Vec<u8>> {
-    let wanted = u64::from(size);
-    if wanted > limits.inflated_bytes {
-        return Err(Error::limit("inflated bytes", limits.inflated_bytes, wanted));
-    }
-    let most = limits.inflated_ratio.saturating_mul(packed.len() as u64);
-    if wanted > most {
-        return Err(Error::limit("inflated bytes for the compressed ones", most, wanted));
-    }
+    limits.check_inflated(packed.len(), size.into())?;
     let size = size as usize;
     // Room grows with what comes out; honest data rarely grows more than tenfold.
     let mut plain = Vec::with_capacity(size.min(packed.len().saturating_mul(10)));

@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use worldwire_core::Result;
 
+use super::bounds;
 use super::decode::{floor, segment};
 use super::fault::Fault;
 use super::value::{Value, read_scalar};
@@ -121,10 +122,7 @@ impl<'d, 'p> View<'d, 'p> {
 
     #[inline]
     fn word(&self, at: usize) -> Result<usize> {
-        match self.data.get(at..).and_then(|rest| rest.first_chunk::<2>()) {
-            Some(word) => Ok(usize::from(u16::from_le_bytes(*word))),
-            None => Err(Fault::Truncated.malformed(at, "its end")),
-        }
+        bounds::word(self.data, at)
     }
 
     #[inline]
@@ -136,15 +134,7 @@ impl<'d, 'p> View<'d, 'p> {
 
     #[inline]
     fn check(&self, at: usize, place: usize) -> Result<()> {
-        if at < self.floor {
-            let found = format!("{at}, before {}", self.floor);
-            return Err(Fault::OffsetInHeader.malformed(place, found));
-        }
-        if at >= self.data.len() {
-            let found = format!("{at} of {}", self.data.len());
-            return Err(Fault::OffsetOutOfRange.malformed(place, found));
-        }
-        Ok(())
+        bounds::check_offset(self.data, self.floor, at, place)
     }
 
     /// Reads a field of a scope that begins at `start`.

@@ -22,6 +22,7 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+mod bounds;
 mod decode;
 mod encode;
 mod fault;

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 
 use worldwire_core::{Error, Result};
 
+use super::bounds;
 use super::decode::{MOST_ELEMENTS, MOST_WORK};
 use super::encode::MOST_BYTES;
 use super::fault::Fault;
@@ -318,15 +319,7 @@ impl<'d> Input<'d> {
 
     #[inline]
     fn check_offset(&self, at: usize, place: usize) -> Result<()> {
-        if at >= self.floor && at < self.data.len() {
-            return Ok(());
-        }
-        Err(if at < self.floor {
-            Fault::OffsetInHeader.malformed(place, format!("{at}, before {}", self.floor))
-        } else {
-            let found = format!("{at} of {}", self.data.len());
-            Fault::OffsetOutOfRange.malformed(place, found)
-        })
+        bounds::check_offset(self.data, self.floor, at, place)
     }
 
     #[inline]

@@ -4,10 +4,7 @@ use worldwire_core::{Form, Names, Place, Span, Trace, Value};
 
 use crate::message::{HeaderForm, Item, View};
 use crate::schema::Definition;
-use crate::types::Text;
-
-/// What stands between the parts.
-const SEPARATOR: u16 = 0xb;
+use crate::sysmsg::{SystemMessage, code};
 
 /// The messages that carry system messages, and the fields that do.
 const CARRIERS: [(&str, &str); 2] =
@@ -31,56 +28,44 @@ pub(super) fn show<'n, T: Trace<'n>>(
     let Some(start) = text.as_bytes().as_ptr().addr().checked_sub(data.as_ptr().addr()) else {
         return;
     };
-    if text.units().next() != Some(u16::from(b'@')) {
-        return;
-    }
-    let place = |unit: usize| {
-        let byte = u32::try_from(start + 2 * unit).unwrap_or(u32::MAX);
-        Place { byte: at.byte.saturating_add(byte), bit: 0 }
+    // What is cut in the middle of a character is shown as text only.
+    let Some(whole) = text.to_utf8() else { return };
+    let Ok(SystemMessage { name, pairs, odd }) = SystemMessage::parse_raw(&whole) else { return };
+    let mut unit = 0;
+    // The parts stand one behind the other, each behind one unit: `@` or what separates them.
+    let mut part = |part: &str| {
+        let from = unit + 1;
+        unit = from + part.encode_utf16().count();
+        let place = |unit: usize| {
+            let byte = u32::try_from(start + 2 * unit).unwrap_or(u32::MAX);
+            Place { byte: at.byte.saturating_add(byte), bit: 0 }
+        };
+        (place(from), place(unit))
     };
-    let count = text.units().count();
-    trace.open("$system", Value::Record, place(0));
-    let mut parts = parts(&text);
-    let (from, to) = parts.next().unwrap_or((1, count));
-    let number: Option<i64> = number(&text, from, to);
-    let name = number.map_or_else(|| span(place(from), to - from), |id| Value::Enum(id, names));
-    trace.leaf("name", name, place(from), place(to));
-    trace.open("values", Value::List, place(to));
-    while let Some((from, to)) = parts.next() {
-        trace.open("", Value::Record, place(from));
-        trace.leaf("key", span(place(from), to - from), place(from), place(to));
-        let mut end = to;
-        if let Some((from, to)) = parts.next() {
-            trace.leaf("value", span(place(from), to - from), place(from), place(to));
+    let (from, to) = part(&name);
+    trace.open("$system", Value::Record, Place { byte: from.byte.saturating_sub(2), bit: 0 });
+    let id = code(&name).map(|code| Value::Enum(code.into(), names));
+    trace.leaf("name", id.unwrap_or_else(|| span(from, to)), from, to);
+    trace.open("values", Value::List, to);
+    let mut end = to;
+    let pairs = pairs.iter().map(|(key, value)| (key, Some(value)));
+    for (key, value) in pairs.chain(odd.iter().map(|key| (key, None))) {
+        let (from, to) = part(key);
+        trace.open("", Value::Record, from);
+        trace.leaf("key", span(from, to), from, to);
+        end = to;
+        if let Some(value) = value {
+            let (from, to) = part(value);
+            trace.leaf("value", span(from, to), from, to);
             end = to;
         }
-        trace.close(place(end));
+        trace.close(end);
     }
-    trace.close(place(count));
-    trace.close(place(count));
+    trace.close(end);
+    trace.close(end);
 }
 
-/// The parts behind the `@`, as ranges of units.
-fn parts(text: &Text<'_>) -> impl Iterator<Item = (usize, usize)> {
-    let count = text.units().count();
-    let ends = text.units().enumerate().filter(|(_, unit)| *unit == SEPARATOR).map(|(at, _)| at);
-    let ends: Vec<usize> = ends.chain([count]).collect();
-    let mut from = 1;
-    ends.into_iter().map(move |to| (core::mem::replace(&mut from, to + 1), to))
-}
-
-/// The number that stands in these units, if it is one.
-fn number(text: &Text<'_>, from: usize, to: usize) -> Option<i64> {
-    let digit = |unit: u16| char::from_u32(unit.into())?.to_digit(10);
-    let mut digits = text.units().skip(from).take(to - from);
-    let first = digit(digits.next()?)?;
-    let value = digits.try_fold(u64::from(first), |value, unit| {
-        value.checked_mul(10)?.checked_add(digit(unit)?.into())
-    });
-    value.and_then(|value| u32::try_from(value).ok()).map(i64::from)
-}
-
-fn span(start: Place, units: usize) -> Value<'static> {
-    let length = u32::try_from(2 * units).unwrap_or(0);
+fn span(start: Place, end: Place) -> Value<'static> {
+    let length = end.byte.saturating_sub(start.byte);
     Value::Span(Span { form: Form::Utf16, start: start.byte, length })
 }

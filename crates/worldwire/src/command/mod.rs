@@ -13,3 +13,4 @@ pub(crate) mod ki;
 pub(crate) mod stats;
 pub(crate) mod tera;
 pub(crate) mod uru;
+pub(crate) mod work;

@@ -141,15 +141,7 @@ impl Inflater {
 
     /// Inflates a zlib stream that must give exactly `size` bytes.
     fn inflate(&mut self, stream: &[u8], size: u32, limits: &Limits) -> Result<&[u8]> {
-        let asked = u64::from(size);
-        if asked > limits.inflated_bytes {
-            return Err(Error::limit("inflated bytes", limits.inflated_bytes, asked));
-        }
-        // The smallest streams have a head that counts for nothing.
-        let most = (stream.len() as u64).saturating_mul(limits.inflated_ratio);
-        if asked > most {
-            return Err(Error::limit("inflated ratio", most, asked));
-        }
+        limits.check_inflated(stream.len(), size.into())?;
         let size = size as usize;
         if self.buffer.len() < size {
             // New memory comes zeroed from the system, and nothing of the old is copied. Twice as

@@ -205,10 +205,17 @@ impl Classes {
             .or_else(|| self.by_hash(parse_number(what)?))
     }
 
-    /// The name most like one that is unknown.
+    /// The name most like one that is unknown. Where that says no kind, such as `class`, the kinds
+    /// of the others do not count.
     #[must_use]
     pub fn nearest(&self, wrong: &str) -> Option<&str> {
-        nearest(wrong, self.classes.iter().map(|class| &*class.name))
+        let names = || self.classes.iter().map(|class| &*class.name);
+        if wrong.contains(' ') {
+            return nearest(wrong, names());
+        }
+        let bare = |name: &'_ str| name.split_once(' ').map_or(0, |(kind, _)| kind.len() + 1);
+        let near = nearest(wrong, names().map(|name| name.split_at(bare(name)).1))?;
+        names().find(|name| name.split_at(bare(name)).1 == near)
     }
 
     /// The class of an index; see [`Class::index`].

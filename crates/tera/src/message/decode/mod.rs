@@ -6,6 +6,7 @@ use core::ops::Range;
 
 use worldwire_core::{Error, Result};
 
+use super::bounds;
 use super::fault::Fault;
 use super::note::{NoteKind, Notes};
 use super::{HeaderForm, Integrity};
@@ -440,23 +441,12 @@ impl<'d, 'n> Run<'d, 'n> {
 
     #[inline]
     fn word(&self, at: usize) -> Result<usize> {
-        match self.data.get(at..).and_then(|rest| rest.first_chunk::<2>()) {
-            Some(word) => Ok(usize::from(u16::from_le_bytes(*word))),
-            None => Err(Fault::Truncated.malformed(at, "its end")),
-        }
+        bounds::word(self.data, at)
     }
 
     #[inline]
     fn check_offset(&self, at: usize, place: usize) -> Result<()> {
-        if at >= self.floor && at < self.data.len() {
-            return Ok(());
-        }
-        Err(if at < self.floor {
-            Fault::OffsetInHeader.malformed(place, format!("{at}, before {}", self.floor))
-        } else {
-            let found = format!("{at} of {}", self.data.len());
-            Fault::OffsetOutOfRange.malformed(place, found)
-        })
+        bounds::check_offset(self.data, self.floor, at, place)
     }
 
     /// The error for a scope whose first segment goes beyond the end, with the field that does.

@@ -9,6 +9,7 @@ use super::inputs::{Input, expand};
 use super::show::{Fault, Show};
 use super::stream::Choices;
 use crate::cli::{Common, KiObjectForm, KiOpDecode, Target};
+use crate::command::work;
 use crate::output::{Failure, Output, complain, write_all};
 use crate::{input, types};
 
@@ -35,8 +36,7 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
     {
         return work.one(&only.path);
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build();
-    let pool = pool.map_err(|error| Failure::Run(error.to_string()))?;
+    let pool = work::pool(arguments.threads)?;
     let mut counts = Counts::default();
     let folder = arguments.target.output.as_deref();
     if folder.is_none() && arguments.to == KiObjectForm::Xml {

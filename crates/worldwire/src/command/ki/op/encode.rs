@@ -13,6 +13,7 @@ use worldwire_ki::schema::classes::Classes;
 use super::inputs::{Input, expand};
 use super::stream::{Choices, Stream};
 use crate::cli::{Common, KiOpEncode, Target};
+use crate::command::work;
 use crate::output::{Failure, complain, write_all};
 use crate::{input, report, types};
 
@@ -50,8 +51,7 @@ pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure
     let Some(folder) = &arguments.target.output else {
         return Err(Failure::Run("wanted --output with a folder for several files".to_owned()));
     };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build();
-    let pool = pool.map_err(|error| Failure::Run(error.to_string()))?;
+    let pool = work::pool(arguments.threads)?;
     let (mut done, mut failed) = (0_u64, 0_u64);
     for batch in inputs.chunks(BATCH) {
         let results: Vec<_> =

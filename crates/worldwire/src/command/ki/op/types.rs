@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use worldwire_core::nearest;
 use worldwire_ki::schema::classes::{Class, Classes, Property};
 
 use crate::cli::Common;
@@ -24,14 +23,9 @@ pub(super) fn run(
     match class {
         Some(word) => {
             let Some(class) = classes.find(word) else {
-                // People leave the kind out, so it does not count.
-                let bare = |class: &'_ Class| -> String {
-                    let name = class.name.split_once(' ').map_or(&*class.name, |(_, name)| name);
-                    name.to_owned()
-                };
-                let names: Vec<String> = classes.all().iter().map(bare).collect();
-                let near = nearest(word, names.iter().map(String::as_str));
-                let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+                let near = classes.nearest(word);
+                let hint =
+                    near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
                 complain(word, &format!("there is no such class{hint}"));
                 return Err(Failure::Input);
             };

@@ -9,8 +9,8 @@ use globset::GlobSet;
 use worldwire_core::Error;
 use worldwire_ki::file::wad::{Archive, Options, Packed, Packer, Plan, is_stored_kind, safe_path};
 
-use super::work;
 use crate::cli::{Common, KiWadPacking, Target};
+use crate::command::work;
 use crate::input::{self, map};
 use crate::output::{Failure, SeekableOutput, complain};
 

@@ -8,9 +8,9 @@ use std::path::Path;
 use worldwire_ki::file::wad::{Archive, Entry, Inflater, safe_path};
 use worldwire_ki::object::MAGIC;
 
-use super::work;
 use crate::cli::Common;
 use crate::command::ki::op::show::Show;
+use crate::command::work;
 use crate::input::map;
 use crate::output::{Failure, complain, reason, temporary_in, uninterrupted};
 

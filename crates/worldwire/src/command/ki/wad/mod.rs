@@ -3,7 +3,6 @@
 mod create;
 mod extract;
 mod show;
-mod work;
 
 use std::io::IsTerminal;
 use std::path::Path;

@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::json;
 use worldwire_ki::file::wad::{Change, Entry, FLAGS, Inflater, Table, diff as differences};
 
-use super::work;
 use crate::cli::Common;
+use crate::command::work;
 use crate::input::map;
 use crate::output::{Failure, complain, print};
 

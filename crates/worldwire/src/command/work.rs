@@ -8,7 +8,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::output::Failure;
 
 /// The threads that work, as many as wanted or, for 0, as there are cores.
-pub(super) fn pool(threads: usize) -> Result<ThreadPool, Failure> {
+pub(crate) fn pool(threads: usize) -> Result<ThreadPool, Failure> {
     let pool = ThreadPoolBuilder::new().num_threads(threads).build();
     pool.map_err(|error| Failure::Run(error.to_string()))
 }
@@ -19,7 +19,7 @@ pub(super) fn pool(threads: usize) -> Result<ThreadPool, Failure> {
 /// Large items go first, one by one, so that all threads end together. The others follow in their
 /// order, many at a time: neighbours have their data beside each other, and go to the same folder,
 /// where two threads would wait for each other.
-pub(super) fn share<'i, T: Sync, N, R: Send>(
+pub(crate) fn share<'i, T: Sync, N, R: Send>(
     pool: &ThreadPool,
     items: &'i [T],
     size: impl Fn(&T) -> u64,
