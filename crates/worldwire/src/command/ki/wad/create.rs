@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use globset::GlobSet;
@@ -173,7 +173,7 @@ fn pack<'c>(
 impl SeekableOutput {
     /// Leaves a gap at the start.
     fn skip(&mut self, size: u64) -> Result<(), Failure> {
-        self.with(|file: &mut BufWriter<std::fs::File>| file.seek(SeekFrom::Start(size)).map(drop))
+        self.with(|file| file.seek(SeekFrom::Start(size)).map(drop))
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {

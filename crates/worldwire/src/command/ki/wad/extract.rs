@@ -12,7 +12,7 @@ use crate::cli::Common;
 use crate::command::ki::op::show::Show;
 use crate::command::work;
 use crate::input::map;
-use crate::output::{Failure, complain, reason, temporary_in, uninterrupted};
+use crate::output::{Failure, WholeFile, complain, reason};
 
 pub(super) fn run(
     path: &Path,
@@ -124,14 +124,9 @@ fn keep(path: &Path, file: &[u8], force: bool) -> Result<(), String> {
 /// then. A link there is never followed: a new file takes its place or is refused.
 fn store(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
-    uninterrupted(|| {
-        let mut file = temporary_in(folder)?;
-        file.as_file_mut().write_all(bytes)?;
-        // It is closed first: some systems rename no open files.
-        let file = file.into_temp_path();
-        let kept = if force { file.persist(path) } else { file.persist_noclobber(path) };
-        kept.map_err(|error| error.error)
-    })
+    let mut file = WholeFile::create_in(folder)?;
+    file.write_all(bytes)?;
+    file.keep(path, force)
 }
 
 /// Makes a folder whose parent is there. A link in its place is refused: it may lead elsewhere.

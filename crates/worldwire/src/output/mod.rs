@@ -1,13 +1,12 @@
 //! Where results go, and how a command ends.
 
-use std::fs::File;
+mod whole;
+
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError, RwLock};
-
-use tempfile::{NamedTempFile, TempPath};
 
 use crate::cli::{Color, Common, Target};
+pub(crate) use whole::{WholeFile, clean_up_when_interrupted};
 
 /// How a command ends when it does not end well.
 #[derive(Debug)]
@@ -56,55 +55,12 @@ impl Common {
     }
 }
 
-/// The file that is being written, to be taken away when the command is interrupted.
-static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
-
-/// Whoever holds it for reading is not interrupted.
-static CALM: RwLock<()> = RwLock::new(());
-
-/// Does something that Ctrl-C must not cut in two: the program ends before it or behind it. For
-/// short things, and not for one inside the other.
-pub(crate) fn uninterrupted<R>(act: impl FnOnce() -> R) -> R {
-    let _calm = CALM.read().unwrap_or_else(PoisonError::into_inner);
-    act()
-}
-
-/// Ctrl-C leaves no half-written file behind.
-pub(crate) fn clean_up_when_interrupted() {
-    // Without a handler the default action ends the program, which is nearly as good.
-    let _ = ctrlc::set_handler(|| {
-        let _calm = CALM.write().unwrap_or_else(PoisonError::into_inner);
-        if let Ok(unfinished) = UNFINISHED.lock()
-            && let Some(path) = &*unfinished
-        {
-            let _ = std::fs::remove_file(path);
-        }
-        std::process::exit(130);
-    });
-}
-
-fn set_unfinished(path: Option<PathBuf>) {
-    if let Ok(mut unfinished) = UNFINISHED.lock() {
-        *unfinished = path;
-    }
-}
-
-/// A new file under a name of its own, which is to get its real name when it is complete. Others
-/// may do with it what they may do with any new file.
-pub(crate) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".worldwire-").suffix(".part");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder)
-}
-
 /// A result on its way to standard output, or to a file that appears under its name only when it
 /// is complete.
 #[derive(Debug)]
 pub(crate) enum Output {
     Stdout(BufWriter<io::Stdout>),
-    File { writer: BufWriter<File>, temporary: TempPath, target: PathBuf, force: bool },
+    File { writer: BufWriter<WholeFile>, target: PathBuf, force: bool },
 }
 
 impl Output {
@@ -124,16 +80,9 @@ impl Output {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let file = uninterrupted(|| {
-            let file = temporary_in(folder)?;
-            set_unfinished(Some(file.path().to_owned()));
-            Ok(file)
-        });
-        let file = file.map_err(|error: io::Error| Failure::io(path, &error))?;
-        let (file, temporary) = file.into_parts();
+        let file = WholeFile::create_in(folder).map_err(|error| Failure::io(path, &error))?;
         Ok(Self::File {
             writer: BufWriter::with_capacity(1 << 16, file),
-            temporary,
             target: path.clone(),
             force: target.force,
         })
@@ -160,20 +109,12 @@ impl Output {
     /// The result is complete.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         self.flush()?;
-        let Self::File { writer, temporary, target, force } = self else {
+        let Self::File { writer, target, force } = self else {
             return Ok(());
         };
         let file = writer.into_inner().map_err(|error| Failure::io(&target, error.error()))?;
-        file.sync_all().map_err(|error| Failure::io(&target, &error))?;
-        let kept = uninterrupted(|| {
-            let kept = match force {
-                true => temporary.persist(&target),
-                false => temporary.persist_noclobber(&target),
-            };
-            set_unfinished(None);
-            kept
-        });
-        kept.map_err(|error| Failure::io(&target, &error.error))
+        let kept = file.sync().and_then(|()| file.keep(&target, force));
+        kept.map_err(|error| Failure::io(&target, &error))
     }
 }
 
@@ -230,7 +171,7 @@ impl SeekableOutput {
     /// Does something with the file.
     pub(crate) fn with<R>(
         &mut self,
-        act: impl FnOnce(&mut BufWriter<File>) -> io::Result<R>,
+        act: impl FnOnce(&mut BufWriter<WholeFile>) -> io::Result<R>,
     ) -> Result<R, Failure> {
         match &mut self.0 {
             Output::File { writer, target, .. } => {

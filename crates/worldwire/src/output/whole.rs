@@ -1,0 +1,247 @@
+//! Files that are whole or not there.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use tempfile::{Builder, TempPath};
+
+/// A new file that gets its name when it is whole. Until then, what has the name already stays.
+/// A link there is never followed: the file takes its place or is refused.
+///
+/// Others may do with it what they may do with any new file.
+#[derive(Debug)]
+pub(crate) enum WholeFile {
+    /// It has no name at all, so nothing is left of it however the program ends.
+    #[cfg(target_os = "linux")]
+    Nameless(File, PathBuf),
+    /// Where files need names, it stands beside its place under another one.
+    Temporary(File, TempPath, Listed),
+}
+
+impl WholeFile {
+    /// Begins a file that is to stand in a folder.
+    pub(crate) fn create_in(folder: &Path) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        if let Ok(file) = nameless::create_in(folder) {
+            return Ok(Self::Nameless(file, folder.to_owned()));
+        }
+        Self::temporary_in(folder)
+    }
+
+    fn temporary_in(folder: &Path) -> io::Result<Self> {
+        let mut builder = builder();
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        uninterrupted(|| {
+            let (file, path) = builder.tempfile_in(folder)?.into_parts();
+            let listed = Listed::new(&path);
+            Ok(Self::Temporary(file, path, listed))
+        })
+    }
+
+    /// The file is whole and gets its name, in the folder it was created in. Unless forced, it
+    /// takes no other file's place.
+    pub(crate) fn keep(self, path: &Path, force: bool) -> io::Result<()> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Nameless(file, folder) => match nameless::link(&file, path) {
+                Err(error) if force && error.kind() == io::ErrorKind::AlreadyExists => {
+                    uninterrupted(|| {
+                        let named =
+                            builder().make_in(folder, |name| nameless::link(&file, name))?;
+                        Ok(named.into_temp_path().persist(path)?)
+                    })
+                }
+                linked => linked,
+            },
+            Self::Temporary(file, name, _listed) => {
+                // Some systems rename no open files.
+                drop(file);
+                let keep = || if force { name.persist(path) } else { name.persist_noclobber(path) };
+                Ok(uninterrupted(keep)?)
+            }
+        }
+    }
+
+    /// What was written so far outlasts a loss of power.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file().sync_all()
+    }
+
+    fn file(&self) -> &File {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Nameless(file, _) => file,
+            Self::Temporary(file, ..) => file,
+        }
+    }
+}
+
+impl Write for WholeFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
+    }
+}
+
+impl Seek for WholeFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file().seek(to)
+    }
+}
+
+/// How files are named that have no right to a name yet.
+fn builder() -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
+    builder.prefix(".worldwire-").suffix(".part");
+    builder
+}
+
+/// Files without names.
+#[cfg(target_os = "linux")]
+mod nameless {
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::AsRawFd;
+    use std::path::Path;
+
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+
+    /// Not every file system has them.
+    pub(super) fn create_in(folder: &Path) -> io::Result<File> {
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        Ok(open(folder, flags, Mode::from_raw_mode(0o666))?.into())
+    }
+
+    /// Gives a file its name, unless something has it.
+    pub(super) fn link(file: &File, path: &Path) -> io::Result<()> {
+        match linkat(file, "", CWD, path, AtFlags::EMPTY_PATH) {
+            // Before Linux 6.10 this is how users name their files.
+            Err(rustix::io::Errno::NOENT) => {
+                let file = format!("/proc/self/fd/{}", file.as_raw_fd());
+                Ok(linkat(CWD, file, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+            }
+            linked => Ok(linked?),
+        }
+    }
+}
+
+/// The temporary files there are, to be taken away when the program is interrupted.
+static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Whoever holds it for reading is not interrupted.
+static CALM: RwLock<()> = RwLock::new(());
+
+/// Does something that Ctrl-C must not cut in two: the program ends before it or behind it. For
+/// short things, and not for one inside the other.
+fn uninterrupted<R>(act: impl FnOnce() -> R) -> R {
+    let _calm = CALM.read().unwrap_or_else(PoisonError::into_inner);
+    act()
+}
+
+/// Ctrl-C leaves no half-written file behind.
+pub(crate) fn clean_up_when_interrupted() {
+    // Without a handler the default action ends the program, which is nearly as good.
+    let _ = ctrlc::set_handler(|| {
+        let _calm = CALM.write().unwrap_or_else(PoisonError::into_inner);
+        for path in &*UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = std::fs::remove_file(path);
+        }
+        std::process::exit(130);
+    });
+}
+
+/// A temporary file is in the list for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Listed(PathBuf);
+
+impl Listed {
+    fn new(path: &Path) -> Self {
+        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+        Self(path.to_owned())
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{ErrorKind, Write};
+    use std::path::{Path, PathBuf};
+
+    use super::{UNFINISHED, WholeFile};
+
+    #[test]
+    fn a_file_has_its_name_when_it_is_whole() {
+        for create in [WholeFile::create_in, WholeFile::temporary_in] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let names = || -> Vec<_> {
+                let entries = fs::read_dir(folder.path()).expect("a folder");
+                let mut names: Vec<_> =
+                    entries.map(|entry| entry.expect("an entry").file_name()).collect();
+                names.sort();
+                names
+            };
+            let write = |path: &Path, text: &str, force| {
+                let mut file = create(folder.path())?;
+                file.write_all(text.as_bytes())?;
+                assert_ne!(fs::read_to_string(path).unwrap_or_default(), text, "not yet");
+                file.keep(path, force)
+            };
+            let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
+            fs::write(&old, "old").expect("written");
+            write(&new, "new", false).expect("a new file");
+            assert_eq!(fs::read_to_string(&new).expect("a text"), "new");
+            let refused = write(&old, "newer", false).expect_err("there is one already");
+            assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
+            assert_eq!(fs::read_to_string(&old).expect("a text"), "old");
+            write(&old, "newer", true).expect("forced");
+            assert_eq!(fs::read_to_string(&old).expect("a text"), "newer");
+            drop(create(folder.path()).expect("a file that nobody finishes"));
+            assert_eq!(names(), ["new", "old"], "nothing else is left");
+        }
+    }
+
+    #[test]
+    fn a_temporary_file_is_listed_as_long_as_it_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let listed = || -> Vec<PathBuf> {
+            let list = UNFINISHED.lock().expect("a list");
+            list.iter().filter(|path| path.starts_with(folder.path())).cloned().collect()
+        };
+        let file = WholeFile::temporary_in(folder.path()).expect("a file");
+        let there =
+            fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.map(|it| it.path()));
+        assert_eq!(listed(), there.collect::<Result<Vec<_>, _>>().expect("entries"));
+        file.keep(&folder.path().join("name"), false).expect("its name");
+        assert!(listed().is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_not_followed() {
+        use std::os::unix::fs::symlink;
+
+        for create in [WholeFile::create_in, WholeFile::temporary_in] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let [far, link] = ["far", "link"].map(|name| folder.path().join(name));
+            symlink(&far, &link).expect("a link");
+            let file = create(folder.path()).expect("a file");
+            file.keep(&link, false).expect_err("a link has the name");
+            let file = create(folder.path()).expect("a file");
+            file.keep(&link, true).expect("the link's name");
+            assert!(!far.exists() && link.symlink_metadata().expect("there").is_file());
+        }
+    }
+}
