@@ -273,10 +273,14 @@ fn decode_messages<'d, 'n, T: Trace<'n>>(
     Ok(messages)
 }
 
-fn messages_from_json(json: &Json, protocols: &Protocols) -> Result<Vec<RawMessage<'static>>> {
+fn messages_from_json<'n, H: StrHook<'n>>(
+    json: &Json,
+    protocols: &Protocols,
+    hook: &mut H,
+) -> Result<Vec<RawMessage<'static>>> {
     let items = json.as_array().ok_or_else(|| json::expected("an array", json))?;
     let read = |(index, item)| {
-        RawMessage::from_named_json(item, protocols)
+        RawMessage::from_named_json(item, protocols, hook)
             .map_err(|error: Error| error.inside_item(index))
     };
     items.iter().enumerate().map(read).collect()
@@ -378,7 +382,11 @@ impl<'d> Frame<'d> {
     ///
     /// # Errors
     /// Value, when the JSON is something else.
-    pub fn from_json(json: &Json, protocols: &Protocols) -> Result<Self> {
+    pub fn from_json<'n, H: StrHook<'n>>(
+        json: &Json,
+        protocols: &Protocols,
+        hook: &mut H,
+    ) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         // These follow from the rest.
         fields.take_optional("magic");
@@ -391,7 +399,7 @@ impl<'d> Frame<'d> {
         let body = if is_control == 0 {
             let messages = fields.take("messages")?;
             Body::Data(
-                messages_from_json(messages, protocols)
+                messages_from_json(messages, protocols, hook)
                     .map_err(|error| error.inside("messages"))?,
             )
         } else {

@@ -110,7 +110,7 @@ fn a_payload_of_another_revision_is_recognized() {
 fn json_of_a_message_is_checked() {
     let protocols = Protocols::built_in();
     let message = protocols.message_named("LOGIN.MSG_USER_ADMIT_IND").unwrap();
-    let error = |json| message.from_json(&json).unwrap_err().to_string();
+    let error = |json| message.from_json(&json, &mut NoHook).unwrap_err().to_string();
     assert_eq!(
         error(serde_json::json!({"Statu": 1})),
         "wanted a field of MSG_USER_ADMIT_IND, found \"Statu\"; did you mean \"Status\"?"
@@ -144,7 +144,7 @@ fn a_hook_shows_what_stands_in_a_string() {
     let message = protocols.message_named("LOGIN.MSG_USER_AUTHEN_RSP").unwrap();
     for (rec1, seen) in [("abc", Some(u64::from(u16::from_le_bytes(*b"cb")))), ("a", None)] {
         let json = serde_json::json!({"Rec1": rec1});
-        let values = message.from_json(&json).unwrap();
+        let values = message.from_json(&json, &mut NoHook).unwrap();
         let payload = message.payload(&values).unwrap();
         let mut reader = Reader::traced("payload", &payload, Tree::new());
         let mut read = Values::new();

@@ -72,7 +72,7 @@ proptest! {
             prop_assert_eq!(&traced, &plain);
             prop_assert_eq!(tree.roots().count(), message.fields().len());
             prop_assert_eq!(tree.roots().map(|node| node.raw().len()).sum::<usize>(), bytes.len());
-            let again = message.from_json(&json(&tree)).unwrap();
+            let again = message.from_json(&json(&tree), &mut NoHook).unwrap();
             prop_assert_eq!(message.payload(&again).unwrap(), bytes.clone());
 
             // Every beginning is too short, and everything behind is trailing.
@@ -115,7 +115,7 @@ proptest! {
         let again =
             Frame::decode_named(&mut reader, Some(Side::Client), &protocols, &mut NoHook).unwrap();
         prop_assert_eq!(&again, &frame);
-        let again = Frame::from_json(&json(&reader.finish()), &protocols).unwrap();
+        let again = Frame::from_json(&json(&reader.finish()), &protocols, &mut NoHook).unwrap();
         prop_assert_eq!(again.to_bytes().unwrap(), bytes.clone());
         for end in 0..bytes.len() {
             let outcome = Frame::decode(&mut Reader::new(&bytes[..end]), None);

@@ -148,3 +148,52 @@ fn a_large_type_list_has_a_cache_that_may_be_lost() {
     assert_eq!(explain("5001").0, 0);
     assert!(cache.exists());
 }
+
+#[test]
+fn an_object_in_a_message_can_be_made_and_changed() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [json, bytes] = ["message.json", "message.bin"].map(|name| folder.path().join(name));
+    let message = |field: &str| {
+        format!(
+            "{{\"service\":\"LOGIN\",\"order\":\"MSG_CHARACTERINFO\",\"fields\":{{\"CharacterInfo\":{field}}}}}"
+        )
+    };
+    let snack = |points: u32| {
+        format!(
+            "{{\"$class\":\"class MadeUpSnack\",\"m_templateID\":7,\"m_isLiked\":true,\"m_points\":{points}}}"
+        )
+    };
+    let encode = |text: &str| {
+        fs::write(&json, text).unwrap();
+        run(&[&"encode", &"ki.dml", &json, &"--data", &types, &"-o", &bytes, &"--force"])
+    };
+    let decode = || {
+        let (code, out, err) = run(&[&"decode", &"ki.dml", &bytes, &"--data", &types, &"--json"]);
+        assert_eq!((code, err.as_str()), (0, ""));
+        out
+    };
+    // The object alone is enough.
+    let (code, _, err) = encode(&message(&format!("{{\"object\":{}}}", snack(5))));
+    assert_eq!((code, err.as_str()), (0, ""));
+    let first = fs::read(&bytes).unwrap();
+    let told = decode();
+    assert!(told.contains(&format!("\"object\":{}", snack(5))), "{told}");
+    // What was not changed stays; the last bits of the object's last byte say nothing.
+    let mut odd = first.clone();
+    *odd.last_mut().unwrap() |= 0x80;
+    fs::write(&bytes, &odd).unwrap();
+    let told = decode();
+    assert_eq!(encode(&told).0, 0);
+    assert_eq!(fs::read(&bytes).unwrap(), odd);
+    // What was changed is written.
+    assert_eq!(encode(&told.replace("\"m_points\":5", "\"m_points\":6")).0, 0);
+    assert!(decode().contains(&snack(6)));
+    // A value out of range, and an object that nobody can write here.
+    let (code, _, err) = encode(&told.replace("\"m_points\":5", "\"m_points\":32"));
+    assert!(code == 1 && err.contains("CharacterInfo.object.m_points"), "{err}");
+    fs::write(&json, &told).unwrap();
+    let (code, _, err) = run(&[&"encode", &"ki.dml", &json]);
+    assert!(code == 1 && err.contains("give a type list with --data"), "{err}");
+    let bare = message(&format!("{{\"bytes\":{{\"$hex\":\"{}\"}}}}", "00".repeat(4)));
+    assert_eq!(encode(&bare).0, 0);
+}

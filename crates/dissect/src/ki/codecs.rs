@@ -1,15 +1,15 @@
 //! The codecs of KI.
 
-use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::json::{FieldsOf, Json};
 use worldwire_core::{Error, Result, Writer};
 use worldwire_ki::file::table::TableFile;
 use worldwire_ki::file::wad::ArchiveFile;
 use worldwire_ki::frame::Frame;
 use worldwire_ki::message::RawMessage;
-use worldwire_ki::object::{Codec as ObjectCodec, FLAG_NAMES, Header, MAGIC, Object, Options};
+use worldwire_ki::object::{Codec as ObjectCodec, MAGIC, Options};
 use worldwire_ki::schema::classes::Classes;
 
-use super::objects::Fillings;
+use super::objects::{Fillings, object_from_json};
 use super::secrets::Secrets;
 use crate::codec::{Codec, CodecOptions, Shape, read};
 
@@ -29,7 +29,9 @@ pub(crate) static CODECS: &[Codec] = &[
         },
         encode: |json, options| {
             let mut writer = Writer::new();
-            RawMessage::from_named_json(json, &options.definitions.ki)?.encode(&mut writer)?;
+            let mut fillings = fillings(options);
+            RawMessage::from_named_json(json, &options.definitions.ki, &mut fillings)?
+                .encode(&mut writer)?;
             Ok(writer.into_bytes())
         },
         tables: Vec::new,
@@ -104,21 +106,9 @@ fn encode_object(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
     let classes = classes(options)?;
     let mut parts = FieldsOf::new(json)?;
     let is_file = parts.take_optional("magic").is_some();
-    let stream = stream(is_file);
-    let mut header = Header { flags: stream.flags, is_compressed: false, is_packed: false };
-    if let Some(flags) = parts.take_optional("flags") {
-        let flags = json::flags(flags, &FLAG_NAMES).map_err(|error| error.inside("flags"))?;
-        header.flags = u32::try_from(flags)
-            .map_err(|_| Error::value("flags of 32 bits", flags.to_string()).inside("flags"))?;
-    }
-    if parts.has("compressed") {
-        header.is_compressed = parts.value::<u8>("compressed")? != 0;
-    }
-    parts.take_optional("size");
-    let object = Object::from_json(classes, parts.take("object")?)
-        .map_err(|error| error.inside("object"))?;
-    parts.end()?;
-    ObjectCodec::new(classes, stream).encode(&object, header)
+    let codec = ObjectCodec::new(classes, stream(is_file));
+    let (object, header) = object_from_json(parts, &codec)?;
+    codec.encode(&object, header)
 }
 
 /// What is to be shown of fields; blobs have no session whose secrets could be opened.
@@ -127,5 +117,5 @@ fn fillings<'o>(options: &CodecOptions<'o>) -> Fillings<'o> {
 }
 
 fn encode_frame(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
-    Frame::from_json(json, &options.definitions.ki)?.to_bytes()
+    Frame::from_json(json, &options.definitions.ki, &mut fillings(options))?.to_bytes()
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::{Diagnostic, Error, Place, Reader, Result, Trace};
 use worldwire_ki::connection::{Received, Unit};
 use worldwire_ki::message::{NoHook, StrField, StrHook, Values};
 use worldwire_ki::object::hints::{Fields, Hints};
-use worldwire_ki::object::{Codec, Options};
+use worldwire_ki::object::{Codec, ENVELOPE_STORED, FLAG_NAMES, Header, Object, Options};
 use worldwire_ki::schema::Protocols;
 use worldwire_ki::schema::classes::Classes;
 use worldwire_ki::types::FieldValue;
@@ -96,6 +97,57 @@ impl<'n, 'k: 'n> StrHook<'n> for Fillings<'k> {
             reader.end()
         })
     }
+
+    fn fill(&mut self, field: StrField<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
+        if json.get("object").is_none() {
+            return Ok(None);
+        }
+        let Some((classes, options)) = self.objects.known(field) else {
+            let error = Error::value("how the object is written", "nothing about this field");
+            return Err(error.hint("give a type list with --data, or leave \"bytes\" alone here"));
+        };
+        let mut parts = FieldsOf::new(json)?;
+        let before = parts.take_optional("bytes").map(json::bytes).transpose();
+        let before = before.map_err(|error| error.inside("bytes"))?;
+        let codec = Codec::new(classes, options.clone());
+        let (object, header) = object_from_json(parts, &codec)?;
+        if let Some(bytes) = before {
+            let mut read = Object::new();
+            if let Ok(decoded) = codec.decode_all(&bytes, &mut read) {
+                // What was not changed stays as it was, to the last bit.
+                if read == object && decoded.header == header {
+                    return Ok(Some(bytes));
+                }
+            }
+        }
+        codec.encode(&object, header).map(Some)
+    }
+}
+
+/// A stream from JSON as traced decoding shows it: what stands around the object, and the object.
+pub(super) fn object_from_json(
+    mut parts: FieldsOf<'_>,
+    codec: &Codec<'_>,
+) -> Result<(Object, Header)> {
+    let mut header = codec.header();
+    header.is_compressed = false;
+    header.is_packed = codec.options().envelope;
+    if parts.has("envelope") {
+        header.is_packed = parts.value::<u32>("envelope")? & ENVELOPE_STORED == 0;
+    }
+    if let Some(flags) = parts.take_optional("flags") {
+        let flags = json::flags(flags, &FLAG_NAMES).map_err(|error| error.inside("flags"))?;
+        header.flags = u32::try_from(flags)
+            .map_err(|_| Error::value("flags of 32 bits", flags.to_string()).inside("flags"))?;
+    }
+    if parts.has("compressed") {
+        header.is_compressed = parts.value::<u8>("compressed")? != 0;
+    }
+    parts.take_optional("size");
+    let object = Object::from_json(codec.classes(), parts.take("object")?)
+        .map_err(|error| error.inside("object"))?;
+    parts.end()?;
+    Ok((object, header))
 }
 
 /// Why a field that should hold an object does not, if one of a message's does not.

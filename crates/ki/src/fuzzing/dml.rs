@@ -76,14 +76,18 @@ fn message(data: &[u8]) {
         if let Ok(bytes) = definition.payload(&values) {
             assert_eq!(bytes, payload, "encodes to other bytes");
         }
-        assert_eq!(definition.from_json(&json).as_ref(), Ok(&values), "JSON says something else");
+        assert_eq!(
+            definition.from_json(&json, &mut NoHook).as_ref(),
+            Ok(&values),
+            "JSON says something else"
+        );
     }
 }
 
 fn json(data: &[u8]) {
     let Ok(json) = serde_json::from_slice::<Json>(data) else { return };
     for message in PROTOCOLS.service(7).into_iter().flat_map(|login| login.messages()) {
-        if let Ok(values) = message.from_json(&json) {
+        if let Ok(values) = message.from_json(&json, &mut NoHook) {
             let _ = message.payload(&values);
         }
     }

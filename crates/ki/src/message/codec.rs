@@ -206,12 +206,17 @@ impl Message {
         Values::of(self.fields().iter().map(|field| field.default.clone()).collect())
     }
 
-    /// Reads the values from JSON. A field that is missing has its default.
+    /// Reads the values from JSON. A field that is missing has its default; `hook` may fill `STR`
+    /// fields with what it showed in them.
     ///
     /// # Errors
     /// Value, for a field that the message does not have, and for a value of another kind or out
-    /// of range.
-    pub fn from_json(&self, json: &Json) -> Result<Values<'static>> {
+    /// of range; those of the hook.
+    pub fn from_json<'n, H: StrHook<'n>>(
+        &self,
+        json: &Json,
+        hook: &mut H,
+    ) -> Result<Values<'static>> {
         let Json::Object(object) = json else {
             return Err(json::expected("an object", json));
         };
@@ -225,11 +230,22 @@ impl Message {
             });
         }
         let mut values = Values::new();
-        for field in self.fields() {
-            values.fields.push(match object.get(&*field.name) {
-                Some(json) => value(field, json).map_err(|error| error.inside(&field.name))?,
-                None => field.default.clone(),
+        for (index, field) in self.fields().iter().enumerate() {
+            let Some(json) = object.get(&*field.name) else {
+                values.fields.push(field.default.clone());
+                continue;
+            };
+            let asked =
+                StrField { service: self.service, order: self.order, index, name: &field.name };
+            let filled = match field.kind {
+                FieldType::Str if json.is_object() => hook.fill(asked, json),
+                _ => Ok(None),
+            };
+            let value = filled.and_then(|filled| match filled {
+                Some(bytes) => Ok(FieldValue::Str(Str::new(bytes))),
+                None => value(field, json),
             });
+            values.fields.push(value.map_err(|error| error.inside(&field.name))?);
         }
         if let Some(json) = object.get(TRAILING) {
             values.trailing = json::bytes(json).map_err(|error| error.inside(TRAILING))?.into();

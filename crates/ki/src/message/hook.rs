@@ -1,5 +1,6 @@
 //! A look into `STR` fields that hold more than text.
 
+use worldwire_core::json::Json;
 use worldwire_core::{Place, Reader, Result, Trace};
 
 /// A `STR` field of a message that is being read.
@@ -19,7 +20,7 @@ pub struct StrField<'n> {
 /// is worth showing.
 ///
 /// A field that the hook wants becomes a record: `bytes`, and behind it whatever the hook reads.
-/// Reading such a message from JSON uses `bytes` alone.
+/// From JSON, `bytes` alone counts, unless the hook [fills](Self::fill) the field.
 ///
 /// `'n` is how long the names live that it shows.
 pub trait StrHook<'n> {
@@ -43,6 +44,16 @@ pub trait StrHook<'n> {
     ) -> Result<()> {
         let (_, _, _, _) = (field, bytes, start, reader);
         Ok(())
+    }
+
+    /// The bytes of a field that is a record in JSON, when they are to be made of what is shown
+    /// beside `bytes`. Not so is the default.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else.
+    fn fill(&mut self, field: StrField<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
+        let (_, _) = (field, json);
+        Ok(None)
     }
 }
 

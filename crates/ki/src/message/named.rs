@@ -53,10 +53,15 @@ impl<'d> RawMessage<'d> {
     }
 
     /// Reads a message from JSON: as [`RawMessage::from_json`] does, or with names and `fields`.
+    /// `hook` may fill `STR` fields.
     ///
     /// # Errors
     /// Value, when the JSON is something else, or names a message that no definition has.
-    pub fn from_named_json(json: &Json, protocols: &Protocols) -> Result<RawMessage<'static>> {
+    pub fn from_named_json<'n, H: StrHook<'n>>(
+        json: &Json,
+        protocols: &Protocols,
+        hook: &mut H,
+    ) -> Result<RawMessage<'static>> {
         let mut fields = FieldsOf::new(json)?;
         if !fields.has("fields") {
             return Self::from_json(json);
@@ -66,7 +71,7 @@ impl<'d> RawMessage<'d> {
         let inner = fields.take("fields")?;
         fields.end()?;
         let payload = definition
-            .from_json(inner)
+            .from_json(inner, hook)
             .and_then(|values| definition.payload(&values))
             .map_err(|error| error.inside("fields"))?;
         let Message { service, order, .. } = *definition;

@@ -62,7 +62,7 @@ use crate::schema::classes::Classes;
 pub use core_table::CoreTable;
 pub use hints::Hints;
 pub use json::JsonWriter;
-pub use pack::{open_envelope, seal_envelope};
+pub use pack::{ENVELOPE_STORED, open_envelope, seal_envelope};
 pub use value::{Children, Object, ValueRef};
 pub use visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 

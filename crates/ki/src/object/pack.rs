@@ -6,7 +6,9 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use worldwire_core::{Error, Limits, Reader, Result, Writer};
 
 /// The bit of an envelope's size that says that the data is stored as it is.
-const STORED: u32 = 1 << 31;
+pub const ENVELOPE_STORED: u32 = 1 << 31;
+/// Room for inflated bytes to begin with.
+const FIRST_ROOM: usize = 4096;
 
 /// Opens an envelope, as many message fields have one around what they hold: `u32` size and zlib
 /// data, or `u32` size with bit 31 and plain data.
@@ -28,8 +30,9 @@ pub fn open_envelope<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Cow<'b, [u8
 /// # Errors
 /// The limit, for 2 GiB and more.
 pub fn seal_envelope(plain: &[u8], compress: bool) -> Result<Vec<u8>> {
-    let limit = || Error::limit("bytes in an envelope", u64::from(STORED - 1), plain.len() as u64);
-    let size = u32::try_from(plain.len()).ok().filter(|size| size & STORED == 0);
+    let limit =
+        || Error::limit("bytes in an envelope", u64::from(ENVELOPE_STORED - 1), plain.len() as u64);
+    let size = u32::try_from(plain.len()).ok().filter(|size| size & ENVELOPE_STORED == 0);
     let size = size.ok_or_else(limit)?;
     let mut out = Writer::new();
     match if compress { deflate(plain) } else { None } {
@@ -38,7 +41,7 @@ pub fn seal_envelope(plain: &[u8], compress: bool) -> Result<Vec<u8>> {
             out.bytes(&packed);
         }
         None => {
-            out.u32(size | STORED);
+            out.u32(size | ENVELOPE_STORED);
             out.bytes(plain);
         }
     }
@@ -47,10 +50,10 @@ pub fn seal_envelope(plain: &[u8], compress: bool) -> Result<Vec<u8>> {
 
 /// What an envelope holds, if that is stored as it is.
 pub(super) fn stored(size: u32, rest: &[u8]) -> Result<Option<&[u8]>> {
-    if size & STORED == 0 {
+    if size & ENVELOPE_STORED == 0 {
         return Ok(None);
     }
-    let size = size & !STORED;
+    let size = size & !ENVELOPE_STORED;
     if size as usize == rest.len() {
         return Ok(Some(rest));
     }
@@ -65,14 +68,14 @@ pub(super) fn stored(size: u32, rest: &[u8]) -> Result<Option<&[u8]>> {
 pub(super) fn inflate(packed: &[u8], size: u32, limits: &Limits) -> Result<Vec<u8>> {
     limits.check_inflated(packed.len(), size.into())?;
     let size = size as usize;
-    // Room grows with what comes out; honest data rarely grows more than tenfold.
-    let mut plain = Vec::with_capacity(size.min(packed.len().saturating_mul(10)));
+    // Room grows with what comes out: what stands in front may be no size, and this no zlib data.
+    let mut plain = Vec::new();
     let mut inflater = Decompress::new(true);
     loop {
         let read = usize::try_from(inflater.total_in()).unwrap_or(usize::MAX);
         let rest = packed.get(read..).unwrap_or(&[]);
         if plain.len() == plain.capacity() && plain.len() < size {
-            plain.reserve_exact(plain.len().max(64).min(size - plain.len()));
+            plain.reserve_exact(plain.len().max(FIRST_ROOM).min(size - plain.len()));
         }
         let before = (inflater.total_in(), inflater.total_out());
         let status = inflater

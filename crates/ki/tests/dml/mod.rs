@@ -101,7 +101,8 @@ pub(crate) fn message(Case { section, case, .. }: &Case<'_>) -> Outcome {
         check(node.name() == wanted[0], "another name")?;
         agrees(node, &wanted[2])?;
     }
-    let again = definition.from_json(&json_of(&tree)).map_err(|error| error.to_string())?;
+    let again =
+        definition.from_json(&json_of(&tree), &mut NoHook).map_err(|error| error.to_string())?;
     check(again == values, "JSON says something else")?;
     for end in 0..payload.len() {
         let cut = payload.get(..end).unwrap();

@@ -72,7 +72,8 @@ pub(crate) fn frames(section: &str, case: &Json) -> Outcome {
     let protocols = Protocols::built_in();
     let json = shown(&bytes, from, None)?;
     for json in [&json, &shown(&bytes, from, Some(&protocols))?] {
-        let again = Frame::from_json(json, &protocols).and_then(|frame| frame.to_bytes());
+        let again =
+            Frame::from_json(json, &protocols, &mut NoHook).and_then(|frame| frame.to_bytes());
         same(again.map_err(|error| error.to_string())?, bytes.clone())?;
     }
     match &frame.body {
