@@ -1,7 +1,7 @@
 //! Type lists of KI, read from JSON once and from a cache afterwards.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use worldwire_ki::schema::classes::{Classes, ContentHash, TypeLists};
 
 use crate::cli::Common;
 use crate::input;
-use crate::output::Failure;
+use crate::output::{Failure, WholeFile};
 
 /// Lists smaller than this are read faster than a cache is worth a file.
 const WORTH_A_CACHE: usize = 1 << 20;
@@ -25,9 +25,29 @@ pub(crate) fn is_list(path: &Path) -> bool {
         && head.windows(7).any(|window| window == b"\"bases\"")
 }
 
-/// Reads type lists, later ones over earlier ones. The cache stands beside the first, is made new
-/// when the lists change, and can be deleted at any time.
+/// How many odd things of type lists are told where the lists are only used.
+const MOST_TOLD: usize = 3;
+
+/// Reads type lists, later ones over earlier ones, and tells what is odd in them, if not too much.
 pub(crate) fn load(lists: &[PathBuf], common: &Common) -> Result<Arc<Classes>, Failure> {
+    let classes = read(lists)?;
+    let notes = classes.notes();
+    if !common.quiet {
+        let told = if notes.len() > MOST_TOLD + 1 { MOST_TOLD } else { notes.len() };
+        for note in notes.iter().take(told) {
+            anstream::eprintln!("worldwire: {note}");
+        }
+        if told < notes.len() {
+            let more = notes.len() - told;
+            anstream::eprintln!("worldwire: {more} more are odd; `ki op types LIST` tells them");
+        }
+    }
+    Ok(classes)
+}
+
+/// Reads type lists. The cache stands beside the first, is made new when the lists change, and can
+/// be deleted at any time.
+pub(crate) fn read(lists: &[PathBuf]) -> Result<Arc<Classes>, Failure> {
     let texts: Vec<Vec<u8>> =
         lists.iter().map(|list| input::read(list)).collect::<Result<_, _>>()?;
     let total: usize = texts.iter().map(Vec::len).sum();
@@ -50,11 +70,6 @@ pub(crate) fn load(lists: &[PathBuf], common: &Common) -> Result<Arc<Classes>, F
         }
     }
     let classes = reader.compile();
-    if !common.quiet {
-        for note in classes.notes() {
-            anstream::eprintln!("worldwire: {note}");
-        }
-    }
     if let Some((path, content)) = &cache {
         // Where nothing can be written there is no cache.
         let _ = keep(path, &classes.to_cache(*content));
@@ -62,11 +77,9 @@ pub(crate) fn load(lists: &[PathBuf], common: &Common) -> Result<Arc<Classes>, F
     Ok(Arc::new(classes))
 }
 
-/// Writes a file that appears whole or not at all.
 fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let file = tempfile::NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")))?;
-    std::fs::write(file.path(), bytes)?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    let mut file = WholeFile::create_in(folder.unwrap_or_else(|| Path::new(".")))?;
+    file.write_all(bytes)?;
+    file.keep(path, true)
 }

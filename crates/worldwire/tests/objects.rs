@@ -197,3 +197,129 @@ fn an_object_in_a_message_can_be_made_and_changed() {
     let bare = message(&format!("{{\"bytes\":{{\"$hex\":\"{}\"}}}}", "00".repeat(4)));
     assert_eq!(encode(&bare).0, 0);
 }
+
+/// The sample as a file whose flags word has not the bit that says there is one.
+fn odd_pet() -> Vec<u8> {
+    let json = "{\"object\":{\"$class\":\"class MadeUpSnack\",\"m_points\":5},\
+                \"stream\":{\"bind\":true,\"flags\":6}}";
+    let types = sample("ki-types.json");
+    let folder = tempfile::tempdir().unwrap();
+    let [from, to] = ["a.json", "a.bin"].map(|name| folder.path().join(name));
+    fs::write(&from, json).unwrap();
+    let (code, _, err) = run(&[&"ki", &"op", &"encode", &from, &"-t", &types, &"-o", &to]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    fs::read(to).unwrap()
+}
+
+#[test]
+fn files_bring_their_flags_whatever_these_say() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [file, json] = ["pet.bin", "pet.json"].map(|name| folder.path().join(name));
+    let bytes = odd_pet();
+    assert_eq!(&bytes[..8], b"BINd\x06\0\0\0");
+    fs::write(&file, &bytes).unwrap();
+    let (code, out, _) = run(&[&"ki", &"op", &"decode", &file, &"-t", &types]);
+    assert!(code == 0 && out.contains("\"m_points\":5"), "{out}");
+    fs::write(&json, &out).unwrap();
+    let (_, hex, _) = run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--hex"]);
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex.trim(), digits);
+    // Flags of the command line are none of the file's.
+    let (code, again, _) = run(&[&"ki", &"op", &"decode", &file, &"-t", &types, &"--flags", &"2"]);
+    assert_eq!((code, again), (0, out));
+}
+
+#[test]
+fn no_result_takes_the_place_of_another() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [one, two, out] = ["in/1", "in/2", "out"].map(|name| folder.path().join(name));
+    for folder in [&one, &two] {
+        fs::create_dir_all(folder).unwrap();
+        fs::copy(sample("ki-pet.xml"), folder.join("pet.xml")).unwrap();
+    }
+    let [a, b] = [&one, &two].map(|folder| folder.join("pet.xml"));
+    let (code, _, err) = run(&[&"ki", &"op", &"decode", &a, &b, &"-t", &types, &"-o", &out]);
+    assert!(code == 2 && err.contains("both go to") && !out.exists(), "{err}");
+    // What a pattern finds keeps the folders below the part that is no pattern.
+    let pattern = folder.path().join("in/**/*.xml");
+    let (code, _, err) = run(&[&"ki", &"op", &"decode", &pattern, &"-t", &types, &"-o", &out]);
+    assert_eq!((code, err.trim()), (0, "2 decoded, 0 passed over, 0 failed"));
+    assert!(out.join("1/pet.xml.json").is_file() && out.join("2/pet.xml.json").is_file());
+    fs::copy(out.join("1/pet.xml.json"), out.join("1/pet.xml")).unwrap();
+    let again = folder.path().join("again");
+    let (code, _, err) = run(&[&"ki", &"op", &"encode", &out, &"-t", &types, &"-o", &again]);
+    assert!(code == 2 && err.contains("both go to") && !again.exists(), "{err}");
+}
+
+#[test]
+fn one_bad_input_ends_no_other() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [pet, none, broken, out] =
+        ["pet.xml", "none.xml", "broken.xml", "out"].map(|name| folder.path().join(name));
+    fs::copy(sample("ki-pet.xml"), &pet).unwrap();
+    fs::write(&broken, &odd_pet()[..20]).unwrap();
+    let (code, _, err) =
+        run(&[&"ki", &"op", &"decode", &none, &broken, &pet, &"-t", &types, &"-o", &out]);
+    assert_eq!(code, 1);
+    assert!(err.contains("none.xml: no such file") && err.contains("broken.xml: object"), "{err}");
+    assert!(err.ends_with("1 decoded, 0 passed over, 2 failed\n"), "{err}");
+    assert!(out.join("pet.xml.json").is_file());
+    // As text there is what could be read, and what is wrong.
+    let (code, text, _) =
+        run(&[&"ki", &"op", &"decode", &broken, &pet, &"-t", &types, &"--to", &"text"]);
+    assert!(code == 1 && text.contains("wanted") && text.contains("Nyx"), "{text}");
+    let json = out.join("pet.xml.json");
+    let (code, _, err) =
+        run(&[&"ki", &"op", &"encode", &none, &json, &"-t", &types, &"-o", &folder.path()]);
+    assert!(code == 2 && err.contains("pet.xml: exists already"), "{err}");
+}
+
+#[test]
+fn streams_without_a_mark_are_read_where_somebody_says_how() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [json, blobs] = ["pet.json", "blobs"].map(|name| folder.path().join(name));
+    fs::create_dir(&blobs).unwrap();
+    // A text that has the name of a key of ours.
+    let object = "{\"$class\":\"class MadeUpPet\",\"m_name\":\"\\\"stream\\\"\"}";
+    fs::write(&json, object).unwrap();
+    let blob = blobs.join("1.bin");
+    let (code, _, err) =
+        run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--deep", &"-o", &blob]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let (code, out, err) = run(&[&"ki", &"op", &"decode", &blobs, &"-t", &types, &"--deep"]);
+    assert_eq!((code, err.trim()), (0, "1 decoded, 0 passed over, 0 failed"));
+    assert!(out.contains(object), "{out}");
+    let (code, _, err) = run(&[&"ki", &"op", &"decode", &blobs, &"-t", &types]);
+    assert_eq!((code, err.trim()), (0, "0 decoded, 1 passed over, 0 failed"));
+    // Pairs of the CoreObject form are a user's to know.
+    let [hints, core] = ["hints.toml", "core.bin"].map(|name| folder.path().join(name));
+    fs::write(&hints, "[[ki.core]]\nblock = 7\ntype = 8\nclass = \"class MadeUpPet\"\n").unwrap();
+    let mut bytes = fs::read(&blob).unwrap();
+    bytes.splice(..4, [7, 8, 1, 0, 0, 0]);
+    fs::write(&core, bytes).unwrap();
+    assert_eq!(run(&[&"ki", &"op", &"guess", &core, &"-t", &types]).0, 1);
+    let (code, out, _) = run(&[&"ki", &"op", &"guess", &core, &"-t", &types, &"--hints", &hints]);
+    assert!(code == 0 && out.contains("--deep") && out.contains("--core"), "{out}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_is_full_is_no_fault_of_the_object() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [json, pet] = ["pet.json", "pet.bin"].map(|name| folder.path().join(name));
+    let name = "n".repeat(60_000);
+    let trick = format!("\"{name}\"");
+    let tricks = vec![trick.as_str(); 100].join(",");
+    let object = format!("{{\"$class\":\"class MadeUpPet\",\"m_tricks\":[{tricks}]}}");
+    fs::write(&json, object).unwrap();
+    let (code, _, err) =
+        run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--deep", &"-o", &pet]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(fs::metadata(&pet).unwrap().len() > 4 << 20);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(["ki", "op", "decode", "--deep", "-t"]).arg(&types).arg(&pet).stdout(full);
+    let output = command.output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && err.contains("standard output: no space"), "{err}");
+}

@@ -5,7 +5,7 @@ use worldwire_core::{Error, Result, Writer};
 use super::pack::{deflate, seal_envelope};
 use super::value::{Object, ValueRef, foreign};
 use super::visitor::{Bits, CoreId, Leaf, Slot};
-use super::{COMPACT, Codec, FORBID_DELTA, HUMAN_READABLE, Header, MAGIC, Options, STATEFUL, ZLIB};
+use super::{COMPACT, Codec, FORBID_DELTA, HUMAN_READABLE, Header, MAGIC, Options, ZLIB};
 use crate::schema::classes::{Class, Kind, Property, parse_number};
 
 /// How deep objects and containers may stand in each other.
@@ -17,7 +17,7 @@ pub(super) fn encode(codec: &Codec<'_>, object: &Object, header: Header) -> Resu
     let options = &codec.options;
     let root = object.root(codec.classes).ok_or_else(foreign)?;
     let mut out = Writer::append_to(Vec::with_capacity(FIRST_ROOM));
-    let is_stateful = options.flags & STATEFUL != 0;
+    let is_stateful = options.is_stateful();
     let may_pack = header.flags & ZLIB != 0;
     if is_stateful && !may_pack {
         out.u32(header.flags);

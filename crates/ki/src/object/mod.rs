@@ -102,7 +102,7 @@ pub struct Options {
     pub deep: bool,
     /// An envelope is around the stream, as in many message fields.
     pub envelope: bool,
-    /// `BINd` stands in front of the stream.
+    /// `BINd` stands in front of the stream, which is stateful then.
     pub magic: bool,
     /// Tags are in the CoreObject form, by these pairs.
     pub core: Option<Arc<CoreTable>>,
@@ -145,6 +145,12 @@ impl Options {
     pub fn file() -> Self {
         let flags = STATEFUL | COMPACT | HUMAN_READABLE | ZLIB;
         Self { flags, mask: 1, deep: true, magic: true, ..Self::default() }
+    }
+
+    /// Whether the stream brings its own flags: files do, and what has [`STATEFUL`] set.
+    #[must_use]
+    pub fn is_stateful(&self) -> bool {
+        self.magic || self.flags & STATEFUL != 0
     }
 }
 

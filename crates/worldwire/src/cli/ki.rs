@@ -203,6 +203,9 @@ files without an output folder give a JSON object a line.")]
         /// Type lists; later ones over earlier ones
         #[arg(short, long, value_name = "LIST", required = true)]
         types: Vec<PathBuf>,
+        /// Pairs of the CoreObject form: a TOML file
+        #[arg(long, value_name = "FILE")]
+        hints: Vec<PathBuf>,
         /// Write JSON lines
         #[arg(long)]
         json: bool,

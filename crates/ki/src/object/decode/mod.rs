@@ -7,9 +7,7 @@ use worldwire_core::{Error, ErrorKind, Form, Place, Reader, Result, Trace, Value
 use super::pack::{inflate, stored};
 use super::show::{show_leaf, show_tag};
 use super::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
-use super::{
-    Codec, Decoded, FLAG_NAMES, FORBID_DELTA, Header, MAGIC, Note, Options, STATEFUL, ZLIB,
-};
+use super::{Codec, Decoded, FLAG_NAMES, FORBID_DELTA, Header, MAGIC, Note, Options, ZLIB};
 use crate::schema::classes::{Class, Classes, Kind, Property};
 
 /// The most notes that are kept.
@@ -89,7 +87,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         reader: &mut Reader<'d, T>,
         header: &mut Header,
     ) -> Result<()> {
-        if self.options.flags & STATEFUL != 0 {
+        if self.options.is_stateful() {
             let read = |r: &mut Reader<'d, T>| r.take_array().map(u32::from_le_bytes);
             let show = |flags: &u32| Value::Flags(u64::from(*flags), &FLAG_NAMES);
             self.flags = reader.shown("flags", read, show)?;

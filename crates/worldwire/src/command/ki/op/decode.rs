@@ -1,12 +1,13 @@
 //! `worldwire ki op decode`.
 
+use std::io::{self, Write};
 use std::path::Path;
 
 use rayon::prelude::*;
 use worldwire_ki::object::MAGIC;
 
-use super::inputs::{Input, expand};
-use super::show::{Fault, Show};
+use super::inputs::{Input, expand, fault, keep, targets};
+use super::show::Show;
 use super::stream::Choices;
 use crate::cli::{Common, KiObjectForm, KiOpDecode, Target};
 use crate::command::work;
@@ -38,31 +39,44 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
     }
     let pool = work::pool(arguments.threads)?;
     let mut counts = Counts::default();
-    let folder = arguments.target.output.as_deref();
+    let Target { output: folder, force } = &arguments.target;
     if folder.is_none() && arguments.to == KiObjectForm::Xml {
         let message = "wanted --output with a folder for the XML of several files".to_owned();
         return Err(Failure::Run(message));
     }
+    let targets = match folder {
+        Some(folder) => targets(&inputs, folder, |name| work.show.name(name))?,
+        None => Vec::new(),
+    };
+    let mut targets = targets.iter();
     let mut stdout = Output::open(&Target { output: None, force: false })?;
     for batch in inputs.chunks(BATCH) {
         let results: Vec<_> =
             pool.install(|| batch.par_iter().map(|input| work.several(input)).collect());
         for (input, result) in batch.iter().zip(results) {
-            match result? {
-                Outcome::Passed => counts.passed += 1,
+            let target = targets.next();
+            let outcome = match result {
+                Ok(outcome) => outcome,
+                Err(failure) => Outcome::Failed(vec![fault(&input.path, failure)?]),
+            };
+            let (bytes, count) = match outcome {
+                Outcome::Passed => {
+                    counts.passed += 1;
+                    continue;
+                }
                 Outcome::Failed(lines) => {
                     counts.failed += 1;
-                    for line in lines {
-                        complain(&input.path.display().to_string(), &line);
-                    }
+                    let subject = input.path.display().to_string();
+                    lines.iter().for_each(|line| complain(&subject, line));
+                    continue;
                 }
-                Outcome::Done(bytes) => {
-                    counts.decoded += 1;
-                    match folder {
-                        None => stdout.write(&bytes)?,
-                        Some(folder) => work.keep(folder, &input.name, &bytes)?,
-                    }
-                }
+                Outcome::Partly(bytes) => (bytes, &mut counts.failed),
+                Outcome::Done(bytes) => (bytes, &mut counts.decoded),
+            };
+            *count += 1;
+            match target {
+                None => stdout.write(&bytes)?,
+                Some(target) => keep(target, *force, &bytes)?,
             }
         }
     }
@@ -85,6 +99,8 @@ enum Outcome {
     /// It is no object.
     Passed,
     Failed(Vec<String>),
+    /// What could be read, with what is wrong at its end.
+    Partly(Vec<u8>),
     Done(Vec<u8>),
 }
 
@@ -100,11 +116,12 @@ impl Work<'_> {
         let subject = path.display().to_string();
         let target = &self.arguments.target;
         if self.arguments.to == KiObjectForm::Json && bytes.len() > LARGE {
-            let mut output = Output::open(target)?;
-            return match self.show.json(&bytes, None, &subject, &mut output) {
-                Ok(()) => output.finish(),
-                Err(Fault::Output(message)) => Err(Failure::Run(message)),
-                Err(Fault::Object(message)) => {
+            let mut sink = Sink { output: Output::open(target)?, failure: None };
+            let shown = self.show.json(&bytes, None, &subject, &mut sink);
+            return match (sink.failure, shown) {
+                (Some(failure), _) => Err(failure),
+                (None, Ok(())) => sink.output.finish(),
+                (None, Err(message)) => {
                     complain(&subject, &message);
                     Err(Failure::Input)
                 }
@@ -124,24 +141,35 @@ impl Work<'_> {
     /// One of several inputs.
     fn several(&self, input: &Input) -> Result<Outcome, Failure> {
         let bytes = input::read(&input.path)?;
-        if input.is_found && !bytes.starts_with(MAGIC) {
+        // Other streams have no mark, so whoever says how they are read means all of them.
+        if input.is_found && !bytes.starts_with(MAGIC) && self.show.choices.is_file() {
             return Ok(Outcome::Passed);
         }
         let subject = input.path.display().to_string();
         let name = self.arguments.target.output.is_none().then_some(&*subject);
         Ok(match self.show.form(&bytes, name, &subject) {
             Ok((text, true)) => Outcome::Done(text),
-            Ok((_, false)) => Outcome::Failed(vec!["cannot be read; see --to text".to_owned()]),
+            Ok((text, false)) => Outcome::Partly(text),
             Err(lines) => Outcome::Failed(lines),
         })
     }
+}
 
-    fn keep(&self, folder: &Path, name: &Path, bytes: &[u8]) -> Result<(), Failure> {
-        let path = self.show.name(&folder.join(name));
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).map_err(|error| Failure::io(parent, &error))?;
-        }
-        let force = self.arguments.target.force;
-        write_all(&Target { output: Some(path), force }, bytes)
+/// Where large results go. What goes wrong with it is no fault of the object.
+struct Sink {
+    output: Output,
+    failure: Option<Failure>,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.output.write(bytes).map(|()| bytes.len()).map_err(|failure| {
+            self.failure = Some(failure);
+            io::Error::other("the output cannot be written")
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

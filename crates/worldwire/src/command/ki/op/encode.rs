@@ -10,9 +10,9 @@ use worldwire_core::value::push_hex;
 use worldwire_ki::object::{Codec, Object, xml};
 use worldwire_ki::schema::classes::Classes;
 
-use super::inputs::{Input, expand};
+use super::inputs::{Input, expand, fault, keep, targets};
 use super::stream::{Choices, Stream};
-use crate::cli::{Common, KiOpEncode, Target};
+use crate::cli::{Common, KiOpEncode};
 use crate::command::work;
 use crate::output::{Failure, complain, write_all};
 use crate::{input, report, types};
@@ -29,6 +29,25 @@ struct Wrapped<'j> {
     #[serde(borrow)]
     object: &'j RawValue,
     stream: Stream,
+}
+
+/// What tells it from an object alone.
+#[derive(Default, Deserialize)]
+struct Keys {
+    #[serde(rename = "$class")]
+    class: Option<serde::de::IgnoredAny>,
+    object: Option<serde::de::IgnoredAny>,
+    stream: Option<serde::de::IgnoredAny>,
+}
+
+impl Keys {
+    fn of(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    fn is_wrapped(&self) -> bool {
+        self.class.is_none() && (self.object.is_some() || self.stream.is_some())
+    }
 }
 
 pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure> {
@@ -51,26 +70,31 @@ pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure
     let Some(folder) = &arguments.target.output else {
         return Err(Failure::Run("wanted --output with a folder for several files".to_owned()));
     };
+    // decode called it `pet.xml.json`.
+    let targets = targets(&inputs, folder, |name| match name.extension() {
+        Some(end) if end == "json" => name.with_extension(""),
+        _ => name.to_owned(),
+    })?;
     let pool = work::pool(arguments.threads)?;
     let (mut done, mut failed) = (0_u64, 0_u64);
-    for batch in inputs.chunks(BATCH) {
+    for (batch, targets) in inputs.chunks(BATCH).zip(targets.chunks(BATCH)) {
         let results: Vec<_> =
             pool.install(|| batch.par_iter().map(|input| work.encode(&input.path)).collect());
-        for (input, result) in batch.iter().zip(results) {
-            let Some(bytes) = result? else {
-                failed += 1;
-                continue;
+        for ((input, target), result) in batch.iter().zip(targets).zip(results) {
+            let bytes = match result {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => {
+                    failed += 1;
+                    continue;
+                }
+                Err(failure) => {
+                    failed += 1;
+                    complain(&input.path.display().to_string(), &fault(&input.path, failure)?);
+                    continue;
+                }
             };
             done += 1;
-            // decode called it `pet.xml.json`.
-            let json = input.name.extension().is_some_and(|end| end == "json");
-            let name = if json { input.name.with_extension("") } else { input.name.clone() };
-            let path = folder.join(name);
-            if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent).map_err(|error| Failure::io(parent, &error))?;
-            }
-            let force = arguments.target.force;
-            write_all(&Target { output: Some(path), force }, &bytes)?;
+            keep(target, arguments.target.force, &bytes)?;
         }
     }
     if !common.quiet {
@@ -117,7 +141,7 @@ impl Work<'_> {
                 let (options, header) = stream.open(self.choices);
                 (object.get(), options, Some(header))
             }
-            Err(error) if text.contains("\"stream\"") => return Err(error.to_string()),
+            Err(error) if Keys::of(text).is_wrapped() => return Err(error.to_string()),
             Err(_) => (text, self.choices.options(self.choices.is_file()), None),
         };
         let object = Object::parse_json(self.classes, object).map_err(|error| error.to_string())?;

@@ -10,6 +10,7 @@ use worldwire_ki::object::{
     COMPACT, Codec, CoreTable, FLAG_NAMES, HUMAN_READABLE, MAGIC, Object, Options, STATEFUL, ZLIB,
 };
 
+use super::stream;
 use crate::cli::Common;
 use crate::output::{Failure, complain, print};
 use crate::{input, types};
@@ -24,6 +25,7 @@ pub(super) fn run(
     file: Option<&Path>,
     hex: Option<&str>,
     lists: &[PathBuf],
+    hints: &[PathBuf],
     json: bool,
     common: &Common,
 ) -> Result<(), Failure> {
@@ -37,8 +39,9 @@ pub(super) fn run(
         (None, None) => (input::read(Path::new("-"))?, "standard input".to_owned()),
     };
     let classes = types::load(lists, common)?;
+    let hints = stream::hints(hints)?;
     let mut ways: Vec<Way> = Vec::new();
-    for options in all(&bytes) {
+    for options in all(&bytes, hints.core()) {
         let codec = Codec::new(&classes, options.clone());
         let mut object = Object::new();
         if codec.decode_all(&bytes, &mut object).is_err() {
@@ -76,14 +79,13 @@ pub(super) fn run(
 }
 
 /// Every way of reading, the plainest first.
-fn all(bytes: &[u8]) -> Vec<Options> {
+fn all(bytes: &[u8], core: &Arc<CoreTable>) -> Vec<Options> {
     if bytes.starts_with(MAGIC) {
         return vec![Options::file()];
     }
     let mut all = Vec::new();
-    let core = Arc::new(CoreTable::default());
     for envelope in [false, true] {
-        for core in [None, Some(&core)] {
+        for core in [None, Some(core)] {
             for deep in [false, true] {
                 for flags in flags() {
                     // What is deep says itself what there is.

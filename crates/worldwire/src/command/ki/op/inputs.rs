@@ -1,11 +1,13 @@
 //! The files that a command is to work on.
 
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
 use globset::GlobBuilder;
 
+use crate::cli::Target;
 use crate::input;
-use crate::output::Failure;
+use crate::output::{Failure, write_all};
 
 /// A file to read, and what its result is called below the output folder.
 pub(super) struct Input {
@@ -15,7 +17,8 @@ pub(super) struct Input {
     pub(super) is_found: bool,
 }
 
-/// Files, all files of folders, and what patterns match.
+/// Files, all files of folders, and what patterns match. What was found keeps the folders that it
+/// is in below the one that was named.
 pub(super) fn expand(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
     let mut inputs = Vec::new();
     for path in paths {
@@ -28,22 +31,60 @@ pub(super) fn expand(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
         } else if text.contains(['*', '?', '[', '{']) && !path.exists() {
             let glob = GlobBuilder::new(&text).literal_separator(true).build();
             let glob = glob.map_err(|error| Failure::Run(error.to_string()))?.compile_matcher();
-            let before = inputs.len();
-            for found in input::files(&fixed_part(path))? {
+            let (before, fixed) = (inputs.len(), fixed_part(path));
+            for found in input::files(&fixed)? {
                 // `*.xml` is in this folder.
                 let plain = found.strip_prefix(".").unwrap_or(&found);
                 if glob.is_match(plain) || glob.is_match(&found) {
-                    inputs.push(Input { name: own_name(&found), path: found, is_found: true });
+                    let name = found.strip_prefix(&fixed).unwrap_or(&found).to_owned();
+                    inputs.push(Input { path: found, name, is_found: true });
                 }
             }
             if inputs.len() == before {
                 return Err(Failure::Run(format!("{text}: matches no file")));
             }
         } else {
-            inputs.push(Input { name: own_name(path), path: path.clone(), is_found: false });
+            let name = path.file_name().map_or_else(|| path.clone(), PathBuf::from);
+            inputs.push(Input { path: path.clone(), name, is_found: false });
         }
     }
     Ok(inputs)
+}
+
+/// Where the results of the inputs go, each to a place of its own.
+pub(super) fn targets(
+    inputs: &[Input],
+    folder: &Path,
+    name: impl Fn(&Path) -> PathBuf,
+) -> Result<Vec<PathBuf>, Failure> {
+    let mut taken: HashMap<PathBuf, &Path> = HashMap::with_capacity(inputs.len());
+    let target = |input: &'_ Input| folder.join(name(&input.name));
+    for input in inputs {
+        let target = target(input);
+        if let Some(other) = taken.get(&target) {
+            let (one, other) = (other.display(), input.path.display());
+            let target = target.display();
+            let way = "name their folder, whose files keep their places, or do them one by one";
+            return Err(Failure::Run(format!("{one} and {other} both go to {target}: {way}")));
+        }
+        taken.insert(target, &input.path);
+    }
+    Ok(inputs.iter().map(target).collect())
+}
+
+/// Writes the result of one of several inputs.
+pub(super) fn keep(path: &Path, force: bool, bytes: &[u8]) -> Result<(), Failure> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(|error| Failure::io(parent, &error))?;
+    }
+    write_all(&Target { output: Some(path.to_owned()), force }, bytes)
+}
+
+/// What is wrong with one of several inputs, which ends no more than that one.
+pub(super) fn fault(path: &Path, failure: Failure) -> Result<String, Failure> {
+    let Failure::Run(message) = failure else { return Err(failure) };
+    let subject = format!("{}: ", path.display());
+    Ok(message.strip_prefix(&subject).unwrap_or(&message).to_owned())
 }
 
 /// The folder in front of the first part with a pattern in it.
@@ -52,8 +93,4 @@ fn fixed_part(pattern: &Path) -> PathBuf {
         |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']);
     let fixed: PathBuf = pattern.components().take_while(is_plain).collect();
     if fixed.as_os_str().is_empty() { PathBuf::from(".") } else { fixed }
-}
-
-fn own_name(path: &Path) -> PathBuf {
-    path.file_name().map_or_else(|| path.to_owned(), PathBuf::from)
 }

@@ -18,8 +18,8 @@ pub(crate) fn run(arguments: &KiOp, common: &Common) -> Result<(), Failure> {
         }
         KiOp::Decode(arguments) => decode::run(arguments, common),
         KiOp::Encode(arguments) => encode::run(arguments, common),
-        KiOp::Guess { file, hex, types, json } => {
-            guess::run(file.as_deref(), hex.as_deref(), types, *json, common)
+        KiOp::Guess { file, hex, types, hints, json } => {
+            guess::run(file.as_deref(), hex.as_deref(), types, hints, *json, common)
         }
     }
 }

@@ -25,14 +25,6 @@ pub(in crate::command::ki) struct Show<'s> {
     pub(in crate::command::ki) quiet: bool,
 }
 
-/// Why an object is not shown.
-pub(super) enum Fault {
-    /// It cannot be read.
-    Object(String),
-    /// It cannot be written.
-    Output(String),
-}
-
 impl Show<'_> {
     /// What the result of a file of this name is called: `pet.xml.json`. XML keeps the name that
     /// objects in binary form have, too.
@@ -58,10 +50,8 @@ impl Show<'_> {
         match self.form {
             KiObjectForm::Json => {
                 let mut out = Vec::new();
-                match self.json(bytes, name, subject, &mut out) {
-                    Ok(()) => Ok((out, true)),
-                    Err(Fault::Object(message) | Fault::Output(message)) => Err(vec![message]),
-                }
+                let shown = self.json(bytes, name, subject, &mut out);
+                shown.map(|()| (out, true)).map_err(|message| vec![message])
             }
             KiObjectForm::Xml => {
                 let mut object = Object::new();
@@ -106,8 +96,8 @@ impl Show<'_> {
         name: Option<&str>,
         subject: &str,
         out: &mut impl std::io::Write,
-    ) -> Result<(), Fault> {
-        let failed = |error: std::io::Error| Fault::Output(format!("output: {error}"));
+    ) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("output: {error}");
         let options = self.choices.of(bytes);
         let codec = Codec::new(self.classes, options);
         let mut head = String::from("{");
@@ -121,11 +111,11 @@ impl Show<'_> {
         let mut writer = JsonWriter::new(&mut *out, Style::default());
         let decoded = codec.decode_all(bytes, &mut writer);
         let finished = writer.finish();
-        let decoded = decoded.map_err(|error| Fault::Object(error.to_string()))?;
-        finished.map_err(|error| Fault::Output(error.to_string()))?;
+        let decoded = decoded.map_err(|error| error.to_string())?;
+        finished.map_err(|error| error.to_string())?;
         self.notes(&decoded, subject);
         let stream = serde_json::to_string(&Stream::new(codec.options(), decoded.header));
-        let stream = stream.map_err(|error| Fault::Output(error.to_string()))?;
+        let stream = stream.map_err(|error| error.to_string())?;
         writeln!(out, ",\"stream\":{stream}}}").map_err(failed)
     }
 

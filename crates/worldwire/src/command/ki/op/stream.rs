@@ -1,10 +1,11 @@
 //! How a stream is read and written, on the command line and beside objects in JSON.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use worldwire_ki::object::hints::Hints;
-use worldwire_ki::object::{Header, MAGIC, Options};
+use worldwire_ki::object::{Header, MAGIC, Options, STATEFUL};
 
 use crate::cli::KiStream;
 use crate::input;
@@ -17,7 +18,10 @@ use crate::report;
 pub(super) struct Stream {
     /// `BINd` in front.
     bind: bool,
-    deep: bool,
+    /// As files are, unless it is said.
+    deep: Option<bool>,
+    /// The flags stand in front.
+    stateful: bool,
     flags: u32,
     mask: u32,
     envelope: bool,
@@ -32,11 +36,12 @@ pub(super) struct Stream {
 impl Default for Stream {
     fn default() -> Self {
         let Options { flags, mask, .. } = Options::default();
-        let (bind, deep, envelope, core) = (false, false, false, false);
+        let (bind, deep, stateful, envelope, core) = (false, None, false, false, false);
         let (skip_deprecated, lenient, compressed, packed) = (false, false, true, true);
         Self {
             bind,
             deep,
+            stateful,
             flags,
             mask,
             envelope,
@@ -54,7 +59,8 @@ impl Stream {
     pub(super) fn new(options: &Options, header: Header) -> Self {
         Self {
             bind: options.magic,
-            deep: options.deep,
+            deep: Some(options.deep),
+            stateful: options.is_stateful(),
             flags: header.flags,
             mask: options.mask,
             envelope: options.envelope,
@@ -69,9 +75,9 @@ impl Stream {
     /// The options and the header to write with.
     pub(super) fn open(&self, choices: &Choices<'_>) -> (Options, Header) {
         let options = Options {
-            flags: self.flags,
+            flags: if self.stateful { self.flags | STATEFUL } else { self.flags },
             mask: self.mask,
-            deep: self.deep,
+            deep: self.deep.unwrap_or(self.bind),
             envelope: self.envelope,
             magic: self.bind,
             core: self.core.then(|| Arc::clone(choices.hints.core())),
@@ -86,6 +92,19 @@ impl Stream {
     }
 }
 
+/// What is known of itself, and what files say.
+pub(super) fn hints(files: &[PathBuf]) -> Result<Hints, Failure> {
+    let mut hints = Hints::built_in();
+    for file in files {
+        let text = input::read_text(file)?;
+        if let Err(errors) = hints.add(&file.display().to_string(), &text) {
+            report::diagnostics(&errors);
+            return Err(Failure::Input);
+        }
+    }
+    Ok(hints)
+}
+
 /// What the command line says about streams.
 pub(in crate::command::ki) struct Choices<'c> {
     arguments: &'c KiStream,
@@ -94,15 +113,7 @@ pub(in crate::command::ki) struct Choices<'c> {
 
 impl<'c> Choices<'c> {
     pub(in crate::command::ki) fn new(arguments: &'c KiStream) -> Result<Self, Failure> {
-        let mut hints = Hints::built_in();
-        for file in &arguments.hints {
-            let text = input::read_text(file)?;
-            if let Err(errors) = hints.add(&file.display().to_string(), &text) {
-                report::diagnostics(&errors);
-                return Err(Failure::Input);
-            }
-        }
-        Ok(Self { arguments, hints })
+        Ok(Self { arguments, hints: hints(&arguments.hints)? })
     }
 
     /// How these bytes are to be read.

@@ -18,7 +18,12 @@ pub(super) fn run(
     common: &Common,
 ) -> Result<(), Failure> {
     let lists: Vec<PathBuf> = [list.to_owned()].into_iter().chain(merge.iter().cloned()).collect();
-    let classes = types::load(&lists, common)?;
+    let classes = types::read(&lists)?;
+    if !common.quiet {
+        for note in classes.notes() {
+            anstream::eprintln!("worldwire: {note}");
+        }
+    }
     let mut out = String::new();
     match class {
         Some(word) => {
