@@ -113,7 +113,8 @@ fn read_and_extract(home: &Path, bytes: &[u8], files: &Files, rounds: usize) {
     );
     show("wad/extract", time("extract"), &text);
     let text = format!(
-        "{:.2} of wad/read_2, {:.2} of half of wad/read with bare writes",
+        "{:.2} of wad/read, {:.2} of wad/read_2, {:.2} of half of wad/read with bare writes",
+        against("extract_2", "read"),
         against("extract_2", "read_2"),
         ratio(time("extract_2"), floor / 2)
     );

@@ -54,10 +54,11 @@ impl KiObjects {
         self.fields = self.hints.fields(protocols);
     }
 
-    /// How the object in a field is read, if one is known to be there.
-    fn known(&self, field: StrField<'_>) -> Option<(&Arc<Classes>, &Options)> {
+    /// What reads the object in a field, if one is known to be there; it may be null.
+    fn known(&self, field: StrField<'_>) -> Option<Codec<'_>> {
         let options = self.fields.get(field.service, field.order, field.name)?;
-        Some((self.classes.as_ref()?, options))
+        let options = Options { null_root: true, ..options.clone() };
+        Some(Codec::new(self.classes.as_ref()?, options))
     }
 }
 
@@ -90,8 +91,7 @@ impl<'n, 'k: 'n> StrHook<'n> for Fillings<'k> {
             return self.secrets.show(field, bytes, start, reader);
         }
         let objects: &'k KiObjects = self.objects;
-        let Some((classes, options)) = objects.known(field) else { return Ok(()) };
-        let codec = Codec::new(classes, options.clone());
+        let Some(codec) = objects.known(field) else { return Ok(()) };
         reader.layer("object", start, bytes.to_vec(), |reader| {
             codec.decode(reader, &mut ())?;
             reader.end()
@@ -102,14 +102,13 @@ impl<'n, 'k: 'n> StrHook<'n> for Fillings<'k> {
         if json.get("object").is_none() {
             return Ok(None);
         }
-        let Some((classes, options)) = self.objects.known(field) else {
+        let Some(codec) = self.objects.known(field) else {
             let error = Error::value("how the object is written", "nothing about this field");
             return Err(error.hint("give a type list with --data, or leave \"bytes\" alone here"));
         };
         let mut parts = FieldsOf::new(json)?;
         let before = parts.take_optional("bytes").map(json::bytes).transpose();
         let before = before.map_err(|error| error.inside("bytes"))?;
-        let codec = Codec::new(classes, options.clone());
         let (object, header) = object_from_json(parts, &codec)?;
         if let Some(bytes) = before {
             let mut read = Object::new();
@@ -168,10 +167,9 @@ pub(crate) fn unread(
     let mut values = Values::new();
     let mut reader = Reader::new(received.payload());
     message.decode(&mut reader, &mut NoHook, &mut values).ok()?;
-    hinted.find_map(|(index, (classes, options))| {
+    hinted.find_map(|(index, codec)| {
         let Some(FieldValue::Str(text)) = values.fields().get(index) else { return None };
         let bytes = text.as_bytes();
-        let codec = Codec::new(classes, options.clone());
         let outcome = if bytes.is_empty() { None } else { codec.decode_all(bytes, &mut ()).err() };
         let name = message.fields().get(index).map(|field| field.name.to_string());
         Some((name?, outcome?))
