@@ -1,0 +1,126 @@
+//! Whatever is said arrives, in whatever pieces.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use worldwire_core::Side;
+use worldwire_uru::connection::{ClientConfig, Connection, Encryption, ServerConfig, Unit};
+use worldwire_uru::frame::Service;
+
+use crate::pair::{Cut, Heard, KEYS, Pair, drain, every_message, plain_start};
+
+fn exchange_everything(service: Service, encrypted: bool, cut: Cut, seed: u64) {
+    let mut pair = Pair::new(service, encrypted, cut);
+    let established = Heard::Established(service, encrypted && service.is_encrypted());
+    assert!(pair.heard.iter().all(|heard| heard.contains(&established)));
+    let messages = every_message(service, seed);
+    for message in &messages {
+        pair.say(message);
+    }
+    let sent = |side| messages.iter().filter(move |message| message.sender() == side);
+    for side in Side::BOTH {
+        let wanted: Vec<Vec<u8>> = sent(side).map(|message| message.to_bytes().unwrap()).collect();
+        let of = |heard: &[Heard]| -> Vec<Vec<u8>> {
+            let bytes = heard.iter().filter_map(|heard| match heard {
+                Heard::Unit(from, Unit::Message(_), _, bytes) if *from == side => {
+                    Some(bytes.clone())
+                }
+                _ => None,
+            });
+            bytes.collect()
+        };
+        assert_eq!(of(&pair.heard[side.other().index()]), wanted);
+        assert_eq!(of(&pair.overheard), wanted);
+        // The observer accounts for every byte of the stream.
+        let mut next = 0;
+        for heard in &pair.overheard {
+            if let Heard::Unit(from, _, offset, bytes) = heard
+                && *from == side
+            {
+                assert_eq!(*offset, next);
+                next += bytes.len() as u64;
+            }
+        }
+        assert_eq!(next, pair.streams[side.index()].len() as u64);
+    }
+}
+
+#[test]
+fn every_message_of_every_service_goes_through() {
+    for service in Service::ALL {
+        for encrypted in [true, false] {
+            for cut in [Cut::Whole, Cut::Bytes, Cut::Random(7)] {
+                exchange_everything(service, encrypted, cut, 42);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_messages_in_any_pieces(seed: u64, cut: u64, service in 0..4_usize) {
+        exchange_everything(Service::ALL[service], seed % 2 == 0, Cut::Random(cut), seed);
+    }
+
+    #[test]
+    fn pieces_make_no_difference(seed: u64, cut: u64) {
+        let mut pair = Pair::new(Service::Auth, true, Cut::Whole);
+        for message in every_message(Service::Auth, seed) {
+            pair.say(&message);
+        }
+        let run = |cut: Cut| {
+            let mut observer = Connection::observer(Arc::new(KEYS.clone()));
+            let mut heard = Vec::new();
+            for side in Side::BOTH {
+                for piece in cut.pieces(&pair.streams[side.index()]) {
+                    observer.receive(side, Duration::ZERO, piece);
+                    drain(&mut observer, &mut heard);
+                }
+            }
+            observer.end(Duration::ZERO);
+            drain(&mut observer, &mut heard);
+            heard
+        };
+        let whole = run(Cut::Whole);
+        prop_assert!(!whole.iter().any(|heard| matches!(heard, Heard::Fault(..))));
+        prop_assert_eq!(&run(Cut::Bytes), &whole);
+        prop_assert_eq!(&run(Cut::Random(cut)), &whole);
+    }
+
+    #[test]
+    fn nothing_that_is_received_can_break_a_machine(
+        seed: u64,
+        role in 0..3_usize,
+        setup: bool,
+        noise in proptest::collection::vec(any::<u8>(), 0..400),
+    ) {
+        let mut connection = match role {
+            0 => {
+                let client = ClientConfig::new(Service::Auth, None, [1; 64]);
+                Connection::client(client, Duration::ZERO).unwrap()
+            }
+            1 => {
+                let mut config = ServerConfig::new(KEYS.clone());
+                config.encryption = Encryption::AllowPlain;
+                Connection::server(config.into(), [0; 7], Duration::ZERO)
+            }
+            _ => Connection::observer(Arc::new(KEYS.clone())),
+        };
+        let side = if role == 0 { Side::Server } else { Side::Client };
+        if setup {
+            let good = if role == 0 { vec![1, 2] } else { plain_start(Service::Auth) };
+            connection.receive(side, Duration::ZERO, &good);
+        }
+        let mut heard = Vec::new();
+        for piece in Cut::Random(seed).pieces(&noise) {
+            connection.receive(side, Duration::ZERO, piece);
+            drain(&mut connection, &mut heard);
+        }
+        connection.end(Duration::ZERO);
+        drain(&mut connection, &mut heard);
+        prop_assert!(heard.iter().any(|heard| matches!(heard, Heard::Closed(_))));
+    }
+}

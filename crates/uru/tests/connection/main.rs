@@ -1,0 +1,9 @@
+//! Two machines in a box: client, server and observer in virtual time, over a wire that cuts the
+//! stream wherever it likes.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod exchange;
+mod observer;
+mod pair;
+mod rules;
