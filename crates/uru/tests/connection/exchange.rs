@@ -8,7 +8,8 @@ use worldwire_core::Side;
 use worldwire_uru::connection::{ClientConfig, Connection, Encryption, ServerConfig, Unit};
 use worldwire_uru::frame::Service;
 
-use crate::pair::{Cut, Heard, KEYS, Pair, drain, every_message, plain_start};
+use crate::ends::{KEYS, plain_start};
+use crate::pair::{Cut, Heard, Pair, drain, every_message};
 
 fn exchange_everything(service: Service, encrypted: bool, cut: Cut, seed: u64) {
     let mut pair = Pair::new(service, encrypted, cut);

@@ -3,7 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod ends;
 mod exchange;
+mod keys;
 mod observer;
 mod pair;
 mod rules;
+mod setup;
+mod time;

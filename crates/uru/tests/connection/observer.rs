@@ -8,7 +8,8 @@ use worldwire_uru::connection::Connection;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::Service;
 
-use crate::pair::{Cut, Heard, KEYS, OTHER_KEYS, Pair, drain, every_message, plain_start};
+use crate::ends::{KEYS, OTHER_KEYS, plain_start};
+use crate::pair::{Cut, Heard, Pair, drain, every_message};
 
 /// An auth conversation of a few messages; the streams, and where the client's segments begin.
 fn conversation(service: Service, encrypted: bool) -> ([Vec<u8>; 2], Vec<Vec<u8>>) {

@@ -1,38 +1,15 @@
 //! Client, server and observer in virtual time, over a wire that cuts the stream wherever it likes.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rand_chacha::ChaCha8Rng;
-use rand_core::SeedableRng;
-use worldwire_core::{Field, Sampler, Side, Writer};
-use worldwire_uru::connect::{ConnectPacket, SetupPacket};
+use worldwire_core::{Sampler, Side};
 use worldwire_uru::connection::{
     ClientConfig, CloseReason, Connection, Encryption, Event, ServerConfig, Unit,
 };
-use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
-use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{Message, Service, table};
 
-pub(crate) static KEYS: LazyLock<KeyRing> = LazyLock::new(|| ring(1));
-pub(crate) static OTHER_KEYS: LazyLock<KeyRing> = LazyLock::new(|| ring(2));
-
-fn ring(seed: u64) -> KeyRing {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let mut keys = KeyRing::new();
-    for kind in [ServerKind::Gatekeeper, ServerKind::Auth, ServerKind::Game] {
-        keys.insert_private(PrivateKey::generate(kind, PrimeKind::Plain, &mut random));
-    }
-    keys
-}
-
-fn key_kind(service: Service) -> ServerKind {
-    match service {
-        Service::Gatekeeper => ServerKind::Gatekeeper,
-        Service::Game => ServerKind::Game,
-        _ => ServerKind::Auth,
-    }
-}
+use crate::ends::{KEYS, key_kind};
 
 /// How the wire cuts what is sent.
 #[derive(Clone, Debug)]
@@ -177,20 +154,6 @@ pub(crate) fn every_message(service: Service, seed: u64) -> Vec<Message<'static>
     messages
 }
 
-/// Connect packet and the wish for a plain connection.
-pub(crate) fn plain_start(service: Service) -> Vec<u8> {
-    start_with(service, &SetupPacket::Connect(Vec::new().into()))
-}
-
-pub(crate) fn start_with(service: Service, setup: &SetupPacket<'_>) -> Vec<u8> {
-    let mut writer = Writer::new();
-    ConnectPacket::new(service).encode(&mut writer).unwrap();
-    if service.is_encrypted() {
-        setup.encode(&mut writer).unwrap();
-    }
-    writer.into_bytes()
-}
-
 /// What a server (with these settings) makes of these bytes: the fault, if any.
 pub(crate) fn server_fault(config: ServerConfig, bytes: &[u8]) -> Option<String> {
     let mut server = Connection::server(config.into(), [9; 7], Duration::ZERO);
@@ -204,10 +167,4 @@ pub(crate) fn server_fault(config: ServerConfig, bytes: &[u8]) -> Option<String>
     assert_eq!(fault.is_some(), server.is_closed());
     assert_eq!(fault.is_some(), heard.contains(&Heard::Closed(CloseReason::Fault)));
     fault
-}
-
-pub(crate) fn open_config() -> ServerConfig {
-    let mut config = ServerConfig::new(KEYS.clone());
-    config.encryption = Encryption::AllowPlain;
-    config
 }

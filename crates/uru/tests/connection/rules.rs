@@ -12,9 +12,8 @@ use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{auth, game};
 
-use crate::pair::{
-    Cut, Heard, KEYS, Pair, drain, open_config, plain_start, server_fault, start_with,
-};
+use crate::ends::{KEYS, open_config, plain_start, start};
+use crate::pair::{Cut, Heard, Pair, drain, server_fault};
 
 #[test]
 fn unsafe_numbers_are_refused() {
@@ -32,11 +31,11 @@ fn unsafe_numbers_are_refused() {
         (&[0xff; 64], "y is not below n"),
     ];
     for (y, wanted) in cases {
-        let bytes = start_with(Service::Auth, &SetupPacket::Connect(y.to_vec().into()));
+        let bytes = start(Service::Auth, &SetupPacket::Connect(y.to_vec().into()));
         let fault = server_fault(open_config(), &bytes).expect("refused");
         assert!(fault.contains(wanted), "{fault}");
     }
-    let mut bytes = start_with(Service::Auth, &SetupPacket::Connect(long.to_vec().into()));
+    let mut bytes = start(Service::Auth, &SetupPacket::Connect(long.to_vec().into()));
     assert_eq!(server_fault(open_config(), &bytes), None);
     // One byte more than a number can have.
     let at = bytes.len() - 65;
@@ -159,7 +158,7 @@ fn openuru_speaks_plain_after_the_exchange() {
     config.encryption = Encryption::OpenUruPlain;
     let mut server = Connection::server(config.into(), [5; 7], Duration::ZERO);
     let y = SetupPacket::Connect(vec![5; 64].into());
-    let mut bytes = start_with(Service::Auth, &y);
+    let mut bytes = start(Service::Auth, &y);
     bytes.extend([1, 0, 0x96, 3, 0, 0]);
     server.receive(Side::Client, Duration::ZERO, &bytes);
     let mut heard = Vec::new();
@@ -204,7 +203,8 @@ fn time_runs_out() {
 
 #[test]
 fn pings_keep_a_connection_alive_for_a_day() {
-    let mut server = Connection::server(open_config().into(), [5; 7], Duration::ZERO);
+    let config = ServerConfig { answer_pings: true, ..open_config() };
+    let mut server = Connection::server(config.into(), [5; 7], Duration::ZERO);
     let config = ClientConfig::new(Service::Auth, None, [1; 64]);
     let mut client = Connection::client(config, Duration::ZERO).unwrap();
     let (mut now, mut pongs) = (Duration::ZERO, 0);

@@ -1,4 +1,4 @@
-//! What an observer hears and misses.
+//! What an observer hears with its keys, and without.
 
 use std::sync::Arc;
 use std::time::Duration;

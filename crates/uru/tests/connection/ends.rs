@@ -18,7 +18,7 @@ pub(crate) static OTHER_KEYS: LazyLock<KeyRing> = LazyLock::new(|| ring(2));
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-pub(crate) fn ring(seed: u64) -> KeyRing {
+fn ring(seed: u64) -> KeyRing {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut keys = KeyRing::new();
     for kind in [ServerKind::Gatekeeper, ServerKind::Auth, ServerKind::Game] {
@@ -112,6 +112,7 @@ pub(crate) fn start(service: Service, setup: &SetupPacket<'_>) -> Vec<u8> {
     writer.into_bytes()
 }
 
+/// Connect packet and the wish for a plain connection.
 pub(crate) fn plain_start(service: Service) -> Vec<u8> {
     start(service, &SetupPacket::Connect(Vec::new().into()))
 }
