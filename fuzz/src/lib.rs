@@ -5,7 +5,7 @@ use worldwire_core::testing::Target;
 /// Every target of every crate.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
     let capture = worldwire_capture::fuzzing::TARGETS.iter();
-    let uru = worldwire_uru::fuzzing::TARGETS.iter();
+    let uru = worldwire_uru::fuzzing::targets();
     let ki = worldwire_ki::fuzzing::targets();
     let tera = worldwire_tera::fuzzing::TARGETS;
     capture.chain(ki).chain(tera).chain(uru).chain(worldwire_dissect::fuzzing::TARGETS)
