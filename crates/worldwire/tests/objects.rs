@@ -324,3 +324,56 @@ fn an_output_that_is_full_is_no_fault_of_the_object() {
     let err = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && err.contains("standard output: no space"), "{err}");
 }
+
+#[test]
+fn an_object_in_a_message_that_was_not_changed_stays_to_the_last_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let [types, hints, json] =
+        ["types.json", "hints.toml", "message.json"].map(|name| folder.path().join(name));
+    // The tag of this class is text, as is all of the object.
+    let list = r#"{"version":2,"classes":{"1915051854":{"name":"class Foo301","bases":[],
+        "hash":1915051854,"properties":{"m_v":{"type":"unsigned int","id":0,"flags":31,
+        "hash":2807682643},"m_w":{"type":"unsigned int","id":1,"flags":31,"hash":2807682644}}}}}"#;
+    fs::write(&types, list).unwrap();
+    fs::write(
+        &hints,
+        "[[ki.object]]\nmessage = \"LOGIN.MSG_CHARACTERINFO\"\nfield = \"CharacterInfo\"\n\
+         deep = true\n",
+    )
+    .unwrap();
+    // A deep object may have its properties in any order, and again.
+    let property = |hash: u32, value: u32| {
+        [96_u32, hash, value].iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()
+    };
+    let properties =
+        [property(2_807_682_644, 1), property(2_807_682_643, 2), property(2_807_682_643, 3)];
+    let size = u32::try_from(32 + 8 * properties.concat().len()).unwrap();
+    let deep = [&1_915_051_854_u32.to_le_bytes()[..], &size.to_le_bytes(), &properties.concat()];
+    let message = |object: &[u8]| {
+        let length = u16::try_from(object.len()).unwrap();
+        let parts = [&(length + 6).to_le_bytes()[..], &length.to_le_bytes(), object];
+        let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        format!("0701{}", hex(&parts.concat()))
+    };
+    let shallow = message(b"N_%rA\0\0\0B\0\0\0");
+    for (digits, data) in [(shallow, vec![&types]), (message(&deep.concat()), vec![&types, &hints])]
+    {
+        let mut decode: Vec<&dyn AsRef<std::ffi::OsStr>> =
+            vec![&"decode", &"ki.dml", &"--json", &"--hex", &digits];
+        let mut encode: Vec<&dyn AsRef<std::ffi::OsStr>> =
+            vec![&"encode", &"ki.dml", &"--hex", &json];
+        for file in &data {
+            decode.extend([&"--data" as &dyn AsRef<std::ffi::OsStr>, *file]);
+            encode.extend([&"--data" as &dyn AsRef<std::ffi::OsStr>, *file]);
+        }
+        let (code, out, err) = run(&decode);
+        assert!(code == 0 && out.contains("\"object\":{\"$class\":\"class Foo301\""), "{out}{err}");
+        fs::write(&json, &out).unwrap();
+        let (code, hex, err) = run(&encode);
+        assert_eq!((code, hex.trim()), (0, &*digits), "{err}");
+        // Layers that are not there have nothing to say.
+        fs::write(&json, out.replace("\"object\":", "\"flags\":2,\"object\":")).unwrap();
+        let (code, _, err) = run(&encode);
+        assert!(code == 1 && err.contains("flags"), "{err}");
+    }
+}

@@ -7,7 +7,7 @@ use worldwire_core::{Diagnostic, Error, Place, Reader, Result, Trace};
 use worldwire_ki::connection::{Received, Unit};
 use worldwire_ki::message::{NoHook, StrField, StrHook, Values};
 use worldwire_ki::object::hints::{Fields, Hints};
-use worldwire_ki::object::{Codec, ENVELOPE_STORED, FLAG_NAMES, Header, Object, Options};
+use worldwire_ki::object::{Codec, ENVELOPE_STORED, FLAG_NAMES, Header, Object, Options, ZLIB};
 use worldwire_ki::schema::Protocols;
 use worldwire_ki::schema::classes::Classes;
 use worldwire_ki::types::FieldValue;
@@ -107,23 +107,32 @@ impl<'n, 'k: 'n> StrHook<'n> for Fillings<'k> {
             return Err(error.hint("give a type list with --data, or leave \"bytes\" alone here"));
         };
         let mut parts = FieldsOf::new(json)?;
-        let before = parts.take_optional("bytes").map(json::bytes).transpose();
+        let plain = |json| json::text(json, |text| text.as_bytes().to_vec());
+        let before = parts.take_optional("bytes").map(plain).transpose();
         let before = before.map_err(|error| error.inside("bytes"))?;
         let (object, header) = object_from_json(parts, &codec)?;
-        if let Some(bytes) = before {
-            let mut read = Object::new();
-            if let Ok(decoded) = codec.decode_all(&bytes, &mut read) {
-                // What was not changed stays as it was, to the last bit.
-                if read == object && decoded.header == header {
-                    return Ok(Some(bytes));
-                }
-            }
+        match before {
+            Some(bytes) if is_unchanged(&bytes, &object, header, &codec) => Ok(Some(bytes)),
+            _ => codec.encode(&object, header).map(Some),
         }
-        codec.encode(&object, header).map(Some)
     }
 }
 
-/// A stream from JSON as traced decoding shows it: what stands around the object, and the object.
+/// Whether these bytes hold this object: then they stay as they are, to the last bit, though the
+/// object in JSON says nothing of their order and padding.
+fn is_unchanged(bytes: &[u8], object: &Object, header: Header, codec: &Codec<'_>) -> bool {
+    let mut read = Object::new();
+    let decoded = codec.decode_all(bytes, &mut read);
+    if !decoded.is_ok_and(|decoded| decoded.header == header) {
+        return false;
+    }
+    // JSON has every property once, in no order.
+    let json = read.to_json(codec.classes()).ok().and_then(|text| text.parse::<Json>().ok());
+    json.is_some_and(|json| Object::from_json(codec.classes(), &json).as_ref() == Ok(object))
+}
+
+/// A stream from JSON as traced decoding shows it: what stands around the object, as far as there
+/// is such a thing, and the object.
 pub(super) fn object_from_json(
     mut parts: FieldsOf<'_>,
     codec: &Codec<'_>,
@@ -131,18 +140,22 @@ pub(super) fn object_from_json(
     let mut header = codec.header();
     header.is_compressed = false;
     header.is_packed = codec.options().envelope;
-    if parts.has("envelope") {
+    if header.is_packed && parts.has("envelope") {
         header.is_packed = parts.value::<u32>("envelope")? & ENVELOPE_STORED == 0;
     }
-    if let Some(flags) = parts.take_optional("flags") {
+    if codec.options().is_stateful()
+        && let Some(flags) = parts.take_optional("flags")
+    {
         let flags = json::flags(flags, &FLAG_NAMES).map_err(|error| error.inside("flags"))?;
         header.flags = u32::try_from(flags)
             .map_err(|_| Error::value("flags of 32 bits", flags.to_string()).inside("flags"))?;
     }
-    if parts.has("compressed") {
+    if header.flags & ZLIB != 0 && parts.has("compressed") {
         header.is_compressed = parts.value::<u8>("compressed")? != 0;
     }
-    parts.take_optional("size");
+    if header.is_compressed {
+        parts.take_optional("size");
+    }
     let object = Object::from_json(codec.classes(), parts.take("object")?)
         .map_err(|error| error.inside("object"))?;
     parts.end()?;

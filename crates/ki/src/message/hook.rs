@@ -47,7 +47,7 @@ pub trait StrHook<'n> {
     }
 
     /// The bytes of a field that is a record in JSON, when they are to be made of what is shown
-    /// beside `bytes`. Not so is the default.
+    /// beside `bytes`, which counts if the two differ. Not so is the default.
     ///
     /// # Errors
     /// Value, when the JSON is something else.

@@ -18,18 +18,20 @@ pub(super) fn encode(codec: &Codec<'_>, object: &Object, header: Header) -> Resu
     let root = object.root(codec.classes).ok_or_else(foreign)?;
     let mut out = Writer::append_to(Vec::with_capacity(FIRST_ROOM));
     let is_stateful = options.is_stateful();
-    let may_pack = header.flags & ZLIB != 0;
+    // A stream that does not state its flags has those that everybody expects.
+    let flags = if is_stateful { header.flags } else { options.flags };
+    let may_pack = flags & ZLIB != 0;
     if is_stateful && !may_pack {
-        out.u32(header.flags);
+        out.u32(flags);
     }
-    let mut encoder = Encoder { options, flags: header.flags, depth: 0, out };
+    let mut encoder = Encoder { options, flags, depth: 0, out };
     encoder.value(None, root)?;
     let mut bytes = encoder.out.into_bytes();
     if may_pack {
         let packed = if header.is_compressed { deflate(&bytes) } else { None };
         let mut stream = Writer::new();
         if is_stateful {
-            stream.u32(header.flags);
+            stream.u32(flags);
         }
         stream.u8(u8::from(packed.is_some()));
         if packed.is_some() {

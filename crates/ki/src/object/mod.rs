@@ -164,7 +164,8 @@ pub struct Codec<'c> {
 /// What stands around an object and is not in its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The flags of the stream: its own, if it brought any.
+    /// The flags of the stream: its own, if it brought any. Only a stream that states its flags is
+    /// written with these.
     pub flags: u32,
     /// Whether the object is compressed, where the flags allow it. A compressed stream is written
     /// so only if that makes it smaller.
