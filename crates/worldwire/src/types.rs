@@ -51,13 +51,15 @@ pub(crate) fn read(lists: &[PathBuf]) -> Result<Arc<Classes>, Failure> {
     let texts: Vec<Vec<u8>> =
         lists.iter().map(|list| input::read(list)).collect::<Result<_, _>>()?;
     let total: usize = texts.iter().map(Vec::len).sum();
-    let cache = lists.first().filter(|_| total >= WORTH_A_CACHE).map(|first| {
+    let in_a_file = |list: &&PathBuf| *list != Path::new("-") && total >= WORTH_A_CACHE;
+    let cache = lists.first().filter(in_a_file).map(|first| {
         let mut name = first.as_os_str().to_owned();
         name.push(".worldwire-cache");
         (PathBuf::from(name), ContentHash::of(texts.iter().map(Vec::as_slice)))
     });
     if let Some((path, content)) = &cache
-        && let Ok(bytes) = std::fs::read(path)
+        && path.is_file()
+        && let Ok(bytes) = input::read(path)
         && let Ok(classes) = Classes::from_cache(&bytes, *content)
     {
         return Ok(Arc::new(classes));

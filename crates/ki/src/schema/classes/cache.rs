@@ -2,7 +2,7 @@
 //!
 //! | part | layout |
 //! | --- | --- |
-//! | head | `WWclass\0`, `u32` version, 32 bytes [`ContentHash`] |
+//! | head | `WWclass\0`, `u32` version, 32 bytes [`ContentHash`], 32 bytes SHA-256 of what follows |
 //! | texts | `u32` count, each `u32` length and UTF-8 |
 //! | choices | `u32` count, each: default and base class (text + 1, 0 for none), `u32` count, each text and `u32` number |
 //! | classes | `u32` count, each: name, hash, `u8` singleton, bases (`u32` count, texts), properties |
@@ -20,7 +20,9 @@ use worldwire_core::{Error, Reader, Result, Writer};
 use super::{Choices, Class, Classes, Container, Kind, Note, Property};
 
 const MAGIC: &[u8; 8] = b"WWclass\0";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The most bytes that the names of options take: lists have them once for every property.
+const MOST_NAME_BYTES: u64 = 64 << 20;
 
 /// What type lists contain: a cache made from other lists is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,29 +100,41 @@ impl Classes {
                 choices.u32(u32::try_from(number).unwrap_or(0));
             }
         }
-        let mut out = Writer::new();
-        out.bytes(MAGIC);
-        out.u32(VERSION);
-        out.bytes(&content.0);
-        out.u32(count(texts.list.len()));
+        let mut rest = Writer::new();
+        rest.u32(count(texts.list.len()));
         for text in texts.list {
-            out.u32(count(text.len()));
-            out.bytes(text.as_bytes());
+            rest.u32(count(text.len()));
+            rest.bytes(text.as_bytes());
         }
-        out.bytes(choices.as_bytes());
-        out.bytes(body.as_bytes());
-        out.into_bytes()
+        rest.bytes(choices.as_bytes());
+        rest.bytes(body.as_bytes());
+        sealed(content, rest.as_bytes())
     }
 
     /// The classes of [`Self::to_cache`], if they were made from lists of this content.
     ///
     /// # Errors
-    /// Malformed, for a cache of another version or content, or no cache at all: read the lists
-    /// again.
+    /// Malformed, for a cache of another version or content, a damaged one, or no cache at all;
+    /// the limit on names: read the lists again.
     pub fn from_cache(bytes: &[u8], content: ContentHash) -> Result<Self> {
         let mut reader = Reader::new(bytes);
         read(&mut reader, content).map_err(|error| error.closed().about("class cache"))
     }
+}
+
+/// How many bytes stand before the texts.
+#[cfg(feature = "fuzzing")]
+pub(crate) const HEAD_BYTES: usize = MAGIC.len() + 4 + 32 + 32;
+
+/// A cache with its head.
+pub(crate) fn sealed(content: ContentHash, rest: &[u8]) -> Vec<u8> {
+    let mut out = Writer::new();
+    out.bytes(MAGIC);
+    out.u32(VERSION);
+    out.bytes(&content.0);
+    out.bytes(&Sha256::digest(rest));
+    out.bytes(rest);
+    out.into_bytes()
 }
 
 fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
@@ -134,20 +148,33 @@ fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
     if reader.take_array()? != content.0 {
         return Err(Error::malformed("classes of these lists", "those of others"));
     }
-    let texts = list(reader, "texts", 4, |reader| {
+    let checksum: [u8; 32] = reader.take_array()?;
+    if checksum != *Sha256::digest(reader.rest()) {
+        return Err(Error::malformed("the cache as it was written", "a damaged one"));
+    }
+    let texts: Vec<Arc<str>> = list(reader, "texts", 4, |reader| {
         let length = reader.u32("length")? as usize;
         let text = core::str::from_utf8(reader.take(length)?);
         text.map(Arc::from).map_err(|error| Error::malformed("UTF-8", error.to_string()))
     })?;
     let text = |reader: &mut Reader<'_>| pick(&texts, reader.u32("text")?);
-    let optional = |reader: &mut Reader<'_>| match reader.u32("text")?.checked_sub(1) {
-        Some(index) => pick(&texts, index).map(|text: Arc<str>| Some(Box::from(&*text))),
-        None => Ok(None),
+    let mut name_bytes = 0;
+    let mut name = |index| -> Result<Box<str>> {
+        let text = pick(&texts, index)?;
+        name_bytes += text.len() as u64;
+        if name_bytes > MOST_NAME_BYTES {
+            return Err(Error::limit("bytes of names", MOST_NAME_BYTES, name_bytes));
+        }
+        Ok(Box::from(&*text))
     };
     let tables = list(reader, "choices", 12, |reader| {
+        let mut optional = |reader: &mut Reader<'_>| {
+            let index = reader.u32("text")?.checked_sub(1);
+            index.map(&mut name).transpose()
+        };
         let (default, base_class) = (optional(reader)?, optional(reader)?);
         let options = list(reader, "options", 8, |reader| {
-            Ok((Box::from(&*text(reader)?), reader.u32("number")?))
+            Ok((name(reader.u32("text")?)?, reader.u32("number")?))
         })?;
         let mut choices = Choices::new(options);
         choices.default = default;
@@ -268,6 +295,26 @@ mod tests {
         assert!(Classes::from_cache(&cache, other).is_err());
         for end in 0..cache.len() {
             assert!(Classes::from_cache(&cache[..end], content).is_err(), "{end}");
+            let mut damaged = cache.clone();
+            damaged[end] ^= 1;
+            assert!(Classes::from_cache(&damaged, content).is_err(), "{end}");
         }
+    }
+
+    #[test]
+    fn a_cache_takes_no_more_memory_than_a_list_could() {
+        let mut rest = Writer::new();
+        rest.u32(1);
+        rest.u32(1 << 20);
+        rest.bytes(&vec![b'n'; 1 << 20]);
+        rest.u32(1);
+        rest.bytes(&[0; 8]);
+        rest.u32(100);
+        rest.bytes(&[0; 8 * 100]);
+        rest.bytes(&[0; 8]);
+        let content = ContentHash([0; 32]);
+        let cache = sealed(content, rest.as_bytes());
+        let error = Classes::from_cache(&cache, content).unwrap_err().to_string();
+        assert!(error.contains("wanted at most 67108864 (bytes of names)"), "{error}");
     }
 }

@@ -20,7 +20,7 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
-mod cache;
+pub(crate) mod cache;
 mod explain;
 mod kind;
 mod list;
