@@ -377,3 +377,16 @@ fn an_object_in_a_message_that_was_not_changed_stays_to_the_last_byte() {
         assert!(code == 1 && err.contains("flags"), "{err}");
     }
 }
+
+#[test]
+fn a_filter_that_finds_a_text_finds_it_with_a_type_list_too() {
+    let (types, capture) = (sample("ki-types.json"), sample("ki-login.pcapng"));
+    let filter = "CharacterInfo contains \"Merle\"";
+    let plain = run(&[&"dissect", &capture, &"--filter", &filter, &"--quiet"]);
+    assert!(plain.0 == 0 && plain.1.contains("MSG_CHARACTERINFO"), "{plain:?}");
+    let data = run(&[&"dissect", &capture, &"--filter", &filter, &"--quiet", &"--data", &types]);
+    assert!(data.0 == 0 && data.1.contains("MSG_CHARACTERINFO"), "{data:?}");
+    let inside = "CharacterInfo.object.m_name contains \"Merle\"";
+    let data = run(&[&"dissect", &capture, &"--filter", &inside, &"--quiet", &"--data", &types]);
+    assert!(data.0 == 0 && data.1.contains("MSG_CHARACTERINFO"), "{data:?}");
+}

@@ -147,7 +147,7 @@ fn walk<'s>(
             if list {
                 elements().try_for_each(|child| walk(child, steps, lists - 1, show))?;
             }
-            Continue(())
+            plain(node).map_or(Continue(()), |bytes| show(Held::Node(bytes)))
         }
         // A name on a list means any of its elements.
         Some((Step::Name(_), _)) if list => {
@@ -165,6 +165,13 @@ fn walk<'s>(
             node.children().try_for_each(|child| walk(child, rest, lists, show))
         }
     }
+}
+
+/// The bytes of a field beside which something stands that was read from them: the field is still
+/// what it would be without.
+fn plain<'s>(node: NodeRef<'s, 's>) -> Option<NodeRef<'s, 's>> {
+    let first = node.children().next().filter(|_| matches!(node.value(), Value::Record))?;
+    (first.name() == "bytes" && matches!(first.value(), Value::Span(_))).then_some(first)
 }
 
 /// What a path leads to.
