@@ -24,6 +24,7 @@ pub struct Codec {
     pub(crate) encode: fn(&Json, &CodecOptions<'_>) -> Result<Vec<u8>>,
     /// The tables of its messages, if it has any.
     pub(crate) tables: fn() -> Vec<&'static [MessageInfo]>,
+    pub(crate) remarks: fn(&[u8], &CodecOptions<'_>) -> Vec<String>,
 }
 
 /// What the top nodes of a codec's tree are.
@@ -87,6 +88,13 @@ impl Codec {
         (self.decode)(data, options, Tree::new())
     }
 
+    /// What there is to say of a blob that can be decoded: what is only bytes in its tree though more
+    /// is known of it.
+    #[must_use]
+    pub fn remarks(&self, data: &[u8], options: &CodecOptions<'_>) -> Vec<String> {
+        (self.remarks)(data, options)
+    }
+
     /// The JSON of a decoded tree, as [`Codec::encode`] reads it.
     pub fn write_json(&self, tree: &Tree<'_>, from: Side, style: Style, out: &mut String) {
         match self.shape {
@@ -135,6 +143,11 @@ impl Codec {
         }
         (self.encode)(&json, &options).map_err(|error| error.about(self.name))
     }
+}
+
+/// Nothing to say.
+pub(crate) fn no_remarks(_: &[u8], _: &CodecOptions<'_>) -> Vec<String> {
+    Vec::new()
 }
 
 /// Runs a decoder over all of the data. Nothing more can come, so what is incomplete is an error.

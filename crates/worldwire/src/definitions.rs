@@ -39,8 +39,8 @@ pub(crate) fn add(
 ) -> Result<(), Failure> {
     let mut lists = Vec::new();
     for path in paths {
-        let (of_path, files): (Vec<_>, Vec<_>) =
-            files(path)?.into_iter().partition(|file| types::is_list(file));
+        let is_list = |file: &PathBuf| types::is_list(file, path.is_dir());
+        let (of_path, files): (Vec<_>, Vec<_>) = files(path)?.into_iter().partition(is_list);
         let has_lists = !of_path.is_empty();
         lists.extend(of_path);
         let files = files.into_iter().map(|file| (file.display().to_string(), file));

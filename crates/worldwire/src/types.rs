@@ -16,13 +16,20 @@ const WORTH_A_CACHE: usize = 1 << 20;
 /// How much of a file is looked at to tell whether it is a type list.
 const LOOK: u64 = 64 << 10;
 
-/// Whether a file looks like a type list.
-pub(crate) fn is_list(path: &Path) -> bool {
-    let named = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("json"));
+/// Whether a file looks like a type list: one of a folder by its name, too, since a folder may hold
+/// any JSON.
+pub(crate) fn is_list(path: &Path, is_of_folder: bool) -> bool {
+    let named = || path.extension().is_some_and(|end| end.eq_ignore_ascii_case("json"));
     let mut head = Vec::new();
-    named
-        && File::open(path).is_ok_and(|file| file.take(LOOK).read_to_end(&mut head).is_ok())
-        && head.windows(7).any(|window| window == b"\"bases\"")
+    let mut is_read = || {
+        path.is_file()
+            && File::open(path).is_ok_and(|file| file.take(LOOK).read_to_end(&mut head).is_ok())
+    };
+    if (is_of_folder && !named()) || !is_read() {
+        return false;
+    }
+    let has = |key: &[u8]| head.windows(key.len()).any(|window| window == key);
+    has(b"\"hash\"") && if is_of_folder { has(b"\"bases\"") } else { has(b"\"properties\"") }
 }
 
 /// How many odd things of type lists are told where the lists are only used.

@@ -356,6 +356,11 @@ fn an_object_in_a_message_that_was_not_changed_stays_to_the_last_byte() {
         format!("0701{}", hex(&parts.concat()))
     };
     let shallow = message(b"N_%rA\0\0\0B\0\0\0");
+    // What should be an object and is none is told.
+    let (code, out, err) =
+        run(&[&"decode", &"ki.dml", &"--hex", &shallow, &"--data", &types, &"--data", &hints]);
+    assert!(code == 0 && !out.contains("Foo301"), "{out}");
+    assert!(err.contains("LOGIN.MSG_CHARACTERINFO.CharacterInfo is shown as bytes"), "{err}");
     for (digits, data) in [(shallow, vec![&types]), (message(&deep.concat()), vec![&types, &hints])]
     {
         let mut decode: Vec<&dyn AsRef<std::ffi::OsStr>> =

@@ -1,17 +1,17 @@
 //! The codecs of KI.
 
 use worldwire_core::json::{FieldsOf, Json};
-use worldwire_core::{Error, Result, Writer};
+use worldwire_core::{Error, Reader, Result, Writer};
 use worldwire_ki::file::table::TableFile;
 use worldwire_ki::file::wad::ArchiveFile;
-use worldwire_ki::frame::Frame;
+use worldwire_ki::frame::{Body, Frame};
 use worldwire_ki::message::RawMessage;
 use worldwire_ki::object::{Codec as ObjectCodec, MAGIC, Options};
 use worldwire_ki::schema::classes::Classes;
 
-use super::objects::{Fillings, object_from_json};
+use super::objects::{Fillings, object_from_json, unread};
 use super::secrets::Secrets;
-use crate::codec::{Codec, CodecOptions, Shape, read};
+use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read};
 
 /// All of them, by name.
 pub(crate) static CODECS: &[Codec] = &[
@@ -35,6 +35,10 @@ pub(crate) static CODECS: &[Codec] = &[
             Ok(writer.into_bytes())
         },
         tables: Vec::new,
+        remarks: |data, options| {
+            let message = RawMessage::decode(&mut Reader::new(data), false).ok();
+            message.iter().filter_map(|message| not_an_object(message, options)).collect()
+        },
     },
     Codec {
         name: "ki.dml-table",
@@ -46,6 +50,7 @@ pub(crate) static CODECS: &[Codec] = &[
         },
         encode: |json, _| TableFile::from_json(json)?.to_bytes(),
         tables: Vec::new,
+        remarks: no_remarks,
     },
     Codec {
         name: "ki.frame",
@@ -61,6 +66,14 @@ pub(crate) static CODECS: &[Codec] = &[
         },
         encode: |json, options| encode_frame(json, options),
         tables: Vec::new,
+        remarks: |data, options| {
+            let frame = Frame::decode(&mut Reader::new(data), Some(options.from)).ok();
+            let messages = frame.iter().flat_map(|frame| match &frame.body {
+                Body::Data(messages) => &messages[..],
+                Body::Control(_) => &[],
+            });
+            messages.filter_map(|message| not_an_object(message, options)).collect()
+        },
     },
     Codec {
         name: "ki.object-property",
@@ -75,6 +88,7 @@ pub(crate) static CODECS: &[Codec] = &[
         },
         encode: |json, options| encode_object(json, options),
         tables: Vec::new,
+        remarks: no_remarks,
     },
     Codec {
         name: "ki.wad",
@@ -86,6 +100,7 @@ pub(crate) static CODECS: &[Codec] = &[
         },
         encode: |json, _| ArchiveFile::from_json(json)?.to_bytes(),
         tables: Vec::new,
+        remarks: no_remarks,
     },
 ];
 
@@ -114,6 +129,12 @@ fn encode_object(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
 /// What is to be shown of fields; blobs have no session whose secrets could be opened.
 fn fillings<'o>(options: &CodecOptions<'o>) -> Fillings<'o> {
     Fillings::new(Secrets::new(options.keys, None, None), &options.definitions.ki_objects)
+}
+
+/// What there is to say of a message without an object where one should be.
+fn not_an_object(message: &RawMessage<'_>, options: &CodecOptions<'_>) -> Option<String> {
+    let RawMessage { service, order, ref payload } = *message;
+    unread((service, order), payload, options.definitions)
 }
 
 fn encode_frame(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {

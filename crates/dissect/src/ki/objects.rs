@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::{Diagnostic, Error, Place, Reader, Result, Trace};
-use worldwire_ki::connection::{Received, Unit};
 use worldwire_ki::message::{NoHook, StrField, StrHook, Values};
 use worldwire_ki::object::hints::{Fields, Hints};
 use worldwire_ki::object::{Codec, ENVELOPE_STORED, FLAG_NAMES, Header, Object, Options, ZLIB};
@@ -13,6 +12,7 @@ use worldwire_ki::schema::classes::Classes;
 use worldwire_ki::types::FieldValue;
 
 use super::secrets::Secrets;
+use crate::Definitions;
 
 /// The classes of game objects, and which fields of messages hold them.
 #[derive(Clone, Debug)]
@@ -162,15 +162,15 @@ pub(super) fn object_from_json(
     Ok((object, header))
 }
 
-/// Why a field that should hold an object does not, if one of a message's does not.
+/// What there is to say of a message, when a field of it should hold an object and does not.
 pub(crate) fn unread(
-    received: &Received<'_>,
-    protocols: &Protocols,
-    objects: &KiObjects,
-) -> Option<(String, Error)> {
-    let Unit::Message { service, order } = received.unit else { return None };
+    (service, order): (u8, u8),
+    payload: &[u8],
+    definitions: &Definitions,
+) -> Option<String> {
+    let objects = &definitions.ki_objects;
     objects.classes.as_ref()?;
-    let message = protocols.message(service, order)?;
+    let message = definitions.ki.message(service, order)?;
     let hinted = |(index, field): (usize, &worldwire_ki::schema::FieldDef)| {
         let asked = StrField { service, order, index, name: &field.name };
         objects.known(asked).map(|known| (index, known))
@@ -178,13 +178,15 @@ pub(crate) fn unread(
     let mut hinted = message.fields().iter().enumerate().filter_map(hinted).peekable();
     hinted.peek()?;
     let mut values = Values::new();
-    let mut reader = Reader::new(received.payload());
+    let mut reader = Reader::new(payload);
     message.decode(&mut reader, &mut NoHook, &mut values).ok()?;
     hinted.find_map(|(index, codec)| {
         let Some(FieldValue::Str(text)) = values.fields().get(index) else { return None };
         let bytes = text.as_bytes();
         let outcome = if bytes.is_empty() { None } else { codec.decode_all(bytes, &mut ()).err() };
-        let name = message.fields().get(index).map(|field| field.name.to_string());
-        Some((name?, outcome?))
+        let (field, error) = (&message.fields().get(index)?.name, outcome?);
+        let name = definitions.ki.name(message);
+        let what = "is shown as bytes: no object by the type list and hint";
+        Some(format!("{name}.{field} {what}: {error}"))
     })
 }

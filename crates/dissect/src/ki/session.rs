@@ -190,9 +190,7 @@ fn no_object(
     if told.contains(&(service, order)) {
         return None;
     }
-    let (field, error) = unread(received, &definitions.ki, &definitions.ki_objects)?;
+    let text = unread((service, order), received.payload(), definitions)?;
     told.push((service, order));
-    let message = definitions.ki.message(service, order)?;
-    let name = definitions.ki.name(message);
-    Some(format!("{name}.{field} is shown as bytes: no object by the type list and hint: {error}"))
+    Some(text)
 }

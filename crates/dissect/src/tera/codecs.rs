@@ -1,6 +1,6 @@
 //! The codec of TERA.
 
-use crate::codec::{Codec, Shape, read};
+use crate::codec::{Codec, Shape, no_remarks, read};
 
 /// All of them, by name.
 pub(crate) static CODECS: &[Codec] = &[Codec {
@@ -14,4 +14,5 @@ pub(crate) static CODECS: &[Codec] = &[Codec {
     },
     encode: |json, options| options.definitions.tera.shared().encode_json(json),
     tables: Vec::new,
+    remarks: no_remarks,
 }];

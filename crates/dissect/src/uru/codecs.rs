@@ -9,7 +9,7 @@ use worldwire_uru::frame::{Message, Service, table};
 use worldwire_uru::types::{BitVector, Key, SafeString, SafeWString, Uoid};
 use worldwire_uru::vault::VaultNode;
 
-use crate::codec::{Codec, CodecOptions, Shape, read};
+use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read};
 
 macro_rules! field_codec {
     ($name:literal, $type:ty, $node:literal, $about:literal) => {
@@ -29,6 +29,7 @@ macro_rules! field_codec {
                 Ok(writer.into_bytes())
             },
             tables: Vec::new,
+            remarks: no_remarks,
         }
     };
 }
@@ -50,6 +51,7 @@ macro_rules! message_codec {
                 Message::from_json(Service::$service, options.from, json)?.to_bytes()
             },
             tables: || Side::BOTH.map(|side| table(Service::$service, side).messages).to_vec(),
+            remarks: no_remarks,
         }
     };
 }
@@ -74,6 +76,7 @@ pub(crate) static CODECS: &[Codec] = &[
             Ok(writer.into_bytes())
         },
         tables: Vec::new,
+        remarks: no_remarks,
     },
     message_codec! { "uru.file", File, "a message of a file connection, with its byte count" },
     field_codec! { "uru.file-list", FileList<'_>, "files", "the secure files of an auth server" },
@@ -91,6 +94,7 @@ pub(crate) static CODECS: &[Codec] = &[
         decode: decode_secure,
         encode: encode_secure,
         tables: Vec::new,
+        remarks: no_remarks,
     },
     Codec {
         name: "uru.setup",
@@ -108,6 +112,7 @@ pub(crate) static CODECS: &[Codec] = &[
             Ok(writer.into_bytes())
         },
         tables: Vec::new,
+        remarks: no_remarks,
     },
     field_codec! { "uru.uoid", Uoid<'_>, "uoid", "plUoid: the name of an object" },
     field_codec! { "uru.vault-node", VaultNode<'_>, "node", "a vault node" },

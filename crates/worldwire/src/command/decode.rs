@@ -50,6 +50,11 @@ pub(crate) fn run(arguments: &Decode, common: &Common) -> Result<(), Failure> {
         write_tree(&tree, style, &mut out);
     }
     print(&out)?;
+    if !common.quiet {
+        for remark in codec.remarks(&data, &options) {
+            complain(&subject, &remark);
+        }
+    }
     match tree.error() {
         None => Ok(()),
         Some(error) => {
