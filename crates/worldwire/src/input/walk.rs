@@ -8,7 +8,7 @@ use crate::output::{Failure, complain, shown};
 
 /// The most files and folders in a folder. Links may lead to the same folders over and over, along
 /// ever more ways, without any that leads back.
-const MOST_FOUND: usize = 1 << 22;
+const MOST_FOUND: usize = 1 << 21;
 
 /// A file, or all files of a folder and the folders in it, in the order of their names. Links are
 /// followed; what is passed over is told.

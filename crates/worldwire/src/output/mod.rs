@@ -121,28 +121,32 @@ impl Output {
             }
         }
     }
-
-    fn writer(&mut self) -> &mut dyn Write {
-        match self {
-            Self::Stdout(writer) => writer,
-            Self::Through { writer, .. } => writer,
-            Self::File(file) => &mut file.writer,
-        }
-    }
 }
 
 /// For what writes piece by piece.
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.writer().write(bytes)
+        match self {
+            Self::Stdout(writer) => writer.write(bytes),
+            Self::Through { writer, .. } => writer.write(bytes),
+            Self::File(NewFile { writer, .. }) => writer.write(bytes),
+        }
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.writer().write_all(bytes)
+        match self {
+            Self::Stdout(writer) => writer.write_all(bytes),
+            Self::Through { writer, .. } => writer.write_all(bytes),
+            Self::File(NewFile { writer, .. }) => writer.write_all(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.writer().flush()
+        match self {
+            Self::Stdout(writer) => writer.flush(),
+            Self::Through { writer, .. } => writer.flush(),
+            Self::File(NewFile { writer, .. }) => writer.flush(),
+        }
     }
 }
 

@@ -204,3 +204,18 @@ fn threads_are_bounded() {
         assert!(said(&outcome, 2).contains("257 is not in 0..=256"), "{outcome:?}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn an_archive_that_cannot_be_written_ends_the_work() {
+    let home = tempdir().unwrap();
+    fs::create_dir(home.path().join("in")).unwrap();
+    // More than is packed at a time, so that somebody waits for somebody who has failed.
+    for name in ["a.mp3", "b.mp3", "c.mp3"] {
+        let file = fs::File::create(home.path().join("in").join(name)).unwrap();
+        file.set_len(65 << 20).unwrap();
+    }
+    let outcome = limited(home.path(), 16, &["create", "in", "-o", "a.wad"]).output().unwrap();
+    assert_eq!(said(&outcome, 2), "worldwire: a.wad: file too large\n");
+    assert_eq!(names(home.path()), ["in"]);
+}

@@ -1,8 +1,6 @@
 //! `extract`.
 
 use std::fs;
-#[cfg(unix)]
-use std::process::Command;
 
 use tempfile::tempdir;
 
@@ -211,14 +209,4 @@ fn nobody_needs_to_listen() {
     assert_eq!(status.code(), Some(1));
     assert_eq!(fs::read(home.path().join("log")).unwrap(), b"", "the log is full");
     assert_eq!(names(&home.path().join("out")), ["b"]);
-}
-
-/// As if the disk were nearly full: no file can have more than so many blocks.
-#[cfg(unix)]
-fn limited(folder: &Path, blocks: u32, arguments: &[&str]) -> Command {
-    let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
-    let mut command = Command::new("sh");
-    command.args(["-c", &limit, "sh", env!("CARGO_BIN_EXE_worldwire"), "ki", "wad"]);
-    command.args(arguments).current_dir(folder);
-    command
 }

@@ -40,6 +40,16 @@ fn wad_from(input: &[u8], folder: &Path, arguments: &[&str]) -> Output {
     child.wait_with_output().unwrap()
 }
 
+/// As if the disk were nearly full: no file can have more than so many blocks.
+#[cfg(unix)]
+fn limited(folder: &Path, blocks: u32, arguments: &[&str]) -> Command {
+    let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &limit, "sh", env!("CARGO_BIN_EXE_worldwire"), "ki", "wad"]);
+    command.args(arguments).current_dir(folder);
+    command
+}
+
 /// It ended with this code; what it said on standard error.
 #[track_caller]
 fn said(outcome: &Output, code: i32) -> String {
