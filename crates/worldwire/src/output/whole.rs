@@ -32,6 +32,15 @@ impl WholeFile {
         Self::temporary_in(folder)
     }
 
+    /// Writes a file inside a folder that somebody chose. A link that has its name is not what was
+    /// chosen, so it is not followed, other than one that `-o` names.
+    pub(crate) fn store(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut file = Self::create_in(folder.unwrap_or_else(|| Path::new(".")))?;
+        file.write_all(bytes)?;
+        file.keep(path, force)
+    }
+
     fn temporary_in(folder: &Path) -> io::Result<Self> {
         let mut builder = builder();
         #[cfg(unix)]

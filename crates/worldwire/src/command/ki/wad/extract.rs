@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -173,7 +173,7 @@ impl Work<'_> {
 
     fn keep(&self, name: &str, file: &[u8]) -> Result<(), Fault> {
         let path = self.how.folder.join(name);
-        store(&path, file, self.how.force).map_err(|error| {
+        WholeFile::store(&path, file, self.how.force).map_err(|error| {
             let place = shown(&path);
             let is_folder = || fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir());
             match error.kind() {
@@ -193,15 +193,6 @@ impl Work<'_> {
 /// Whether it is a name that the system does not want, so that others may do.
 fn is_of_name(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput)
-}
-
-/// Writes a file, which gets its name when it is whole. What has the name already stays until
-/// then. A link there is never followed: a new file takes its place or is refused.
-fn store(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
-    let folder = path.parent().unwrap_or_else(|| Path::new(""));
-    let mut file = WholeFile::create_in(folder)?;
-    file.write_all(bytes)?;
-    file.keep(path, force)
 }
 
 /// Makes the folders of all files, and gives those that cannot be used.

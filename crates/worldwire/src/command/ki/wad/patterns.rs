@@ -54,10 +54,11 @@ impl<'p> Patterns<'p> {
         for text in self.texts.iter().zip(idle).filter(|(_, idle)| *idle).map(|(text, _)| text) {
             let deeper = format!("**/{text}");
             let finds = glob(&deeper)?.compile_matcher();
-            let hint = match all.clone().any(|item| finds.is_match(&*name(&item))) {
-                true => format!("; {deeper} does"),
-                false => String::new(),
-            };
+            let hint =
+                match !text.is_empty() && all.clone().any(|item| finds.is_match(&*name(&item))) {
+                    true => format!("; {deeper} does"),
+                    false => String::new(),
+                };
             faults.push((text, format!("matches no file {whole}{hint}")));
         }
         let Some((text, last)) = faults.pop() else {
