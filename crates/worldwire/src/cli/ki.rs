@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{KiWad, Target};
+use super::{KiWad, Target, threads};
 
 #[derive(Debug, Args)]
 pub(crate) struct Ki {
@@ -260,8 +260,8 @@ pub(crate) struct KiOpDecode {
     /// Show where every value stands, in text
     #[arg(long)]
     pub(crate) bytes: bool,
-    /// How many threads to use; 0 is as many as there are cores
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    /// How many threads to use, up to 256; 0 is as many as there are cores
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,
     #[command(flatten)]
     pub(crate) target: Target,
@@ -280,8 +280,8 @@ pub(crate) struct KiOpEncode {
     /// Write hexadecimal digits instead of bytes
     #[arg(long)]
     pub(crate) hex: bool,
-    /// How many threads to use; 0 is as many as there are cores
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    /// How many threads to use, up to 256; 0 is as many as there are cores
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,
     #[command(flatten)]
     pub(crate) target: Target,

@@ -7,6 +7,7 @@ mod wad;
 
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use worldwire_tera::schema::Patch;
 
@@ -185,8 +186,8 @@ pub(crate) struct Dissect {
     /// Show texts and blobs at full length
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) full: bool,
-    /// How many threads to use; 0 is as many as there are cores
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    /// How many threads to use, up to 256; 0 is as many as there are cores
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,
     #[command(flatten)]
     pub(crate) target: Target,
@@ -286,10 +287,15 @@ pub(crate) struct Codecs {
     pub(crate) name: Option<String>,
 }
 
+/// How many threads there may be.
+fn threads() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(0..=256)
+}
+
 /// Where a result goes.
 #[derive(Debug, Args)]
 pub(crate) struct Target {
-    /// Write to this file instead of standard output
+    /// Write to this file instead of standard output, which is -
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Overwrite it if it is there

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
-use crate::output::Failure;
+use crate::output::{Failure, shown};
 
 /// The bytes of a file.
 pub(crate) enum Bytes {
@@ -14,18 +14,26 @@ pub(crate) enum Bytes {
     Read(Vec<u8>),
 }
 
-/// Opens a file whose size is bounded by its format only: 4 GiB and a table.
+/// The most bytes of a file: archives are bounded by their format only, 4 GiB and a table.
+const MOST: u64 = 8 << 30;
+/// Reading less than this takes less time than mapping it.
+const LARGE: u64 = 128 << 10;
+
+/// Opens a large file, or standard input for `-`.
 pub(crate) fn open(path: &Path) -> Result<Bytes, Failure> {
-    const MOST: u64 = 8 << 30;
-    /// Reading less than this takes less time than mapping it.
-    const LARGE: u64 = 128 << 10;
     let fail = |error| Failure::io(path, &error);
+    if path == Path::new("-") {
+        return read(std::io::stdin().lock(), 0, path);
+    }
     if path.is_dir() {
-        return Err(Failure::Run(format!("{}: is a folder, wanted a file", path.display())));
+        return Err(Failure::Run(format!("{}: is a folder, wanted a file", shown(path))));
     }
     let file = File::open(path).map_err(fail)?;
     let about = file.metadata().map_err(fail)?;
-    if about.is_file() && (LARGE..=MOST).contains(&about.len()) {
+    if about.len() > MOST {
+        return Err(too_large(path));
+    }
+    if about.is_file() && about.len() >= LARGE {
         #[expect(
             unsafe_code,
             reason = "files are mapped for reading only; one that somebody \
@@ -39,12 +47,19 @@ pub(crate) fn open(path: &Path) -> Result<Bytes, Failure> {
             return Ok(Bytes::Mapped(mapped));
         }
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(about.len().min(LARGE)).unwrap_or(0));
-    file.take(MOST + 1).read_to_end(&mut bytes).map_err(fail)?;
-    if bytes.len() as u64 > MOST {
-        return Err(Failure::Run(format!("{}: larger than {MOST} bytes", path.display())));
-    }
-    Ok(Bytes::Read(bytes))
+    read(file, about.len(), path)
+}
+
+/// Reads what cannot be mapped, or is not worth it.
+fn read(from: impl Read, size: u64, path: &Path) -> Result<Bytes, Failure> {
+    let mut bytes = Vec::with_capacity(usize::try_from(size.min(LARGE)).unwrap_or(0));
+    let outcome = from.take(MOST + 1).read_to_end(&mut bytes);
+    outcome.map_err(|error| Failure::io(path, &error))?;
+    if bytes.len() as u64 > MOST { Err(too_large(path)) } else { Ok(Bytes::Read(bytes)) }
+}
+
+fn too_large(path: &Path) -> Failure {
+    Failure::Run(format!("{}: larger than {MOST} bytes", super::title(path)))
 }
 
 impl std::ops::Deref for Bytes {

@@ -1,12 +1,19 @@
 //! Where results go, and how a command ends.
 
+mod place;
+mod signals;
+mod talk;
 mod whole;
 
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use crate::cli::{Color, Common, Target};
-pub(crate) use whole::{WholeFile, clean_up_when_interrupted};
+pub(crate) use place::{FilePlace, Place};
+pub(crate) use signals::clean_up_when_interrupted;
+pub(crate) use talk::{complain, printable, say, shown};
+pub(crate) use whole::{WholeFile, is_unfinished};
 
 /// How a command ends when it does not end well.
 #[derive(Debug)]
@@ -22,7 +29,7 @@ pub(crate) enum Failure {
 impl Failure {
     /// An error of the file system.
     pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
-        Self::Run(format!("{}: {}", path.display(), reason(error)))
+        Self::Run(format!("{}: {}", shown(path), reason(error)))
     }
 }
 
@@ -35,11 +42,6 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Says on standard error what is wrong with an input.
-pub(crate) fn complain(subject: &str, problem: &str) {
-    anstream::eprintln!("worldwire: {subject}: {problem}");
-}
-
 impl Common {
     /// Whether results on standard output are coloured.
     pub(crate) fn colour(&self, target: Option<&Target>) -> bool {
@@ -47,7 +49,7 @@ impl Common {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => {
-                target.is_none_or(|target| target.output.is_none())
+                target.is_none_or(Target::is_stdout)
                     && io::stdout().is_terminal()
                     && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             }
@@ -55,66 +57,69 @@ impl Common {
     }
 }
 
-/// A result on its way to standard output, or to a file that appears under its name only when it
-/// is complete.
+impl Target {
+    /// Whether the result goes to standard output.
+    fn is_stdout(&self) -> bool {
+        self.output.as_deref().is_none_or(|path| path == Path::new("-"))
+    }
+}
+
+/// A result on its way to standard output, into a device, or to a file that appears under its name
+/// only when it is complete.
 #[derive(Debug)]
 pub(crate) enum Output {
     Stdout(BufWriter<io::Stdout>),
-    File { writer: BufWriter<WholeFile>, target: PathBuf, force: bool },
+    Through { writer: BufWriter<File>, target: PathBuf },
+    File(NewFile),
 }
+
+/// How much is written at a time.
+const BUFFER: usize = 1 << 16;
 
 impl Output {
     /// Opens the target of a result.
     pub(crate) fn open(target: &Target) -> Result<Self, Failure> {
-        let Some(path) = &target.output else {
-            return Ok(Self::Stdout(BufWriter::with_capacity(1 << 16, io::stdout())));
-        };
-        if path.is_dir() {
-            return Err(Failure::Run(format!("{}: is a folder", path.display())));
+        match Place::of(target)? {
+            Place::Stdout => Ok(Self::Stdout(BufWriter::with_capacity(BUFFER, io::stdout()))),
+            Place::Through(path) => {
+                let writer = BufWriter::with_capacity(BUFFER, place::open_through(&path)?);
+                Ok(Self::Through { writer, target: path })
+            }
+            Place::File(place) => NewFile::create(place).map(Self::File),
         }
-        if path.exists() && !target.force {
-            let message = format!("{}: exists already; --force overwrites it", path.display());
-            return Err(Failure::Run(message));
-        }
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let file = WholeFile::create_in(folder).map_err(|error| Failure::io(path, &error))?;
-        Ok(Self::File {
-            writer: BufWriter::with_capacity(1 << 16, file),
-            target: path.clone(),
-            force: target.force,
-        })
     }
 
     /// Writes a part of the result.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        match self {
-            Self::Stdout(writer) => writer.write_all(bytes).map_err(|error| pipe(&error)),
-            Self::File { writer, target, .. } => {
-                writer.write_all(bytes).map_err(|error| Failure::io(target, &error))
-            }
-        }
+        Write::write_all(self, bytes).map_err(|error| self.failed(&error))
     }
 
     /// Hands on what was written so far, for readers that wait for it.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         match self {
-            Self::Stdout(writer) => writer.flush().map_err(|error| pipe(&error)),
-            Self::File { .. } => Ok(()),
+            // Nobody reads it before it has its name.
+            Self::File(_) => Ok(()),
+            _ => Write::flush(self).map_err(|error| self.failed(&error)),
         }
     }
 
     /// The result is complete.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         self.flush()?;
-        let Self::File { writer, target, force } = self else {
-            return Ok(());
-        };
-        let file = writer.into_inner().map_err(|error| Failure::io(&target, error.error()))?;
-        let kept = file.sync().and_then(|()| file.keep(&target, force));
-        kept.map_err(|error| Failure::io(&target, &error))
+        match self {
+            Self::File(file) => file.finish(),
+            Self::Stdout(_) | Self::Through { .. } => Ok(()),
+        }
+    }
+
+    fn failed(&self, error: &io::Error) -> Failure {
+        match self {
+            Self::Stdout(_) => pipe(error),
+            Self::Through { .. } if error.kind() == io::ErrorKind::BrokenPipe => Failure::Pipe,
+            Self::Through { target, .. } | Self::File(NewFile { target, .. }) => {
+                Failure::io(target, error)
+            }
+        }
     }
 }
 
@@ -123,15 +128,52 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(writer) => writer.write(bytes),
-            Self::File { writer, .. } => writer.write(bytes),
+            Self::Through { writer, .. } => writer.write(bytes),
+            Self::File(NewFile { writer, .. }) => writer.write(bytes),
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stdout(writer) => writer.write_all(bytes),
+            Self::Through { writer, .. } => writer.write_all(bytes),
+            Self::File(NewFile { writer, .. }) => writer.write_all(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Stdout(writer) => writer.flush(),
-            Self::File { writer, .. } => writer.flush(),
+            Self::Through { writer, .. } => writer.flush(),
+            Self::File(NewFile { writer, .. }) => writer.flush(),
         }
+    }
+}
+
+/// A file that appears under its name when it is complete.
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    writer: BufWriter<WholeFile>,
+    target: PathBuf,
+    force: bool,
+}
+
+impl NewFile {
+    fn create(place: FilePlace) -> Result<Self, Failure> {
+        let FilePlace { path: target, force } = place;
+        let folder = match target.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let file = WholeFile::create_in(folder).map_err(|error| Failure::io(&target, &error))?;
+        Ok(Self { writer: BufWriter::with_capacity(BUFFER, file), target, force })
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        let Self { writer, target, force } = self;
+        let file = writer.into_inner().map_err(|error| Failure::io(&target, error.error()))?;
+        let kept = file.sync().and_then(|()| file.keep(&target, force));
+        kept.map_err(|error| Failure::io(&target, &error))
     }
 }
 
@@ -157,15 +199,12 @@ fn pipe(error: &io::Error) -> Failure {
 
 /// A result that is not written from front to back: always a file, as [`Output`] makes them.
 #[derive(Debug)]
-pub(crate) struct SeekableOutput(Output);
+pub(crate) struct SeekableOutput(NewFile);
 
 impl SeekableOutput {
-    /// Opens the target, which must be a file.
-    pub(crate) fn open(target: &Target) -> Result<Self, Failure> {
-        if target.output.is_none() {
-            return Err(Failure::Run("wanted a file to write to: -o FILE".to_owned()));
-        }
-        Output::open(target).map(Self)
+    /// Begins the file of a place.
+    pub(crate) fn open(place: FilePlace) -> Result<Self, Failure> {
+        NewFile::create(place).map(Self)
     }
 
     /// Does something with the file.
@@ -173,12 +212,8 @@ impl SeekableOutput {
         &mut self,
         act: impl FnOnce(&mut BufWriter<WholeFile>) -> io::Result<R>,
     ) -> Result<R, Failure> {
-        match &mut self.0 {
-            Output::File { writer, target, .. } => {
-                act(writer).map_err(|error| Failure::io(target, &error))
-            }
-            Output::Stdout(_) => Err(Failure::Run("standard output has no places".to_owned())),
-        }
+        let NewFile { writer, target, .. } = &mut self.0;
+        act(writer).map_err(|error| Failure::io(target, &error))
     }
 
     /// The result is complete.

@@ -1,6 +1,7 @@
 //! Files that are whole or not there.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -29,6 +30,15 @@ impl WholeFile {
             return Ok(Self::Nameless(file, folder.to_owned()));
         }
         Self::temporary_in(folder)
+    }
+
+    /// Writes a file inside a folder that somebody chose. A link that has its name is not what was
+    /// chosen, so it is not followed, other than one that `-o` names.
+    pub(crate) fn store(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut file = Self::create_in(folder.unwrap_or_else(|| Path::new(".")))?;
+        file.write_all(bytes)?;
+        file.keep(path, force)
     }
 
     fn temporary_in(folder: &Path) -> io::Result<Self> {
@@ -97,10 +107,20 @@ impl Seek for WholeFile {
 }
 
 /// How files are named that have no right to a name yet.
+const UNFINISHED_NAME: (&str, &str) = (".worldwire-", ".part");
+
 fn builder() -> Builder<'static, 'static> {
     let mut builder = Builder::new();
-    builder.prefix(".worldwire-").suffix(".part");
+    builder.prefix(UNFINISHED_NAME.0).suffix(UNFINISHED_NAME.1);
     builder
+}
+
+/// Whether a file of this name is one that was never finished, left behind by a run that was
+/// killed.
+pub(crate) fn is_unfinished(name: &OsStr) -> bool {
+    let (start, end) = UNFINISHED_NAME;
+    let rest = name.to_str().and_then(|name| name.strip_prefix(start));
+    rest.is_some_and(|rest| rest.ends_with(end))
 }
 
 /// Files without names.
@@ -138,23 +158,20 @@ static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// Whoever holds it for reading is not interrupted.
 static CALM: RwLock<()> = RwLock::new(());
 
-/// Does something that Ctrl-C must not cut in two: the program ends before it or behind it. For
+/// Does something that no signal must cut in two: the program ends before it or behind it. For
 /// short things, and not for one inside the other.
 fn uninterrupted<R>(act: impl FnOnce() -> R) -> R {
     let _calm = CALM.read().unwrap_or_else(PoisonError::into_inner);
     act()
 }
 
-/// Ctrl-C leaves no half-written file behind.
-pub(crate) fn clean_up_when_interrupted() {
-    // Without a handler the default action ends the program, which is nearly as good.
-    let _ = ctrlc::set_handler(|| {
-        let _calm = CALM.write().unwrap_or_else(PoisonError::into_inner);
-        for path in &*UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner) {
-            let _ = std::fs::remove_file(path);
-        }
-        std::process::exit(130);
-    });
+/// Takes the temporary files away and ends the program.
+pub(super) fn give_up(code: i32) -> ! {
+    let _calm = CALM.write().unwrap_or_else(PoisonError::into_inner);
+    for path in &*UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner) {
+        let _ = std::fs::remove_file(path);
+    }
+    std::process::exit(code)
 }
 
 /// A temporary file is in the list for as long as this lives.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use libdeflater::{CompressionLvl, Compressor};
-use worldwire_core::{Error, Result};
+use worldwire_core::{Error, Limits, Result};
 
 use super::archive::Archive;
 use super::table::{Entry, STORED_SIZE, Table};
@@ -12,6 +12,10 @@ use super::table::{Entry, STORED_SIZE, Table};
 /// 3.1 % larger than those of level 12 and made about 10 times as fast. Level 6 takes half as long
 /// for 4.7 %, level 10 more than four times as long for 0.3 %.
 pub const DEFAULT_LEVEL: u8 = 8;
+
+/// The largest file that is compressed: larger ones could not be read again within
+/// [`Limits::DEFAULT`].
+pub const MOST_COMPRESSED: u64 = Limits::DEFAULT.inflated_bytes;
 
 /// How to make an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,13 +83,14 @@ impl Packer {
         chosen.map(|level| Self { compressor: Compressor::new(level), buffer: Vec::new() })
     }
 
-    /// Packs a file. With `store`, and when it would not shrink, it is stored as it is.
+    /// Packs a file. With `store`, when it would not shrink, and when it is larger than
+    /// [`MOST_COMPRESSED`], it is stored as it is.
     ///
     /// # Errors
     /// The limit of 4 GiB.
     pub fn pack<'d>(&mut self, file: &'d [u8], store: bool) -> Result<Packed<'d>> {
         let size = size_of_file(file.len() as u64)?;
-        if !store && !file.is_empty() {
+        if !store && (1..=MOST_COMPRESSED).contains(&(file.len() as u64)) {
             let most = self.compressor.zlib_compress_bound(file.len());
             if self.buffer.len() < most {
                 self.buffer = Vec::new();

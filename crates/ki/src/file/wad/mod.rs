@@ -30,8 +30,10 @@ mod path;
 mod table;
 
 pub use archive::{Archive, Inflater};
-pub use build::{DEFAULT_LEVEL, Options, Packed, Packer, Plan, build, is_stored_kind};
-pub use diff::{Change, diff};
+pub use build::{
+    DEFAULT_LEVEL, MOST_COMPRESSED, Options, Packed, Packer, Plan, build, is_stored_kind,
+};
+pub use diff::{Change, Pair, diff, pairs};
 pub use path::safe_path;
 pub use table::{ArchiveFile, Entry, FLAGS, STORED_SIZE, Table};
 

@@ -1,50 +1,37 @@
 //! `worldwire ki wad create` and `update`.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
 
-use globset::GlobSet;
+use indicatif::ProgressBar;
+use rayon::ThreadPool;
 use worldwire_core::Error;
-use worldwire_ki::file::wad::{Archive, Options, Packed, Packer, Plan, is_stored_kind, safe_path};
+use worldwire_ki::file::wad::{Archive, Options, Packed, Packer, Plan, is_stored_kind};
 
-use crate::cli::{Common, KiWadPacking, Target};
+use super::contents::{Content, Contents, add_folder, keep};
+use super::patterns::Patterns;
+use crate::cli::{Common, KiWadPacking, KiWadTarget};
 use crate::command::work;
-use crate::input::{self, map};
-use crate::output::{Failure, SeekableOutput, complain};
+use crate::input::map;
+use crate::output::{Failure, FilePlace, Place, SeekableOutput, printable, shown};
 
 /// The files that are packed at the same time have at most so many bytes, or are one.
 const WINDOW_BYTES: u64 = 64 << 20;
-
-/// Where the content of an entry comes from.
-enum Content<'d> {
-    File(PathBuf, u64),
-    Kept(Packed<'d>),
-}
-
-impl Content<'_> {
-    /// How many bytes are to be compressed.
-    fn work(&self) -> u64 {
-        match self {
-            Self::File(_, size) => *size,
-            Self::Kept(_) => 0,
-        }
-    }
-}
-
-type Contents<'d> = BTreeMap<Vec<u8>, Content<'d>>;
 
 pub(super) fn create(
     folder: &Path,
     version: u32,
     flags: u8,
     packing: &KiWadPacking,
-    target: &Target,
+    target: &KiWadTarget,
     common: &Common,
 ) -> Result<(), Failure> {
+    let target = place(target)?;
     let mut contents = Contents::new();
-    add_folder(folder, &mut contents)?;
+    add_folder(folder, &target, &mut contents, common)?;
     write(&Options { version, flags, level: packing.level }, contents, packing, target, common)
 }
 
@@ -53,91 +40,80 @@ pub(super) fn update(
     from: Option<&Path>,
     remove: &[String],
     packing: &KiWadPacking,
-    target: &Target,
+    target: &KiWadTarget,
     common: &Common,
 ) -> Result<(), Failure> {
+    let target = place(target)?;
     let bytes = map::open(path)?;
-    let archive: Archive<'_> = super::parse(path, &bytes)?;
-    let gone = super::globs(remove)?;
+    let archive: Archive<'_> = super::parse(path, &bytes, &super::LIMITS)?;
     let mut contents = Contents::new();
-    for entry in archive.entries() {
-        if !gone.is_match(&*entry.name_lossy()) {
-            let kept = archive.packed(entry).map_err(|error| super::bad(path, &error))?;
-            if contents.insert(entry.name.to_vec(), Content::Kept(kept)).is_some() {
-                complain(&entry.name_lossy(), "is there twice");
-                return Err(Failure::Input);
-            }
-        }
-    }
+    keep(path, &archive, remove, &mut contents)?;
     if let Some(folder) = from {
-        add_folder(folder, &mut contents)?;
+        add_folder(folder, &target, &mut contents, common)?;
     }
     let (version, flags) = (archive.table().version, archive.table().flags);
     write(&Options { version, flags, level: packing.level }, contents, packing, target, common)
 }
 
-/// All files below a folder, by their names in the archive: names that could not be extracted
-/// again are refused. Links are followed, as deep as
-/// [`input::files`] goes.
-fn add_folder(folder: &Path, contents: &mut Contents<'_>) -> Result<(), Failure> {
-    if !folder.is_dir() {
-        return Err(Failure::Run(format!("{}: wanted a folder", folder.display())));
-    }
-    let mut spellings = HashMap::new();
-    for path in input::files(folder)? {
-        let below = path.strip_prefix(folder).unwrap_or(&path);
-        let parts: Option<Vec<&str>> =
-            below.components().map(|part| part.as_os_str().to_str()).collect();
-        let Some(parts) = parts else {
-            return Err(Failure::Run(format!("{}: its name is no UTF-8", path.display())));
-        };
-        let name = parts.join("/");
-        safe_path(name.as_bytes()).map_err(|error| Failure::Run(format!("refused: {error}")))?;
-        let size = path.metadata().map_err(|error| Failure::io(&path, &error))?.len();
-        if let Some(other) = spellings.insert(name.to_lowercase(), name.clone()) {
-            let problem = "differ only in case, which some systems cannot have";
-            return Err(Failure::Run(format!("refused: {other} and {name} {problem}")));
-        }
-        contents.insert(name.into_bytes(), Content::File(path, size));
-    }
-    Ok(())
+/// Where the archive goes. What is no place for one is refused before anything is read.
+fn place(target: &KiWadTarget) -> Result<FilePlace, Failure> {
+    Place::file_at(&target.output, target.force)
 }
 
 fn write(
     options: &Options,
     contents: Contents<'_>,
     packing: &KiWadPacking,
-    target: &Target,
+    target: FilePlace,
     common: &Common,
 ) -> Result<(), Failure> {
-    let failed = |error: Error| Failure::Run(error.to_string());
-    let stored = super::globs(&packing.store)?;
+    let stored = Patterns::new(&packing.store)?;
+    let new = contents.iter().filter(|(_, content)| matches!(content, Content::File(..)));
+    stored.choose(new, |(name, _)| String::from_utf8_lossy(name), "that is to be packed")?;
     let names = contents.keys().map(|name| Cow::Owned(name.clone())).collect();
-    let mut plan = Plan::new(options, names).map_err(failed)?;
+    let plan = Plan::new(options, names).map_err(failed)?;
     let pool = work::pool(packing.threads)?;
     let mut output = SeekableOutput::open(target)?;
     output.skip(plan.table_size())?;
     let bar = super::progress(contents.len(), common);
     let contents: Vec<_> = contents.into_iter().collect();
-    let mut rest = &contents[..];
-    while !rest.is_empty() {
-        let (window, behind) = rest.split_at(window(rest));
-        let pack = |packer: &mut _, one| {
-            let packed = pack(packer, one, &stored);
-            bar.inc(1);
-            packed
-        };
-        let size = |(_, content): &(_, Content<'_>)| content.work();
-        let packed = work::share(&pool, window, size, || Packer::new(options.level), pack);
-        for packed in packed {
-            let packed = packed?;
-            plan.add(&packed).map_err(failed)?;
-            output.write(&packed.bytes)?;
+    let work = Work { pool, level: options.level, stored, bar };
+    // A window is written while the next one is packed; no third one waits between them.
+    let (sender, receiver) = sync_channel(0);
+    let (packed, written) = thread::scope(|scope| {
+        let writer = scope.spawn(move || write_windows(plan, output, &receiver));
+        let mut rest = &contents[..];
+        let mut packed = Ok(());
+        while !rest.is_empty() && packed.is_ok() {
+            let (window, behind) = rest.split_at(window(rest));
+            packed = work.pack(window).map(|window| {
+                // Without its reader the writer has failed, and says why.
+                rest = if sender.send(window).is_ok() { behind } else { &[] };
+            });
         }
-        rest = behind;
-    }
-    bar.finish_and_clear();
+        drop(sender);
+        let written = writer.join();
+        (packed, written.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    work.bar.finish_and_clear();
+    packed?;
+    let (plan, output) = written?;
     output.finish(&plan.finish().map_err(failed)?)
+}
+
+type Window<'c> = Vec<Packed<'c>>;
+
+/// Writes all windows in their order, behind each other.
+fn write_windows<'n>(
+    mut plan: Plan<'n>,
+    mut output: SeekableOutput,
+    windows: &Receiver<Window<'_>>,
+) -> Result<(Plan<'n>, SeekableOutput), Failure> {
+    for packed in windows.iter().flatten() {
+        plan.add(&packed).map_err(failed)?;
+        output.write(&packed.bytes)?;
+    }
+    Ok((plan, output))
 }
 
 /// How many of the files are packed at the same time.
@@ -150,24 +126,50 @@ fn window(contents: &[(Vec<u8>, Content<'_>)]) -> usize {
     fits.count().max(1)
 }
 
-fn pack<'c>(
-    packer: &mut Result<Packer, Error>,
-    (name, content): &'c (Vec<u8>, Content<'c>),
-    stored: &GlobSet,
-) -> Result<Packed<'c>, Failure> {
-    let packer = packer.as_mut().map_err(|error| Failure::Run(error.to_string()))?;
-    let path = match content {
-        Content::File(path, _) => path,
-        Content::Kept(packed) => {
-            let bytes = Cow::Borrowed(&*packed.bytes);
-            return Ok(Packed { bytes, ..*packed });
-        }
-    };
-    let file = map::open(path)?;
-    let store = is_stored_kind(name) || stored.is_match(&*String::from_utf8_lossy(name));
-    let packed = packer.pack(&file, store);
-    let packed = packed.map_err(|error| Failure::Run(format!("{}: {error}", path.display())))?;
-    Ok(Packed { bytes: Cow::Owned(packed.bytes.into_owned()), ..packed })
+/// What packing takes.
+struct Work<'w> {
+    pool: ThreadPool,
+    level: u8,
+    stored: Patterns<'w>,
+    bar: ProgressBar,
+}
+
+impl Work<'_> {
+    fn pack<'c>(&self, window: &'c [(Vec<u8>, Content<'c>)]) -> Result<Window<'c>, Failure> {
+        let size = |(_, content): &(Vec<u8>, Content<'_>)| content.work();
+        let pack = |packer: &mut Result<Packer, Error>, (name, content): &'c (Vec<u8>, _)| {
+            let packed = self.one(packer, name, content);
+            self.bar.inc(1);
+            packed
+        };
+        let packed = work::share(&self.pool, window, size, || Packer::new(self.level), pack);
+        packed.into_iter().collect()
+    }
+
+    fn one<'c>(
+        &self,
+        packer: &mut Result<Packer, Error>,
+        name: &[u8],
+        content: &'c Content<'c>,
+    ) -> Result<Packed<'c>, Failure> {
+        let packer = packer.as_mut().map_err(|error| Failure::Run(error.to_string()))?;
+        let path = match content {
+            Content::File(path, _) => path,
+            Content::Kept(packed) => {
+                let bytes = Cow::Borrowed(&*packed.bytes);
+                return Ok(Packed { bytes, ..*packed });
+            }
+        };
+        let file = map::open(path)?;
+        let store = is_stored_kind(name) || self.stored.is_match(&String::from_utf8_lossy(name));
+        let packed = packer.pack(&file, store);
+        let packed = packed.map_err(|error| Failure::Run(format!("{}: {error}", shown(path))))?;
+        Ok(Packed { bytes: Cow::Owned(packed.bytes.into_owned()), ..packed })
+    }
+}
+
+fn failed(error: Error) -> Failure {
+    Failure::Run(printable(&error.to_string()))
 }
 
 impl SeekableOutput {

@@ -2,151 +2,236 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use worldwire_ki::file::wad::{Archive, Entry, Inflater, safe_path};
+use worldwire_ki::file::wad::{Archive, Entry, Inflater};
 use worldwire_ki::object::MAGIC;
 
-use crate::cli::Common;
+use super::names::{self, judge, parents};
+use crate::cli::{Common, KiWadReading};
 use crate::command::ki::op::show::Show;
 use crate::command::work;
-use crate::input::map;
-use crate::output::{Failure, WholeFile, complain, reason};
+use crate::input::{map, title};
+use crate::output::{Failure, WholeFile, complain, printable, reason, shown};
+
+/// How files are written.
+pub(super) struct How<'h> {
+    pub(super) folder: &'h Path,
+    pub(super) force: bool,
+    pub(super) refuse_overlaps: bool,
+    /// How game objects are shown, if they are.
+    pub(super) show: Option<&'h Show<'h>>,
+}
+
+/// Why a file was not written.
+enum Fault {
+    /// It cannot be, because of the archive or of what has its name.
+    File(String),
+    /// Nothing can be: the disk is full, or the folder is read-only.
+    Output(String),
+}
+
+/// What became of a file.
+enum Outcome {
+    Written,
+    Unpatched,
+    /// Others failed before it.
+    Left,
+    Failed(Fault),
+}
 
 pub(super) fn run(
     path: &Path,
     patterns: &[String],
-    folder: &Path,
-    force: bool,
-    threads: usize,
-    show: Option<&Show<'_>>,
+    how: &How<'_>,
+    reading: &KiWadReading,
     common: &Common,
 ) -> Result<(), Failure> {
-    let bytes = map::open(path)?;
-    let archive = super::parse(path, &bytes)?;
+    let (bytes, limits) = (map::open(path)?, super::limits(reading));
+    let archive = super::parse(path, &bytes, &limits)?;
     let chosen = super::chosen(&archive, patterns)?;
+    if how.refuse_overlaps {
+        super::refuse_overlaps(path, &archive)?;
+    }
+    for (entry, text) in super::overlaps(&archive, &chosen) {
+        common.note(&entry.name_lossy(), &format!("warning: {text}"));
+    }
+    let title = title(path);
     let mut problems = 0;
-    for (_, index) in archive.overlaps() {
-        if let Some(entry) = archive.entries().get(index) {
-            let name = shown(&entry.name_lossy());
-            complain(&name, "warning: its data begins inside that of another file");
-        }
-    }
     let mut wanted = Vec::with_capacity(chosen.len());
-    let mut seen = HashSet::with_capacity(chosen.len());
-    for entry in chosen {
-        match safe_path(&entry.name) {
-            // Some file systems take names that differ in case for the same.
-            Ok(name) if seen.insert(name.to_lowercase()) => wanted.push((entry, name)),
-            Ok(name) => {
+    for (entry, judged) in chosen.iter().zip(judge(&chosen)) {
+        match judged {
+            Ok(name) => wanted.push((*entry, name)),
+            Err(fault) => {
                 problems += 1;
-                complain(&shown(name), "refused: the archive has it twice");
-            }
-            Err(error) => {
-                problems += 1;
-                let text = error.to_string();
-                complain(&path.display().to_string(), &format!("refused: {}", shown(&text)));
+                complain(&title, &format!("refused: {}: {fault}", entry.name_lossy()));
             }
         }
     }
-    fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
-    let folders: BTreeSet<&str> = wanted.iter().flat_map(|(_, name)| parents(name)).collect();
-    // Parents sort before what is in them.
-    let mut refused = HashSet::new();
-    for name in folders {
-        // What is below a link would be made where the link leads.
-        if parents(name).any(|parent| refused.contains(parent)) {
-            refused.insert(name);
-        } else if let Err(error) = make_folder(&folder.join(name)) {
-            complain(name, &reason(&error));
-            refused.insert(name);
-        }
-    }
+    fs::create_dir_all(how.folder).map_err(|error| Failure::io(how.folder, &error))?;
+    let refused = make_folders(how.folder, &wanted)?;
     wanted.retain(|(_, name)| {
         let good = !parents(name).any(|parent| refused.contains(parent));
         problems += usize::from(!good);
         good
     });
+    let work = Work {
+        archive: &archive,
+        how,
+        taken: match how.show {
+            None => HashSet::new(),
+            Some(_) => names::taken(archive.entries().iter().flat_map(|e| str::from_utf8(&e.name))),
+        },
+        is_over: AtomicBool::new(false),
+    };
     let bar = super::progress(wanted.len(), common);
     let write = |inflater: &mut Inflater, (entry, name): &(&Entry<'_>, &str)| {
-        let outcome = one(&archive, entry, &folder.join(name), force, show, inflater);
+        let outcome = work.one(entry, name, inflater);
         bar.inc(1);
-        outcome.err()
+        outcome
     };
     let size = |(entry, _): &(&Entry<'_>, &str)| u64::from(entry.size);
-    let failed = work::share(&work::pool(threads)?, &wanted, size, Inflater::new, write);
-    let failed: Vec<_> = failed.into_iter().flatten().collect();
+    let pool = work::pool(reading.threads)?;
+    let outcomes = work::share(&pool, &wanted, size, Inflater::new, write);
     bar.finish_and_clear();
-    for text in &failed {
-        complain(&path.display().to_string(), &shown(text));
-    }
-    if problems + failed.len() > 0 { Err(Failure::Input) } else { Ok(()) }
-}
-
-/// Writes one file.
-fn one(
-    archive: &Archive<'_>,
-    entry: &Entry<'_>,
-    path: &Path,
-    force: bool,
-    show: Option<&Show<'_>>,
-    inflater: &mut Inflater,
-) -> Result<(), String> {
-    let Some(file) = archive.read(entry, inflater).map_err(|error| error.to_string())? else {
-        complain(&entry.name_lossy(), "skipped: not downloaded yet");
-        return Ok(());
-    };
-    if let Some(show) = show.filter(|_| file.starts_with(MAGIC)) {
-        let subject = entry.name_lossy();
-        match show.form(file, None, &subject) {
-            Ok((text, _)) => return keep(&show.name(path), &text, force),
-            Err(lines) => {
-                // It stays as it is.
-                keep(path, file, force)?;
-                return Err(format!("{subject}: {}", lines.join("; ")));
+    let mut fatal = None;
+    for ((_, name), outcome) in wanted.iter().zip(outcomes) {
+        match outcome {
+            Outcome::Written | Outcome::Left => {}
+            Outcome::Unpatched => common.note(name, "skipped: not downloaded yet"),
+            Outcome::Failed(Fault::File(text)) => {
+                problems += 1;
+                complain(&title, &text);
+            }
+            Outcome::Failed(Fault::Output(text)) => {
+                fatal.get_or_insert(text);
             }
         }
     }
-    keep(path, file, force)
+    match fatal {
+        Some(text) => Err(Failure::Run(printable(&text))),
+        None if problems > 0 => Err(Failure::Input),
+        None => Ok(()),
+    }
 }
 
-fn keep(path: &Path, file: &[u8], force: bool) -> Result<(), String> {
-    store(path, file, force).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            format!("{}: exists already; --force overwrites it", path.display())
+/// What all threads need.
+struct Work<'w> {
+    archive: &'w Archive<'w>,
+    how: &'w How<'w>,
+    /// The names that no decoded file may have.
+    taken: HashSet<String>,
+    /// The output failed, so the rest is left.
+    is_over: AtomicBool,
+}
+
+impl Work<'_> {
+    fn one(&self, entry: &Entry<'_>, name: &str, inflater: &mut Inflater) -> Outcome {
+        if self.is_over.load(Ordering::Relaxed) {
+            return Outcome::Left;
         }
-        _ => format!("{}: {}", path.display(), reason(&error)),
-    })
+        let file = match self.archive.read(entry, inflater) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Outcome::Unpatched,
+            Err(error) => return Outcome::Failed(Fault::File(super::explained(error))),
+        };
+        let written = match self.how.show {
+            Some(show) if file.starts_with(MAGIC) => self.decoded(show, name, file),
+            _ => self.keep(name, file),
+        };
+        match written {
+            Ok(()) => Outcome::Written,
+            Err(fault) => {
+                if matches!(fault, Fault::Output(_)) {
+                    self.is_over.store(true, Ordering::Relaxed);
+                }
+                Outcome::Failed(fault)
+            }
+        }
+    }
+
+    /// Writes a game object in another form. What cannot be stays as it is, under its own name.
+    fn decoded(&self, show: &Show<'_>, name: &str, file: &[u8]) -> Result<(), Fault> {
+        let path = show.name(Path::new(name));
+        let new = path.to_string_lossy();
+        // Another file of the archive may be written at the same time, or by another run.
+        if new != name && self.taken.contains(&new.to_lowercase()) {
+            self.keep(name, file)?;
+            let text = format!("{name}: not decoded: the archive has {new}, too");
+            return Err(Fault::File(text));
+        }
+        match show.form(file, None, name) {
+            Ok((text, _)) => self.keep(&new, &text),
+            Err(lines) => {
+                self.keep(name, file)?;
+                Err(Fault::File(format!("{name}: {}", lines.join("; "))))
+            }
+        }
+    }
+
+    fn keep(&self, name: &str, file: &[u8]) -> Result<(), Fault> {
+        let path = self.how.folder.join(name);
+        WholeFile::store(&path, file, self.how.force).map_err(|error| {
+            let place = shown(&path);
+            let is_folder = || fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir());
+            match error.kind() {
+                io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory if is_folder() => {
+                    Fault::File(format!("{place}: is a folder"))
+                }
+                io::ErrorKind::AlreadyExists => {
+                    Fault::File(format!("{place}: exists already; --force overwrites it"))
+                }
+                _ if is_of_name(&error) => Fault::File(format!("{place}: {}", reason(&error))),
+                _ => Fault::Output(format!("{place}: {}", reason(&error))),
+            }
+        })
+    }
 }
 
-/// Writes a file, which gets its name when it is whole. What has the name already stays until
-/// then. A link there is never followed: a new file takes its place or is refused.
-fn store(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
-    let folder = path.parent().unwrap_or_else(|| Path::new(""));
-    let mut file = WholeFile::create_in(folder)?;
-    file.write_all(bytes)?;
-    file.keep(path, force)
+/// Whether it is a name that the system does not want, so that others may do.
+fn is_of_name(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput)
 }
 
-/// Makes a folder whose parent is there. A link in its place is refused: it may lead elsewhere.
-fn make_folder(path: &Path) -> io::Result<()> {
+/// Makes the folders of all files, and gives those that cannot be used.
+fn make_folders<'n>(
+    home: &Path,
+    wanted: &[(&Entry<'_>, &'n str)],
+) -> Result<HashSet<&'n str>, Failure> {
+    let folders: BTreeSet<&str> = wanted.iter().flat_map(|(_, name)| parents(name)).collect();
+    let mut refused = HashSet::new();
+    // Parents sort before what is in them.
+    for name in folders {
+        // What is below a link would be made where the link leads.
+        if parents(name).any(|parent| refused.contains(parent)) {
+            refused.insert(name);
+            continue;
+        }
+        let path = home.join(name);
+        match make_folder(&path) {
+            Ok(true) => {}
+            Ok(false) => {
+                complain(name, "refused: a link or file stands where a folder is wanted");
+                refused.insert(name);
+            }
+            Err(error) if is_of_name(&error) => {
+                complain(name, &reason(&error));
+                refused.insert(name);
+            }
+            Err(error) => return Err(Failure::io(&path, &error)),
+        }
+    }
+    Ok(refused)
+}
+
+/// Makes a folder whose parent is there. A link in its place is not taken: it may lead elsewhere.
+fn make_folder(path: &Path) -> io::Result<bool> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if fs::symlink_metadata(path)?.is_dir() {
-                return Ok(());
-            }
-            Err(io::Error::other("refused: a link or file stands where a folder is wanted"))
+            Ok(fs::symlink_metadata(path)?.is_dir())
         }
-        other => other,
+        other => other.map(|()| true),
     }
-}
-
-/// `a`, `a/b` for `a/b/c`.
-fn parents(name: &str) -> impl Iterator<Item = &str> {
-    name.match_indices('/').filter_map(|(at, _)| name.get(..at))
-}
-
-fn shown(name: &str) -> String {
-    name.escape_debug().to_string()
 }

@@ -1,30 +1,46 @@
 //! `worldwire ki wad`.
 
+mod contents;
 mod create;
+mod diff;
 mod extract;
+mod names;
+mod patterns;
 mod show;
 
+use std::collections::HashSet;
 use std::io::IsTerminal;
 use std::path::Path;
+use std::ptr;
 use std::time::Duration;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use worldwire_core::{Error, Limits};
+use worldwire_core::{Error, ErrorKind, Limits};
 use worldwire_ki::file::wad::{Archive, Entry};
 
+use self::patterns::Patterns;
 use super::op::show::Show;
 use super::op::stream::Choices;
-use crate::cli::{Common, KiStream, KiWad};
+use crate::cli::{Common, KiStream, KiWad, KiWadReading};
+use crate::input::title;
 use crate::output::{Failure, complain};
 
 pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
     match command {
         KiWad::List { archive, globs, json } => show::list(archive, globs, *json),
-        KiWad::Test { archive, globs, json, threads } => {
-            show::test(archive, globs, *json, *threads, common)
+        KiWad::Test { archive, globs, json, refuse_overlaps, reading } => {
+            show::test(archive, globs, *json, *refuse_overlaps, reading, common)
         }
-        KiWad::Extract { archive, globs, folder, force, decode, types, threads } => {
+        KiWad::Extract {
+            archive,
+            globs,
+            folder,
+            force,
+            decode,
+            types,
+            refuse_overlaps,
+            reading,
+        } => {
             let stream = KiStream::default();
             let choices = Choices::new(&stream)?;
             let classes = match decode {
@@ -39,7 +55,13 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
                 colour: false,
                 quiet: common.quiet,
             });
-            extract::run(archive, globs, folder, *force, *threads, show.as_ref(), common)
+            let how = extract::How {
+                folder,
+                force: *force,
+                refuse_overlaps: *refuse_overlaps,
+                show: show.as_ref(),
+            };
+            extract::run(archive, globs, &how, reading, common)
         }
         KiWad::Create { folder, archive_version, flags, packing, target } => {
             create::create(folder, *archive_version, *flags, packing, target, common)
@@ -47,31 +69,37 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
         KiWad::Update { archive, from, remove, packing, target } => {
             create::update(archive, from.as_deref(), remove, packing, target, common)
         }
-        KiWad::Diff { before, after, json } => show::diff(before, after, *json),
+        KiWad::Diff { before, after, json, reading } => {
+            diff::run(before, after, *json, reading, common)
+        }
     }
 }
 
-/// The bounds of everything here, which outlive all archives.
+/// The bounds of reading tables.
 static LIMITS: Limits = Limits::DEFAULT;
 
-fn parse<'d>(path: &Path, bytes: &'d [u8]) -> Result<Archive<'d>, Failure> {
-    Archive::parse(bytes, &LIMITS).map_err(|error| bad(path, &error))
+/// The bounds of reading files.
+fn limits(reading: &KiWadReading) -> Limits {
+    Limits { inflated_bytes: reading.most_inflated, ..LIMITS }
+}
+
+fn parse<'d>(path: &Path, bytes: &'d [u8], limits: &'d Limits) -> Result<Archive<'d>, Failure> {
+    Archive::parse(bytes, limits).map_err(|error| bad(path, &error))
 }
 
 fn bad(path: &Path, error: &Error) -> Failure {
-    complain(&path.display().to_string(), &error.to_string());
+    complain(&title(path), &error.to_string());
     Failure::Input
 }
 
-/// Patterns over the names of entries. Of the crates for that, this one compiles all patterns to
-/// one automaton, so that a hundred patterns over a hundred thousand names stay quick.
-fn globs(patterns: &[String]) -> Result<GlobSet, Failure> {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        let glob = GlobBuilder::new(pattern).build();
-        set.add(glob.map_err(|error| Failure::Run(error.to_string()))?);
+/// What is wrong with an entry, and what may help.
+fn explained(error: Error) -> String {
+    match error.kind() {
+        ErrorKind::Limit { name: "inflated bytes", .. } => {
+            error.hint("--most-inflated allows more").to_string()
+        }
+        _ => error.to_string(),
     }
-    set.build().map_err(|error| Failure::Run(error.to_string()))
 }
 
 /// The entries that were asked for, all when there is no pattern.
@@ -79,15 +107,42 @@ fn chosen<'a, 'd>(
     archive: &'a Archive<'d>,
     patterns: &[String],
 ) -> Result<Vec<&'a Entry<'d>>, Failure> {
-    let set = globs(patterns)?;
     let entries = archive.entries().iter();
-    let found: Vec<_> =
-        entries.filter(|e| patterns.is_empty() || set.is_match(&*e.name_lossy())).collect();
-    if found.is_empty() && !patterns.is_empty() {
-        complain(&patterns.join(" "), "matches no file of the archive");
-        return Err(Failure::Input);
+    if patterns.is_empty() {
+        return Ok(entries.collect());
     }
-    Ok(found)
+    Patterns::new(patterns)?.choose(entries, |entry| entry.name_lossy(), "of the archive")
+}
+
+/// What is to be said of overlaps about the chosen entries, by entry.
+fn overlaps<'a, 'd>(
+    archive: &'a Archive<'d>,
+    chosen: &[&'a Entry<'d>],
+) -> Vec<(&'a Entry<'d>, String)> {
+    let chosen: HashSet<*const Entry<'d>> =
+        chosen.iter().map(|entry| ptr::from_ref(*entry)).collect();
+    let is_chosen = |entry: &&Entry<'d>| chosen.contains(&ptr::from_ref(*entry));
+    let entry = |index: usize| archive.entries().get(index);
+    let told = archive.overlaps().into_iter().filter_map(|(before, after)| {
+        let (before, after) = (entry(before)?, entry(after)?);
+        if is_chosen(&after) {
+            return Some((after, format!("begins inside the data of {}", before.name_lossy())));
+        }
+        let text = || format!("the data of {} begins inside its own", after.name_lossy());
+        is_chosen(&before).then(|| (before, text()))
+    });
+    told.collect()
+}
+
+/// Refuses an archive with overlaps.
+fn refuse_overlaps(path: &Path, archive: &Archive<'_>) -> Result<(), Failure> {
+    let begin = match archive.overlaps().len() {
+        0 => return Ok(()),
+        1 => "1 file begins".to_owned(),
+        count => format!("{count} files begin"),
+    };
+    complain(&title(path), &format!("refused: {begin} inside the data of others"));
+    Err(Failure::Input)
 }
 
 /// A bar for people who wait: only on a terminal, and only after a second.

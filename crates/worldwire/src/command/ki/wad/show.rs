@@ -1,20 +1,20 @@
-//! `worldwire ki wad list`, `test` and `diff`: what only looks.
+//! `worldwire ki wad list` and `test`: what only looks at an archive.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::json;
-use worldwire_ki::file::wad::{Change, Entry, FLAGS, Inflater, Table, diff as differences};
+use worldwire_ki::file::wad::{Entry, FLAGS, Inflater, Table};
 
-use crate::cli::Common;
+use super::names::judge;
+use crate::cli::{Common, KiWadReading};
 use crate::command::work;
-use crate::input::map;
-use crate::output::{Failure, complain, print};
+use crate::input::{map, title};
+use crate::output::{Failure, complain, print, say};
 
 pub(super) fn list(path: &Path, patterns: &[String], json: bool) -> Result<(), Failure> {
     let bytes = map::open(path)?;
-    let archive = super::parse(path, &bytes)?;
+    let archive = super::parse(path, &bytes, &super::LIMITS)?;
     let chosen = super::chosen(&archive, patterns)?;
     let mut out = String::new();
     let (mut size, mut stored) = (0_u64, 0_u64);
@@ -75,12 +75,16 @@ pub(super) fn test(
     path: &Path,
     patterns: &[String],
     json: bool,
-    threads: usize,
+    refuse_overlaps: bool,
+    reading: &KiWadReading,
     common: &Common,
 ) -> Result<(), Failure> {
-    let bytes = map::open(path)?;
-    let archive = super::parse(path, &bytes)?;
+    let (bytes, limits) = (map::open(path)?, super::limits(reading));
+    let archive = super::parse(path, &bytes, &limits)?;
     let chosen = super::chosen(&archive, patterns)?;
+    if refuse_overlaps {
+        super::refuse_overlaps(path, &archive)?;
+    }
     let bar = super::progress(chosen.len(), common);
     let look = |inflater: &mut Inflater, entry: &&Entry<'_>| {
         let outcome = archive.read(entry, inflater);
@@ -90,11 +94,11 @@ pub(super) fn test(
             Ok(None) => {
                 Some((entry.name_lossy().into_owned(), "unpatched", "not downloaded yet".into()))
             }
-            Err(error) => Some((entry.name_lossy().into_owned(), "error", error.to_string())),
+            Err(error) => Some((entry.name_lossy().into_owned(), "error", super::explained(error))),
         }
     };
     let size = |entry: &&Entry<'_>| u64::from(entry.size);
-    let found = work::share(&work::pool(threads)?, &chosen, size, Inflater::new, look);
+    let found = work::share(&work::pool(reading.threads)?, &chosen, size, Inflater::new, look);
     let found: Vec<_> = found.into_iter().flatten().collect();
     bar.finish_and_clear();
     let mut out = String::new();
@@ -106,59 +110,26 @@ pub(super) fn test(
         } else if kind == "error" {
             writeln!(out, "{}", text.escape_debug())
         } else {
-            writeln!(out, "{}: {kind}: {text}", name.escape_debug())
+            writeln!(out, "{}: {kind}: {}", name.escape_debug(), text.escape_debug())
         };
     };
     found.iter().for_each(|(name, kind, text)| tell(name, kind, text));
-    let mut seen = HashSet::with_capacity(chosen.len());
-    for entry in &chosen {
-        if !seen.insert(&*entry.name) {
-            tell(&entry.name_lossy(), "twice", "another file before it has the same name");
+    for (entry, judged) in chosen.iter().zip(judge(&chosen)) {
+        if let Err(fault) = judged {
+            tell(&entry.name_lossy(), fault.kind(), &fault.to_string());
         }
     }
-    for (before, after) in archive.overlaps() {
-        let name = |index: usize| archive.entries().get(index).map(Entry::name_lossy);
-        if let (Some(before), Some(after)) = (name(before), name(after)) {
-            tell(&after, "overlap", &format!("begins inside the data of {before}"));
-        }
+    for (entry, text) in super::overlaps(&archive, &chosen) {
+        tell(&entry.name_lossy(), "overlap", &text);
     }
     print(&out)?;
     if errors > 0 {
-        complain(&path.display().to_string(), &format!("{errors} problems"));
+        let plural = if errors == 1 { "" } else { "s" };
+        complain(&title(path), &format!("{errors} problem{plural}"));
         return Err(Failure::Input);
     }
     if !common.quiet {
-        anstream::eprintln!("{} files are in order", chosen.len() - found.len());
+        say(format_args!("{} files are in order", chosen.len() - found.len()));
     }
     Ok(())
-}
-
-pub(super) fn diff(before: &Path, after: &Path, json: bool) -> Result<(), Failure> {
-    let (old, new) = (map::open(before)?, map::open(after)?);
-    let (old, new) = (super::parse(before, &old)?, super::parse(after, &new)?);
-    let mut out = String::new();
-    let mut inflaters = [Inflater::new(), Inflater::new()];
-    for change in differences(old.table(), new.table()) {
-        let (mark, kind, entry) = match change {
-            Change::Added(entry) => ('+', "added", entry),
-            Change::Removed(entry) => ('-', "removed", entry),
-            Change::Changed(before, entry) => {
-                // The same file may be packed in another way.
-                let [one, other] = &mut inflaters;
-                let same = before.size == entry.size
-                    && match (old.read(before, one), new.read(entry, other)) {
-                        (Ok(Some(before)), Ok(Some(after))) => before == after,
-                        _ => false,
-                    };
-                if same { ('=', "repacked", entry) } else { ('~', "changed", entry) }
-            }
-        };
-        let name = entry.name_lossy();
-        let _ = if json {
-            writeln!(out, "{}", json!({"change": kind, "name": name, "size": entry.size}))
-        } else {
-            writeln!(out, "{mark} {}", name.escape_debug())
-        };
-    }
-    print(&out)
 }

@@ -1,0 +1,131 @@
+//! What an archive is to be made of.
+
+use std::collections::BTreeMap;
+use std::fs::{self, FileType};
+use std::path::{Path, PathBuf};
+
+use worldwire_ki::file::wad::{Archive, Packed, safe_path};
+
+use super::names::check_new;
+use super::patterns::Patterns;
+use crate::cli::Common;
+use crate::input;
+use crate::output::{Failure, FilePlace, complain, is_unfinished, printable, shown};
+
+/// Where the content of an entry comes from.
+pub(super) enum Content<'d> {
+    /// A file, and its size.
+    File(PathBuf, u64),
+    Kept(Packed<'d>),
+}
+
+impl Content<'_> {
+    /// How many bytes are to be compressed.
+    pub(super) fn work(&self) -> u64 {
+        match self {
+            Self::File(_, size) => *size,
+            Self::Kept(_) => 0,
+        }
+    }
+}
+
+/// What stands under each name.
+pub(super) type Contents<'d> = BTreeMap<Vec<u8>, Content<'d>>;
+
+/// What is kept of an archive.
+pub(super) fn keep<'d>(
+    path: &Path,
+    archive: &Archive<'d>,
+    remove: &[String],
+    contents: &mut Contents<'d>,
+) -> Result<(), Failure> {
+    let gone = Patterns::new(remove)?;
+    let entries = archive.entries().iter();
+    gone.choose(entries, |entry| entry.name_lossy(), "of the archive")?;
+    for entry in archive.entries() {
+        if !gone.is_match(&entry.name_lossy()) {
+            let kept = archive.packed(entry).map_err(|error| super::bad(path, &error))?;
+            if contents.insert(entry.name.to_vec(), Content::Kept(kept)).is_some() {
+                complain(&entry.name_lossy(), "is there twice");
+                return Err(Failure::Input);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds all files below a folder, by their names in the archive, but not the archive that is made
+/// itself. Links are followed. Names that could not be extracted again are refused.
+pub(super) fn add_folder(
+    folder: &Path,
+    target: &FilePlace,
+    contents: &mut Contents<'_>,
+    common: &Common,
+) -> Result<(), Failure> {
+    if !folder.is_dir() {
+        return Err(Failure::Run(format!("{}: wanted a folder", shown(folder))));
+    }
+    let overwritten = target.overwritten();
+    let mut found = BTreeMap::new();
+    let files = input::files_telling(folder, &|subject, text| common.note(subject, text))?;
+    for path in files {
+        let about = path.metadata().map_err(|error| Failure::io(&path, &error))?;
+        if !about.is_file() {
+            let what = kind(about.file_type());
+            let message = format!("{}: is {what}, wanted a regular file", shown(&path));
+            return Err(Failure::Run(message));
+        }
+        let size = about.len();
+        if path.file_name().is_some_and(is_unfinished) {
+            let text = "is a file that was never finished, left behind; passed over";
+            common.note(&shown(&path), text);
+            continue;
+        }
+        // Few files have the same size, so few paths are looked at closely.
+        if let Some((own, _)) = overwritten.as_ref().filter(|(_, own)| *own == size)
+            && fs::canonicalize(&path).is_ok_and(|path| path == *own)
+        {
+            common.note(&shown(&path), "is the archive that is to be overwritten; passed over");
+            continue;
+        }
+        found.insert(name(folder, &path)?, Content::File(path, size));
+    }
+    let kept: Vec<_> = contents.keys().map(|name| String::from_utf8_lossy(name)).collect();
+    check_new(kept.iter().map(|name| &**name), found.keys().map(String::as_str))?;
+    contents.extend(found.into_iter().map(|(name, content)| (name.into_bytes(), content)));
+    Ok(())
+}
+
+/// The name in the archive of a file in a folder.
+fn name(folder: &Path, path: &Path) -> Result<String, Failure> {
+    let below = path.strip_prefix(folder).unwrap_or(path);
+    let parts: Option<Vec<&str>> =
+        below.components().map(|part| part.as_os_str().to_str()).collect();
+    let Some(parts) = parts else {
+        return Err(Failure::Run(format!("{}: its name is no UTF-8", shown(path))));
+    };
+    let name = parts.join("/");
+    safe_path(name.as_bytes())
+        .map_err(|error| Failure::Run(printable(&format!("refused: {error}"))))?;
+    Ok(name)
+}
+
+/// What something is that is neither a file nor a folder.
+fn kind(kind: FileType) -> &'static str {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt as _;
+
+        if kind.is_fifo() {
+            return "a FIFO";
+        }
+        if kind.is_socket() {
+            return "a socket";
+        }
+        if kind.is_char_device() || kind.is_block_device() {
+            return "a device";
+        }
+    }
+    let _ = kind;
+    "something else"
+}

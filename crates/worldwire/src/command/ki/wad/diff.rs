@@ -1,0 +1,146 @@
+//! `worldwire ki wad diff`.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::json;
+use worldwire_core::Error;
+use worldwire_ki::file::wad::{Archive, Entry, Inflater, Pair, pairs};
+
+use crate::cli::{Common, KiWadReading};
+use crate::command::work;
+use crate::input::{map, title};
+use crate::output::{Failure, complain, print};
+
+/// A sign for people, a word for programs.
+type Kind = (char, &'static str);
+
+const ADDED: Kind = ('+', "added");
+const REMOVED: Kind = ('-', "removed");
+const CHANGED: Kind = ('~', "changed");
+const REPACKED: Kind = ('=', "repacked");
+/// The data has come.
+const PATCHED: Kind = ('>', "patched");
+/// The data has gone.
+const UNPATCHED: Kind = ('<', "unpatched");
+
+/// What is to be told of a name.
+#[derive(Default)]
+struct Finding {
+    kind: Option<Kind>,
+    /// What is wrong in the first archive and in the second.
+    problems: [Option<String>; 2],
+}
+
+pub(super) fn run(
+    before: &Path,
+    after: &Path,
+    json: bool,
+    reading: &KiWadReading,
+    common: &Common,
+) -> Result<(), Failure> {
+    if [before, after].iter().all(|path| *path == Path::new("-")) {
+        return Err(Failure::Run("standard input is one archive, wanted two".to_owned()));
+    }
+    let limits = super::limits(reading);
+    let (old, new) = (map::open(before)?, map::open(after)?);
+    let old = super::parse(before, &old, &limits)?;
+    let new = super::parse(after, &new, &limits)?;
+    for (path, archive) in [(before, &old), (after, &new)] {
+        tell_doubles(path, archive, common);
+    }
+    let pairs = pairs(old.table(), new.table());
+    let bar = super::progress(pairs.len(), common);
+    let size = |pair: &Pair<'_>| {
+        let sides = [pair.before, pair.after].into_iter().flatten();
+        sides.map(|entry| u64::from(entry.size)).sum()
+    };
+    let need = || [Inflater::new(), Inflater::new()];
+    let look = |inflaters: &mut [Inflater; 2], pair: &Pair<'_>| {
+        let found = compare(&old, &new, pair, inflaters);
+        bar.inc(1);
+        found
+    };
+    let found = work::share(&work::pool(reading.threads)?, &pairs, size, need, look);
+    bar.finish_and_clear();
+    let mut out = String::new();
+    for (pair, Finding { kind, .. }) in pairs.iter().zip(&found) {
+        let (Some((sign, kind)), Some(entry)) = (kind, pair.after.or(pair.before)) else {
+            continue;
+        };
+        let name = entry.name_lossy();
+        let _ = if json {
+            writeln!(out, "{}", json!({"change": kind, "name": name, "size": entry.size}))
+        } else {
+            writeln!(out, "{sign} {}", name.escape_debug())
+        };
+    }
+    print(&out)?;
+    let mut outcome = Ok(());
+    for Finding { problems, .. } in &found {
+        for (path, problem) in [before, after].iter().zip(problems) {
+            if let Some(problem) = problem {
+                complain(&title(path), problem);
+                outcome = Err(Failure::Input);
+            }
+        }
+    }
+    outcome
+}
+
+fn tell_doubles(path: &Path, archive: &Archive<'_>, common: &Common) {
+    let mut seen = HashSet::with_capacity(archive.entries().len());
+    let mut told = HashSet::new();
+    for Entry { name, .. } in archive.entries() {
+        if !seen.insert(name) && told.insert(name) {
+            let name = String::from_utf8_lossy(name);
+            let text = format!("warning: has more than one {name}; the first counts");
+            common.note(&title(path), &text);
+        }
+    }
+}
+
+fn compare(
+    old: &Archive<'_>,
+    new: &Archive<'_>,
+    pair: &Pair<'_>,
+    inflaters: &mut [Inflater; 2],
+) -> Finding {
+    match (pair.before, pair.after) {
+        (Some(before), Some(after)) if pair.change().is_none() => {
+            let (one, other) = (old.verified(before), new.verified(after));
+            let kind = match (&one, &other) {
+                // Bytes can differ though their CRC does not.
+                (Ok(Some(one)), Ok(Some(other))) => Some(CHANGED).filter(|_| one != other),
+                (Ok(None), Ok(Some(_))) => Some(PATCHED),
+                (Ok(Some(_)), Ok(None)) => Some(UNPATCHED),
+                _ => None,
+            };
+            Finding { kind, problems: [problem(one), problem(other)] }
+        }
+        (Some(before), Some(after)) => {
+            let [one, other] = inflaters;
+            let (one, other) = (old.read(before, one), new.read(after, other));
+            let kind = match (&one, &other) {
+                // The same file may be packed in another way.
+                (Ok(Some(one)), Ok(Some(other))) if one == other => REPACKED,
+                _ => CHANGED,
+            };
+            Finding { kind: Some(kind), problems: [problem(one), problem(other)] }
+        }
+        (Some(before), None) => {
+            let problems = [problem(old.verified(before)), None];
+            Finding { kind: Some(REMOVED), problems }
+        }
+        (None, Some(after)) => {
+            let problems = [None, problem(new.verified(after))];
+            Finding { kind: Some(ADDED), problems }
+        }
+        (None, None) => Finding::default(),
+    }
+}
+
+fn problem<T>(outcome: Result<T, Error>) -> Option<String> {
+    outcome.err().map(super::explained)
+}

@@ -1,0 +1,145 @@
+//! Which names of files can stand beside each other in a folder.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use worldwire_core::Error;
+use worldwire_ki::file::wad::{self, safe_path};
+
+use crate::output::{Failure, printable};
+
+/// Why a file is not written under its name.
+pub(super) enum Fault<'a> {
+    /// The name could lead elsewhere.
+    Unsafe(Error),
+    /// An earlier file has the name.
+    Twice,
+    /// An earlier file has the name in another spelling, and some file systems have only one.
+    Case(&'a str),
+    /// The name is that of a folder with another file in it.
+    Folder(&'a str),
+}
+
+impl Fault<'_> {
+    /// A word for programs.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Unsafe(_) => "name",
+            Self::Twice => "twice",
+            Self::Case(_) => "case",
+            Self::Folder(_) => "folder",
+        }
+    }
+}
+
+impl fmt::Display for Fault<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsafe(error) => write!(f, "wanted {}, found {}", error.wanted(), error.found()),
+            Self::Twice => f.write_str("another file before it has the same name"),
+            Self::Case(other) => write!(f, "differs only in case from {other} before it"),
+            Self::Folder(other) => write!(f, "is the name of a folder, too, that of {other}"),
+        }
+    }
+}
+
+/// The names under which entries are written, or why they are not: what can be written is, and of
+/// files that would take each other's place, the first.
+pub(super) fn judge<'a>(chosen: &[&'a wad::Entry<'_>]) -> Vec<Result<&'a str, Fault<'a>>> {
+    let names: Vec<_> =
+        chosen.iter().map(|entry| safe_path(&entry.name).map_err(Fault::Unsafe)).collect();
+    let mut folders = HashMap::new();
+    for name in names.iter().flatten() {
+        for parent in parents(name) {
+            folders.entry(parent.to_lowercase()).or_insert(*name);
+        }
+    }
+    let mut seen = HashMap::with_capacity(names.len());
+    let judged = names.into_iter().map(|name| {
+        let name = name?;
+        let spelling = name.to_lowercase();
+        if let Some(inside) = folders.get(&spelling) {
+            return Err(Fault::Folder(inside));
+        }
+        match seen.entry(spelling) {
+            Entry::Vacant(free) => Ok(*free.insert(name)),
+            Entry::Occupied(other) if *other.get() == name => Err(Fault::Twice),
+            Entry::Occupied(other) => Err(Fault::Case(other.get())),
+        }
+    });
+    judged.collect()
+}
+
+/// Refuses new names that could not be extracted again, on some system or any, because of another
+/// one, new or kept. What the kept ones have among themselves is as it was.
+pub(super) fn check_new<'a>(
+    kept: impl Iterator<Item = &'a str> + Clone,
+    new: impl Iterator<Item = &'a str> + Clone,
+) -> Result<(), Failure> {
+    let refuse = |text: String| Err(Failure::Run(format!("refused: {}", printable(&text))));
+    let mut kept_spellings: HashMap<String, Vec<&str>> = HashMap::new();
+    for name in kept.clone() {
+        kept_spellings.entry(name.to_lowercase()).or_default().push(name);
+    }
+    let mut new_spellings: HashMap<String, &str> = HashMap::new();
+    for name in new.clone() {
+        let spelling = name.to_lowercase();
+        let others = kept_spellings.get(&spelling).map(Vec::as_slice).unwrap_or_default();
+        if let Some(other) = others.first().filter(|_| !others.contains(&name)) {
+            let problem = "of the archive differ only in case, which some systems cannot have";
+            return refuse(format!("{name} and {other} {problem}"));
+        }
+        if let Some(other) = new_spellings.insert(spelling, name) {
+            let problem = "differ only in case, which some systems cannot have";
+            return refuse(format!("{other} and {name} {problem}"));
+        }
+    }
+    for (name, is_new) in kept.map(|name| (name, false)).chain(new.map(|name| (name, true))) {
+        for parent in parents(name) {
+            let spelling = parent.to_lowercase();
+            let old = kept_spellings.get(&spelling).and_then(|names| names.first());
+            let file = new_spellings.get(&spelling).or_else(|| old.filter(|_| is_new));
+            if let Some(file) = file {
+                return refuse(format!("{file} is a file, and {name} wants it as a folder"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All names that a folder has when files of these names are in it, without regard to case.
+pub(super) fn taken<'a>(names: impl Iterator<Item = &'a str>) -> HashSet<String> {
+    let mut taken = HashSet::new();
+    for name in names {
+        taken.extend(parents(name).map(str::to_lowercase));
+        taken.insert(name.to_lowercase());
+    }
+    taken
+}
+
+/// `a`, `a/b` for `a/b/c`.
+pub(super) fn parents(name: &str) -> impl Iterator<Item = &str> {
+    name.match_indices('/').filter_map(|(at, _)| name.get(..at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_new;
+
+    #[test]
+    fn names_that_cannot_be_beside_each_other_are_refused() {
+        let fits = |kept: &[&'static str], new: &[&'static str]| {
+            check_new(kept.iter().copied(), new.iter().copied()).is_ok()
+        };
+        assert!(fits(&["a", "b/c"], &["a", "b/d"]));
+        assert!(!fits(&[], &["a", "A"]));
+        assert!(!fits(&["a"], &["A"]));
+        assert!(!fits(&["a"], &["a/b"]));
+        assert!(!fits(&["A/b"], &["a"]));
+        assert!(!fits(&[], &["File", "file/x"]));
+        // It was like that before.
+        assert!(fits(&["a", "A", "A/x"], &["b"]));
+        assert!(fits(&["a", "A"], &["A"]));
+    }
+}

@@ -1,0 +1,150 @@
+//! Folders, and all that is in them.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::output::{Failure, complain, shown};
+
+/// The most files and folders in a folder. Links may lead to the same folders over and over, along
+/// ever more ways, without any that leads back.
+const MOST_FOUND: usize = 1 << 21;
+
+/// A file, or all files of a folder and the folders in it, in the order of their names. Links are
+/// followed; what is passed over is told.
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    files_telling(path, &complain)
+}
+
+/// As [`files`], for who tells by other means.
+pub(crate) fn files_telling(
+    path: &Path,
+    tell: &dyn Fn(&str, &str),
+) -> Result<Vec<PathBuf>, Failure> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let (files, loops) = walk(path, MOST_FOUND)?;
+    for (folder, above) in loops {
+        tell(&shown(&folder), &format!("leads back to {}; passed over", shown(&above)));
+    }
+    Ok(files)
+}
+
+/// What is to be done next.
+enum Step {
+    /// Look into a folder; the second path has no links in it.
+    Enter(PathBuf, PathBuf),
+    /// All that is in this folder was seen.
+    Leave(PathBuf),
+}
+
+/// A folder, and the one above it that it is.
+type Loop = (PathBuf, PathBuf);
+
+fn walk(path: &Path, most: usize) -> Result<(Vec<PathBuf>, Vec<Loop>), Failure> {
+    let real = |path: &Path| fs::canonicalize(path).map_err(|error| Failure::io(path, &error));
+    let (mut files, mut loops) = (Vec::new(), Vec::new());
+    let mut count = 0;
+    // The folders that the one at hand is in.
+    let mut above = HashSet::new();
+    let mut steps = vec![Step::Enter(path.to_owned(), real(path)?)];
+    while let Some(step) = steps.pop() {
+        let (folder, own) = match step {
+            Step::Enter(folder, own) => (folder, own),
+            Step::Leave(own) => {
+                above.remove(&own);
+                continue;
+            }
+        };
+        if !above.insert(own.clone()) {
+            loops.push((folder, own));
+            continue;
+        }
+        steps.push(Step::Leave(own.clone()));
+        let fail = |error| Failure::io(&folder, &error);
+        for entry in fs::read_dir(&folder).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            count += 1;
+            if count > most {
+                let what = "files and folders, counted along all links (files found)";
+                return Err(Failure::Run(format!("{}: more than {most} {what}", shown(path))));
+            }
+            let path = entry.path();
+            let kind = entry.file_type().map_err(|error| Failure::io(&path, &error))?;
+            if kind.is_dir() {
+                steps.push(Step::Enter(path, own.join(entry.file_name())));
+            } else if kind.is_symlink() && path.is_dir() {
+                let own = real(&path)?;
+                steps.push(Step::Enter(path, own));
+            } else {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    loops.sort();
+    Ok((files, loops))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::walk;
+
+    fn below(folder: &Path, files: &[PathBuf]) -> Vec<String> {
+        let name = |file: &PathBuf| {
+            file.strip_prefix(folder).expect("below").to_string_lossy().replace('\\', "/")
+        };
+        files.iter().map(name).collect()
+    }
+
+    #[test]
+    fn nothing_is_too_deep() {
+        let home = tempfile::tempdir().expect("a folder");
+        let deep = home.path().join("a/".repeat(60));
+        fs::create_dir_all(&deep).expect("folders");
+        fs::write(deep.join("file"), "").expect("a file");
+        let (files, loops) = walk(home.path(), 100).expect("files");
+        assert_eq!(below(home.path(), &files), ["a/".repeat(60) + "file"]);
+        assert!(loops.is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn loops_are_passed_over_and_webs_end() {
+        use std::os::unix::fs::symlink;
+
+        let home = tempfile::tempdir().expect("a folder");
+        let home = fs::canonicalize(home.path()).expect("a path");
+        for folder in ["r/a/b", "r/c"] {
+            fs::create_dir_all(home.join(folder)).expect("folders");
+        }
+        fs::write(home.join("r/a/b/file"), "").expect("a file");
+        for (to, link) in
+            [("..", "r/a/up"), (".", "r/self"), (".", "r/self2"), ("../..", "r/c/out")]
+        {
+            symlink(to, home.join(link)).expect("a link");
+        }
+        // No loop: another way to the same folder.
+        symlink("../a/b", home.join("r/c/again")).expect("a link");
+        let (files, loops) = walk(&home.join("r"), 100).expect("files");
+        assert_eq!(below(&home, &files), ["r/a/b/file", "r/c/again/file"]);
+        let folders: Vec<PathBuf> = loops.iter().map(|(folder, _)| folder.clone()).collect();
+        assert_eq!(below(&home, &folders), ["r/a/up", "r/c/out/r", "r/self", "r/self2"]);
+
+        let web = home.join("web");
+        fs::create_dir_all(web.join("0")).expect("folders");
+        for number in 1..20 {
+            let folder = web.join(number.to_string());
+            fs::create_dir(&folder).expect("a folder");
+            for way in ["x", "y"] {
+                symlink(format!("../{}", number - 1), folder.join(way)).expect("a link");
+            }
+        }
+        let told = format!("{:?}", walk(&web, 1000).expect_err("endless ways"));
+        assert!(told.contains("more than 1000 files"), "{told}");
+    }
+}

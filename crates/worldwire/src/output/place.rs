@@ -1,0 +1,95 @@
+//! Where a result is to go: what `-o` may name.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Failure, shown};
+use crate::cli::Target;
+
+/// Where a result is to go.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// Standard output.
+    Stdout,
+    /// A device, a FIFO: what takes bytes and stays what it is.
+    Through(PathBuf),
+    /// A file.
+    File(FilePlace),
+}
+
+/// A file that is new, or takes the place of another file. A link that leads to the other file
+/// goes on to lead there: the path is one without links.
+#[derive(Debug)]
+pub(crate) struct FilePlace {
+    pub(super) path: PathBuf,
+    pub(super) force: bool,
+}
+
+impl Place {
+    /// The place that somebody chose for a result.
+    pub(crate) fn of(target: &Target) -> Result<Self, Failure> {
+        match &target.output {
+            None => Ok(Self::Stdout),
+            Some(path) => Self::at(path, target.force),
+        }
+    }
+
+    /// The place of this name; `-` is standard output. Only a file is overwritten, so only a file
+    /// wants force for it.
+    pub(crate) fn at(path: &Path, force: bool) -> Result<Self, Failure> {
+        let refuse = |why: &str| Err(Failure::Run(format!("{}: {why}", shown(path))));
+        if path == Path::new("-") {
+            return Ok(Self::Stdout);
+        }
+        let own = match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Self::File(FilePlace { path: path.to_owned(), force }));
+            }
+            own => own.map_err(|error| Failure::io(path, &error))?,
+        };
+        let about = match fs::metadata(path) {
+            Err(error) if own.is_symlink() && error.kind() == io::ErrorKind::NotFound => {
+                return refuse("is a link that leads to nothing, wanted a file or no link");
+            }
+            about => about.map_err(|error| Failure::io(path, &error))?,
+        };
+        if about.is_dir() {
+            return refuse("is a folder");
+        }
+        if !about.is_file() {
+            return Ok(Self::Through(path.to_owned()));
+        }
+        if !force {
+            return refuse("exists already; --force overwrites it");
+        }
+        let path = match own.is_symlink() {
+            true => fs::canonicalize(path).map_err(|error| Failure::io(path, &error))?,
+            false => path.to_owned(),
+        };
+        Ok(Self::File(FilePlace { path, force }))
+    }
+
+    /// The place for a result that is not written from front to back: that of a file.
+    pub(crate) fn file_at(path: &Path, force: bool) -> Result<FilePlace, Failure> {
+        match Self::at(path, force)? {
+            Self::File(place) => Ok(place),
+            Self::Stdout => Err(Failure::Run("standard output: wanted a regular file".into())),
+            Self::Through(path) => {
+                Err(Failure::Run(format!("{}: wanted a regular file", shown(&path))))
+            }
+        }
+    }
+}
+
+impl FilePlace {
+    /// The file that would be overwritten, by its one path without links, and its size.
+    pub(crate) fn overwritten(&self) -> Option<(PathBuf, u64)> {
+        Some((fs::canonicalize(&self.path).ok()?, fs::metadata(&self.path).ok()?.len()))
+    }
+}
+
+/// Opens what stays what it is: nothing is made, and nothing cut off.
+pub(super) fn open_through(path: &Path) -> Result<File, Failure> {
+    OpenOptions::new().write(true).open(path).map_err(|error| Failure::io(path, &error))
+}

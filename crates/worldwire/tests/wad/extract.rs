@@ -1,0 +1,212 @@
+//! `extract`.
+
+use std::fs;
+
+use tempfile::tempdir;
+
+use crate::*;
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_folder_leads_nowhere() {
+    let home = tempdir().unwrap();
+    fill(home.path());
+    assert!(wad(home.path(), &["create", "in", "-o", "a.wad"]).status.success());
+    for folder in ["out", "elsewhere"] {
+        fs::create_dir(home.path().join(folder)).unwrap();
+    }
+    std::os::unix::fs::symlink("../elsewhere", home.path().join("out/Data")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere/x", home.path().join("out/x.mp3")).unwrap();
+    let outcome = wad(home.path(), &["extract", "a.wad", "-C", "out"]);
+    assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+    assert_eq!(fs::read_dir(home.path().join("elsewhere")).unwrap().count(), 0);
+}
+
+#[test]
+fn forced_extracting_replaces_files_and_only_whole_ones() {
+    let home = tempdir().unwrap();
+    fill(home.path());
+    assert!(wad(home.path(), &["create", "in", "-o", "a.wad"]).status.success());
+    let mut bytes = fs::read(home.path().join("a.wad")).unwrap();
+    // The sound is stored behind all else; its CRC is wrong now.
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(home.path().join("bad.wad"), bytes).unwrap();
+    fs::create_dir_all(home.path().join("out/Data/a")).unwrap();
+    for name in ["x.mp3", "Data/a/7.xml"] {
+        fs::write(home.path().join("out").join(name), "old").unwrap();
+    }
+    let outcome = wad(home.path(), &["extract", "bad.wad", "-C", "out", "--force"]);
+    assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+    assert_eq!(fs::read(home.path().join("out/x.mp3")).unwrap(), b"old");
+    let [before, after] = ["in", "out"].map(|folder| home.path().join(folder).join("Data/a/7.xml"));
+    assert_eq!(fs::read(before).unwrap(), fs::read(after).unwrap());
+    assert_eq!(names(&home.path().join("out")), ["Data", "x.mp3"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn forced_extracting_replaces_a_link_and_does_not_follow_it() {
+    let home = tempdir().unwrap();
+    fill(home.path());
+    assert!(wad(home.path(), &["create", "in", "-o", "a.wad"]).status.success());
+    fs::create_dir(home.path().join("out")).unwrap();
+    fs::write(home.path().join("other"), "other").unwrap();
+    std::os::unix::fs::symlink("../other", home.path().join("out/x.mp3")).unwrap();
+    assert!(wad(home.path(), &["extract", "a.wad", "-C", "out", "--force"]).status.success());
+    assert_eq!(fs::read(home.path().join("other")).unwrap(), b"other");
+    assert_eq!(fs::read(home.path().join("out/x.mp3")).unwrap(), [1, 2, 3]);
+}
+
+#[test]
+fn names_that_take_each_others_place_are_told_as_what_they_are() {
+    let home = tempdir().unwrap();
+    let files: [(&str, &[u8]); 6] = [
+        ("a", b"first"),
+        ("A", b"case"),
+        ("a", b"twice"),
+        ("folder", b"file"),
+        ("folder/in", b"in"),
+        ("../out", b"outside"),
+    ];
+    fs::write(home.path().join("a.wad"), craft(&files)).unwrap();
+    let outcome = wad(home.path(), &["extract", "a.wad", "-C", "out"]);
+    let wanted = [
+        "refused: A: differs only in case from a before it",
+        "refused: a: another file before it has the same name",
+        "refused: folder: is the name of a folder, too, that of folder/in",
+        "refused: ../out: wanted a path below the folder, found a part that leads elsewhere",
+    ];
+    let said_of_it = said(&outcome, 1);
+    let lines: Vec<&str> =
+        said_of_it.lines().map(|line| line.split_once("wad: ").unwrap().1).collect();
+    assert_eq!(lines, wanted);
+    assert_eq!(fs::read(home.path().join("out/a")).unwrap(), b"first");
+    assert_eq!(fs::read(home.path().join("out/folder/in")).unwrap(), b"in");
+    // A test tells the same.
+    let told = told(&wad(home.path(), &["test", "a.wad"]), 1);
+    let wanted = [
+        "A: case: differs only in case from a before it",
+        "a: twice: another file before it has the same name",
+        "folder: folder: is the name of a folder, too, that of folder/in",
+        "../out: name: wanted a path below the folder, found a part that leads elsewhere",
+    ];
+    assert_eq!(told.lines().collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn a_folder_in_the_place_of_a_file_is_not_forced_away() {
+    let home = tempdir().unwrap();
+    fs::write(home.path().join("a.wad"), craft(&[("a", b"a"), ("b", b"b")])).unwrap();
+    fs::create_dir_all(home.path().join("out/a")).unwrap();
+    for more in [&[][..], &["--force"]] {
+        let outcome = wad(home.path(), &[&["extract", "a.wad", "-C", "out"], more].concat());
+        let said = said(&outcome, 1);
+        assert!(said.contains("a: is a folder\n") && !said.contains("a: exists"), "{said}");
+        assert_eq!(fs::read(home.path().join("out/b")).unwrap(), b"b");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_error_of_the_output_ends_the_work() {
+    let home = tempdir().unwrap();
+    let large = vec![1; 1 << 20];
+    let files: Vec<String> = (0..200).map(|number| format!("small/{number:03}")).collect();
+    let small = files.iter().map(|name| (&**name, &b"small"[..]));
+    let files: Vec<(&str, &[u8])> =
+        [("bad/a", &large[..]), ("bad/b", &large)].into_iter().chain(small).collect();
+    fs::write(home.path().join("a.wad"), craft(&files)).unwrap();
+    let extract = ["extract", "a.wad", "-C", "out", "--threads", "1"];
+    let outcome = limited(home.path(), 16, &extract).output().unwrap();
+    let said = said(&outcome, 2);
+    assert_eq!(said, "worldwire: out/bad/a: file too large\n");
+    assert_eq!(names(&home.path().join("out/small")), [""; 0]);
+    assert_eq!(names(&home.path().join("out/bad")), [""; 0]);
+}
+
+/// `b` begins inside the data of `a`; `c` is apart.
+fn overlapping() -> Vec<u8> {
+    craft_with(&[("a", b"aab"), ("b", b"b"), ("c", b"c")], |entries| {
+        entries[1].offset = entries[0].offset + 2;
+    })
+}
+
+#[test]
+fn overlaps_are_told_of_chosen_files_or_refused() {
+    let home = tempdir().unwrap();
+    fs::write(home.path().join("a.wad"), overlapping()).unwrap();
+    let cases = [
+        (&[][..], "worldwire: b: warning: begins inside the data of a\n"),
+        (&["b"], "worldwire: b: warning: begins inside the data of a\n"),
+        (&["a"], "worldwire: a: warning: the data of b begins inside its own\n"),
+        (&["c"], ""),
+    ];
+    for (chosen, wanted) in cases {
+        let arguments = [&["extract", "a.wad", "-C", "out", "--force"], chosen].concat();
+        assert_eq!(said(&wad(home.path(), &arguments), 0), wanted);
+        let arguments = [&["test", "a.wad"], chosen].concat();
+        let errors = told(&wad(home.path(), &arguments), i32::from(!wanted.is_empty()));
+        assert_eq!(errors.is_empty(), wanted.is_empty(), "{errors}");
+    }
+    let quiet = program(home.path(), &["-q", "ki", "wad", "extract", "a.wad", "-C", "out2"]);
+    assert_eq!(said(&{ quiet }.output().unwrap(), 0), "");
+    for command in [&["extract", "a.wad", "-C", "out3"][..], &["test", "a.wad"]] {
+        let outcome = wad(home.path(), &[command, &["--refuse-overlaps"]].concat());
+        let wanted = "worldwire: a.wad: refused: 1 file begins inside the data of others\n";
+        assert_eq!(said(&outcome, 1), wanted);
+    }
+    assert!(!home.path().join("out3").exists());
+}
+
+#[test]
+fn what_is_not_downloaded_is_skipped() {
+    let home = tempdir().unwrap();
+    let bytes = craft_with(&[("a", b"\0\0\0"), ("b", b"b")], |entries| entries[0].crc = 1);
+    fs::write(home.path().join("a.wad"), bytes).unwrap();
+    let outcome = wad(home.path(), &["extract", "a.wad", "-C", "out"]);
+    assert_eq!(said(&outcome, 0), "worldwire: a: skipped: not downloaded yet\n");
+    let outcome = wad(home.path(), &["-q", "extract", "a.wad", "-C", "out", "--force"]);
+    assert_eq!(said(&outcome, 0), "");
+    assert_eq!(names(&home.path().join("out")), ["b"]);
+}
+
+#[test]
+fn a_larger_file_is_inflated_when_asked_for() {
+    let home = tempdir().unwrap();
+    put(&home.path().join("in"), &[("a", &"a".repeat(1000))]);
+    said(&wad(home.path(), &["create", "in", "-o", "a.wad"]), 0);
+    for command in [&["test", "a.wad"][..], &["extract", "a.wad", "-C", "out"]] {
+        let outcome = wad(home.path(), &[command, &["--most-inflated", "999"]].concat());
+        assert_eq!(outcome.status.code(), Some(1));
+        let both = String::from_utf8([outcome.stdout, outcome.stderr].concat()).unwrap();
+        assert!(both.contains("; --most-inflated allows more"), "{both}");
+        said(&wad(home.path(), &[command, &["--most-inflated", "1000"]].concat()), 0);
+    }
+}
+
+#[test]
+fn a_pattern_stays_in_its_folder() {
+    let home = tempdir().unwrap();
+    fs::write(home.path().join("a.wad"), craft(&[("a.txt", b""), ("b/c.xml", b"")])).unwrap();
+    let wanted = "*.xml: matches no file of the archive; **/*.xml does\n";
+    for command in ["list", "test", "extract"] {
+        let outcome = wad(home.path(), &[command, "a.wad", "*.txt", "*.xml"]);
+        assert!(said(&outcome, 2).ends_with(wanted), "{outcome:?}");
+    }
+    assert_eq!(names(home.path()), ["a.wad"]);
+    let listed = told(&wad(home.path(), &["list", "a.wad", "**/*.xml"]), 0);
+    assert!(listed.contains("b/c.xml") && !listed.contains("a.txt"), "{listed}");
+}
+
+#[cfg(unix)]
+#[test]
+fn nobody_needs_to_listen() {
+    let home = tempdir().unwrap();
+    fs::write(home.path().join("a.wad"), craft(&[("../a", b""), ("b", b"")])).unwrap();
+    let log = fs::File::create(home.path().join("log")).unwrap();
+    let status =
+        limited(home.path(), 0, &["extract", "a.wad", "-C", "out"]).stderr(log).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+    assert_eq!(fs::read(home.path().join("log")).unwrap(), b"", "the log is full");
+    assert_eq!(names(&home.path().join("out")), ["b"]);
+}

@@ -1,0 +1,154 @@
+//! What is left when a signal ends the program.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use tempfile::tempdir;
+
+use crate::*;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_create_leaves_nothing() {
+    use std::os::unix::process::ExitStatusExt;
+    let home = tempdir().unwrap();
+    fill_large(home.path());
+    for signal in signals() {
+        let status = interrupted(signal, || {
+            let _ = fs::remove_file(home.path().join("a.wad"));
+            let create = start(home.path(), &["create", "in", "-o", "a.wad", "--level", "12"]);
+            wait(|| writes_into(&create, home.path()));
+            create
+        });
+        match signal {
+            "INT" => assert_eq!(status.code(), Some(130)),
+            "TERM" => assert_eq!(status.code(), Some(143)),
+            "HUP" => assert_eq!(status.code(), Some(129)),
+            _ => assert_eq!(status.signal(), Some(9)),
+        }
+        let left = names(home.path());
+        assert!(!left.contains(&"a.wad".to_owned()), "SIG{signal}: {status}");
+        if left.len() > 1 {
+            // This file system has no files without names, so nothing can take this one away.
+            assert!(signal == "KILL" && left[0].ends_with(".part"), "SIG{signal}: {left:?}");
+            fs::remove_file(home.path().join(&left[0])).unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_extract_leaves_only_whole_files() {
+    let home = tempdir().unwrap();
+    fill_large(home.path());
+    assert!(wad(home.path(), &["create", "in", "-o", "a.wad", "--level", "1"]).status.success());
+    let [before, after] = ["in/Data", "out/Data"].map(|folder| home.path().join(folder));
+    for signal in signals() {
+        let status = interrupted(signal, || {
+            let _ = fs::remove_dir_all(home.path().join("out"));
+            let arguments = ["extract", "a.wad", "-C", "out", "--threads", "2"];
+            let extract = start(home.path(), &arguments);
+            wait(|| after.exists() && names(&after).iter().any(|name| name.ends_with(".xml")));
+            extract
+        });
+        let left = names(&after);
+        assert!(!status.success());
+        for name in &left {
+            if name.ends_with(".xml") {
+                let whole = fs::read(before.join(name)).unwrap();
+                assert!(fs::read(after.join(name)).unwrap() == whole, "SIG{signal}: {name}");
+            } else {
+                assert!(signal == "KILL" && name.ends_with(".part"), "SIG{signal}: {name}");
+            }
+        }
+        fs::remove_dir_all(home.path().join("out")).unwrap();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_to_outlive_its_terminal_does() {
+    let home = tempdir().unwrap();
+    fill_large(home.path());
+    let worldwire = env!("CARGO_BIN_EXE_worldwire");
+    let mut create = Command::new("sh")
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh", worldwire])
+        .args(["ki", "wad", "create", "in", "-o", "a.wad", "--level", "6"])
+        .current_dir(home.path())
+        .spawn()
+        .unwrap();
+    wait(|| writes_into(&create, home.path()));
+    kill("HUP", &create);
+    assert!(create.wait().unwrap().success());
+    assert!(wad(home.path(), &["test", "a.wad"]).status.success());
+}
+
+/// The signals that end the program.
+fn signals() -> Vec<&'static str> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:\t"));
+    let ignored = ignored.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    // Whoever started the tests may want them to go on without a terminal.
+    let mut signals = vec!["KILL", "INT", "TERM"];
+    signals.extend(ignored.filter(|ignored| ignored & 1 == 0).map(|_| "HUP"));
+    signals
+}
+
+fn kill(signal: &str, child: &Child) {
+    // Every shell has a kill of its own.
+    let kill = ["-c", "kill -s \"$0\" \"$1\"", signal, &child.id().to_string()];
+    assert!(Command::new("sh").args(kill).status().unwrap().success());
+}
+
+/// Files that take a second, at least, to be compressed well, and some time to be written.
+fn fill_large(folder: &Path) {
+    fs::create_dir_all(folder.join("in/Data")).unwrap();
+    let mut state = 1_u32;
+    for number in 0..100 {
+        let mut text = String::new();
+        while text.len() < 100_000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            text.push_str(&format!("<Value id=\"{}\">{:x}</Value>\n", text.len(), state >> 12));
+        }
+        fs::write(folder.join(format!("in/Data/{number:03}.xml")), text.repeat(10)).unwrap();
+    }
+}
+
+fn start(folder: &Path, arguments: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.current_dir(folder).args(["-q", "ki", "wad"]).args(arguments);
+    command.stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Starts something and sends it a signal, again if it was done before the signal came.
+fn interrupted(signal: &str, start: impl Fn() -> Child) -> ExitStatus {
+    for _ in 0..20 {
+        let mut child = start();
+        kill(signal, &child);
+        let status = child.wait().unwrap();
+        if !status.success() {
+            return status;
+        }
+    }
+    panic!("SIG{signal} always came late");
+}
+
+/// Waits for something that happens soon.
+fn wait(happened: impl Fn() -> bool) {
+    for _ in 0..60_000 {
+        if happened() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("nothing happened for a minute");
+}
+
+/// Whether a program has a new file open that is to stand in a folder, with or without a name.
+#[cfg(target_os = "linux")]
+fn writes_into(program: &Child, folder: &Path) -> bool {
+    let open = fs::read_dir(format!("/proc/{}/fd", program.id())).into_iter().flatten();
+    let mut open = open.flatten().filter_map(|file| fs::read_link(file.path()).ok());
+    open.any(|file| file.parent() == Some(folder) && file.extension().is_none_or(|it| it == "part"))
+}
