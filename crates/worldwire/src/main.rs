@@ -39,7 +39,8 @@ fn main() -> ExitCode {
         // The reader of the output has what it wanted.
         Err(Failure::Pipe) => ExitCode::SUCCESS,
         Err(Failure::Run(message)) => {
-            anstream::eprintln!("worldwire: {message}");
+            let lines: Vec<String> = message.lines().map(output::printable).collect();
+            output::say(format_args!("worldwire: {}", lines.join("\n")));
             ExitCode::from(2)
         }
     }

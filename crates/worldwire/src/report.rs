@@ -5,6 +5,8 @@ use std::io::IsTerminal;
 
 use worldwire_core::{Diagnostic, Severity};
 
+use crate::output::{printable, say};
+
 /// The most diagnostics that are shown; the rest is counted.
 const MOST_SHOWN: usize = 100;
 
@@ -15,14 +17,14 @@ pub(crate) fn diagnostics<'d>(all: impl IntoIterator<Item = &'d Diagnostic>) {
     let mut all = all.into_iter();
     for diagnostic in all.by_ref().take(MOST_SHOWN) {
         if frames {
-            anstream::eprintln!("{}", frame(diagnostic));
+            say(frame(diagnostic));
         } else {
-            anstream::eprintln!("{diagnostic}");
+            say(printable(&diagnostic.to_string()));
         }
     }
     let rest = all.count();
     if rest > 0 {
-        anstream::eprintln!("worldwire: {rest} more are not shown");
+        say(format_args!("worldwire: {rest} more are not shown"));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Type lists of KI, read from JSON once and from a cache afterwards.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use worldwire_ki::schema::classes::{Classes, ContentHash, TypeLists};
 
 use crate::cli::Common;
 use crate::input;
-use crate::output::{Failure, WholeFile};
+use crate::output::{Failure, WholeFile, printable, say};
 
 /// Lists smaller than this are read faster than a cache is worth a file.
 const WORTH_A_CACHE: usize = 1 << 20;
@@ -42,11 +42,11 @@ pub(crate) fn load(lists: &[PathBuf], common: &Common) -> Result<Arc<Classes>, F
     if !common.quiet {
         let told = if notes.len() > MOST_TOLD + 1 { MOST_TOLD } else { notes.len() };
         for note in notes.iter().take(told) {
-            anstream::eprintln!("worldwire: {note}");
+            say(format_args!("worldwire: {}", printable(&note.to_string())));
         }
         if told < notes.len() {
             let more = notes.len() - told;
-            anstream::eprintln!("worldwire: {more} more are odd; `ki op types LIST` tells them");
+            say(format_args!("worldwire: {more} more are odd; `ki op types LIST` tells them"));
         }
     }
     Ok(classes)
@@ -74,21 +74,14 @@ pub(crate) fn read(lists: &[PathBuf]) -> Result<Arc<Classes>, Failure> {
     let mut reader = TypeLists::new();
     for (list, text) in lists.iter().zip(&texts) {
         if let Err(error) = reader.add(&list.display().to_string(), text) {
-            anstream::eprintln!("worldwire: {error}");
+            say(format_args!("worldwire: {}", printable(&error.to_string())));
             return Err(Failure::Input);
         }
     }
     let classes = reader.compile();
     if let Some((path, content)) = &cache {
         // Where nothing can be written there is no cache.
-        let _ = keep(path, &classes.to_cache(*content));
+        let _ = WholeFile::store(path, &classes.to_cache(*content), true);
     }
     Ok(Arc::new(classes))
-}
-
-fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = WholeFile::create_in(folder.unwrap_or_else(|| Path::new(".")))?;
-    file.write_all(bytes)?;
-    file.keep(path, true)
 }

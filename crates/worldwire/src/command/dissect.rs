@@ -9,7 +9,7 @@ use worldwire_dissect::{Definitions, Format, Item, NoteKind, Scratch};
 use super::capture;
 use crate::cli::{Common, Dissect};
 use crate::definitions;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, say};
 
 pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     if arguments.threads > 0 {
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     output.finish()?;
     let summary = dissection.summary();
     if !common.quiet {
-        anstream::eprintln!("{summary}");
+        say(summary);
     }
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }

@@ -9,7 +9,7 @@ use super::capture;
 use super::decode::side;
 use crate::cli::{Common, Follow};
 use crate::definitions;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, say};
 
 pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
     let raw = arguments.raw.map(side);
@@ -52,9 +52,7 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
     };
     output.finish()?;
     if overview.family.is_none() && !common.quiet {
-        anstream::eprintln!(
-            "this conversation was not recognised; --as FAMILY reads it all the same"
-        );
+        say("this conversation was not recognised; --as FAMILY reads it all the same");
     }
     let good = clean && overview.problems == 0 && overview.family.is_some();
     if good { Ok(()) } else { Err(Failure::Input) }

@@ -8,7 +8,7 @@ use worldwire_dissect::{Family, Item, Overview, Scratch};
 use super::capture;
 use crate::cli::{Common, Stats};
 use crate::definitions;
-use crate::output::{Failure, print};
+use crate::output::{Failure, print, say};
 
 pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.capture.data, common)?;
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
     print(&out)?;
     let summary = dissection.summary();
     if !common.quiet {
-        anstream::eprintln!("{summary}");
+        say(summary);
     }
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }

@@ -59,7 +59,7 @@ impl Common {
 
 impl Target {
     /// Whether the result goes to standard output.
-    fn is_stdout(&self) -> bool {
+    pub(crate) fn is_stdout(&self) -> bool {
         self.output.as_deref().is_none_or(|path| path == Path::new("-"))
     }
 }

@@ -12,7 +12,7 @@ use worldwire_dissect::{Family, Item, ItemBody, Note, NoteKind, Scratch};
 use super::capture;
 use crate::cli::{Common, Doctor};
 use crate::definitions;
-use crate::output::{Failure, print};
+use crate::output::{Failure, print, say};
 
 /// The most findings of one kind that are listed.
 const MOST_LISTED: usize = 50;
@@ -119,7 +119,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     }
     print(&out)?;
     if !common.quiet {
-        anstream::eprintln!("{}", dissection.summary());
+        say(dissection.summary());
     }
     if well { Ok(()) } else { Err(Failure::Input) }
 }

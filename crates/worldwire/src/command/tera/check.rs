@@ -12,7 +12,7 @@ use worldwire_tera::schema::{Options, Problem, Set};
 
 use super::folder;
 use crate::cli::Common;
-use crate::output::{Failure, complain, print};
+use crate::output::{Failure, complain, print, say};
 use crate::report;
 
 /// Editors write a file in several steps; what comes within this time is one change.
@@ -50,7 +50,7 @@ pub(super) fn run(
             continue;
         }
         if !common.quiet {
-            anstream::eprintln!("{read} read, {compiled} compiled, {removed} removed");
+            say(format_args!("{read} read, {compiled} compiled, {removed} removed"));
         }
         tell(&set, json, common)?;
     }

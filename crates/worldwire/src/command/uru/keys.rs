@@ -9,7 +9,7 @@ use worldwire_uru::file::secure::SecureKey;
 
 use crate::cli::{KeyFormat, UruKeys};
 use crate::input;
-use crate::output::{Failure, write_all};
+use crate::output::{Failure, say, write_all};
 
 pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
     match command {
@@ -83,7 +83,7 @@ impl TryRng for SystemRandom {
     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
         if let Err(error) = getrandom::fill(bytes) {
             // It worked a moment ago; a weak key must not come of it now.
-            anstream::eprintln!("worldwire: no random numbers: {error}");
+            say(format_args!("worldwire: no random numbers: {error}"));
             std::process::exit(2);
         }
         Ok(())

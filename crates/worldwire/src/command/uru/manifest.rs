@@ -17,7 +17,7 @@ use worldwire_uru::types::{HiLo, ZStr};
 
 use crate::cli::{Common, Target, UruManifest};
 use crate::input;
-use crate::output::{Failure, complain, print, write_all};
+use crate::output::{Failure, WholeFile, complain, print, write_all};
 
 pub(crate) fn run(command: &UruManifest, common: &Common) -> Result<(), Failure> {
     match command {
@@ -216,6 +216,5 @@ fn store(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
     }
-    let target = Target { output: Some(path.to_owned()), force: true };
-    write_all(&target, bytes)
+    WholeFile::store(path, bytes, true).map_err(|error| Failure::io(path, &error))
 }

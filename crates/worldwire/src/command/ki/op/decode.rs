@@ -11,7 +11,7 @@ use super::show::Show;
 use super::stream::Choices;
 use crate::cli::{Common, KiObjectForm, KiOpDecode, Target};
 use crate::command::work;
-use crate::output::{Failure, Output, complain, write_all};
+use crate::output::{Failure, Output, complain, say, write_all};
 use crate::{input, types};
 
 /// Files that are decoded at the same time; their results wait for each other.
@@ -39,7 +39,8 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
     }
     let pool = work::pool(arguments.threads)?;
     let mut counts = Counts::default();
-    let Target { output: folder, force } = &arguments.target;
+    let Target { output, force } = &arguments.target;
+    let folder = output.as_deref().filter(|_| !arguments.target.is_stdout());
     if folder.is_none() && arguments.to == KiObjectForm::Xml {
         let message = "wanted --output with a folder for the XML of several files".to_owned();
         return Err(Failure::Run(message));
@@ -83,7 +84,7 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
     stdout.finish()?;
     if !common.quiet {
         let Counts { decoded, passed, failed } = counts;
-        anstream::eprintln!("{decoded} decoded, {passed} passed over, {failed} failed");
+        say(format_args!("{decoded} decoded, {passed} passed over, {failed} failed"));
     }
     if counts.failed == 0 { Ok(()) } else { Err(Failure::Input) }
 }
@@ -140,6 +141,10 @@ impl Work<'_> {
 
     /// One of several inputs.
     fn several(&self, input: &Input) -> Result<Outcome, Failure> {
+        if input.is_found && !input.path.is_file() {
+            // A FIFO would wait for somebody.
+            return Ok(Outcome::Passed);
+        }
         let bytes = input::read(&input.path)?;
         // Other streams have no mark, so whoever says how they are read means all of them.
         if input.is_found && !bytes.starts_with(MAGIC) && self.show.choices.is_file() {

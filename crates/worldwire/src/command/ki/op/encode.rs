@@ -14,7 +14,7 @@ use super::inputs::{Input, expand, fault, keep, targets};
 use super::stream::{Choices, Stream};
 use crate::cli::{Common, KiOpEncode};
 use crate::command::work;
-use crate::output::{Failure, complain, write_all};
+use crate::output::{Failure, complain, say, write_all};
 use crate::{input, report, types};
 
 /// Files that are encoded at the same time.
@@ -67,7 +67,8 @@ pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure
         }
         return work.end();
     }
-    let Some(folder) = &arguments.target.output else {
+    let folder = arguments.target.output.as_deref();
+    let Some(folder) = folder.filter(|_| !arguments.target.is_stdout()) else {
         return Err(Failure::Run("wanted --output with a folder for several files".to_owned()));
     };
     // decode called it `pet.xml.json`.
@@ -98,7 +99,7 @@ pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure
         }
     }
     if !common.quiet {
-        anstream::eprintln!("{done} encoded, {failed} failed");
+        say(format_args!("{done} encoded, {failed} failed"));
     }
     if failed == 0 { work.end() } else { Err(Failure::Input) }
 }

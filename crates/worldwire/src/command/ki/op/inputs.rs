@@ -1,13 +1,13 @@
 //! The files that a command is to work on.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use globset::GlobBuilder;
 
-use crate::cli::Target;
 use crate::input;
-use crate::output::{Failure, write_all};
+use crate::output::{Failure, WholeFile, shown};
 
 /// A file to read, and what its result is called below the output folder.
 pub(super) struct Input {
@@ -77,7 +77,12 @@ pub(super) fn keep(path: &Path, force: bool, bytes: &[u8]) -> Result<(), Failure
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(|error| Failure::io(parent, &error))?;
     }
-    write_all(&Target { output: Some(path.to_owned()), force }, bytes)
+    WholeFile::store(path, bytes, force).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            Failure::Run(format!("{}: exists already; --force overwrites it", shown(path)))
+        }
+        _ => Failure::io(path, &error),
+    })
 }
 
 /// What is wrong with one of several inputs, which ends no more than that one.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use worldwire_ki::schema::classes::{Class, Classes, Property};
 
 use crate::cli::Common;
-use crate::output::{Failure, complain, print};
+use crate::output::{Failure, complain, print, printable, say};
 use crate::types;
 
 pub(super) fn run(
@@ -21,7 +21,7 @@ pub(super) fn run(
     let classes = types::read(&lists)?;
     if !common.quiet {
         for note in classes.notes() {
-            anstream::eprintln!("worldwire: {note}");
+            say(format_args!("worldwire: {}", printable(&note.to_string())));
         }
     }
     let mut out = String::new();
