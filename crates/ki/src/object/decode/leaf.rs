@@ -2,7 +2,7 @@
 
 use worldwire_core::{Error, Reader, Result, Trace};
 
-use super::{Decoder, MOST_NOTES};
+use super::{Decoder, MOST_NOTES, position};
 use crate::object::encode::parse_choice;
 use crate::object::visitor::{Leaf, Visitor};
 use crate::object::{COMPACT, HUMAN_READABLE};
@@ -149,7 +149,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                 if !self.options.lenient {
                     return Err(reader.place_error(error));
                 }
-                self.note(reader, error.inside(&property.name).to_string());
+                self.note(position(reader), error.inside(&property.name).to_string());
                 Ok(Leaf::Text(bytes))
             }
         }

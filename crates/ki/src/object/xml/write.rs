@@ -77,8 +77,11 @@ impl<'c> Visitor<'c> for Writer {
     }
 
     fn value(&mut self, slot: Slot<'c>, value: Leaf<'_>) -> Result<()> {
-        let Some(property) = slot.property() else {
-            return Err(Error::value("a value of a known property", "bits"));
+        let property = match slot {
+            Slot::Property(property) | Slot::Element(property) => property,
+            Slot::Unknown(hash) => return Err(no_form().inside(&format!("{hash:#010x}"))),
+            Slot::Rest => return Err(no_form().inside(Slot::REST)),
+            Slot::Root => return Err(no_form()),
         };
         check_name(property)?;
         let text = written(property, value).map_err(|error| error.inside(&property.name))?;
@@ -86,6 +89,11 @@ impl<'c> Visitor<'c> for Writer {
         let _ = writeln!(self.out, "<{0}>{text}</{0}>", property.name);
         Ok(())
     }
+}
+
+/// What is said of bits that could not be read.
+fn no_form() -> Error {
+    Error::value("a value that could be read", "bits").hint("JSON can hold them")
 }
 
 /// Type lists may call a property anything.
@@ -139,9 +147,7 @@ fn written(property: &Property, value: Leaf<'_>) -> Result<String> {
                 }
             }
         }
-        Leaf::Raw(_) | Leaf::Object(..) => {
-            return Err(Error::value("a value that could be read", "bits"));
-        }
+        Leaf::Raw(_) | Leaf::Object { .. } => return Err(no_form()),
     }
     Ok(out)
 }
