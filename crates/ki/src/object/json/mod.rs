@@ -29,4 +29,5 @@ mod write;
 pub use write::JsonWriter;
 
 pub(super) use item::item;
+pub(super) use number::{double, single};
 pub(super) use read::{build, unknown_hash, wide_bytes};

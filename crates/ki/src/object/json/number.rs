@@ -6,7 +6,7 @@ use worldwire_core::{Field, Result};
 use crate::types::{Dbl, Flt};
 
 /// A number of single precision. Infinity comes of its name alone, not of a number too large.
-pub(super) fn single(json: &Json) -> Result<f32> {
+pub(in crate::object) fn single(json: &Json) -> Result<f32> {
     let number = <Flt as Field<'_>>::from_json(json)?.0;
     if number.is_infinite() && !is_named(json) {
         return Err(expected("a number of single precision", json));
@@ -15,7 +15,7 @@ pub(super) fn single(json: &Json) -> Result<f32> {
 }
 
 /// A number of double precision, in the same way.
-pub(super) fn double(json: &Json) -> Result<f64> {
+pub(in crate::object) fn double(json: &Json) -> Result<f64> {
     let number = <Dbl as Field<'_>>::from_json(json)?.0;
     if number.is_infinite() && !is_named(json) {
         return Err(expected("a number of double precision", json));
