@@ -308,8 +308,8 @@ fn pairs_may_name_their_classes() {
     let error = strict.decode_all(&bytes(3), &mut Object::new()).unwrap_err().to_string();
     assert_eq!(
         error,
-        "object at byte 0: wanted a known class, found class C, by block 1 type 3; is class A meant \
-         in the hints?"
+        "object at byte 0: wanted a known class, found class C, by block 1 type 3; is its name right, \
+         and the type list of this revision?"
     );
 }
 

@@ -106,10 +106,16 @@ proptest! {
             let Ok(decoded) = foreign.decode_all(&bytes, &mut object) else { continue };
             if others.by_hash(class.hash).is_none() {
                 prop_assert!(!decoded.notes.is_empty());
-                prop_assert_eq!(foreign.encode(&object, decoded.header).unwrap(), bytes.clone());
             }
             let json = object.to_json(&others).unwrap();
-            prop_assert_eq!(Object::parse_json(&others, &json).unwrap(), object.clone());
+            let parsed = Object::parse_json(&others, &json).unwrap();
+            prop_assert_eq!(&parsed, &object);
+            prop_assert_eq!(&foreign.encode(&parsed, decoded.header).unwrap(), &bytes, "{}", json);
+            // Those who know everything write the same. (Names that happen to look like a number to
+            // the others do not count.)
+            if !hr && let Ok(known) = Object::parse_json(&classes, &json) {
+                prop_assert_eq!(&codec.encode(&known, decoded.header).unwrap(), &bytes, "{}", json);
+            }
             let strict = Codec::new(&others, options(&others, bits & 0xff));
             let strictly = strict.decode_all(&bytes, &mut Object::new());
             // Objects of an unrelated class are told, but are no mistake.

@@ -38,8 +38,8 @@ use crate::settings::{Settings, Value};
 pub struct Hints {
     hints: Vec<Hint>,
     core: Arc<CoreTable>,
-    /// The classes of pairs that are called by their names, and what to say when they are unknown.
-    names: Vec<(Box<str>, Diagnostic)>,
+    /// The pairs whose classes are called by their names, and what to say when those are unknown.
+    names: Vec<(u8, u8, Diagnostic)>,
 }
 
 /// What is known of a field.
@@ -124,8 +124,9 @@ impl Hints {
         self.hints.extend(hints);
         let core = Arc::make_mut(&mut self.core);
         for Pair { block, kind, class, unknown } in pairs {
-            if let CoreClass::Name(name) = &class {
-                self.names.push((name.clone(), unknown));
+            self.names.retain(|(old, of, _)| (*old, *of) != (block, kind));
+            if let CoreClass::Name(_) = class {
+                self.names.push((block, kind, unknown));
             }
             core.insert(block, kind, class);
         }
@@ -135,10 +136,16 @@ impl Hints {
     /// Warnings about pairs whose classes are in no list, so that no object with them can be read.
     #[must_use]
     pub fn unknown_classes(&self, classes: &Classes) -> Vec<Diagnostic> {
-        let unknown = self.names.iter().filter(|(name, _)| classes.find(name).is_none());
-        let said = unknown.map(|(name, warning)| match classes.nearest(name) {
-            Some(near) => warning.clone().help(format!("did you mean {near}?")),
-            None => warning.clone(),
+        let said = self.names.iter().filter_map(|(block, kind, warning)| {
+            let Some(CoreClass::Name(name)) = self.core.get(*block, *kind) else { return None };
+            if classes.find(name).is_some() {
+                return None;
+            }
+            let warning = warning.clone();
+            Some(match classes.nearest(name) {
+                Some(near) => warning.help(format!("did you mean {near}?")),
+                None => warning,
+            })
         });
         said.collect()
     }

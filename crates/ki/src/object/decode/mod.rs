@@ -215,16 +215,14 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         match class.map(|class| (class, class.tag(self.classes))) {
             Some((_, Some(tag))) if tag != 0 => Ok(tag),
             Some((CoreClass::Name(name), _)) => {
-                if self.keeps() {
-                    // It is written by its pair, so the tag is no more than a name for it.
-                    return Ok(crate::string_id(name.as_bytes()));
+                // It is written by its pair, so the tag is no more than a name for it.
+                let tag = crate::string_id(name.as_bytes());
+                if self.keeps() && tag != 0 {
+                    return Ok(tag);
                 }
                 let found = format!("{name}, by block {} type {}", id.block, id.kind);
                 let error = Error::malformed("a known class", found);
-                Err(match self.classes.nearest(name) {
-                    Some(near) => error.hint(format!("is {near} meant in the hints?")),
-                    None => error.hint("is the type list of this revision?"),
-                })
+                Err(error.hint("is its name right, and the type list of this revision?"))
             }
             _ => {
                 let found = format!("block {} type {}", id.block, id.kind);

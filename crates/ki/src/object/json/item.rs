@@ -24,6 +24,7 @@ pub(in crate::object) enum Item {
 }
 
 /// Reads one, so much deeper than its surroundings.
+#[derive(Clone, Copy)]
 pub(super) struct Seed {
     left: u32,
     /// How deep objects may be.
@@ -35,11 +36,11 @@ impl Seed {
         Self { left: limits.depth.saturating_add(MORE_DEPTH), most: limits.depth }
     }
 
-    fn deeper<E: serde::de::Error>(&self) -> Result<impl Fn() -> Self + use<E>, E> {
-        let most = self.most;
+    fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
         match self.left.checked_sub(1) {
-            Some(left) => Ok(move || Self { left, most }),
+            Some(left) => Ok(Self { left, ..self }),
             None => {
+                let most = self.most;
                 Err(E::custom(format!("more than {most} objects and lists in each other (depth)")))
             }
         }
@@ -92,7 +93,7 @@ impl<'de> serde::de::Visitor<'de> for Seed {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Item, A::Error> {
         let deeper = self.deeper()?;
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(deeper())? {
+        while let Some(item) = items.next_element_seed(deeper)? {
             list.push(item);
         }
         Ok(Item::List(list))
@@ -110,7 +111,7 @@ impl<'de> serde::de::Visitor<'de> for Seed {
             {
                 return Err(A::Error::custom(format!("{key} twice in an object")));
             }
-            list.push((key, items.next_value_seed(deeper())?));
+            list.push((key, items.next_value_seed(deeper)?));
         }
         Ok(Item::Object(list))
     }

@@ -20,7 +20,7 @@ use worldwire_core::{Error, Reader, Result, Writer};
 use super::{Choices, Class, Classes, Container, Kind, Note, Property};
 
 const MAGIC: &[u8; 8] = b"WWclass\0";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What type lists contain: a cache made from other lists is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
