@@ -229,13 +229,17 @@ impl Encoder<'_> {
         let Options { mask, skip_deprecated, .. } = *self.options;
         let mut children = children.peekable();
         for property in class.properties() {
-            let is_its = |child: &ValueRef<'_, '_>| {
-                child.slot().property().is_some_and(|other| other.index() == property.index())
-            };
-            let child = if children.peek().is_some_and(is_its) { children.next() } else { None };
-            if children.peek().is_some_and(is_its) {
-                let error = Error::value("one value", "another one").inside(&property.name);
-                return Err(error.about(class.name.to_string()));
+            let mut child = None;
+            while let Some(next) = children.peek() {
+                match next.slot() {
+                    Slot::Property(other) if other.index() == property.index() => {
+                        if child.is_some() {
+                            return Err(wrong_count(class, property, "one value", "another one"));
+                        }
+                        child = children.next();
+                    }
+                    _ => break,
+                }
             }
             if !property.has(mask) || (skip_deprecated && property.has(Property::DEPRECATED)) {
                 continue;
@@ -248,18 +252,11 @@ impl Encoder<'_> {
                 self.out.bit(true);
             }
             let Some(child) = child else {
-                let error = Error::value("a value", "none").inside(&property.name);
-                return Err(error.about(class.name.to_string()));
+                return Err(wrong_count(class, property, "a value", "none"));
             };
             self.property(property, child)?;
         }
-        match children.next().map(|child| child.slot()) {
-            None => Ok(()),
-            Some(Slot::Unknown(hash)) => {
-                Err(Error::value("a known property", format!("property {hash:#010x}")))
-            }
-            Some(_) => Err(Error::value("nothing behind the properties", Slot::REST)),
-        }
+        children.next().map_or(Ok(()), |child| Err(left_over(child)))
     }
 
     fn property(&mut self, property: &Property, value: ValueRef<'_, '_>) -> Result<()> {
@@ -419,6 +416,25 @@ pub(super) fn parse_choice(property: &Property, kind: Kind, bytes: &[u8]) -> Res
 
 fn fit<V: Copy + core::fmt::Display, N: TryFrom<V>>(property: &Property, value: V) -> Result<N> {
     N::try_from(value).map_err(|_| misfit(property, value))
+}
+
+#[cold]
+fn wrong_count(
+    class: &Class,
+    property: &Property,
+    wanted: &'static str,
+    found: &'static str,
+) -> Error {
+    Error::value(wanted, found).inside(&property.name).about(class.name.to_string())
+}
+
+/// What a shallow object has no place for.
+#[cold]
+fn left_over(value: ValueRef<'_, '_>) -> Error {
+    match value.slot() {
+        Slot::Unknown(hash) => Error::value("a known property", format!("property {hash:#010x}")),
+        _ => Error::value("nothing behind the properties", Slot::REST),
+    }
 }
 
 #[cold]

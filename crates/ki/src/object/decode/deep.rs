@@ -110,7 +110,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         start: Place,
     ) -> Result<()> {
         let begin = position(reader);
-        if self.misfits.is_at(begin) {
+        if self.misfits.as_ref().is_some_and(|misfits| misfits.is_at(begin)) {
             return self.misfit(reader, property, bits, start);
         }
         let objects = self.objects;
@@ -131,7 +131,8 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         match outcome {
             Ok(()) => Ok(()),
             Err(error) => {
-                self.misfits.add(begin, error)?;
+                let Some(misfits) = &mut self.misfits else { return Err(error) };
+                misfits.add(begin, error)?;
                 self.objects = objects;
                 Ok(())
             }
@@ -147,7 +148,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         bits: u64,
         start: Place,
     ) -> Result<()> {
-        if let Some(text) = self.misfits.take() {
+        if let Some(text) = self.misfits.as_mut().and_then(|misfits| misfits.take()) {
             self.note(position(reader), text.into());
         }
         let bits = raw(reader, bits)?;

@@ -31,14 +31,9 @@ struct Misfit {
 }
 
 impl Misfits {
-    /// None, and none are looked for.
-    pub(super) const fn none() -> Self {
-        Self { list: Vec::new(), next: NOWHERE, base: None }
-    }
-
     /// None yet.
-    const fn scout(base: u64) -> Self {
-        Self { list: Vec::new(), next: NOWHERE, base: Some(base) }
+    fn scout(base: u64) -> Option<Box<Self>> {
+        Some(Box::new(Self { list: Vec::new(), next: NOWHERE, base: Some(base) }))
     }
 
     /// Whether the property at this bit cannot be read.
@@ -96,9 +91,11 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         let start = ahead.place();
         // What ends it ends the second walk as well, which then says so.
         drop(scout.object(&mut ahead, Slot::Root, "object", start));
-        let mut list = scout.misfits.list;
-        list.reverse();
-        let next = list.last().map_or(NOWHERE, |misfit| misfit.bit);
-        self.misfits = Misfits { list, next, base: None };
+        self.misfits = scout.misfits;
+        if let Some(found) = &mut self.misfits {
+            found.list.reverse();
+            found.next = found.list.last().map_or(NOWHERE, |misfit| misfit.bit);
+            found.base = None;
+        }
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn decode<'d, 'c, T: Trace<'c>, V: Visitor<'c>>(
         flags: options.flags,
         objects: 0,
         last: None,
-        misfits: Misfits::none(),
+        misfits: None,
         notes: Vec::new(),
         visitor,
     };
@@ -60,8 +60,8 @@ struct Decoder<'o, 'c, V> {
     objects: u64,
     /// The class of the last one: neighbours mostly have the same.
     last: Option<&'c Class>,
-    /// The properties that cannot be read.
-    misfits: Misfits,
+    /// The properties that cannot be read, if those are kept.
+    misfits: Option<Box<Misfits>>,
     notes: Vec<Note>,
     visitor: &'o mut V,
 }

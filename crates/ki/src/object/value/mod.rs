@@ -242,13 +242,18 @@ impl Object {
             Stored::Tuple(tuple, start) => Leaf::Tuple(tuple, slice(start, tuple.size())),
             Stored::Raw { bits: count, start, .. } => Leaf::Raw(bits(count, start)),
             Stored::Unknown { tag, bits: count, start, block, kind } => {
-                let template =
-                    slice(start, 4).first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
-                let id = CoreId { block, kind, template: template.unwrap_or(0) };
+                let id = CoreId { block, kind, template: self.template(start) };
                 Leaf::object(tag, id, bits(count, start + 4))
             }
             Stored::Object { .. } | Stored::List { .. } => return None,
         })
+    }
+
+    /// The template of an unknown object: what its bytes begin with.
+    #[cold]
+    fn template(&self, start: u32) -> u32 {
+        let bytes = self.data.get(start as usize..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
     /// Puts another object in the place of `count` nodes; `around` are the nodes around them.
@@ -400,10 +405,18 @@ impl<'c> Visitor<'c> for Object {
 impl Node {
     #[inline]
     fn slot<'c>(&self, class: &'c Class) -> Option<Slot<'c>> {
-        match (class.properties().get(self.property as usize), self.stored) {
-            (Some(property), _) => Some(Slot::Property(property)),
-            (None, Stored::Raw { .. }) if self.property == REST => Some(Slot::Rest),
-            (None, Stored::Raw { hash, .. }) => Some(Slot::Unknown(hash)),
+        match class.properties().get(self.property as usize) {
+            Some(property) => Some(Slot::Property(property)),
+            None => self.nameless_slot(),
+        }
+    }
+
+    /// The slot of bits that belong to no known property.
+    #[cold]
+    fn nameless_slot<'c>(&self) -> Option<Slot<'c>> {
+        match self.stored {
+            Stored::Raw { .. } if self.property == REST => Some(Slot::Rest),
+            Stored::Raw { hash, .. } => Some(Slot::Unknown(hash)),
             _ => None,
         }
     }
