@@ -207,11 +207,29 @@ fn what_is_left_of_an_object_is_kept() {
     bytes[8..12].copy_from_slice(&(64_u32 + 5).to_le_bytes());
     let (json, _) = round(&codec, &bytes);
     assert_eq!(json, r#"{"$class":"class A","m_f":31,"$rest":{"$bits":8,"$hex":"ad"}}"#);
-    // As many bits as a property needs are none that are left.
-    let json = r#"{"$class":"A","$rest":{"$bits":64,"$hex":"0000000000000000"}}"#;
+    // A property of a size that cannot be, behind one that can, with bits in between.
+    for size in [66_u32, 100, 0, u32::MAX] {
+        let tail = [&size.to_le_bytes()[..], &[1, 0, 0, 0, 5, 6, 7, 8]].concat();
+        let mut bytes = object(7, &[(3, vec![0b1011_1111])], &tail);
+        bytes[8..12].copy_from_slice(&(64_u32 + 5).to_le_bytes());
+        let (json, decoded) = round(&codec, &bytes);
+        assert!(json.starts_with(r#"{"$class":"class A","m_f":31,"$rest":{"$bits":99,"#), "{json}");
+        assert_eq!(notes(&decoded), ["the last 99 bits of class A are no property"]);
+        let strict = Codec::new(&classes, Options { lenient: false, ..lenient() });
+        let error = strict.decode_all(&bytes, &mut Object::new()).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("object at byte 17: wanted a property size from 67 to 99, found {size}")
+        );
+    }
+    // What is one cannot be left.
+    let json = r#"{"$class":"A","$rest":{"$bits":64,"$hex":"4000000000000000"}}"#;
     let object = Object::parse_json(&classes, json).unwrap();
     let error = codec.encode(&object, codec.header()).unwrap_err().to_string();
-    assert_eq!(error, "class A: $rest: wanted fewer than 64 bits, found 64");
+    assert_eq!(
+        error,
+        "class A: $rest: wanted bits that are no property, found a property of 64 bits"
+    );
     // They stand behind everything else, wherever JSON has them.
     let json = r#"{"$class":"A","$rest":{"$bits":8,"$hex":"01"},"m_n":1}"#;
     let object = Object::parse_json(&classes, json).unwrap();

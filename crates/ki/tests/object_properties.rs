@@ -166,6 +166,35 @@ proptest! {
         prop_assert_eq!(read, keys);
     }
 
+    /// An object of a known size may have anything in it: lenient reading keeps all of it.
+    #[test]
+    fn any_bits_survive_lenient_reading(seed: u64, count in 0_u32..900, bits in 0_u16..4) {
+        let sampler = &mut Sampler::new(seed);
+        let classes = made_up_classes(sampler, 6);
+        let codec = Codec::new(&classes, options(&classes, 0x120 | bits << 1));
+        for class in classes.all() {
+            let mut bytes = class.hash.to_le_bytes().to_vec();
+            bytes.extend((count + 32).to_le_bytes());
+            bytes.extend(sampler.bytes(count.div_ceil(8) as usize));
+            // Now and then a property that is known, of a size that may be.
+            if let Some(property) = class.properties().first()
+                && let Some(place) = bytes.get_mut(8..16)
+            {
+                let size = u32::try_from(sampler.below(u64::from(count) + 1)).unwrap();
+                place.copy_from_slice(&[size.to_le_bytes(), property.hash.to_le_bytes()].concat());
+            }
+            let mut object = Object::new();
+            let decoded = codec.decode_all(&bytes, &mut object).unwrap();
+            let json = object.to_json(&classes).unwrap();
+            let parsed = Object::parse_json(&classes, &json).unwrap();
+            prop_assert_eq!(&parsed, &object);
+            let again = codec.encode(&parsed, decoded.header).unwrap();
+            let mut second = Object::new();
+            codec.decode_all(&again, &mut second).unwrap();
+            prop_assert_eq!(&second, &object, "{}", json);
+        }
+    }
+
     /// Whatever bytes are changed, lenient reading loses none of what it accepts.
     #[test]
     fn broken_streams_survive_lenient_reading(seed: u64, bits in 0_u16..4, core: bool) {

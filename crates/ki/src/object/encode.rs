@@ -190,14 +190,19 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// What was left of an object: so little that it is no property.
+    /// What was left of an object, as it is no property.
     #[cold]
     fn rest(&mut self, value: ValueRef<'_, '_>) -> Result<()> {
         let Some(Leaf::Raw(bits)) = value.leaf() else { return Err(foreign()) };
         let at = self.out.bit_len();
-        let least = at.next_multiple_of(8) - at + 64;
-        if u64::from(bits.count) >= least {
-            return Err(Error::value(format!("fewer than {least} bits"), bits.count.to_string()));
+        let padding = at.next_multiple_of(8) - at;
+        // The size that it would have.
+        let size =
+            bits.bytes.iter().take(8).rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let size = (size >> padding) & u64::from(u32::MAX);
+        if (padding + 64..=u64::from(bits.count)).contains(&size) {
+            let found = format!("a property of {size} bits");
+            return Err(Error::value("bits that are no property", found));
         }
         let mut left = bits.count;
         for byte in bits.bytes {

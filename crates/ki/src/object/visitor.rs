@@ -75,8 +75,9 @@ pub enum Slot<'c> {
     Element(&'c Property),
     /// It is the value of a property that no list knows: its hash.
     Unknown(u32),
-    /// It is what is left of a deep object behind its last property: a [`Leaf::Raw`] of too few bits
-    /// to be another. They begin where the bits in front of them end, wherever that is in a byte.
+    /// It is what is left of a deep object behind its last property: a [`Leaf::Raw`] that is no other,
+    /// as it is too short or says a size that cannot be. It begins where the bits in front of it
+    /// end, wherever that is in a byte.
     Rest,
 }
 

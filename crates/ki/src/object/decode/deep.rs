@@ -23,18 +23,17 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                 return Ok(());
             }
             let head = before.next_multiple_of(8) - before + 64;
-            if end - before < head {
-                return self.rest(reader, class, end - before);
+            let left = end - before;
+            // Not taken yet: what is no property may begin in the middle of a byte.
+            let size = reader.rest().first_chunk().map_or(0, |size| u32::from_le_bytes(*size));
+            let size = u64::from(size);
+            if left < head || size < head || size > left {
+                return self.rest(reader, class, left, head, size);
             }
             reader.align();
             let start = reader.place_if_on();
-            let size = u64::from(u32::from_le_bytes(reader.take_array()?));
-            let hash = u32::from_le_bytes(reader.take_array()?);
-            if size < head || size > end - before {
-                let wanted = format!("a property size from {head} to {}", end - before);
-                let error = Error::malformed(wanted, size.to_string());
-                return Err(reader.place_error(error));
-            }
+            let [_, _, _, _, hash @ ..] = reader.take_array::<8>()?;
+            let hash = u32::from_le_bytes(hash);
             let bits = size - head;
             let Some(property) = class.by_hash_near(hash, next) else {
                 self.unknown_property(reader, class, hash, bits, start)?;
@@ -45,31 +44,39 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         }
     }
 
-    /// So few bits behind the last property that they are none.
+    /// Bits behind the last property that are none: too few, or of a size that cannot be.
     #[cold]
     fn rest<T: Trace<'c>>(
         &mut self,
         reader: &mut Reader<'_, T>,
         class: &'c Class,
-        count: u64,
+        left: u64,
+        head: u64,
+        size: u64,
     ) -> Result<()> {
-        let found = format!("{count} bits");
         if !self.options.lenient {
             reader.align();
-            return Err(reader.place_error(Error::malformed("a property or the end", found)));
+            let error = if left < head {
+                Error::malformed("a property or the end", format!("{left} bits"))
+            } else {
+                let wanted = format!("a property size from {head} to {left}");
+                Error::malformed(wanted, size.to_string())
+            };
+            return Err(reader.place_error(error));
         }
-        self.note(position(reader), format!("{found} at the end of {}", class.name));
+        let text = format!("the last {left} bits of {} are no property", class.name);
+        self.note(position(reader), text);
         let start = reader.place();
-        // They may begin in the middle of a byte, and take nine where they end.
-        let mut bytes = [0; 9];
-        let mut left = count;
-        for byte in &mut bytes {
-            let step = left.min(8);
+        let mut bytes = Vec::new();
+        let mut more = left;
+        while more > 0 {
+            let step = more.min(8);
             let taken = reader.take_bits(u8::try_from(step).unwrap_or(8))?;
-            *byte = u8::try_from(taken).unwrap_or(0);
-            left -= step;
+            bytes.push(u8::try_from(taken).unwrap_or(0));
+            more -= step;
         }
-        let bits = Bits { count: u32::try_from(count).unwrap_or(0), bytes: &bytes };
+        // Sizes have 32 bits.
+        let bits = Bits { count: u32::try_from(left).unwrap_or(u32::MAX), bytes: &bytes };
         if T::ON {
             let length = reader.position().saturating_sub(start.byte as usize);
             let shown = reader.span_behind(Form::Bytes, length);
