@@ -2,6 +2,7 @@
 
 use worldwire_core::{Error, Result};
 
+use super::encode::parse_choice;
 use super::value::{Object, ValueRef, foreign};
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Kind, Property};
@@ -89,9 +90,11 @@ impl<'c> Filler<'c> {
             self.object.begin_list(slot)?;
             return self.object.end_list();
         }
-        let choice = || {
+        // Whatever the list calls the default has to be an option; else there is none.
+        let choice = |kind| {
             let choices = property.choices.as_ref();
-            choices.and_then(|choices| choices.parse(choices.default.as_deref()?)).unwrap_or(0)
+            let name = choices.and_then(|choices| choices.default.as_deref()).unwrap_or_default();
+            parse_choice(property, kind, name.as_bytes()).unwrap_or(0)
         };
         let zeros;
         let leaf = match property.kind() {
@@ -104,8 +107,8 @@ impl<'c> Filler<'c> {
             Kind::F64 => Leaf::F64(0.0),
             Kind::String => Leaf::Text(&[]),
             Kind::WideString => Leaf::WideText(&[]),
-            Kind::Enum => Leaf::Enum(choice()),
-            Kind::Flags => Leaf::Flags(choice()),
+            kind @ Kind::Enum => Leaf::Enum(choice(kind)),
+            kind @ Kind::Flags => Leaf::Flags(choice(kind)),
             Kind::Tuple(tuple) => {
                 zeros = vec![0; tuple.size()];
                 Leaf::Tuple(tuple, &zeros)
@@ -140,6 +143,10 @@ mod tests {
             "m_n": {"type": "int", "id": 0, "flags": 24},
             "m_e": {"type": "enum E", "id": 1, "flags": 24,
                 "enum_options": {"NO": 0, "YES": 3, "__DEFAULT": "YES"}},
+            "m_r": {"type": "unsigned int", "id": 5, "flags": 1048600,
+                "enum_options": {"READ": 1, "EXEC": 4, "__DEFAULT": "READ|EXEC"}},
+            "m_o": {"type": "enum E", "id": 6, "flags": 24,
+                "enum_options": {"NO": 0, "YES": 3, "__DEFAULT": "NONE"}},
             "m_l": {"type": "float", "id": 2, "flags": 24, "container": "List"},
             "m_b": {"type": "class B", "id": 3, "flags": 24},
             "m_p": {"type": "class A*", "id": 4, "flags": 24}}},
@@ -158,7 +165,7 @@ mod tests {
             whole.to_json(&classes).unwrap(),
             r#"{"$class":"class A","m_n":5,"m_e":"YES","m_l":[],"m_b":{"$class":"class B","#
                 .to_owned()
-                + r#""m_c":{"b":0,"g":0,"r":0,"a":0}},"m_p":null}"#
+                + r#""m_c":{"b":0,"g":0,"r":0,"a":0}},"m_p":null,"m_r":["READ","EXEC"],"m_o":"NO"}"#
         );
         codec.encode(&whole, codec.header()).unwrap();
         let class = classes.find("C").unwrap();

@@ -7,11 +7,44 @@ use worldwire_core::{Error, Result};
 
 use crate::schema::classes::Classes;
 
+/// A class that a pair stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CoreClass {
+    /// By its tag.
+    Tag(u32),
+    /// By its name, with or without `class`. Its tag is that of the type list, as the two games
+    /// compute tags in different ways.
+    Name(Box<str>),
+}
+
+impl CoreClass {
+    /// The tag of the class. `None` for a name that is in no list.
+    #[must_use]
+    pub fn tag(&self, classes: &Classes) -> Option<u32> {
+        match self {
+            Self::Tag(tag) => Some(*tag),
+            Self::Name(name) => classes.find(name).map(|class| class.hash),
+        }
+    }
+}
+
+impl From<u32> for CoreClass {
+    fn from(tag: u32) -> Self {
+        Self::Tag(tag)
+    }
+}
+
+impl From<&str> for CoreClass {
+    fn from(name: &str) -> Self {
+        Self::Name(name.into())
+    }
+}
+
 /// Which class a pair of block and type stands for. The pairs change with the years; those that
 /// are built in are known from public servers, others are the user's to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreTable {
-    pairs: BTreeMap<(u8, u8), u32>,
+    pairs: BTreeMap<(u8, u8), CoreClass>,
 }
 
 /// Block, type and class tag.
@@ -46,21 +79,21 @@ impl CoreTable {
         Self { pairs: BTreeMap::new() }
     }
 
-    /// Adds a pair, or changes the class that it stands for. (0, 0) always stands for the class
-    /// whose tag follows.
-    pub fn insert(&mut self, block: u8, kind: u8, hash: u32) {
-        self.pairs.insert((block, kind), hash);
+    /// Adds a pair, or changes the class that it stands for: by its tag, or by a name that need not
+    /// be known yet. (0, 0) always stands for the class whose tag follows.
+    pub fn insert(&mut self, block: u8, kind: u8, class: impl Into<CoreClass>) {
+        self.pairs.insert((block, kind), class.into());
     }
 
-    /// The class tag of a pair.
+    /// The class of a pair.
     #[must_use]
-    pub fn hash(&self, block: u8, kind: u8) -> Option<u32> {
-        self.pairs.get(&(block, kind)).copied()
+    pub fn get(&self, block: u8, kind: u8) -> Option<&CoreClass> {
+        self.pairs.get(&(block, kind))
     }
 
-    /// All pairs with their class tags, sorted.
-    pub fn iter(&self) -> impl Iterator<Item = (u8, u8, u32)> {
-        self.pairs.iter().map(|(&(block, kind), &hash)| (block, kind, hash))
+    /// All pairs with their classes, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = (u8, u8, &CoreClass)> {
+        self.pairs.iter().map(|(&(block, kind), class)| (block, kind, class))
     }
 
     /// Adds the pairs of a JSON text: a list of `[block, type, class]`, the class by its name or
@@ -108,8 +141,12 @@ mod tests {
         let classes = lists.compile();
         let mut table = CoreTable::default();
         assert_eq!(table.iter().count(), KNOWN.len());
+        table.insert(1, 4, "A");
+        table.insert(1, 5, "B");
         table.add_json(&classes, r#"[[1, 2, "A"], [1, 3, 99], [2, 2, "class A"]]"#).unwrap();
-        assert_eq!([(1, 2), (1, 3), (2, 2)].map(|(b, k)| table.hash(b, k)), [7, 99, 7].map(Some));
+        let tag = |(block, kind)| table.get(block, kind).and_then(|class| class.tag(&classes));
+        assert_eq!([(1, 2), (1, 3), (2, 2), (1, 4)].map(tag), [7, 99, 7, 7].map(Some));
+        assert_eq!(tag((1, 5)), None);
         for wrong in ["{}", "[[1, 2]]", "[[256, 2, 7]]", "[[1, 2, \"B\"]]", "["] {
             assert!(table.add_json(&classes, wrong).is_err(), "{wrong}");
         }

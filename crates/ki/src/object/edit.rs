@@ -1,29 +1,27 @@
 //! Values changed by their paths.
 
 use worldwire_core::json::Json;
-use worldwire_core::{Error, Result};
+use worldwire_core::{Error, Limits, Result};
 
-use super::json::{build, item};
+use super::json::{build, item, unknown_hash};
 use super::value::{Object, ValueRef, foreign};
 use super::visitor::Slot;
-use crate::schema::classes::{Classes, Property};
+use crate::schema::classes::{Class, Classes};
 
 impl Object {
     /// Changes the value at a path (`m_leaf.m_names[2]`) to that of a JSON value. A property that
-    /// was not there is put in; the index behind the last element appends one.
+    /// was not there is put in; the index behind the last element appends one. Properties without
+    /// a name stand under their hashes (`0x0000002a`), what is left of an object under `$rest`.
     ///
     /// # Errors
     /// Value, for a path that leads nowhere or a value that is not of its type.
     pub fn set(&mut self, classes: &Classes, path: &str, json: &Json) -> Result<()> {
         let place = find(self, classes, path)?;
         let slot = place.slot;
-        let new = build(classes, &item(json)?, slot, true);
+        let limits = &Limits::DEFAULT;
+        let new = build(classes, &item(json, limits)?, slot, true, limits);
         let new = new.map_err(|error| error.about(path.to_owned()))?;
-        let property = match slot {
-            Slot::Property(property) => Some(property.index()),
-            _ => None,
-        };
-        self.splice(place.at, place.count, &place.around, property, &new)
+        self.splice(place.at, place.count, &place.around, slot, &new)
     }
 
     /// Takes the value at a path out: a property that is then not there, or an element.
@@ -35,7 +33,7 @@ impl Object {
         if place.count == 0 || place.around.is_empty() {
             return Err(Error::value("a value that can be taken out", path.to_owned()));
         }
-        self.splice(place.at, place.count, &place.around, None, &Self::new())
+        self.splice(place.at, place.count, &place.around, place.slot, &Self::new())
     }
 }
 
@@ -77,22 +75,17 @@ type Step<'a, 'c> = Result<ValueRef<'a, 'c>, (Slot<'c>, usize)>;
 fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 'c>, &'p str)> {
     let behind = value.index() + value.count();
     if let Some(class) = value.class() {
-        // A name may have dots itself; the longest one counts.
-        let ends = path.match_indices(['.', '[']).map(|(at, _)| at).chain([path.len()]);
-        let longest = ends.rev().find_map(|end| {
-            let (name, rest) = path.split_at_checked(end)?;
-            class.property(name).map(|property| (property, rest))
-        });
-        let Some((property, rest)) = longest else {
+        let Some((slot, rest)) = slot_of(class, path) else {
             return Err(Error::value(format!("a property of {}", class.name), path.to_owned()));
         };
-        let index = |child: &ValueRef<'_, '_>| child.slot().property().map(Property::index);
-        if let Some(child) = value.children().find(|c| index(c) == Some(property.index())) {
+        let order = order(slot);
+        let is_it = |child: &ValueRef<'_, '_>| self::order(child.slot()) == order;
+        if let Some(child) = value.children().find(is_it) {
             return Ok((Ok(child), rest));
         }
-        let next = value.children().find(|child| index(child) > Some(property.index()));
+        let next = value.children().find(|child| self::order(child.slot()) > order);
         let at = next.map_or(behind, |child| child.index());
-        return Ok((Err((Slot::Property(property), at)), rest));
+        return Ok((Err((slot, at)), rest));
     }
     let inside = path.strip_prefix('[').and_then(|path| path.split_once(']'));
     match (inside.and_then(|(index, rest)| Some((index.parse().ok()?, rest))), value.slot()) {
@@ -106,6 +99,31 @@ fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 
             Err(Error::value("an index of an element", index.to_string()))
         }
         _ => Err(Error::value("the end of the path", path.to_owned())),
+    }
+}
+
+/// What a path begins with, and the rest of it.
+fn slot_of<'c, 'p>(class: &'c Class, path: &'p str) -> Option<(Slot<'c>, &'p str)> {
+    // A name may have dots itself; the longest one counts.
+    let ends = path.match_indices(['.', '[']).map(|(at, _)| at).chain([path.len()]);
+    let longest = ends.rev().find_map(|end| {
+        let (name, rest) = path.split_at_checked(end)?;
+        class.property(name).map(|property| (Slot::Property(property), rest))
+    });
+    longest.or_else(|| match unknown_hash(path) {
+        Some(hash) => Some((class.by_hash(hash).map_or(Slot::Unknown(hash), Slot::Property), "")),
+        None => (path == Slot::REST).then_some((Slot::Rest, "")),
+    })
+}
+
+/// Where a value stands in its object when that keeps to the order of the class: those without a
+/// name behind those with one, in the end what is left.
+fn order(slot: Slot<'_>) -> (u32, u32) {
+    match slot {
+        Slot::Property(property) => (property.index(), 0),
+        Slot::Unknown(hash) => (u32::MAX - 1, hash),
+        Slot::Rest => (u32::MAX, 0),
+        Slot::Root | Slot::Element(_) => (0, 0),
     }
 }
 

@@ -1,21 +1,25 @@
 //! Objects to bytes: the inverse of the decoder.
 
-use worldwire_core::{Error, Result, Writer};
+use worldwire_core::{Error, Limits, Result, Writer};
 
+use super::core_table::CoreClass;
 use super::pack::{deflate, seal_envelope};
 use super::value::{Object, ValueRef, foreign};
 use super::visitor::{Bits, CoreId, Leaf, Slot};
 use super::{COMPACT, Codec, FORBID_DELTA, HUMAN_READABLE, Header, MAGIC, Options, ZLIB};
-use crate::schema::classes::{Class, Kind, Property, parse_number};
+use crate::schema::classes::{Class, Classes, Kind, Property, parse_number};
 
-/// How deep objects and containers may stand in each other.
-const MOST_DEPTH: u32 = 128;
 /// Room for bytes to begin with.
 const FIRST_ROOM: usize = 256;
 
-pub(super) fn encode(codec: &Codec<'_>, object: &Object, header: Header) -> Result<Vec<u8>> {
-    let options = &codec.options;
-    let root = object.root(codec.classes).ok_or_else(foreign)?;
+pub(super) fn encode(
+    codec: &Codec<'_>,
+    object: &Object,
+    header: Header,
+    limits: &Limits,
+) -> Result<Vec<u8>> {
+    let Codec { classes, options } = codec;
+    let root = object.root(classes).ok_or_else(foreign)?;
     let mut out = Writer::append_to(Vec::with_capacity(FIRST_ROOM));
     let is_stateful = options.is_stateful();
     // A stream that does not state its flags has those that everybody expects.
@@ -24,7 +28,8 @@ pub(super) fn encode(codec: &Codec<'_>, object: &Object, header: Header) -> Resu
     if is_stateful && !may_pack {
         out.u32(flags);
     }
-    let mut encoder = Encoder { options, flags, depth: 0, out };
+    let most_depth = limits.depth;
+    let mut encoder = Encoder { classes, options, flags, depth: 0, most_depth, out };
     encoder.value(None, root)?;
     let mut bytes = encoder.out.into_bytes();
     if may_pack {
@@ -54,9 +59,11 @@ fn word(length: usize) -> Result<u32> {
 }
 
 struct Encoder<'o> {
+    classes: &'o Classes,
     options: &'o Options,
     flags: u32,
     depth: u32,
+    most_depth: u32,
     out: Writer,
 }
 
@@ -74,15 +81,15 @@ impl Encoder<'_> {
         let Some(leaf) = value.leaf() else { return Err(foreign()) };
         match (property, leaf) {
             (None, Leaf::Null) if !self.options.null_root => Err(Error::value("an object", "none")),
-            (None, Leaf::Null | Leaf::Object(..)) => self.no_object(leaf),
+            (None, Leaf::Null | Leaf::Object { .. }) => self.no_object(leaf),
             (None, _) => Err(Error::value("an object", "a value")),
             (Some(property), _) => self.leaf(property, leaf),
         }
     }
 
     fn nested(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        if self.depth == MOST_DEPTH {
-            let limit = u64::from(MOST_DEPTH);
+        if self.depth == self.most_depth {
+            let limit = u64::from(self.most_depth);
             return Err(Error::limit("depth", limit, limit + 1));
         }
         self.depth += 1;
@@ -92,32 +99,45 @@ impl Encoder<'_> {
     }
 
     fn tag(&mut self, tag: u32, id: CoreId) -> Result<()> {
+        let classes = self.classes;
+        self.tag_if(tag, id, |class| class.tag(classes) == Some(tag))
+    }
+
+    /// A tag, or the id in its place if that may stand for the class.
+    fn tag_if(&mut self, tag: u32, id: CoreId, may: impl Fn(&CoreClass) -> bool) -> Result<()> {
+        let CoreId { block, kind, template } = id;
         let Some(table) = &self.options.core else {
+            if id != CoreId::default() {
+                let found = format!("block {block} type {kind}");
+                let error = Error::value("an object without an id of its own", found);
+                return Err(error.hint("only a stream in the CoreObject form has them"));
+            }
             self.out.u32(tag);
             return Ok(());
         };
-        self.out.u8(id.block);
-        self.out.u8(id.kind);
-        if (id.block, id.kind) == (0, 0) {
-            self.out.u32(tag);
-        } else if table.hash(id.block, id.kind) == Some(tag) {
-            self.out.u32(id.template);
-        } else {
-            let found = format!("block {} type {}", id.block, id.kind);
+        let is_ordinary = (block, kind) == (0, 0);
+        if !is_ordinary && !table.get(block, kind).is_some_and(may) {
+            let found = format!("block {block} type {kind}");
             return Err(Error::value("a pair of block and type that stands for the class", found));
         }
+        self.out.u8(block);
+        self.out.u8(kind);
+        self.out.u32(if is_ordinary { tag } else { template });
         Ok(())
     }
 
     /// Null, or an object of a class that no list knows.
     fn no_object(&mut self, leaf: Leaf<'_>) -> Result<()> {
-        let Leaf::Object(tag, bits) = leaf else { return self.tag(0, CoreId::default()) };
+        let Leaf::Object { tag, block, kind, template, count, bytes } = leaf else {
+            return self.tag(0, CoreId::default());
+        };
         if !self.options.deep {
             return Err(Error::value("an object of a known class", format!("class {tag:#010x}")));
         }
-        self.tag(tag, CoreId::default())?;
-        self.out.u32(bits.count.checked_add(32).ok_or_else(|| too_long(u64::from(bits.count)))?);
-        self.raw(bits);
+        // The pair is what was read; the tag need not be that of the list at hand.
+        self.tag_if(tag, CoreId { block, kind, template }, |_| true)?;
+        self.out.u32(count.checked_add(32).ok_or_else(|| too_long(u64::from(count)))?);
+        self.raw(Bits { count, bytes });
         Ok(())
     }
 
@@ -132,38 +152,73 @@ impl Encoder<'_> {
         self.out.align();
         let begin = self.out.bit_len();
         let size = self.out.reserve::<4>();
+        let mut rest = None;
         for child in value.children() {
-            let property = match child.slot() {
-                Slot::Property(property) => Some(property),
-                _ => None,
-            };
-            let is_out = |property: &Property| {
-                property.has(Property::DEPRECATED) || !property.has(self.options.mask)
-            };
-            if self.options.masked && property.is_some_and(is_out) {
-                continue;
+            let slot = child.slot();
+            if let Slot::Property(property) = slot {
+                let is_in = property.has(self.options.mask) && !property.has(Property::DEPRECATED);
+                if self.options.masked && !is_in {
+                    continue;
+                }
+            }
+            if rest.is_some() {
+                let found = "something behind it";
+                return Err(Error::value("the end", found).inside(Slot::REST));
             }
             let before = self.out.bit_len();
-            let size = self.out.reserve::<4>();
-            match (child.slot(), child.leaf()) {
-                (Slot::Property(property), _) => {
+            match slot {
+                Slot::Property(property) => {
+                    let size = self.out.reserve::<4>();
                     self.out.u32(property.hash);
                     self.property(property, child)?;
+                    self.out.patch(size, bits(self.out.bit_len() - before)?.to_le_bytes());
                 }
-                (Slot::Unknown(hash), Some(Leaf::Raw(bits))) => {
+                Slot::Unknown(hash) => {
+                    let Some(Leaf::Raw(raw)) = child.leaf() else { return Err(foreign()) };
+                    let size = self.out.reserve::<4>();
                     self.out.u32(hash);
-                    self.raw(bits);
+                    self.raw(raw);
+                    self.out.patch(size, bits(self.out.bit_len() - before)?.to_le_bytes());
                 }
-                _ => return Err(foreign()),
+                Slot::Rest => rest = Some(child),
+                Slot::Root | Slot::Element(_) => return Err(foreign()),
             }
-            self.out.patch(size, bits(self.out.bit_len() - before)?.to_le_bytes());
+        }
+        if let Some(rest) = rest {
+            let outcome = self.rest(rest).map_err(|error| error.inside(Slot::REST));
+            outcome.map_err(|error| error.about(class.name.to_string()))?;
         }
         self.out.patch(size, bits(self.out.bit_len() - begin)?.to_le_bytes());
         Ok(())
     }
 
+    /// What was left of an object, as it is no property.
+    #[cold]
+    fn rest(&mut self, value: ValueRef<'_, '_>) -> Result<()> {
+        let Some(Leaf::Raw(bits)) = value.leaf() else { return Err(foreign()) };
+        let at = self.out.bit_len();
+        let padding = at.next_multiple_of(8) - at;
+        // The size that it would have.
+        let size =
+            bits.bytes.iter().take(8).rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let size = (size >> padding) & u64::from(u32::MAX);
+        if (padding + 64..=u64::from(bits.count)).contains(&size) {
+            let found = format!("a property of {size} bits");
+            return Err(Error::value("bits that are no property", found));
+        }
+        let mut left = bits.count;
+        for byte in bits.bytes {
+            let step = left.min(8);
+            self.out.bits(u64::from(*byte), u8::try_from(step).unwrap_or(8));
+            left -= step;
+        }
+        Ok(())
+    }
+
     fn shallow(&mut self, class: &Class, value: ValueRef<'_, '_>) -> Result<()> {
-        let index = |child: &ValueRef<'_, '_>| child.slot().property().map(Property::index);
+        // Those of no property come last, where they are refused.
+        let index =
+            |child: &ValueRef<'_, '_>| child.slot().property().map_or(u32::MAX, Property::index);
         if value.children().map(|child| index(&child)).is_sorted() {
             return self.in_order(class, value.children());
         }
@@ -184,17 +239,13 @@ impl Encoder<'_> {
             let mut child = None;
             while let Some(next) = children.peek() {
                 match next.slot() {
-                    Slot::Property(other) if other.index() > property.index() => break,
-                    Slot::Property(other)
-                        if other.index() == property.index() && child.is_none() =>
-                    {
+                    Slot::Property(other) if other.index() == property.index() => {
+                        if child.is_some() {
+                            return Err(wrong_count(class, property, "one value", "another one"));
+                        }
                         child = children.next();
                     }
-                    Slot::Unknown(hash) => {
-                        let found = format!("property {hash:#010x}");
-                        return Err(Error::value("a known property", found));
-                    }
-                    _ => drop(children.next()),
+                    _ => break,
                 }
             }
             if !property.has(mask) || (skip_deprecated && property.has(Property::DEPRECATED)) {
@@ -208,19 +259,22 @@ impl Encoder<'_> {
                 self.out.bit(true);
             }
             let Some(child) = child else {
-                let error = Error::value("a value", "none").inside(&property.name);
-                return Err(error.about(class.name.to_string()));
+                return Err(wrong_count(class, property, "a value", "none"));
             };
             self.property(property, child)?;
         }
-        Ok(())
+        children.next().map_or(Ok(()), |child| Err(left_over(child)))
     }
 
     fn property(&mut self, property: &Property, value: ValueRef<'_, '_>) -> Result<()> {
         let outcome = match (property.is_list(), value.is_list(), value.leaf()) {
-            (_, false, Some(Leaf::Raw(bits))) if self.options.deep => {
-                self.raw(bits);
-                Ok(())
+            (_, false, Some(Leaf::Raw(bits))) => {
+                if self.options.deep {
+                    self.raw(bits);
+                    Ok(())
+                } else {
+                    Err(misfit(property, "bits that could not be read"))
+                }
             }
             (true, true, _) => self.nested(|this| {
                 let count = value.children().count();
@@ -295,7 +349,7 @@ impl Encoder<'_> {
             (Kind::String, Leaf::Text(bytes)) => return self.string(bytes, 1),
             (Kind::WideString, Leaf::WideText(bytes)) => return self.string(bytes, 2),
             (Kind::Tuple(tuple), Leaf::Tuple(other, bytes)) if tuple == other => out.bytes(bytes),
-            (Kind::Object, Leaf::Null | Leaf::Object(..)) => return self.no_object(leaf),
+            (Kind::Object, Leaf::Null | Leaf::Object { .. }) => return self.no_object(leaf),
             (Kind::Enum, Leaf::Enum(number)) | (Kind::Flags, Leaf::Flags(number)) => {
                 return self.choice(property, number);
             }
@@ -369,6 +423,25 @@ pub(super) fn parse_choice(property: &Property, kind: Kind, bytes: &[u8]) -> Res
 
 fn fit<V: Copy + core::fmt::Display, N: TryFrom<V>>(property: &Property, value: V) -> Result<N> {
     N::try_from(value).map_err(|_| misfit(property, value))
+}
+
+#[cold]
+fn wrong_count(
+    class: &Class,
+    property: &Property,
+    wanted: &'static str,
+    found: &'static str,
+) -> Error {
+    Error::value(wanted, found).inside(&property.name).about(class.name.to_string())
+}
+
+/// What a shallow object has no place for.
+#[cold]
+fn left_over(value: ValueRef<'_, '_>) -> Error {
+    match value.slot() {
+        Slot::Unknown(hash) => Error::value("a known property", format!("property {hash:#010x}")),
+        _ => Error::value("nothing behind the properties", Slot::REST),
+    }
 }
 
 #[cold]

@@ -19,14 +19,18 @@
 //! type = 2
 //! class = "class WizClientObject"   # or its hash
 //! ```
+//!
+//! Type lists may come later than hints. The tag of a class that is called by its name is looked up
+//! in the list while objects are read; [`Hints::unknown_classes`] tells the names that are in none.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use worldwire_core::Diagnostic;
 
-use super::{CoreTable, Options};
+use super::{CoreClass, CoreTable, Options};
 use crate::schema::Protocols;
+use crate::schema::classes::Classes;
 use crate::settings::{Settings, Value};
 
 /// What is known of fields, by the names of messages.
@@ -34,6 +38,8 @@ use crate::settings::{Settings, Value};
 pub struct Hints {
     hints: Vec<Hint>,
     core: Arc<CoreTable>,
+    /// The pairs whose classes are called by their names, and what to say when those are unknown.
+    names: Vec<(u8, u8, Diagnostic)>,
 }
 
 /// What is known of a field.
@@ -79,7 +85,7 @@ impl Hints {
             hint("GAME.MSG_NEWOBJECT", "Data", false, true),
             hint("GAME.MSG_BADGES", "BadgeInfo", true, false),
         ];
-        Self { hints, core: Arc::default() }
+        Self { hints, core: Arc::default(), names: Vec::new() }
     }
 
     /// Whether a TOML text has tables with hints.
@@ -117,8 +123,31 @@ impl Hints {
         let (hints, pairs) = settings.close((hints, pairs))?;
         self.hints.extend(hints);
         let core = Arc::make_mut(&mut self.core);
-        pairs.into_iter().for_each(|(block, kind, hash)| core.insert(block, kind, hash));
+        for Pair { block, kind, class, unknown } in pairs {
+            self.names.retain(|(old, of, _)| (*old, *of) != (block, kind));
+            if let CoreClass::Name(_) = class {
+                self.names.push((block, kind, unknown));
+            }
+            core.insert(block, kind, class);
+        }
         Ok(())
+    }
+
+    /// Warnings about pairs whose classes are in no list, so that no object with them can be read.
+    #[must_use]
+    pub fn unknown_classes(&self, classes: &Classes) -> Vec<Diagnostic> {
+        let said = self.names.iter().filter_map(|(block, kind, warning)| {
+            let Some(CoreClass::Name(name)) = self.core.get(*block, *kind) else { return None };
+            if classes.find(name).is_some() {
+                return None;
+            }
+            let warning = warning.clone();
+            Some(match classes.nearest(name) {
+                Some(near) => warning.help(format!("did you mean {near}?")),
+                None => warning,
+            })
+        });
+        said.collect()
     }
 
     /// The messages and fields that are known to hold objects, by their names.
@@ -200,8 +229,17 @@ fn hint(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Hint> {
     }
 }
 
-fn pair(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<(u8, u8, u32)> {
-    let (mut block, mut kind, mut hash) = (None, None, None);
+/// A pair that stands for a class.
+struct Pair {
+    block: u8,
+    kind: u8,
+    class: CoreClass,
+    /// What to say when the class is unknown.
+    unknown: Diagnostic,
+}
+
+fn pair(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Pair> {
+    let (mut block, mut kind, mut class) = (None, None, None);
     let before = settings.errors.len();
     for (key, value) in settings.table(table) {
         let byte = "wanted a number from 0 to 255";
@@ -209,23 +247,30 @@ fn pair(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<(u8, u8, u32)>
             "block" => block = settings.number::<u8>(value, byte),
             "type" => kind = settings.number::<u8>(value, byte),
             "class" => {
-                hash = match value.get_ref().as_str() {
-                    Some(name) => Some(crate::string_id(name.as_bytes())),
-                    None => settings.number(value, "wanted the name or the hash of a class"),
-                }
+                let found = match value.get_ref().as_str() {
+                    Some(name) => Some(CoreClass::from(name)),
+                    None => {
+                        let wanted = "wanted the name or the hash of a class";
+                        settings.number(value, wanted).map(CoreClass::Tag)
+                    }
+                };
+                class = found.map(|class| (class, value.span()));
             }
             _ => settings.unknown(key, &["block", "type", "class"]),
         }
     }
-    if settings.errors.len() == before && (block.is_none() || kind.is_none() || hash.is_none()) {
+    if settings.errors.len() == before && (block.is_none() || kind.is_none() || class.is_none()) {
         settings.error(table.span(), "wanted block, type and class");
     }
-    Some((block?, kind?, hash?))
+    let (class, span) = class?;
+    let unknown = settings.source.warning(span, "the class is in no type list");
+    Some(Pair { block: block?, kind: kind?, class, unknown })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::classes::TypeLists;
 
     #[test]
     fn users_say_more_and_better() {
@@ -240,15 +285,27 @@ mod tests {
                     field = \"CharacterInfo\"\nflags = 0x2\nenvelope = true\ncore = true\n\
                     [[ki.object]]\nmessage = \"7.10\"\nfield = \"ServerName\"\ndeep = true\n\
                     [[ki.core]]\nblock = 1\ntype = 2\nclass = \"class Duel\"\n\
-                    [[ki.core]]\nblock = 1\ntype = 3\nclass = 7\n";
+                    [[ki.core]]\nblock = 1\ntype = 3\nclass = 7\n\
+                    [[ki.core]]\nblock = 1\ntype = 4\nclass = \"Dual\"\n";
         assert!(Hints::is_in(text));
         hints.add("hints.toml", text).expect("it is right");
         let known = hints.fields(&protocols);
         let character = known.get(7, 1, "CharacterInfo").expect("it is there");
         assert_eq!((character.flags, character.envelope), (2, true));
         let core = character.core.as_ref().expect("it was asked for");
-        assert_eq!(core.hash(1, 2), Some(crate::string_id(b"class Duel")));
-        assert_eq!(core.hash(1, 3), Some(7));
+        // The list says which tag a class has, and which there are.
+        let mut lists = TypeLists::new();
+        let list = br#"{"class Duel": {"hash": 5, "properties": {}}}"#;
+        lists.add("list.json", list).expect("it is a list");
+        let classes = lists.compile();
+        let tag = |kind| core.get(1, kind).and_then(|class| class.tag(&classes));
+        assert_eq!([2, 3, 4].map(tag), [Some(5), Some(7), None]);
+        let unknown: Vec<_> =
+            hints.unknown_classes(&classes).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            unknown,
+            ["hints.toml:22:9: warning: the class is in no type list (did you mean class Duel?)"]
+        );
         assert!(known.get(7, 10, "ServerName").expect("by number").deep);
     }
 

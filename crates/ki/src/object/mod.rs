@@ -59,7 +59,7 @@ use worldwire_core::{Error, Limits, Names, Reader, Result, Trace};
 
 use crate::schema::classes::Classes;
 
-pub use core_table::CoreTable;
+pub use core_table::{CoreClass, CoreTable};
 pub use hints::Hints;
 pub use json::JsonWriter;
 pub use pack::{ENVELOPE_STORED, open_envelope, seal_envelope};
@@ -96,7 +96,8 @@ pub struct Options {
     /// [`STATEFUL`], [`COMPACT`] and so on. A stateful stream brings its own.
     pub flags: u32,
     /// A shallow stream has the properties whose flags have all bits of the mask: 0x18 for the
-    /// owner (the default), 0x1c for everybody, 1 for files.
+    /// owner (the default), 0x1c for everybody, 1 for files. Values of others that an object has
+    /// are not written: that is what a mask is for.
     pub mask: u32,
     /// Every value stands behind its size and hash.
     pub deep: bool,
@@ -112,8 +113,11 @@ pub struct Options {
     /// What is written deep has only the properties that the mask asks for and that are not out of
     /// use. By default all that the object has is written, so that what was read stays as it was.
     pub masked: bool,
-    /// Unknown properties and classes of a deep stream, values of another size than their type and
-    /// unknown names are kept as they are, with a note, instead of being errors.
+    /// Unknown properties and classes of a deep stream, what stands in a property without being of
+    /// its type and size, what is left at the end of an object, and unknown names are kept as they
+    /// are, with a note, instead of being errors: written again they are the same bits. Objects
+    /// where those of an unrelated class belong get a note, too. A deep stream is read twice for
+    /// this.
     pub lenient: bool,
     /// The outermost object may be null.
     pub null_root: bool,
@@ -255,12 +259,26 @@ impl<'c> Codec<'c> {
         Ok(decoded)
     }
 
-    /// Writes an object; `header` is that of the stream it was read from, or [`Self::header`].
+    /// Writes an object; `header` is that of the stream it was read from, or [`Self::header`]. A
+    /// shallow stream gets the properties that the [mask](Options::mask) asks for and no others.
     ///
     /// # Errors
     /// Value, when the object cannot be written: a property that a shallow stream needs is
-    /// missing, or a value is not of the type of its property.
+    /// missing or there twice, or a value is not of the type of its property; the limit on depth.
     pub fn encode(&self, object: &Object, header: Header) -> Result<Vec<u8>> {
-        encode::encode(self, object, header)
+        self.encode_within(object, header, &Limits::DEFAULT)
+    }
+
+    /// The same within other limits: those that the object was read within.
+    ///
+    /// # Errors
+    /// Those of [`Self::encode`].
+    pub fn encode_within(
+        &self,
+        object: &Object,
+        header: Header,
+        limits: &Limits,
+    ) -> Result<Vec<u8>> {
+        encode::encode(self, object, header, limits)
     }
 }

@@ -2,7 +2,7 @@
 
 use worldwire_core::{Form, Place, Reader, Trace, Value};
 
-use super::visitor::{CoreId, Leaf};
+use super::visitor::{Bits, CoreId, Leaf};
 use crate::schema::classes::{Class, Classes, Part, Property, Tuple};
 
 /// The tag of an object.
@@ -49,8 +49,8 @@ pub(super) fn show_leaf<'c, T: Trace<'c>>(
         },
         Leaf::Text(bytes) => reader.span_behind(Form::Utf8, bytes.len()),
         Leaf::WideText(bytes) => reader.span_behind(Form::Utf16, bytes.len()),
-        Leaf::Raw(bits) | Leaf::Object(_, bits) => {
-            reader.span_behind(Form::Bytes, bits.bytes.len())
+        Leaf::Raw(Bits { bytes, .. }) | Leaf::Object { bytes, .. } => {
+            reader.span_behind(Form::Bytes, bytes.len())
         }
         Leaf::Tuple(tuple, bytes) => {
             show_tuple(reader, name, start, tuple, bytes);

@@ -75,15 +75,22 @@ pub enum Slot<'c> {
     Element(&'c Property),
     /// It is the value of a property that no list knows: its hash.
     Unknown(u32),
+    /// It is what is left of a deep object behind its last property: a [`Leaf::Raw`] that is no other,
+    /// as it is too short or says a size that cannot be. It begins where the bits in front of it
+    /// end, wherever that is in a byte.
+    Rest,
 }
 
 impl<'c> Slot<'c> {
+    /// What [`Self::Rest`] is called.
+    pub(super) const REST: &'static str = "$rest";
+
     /// The property that the value or the container around it belongs to.
     #[must_use]
     pub fn property(self) -> Option<&'c Property> {
         match self {
             Self::Property(property) | Self::Element(property) => Some(property),
-            Self::Root | Self::Unknown(_) => None,
+            Self::Root | Self::Unknown(_) | Self::Rest => None,
         }
     }
 }
@@ -113,11 +120,38 @@ pub enum Leaf<'a> {
     WideText(&'a [u8]),
     /// The bytes of a group of numbers, as they stand on the wire.
     Tuple(Tuple, &'a [u8]),
-    /// The value of a property that cannot be read: it is unknown, or has another size than its
-    /// type.
+    /// The value of a property that cannot be read: it is unknown, or what stands in it is not of its
+    /// type and size. Of a container these are its count and all of its elements.
     Raw(Bits<'a>),
-    /// An object of a class that no list knows: its tag, and what stands behind its size.
-    Object(u32, Bits<'a>),
+    /// An object of a class that no list knows; see [`Self::object`].
+    Object {
+        /// Its tag.
+        tag: u32,
+        /// The block of its [`CoreId`].
+        block: u8,
+        /// The type of it.
+        kind: u8,
+        /// The template of it.
+        template: u32,
+        /// How many bits stand behind its size.
+        count: u32,
+        /// The bytes that they are in.
+        bytes: &'a [u8],
+    },
+}
+
+/// Every value that is read passes as one of these: an object in parts of their own takes more.
+const _: () = assert!(size_of::<Leaf<'_>>() <= 32);
+
+impl<'a> Leaf<'a> {
+    /// An object of a class that no list knows: its tag, its id in the CoreObject form, and what
+    /// stands behind its size.
+    #[must_use]
+    pub const fn object(tag: u32, id: CoreId, bits: Bits<'a>) -> Self {
+        let CoreId { block, kind, template } = id;
+        let Bits { count, bytes } = bits;
+        Self::Object { tag, block, kind, template, count, bytes }
+    }
 }
 
 /// So many bits of so many bytes, beginning at a whole byte.

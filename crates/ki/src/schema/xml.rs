@@ -118,24 +118,36 @@ pub(crate) fn text<'b>(
     name: &str,
     bytes: &'b [u8],
 ) -> Result<(Cow<'b, str>, bool), Box<Diagnostic>> {
-    let refuse = |text: String, help: &str| {
-        Err(Box::new(Source::new(name, "").error(0..0, text).help(help)))
-    };
-    if bytes.starts_with(b"BINd") {
-        let help = "it is no XML text: deserialize it first";
-        return refuse("a BINd container, not a definition".to_owned(), help);
-    }
     if bytes.len() > MOST_BYTES {
         let text = format!("{} bytes, at most {MOST_BYTES} are read", bytes.len());
-        return refuse(text, "no known definition comes near this");
+        return refuse(name, text, "no known definition comes near this");
+    }
+    text_of_any_length(name, bytes)
+}
+
+/// The same for files that may be large, as memory follows their length.
+///
+/// # Errors
+/// One diagnostic, for what is no text at all.
+pub(crate) fn text_of_any_length<'b>(
+    name: &str,
+    bytes: &'b [u8],
+) -> Result<(Cow<'b, str>, bool), Box<Diagnostic>> {
+    if bytes.starts_with(b"BINd") {
+        let help = "it is no XML text: deserialize it first";
+        return refuse(name, "a BINd container, not XML".to_owned(), help);
     }
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return refuse("UTF-16 text".to_owned(), "store it as UTF-8");
+        return refuse(name, "UTF-16 text".to_owned(), "store it as UTF-8");
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let text = String::from_utf8_lossy(bytes);
     let replaced = matches!(text, Cow::Owned(_));
     Ok((text, replaced))
+}
+
+fn refuse<R>(name: &str, text: String, help: &str) -> Result<R, Box<Diagnostic>> {
+    Err(Box::new(Source::new(name, "").error(0..0, text).help(help)))
 }
 
 /// Reads a file of the one shape. `None` when it is no XML: that is said then.

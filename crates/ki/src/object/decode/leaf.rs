@@ -2,7 +2,7 @@
 
 use worldwire_core::{Error, Reader, Result, Trace};
 
-use super::{Decoder, MOST_NOTES};
+use super::{Decoder, MOST_NOTES, position};
 use crate::object::encode::parse_choice;
 use crate::object::visitor::{Leaf, Visitor};
 use crate::object::{COMPACT, HUMAN_READABLE};
@@ -72,7 +72,8 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             return Ok(&[]);
         }
         let most = reader.limits().string_bytes;
-        if length as u64 > most {
+        // In a deep stream more than there is now will not come: that is a mistake, not a limit.
+        if length as u64 > most && (!self.options.deep || length <= reader.remaining()) {
             return Err(reader.place_error(Error::limit("string bytes", most, length as u64)));
         }
         reader.take(length)
@@ -149,7 +150,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                 if !self.options.lenient {
                     return Err(reader.place_error(error));
                 }
-                self.note(reader, error.inside(&property.name).to_string());
+                self.note(position(reader), error.inside(&property.name).to_string());
                 Ok(Leaf::Text(bytes))
             }
         }

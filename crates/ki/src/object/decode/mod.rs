@@ -1,14 +1,18 @@
 //! Bytes to whatever a visitor makes of them.
 
+mod deep;
 mod leaf;
+mod misfits;
 
-use worldwire_core::{Error, ErrorKind, Form, Place, Reader, Result, Trace, Value};
+use worldwire_core::{Error, Place, Reader, Result, Trace, Value};
 
+use super::core_table::{CoreClass, CoreTable};
 use super::pack::{inflate, stored};
 use super::show::{show_leaf, show_tag};
 use super::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 use super::{Codec, Decoded, FLAG_NAMES, FORBID_DELTA, Header, MAGIC, Note, Options, ZLIB};
 use crate::schema::classes::{Class, Classes, Kind, Property};
+use misfits::Misfits;
 
 /// The most notes that are kept.
 const MOST_NOTES: usize = 200;
@@ -25,6 +29,7 @@ pub(super) fn decode<'d, 'c, T: Trace<'c>, V: Visitor<'c>>(
         flags: options.flags,
         objects: 0,
         last: None,
+        misfits: None,
         notes: Vec::new(),
         visitor,
     };
@@ -53,6 +58,8 @@ struct Decoder<'o, 'c, V> {
     objects: u64,
     /// The class of the last one: neighbours mostly have the same.
     last: Option<&'c Class>,
+    /// The properties that cannot be read, if those are kept.
+    misfits: Option<Box<Misfits>>,
     notes: Vec<Note>,
     visitor: &'o mut V,
 }
@@ -113,6 +120,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     }
 
     fn root<T: Trace<'c>>(&mut self, reader: &mut Reader<'_, T>) -> Result<()> {
+        self.scout(reader);
         let start = reader.place();
         let is_null = self.object(reader, Slot::Root, "object", start)?;
         if is_null && !self.options.null_root {
@@ -147,12 +155,15 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             None => match self.classes.by_hash(tag) {
                 Some(class) => class,
                 None => {
-                    let outcome = self.unknown_object(reader, slot, name, start, tag);
+                    let outcome = self.unknown_object(reader, slot, name, start, (tag, id));
                     return outcome.map(|()| false).map_err(|error| error.inside(name));
                 }
             },
         };
         self.last = Some(class);
+        if self.options.lenient {
+            self.check_base(reader, slot, class);
+        }
         reader.scope_from(name, Value::Record, start, |reader| {
             let size = if self.options.deep { Some(self.object_size(reader)?) } else { None };
             if T::ON {
@@ -178,19 +189,65 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             let tag = reader.take_array().map(u32::from_le_bytes);
             return tag.map(|tag| (tag, CoreId::default(), at));
         };
+        let (tag, id) = self.core_tag(reader, table)?;
+        Ok((tag, id, at))
+    }
+
+    /// The same in the CoreObject form.
+    #[inline(never)]
+    fn core_tag<T>(&self, reader: &mut Reader<'_, T>, table: &CoreTable) -> Result<(u32, CoreId)> {
         let [block, kind, template @ ..] = reader.take_array::<6>()?;
         let template = u32::from_le_bytes(template);
         if (block, kind) == (0, 0) {
-            return Ok((template, CoreId::default(), at));
+            return Ok((template, CoreId::default()));
         }
-        match table.hash(block, kind) {
-            Some(tag) if tag != 0 => Ok((tag, CoreId { block, kind, template }, at)),
-            _ => {
-                let found = format!("block {block} type {kind}");
-                let error = Error::malformed("a known pair of block and type", found);
-                let error = error.hint("add the pair to the table of core objects");
-                Err(reader.place_error(error))
+        let id = CoreId { block, kind, template };
+        match self.core_class(table.get(block, kind), id) {
+            Ok(tag) => Ok((tag, id)),
+            Err(error) => Err(error.at(behind(reader, 6))),
+        }
+    }
+
+    /// The tag of the class that a pair of block and type stands for.
+    fn core_class(&self, class: Option<&CoreClass>, id: CoreId) -> Result<u32> {
+        match class.map(|class| (class, class.tag(self.classes))) {
+            Some((_, Some(tag))) if tag != 0 => Ok(tag),
+            Some((CoreClass::Name(name), _)) => {
+                // It is written by its pair, so the tag is no more than a name for it.
+                let tag = crate::string_id(name.as_bytes());
+                if self.keeps() && tag != 0 {
+                    return Ok(tag);
+                }
+                let found = format!("{name}, by block {} type {}", id.block, id.kind);
+                let error = Error::malformed("a known class", found);
+                Err(error.hint("is its name right, and the type list of this revision?"))
             }
+            _ => {
+                let found = format!("block {} type {}", id.block, id.kind);
+                let error = Error::malformed("a known pair of block and type", found);
+                Err(error.hint("add the pair to the table of core objects"))
+            }
+        }
+    }
+
+    /// Whether what cannot be read is kept.
+    fn keeps(&self) -> bool {
+        self.options.deep && self.options.lenient
+    }
+
+    /// How many bytes a tag takes.
+    fn tag_size(&self) -> usize {
+        if self.options.core.is_some() { 6 } else { 4 }
+    }
+
+    /// Says so when an object is none of the class that its property asks for.
+    #[cold]
+    fn check_base<T>(&mut self, reader: &Reader<'_, T>, slot: Slot<'c>, class: &Class) {
+        let wanted = slot.property().and_then(Property::class);
+        let Some(wanted) = wanted.and_then(|index| self.classes.get(index)) else { return };
+        if wanted.index() != class.index() && !self.classes.is_a(class, wanted) {
+            let text = format!("{} where {} belongs", class.name, wanted.name);
+            self.note(behind(reader, self.tag_size()) * 8, text);
         }
     }
 
@@ -207,28 +264,25 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     }
 
     /// An object of a class that no list knows: kept when lenient.
+    #[cold]
     fn unknown_object<T: Trace<'c>>(
         &mut self,
         reader: &mut Reader<'_, T>,
         slot: Slot<'c>,
         name: &'c str,
         start: Place,
-        tag: u32,
+        (tag, id): (u32, CoreId),
     ) -> Result<()> {
-        if !self.options.deep || !self.options.lenient {
+        let at = behind(reader, self.tag_size());
+        if !self.keeps() {
             let found = format!("{tag} ({tag:#010x})");
             let error = Error::malformed("the tag of a known class", found);
-            return Err(reader.place_error(error).hint("is the type list of this revision?"));
+            return Err(error.at(at).hint("is the type list of this revision?"));
         }
-        let text = format!("class {tag} ({tag:#010x}) is in no list");
-        self.note(reader, text);
+        self.note(at * 8, format!("class {tag} ({tag:#010x}) is in no list"));
         let count = self.object_size(reader)?;
         let bits = raw(reader, count)?;
-        if T::ON {
-            let shown = reader.span_behind(Form::Bytes, bits.bytes.len());
-            reader.leaf_from(name, start, shown);
-        }
-        self.visitor.value(slot, Leaf::Object(tag, bits))
+        self.tell(reader, slot, name, start, Leaf::object(tag, id, bits))
     }
 
     /// The values of a shallow object, in the order of the class.
@@ -264,133 +318,6 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             }
         }
         Ok(())
-    }
-
-    /// The values of a deep object, each with its size and hash; `bits` in all.
-    fn deep<T: Trace<'c>>(
-        &mut self,
-        reader: &mut Reader<'_, T>,
-        class: &'c Class,
-        bits: u64,
-    ) -> Result<()> {
-        let begin = position(reader);
-        let end = begin + bits;
-        let mut next = 0;
-        loop {
-            let before = position(reader);
-            if before >= end {
-                return Ok(());
-            }
-            reader.align();
-            let start = reader.place_if_on();
-            let head = position(reader) - before + 64;
-            if end - before < head {
-                let found = format!("{} bits", end - before);
-                if self.options.lenient {
-                    self.note(reader, format!("{found} at the end of {}", class.name));
-                    return Ok(());
-                }
-                return Err(reader.place_error(Error::malformed("a property or the end", found)));
-            }
-            let size = u64::from(u32::from_le_bytes(reader.take_array()?));
-            let hash = u32::from_le_bytes(reader.take_array()?);
-            if size < head || size > end - before {
-                let wanted = format!("a property size from {head} to {}", end - before);
-                let error = Error::malformed(wanted, size.to_string());
-                return Err(reader.place_error(error));
-            }
-            let bits = size - head;
-            let Some(property) = class.by_hash_near(hash, next) else {
-                self.unknown_property(reader, class, hash, bits, start)?;
-                continue;
-            };
-            next = property.index() as usize + 1;
-            self.deep_value(reader, property, bits, start)?;
-        }
-    }
-
-    fn unknown_property<T: Trace<'c>>(
-        &mut self,
-        reader: &mut Reader<'_, T>,
-        class: &'c Class,
-        hash: u32,
-        bits: u64,
-        start: Place,
-    ) -> Result<()> {
-        if !self.options.lenient {
-            let wanted = format!("the hash of a property of {}", class.name);
-            let error = Error::malformed(wanted, format!("{hash} ({hash:#010x})"));
-            return Err(reader.place_error(error).hint("is the type list of this revision?"));
-        }
-        self.note(reader, format!("property {hash} ({hash:#010x}) is not in {}", class.name));
-        let bits = raw(reader, bits)?;
-        if T::ON {
-            let shown = reader.span_behind(Form::Bytes, bits.bytes.len());
-            reader.leaf_from("$unknown", start, shown);
-        }
-        self.visitor.value(Slot::Unknown(hash), Leaf::Raw(bits))
-    }
-
-    /// The value of a property of a deep object, which must take exactly so many bits.
-    fn deep_value<T: Trace<'c>>(
-        &mut self,
-        reader: &mut Reader<'_, T>,
-        property: &'c Property,
-        bits: u64,
-        start: Place,
-    ) -> Result<()> {
-        let slot = Slot::Property(property);
-        let begin = position(reader);
-        let fits = |reader: &Reader<'_, T>| match position(reader) - begin {
-            used if used == bits => Ok(()),
-            used => {
-                let error = Error::malformed(format!("a value of {bits} bits"), used.to_string());
-                Err(reader.place_error(error))
-            }
-        };
-        if property.is_list() || property.kind() == Kind::Object {
-            let outcome = reader.part_bits(bits, |reader| {
-                if property.is_list() {
-                    self.list(reader, property, start)?;
-                } else {
-                    self.object(reader, slot, &property.name, start)?;
-                }
-                fits(reader).map_err(|error| error.inside(&property.name))
-            });
-            return match outcome {
-                Err(error) if self.can_go_on(&error) => {
-                    self.note(reader, error.to_string());
-                    Ok(())
-                }
-                other => other,
-            };
-        }
-        let outcome = reader.attempt(|reader| {
-            reader.part_bits(bits, |reader| {
-                let leaf = self.leaf(reader, property)?;
-                fits(reader)?;
-                // Told in here, where the cursor still stands right behind the value.
-                self.tell(reader, slot, &property.name, start, leaf)
-            })
-        });
-        match outcome {
-            Err(error) if self.can_go_on(&error) => {
-                self.note(reader, error.inside(&property.name).to_string());
-                let bits = raw(reader, bits)?;
-                if T::ON {
-                    let shown = reader.span_behind(Form::Bytes, bits.bytes.len());
-                    reader.leaf_from(&property.name, start, shown);
-                }
-                self.visitor.value(slot, Leaf::Raw(bits))
-            }
-            Err(error) => Err(error.inside(&property.name)),
-            Ok(()) => Ok(()),
-        }
-    }
-
-    /// Whether a value that fails can be left behind.
-    fn can_go_on(&self, error: &Error) -> bool {
-        self.options.lenient && error.kind() == ErrorKind::Malformed
     }
 
     fn list<T: Trace<'c>>(
@@ -450,9 +377,9 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     }
 
     #[cold]
-    fn note<T>(&mut self, reader: &Reader<'_, T>, text: String) {
+    fn note(&mut self, bit: u64, text: String) {
         if self.notes.len() < MOST_NOTES {
-            self.notes.push(Note { bit: position(reader), text });
+            self.notes.push(Note { bit, text });
         }
     }
 }
@@ -474,9 +401,14 @@ fn position<T>(reader: &Reader<'_, T>) -> u64 {
     }
 }
 
+/// The byte so many bytes in front of the cursor.
+fn behind<T>(reader: &Reader<'_, T>, bytes: usize) -> u64 {
+    reader.position().saturating_sub(bytes) as u64
+}
+
 #[cfg(test)]
 mod tests {
-    use worldwire_core::Tree;
+    use worldwire_core::{ErrorKind, Tree};
 
     use super::super::{Object, Options};
     use super::*;
@@ -518,7 +450,7 @@ mod tests {
         );
         assert_eq!(
             error(&words(&[0x0102_0304])),
-            "object at byte 4: wanted the tag of a known class, found 16909060 (0x01020304); is \
+            "object at byte 0: wanted the tag of a known class, found 16909060 (0x01020304); is \
              the type list of this revision?"
         );
         let behind = [&words(&[7, 1, 0])[..], &[3, 9]].concat();
@@ -542,48 +474,6 @@ mod tests {
         let options = Options { most_objects: 10, ..Options::default() };
         let error = decode(options, &bytes).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Limit { name: "objects", limit: 10, .. }));
-    }
-
-    #[test]
-    fn lenient_reading_keeps_what_it_cannot_read() {
-        // A number, a property nobody knows, two values of the wrong size, an unknown object.
-        let mut bytes = words(&[7, 0, 96, 1, 5]);
-        bytes.extend(words(&[80, 42]));
-        bytes.extend([0xab, 0xcd]);
-        bytes.extend(words(&[72, 1]));
-        bytes.extend([9]);
-        bytes.extend(words(&[80, 3]));
-        bytes.extend([0x1f, 0xff]);
-        let list = 64 + 32 + 32 + 32 + 16;
-        bytes.extend(words(&[list, 2, 1, 99, 48]));
-        bytes.extend([1, 2]);
-        let size = u32::try_from(bytes.len() * 8 - 32).unwrap();
-        bytes[4..8].copy_from_slice(&size.to_le_bytes());
-        let strict = Options { deep: true, ..Options::default() };
-        let error = decode(strict.clone(), &bytes).unwrap_err().to_string();
-        assert!(error.contains("wanted the hash of a property of class A, found 42"), "{error}");
-        let lenient = Options { lenient: true, ..strict };
-        let (json, notes) = decode(lenient.clone(), &bytes).unwrap();
-        assert_eq!(
-            json,
-            r#"{"$class":"class A","m_n":5,"0x0000002a":{"$bits":16,"$hex":"abcd"},"#.to_owned()
-                + r#""m_n":{"$bits":8,"$hex":"09"},"m_f":{"$bits":16,"$hex":"1fff"},"#
-                + r#""m_l":[{"$class":"0x00000063","$bits":16,"$hex":"0102"}]}"#
-        );
-        let notes: Vec<_> = notes.iter().map(|note| &*note.text).collect();
-        assert_eq!(
-            notes,
-            [
-                "property 42 (0x0000002a) is not in class A",
-                "m_n at byte 38: wanted 4 bytes, found 1",
-                "m_f at byte 47 bit 5: wanted a value of 16 bits, found 5",
-                "class 99 (0x00000063) is in no list",
-            ]
-        );
-        let classes = classes();
-        let object = Object::parse_json(&classes, &json).unwrap();
-        let codec = Codec::new(&classes, lenient);
-        assert_eq!(codec.encode(&object, codec.header()), Ok(bytes));
     }
 
     #[test]

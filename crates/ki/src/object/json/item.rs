@@ -3,14 +3,17 @@
 use core::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess};
-use worldwire_core::json::Json;
+use worldwire_core::json::{Json, expected, integer};
 use worldwire_core::value::parse_hex;
-use worldwire_core::{Error, Result};
+use worldwire_core::{Error, Limits, Result};
 
-use super::MOST_JSON_DEPTH;
+use crate::object::visitor::Slot;
 
 /// Keys that are no properties.
-const SPECIAL: [&str; 7] = ["$class", "$block", "$type", "$template", "$bits", "$hex", "$name"];
+const SPECIAL: [&str; 8] =
+    ["$class", "$block", "$type", "$template", "$bits", "$hex", "$name", Slot::REST];
+/// How much deeper JSON is than objects: by a group of rows in the innermost.
+const MORE_DEPTH: u32 = 4;
 
 /// JSON whose objects keep their order.
 #[derive(Debug)]
@@ -21,7 +24,28 @@ pub(in crate::object) enum Item {
 }
 
 /// Reads one, so much deeper than its surroundings.
-pub(super) struct Seed(pub(super) u32);
+#[derive(Clone, Copy)]
+pub(super) struct Seed {
+    left: u32,
+    /// How deep objects may be.
+    most: u32,
+}
+
+impl Seed {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self { left: limits.depth.saturating_add(MORE_DEPTH), most: limits.depth }
+    }
+
+    fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
+        match self.left.checked_sub(1) {
+            Some(left) => Ok(Self { left, ..self }),
+            None => {
+                let most = self.most;
+                Err(E::custom(format!("more than {most} objects and lists in each other (depth)")))
+            }
+        }
+    }
+}
 
 impl<'de> DeserializeSeed<'de> for Seed {
     type Value = Item;
@@ -67,16 +91,16 @@ impl<'de> serde::de::Visitor<'de> for Seed {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Item, A::Error> {
-        let deeper = self.0.checked_sub(1).ok_or_else(|| A::Error::custom("too deep"))?;
+        let deeper = self.deeper()?;
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Self(deeper))? {
+        while let Some(item) = items.next_element_seed(deeper)? {
             list.push(item);
         }
         Ok(Item::List(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut items: A) -> Result<Item, A::Error> {
-        let deeper = self.0.checked_sub(1).ok_or_else(|| A::Error::custom("too deep"))?;
+        let deeper = self.deeper()?;
         let mut list = Vec::new();
         let mut seen = [false; SPECIAL.len()];
         while let Some(key) = items.next_key::<String>()? {
@@ -87,7 +111,7 @@ impl<'de> serde::de::Visitor<'de> for Seed {
             {
                 return Err(A::Error::custom(format!("{key} twice in an object")));
             }
-            list.push((key, items.next_value_seed(Self(deeper))?));
+            list.push((key, items.next_value_seed(deeper)?));
         }
         Ok(Item::Object(list))
     }
@@ -120,21 +144,63 @@ impl Item {
         }
     }
 
-    pub(super) fn hex(&self) -> Option<Vec<u8>> {
-        parse_hex(self.get("$hex")?.text()?)
+    /// Bytes alone: `{"$hex": "00ff"}`. `None` for what is none.
+    pub(super) fn hex(&self) -> Result<Option<Vec<u8>>> {
+        match self.get("$hex") {
+            Some(digits) => {
+                self.has_only(&["$hex"])?;
+                hex_digits(digits).map(Some)
+            }
+            None => Ok(None),
+        }
     }
 
-    /// Bits that nobody can read.
-    pub(super) fn bits(&self) -> Option<(u32, Vec<u8>)> {
-        let Self::Value(count) = self.get("$bits")? else { return None };
-        let count = u32::try_from(count.as_u64()?).ok()?;
-        let bytes = self.hex()?;
-        (bytes.len() == count.div_ceil(8) as usize).then_some((count, bytes))
+    /// A name alone: `{"$name": "RED"}`. `None` for what is none.
+    pub(super) fn name(&self) -> Result<Option<&str>> {
+        let Some(name) = self.get("$name") else { return Ok(None) };
+        self.has_only(&["$name"])?;
+        let text = name.text().ok_or_else(|| expected("a text", &name.json()).inside("$name"));
+        text.map(Some)
+    }
+
+    /// Bits that nobody can read: `{"$bits": 9, "$hex": "ff01"}`, with no keys beside them but
+    /// these.
+    pub(super) fn bits(&self, beside: &[&str]) -> Result<(u32, Vec<u8>)> {
+        let (Some(count), Some(digits)) = (self.get("$bits"), self.get("$hex")) else {
+            return Err(expected("{\"$bits\": 8, \"$hex\": \"00\"}", &self.json()));
+        };
+        self.has_only(&[beside, &["$bits", "$hex"]].concat())?;
+        let count: u32 =
+            integer(&count.json(), "a number of bits").map_err(|e| e.inside("$bits"))?;
+        let bytes = hex_digits(digits)?;
+        let wanted = count.div_ceil(8);
+        if bytes.len() as u64 != u64::from(wanted) {
+            let wanted = format!("{wanted} bytes for {count} bits");
+            return Err(Error::value(wanted, bytes.len().to_string()).inside("$hex"));
+        }
+        Ok((count, bytes))
+    }
+
+    /// Refuses keys that would mean nothing.
+    fn has_only(&self, known: &[&str]) -> Result<()> {
+        let Self::Object(entries) = self else { return Ok(()) };
+        match entries.iter().find(|(key, _)| !known.contains(&key.as_str())) {
+            Some((key, _)) => Err(Error::value(
+                format!("nothing beside {}", known.join(", ")),
+                format!("\"{key}\""),
+            )),
+            None => Ok(()),
+        }
     }
 }
 
+fn hex_digits(digits: &Item) -> Result<Vec<u8>> {
+    let bytes = digits.text().and_then(parse_hex);
+    bytes.ok_or_else(|| expected("pairs of hexadecimal digits", &digits.json()).inside("$hex"))
+}
+
 /// A JSON value; its objects have lost their order already.
-pub(in crate::object) fn item(json: &Json) -> Result<Item> {
-    let item = Seed(MOST_JSON_DEPTH).deserialize(json);
+pub(in crate::object) fn item(json: &Json, limits: &Limits) -> Result<Item> {
+    let item = Seed::new(limits).deserialize(json);
     item.map_err(|error| Error::value("JSON", error.to_string()))
 }

@@ -10,22 +10,24 @@
 //! | flags | a list of names, with unknown bits as one `"0x..."` |
 //! | string | a string; what is not valid Unicode `{"$hex": "00ff"}` |
 //! | unknown property | under its hash, `"0x0000002a"`: `{"$bits": 40, "$hex": "..."}` |
-//! | object of an unknown class | `{"$class": "0x0000002a", "$bits": 40, "$hex": "..."}` |
+//! | value that does not fit its property | `{"$bits": 40, "$hex": "..."}`, of a container all of it |
+//! | object of an unknown class | `{"$class": "0x0000002a", "$bits": 40, "$hex": "..."}`, also with an id |
+//! | what is left at the end of an object | under `$rest`: `{"$bits": 8, "$hex": "..."}` |
+//!
+//! The last four come of lenient reading. They are written again also by those who know the class or
+//! the property.
 //!
 //! Properties stand in the order in which they were read, and those that were not there are not
 //! there. [`Object::parse_json`] keeps the order of the text; [`Object::from_json`] has none to keep
 //! and takes that of the class.
 
 mod item;
+mod number;
 mod read;
 mod write;
 
 pub use write::JsonWriter;
 
 pub(super) use item::item;
-pub(super) use read::{build, wide_bytes};
-
-/// How deep objects and containers may stand in each other.
-const MOST_DEPTH: u32 = 128;
-/// How deep JSON may be: the same, and a group of numbers in the innermost object.
-const MOST_JSON_DEPTH: u32 = MOST_DEPTH + 4;
+pub(super) use number::{double, single};
+pub(super) use read::{build, unknown_hash, wide_bytes};

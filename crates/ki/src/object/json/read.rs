@@ -2,28 +2,36 @@
 
 use serde::de::DeserializeSeed;
 use worldwire_core::json::{Json, expected, integer};
-use worldwire_core::{Error, Field, Result};
+use worldwire_core::{Error, Limits, Result};
 
 use super::item::{Item, Seed, item};
-use super::{MOST_DEPTH, MOST_JSON_DEPTH};
+use super::number::{double, single};
 use crate::object::value::Object;
 use crate::object::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Kind, Part, Property, Tuple, parse_number};
-use crate::types::{Dbl, Flt};
 
 impl Object {
-    /// Reads JSON text and keeps the order of the properties in it.
+    /// Reads JSON text and keeps the order of the properties in it. All that was written is read:
+    /// there is no limit on nodes, as memory follows the length of the text.
     ///
     /// # Errors
-    /// Value, for what is no JSON or no object of known classes.
+    /// Value, for what is no JSON or no object of known classes; the limit on depth.
     pub fn parse_json(classes: &Classes, json: &str) -> Result<Self> {
+        Self::parse_json_within(classes, json, &Limits::DEFAULT)
+    }
+
+    /// The same within other limits, of which that on depth counts.
+    ///
+    /// # Errors
+    /// Those of [`Self::parse_json`].
+    pub fn parse_json_within(classes: &Classes, json: &str, limits: &Limits) -> Result<Self> {
         let mut reader = serde_json::Deserializer::from_str(json);
         // The seed counts depth itself.
         reader.disable_recursion_limit();
-        let item = Seed(MOST_JSON_DEPTH).deserialize(&mut reader);
+        let item = Seed::new(limits).deserialize(&mut reader);
         let item = item.and_then(|item| reader.end().map(|()| item));
         let item = item.map_err(|error| Error::value("JSON", error.to_string()))?;
-        build(classes, &item, Slot::Root, false)
+        build(classes, &item, Slot::Root, false, limits)
     }
 
     /// The object of a JSON value. Properties take the order of their class.
@@ -31,7 +39,8 @@ impl Object {
     /// # Errors
     /// Value, for what is no object of known classes.
     pub fn from_json(classes: &Classes, json: &Json) -> Result<Self> {
-        build(classes, &item(json)?, Slot::Root, true)
+        let limits = &Limits::DEFAULT;
+        build(classes, &item(json, limits)?, Slot::Root, true, limits)
     }
 }
 
@@ -41,13 +50,16 @@ pub(in crate::object) fn build(
     item: &Item,
     slot: Slot<'_>,
     sort: bool,
+    limits: &Limits,
 ) -> Result<Object> {
-    let mut builder = Builder { classes, object: Object::new(), depth: 0, sort };
+    let object = Object::of_text();
+    let mut builder = Builder { classes, object, depth: 0, most_depth: limits.depth, sort };
     match slot {
         Slot::Property(property) | Slot::Element(property) => {
             builder.value(slot, property, item)?;
         }
-        Slot::Root | Slot::Unknown(_) => builder.object(slot, None, item)?,
+        Slot::Unknown(_) | Slot::Rest => builder.raw(slot, item)?,
+        Slot::Root => builder.object(slot, None, item)?,
     }
     Ok(builder.object)
 }
@@ -56,14 +68,15 @@ struct Builder<'c> {
     classes: &'c Classes,
     object: Object,
     depth: u32,
+    most_depth: u32,
     /// Whether properties take the order of the class.
     sort: bool,
 }
 
 impl<'c> Builder<'c> {
     fn nested(&mut self, build: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        if self.depth == MOST_DEPTH {
-            let limit = u64::from(MOST_DEPTH);
+        if self.depth == self.most_depth {
+            let limit = u64::from(self.most_depth);
             return Err(Error::limit("depth", limit, limit + 1));
         }
         self.depth += 1;
@@ -79,39 +92,38 @@ impl<'c> Builder<'c> {
             Item::Object(entries) => entries,
             other => return Err(expected("an object or null", &other.json())),
         };
-        let class = match item.get("$class") {
+        let name =
+            match item.get("$class") {
+                None => None,
+                Some(name) => Some(name.text().ok_or_else(|| {
+                    expected("the name of a class", &name.json()).inside("$class")
+                })?),
+            };
+        let id = core_id(item)?;
+        if item.get("$bits").is_some() {
+            return self.raw_object(slot, name, id, item);
+        }
+        let class = match name {
             None => usual.ok_or_else(|| Error::value("a class", "none").inside("$class"))?,
-            Some(name) => {
-                let text = name.text().unwrap_or_default();
-                match self.classes.find(text) {
-                    Some(class) => class,
-                    None => return self.unknown(slot, text, item),
-                }
-            }
-        };
-        let number = |key: &'static str| match item.get(key) {
-            None => Ok(0_u32),
-            Some(item) => integer(&item.json(), "a whole number").map_err(|e| e.inside(key)),
-        };
-        let byte = |key: &'static str| {
-            let number = number(key)?;
-            u8::try_from(number)
-                .map_err(|_| Error::value("a number below 256", number.to_string()).inside(key))
-        };
-        let (block, kind) = (byte("$block")?, byte("$type")?);
-        let id = match (block, kind) {
-            (0, 0) => CoreId::default(),
-            _ => CoreId { block, kind, template: number("$template")? },
+            Some(name) => self.classes.find(name).ok_or_else(|| self.no_class(name))?,
         };
         let mut known: Vec<(Slot<'c>, &Item)> = Vec::with_capacity(entries.len());
+        let mut rest = None;
         for (name, item) in entries {
             if matches!(name.as_str(), "$class" | "$block" | "$type" | "$template") {
                 continue;
             }
-            let hash = || name.strip_prefix("0x").and_then(|hex| u32::from_str_radix(hex, 16).ok());
+            if name == Slot::REST {
+                rest = Some(item);
+                continue;
+            }
             let slot = match class.property(name) {
                 Some(property) => Slot::Property(property),
-                None => Slot::Unknown(hash().ok_or_else(|| no_property(class, name))?),
+                None => match unknown_hash(name) {
+                    // It was unknown to whoever wrote it.
+                    Some(hash) => class.by_hash(hash).map_or(Slot::Unknown(hash), Slot::Property),
+                    None => return Err(no_property(class, name)),
+                },
             };
             known.push((slot, item));
         }
@@ -130,33 +142,46 @@ impl<'c> Builder<'c> {
                 };
                 outcome?;
             }
+            if let Some(rest) = rest {
+                this.raw(Slot::Rest, rest)?;
+            }
             this.object.end_object()
         })
     }
 
-    fn unknown(&mut self, slot: Slot<'c>, name: &str, item: &Item) -> Result<()> {
-        let tag = name.strip_prefix("0x").and_then(|_| parse_number(name));
-        match (tag, item.bits()) {
-            (Some(tag), Some((count, bytes))) if tag != 0 => {
-                self.object.value(slot, Leaf::Object(tag, Bits { count, bytes: &bytes }))
-            }
-            _ => {
-                let error = Error::value("a known class", format!("\"{name}\"")).inside("$class");
-                Err(match self.classes.nearest(name) {
-                    Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-                    None => error,
-                })
-            }
+    /// An object that was not read, of a class that may be known by now.
+    fn raw_object(
+        &mut self,
+        slot: Slot<'c>,
+        name: Option<&str>,
+        id: CoreId,
+        item: &Item,
+    ) -> Result<()> {
+        let name = name.ok_or_else(|| Error::value("a class", "none").inside("$class"))?;
+        let number = || name.strip_prefix("0x").and_then(|_| parse_number(name));
+        let tag = match self.classes.find(name) {
+            Some(class) => class.hash,
+            None => number().filter(|tag| *tag != 0).ok_or_else(|| self.no_class(name))?,
+        };
+        let (count, bytes) = item.bits(&["$class", "$block", "$type", "$template"])?;
+        self.object.value(slot, Leaf::object(tag, id, Bits { count, bytes: &bytes }))
+    }
+
+    fn no_class(&self, name: &str) -> Error {
+        let error = Error::value("a known class", format!("\"{name}\"")).inside("$class");
+        match self.classes.nearest(name) {
+            Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+            None => error,
         }
     }
 
     fn raw(&mut self, slot: Slot<'c>, item: &Item) -> Result<()> {
-        match item.bits() {
-            Some((count, bytes)) => {
-                self.object.value(slot, Leaf::Raw(Bits { count, bytes: &bytes }))
-            }
-            None => Err(expected("{\"$bits\": 8, \"$hex\": \"00\"}", &item.json())),
-        }
+        let (count, bytes) = item.bits(&[]).map_err(|error| match slot {
+            Slot::Unknown(hash) => error.inside(&format!("{hash:#010x}")),
+            Slot::Rest => error.inside(Slot::REST),
+            _ => error,
+        })?;
+        self.object.value(slot, Leaf::Raw(Bits { count, bytes: &bytes }))
     }
 
     fn value(&mut self, slot: Slot<'c>, property: &'c Property, item: &Item) -> Result<()> {
@@ -215,8 +240,8 @@ impl<'c> Builder<'c> {
             Kind::U64 => unsigned(64)?,
             Kind::SignedBits(count) => signed(u32::from(count))?,
             Kind::UnsignedBits(count) => unsigned(u32::from(count))?,
-            Kind::F32 => Leaf::F32(<Flt as Field<'_>>::from_json(&json)?.0),
-            Kind::F64 => Leaf::F64(<Dbl as Field<'_>>::from_json(&json)?.0),
+            Kind::F32 => Leaf::F32(single(&json)?),
+            Kind::F64 => Leaf::F64(double(&json)?),
             Kind::String => {
                 bytes = string_bytes(item, |text| text.as_bytes().to_vec())?;
                 Leaf::Text(&bytes)
@@ -233,9 +258,9 @@ impl<'c> Builder<'c> {
                 Leaf::Tuple(tuple, &bytes)
             }
             kind @ (Kind::Enum | Kind::Flags) => {
-                if let Some(name) = item.get("$name").and_then(Item::text) {
+                if let Some(name) = item.name()? {
                     Leaf::Text(name.as_bytes())
-                } else if let Some(name) = item.hex() {
+                } else if let Some(name) = item.hex()? {
                     bytes = name;
                     Leaf::Text(&bytes)
                 } else if kind == Kind::Flags {
@@ -250,6 +275,30 @@ impl<'c> Builder<'c> {
     }
 }
 
+/// What stands in front of an object in the CoreObject form.
+fn core_id(item: &Item) -> Result<CoreId> {
+    let number = |key: &'static str| match item.get(key) {
+        None => Ok(0_u32),
+        Some(item) => integer(&item.json(), "a whole number").map_err(|e| e.inside(key)),
+    };
+    let byte = |key: &'static str| {
+        let number = number(key)?;
+        u8::try_from(number)
+            .map_err(|_| Error::value("a number below 256", number.to_string()).inside(key))
+    };
+    let id =
+        CoreId { block: byte("$block")?, kind: byte("$type")?, template: number("$template")? };
+    if (id.block, id.kind) == (0, 0) && id.template != 0 {
+        return Err(Error::value("$block and $type beside it", "none").inside("$template"));
+    }
+    Ok(id)
+}
+
+/// The hash that a property without a name is called by: `0x0000002a`.
+pub(in crate::object) fn unknown_hash(name: &str) -> Option<u32> {
+    name.strip_prefix("0x").and_then(|hex| u32::from_str_radix(hex, 16).ok())
+}
+
 fn no_property(class: &Class, name: &str) -> Error {
     let error = Error::value(format!("a property of {}", class.name), format!("\"{name}\""));
     let names = class.properties().iter().map(|property| &*property.name);
@@ -262,7 +311,10 @@ fn no_property(class: &Class, name: &str) -> Error {
 fn string_bytes(item: &Item, encode: impl FnOnce(&str) -> Vec<u8>) -> Result<Vec<u8>> {
     match item.text() {
         Some(text) => Ok(encode(text)),
-        None => item.hex().ok_or_else(|| expected("a text or {\"$hex\": \"00ff\"}", &item.json())),
+        None => {
+            let bytes = item.hex()?;
+            bytes.ok_or_else(|| expected("a text or {\"$hex\": \"00ff\"}", &item.json()))
+        }
     }
 }
 
@@ -340,7 +392,7 @@ fn push_number(part: Part, item: &Item, bytes: &mut Vec<u8>) -> Result<()> {
             let number: i32 = integer(&json, "a number of 32 bits with sign")?;
             bytes.extend(number.to_le_bytes());
         }
-        Part::F32 => bytes.extend(<Flt as Field<'_>>::from_json(&json)?.0.to_le_bytes()),
+        Part::F32 => bytes.extend(single(&json)?.to_le_bytes()),
     }
     Ok(())
 }
@@ -441,6 +493,7 @@ mod tests {
         let object = nested(128).unwrap();
         assert_eq!(object.to_json(&classes).unwrap().matches("class A").count(), 128);
         assert!(nested(129).unwrap_err().to_string().contains("depth"));
-        assert!(nested(100_000).unwrap_err().to_string().contains("too deep"));
+        let error = nested(100_000).unwrap_err().to_string();
+        assert!(error.contains("more than 128 objects and lists in each other (depth)"), "{error}");
     }
 }

@@ -80,6 +80,10 @@ impl<W: Write> JsonWriter<W> {
             Slot::Unknown(hash) => {
                 let _ = write!(self.out, "\"{hash:#010x}\":");
             }
+            Slot::Rest => {
+                string(Slot::REST, &mut self.out);
+                self.out.push(':');
+            }
             Slot::Root | Slot::Element(_) => {}
         }
         Ok(())
@@ -139,6 +143,14 @@ impl<W: Write> JsonWriter<W> {
         self.out.push(']');
     }
 
+    fn core_id(&mut self, id: CoreId) {
+        let CoreId { block, kind, template } = id;
+        if id != CoreId::default() {
+            let _ =
+                write!(self.out, ",\"$block\":{block},\"$type\":{kind},\"$template\":{template}");
+        }
+    }
+
     fn raw(&mut self, bits: Bits<'_>) {
         let _ = write!(self.out, "\"$bits\":{},\"$hex\":\"", bits.count);
         push_hex(&mut self.out, &bits.to_vec());
@@ -151,11 +163,7 @@ impl<'c, W: Write> Visitor<'c> for JsonWriter<W> {
         self.key(slot)?;
         self.out.push_str("{\"$class\":");
         string(&class.name, &mut self.out);
-        if id != CoreId::default() {
-            let CoreId { block, kind, template } = id;
-            let _ =
-                write!(self.out, ",\"$block\":{block},\"$type\":{kind},\"$template\":{template}");
-        }
+        self.core_id(id);
         Ok(())
     }
 
@@ -218,9 +226,11 @@ impl<'c, W: Write> Visitor<'c> for JsonWriter<W> {
                 self.out.push('{');
                 self.raw(bits);
             }
-            Leaf::Object(tag, bits) => {
-                let _ = write!(self.out, "{{\"$class\":\"{tag:#010x}\",");
-                self.raw(bits);
+            Leaf::Object { tag, block, kind, template, count, bytes } => {
+                let _ = write!(self.out, "{{\"$class\":\"{tag:#010x}\"");
+                self.core_id(CoreId { block, kind, template });
+                self.out.push(',');
+                self.raw(Bits { count, bytes });
             }
         }
         Ok(())

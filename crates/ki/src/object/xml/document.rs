@@ -1,34 +1,68 @@
-//! XML text as elements in each other. Nothing is expanded, so hostile text cannot grow.
+//! XML text as elements in each other. Nothing is expanded, so hostile text cannot grow: memory
+//! follows its length, and only depth has a limit.
 
 use core::ops::Range;
+use std::borrow::Cow;
 
 use quick_xml::Reader;
-use quick_xml::events::Event;
+use quick_xml::events::{BytesStart, Event};
+use worldwire_core::Limits;
 
 use crate::schema::xml::{Notes, attributes};
 
-/// How deep elements may stand in each other: two for every object.
-const MOST_DEPTH: usize = 256;
-/// The most elements of a file.
-const MOST_ELEMENTS: usize = 1 << 20;
-
-/// An element with all that is in it.
+/// An element with all that is in it. There may be millions.
 pub(super) struct Element<'t> {
     pub(super) name: &'t str,
-    pub(super) span: Range<usize>,
-    /// The attribute `Name`.
-    pub(super) class: Option<String>,
+    /// Where the name stands.
+    at: usize,
+    attributes: Option<Box<Attributes>>,
     pub(super) children: Vec<Self>,
-    pub(super) text: String,
+    pub(super) text: Cow<'t, str>,
+}
+
+/// The attributes that mean something.
+#[derive(Default)]
+struct Attributes {
+    /// `Name`, of a class.
+    class: Option<String>,
+    /// `key`, of an element of a container.
+    key: Option<String>,
+    /// `count="0"`: a container without elements.
+    is_none: bool,
+}
+
+impl Element<'_> {
+    pub(super) fn span(&self) -> Range<usize> {
+        self.at..self.at + self.name.len()
+    }
+
+    pub(super) fn class(&self) -> Option<&str> {
+        self.attributes.as_ref()?.class.as_deref()
+    }
+
+    pub(super) fn key(&self) -> Option<&str> {
+        self.attributes.as_ref()?.key.as_deref()
+    }
+
+    /// Whether it is no element of its container but says that there are none.
+    pub(super) fn is_none(&self) -> bool {
+        let is_none = self.attributes.as_ref().is_some_and(|attributes| attributes.is_none);
+        is_none && self.children.is_empty() && self.text.trim().is_empty()
+    }
 }
 
 /// The children of the root element. `None` when it is no XML of this kind: that is said then.
-pub(super) fn document<'t>(text: &'t str, notes: &mut Notes<'t>) -> Option<Vec<Element<'t>>> {
+pub(super) fn document<'t>(
+    text: &'t str,
+    limits: &Limits,
+    notes: &mut Notes<'t>,
+) -> Option<Vec<Element<'t>>> {
+    // Two for every object, the root, and a value in the innermost object.
+    let most_depth = (limits.depth as usize).saturating_mul(2).saturating_add(1);
     let mut reader = Reader::from_str(text);
     reader.config_mut().allow_dangling_amp = true;
     let mut open: Vec<Element<'t>> = Vec::new();
     let mut root = None;
-    let mut count = 0;
     loop {
         let start = offset(reader.buffer_position());
         let event = match reader.read_event() {
@@ -48,11 +82,12 @@ pub(super) fn document<'t>(text: &'t str, notes: &mut Notes<'t>) -> Option<Vec<E
                 continue;
             }
             Event::Text(words) => {
-                push(&mut open, &words.into_inner(), start, notes);
+                push(&mut open, &words.into_inner(), text, start, notes);
                 continue;
             }
             Event::CData(words) => {
-                push(&mut open, &words.into_inner(), start, notes);
+                let start = start + "<![CDATA[".len();
+                push(&mut open, &words.into_inner(), text, start, notes);
                 continue;
             }
             Event::GeneralRef(name) => {
@@ -71,7 +106,7 @@ pub(super) fn document<'t>(text: &'t str, notes: &mut Notes<'t>) -> Option<Vec<E
                 }
                 let mut buffer = [0; 4];
                 let words = known.map_or(whole, |known| known.encode_utf8(&mut buffer));
-                push(&mut open, words, start, notes);
+                push(&mut open, words, text, start, notes);
                 continue;
             }
             Event::DocType(_) => {
@@ -88,27 +123,30 @@ pub(super) fn document<'t>(text: &'t str, notes: &mut Notes<'t>) -> Option<Vec<E
             notes.error(&span, format!("{what} {name}"), "objects stand in one element Objects");
             return None;
         }
-        count += 1;
-        if open.len() == MOST_DEPTH || count > MOST_ELEMENTS {
-            let limit = format!("at most {MOST_DEPTH} deep and {MOST_ELEMENTS} in all");
-            notes.error(&span, format!("too many elements: {limit}"), "");
+        if open.len() == most_depth {
+            let text = format!("elements stand more than {most_depth} deep");
+            let help = format!("at most {} objects can stand in each other (depth)", limits.depth);
+            notes.error(&span, text, &help);
             return None;
         }
-        let class = match name {
-            "Class" => {
-                let found = attributes(&tag, text, &span, notes);
-                let mut found = found.into_iter().filter(|(key, ..)| *key == "Name");
-                found.next().map(|(_, _, value)| value.into_owned())
-            }
-            _ => None,
-        };
-        open.push(Element { name, span, class, children: Vec::new(), text: String::new() });
+        let mut attributes = value_attributes(&tag);
+        if name == "Class"
+            && let Some(class) = class_name(&tag, text, &span, notes)
+        {
+            attributes.get_or_insert_default().class = Some(class);
+        }
+        let children = Vec::new();
+        open.push(Element { name, at: span.start, attributes, children, text: Cow::default() });
         if empty {
             close(&mut open, &mut root);
         }
     }
     if let Some(element) = open.pop() {
-        notes.error(&element.span, format!("{} does not end", element.name), "the file is cut off");
+        notes.error(
+            &element.span(),
+            format!("{} does not end", element.name),
+            "the file is cut off",
+        );
         return None;
     }
     if root.is_none() {
@@ -126,12 +164,52 @@ fn close<'t>(open: &mut Vec<Element<'t>>, root: &mut Option<Element<'t>>) {
     }
 }
 
-fn push(open: &mut [Element<'_>], words: &str, start: usize, notes: &mut Notes<'_>) {
+fn push<'t>(
+    open: &mut [Element<'t>],
+    words: &str,
+    text: &'t str,
+    start: usize,
+    notes: &mut Notes<'t>,
+) {
+    let end = start.saturating_add(words.len());
     match open.last_mut() {
-        Some(element) => element.text.push_str(words),
+        Some(element) => match text.get(start..end).filter(|whole| *whole == words) {
+            Some(whole) if element.text.is_empty() => element.text = Cow::Borrowed(whole),
+            // Between the elements in it there is nothing but white space.
+            _ if words.trim().is_empty() && !element.children.is_empty() => {}
+            _ => element.text.to_mut().push_str(words),
+        },
         None if words.trim().is_empty() => {}
-        None => notes.note(&(start..start + words.len()), "stray text between elements", ""),
+        None => notes.note(&(start..end), "stray text between elements", ""),
     }
+}
+
+fn class_name<'t>(
+    tag: &BytesStart<'_>,
+    text: &'t str,
+    span: &Range<usize>,
+    notes: &mut Notes<'t>,
+) -> Option<String> {
+    let found = attributes(tag, text, span, notes);
+    found.into_iter().find(|(key, ..)| *key == "Name").map(|(_, _, name)| name.into_owned())
+}
+
+/// Most values have none.
+fn value_attributes(tag: &BytesStart<'_>) -> Option<Box<Attributes>> {
+    let mut found = None;
+    for attribute in tag.attributes().with_checks(false).flatten() {
+        let name = attribute.key.into_inner();
+        let value: &str = &attribute.value;
+        match name {
+            "key" => {
+                let found: &mut Box<Attributes> = found.get_or_insert_default();
+                found.key = Some(value.to_owned());
+            }
+            "count" if value == "0" => found.get_or_insert_default().is_none = true,
+            _ => {}
+        }
+    }
+    found
 }
 
 fn offset(position: u64) -> usize {

@@ -13,9 +13,11 @@
 //! </Objects>
 //! ```
 //!
-//! A container repeats its element, with a `key` that is not needed; an empty element is null, the
-//! empty string, or 0. Colours are hexadecimal digits alpha, red, green, blue. What is not written
-//! is not there when it is read: an empty container, above all.
+//! A container repeats its element, with a `key` that is not needed but says their order if it is
+//! there; an empty element is null, the empty string, or 0. So a container without elements is one
+//! element that says so, and that other programs read as an empty one: `<m_names count="0"/>`.
+//! Colours are hexadecimal digits alpha, red, green, blue. What is not written is not there when it is
+//! read.
 
 mod document;
 mod write;
@@ -23,18 +25,17 @@ mod write;
 use std::collections::HashMap;
 
 use worldwire_core::json::{Json, integer};
-use worldwire_core::{Diagnostic, Error, Field, Result, Source};
+use worldwire_core::{Diagnostic, Error, Limits, Result, Source};
 
 use document::{Element, document};
 use write::Writer;
 
 use super::encode::parse_choice;
-use super::json::wide_bytes;
+use super::json::{double, single, wide_bytes};
 use super::value::Object;
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Kind, Part, Property, Tuple};
-use crate::schema::xml::{Notes, text};
-use crate::types::{Dbl, Flt};
+use crate::schema::xml::{Notes, text_of_any_length};
 
 /// Objects that were read from XML, and all that is to be said about it.
 #[derive(Debug)]
@@ -45,10 +46,16 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads a file of objects.
+/// Reads a file of objects, however long: memory follows its length.
 #[must_use]
 pub fn load(classes: &Classes, name: &str, bytes: &[u8]) -> Loaded {
-    let (text, replaced) = match text(name, bytes) {
+    load_within(classes, name, bytes, &Limits::DEFAULT)
+}
+
+/// The same within other limits, of which that on depth counts.
+#[must_use]
+pub fn load_within(classes: &Classes, name: &str, bytes: &[u8], limits: &Limits) -> Loaded {
+    let (text, replaced) = match text_of_any_length(name, bytes) {
         Ok(text) => text,
         Err(refused) => return Loaded { objects: None, diagnostics: vec![*refused] },
     };
@@ -56,9 +63,9 @@ pub fn load(classes: &Classes, name: &str, bytes: &[u8]) -> Loaded {
     if replaced {
         notes.odd(&(0..0), "bytes that are no UTF-8 are read as U+FFFD", "store it as UTF-8");
     }
-    let objects = document(&text, &mut notes).map(|roots| {
+    let objects = document(&text, limits, &mut notes).map(|roots| {
         let objects = roots.iter().filter_map(|element| {
-            let mut object = Object::new();
+            let mut object = Object::of_text();
             let mut builder = Builder { classes, notes: &mut notes, object: &mut object };
             let written = builder.object(Slot::Root, element).ok()?;
             written.then_some(object)
@@ -72,8 +79,8 @@ pub fn load(classes: &Classes, name: &str, bytes: &[u8]) -> Loaded {
 /// Writes objects as a file.
 ///
 /// # Errors
-/// Value, for what has no form in XML: text that is no text, values that could not be read, and
-/// the ids of the CoreObject form.
+/// Value, for what has no form in XML: text that is no text, bits that could not be read, a
+/// property that is there twice, and the ids of the CoreObject form. JSON can hold all of it.
 pub fn to_xml(classes: &Classes, objects: &[Object]) -> Result<String> {
     let mut writer = Writer::new();
     for object in objects {
@@ -93,7 +100,7 @@ impl<'c> Builder<'_, 'c, '_> {
     fn object(&mut self, slot: Slot<'c>, element: &Element<'_>) -> Result<bool> {
         let Some(class) = self.class(element) else { return Ok(false) };
         if !element.text.trim().is_empty() {
-            self.notes.note(&element.span, "text in an object is not read", "");
+            self.notes.note(&element.span(), "text in an object is not read", "");
         }
         // A container repeats its element, and nothing says that it does so in a row.
         let mut order: Vec<(&'c Property, Vec<&Element<'_>>)> = Vec::new();
@@ -107,7 +114,7 @@ impl<'c> Builder<'_, 'c, '_> {
                     self.notes.has_room().then(|| worldwire_core::nearest(child.name, names));
                 let near = near.flatten();
                 let help = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
-                self.notes.note(&child.span, text, &help);
+                self.notes.note(&child.span(), text, &help);
                 continue;
             };
             let place = *known.entry(property.index()).or_insert_with(|| {
@@ -116,7 +123,11 @@ impl<'c> Builder<'_, 'c, '_> {
             });
             if let Some((_, children)) = order.get_mut(place) {
                 if !property.is_list() && !children.is_empty() {
-                    self.notes.note(&child.span, format!("another {} is not read", child.name), "");
+                    self.notes.note(
+                        &child.span(),
+                        format!("another {} is not read", child.name),
+                        "",
+                    );
                 } else {
                     children.push(child);
                 }
@@ -125,11 +136,7 @@ impl<'c> Builder<'_, 'c, '_> {
         self.object.begin_object(slot, class, CoreId::default())?;
         for (property, children) in order {
             if property.is_list() {
-                self.object.begin_list(Slot::Property(property))?;
-                for child in children {
-                    self.value(Slot::Element(property), property, child)?;
-                }
-                self.object.end_list()?;
+                self.list(property, children)?;
             } else if let Some(child) = children.first() {
                 self.value(Slot::Property(property), property, child)?;
             }
@@ -138,10 +145,43 @@ impl<'c> Builder<'_, 'c, '_> {
         Ok(true)
     }
 
+    /// A container, in the order of the keys. An element without one stands behind the one that it
+    /// stands behind in the text.
+    fn list(&mut self, property: &'c Property, children: Vec<&Element<'_>>) -> Result<()> {
+        self.object.begin_list(Slot::Property(property))?;
+        let mut last = 0;
+        let mut keyed = Vec::with_capacity(children.len());
+        let is_alone = children.len() == 1;
+        for child in children {
+            if child.is_none() {
+                if !is_alone {
+                    let text = format!("an empty {} among elements of it is not read", child.name);
+                    self.notes.note(&child.span(), text, "");
+                }
+                continue;
+            }
+            match child.key().map(|key| (key, key.trim().parse::<u64>())) {
+                Some((_, Ok(key))) => last = key,
+                Some((key, Err(_))) => {
+                    let text =
+                        format!("key \"{}\" is no number, and is not read", key.escape_debug());
+                    self.notes.note(&child.span(), text, "");
+                }
+                None => {}
+            }
+            keyed.push((last, child));
+        }
+        keyed.sort_by_key(|(key, _)| *key);
+        for (_, child) in keyed {
+            self.value(Slot::Element(property), property, child)?;
+        }
+        self.object.end_list()
+    }
+
     fn class(&mut self, element: &Element<'_>) -> Option<&'c Class> {
-        let Some(name) = element.class.as_deref().filter(|_| element.name == "Class") else {
+        let Some(name) = element.class().filter(|_| element.name == "Class") else {
             let text = format!("{} is no Class with a Name, and is not read", element.name);
-            self.notes.note(&element.span, text, "");
+            self.notes.note(&element.span(), text, "");
             return None;
         };
         let class = self.classes.find(name);
@@ -149,7 +189,7 @@ impl<'c> Builder<'_, 'c, '_> {
             let near = self.notes.has_room().then(|| self.classes.nearest(name)).flatten();
             let help = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
             let text = format!("class {name:?} is in no list, and is not read");
-            self.notes.note(&element.span, text, &help);
+            self.notes.note(&element.span(), text, &help);
         }
         class
     }
@@ -163,14 +203,14 @@ impl<'c> Builder<'_, 'c, '_> {
         if property.kind() == Kind::Object {
             if element.children.is_empty() {
                 if !element.text.trim().is_empty() {
-                    self.notes.note(&element.span, "text where an object belongs", "");
+                    self.notes.note(&element.span(), "text where an object belongs", "");
                 }
                 return self.object.value(slot, Leaf::Null);
             }
             let is_list = matches!(slot, Slot::Element(_));
             for (index, child) in element.children.iter().enumerate() {
                 if index > 0 && !is_list {
-                    self.notes.note(&child.span, "another object is not read", "");
+                    self.notes.note(&child.span(), "another object is not read", "");
                 } else {
                     self.object(slot, child)?;
                 }
@@ -178,7 +218,7 @@ impl<'c> Builder<'_, 'c, '_> {
             return Ok(());
         }
         for child in &element.children {
-            self.notes.note(&child.span, format!("{} in a value is not read", child.name), "");
+            self.notes.note(&child.span(), format!("{} in a value is not read", child.name), "");
         }
         let bytes;
         let leaf = match parse(property, &element.text) {
@@ -197,7 +237,7 @@ impl<'c> Builder<'_, 'c, '_> {
             }
             Err(error) => {
                 let help = format!("its type is {}", property.type_name);
-                self.notes.note(&element.span, format!("{}: {error}", property.name), &help);
+                self.notes.note(&element.span(), format!("{}: {error}", property.name), &help);
                 return Ok(());
             }
         };
@@ -250,8 +290,8 @@ fn parse(property: &Property, text: &str) -> Result<Parsed> {
         Kind::U64 => unsigned(64)?,
         Kind::SignedBits(count) => signed(u32::from(count))?,
         Kind::UnsignedBits(count) => unsigned(u32::from(count))?,
-        Kind::F32 => Leaf::F32(<Flt as Field<'_>>::from_json(&json)?.0),
-        Kind::F64 => Leaf::F64(<Dbl as Field<'_>>::from_json(&json)?.0),
+        Kind::F32 => Leaf::F32(single(&json)?),
+        Kind::F64 => Leaf::F64(double(&json)?),
         Kind::Tuple(tuple) => return tuple_bytes(tuple, text).map(|b| Parsed::Tuple(tuple, b)),
         kind @ (Kind::Enum | Kind::Flags) => {
             let number =
@@ -290,7 +330,7 @@ fn tuple_bytes(tuple: Tuple, text: &str) -> Result<Vec<u8>> {
             Part::I32 => {
                 bytes.extend(integer::<i32>(&json, "a number of 32 bits with sign")?.to_le_bytes());
             }
-            Part::F32 => bytes.extend(<Flt as Field<'_>>::from_json(&json)?.0.to_le_bytes()),
+            Part::F32 => bytes.extend(single(&json)?.to_le_bytes()),
         }
         count += 1;
     }
@@ -314,6 +354,8 @@ mod tests {
         "m_s": {"type": "std::string", "id": 5},
         "m_e": {"type": "enum E", "id": 6, "enum_options": {"RED": 1}},
         "m_b": {"type": "bool", "id": 7},
+        "m_i": {"type": "int", "id": 9, "container": "Vector"},
+        "m_d": {"type": "double", "id": 10},
         "odd name": {"type": "int", "id": 8}}}}"#;
 
     fn classes() -> Classes {
@@ -375,6 +417,67 @@ mod tests {
     }
 
     #[test]
+    fn containers_may_be_empty_and_have_keys() {
+        let classes = classes();
+        let read = |text: &str| {
+            let text = format!("<Objects><Class Name='A'>{text}</Class></Objects>");
+            let loaded = load(&classes, "a.xml", text.as_bytes());
+            let json = loaded.objects.unwrap()[0].to_json(&classes).unwrap();
+            let said = loaded.diagnostics.iter().map(|said| said.message().to_owned());
+            (json, said.collect::<Vec<_>>())
+        };
+        let cases = [
+            ("<m_i count='0'/>", "\"m_i\":[]", None),
+            ("<m_l count='0'></m_l>", "\"m_l\":[]", None),
+            // Without a word about it, it is an element.
+            ("<m_i/>", "\"m_i\":[0]", None),
+            ("<m_l/>", "\"m_l\":[null]", None),
+            ("<m_i count='0'>5</m_i>", "\"m_i\":[5]", None),
+            (
+                "<m_i count='0'/><m_i>5</m_i>",
+                "\"m_i\":[5]",
+                Some("an empty m_i among elements of it is not read"),
+            ),
+            ("<m_i key='1'>5</m_i><m_i key='0'>6</m_i>", "\"m_i\":[6,5]", None),
+            (
+                "<m_i key='10'>5</m_i><m_i>6</m_i><m_i key='9'>7</m_i><m_i key='10'>8</m_i>",
+                "\"m_i\":[7,5,6,8]",
+                None,
+            ),
+            (
+                "<m_i key='x'>5</m_i><m_i key='0'>6</m_i>",
+                "\"m_i\":[5,6]",
+                Some("key \"x\" is no number, and is not read"),
+            ),
+        ];
+        for (text, wanted, said) in cases {
+            let said: Vec<_> = said.map(str::to_owned).into_iter().collect();
+            assert_eq!(
+                read(text),
+                (format!("{{\"$class\":\"class A\",{wanted}}}"), said),
+                "{text}"
+            );
+        }
+        // A shallow stream needs them.
+        let json = r#"{"$class":"class A","m_l":[],"m_i":[]}"#;
+        let object = Object::parse_json(&classes, json).unwrap();
+        let written = to_xml(&classes, core::slice::from_ref(&object)).unwrap();
+        assert!(written.contains("<m_i count=\"0\"></m_i>"), "{written}");
+        assert_eq!(load(&classes, "a.xml", written.as_bytes()).objects, Some(vec![object]));
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_no_infinities() {
+        let classes = classes();
+        let text = "<Objects><Class Name='A'><m_p>1e39,0</m_p><m_d>1e400</m_d></Class></Objects>";
+        let loaded = load(&classes, "a.xml", text.as_bytes());
+        assert_eq!(loaded.diagnostics.len(), 2, "{:?}", loaded.diagnostics);
+        let text = text.replace("1e39", "-inf").replace("1e400", "Infinity");
+        let loaded = load(&classes, "a.xml", text.as_bytes());
+        assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+    }
+
+    #[test]
     fn what_xml_cannot_hold_is_refused() {
         let classes = classes();
         let wrong = [
@@ -383,14 +486,29 @@ mod tests {
             r#"{"$class":"A","odd name":1}"#,
             r#"{"$class":"A","0x00000001":{"$bits":8,"$hex":"00"}}"#,
             r#"{"$class":"A","$block":1,"$type":1}"#,
+            r#"{"$class":"A","m_n":{"$bits":8,"$hex":"00"}}"#,
+            r#"{"$class":"A","m_l":{"$bits":8,"$hex":"00"}}"#,
+            r#"{"$class":"A","$rest":{"$bits":8,"$hex":"00"}}"#,
+            r#"{"$class":"A","m_a":{"$class":"0x00000009","$bits":8,"$hex":"00"}}"#,
+            r#"{"$class":"A","m_n":1,"m_s":"","m_n":1}"#,
+            "null",
         ];
         for json in wrong {
             let object = Object::parse_json(&classes, json).unwrap();
-            assert!(to_xml(&classes, &[object]).is_err(), "{json}");
+            let error = to_xml(&classes, &[object]).unwrap_err().to_string();
+            assert_eq!(
+                error.contains("JSON can hold them"),
+                json.contains("$bits"),
+                "{json}: {error}"
+            );
         }
         let deep = format!("<Objects>{}</Objects>", "<a>".repeat(300));
         let loaded = load(&classes, "a.xml", deep.as_bytes());
-        assert!(loaded.diagnostics[0].to_string().contains("too many elements"));
+        assert_eq!(
+            loaded.diagnostics[0].to_string(),
+            "a.xml:1:779: error: elements stand more than 257 deep (at most 128 objects can stand in \
+             each other (depth))"
+        );
         let bind = load(&classes, "a.xml", b"BINd");
         assert!(bind.objects.is_none());
     }

@@ -15,13 +15,22 @@ use crate::schema::classes::{Class, Property, Tuple};
 pub(super) struct Writer {
     out: String,
     depth: usize,
-    /// For every object that is open the element that it stands in, if any.
-    inside: Vec<Option<String>>,
+    inside: Vec<Open>,
+    /// The container that has begun and has no element yet.
+    empty: Option<String>,
+}
+
+/// An object that is not complete.
+struct Open {
+    /// The element that it stands in, if any.
+    element: Option<String>,
+    /// Which of its properties there were.
+    seen: Vec<bool>,
 }
 
 impl Writer {
     pub(super) fn new() -> Self {
-        Self { out: String::from("<Objects>\n"), depth: 1, inside: Vec::new() }
+        Self { out: String::from("<Objects>\n"), depth: 1, inside: Vec::new(), empty: None }
     }
 
     pub(super) fn finish(mut self) -> String {
@@ -34,6 +43,36 @@ impl Writer {
             self.out.push_str("  ");
         }
     }
+
+    /// The property that a value belongs to, if it may have an element there.
+    fn property<'c>(&mut self, slot: Slot<'c>) -> Result<&'c Property> {
+        self.empty = None;
+        let (property, name) = match slot {
+            Slot::Property(property) => (property, &property.name),
+            Slot::Element(property) => return Ok(property),
+            Slot::Unknown(hash) => return Err(no_form().inside(&format!("{hash:#010x}"))),
+            Slot::Rest => return Err(no_form().inside(Slot::REST)),
+            Slot::Root => return Err(Error::value("an object", "none")),
+        };
+        let starts = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+        let goes_on = name.chars().all(|c| c.is_alphanumeric() || "_.-".contains(c));
+        if !(starts && goes_on) {
+            let found = name.escape_debug().to_string();
+            return Err(Error::value("a name that an element can have", found));
+        }
+        let index = property.index() as usize;
+        if let Some(seen) = self.inside.last_mut().and_then(|open| open.seen.get_mut(index))
+            && core::mem::replace(seen, true)
+        {
+            return Err(Error::value("one value", "another one").inside(name));
+        }
+        Ok(property)
+    }
+}
+
+/// What is said of bits that could not be read.
+fn no_form() -> Error {
+    Error::value("a value that could be read", "bits").hint("JSON can hold them")
 }
 
 impl<'c> Visitor<'c> for Writer {
@@ -42,16 +81,17 @@ impl<'c> Visitor<'c> for Writer {
             let found = format!("block {} type {}", id.block, id.kind);
             return Err(Error::value("an object without an id of its own", found));
         }
-        let property = slot.property();
-        if let Some(property) = property {
-            check_name(property)?;
+        let mut element = None;
+        if !matches!(slot, Slot::Root) {
+            let property = self.property(slot)?;
             self.indent();
             let _ = writeln!(self.out, "<{}>", property.name);
             self.depth += 1;
+            element = Some(property.name.to_string());
         }
-        self.inside.push(property.map(|property| property.name.to_string()));
+        self.inside.push(Open { element, seen: vec![false; class.properties().len()] });
         self.indent();
-        let _ = writeln!(self.out, "<Class Name=\"{}\">", escape(&*class.name));
+        let _ = writeln!(self.out, "<Class Name=\"{}\">", escaped(&class.name)?);
         self.depth += 1;
         Ok(())
     }
@@ -60,7 +100,7 @@ impl<'c> Visitor<'c> for Writer {
         self.depth = self.depth.saturating_sub(1);
         self.indent();
         self.out.push_str("</Class>\n");
-        if let Some(Some(name)) = self.inside.pop() {
+        if let Some(name) = self.inside.pop().and_then(|open| open.element) {
             self.depth = self.depth.saturating_sub(1);
             self.indent();
             let _ = writeln!(self.out, "</{name}>");
@@ -68,34 +108,31 @@ impl<'c> Visitor<'c> for Writer {
         Ok(())
     }
 
-    fn begin_list(&mut self, _: Slot<'c>) -> Result<()> {
+    fn begin_list(&mut self, slot: Slot<'c>) -> Result<()> {
+        let property = self.property(slot)?;
+        self.empty = Some(property.name.to_string());
         Ok(())
     }
 
     fn end_list(&mut self) -> Result<()> {
+        // Nothing at all would be no property.
+        if let Some(name) = self.empty.take() {
+            self.indent();
+            let _ = writeln!(self.out, "<{name} count=\"0\"></{name}>");
+        }
         Ok(())
     }
 
     fn value(&mut self, slot: Slot<'c>, value: Leaf<'_>) -> Result<()> {
-        let Some(property) = slot.property() else {
-            return Err(Error::value("a value of a known property", "bits"));
-        };
-        check_name(property)?;
+        if matches!((slot, value), (Slot::Root, Leaf::Object { .. })) {
+            return Err(no_form());
+        }
+        let property = self.property(slot)?;
         let text = written(property, value).map_err(|error| error.inside(&property.name))?;
         self.indent();
         let _ = writeln!(self.out, "<{0}>{text}</{0}>", property.name);
         Ok(())
     }
-}
-
-/// Type lists may call a property anything.
-fn check_name(property: &Property) -> Result<()> {
-    let starts = property.name.starts_with(|c: char| c.is_alphabetic() || c == '_');
-    let goes_on = property.name.chars().all(|c| c.is_alphanumeric() || "_.-".contains(c));
-    if starts && goes_on {
-        return Ok(());
-    }
-    Err(Error::value("a name that an element can have", property.name.escape_debug().to_string()))
 }
 
 /// The text of a value, escaped.
@@ -139,9 +176,7 @@ fn written(property: &Property, value: Leaf<'_>) -> Result<String> {
                 }
             }
         }
-        Leaf::Raw(_) | Leaf::Object(..) => {
-            return Err(Error::value("a value that could be read", "bits"));
-        }
+        Leaf::Raw(_) | Leaf::Object { .. } => return Err(no_form()),
     }
     Ok(out)
 }

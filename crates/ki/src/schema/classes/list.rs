@@ -21,7 +21,8 @@ const MOST_NOTES: usize = 200;
 /// that several lists have, the last counts.
 #[derive(Debug, Default)]
 pub struct TypeLists {
-    classes: Vec<Class>,
+    /// In the order in which they came, with their lists; `None` where a later one took the place.
+    classes: Vec<Option<(Arc<str>, Class)>>,
     by_name: HashMap<Arc<str>, usize>,
     texts: HashSet<Arc<str>>,
     notes: Vec<Note>,
@@ -37,8 +38,8 @@ impl TypeLists {
     /// Reads a list; `name` is what notes and errors call it.
     ///
     /// # Errors
-    /// Malformed, when it is no type list of a known version, with the line; the limit on the
-    /// bytes of a file.
+    /// Malformed, when it is no type list of a known version, with the line, or has no classes; the
+    /// limit on the bytes of a file.
     pub fn add(&mut self, name: &str, json: &[u8]) -> Result<()> {
         let most = Limits::DEFAULT.file_bytes;
         if json.len() as u64 > most {
@@ -54,15 +55,18 @@ impl TypeLists {
             .map_err(|error| Error::malformed("a type list", error.to_string()))
             .map_err(|error| error.about(name.to_owned()))?;
         let list: Arc<str> = name.into();
+        if found.is_empty() {
+            let error = Error::malformed("a type list with at least one class", "none");
+            return Err(error.about(name.to_owned()));
+        }
         for class in found {
             check(&list, &class, &mut self.notes);
-            match self.by_name.get(&class.name).and_then(|at| self.classes.get_mut(*at)) {
-                Some(old) => *old = class,
-                None => {
-                    self.by_name.insert(Arc::clone(&class.name), self.classes.len());
-                    self.classes.push(class);
-                }
+            let at = self.classes.len();
+            let old = self.by_name.insert(Arc::clone(&class.name), at);
+            if let Some(old) = old.and_then(|old| self.classes.get_mut(old)) {
+                *old = None;
             }
+            self.classes.push(Some((Arc::clone(&list), class)));
         }
         Ok(())
     }
@@ -70,7 +74,19 @@ impl TypeLists {
     /// Resolves everything.
     #[must_use]
     pub fn compile(self) -> Classes {
-        Classes::assemble(self.classes, self.notes)
+        let Self { classes, mut notes, .. } = self;
+        let mut by_hash: HashMap<u32, Arc<str>> = HashMap::new();
+        let classes = classes.into_iter().flatten().map(|(list, class)| {
+            let old = by_hash.insert(class.hash, Arc::clone(&class.name));
+            if let Some(old) = old.filter(|_| notes.len() < MOST_NOTES) {
+                let text =
+                    format!("hash {} is that of {old} too; the later one counts", class.hash);
+                notes.push(Note { list, class: Arc::clone(&class.name), text });
+            }
+            class
+        });
+        let classes = classes.collect();
+        Classes::assemble(classes, notes)
     }
 }
 
@@ -418,6 +434,7 @@ fn intern(texts: &mut HashSet<Arc<str>>, text: String) -> Arc<str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ContentHash;
     use super::*;
 
     fn compile(json: &str) -> Result<Classes> {
@@ -474,6 +491,44 @@ mod tests {
         assert_eq!(classes.all().len(), 1);
         assert!(classes.by_hash(1).is_none());
         assert_eq!(&*classes.by_hash(2).unwrap().name, "class A");
+    }
+
+    #[test]
+    fn of_two_classes_with_one_hash_the_later_counts() {
+        let list = |classes: &[(&str, u32)]| {
+            let class = |(name, hash): &(&str, u32)| {
+                format!(
+                    "\"class {name}\": {{\"bases\": [], \"hash\": {hash}, \"properties\": {{}}}}"
+                )
+            };
+            format!("{{{}}}", classes.iter().map(class).collect::<Vec<_>>().join(","))
+        };
+        let mut lists = TypeLists::new();
+        lists.add("a", list(&[("X", 5), ("Y", 6)]).as_bytes()).unwrap();
+        lists.add("b", list(&[("X", 6)]).as_bytes()).unwrap();
+        let classes = lists.compile();
+        assert_eq!(&*classes.by_hash(6).unwrap().name, "class X");
+        assert_eq!(&*classes.find("Y").unwrap().name, "class Y");
+        let said = classes.notes().last().unwrap().to_string();
+        assert_eq!(said, "b: class X: hash 6 is that of class Y too; the later one counts");
+        let content = ContentHash([0; 32]);
+        let again = Classes::from_cache(&classes.to_cache(content), content).unwrap();
+        assert_eq!(&*again.by_hash(6).unwrap().name, "class X");
+        // One that changed its hash leaves the old one to others.
+        let mut lists = TypeLists::new();
+        lists.add("a", list(&[("X", 5), ("Y", 6)]).as_bytes()).unwrap();
+        lists.add("b", list(&[("Y", 5), ("X", 6)]).as_bytes()).unwrap();
+        let classes = lists.compile();
+        assert_eq!(&*classes.by_hash(5).unwrap().name, "class Y");
+        assert!(!classes.notes().iter().any(|note| note.text.contains("is that of")));
+    }
+
+    #[test]
+    fn a_list_has_classes() {
+        for none in ["{}", "{\"version\": 2}", "{\"version\": 2, \"classes\": {}}"] {
+            let error = compile(none).unwrap_err().to_string();
+            assert_eq!(error, "list.json: wanted a type list with at least one class, found none");
+        }
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! Objects in memory.
 
+mod reference;
+
 use worldwire_core::{Error, Limits, Result};
+
+pub use reference::{Children, ValueRef};
 
 use super::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Tuple};
@@ -22,13 +26,17 @@ pub struct Object {
 /// Room for so many nodes and bytes is made when the outermost object begins.
 const FIRST_NODES: usize = 64;
 const FIRST_BYTES: usize = 64;
+/// The most nodes that indices can count.
+const MOST_NODES: u64 = u32::MAX as u64 - 1;
 /// No node.
 const NONE: u32 = u32::MAX;
+/// In the place of a property: what is left of the object.
+const REST: u32 = u32::MAX - 1;
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    /// The index of the property in the class of the object around it; [`NONE`] for elements, the
-    /// outermost object, and properties that are unknown.
+    /// The index of the property in the class of the object around it; [`REST`] for what is left of
+    /// it; [`NONE`] for elements, the outermost object, and properties that are unknown.
     property: u32,
     stored: Stored,
 }
@@ -52,10 +60,13 @@ enum Stored {
         bits: u32,
         start: u32,
     },
+    /// The bytes begin with the template.
     Unknown {
         tag: u32,
         bits: u32,
         start: u32,
+        block: u8,
+        kind: u8,
     },
     /// `size` counts the nodes inside.
     Object {
@@ -92,7 +103,13 @@ impl Object {
     /// Nothing yet; for at most so many nodes as the limits say.
     #[must_use]
     pub const fn within(limits: &Limits) -> Self {
-        Self { nodes: Vec::new(), data: Vec::new(), open: NONE, most_nodes: limits.nodes }
+        let most_nodes = if limits.nodes < MOST_NODES { limits.nodes } else { MOST_NODES };
+        Self { nodes: Vec::new(), data: Vec::new(), open: NONE, most_nodes }
+    }
+
+    /// Nothing yet; for all that there is in a text that is in memory already.
+    pub(in crate::object) const fn of_text() -> Self {
+        Self { nodes: Vec::new(), data: Vec::new(), open: NONE, most_nodes: MOST_NODES }
     }
 
     /// Forgets everything but keeps the memory.
@@ -140,15 +157,11 @@ impl Object {
         slot: Slot<'_>,
         make: impl FnOnce(&mut Self) -> Result<Stored>,
     ) -> Result<()> {
-        if self.nodes.len() as u64 >= self.most_nodes.min(u64::from(NONE)) {
+        if self.nodes.len() as u64 >= self.most_nodes {
             return Err(Error::limit("nodes", self.most_nodes, self.nodes.len() as u64 + 1));
         }
-        let property = match slot {
-            Slot::Property(property) => property.index(),
-            Slot::Root | Slot::Element(_) | Slot::Unknown(_) => NONE,
-        };
         let stored = make(self)?;
-        self.nodes.push(Node { property, stored });
+        self.nodes.push(Node { property: Node::property(slot), stored });
         Ok(())
     }
 
@@ -164,6 +177,24 @@ impl Object {
             }
             _ => Err(Error::limit("bytes of an object", most, end)),
         }
+    }
+
+    /// Keeps what could not be read.
+    #[cold]
+    fn keep_raw(&mut self, slot: Slot<'_>, value: Leaf<'_>) -> Result<Stored> {
+        Ok(match value {
+            Leaf::Raw(bits) => {
+                let hash = if let Slot::Unknown(hash) = slot { hash } else { 0 };
+                let start = self.keep(&bits.to_vec())?.start;
+                Stored::Raw { hash, bits: bits.count, start }
+            }
+            Leaf::Object { tag, block, kind, template, count, bytes } => {
+                let start = self.keep(&template.to_le_bytes())?.start;
+                self.keep(&Bits { count, bytes }.to_vec())?;
+                Stored::Unknown { tag, bits: count, start, block, kind }
+            }
+            _ => Stored::Null,
+        })
     }
 
     #[inline]
@@ -210,18 +241,28 @@ impl Object {
             Stored::WideText(range) => Leaf::WideText(slice(range.start, range.length as usize)),
             Stored::Tuple(tuple, start) => Leaf::Tuple(tuple, slice(start, tuple.size())),
             Stored::Raw { bits: count, start, .. } => Leaf::Raw(bits(count, start)),
-            Stored::Unknown { tag, bits: count, start } => Leaf::Object(tag, bits(count, start)),
+            Stored::Unknown { tag, bits: count, start, block, kind } => {
+                let id = CoreId { block, kind, template: self.template(start) };
+                Leaf::object(tag, id, bits(count, start + 4))
+            }
             Stored::Object { .. } | Stored::List { .. } => return None,
         })
     }
 
+    /// The template of an unknown object: what its bytes begin with.
+    #[cold]
+    fn template(&self, start: u32) -> u32 {
+        let bytes = self.data.get(start as usize..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
     /// Puts another object in the place of `count` nodes; `around` are the nodes around them.
-    pub(super) fn splice(
+    pub(in crate::object) fn splice(
         &mut self,
         at: usize,
         count: usize,
         around: &[usize],
-        property: Option<u32>,
+        slot: Slot<'_>,
         new: &Self,
     ) -> Result<()> {
         if at.saturating_add(count) > self.nodes.len() {
@@ -237,7 +278,7 @@ impl Object {
             node.stored.shift(base);
         }
         if let Some(first) = fresh.first_mut() {
-            first.property = property.unwrap_or(NONE);
+            first.property = Node::property(slot);
         }
         let added = index(fresh.len());
         self.nodes.splice(at..at + count, fresh);
@@ -267,6 +308,16 @@ impl Stored {
 }
 
 impl Node {
+    /// What stands for a slot.
+    #[inline]
+    fn property(slot: Slot<'_>) -> u32 {
+        match slot {
+            Slot::Property(property) => property.index(),
+            Slot::Rest => REST,
+            Slot::Root | Slot::Element(_) | Slot::Unknown(_) => NONE,
+        }
+    }
+
     /// It and all inside it.
     #[inline]
     fn count(&self) -> usize {
@@ -345,224 +396,34 @@ impl<'c> Visitor<'c> for Object {
                 Leaf::Text(bytes) => Stored::Text(this.keep(bytes)?),
                 Leaf::WideText(bytes) => Stored::WideText(this.keep(bytes)?),
                 Leaf::Tuple(tuple, bytes) => Stored::Tuple(tuple, this.keep(bytes)?.start),
-                Leaf::Raw(bits) => {
-                    let hash = if let Slot::Unknown(hash) = slot { hash } else { 0 };
-                    let start = this.keep(&bits.to_vec())?.start;
-                    Stored::Raw { hash, bits: bits.count, start }
-                }
-                Leaf::Object(tag, bits) => {
-                    let start = this.keep(&bits.to_vec())?.start;
-                    Stored::Unknown { tag, bits: bits.count, start }
-                }
+                Leaf::Raw(_) | Leaf::Object { .. } => this.keep_raw(slot, value)?,
             })
         })
-    }
-}
-
-/// A value of an [`Object`], with what the classes say about it.
-#[derive(Clone, Copy, Debug)]
-pub struct ValueRef<'a, 'c> {
-    object: &'a Object,
-    classes: &'c Classes,
-    index: usize,
-    slot: Slot<'c>,
-    class: Option<&'c Class>,
-}
-
-impl<'a, 'c> ValueRef<'a, 'c> {
-    fn new(object: &'a Object, classes: &'c Classes, index: usize, slot: Slot<'c>) -> Option<Self> {
-        let class = match object.nodes.get(index)?.stored {
-            Stored::Object { class, .. } => Some(classes.get(class)?),
-            _ => None,
-        };
-        Some(Self { object, classes, index, slot, class })
-    }
-
-    fn node(&self) -> Option<&'a Node> {
-        self.object.nodes.get(self.index)
-    }
-
-    /// Where it stands.
-    #[must_use]
-    pub fn slot(&self) -> Slot<'c> {
-        self.slot
-    }
-
-    /// Its index among all nodes.
-    pub(super) fn index(&self) -> usize {
-        self.index
-    }
-
-    /// How many nodes it is.
-    pub(super) fn count(&self) -> usize {
-        self.node().map_or(0, Node::count)
-    }
-
-    /// Its class, if it is an object.
-    #[must_use]
-    pub fn class(&self) -> Option<&'c Class> {
-        self.class
-    }
-
-    /// What stands in front of it in the CoreObject form.
-    #[must_use]
-    pub fn core_id(&self) -> CoreId {
-        match self.node().map(|node| node.stored) {
-            Some(Stored::Object { block, kind, template, .. }) => CoreId { block, kind, template },
-            _ => CoreId::default(),
-        }
-    }
-
-    /// Whether it is a container.
-    #[must_use]
-    pub fn is_list(&self) -> bool {
-        matches!(self.node().map(|node| node.stored), Some(Stored::List { .. }))
-    }
-
-    /// The value, if it is neither an object nor a container.
-    #[must_use]
-    pub fn leaf(&self) -> Option<Leaf<'a>> {
-        self.object.leaf(self.node()?.stored)
-    }
-
-    /// A whole number that is not negative: of an enumeration or a set of flags, too.
-    #[must_use]
-    pub fn unsigned(&self) -> Option<u64> {
-        match self.leaf()? {
-            Leaf::Unsigned(number) => Some(number),
-            Leaf::Signed(number) => u64::try_from(number).ok(),
-            Leaf::Enum(number) | Leaf::Flags(number) => Some(u64::from(number)),
-            Leaf::Bool(value) => Some(u64::from(value)),
-            _ => None,
-        }
-    }
-
-    /// The text of a string, if it is valid.
-    #[must_use]
-    pub fn text(&self) -> Option<String> {
-        match self.leaf()? {
-            Leaf::Text(bytes) => core::str::from_utf8(bytes).ok().map(str::to_owned),
-            Leaf::WideText(bytes) => wide_text(bytes),
-            _ => None,
-        }
-    }
-
-    /// The properties of an object or the elements of a container, in their order. Indices that the
-    /// classes do not know are left out.
-    #[must_use]
-    pub fn children(&self) -> Children<'a, 'c> {
-        let count = self.node().map_or(0, |node| node.count());
-        Children { of: *self, index: self.index + 1, end: self.index + count }
-    }
-
-    /// The value of a property of an object.
-    #[must_use]
-    pub fn property(&self, name: &str) -> Option<Self> {
-        let is_it = |child: &Self| child.slot.property().is_some_and(|p| &*p.name == name);
-        self.class?;
-        self.children().find(is_it)
-    }
-
-    /// An element of a container.
-    #[must_use]
-    pub fn element(&self, index: usize) -> Option<Self> {
-        if self.is_list() { self.children().nth(index) } else { None }
-    }
-
-    /// Walks through it in order, without recursion.
-    ///
-    /// # Errors
-    /// Those of the visitor; Value for classes that it was not made with.
-    pub fn visit<V: Visitor<'c>>(&self, visitor: &mut V) -> Result<()> {
-        // Containers that are open, and where they end; beneath an object its class, else the
-        // property of the container.
-        enum In<'c> {
-            Object(&'c Class),
-            List(Slot<'c>),
-        }
-        let end = self.index + self.node().map_or(0, Node::count);
-        let mut open: Vec<(usize, In<'c>)> = Vec::new();
-        for index in self.index..end {
-            while open.last().is_some_and(|(end, _)| *end <= index) {
-                match open.pop() {
-                    Some((_, In::Object(_))) => visitor.end_object()?,
-                    _ => visitor.end_list()?,
-                }
-            }
-            let node = self.object.nodes.get(index).ok_or_else(foreign)?;
-            let slot = match open.last() {
-                None => self.slot,
-                Some((_, In::List(slot))) => *slot,
-                Some((_, In::Object(class))) => node.slot(class).ok_or_else(foreign)?,
-            };
-            match node.stored {
-                Stored::Object { class, block, kind, template, .. } => {
-                    let class = self.classes.get(class).ok_or_else(foreign)?;
-                    visitor.begin_object(slot, class, CoreId { block, kind, template })?;
-                    open.push((index + node.count(), In::Object(class)));
-                }
-                Stored::List { .. } => {
-                    visitor.begin_list(slot)?;
-                    let property = slot.property().ok_or_else(foreign)?;
-                    open.push((index + node.count(), In::List(Slot::Element(property))));
-                }
-                leaf => visitor.value(slot, self.object.leaf(leaf).ok_or_else(foreign)?)?,
-            }
-        }
-        while let Some((_, what)) = open.pop() {
-            match what {
-                In::Object(_) => visitor.end_object()?,
-                In::List(_) => visitor.end_list()?,
-            }
-        }
-        Ok(())
     }
 }
 
 impl Node {
     #[inline]
     fn slot<'c>(&self, class: &'c Class) -> Option<Slot<'c>> {
-        match (class.properties().get(self.property as usize), self.stored) {
-            (Some(property), _) => Some(Slot::Property(property)),
-            (None, Stored::Raw { hash, .. }) => Some(Slot::Unknown(hash)),
+        match class.properties().get(self.property as usize) {
+            Some(property) => Some(Slot::Property(property)),
+            None => self.nameless_slot(),
+        }
+    }
+
+    /// The slot of bits that belong to no known property.
+    #[cold]
+    fn nameless_slot<'c>(&self) -> Option<Slot<'c>> {
+        match self.stored {
+            Stored::Raw { .. } if self.property == REST => Some(Slot::Rest),
+            Stored::Raw { hash, .. } => Some(Slot::Unknown(hash)),
             _ => None,
         }
     }
 }
 
-/// The parts of a [`ValueRef`].
-#[derive(Clone, Debug)]
-pub struct Children<'a, 'c> {
-    of: ValueRef<'a, 'c>,
-    index: usize,
-    end: usize,
-}
-
-impl<'a, 'c> Iterator for Children<'a, 'c> {
-    type Item = ValueRef<'a, 'c>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        while self.index < self.end {
-            let index = self.index;
-            let node = self.of.object.nodes.get(index)?;
-            self.index += node.count();
-            let slot = match self.of.class {
-                Some(class) => node.slot(class),
-                None => self.of.slot.property().map(Slot::Element),
-            };
-            let found =
-                slot.and_then(|slot| ValueRef::new(self.of.object, self.of.classes, index, slot));
-            if found.is_some() {
-                return found;
-            }
-        }
-        None
-    }
-}
-
 /// UTF-16 to text, if it is valid.
-pub(super) fn wide_text(bytes: &[u8]) -> Option<String> {
+pub(in crate::object) fn wide_text(bytes: &[u8]) -> Option<String> {
     let (units, rest) = bytes.as_chunks::<2>();
     let units = units.iter().map(|unit| u16::from_le_bytes(*unit));
     let text = char::decode_utf16(units).collect::<Result<String, _>>().ok();
@@ -570,7 +431,7 @@ pub(super) fn wide_text(bytes: &[u8]) -> Option<String> {
 }
 
 #[cold]
-pub(super) fn foreign() -> Error {
+pub(in crate::object) fn foreign() -> Error {
     Error::value("the classes that the object was made with", "others")
 }
 
