@@ -19,8 +19,8 @@ impl Object {
     /// # Errors
     /// Value, for classes that it was not made with; the limits on depth and nodes.
     pub fn complete(&self, classes: &Classes) -> Result<Self> {
-        let mut filler = Filler { classes, object: Self::new() };
-        filler.value(self.root(classes).ok_or_else(foreign)?, MOST_DEPTH)?;
+        let mut filler = Filler { classes, object: self.like() };
+        filler.value(self.known_root(classes)?, MOST_DEPTH)?;
         Ok(filler.object)
     }
 

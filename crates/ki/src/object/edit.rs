@@ -1,10 +1,10 @@
 //! Values changed by their paths.
 
 use worldwire_core::json::Json;
-use worldwire_core::{Error, Limits, Result};
+use worldwire_core::{Error, Limits, Result, nearest};
 
 use super::json::{build, item, unknown_hash};
-use super::value::{Object, ValueRef, foreign};
+use super::value::{Object, ValueRef};
 use super::visitor::Slot;
 use crate::schema::classes::{Class, Classes};
 
@@ -14,13 +14,19 @@ impl Object {
     /// a name stand under their hashes (`0x0000002a`), what is left of an object under `$rest`.
     ///
     /// # Errors
-    /// Value, for a path that leads nowhere or a value that is not of its type.
+    /// Value, for a path that leads nowhere or a value that is not of its type; the limits on depth
+    /// and nodes. Nothing is changed then.
     pub fn set(&mut self, classes: &Classes, path: &str, json: &Json) -> Result<()> {
-        let place = find(self, classes, path)?;
+        let about = |error: Error| error.about(path.to_owned());
+        let place = find(self, classes, path).map_err(about)?;
         let slot = place.slot;
         let limits = &Limits::DEFAULT;
-        let new = build(classes, &item(json, limits)?, slot, true, limits);
-        let new = new.map_err(|error| error.about(path.to_owned()))?;
+        let new = item(json, limits).and_then(|item| build(classes, &item, slot, true, limits));
+        let new = new.map_err(about)?;
+        let (most, depth) = (u64::from(limits.depth), (place.around.len() + new.depth()) as u64);
+        if depth > most {
+            return Err(about(Error::limit("depth", most, depth)));
+        }
         self.splice(place.at, place.count, &place.around, slot, &new)
     }
 
@@ -29,7 +35,7 @@ impl Object {
     /// # Errors
     /// Value, for a path that leads nowhere.
     pub fn remove(&mut self, classes: &Classes, path: &str) -> Result<()> {
-        let place = find(self, classes, path)?;
+        let place = find(self, classes, path).map_err(|error| error.about(path.to_owned()))?;
         if place.count == 0 || place.around.is_empty() {
             return Err(Error::value("a value that can be taken out", path.to_owned()));
         }
@@ -49,7 +55,7 @@ struct Found<'c> {
 }
 
 fn find<'c>(object: &Object, classes: &'c Classes, path: &str) -> Result<Found<'c>> {
-    let mut value = object.root(classes).ok_or_else(foreign)?;
+    let mut value = object.known_root(classes)?;
     let mut around = Vec::new();
     let mut rest = path;
     while !rest.is_empty() {
@@ -61,7 +67,9 @@ fn find<'c>(object: &Object, classes: &'c Classes, path: &str) -> Result<Found<'
             Err((slot, at)) if rest.is_empty() => {
                 return Ok(Found { at, count: 0, slot, around });
             }
-            Err(_) => return Err(Error::value("a value at the path", path.to_owned())),
+            Err(_) => {
+                return Err(Error::value(format!("a value in front of {rest}"), "none"));
+            }
         };
         value = found;
     }
@@ -76,7 +84,7 @@ fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 
     let behind = value.index() + value.count();
     if let Some(class) = value.class() {
         let Some((slot, rest)) = slot_of(class, path) else {
-            return Err(Error::value(format!("a property of {}", class.name), path.to_owned()));
+            return Err(no_property(class, path));
         };
         let order = order(slot);
         let is_it = |child: &ValueRef<'_, '_>| self::order(child.slot()) == order;
@@ -96,9 +104,22 @@ fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 
             if index == value.children().count() {
                 return Ok((Err((Slot::Element(property), behind)), rest));
             }
-            Err(Error::value("an index of an element", index.to_string()))
+            let wanted = format!("an index up to {}", value.children().count());
+            Err(Error::value(wanted, index.to_string()))
         }
-        _ => Err(Error::value("the end of the path", path.to_owned())),
+        _ => {
+            let error = Error::value("the end of the path", path.to_owned());
+            Err(error.hint("a value that has parts is set as a whole"))
+        }
+    }
+}
+
+#[cold]
+fn no_property(class: &Class, path: &str) -> Error {
+    let error = Error::value(format!("a property of {}", class.name), format!("\"{path}\""));
+    match nearest(path, class.properties().iter().map(|property| &*property.name)) {
+        Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+        None => error,
     }
 }
 
@@ -162,5 +183,45 @@ mod tests {
         let error = object.set(&classes, "m_s", &json!(1)).unwrap_err().to_string();
         assert_eq!(error, "m_s: wanted a text or {\"$hex\": \"00ff\"}, found 1");
         assert!(object.remove(&classes, "").is_err());
+        let mut told = |path: &str| object.set(&classes, path, &json!(1)).unwrap_err().to_string();
+        assert_eq!(
+            told("m_l[0].m_ss"),
+            "m_l[0].m_ss: wanted a property of class A, found \"m_ss\"; did you mean \"m_s\"?"
+        );
+        assert_eq!(told("m_l[7]"), "m_l[7]: wanted an index up to 1, found 7");
+        assert_eq!(told("m_id.m_s"), "m_id.m_s: wanted a value in front of m_s, found none");
+        let nothing = Object::new().set(&classes, "m_s", &json!("x")).unwrap_err().to_string();
+        assert_eq!(nothing, "m_s: wanted an object, found nothing");
+    }
+
+    #[test]
+    fn values_that_are_gone_take_no_memory_and_depth_is_bounded() {
+        let list = br#"{"class A": {"hash": 7, "properties": {
+            "m_a": {"type": "class A*", "id": 0}, "m_s": {"type": "std::string", "id": 1},
+            "m_t": {"type": "std::string", "id": 2}}}}"#;
+        let mut lists = TypeLists::new();
+        lists.add("list.json", list).unwrap();
+        let classes = lists.compile();
+        let mut object = Object::parse_json(&classes, r#"{"$class":"A","m_t":"kept"}"#).unwrap();
+        for number in 0..100 {
+            object.set(&classes, "m_s", &json!("x".repeat(10_000 + number))).unwrap();
+        }
+        assert!(object.data_bytes() < 50_000, "{}", object.data_bytes());
+        object.set(&classes, "m_s", &json!("y")).unwrap();
+        assert_eq!(
+            object.to_json(&classes).unwrap(),
+            r#"{"$class":"class A","m_s":"y","m_t":"kept"}"#
+        );
+        let mut path = String::from("m_a");
+        for _ in 1..Limits::DEFAULT.depth {
+            object.set(&classes, &path, &json!({"$class": "A"})).unwrap();
+            path.push_str(".m_a");
+        }
+        let before = object.clone();
+        let error = object.set(&classes, &path, &json!({"$class": "A"})).unwrap_err().to_string();
+        assert!(error.ends_with("wanted at most 128 (depth), found 129"), "{error}");
+        assert_eq!(object, before);
+        let json = object.to_json(&classes).unwrap();
+        assert_eq!(Object::parse_json(&classes, &json).unwrap(), object);
     }
 }

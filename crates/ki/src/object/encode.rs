@@ -19,7 +19,7 @@ pub(super) fn encode(
     limits: &Limits,
 ) -> Result<Vec<u8>> {
     let Codec { classes, options } = codec;
-    let root = object.root(classes).ok_or_else(foreign)?;
+    let root = object.known_root(classes)?;
     let mut out = Writer::append_to(Vec::with_capacity(FIRST_ROOM));
     let is_stateful = options.is_stateful();
     // A stream that does not state its flags has those that everybody expects.

@@ -7,7 +7,7 @@ use crate::schema::classes::{Class, Property, Tuple};
 /// Listens to an object being read or walked through, so that a large one can become JSON without
 /// ever being a value in memory. [`Object`](super::Object) is a visitor itself.
 ///
-/// Whatever is begun is ended, also when reading it failed.
+/// Whatever is begun is ended, also when reading it, or the visitor, failed.
 pub trait Visitor<'c> {
     /// An object begins.
     ///

@@ -12,12 +12,15 @@ use crate::schema::classes::{Class, Classes, Tuple};
 /// An object with all that is in it, flat: nodes in reading order and one buffer of bytes.
 ///
 /// It refers to classes and properties by their indices, so whatever reads or writes it needs the
-/// [`Classes`] that it was made with. Decode into an old one ([`Object::clear`]) to use its memory
-/// again. Two are equal when they hold the same values in the same order.
+/// [`Classes`] that it was made with; others show only when they lack an index. Decoding into an old
+/// one forgets what it held and uses its memory again. Two are equal when they hold the same values
+/// in the same order.
 #[derive(Clone, Debug)]
 pub struct Object {
     nodes: Vec<Node>,
     data: Vec<u8>,
+    /// How much of the data belongs to values that are there no more.
+    unused: usize,
     /// The innermost container that is not complete; its size leads to the one around it.
     open: u32,
     most_nodes: u64,
@@ -26,6 +29,10 @@ pub struct Object {
 /// Room for so many nodes and bytes is made when the outermost object begins.
 const FIRST_NODES: usize = 64;
 const FIRST_BYTES: usize = 64;
+/// So much data of values that are gone is not worth looking at the others.
+const MOST_UNUSED: usize = 1 << 12;
+/// What stands in front of the bytes of an unknown object.
+const TEMPLATE_BYTES: usize = 4;
 /// The most nodes that indices can count.
 const MOST_NODES: u64 = u32::MAX as u64 - 1;
 /// No node.
@@ -104,19 +111,19 @@ impl Object {
     #[must_use]
     pub const fn within(limits: &Limits) -> Self {
         let most_nodes = if limits.nodes < MOST_NODES { limits.nodes } else { MOST_NODES };
-        Self { nodes: Vec::new(), data: Vec::new(), open: NONE, most_nodes }
+        Self { nodes: Vec::new(), data: Vec::new(), unused: 0, open: NONE, most_nodes }
     }
 
     /// Nothing yet; for all that there is in a text that is in memory already.
     pub(in crate::object) const fn of_text() -> Self {
-        Self { nodes: Vec::new(), data: Vec::new(), open: NONE, most_nodes: MOST_NODES }
+        Self { nodes: Vec::new(), data: Vec::new(), unused: 0, open: NONE, most_nodes: MOST_NODES }
     }
 
     /// Forgets everything but keeps the memory.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.data.clear();
-        self.open = NONE;
+        (self.unused, self.open) = (0, NONE);
     }
 
     /// How many values, containers and objects there are.
@@ -138,15 +145,55 @@ impl Object {
         ValueRef::new(self, classes, 0, Slot::Root)
     }
 
+    /// The same for those who cannot do without.
+    pub(in crate::object) fn known_root<'a, 'c>(
+        &'a self,
+        classes: &'c Classes,
+    ) -> Result<ValueRef<'a, 'c>> {
+        let nothing = self.is_empty();
+        let lacking = || if nothing { Error::value("an object", "nothing") } else { foreign() };
+        self.root(classes).ok_or_else(lacking)
+    }
+
     /// Walks through everything in order.
     ///
     /// # Errors
     /// Those of the visitor; Value for classes that it was not made with.
     pub fn visit<'c, V: Visitor<'c>>(&self, classes: &'c Classes, visitor: &mut V) -> Result<()> {
-        match self.root(classes) {
-            Some(root) => root.visit(visitor),
-            None if self.is_empty() => Err(Error::value("an object", "nothing")),
-            None => Err(foreign()),
+        self.known_root(classes)?.visit(visitor)
+    }
+
+    /// An empty object within the same limits.
+    pub(in crate::object) fn like(&self) -> Self {
+        Self { most_nodes: self.most_nodes, ..Self::new() }
+    }
+
+    /// How many bytes its texts and such take, with those of values that are gone.
+    #[cfg(test)]
+    pub(in crate::object) fn data_bytes(&self) -> usize {
+        self.data.len()
+    }
+
+    /// How deep objects and containers stand in each other.
+    pub(in crate::object) fn depth(&self) -> usize {
+        let (mut open, mut most) = (Vec::new(), 0);
+        for (index, node) in self.nodes.iter().enumerate() {
+            while open.last().is_some_and(|end| *end <= index) {
+                open.pop();
+            }
+            if matches!(node.stored, Stored::Object { .. } | Stored::List { .. }) {
+                open.push(index + node.count());
+                most = most.max(open.len());
+            }
+        }
+        most
+    }
+
+    /// Another outermost value begins: what was there is forgotten.
+    #[cold]
+    fn start(&mut self, slot: Slot<'_>) {
+        if matches!(slot, Slot::Root) && !self.nodes.is_empty() {
+            self.clear();
         }
     }
 
@@ -243,7 +290,7 @@ impl Object {
             Stored::Raw { bits: count, start, .. } => Leaf::Raw(bits(count, start)),
             Stored::Unknown { tag, bits: count, start, block, kind } => {
                 let id = CoreId { block, kind, template: self.template(start) };
-                Leaf::object(tag, id, bits(count, start + 4))
+                Leaf::object(tag, id, bits(count, start + index(TEMPLATE_BYTES)))
             }
             Stored::Object { .. } | Stored::List { .. } => return None,
         })
@@ -268,7 +315,7 @@ impl Object {
         if at.saturating_add(count) > self.nodes.len() {
             return Err(foreign());
         }
-        let grown = self.nodes.len() as u64 + new.nodes.len() as u64;
+        let grown = (self.nodes.len() - count) as u64 + new.nodes.len() as u64;
         if grown > self.most_nodes {
             return Err(Error::limit("nodes", self.most_nodes, grown));
         }
@@ -281,7 +328,9 @@ impl Object {
             first.property = Node::property(slot);
         }
         let added = index(fresh.len());
-        self.nodes.splice(at..at + count, fresh);
+        let gone = self.nodes.splice(at..at + count, fresh);
+        self.unused +=
+            gone.map(|mut node| node.stored.data().map_or(0, |(_, size)| size)).sum::<usize>();
         for index_around in around {
             if let Some(Node {
                 stored: Stored::Object { size, .. } | Stored::List { size }, ..
@@ -290,19 +339,45 @@ impl Object {
                 *size = *size + added - index(count);
             }
         }
+        if self.unused > MOST_UNUSED.max(self.data.len() / 2) {
+            self.tidy();
+        }
         Ok(())
+    }
+
+    /// Gives up the data of values that are there no more.
+    fn tidy(&mut self) {
+        let old = core::mem::take(&mut self.data);
+        self.unused = 0;
+        for node in &mut self.nodes {
+            if let Some((start, size)) = node.stored.data() {
+                let from = *start as usize;
+                *start = index(self.data.len());
+                self.data.extend_from_slice(old.get(from..from + size).unwrap_or_default());
+            }
+        }
     }
 }
 
 impl Stored {
+    /// Where its bytes begin, and how many they are.
+    fn data(&mut self) -> Option<(&mut u32, usize)> {
+        let bytes = |bits: u32| bits.div_ceil(8) as usize;
+        match self {
+            Self::Text(Range { start, length }) | Self::WideText(Range { start, length }) => {
+                Some((start, *length as usize))
+            }
+            Self::Tuple(tuple, start) => Some((start, tuple.size())),
+            Self::Raw { start, bits, .. } => Some((start, bytes(*bits))),
+            Self::Unknown { start, bits, .. } => Some((start, TEMPLATE_BYTES + bytes(*bits))),
+            _ => None,
+        }
+    }
+
     /// Moves its bytes.
     fn shift(&mut self, base: u32) {
-        match self {
-            Self::Text(range) | Self::WideText(range) => range.start += base,
-            Self::Tuple(_, start) | Self::Raw { start, .. } | Self::Unknown { start, .. } => {
-                *start += base;
-            }
-            _ => {}
+        if let Some((start, _)) = self.data() {
+            *start += base;
         }
     }
 }
@@ -356,7 +431,8 @@ impl Eq for Object {}
 impl<'c> Visitor<'c> for Object {
     #[inline]
     fn begin_object(&mut self, slot: Slot<'c>, class: &'c Class, id: CoreId) -> Result<()> {
-        if self.nodes.is_empty() {
+        if self.open == NONE {
+            self.start(slot);
             // Most objects have no more in them than this.
             self.nodes.reserve((class.properties().len() + 1).min(FIRST_NODES));
             self.data.reserve(FIRST_BYTES);
@@ -383,6 +459,9 @@ impl<'c> Visitor<'c> for Object {
 
     #[inline]
     fn value(&mut self, slot: Slot<'c>, value: Leaf<'_>) -> Result<()> {
+        if self.open == NONE {
+            self.start(slot);
+        }
         self.push(slot, |this| {
             Ok(match value {
                 Leaf::Null => Stored::Null,

@@ -1,8 +1,9 @@
 //! The values of objects, and walks through them.
 
-use worldwire_core::Result;
+use worldwire_core::{Result, Value};
 
 use super::{Node, Object, Stored, foreign, wide_text};
+use crate::object::show::numbers;
 use crate::object::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes};
 
@@ -98,6 +99,56 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         }
     }
 
+    /// A whole number, with its sign.
+    #[must_use]
+    pub fn signed(&self) -> Option<i64> {
+        match self.leaf()? {
+            Leaf::Signed(number) => Some(number),
+            _ => self.unsigned().and_then(|number| i64::try_from(number).ok()),
+        }
+    }
+
+    /// A number with a fraction.
+    #[must_use]
+    pub fn float(&self) -> Option<f64> {
+        match self.leaf()? {
+            Leaf::F32(number) => Some(f64::from(number)),
+            Leaf::F64(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The name of the option of an enumeration, if the list has one for its number.
+    #[must_use]
+    pub fn option(&self) -> Option<&'c str> {
+        let Leaf::Enum(number) = self.leaf()? else { return None };
+        let choices = self.slot.property()?.choices.as_ref()?;
+        choices.names().name(number.into())
+    }
+
+    /// A part of a value that has several by its name, such as `x` of a vector or `r` of a colour.
+    #[must_use]
+    pub fn part(&self, name: &str) -> Option<f64> {
+        let Leaf::Tuple(tuple, bytes) = self.leaf()? else { return None };
+        let index = tuple.names().iter().position(|known| *known == name)?;
+        match numbers(tuple, bytes).nth(index)? {
+            Value::F32(number) => Some(f64::from(number)),
+            // They have at most 32 bits.
+            Value::Unsigned(number) => u32::try_from(number).ok().map(f64::from),
+            Value::Signed(number) => i32::try_from(number).ok().map(f64::from),
+            _ => None,
+        }
+    }
+
+    /// The bytes of a string, valid or not; those of wide ones are UTF-16.
+    #[must_use]
+    pub fn bytes(&self) -> Option<&'a [u8]> {
+        match self.leaf()? {
+            Leaf::Text(bytes) | Leaf::WideText(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// The text of a string, if it is valid.
     #[must_use]
     pub fn text(&self) -> Option<String> {
@@ -135,14 +186,21 @@ impl<'a, 'c> ValueRef<'a, 'c> {
     /// # Errors
     /// Those of the visitor; Value for classes that it was not made with.
     pub fn visit<V: Visitor<'c>>(&self, visitor: &mut V) -> Result<()> {
-        // Containers that are open, and where they end; beneath an object its class, else the
-        // property of the container.
-        enum In<'c> {
-            Object(&'c Class),
-            List(Slot<'c>),
+        let mut open = Vec::new();
+        let mut outcome = self.walk(visitor, &mut open);
+        while let Some((_, what)) = open.pop() {
+            let ended = match what {
+                In::Object(_) => visitor.end_object(),
+                In::List(_) => visitor.end_list(),
+            };
+            outcome = outcome.and(ended);
         }
+        outcome
+    }
+
+    /// What is open in the end is left to the caller to end.
+    fn walk<V: Visitor<'c>>(&self, visitor: &mut V, open: &mut Vec<(usize, In<'c>)>) -> Result<()> {
         let end = self.index + self.node().map_or(0, Node::count);
-        let mut open: Vec<(usize, In<'c>)> = Vec::new();
         for index in self.index..end {
             while open.last().is_some_and(|(end, _)| *end <= index) {
                 match open.pop() {
@@ -170,14 +228,15 @@ impl<'a, 'c> ValueRef<'a, 'c> {
                 leaf => visitor.value(slot, self.object.leaf(leaf).ok_or_else(foreign)?)?,
             }
         }
-        while let Some((_, what)) = open.pop() {
-            match what {
-                In::Object(_) => visitor.end_object()?,
-                In::List(_) => visitor.end_list()?,
-            }
-        }
         Ok(())
     }
+}
+
+/// What is open, with what is needed of it: the class of an object, or what the elements of a
+/// container are. Beside it stands where it ends.
+enum In<'c> {
+    Object(&'c Class),
+    List(Slot<'c>),
 }
 
 /// The parts of a [`ValueRef`].
@@ -208,5 +267,109 @@ impl<'a, 'c> Iterator for Children<'a, 'c> {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use worldwire_core::{Error, Result};
+
+    use super::super::Object;
+    use crate::object::{Codec, CoreId, Leaf, Options, Slot, Visitor};
+    use crate::schema::classes::{Class, Classes, TypeLists};
+
+    fn classes() -> Classes {
+        let list = br#"{"class A": {"hash": 7, "properties": {
+            "m_i": {"type": "int", "id": 0, "flags": 24},
+            "m_f": {"type": "float", "id": 1, "flags": 24},
+            "m_e": {"type": "enum E", "id": 2, "flags": 24, "enum_options": {"ONE": 1}},
+            "m_v": {"type": "class Vector3D", "id": 3, "flags": 24},
+            "m_c": {"type": "class Color", "id": 4, "flags": 24},
+            "m_a": {"type": "class A*", "id": 5, "flags": 24, "container": "List"}}}}"#;
+        let mut lists = TypeLists::new();
+        lists.add("list.json", list).unwrap();
+        lists.compile()
+    }
+
+    #[test]
+    fn values_can_be_asked_for_what_they_are() {
+        let classes = classes();
+        let json = r#"{"$class":"A","m_i":-5,"m_f":1.5,"m_e":"ONE","m_v":{"x":1.0,"y":2.0,"z":-3.0},
+            "m_c":{"b":1,"g":2,"r":3,"a":4}}"#;
+        let object = Object::parse_json(&classes, json).unwrap();
+        let root = object.root(&classes).unwrap();
+        let of = |name| root.property(name).unwrap();
+        assert_eq!((of("m_i").signed(), of("m_i").unsigned()), (Some(-5), None));
+        assert_eq!((of("m_f").float(), of("m_f").signed()), (Some(1.5), None));
+        assert_eq!((of("m_e").option(), of("m_e").signed()), (Some("ONE"), Some(1)));
+        assert_eq!((of("m_v").part("z"), of("m_v").part("w")), (Some(-3.0), None));
+        assert_eq!((of("m_c").part("r"), of("m_i").part("x")), (Some(3.0), None));
+    }
+
+    #[test]
+    fn another_outermost_object_takes_the_place_of_the_last() {
+        let classes = classes();
+        let codec = Codec::new(&classes, Options { null_root: true, ..Options::default() });
+        let bytes = |json: &str| {
+            let object = Object::parse_json(&classes, json).unwrap();
+            codec.encode(&object.complete(&classes).unwrap(), codec.header()).unwrap()
+        };
+        let mut object = Object::new();
+        for json in [r#"{"$class":"A","m_i":1}"#, r#"{"$class":"A","m_i":2}"#] {
+            codec.decode_all(&bytes(json), &mut object).unwrap();
+        }
+        let number = object.root(&classes).unwrap().property("m_i").unwrap().signed();
+        assert_eq!((number, object.len()), (Some(2), 7));
+        codec.decode_all(&[0; 4], &mut object).unwrap();
+        assert_eq!((object.len(), object.to_json(&classes).unwrap()), (1, "null".to_owned()));
+    }
+
+    /// Counts what is open, and fails at some call.
+    struct Tired(usize, i32);
+
+    impl Tired {
+        fn call(&mut self, open: i32) -> Result<()> {
+            self.0 = self.0.checked_sub(1).ok_or_else(|| Error::value("rest", "work"))?;
+            self.1 += open;
+            Ok(())
+        }
+    }
+
+    impl<'c> Visitor<'c> for Tired {
+        fn begin_object(&mut self, _: Slot<'c>, _: &'c Class, _: CoreId) -> Result<()> {
+            self.call(1)
+        }
+
+        fn end_object(&mut self) -> Result<()> {
+            self.1 -= 1;
+            self.call(0)
+        }
+
+        fn begin_list(&mut self, _: Slot<'c>) -> Result<()> {
+            self.call(1)
+        }
+
+        fn end_list(&mut self) -> Result<()> {
+            self.1 -= 1;
+            self.call(0)
+        }
+
+        fn value(&mut self, _: Slot<'c>, _: Leaf<'_>) -> Result<()> {
+            self.call(0)
+        }
+    }
+
+    #[test]
+    fn whatever_is_begun_is_ended() {
+        let classes = classes();
+        let json = r#"{"$class":"A","m_a":[{"$class":"A","m_a":[null,{"$class":"A","m_i":1}]}]}"#;
+        let object = Object::parse_json(&classes, json).unwrap();
+        let mut failed = 0;
+        for calls in 0..30 {
+            let mut tired = Tired(calls, 0);
+            failed += usize::from(object.visit(&classes, &mut tired).is_err());
+            assert_eq!(tired.1, 0, "after {calls} calls");
+        }
+        assert!((5..30).contains(&failed), "{failed}");
     }
 }
