@@ -50,6 +50,12 @@ impl Definitions {
         is_xml(name) || is_toml(name) || tera::is_of_library(name)
     }
 
+    /// Whether a file that holds definitions holds hints, by its name.
+    #[must_use]
+    pub fn are_hints(name: &str) -> bool {
+        is_toml(name)
+    }
+
     /// Reads files, told by their names (with folders) and contents: message XML and hints of KI,
     /// definitions, maps and lists of TERA. Type lists are compiled elsewhere, see
     /// [`KiObjects::set_classes`]. `None` when none of them holds

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use worldwire_core::Severity;
+use worldwire_core::{Diagnostic, Severity};
 use worldwire_dissect::Definitions;
 use worldwire_tera::file::library::Known;
 
@@ -58,6 +58,11 @@ pub(crate) fn add(
         };
         let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
         report::diagnostics(shown);
+        // A file of hints is somebody's own, and says what the built-in ones say wrong.
+        let of_hints = |one: &&Diagnostic| Definitions::are_hints(one.file());
+        if said.iter().filter(of_hints).any(|one| one.severity() == Severity::Error) {
+            return Err(Failure::Input);
+        }
         if said.iter().any(|one| one.severity() == Severity::Error) {
             complain(&path.display().to_string(), "definitions with errors were left out");
         }
@@ -65,6 +70,9 @@ pub(crate) fn add(
     if !lists.is_empty() {
         let classes = types::load(&lists, common)?;
         Arc::make_mut(&mut definitions.ki_objects).set_classes(classes);
+    }
+    if !common.quiet {
+        report::diagnostics(&definitions.ki_objects.warnings(&definitions.ki));
     }
     Ok(())
 }

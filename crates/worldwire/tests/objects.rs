@@ -395,3 +395,33 @@ fn a_filter_that_finds_a_text_finds_it_with_a_type_list_too() {
     let data = run(&[&"dissect", &capture, &"--filter", &inside, &"--quiet", &"--data", &types]);
     assert!(data.0 == 0 && data.1.contains("MSG_CHARACTERINFO"), "{data:?}");
 }
+
+#[test]
+fn hints_for_what_is_not_there_are_told() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let hints = folder.path().join("hints.toml");
+    let text = "\u{feff}[[ki.object]]\nmessage = \"LOGIN.MSG_CHARACTERINFOO\"\nfield = \"CharacterInfo\"\n\
+                [[ki.object]]\nmessage = \"LOGIN.MSG_CHARACTERINFO\"\nfield = \"CharacterInf\"\n\
+                [[ki.core]]\nblock = 1\ntype = 2\nclass = \"MadeUpPett\"\n";
+    fs::write(&hints, text).unwrap();
+    let decode = |data: &[&dyn AsRef<std::ffi::OsStr>]| {
+        let mut all: Vec<&dyn AsRef<std::ffi::OsStr>> =
+            vec![&"decode", &"ki.dml", &"--hex", &"070106000000", &"--data", &hints];
+        all.extend(data);
+        run(&all)
+    };
+    let (code, _, err) = decode(&[&"--data", &types]);
+    assert_eq!(code, 0, "{err}");
+    for told in [
+        "did you mean LOGIN.MSG_CHARACTERINFO?",
+        "the message has no STR field of this name",
+        "did you mean class MadeUpPet?",
+    ] {
+        assert!(err.contains(told), "{told}: {err}");
+    }
+    assert_eq!(decode(&[&"--quiet"]).2, "");
+    // What looks like a hint and is none is told, too.
+    fs::write(&hints, "[ki.object]\nmessage = \"LOGIN.MSG_CHARACTERINFO\"\n").unwrap();
+    let (code, _, err) = decode(&[]);
+    assert!(code == 1 && err.contains("two brackets"), "{err}");
+}

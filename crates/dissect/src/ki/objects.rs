@@ -7,8 +7,8 @@ use worldwire_core::{Diagnostic, Error, Place, Reader, Result, Trace};
 use worldwire_ki::message::{NoHook, StrField, StrHook, Values};
 use worldwire_ki::object::hints::{Fields, Hints};
 use worldwire_ki::object::{Codec, ENVELOPE_STORED, FLAG_NAMES, Header, Object, Options, ZLIB};
-use worldwire_ki::schema::Protocols;
 use worldwire_ki::schema::classes::Classes;
+use worldwire_ki::schema::{Message, Protocols};
 use worldwire_ki::types::FieldValue;
 
 use super::secrets::Secrets;
@@ -38,6 +38,22 @@ impl KiObjects {
     #[must_use]
     pub fn hints(&self) -> &Hints {
         &self.hints
+    }
+
+    /// The fields of a message that should hold objects.
+    pub fn fields<'f>(&'f self, message: &'f Message) -> impl Iterator<Item = &'f str> {
+        self.fields.of(message)
+    }
+
+    /// What there is to say when everything is read: hints for messages, fields and classes that
+    /// there are not.
+    #[must_use]
+    pub fn warnings(&self, protocols: &Protocols) -> Vec<Diagnostic> {
+        let mut said = self.hints.unknown_fields(protocols);
+        if let Some(classes) = &self.classes {
+            said.extend(self.hints.unknown_classes(classes));
+        }
+        said
     }
 
     /// Takes in the classes of type lists.

@@ -26,12 +26,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use worldwire_core::Diagnostic;
+use worldwire_core::{Diagnostic, nearest};
 
 use super::{CoreClass, CoreTable, Options};
-use crate::schema::Protocols;
 use crate::schema::classes::Classes;
+use crate::schema::{Message, Protocols};
 use crate::settings::{Settings, Value};
+use crate::types::FieldType;
+
+/// What some editors put in front of a text.
+const BOM: char = '\u{feff}';
 
 /// What is known of fields, by the names of messages.
 #[derive(Clone, Debug)]
@@ -51,6 +55,8 @@ struct Hint {
     options: Options,
     /// Whether tags are in the CoreObject form; the table comes in the end.
     core: bool,
+    /// What to say of a user's hint when there is no such message or no such field.
+    unknown: Option<[Diagnostic; 2]>,
 }
 
 /// Hints by the numbers of messages, as a set of definitions has them.
@@ -77,6 +83,7 @@ impl Hints {
             field: field.to_owned(),
             options: Options { envelope, ..Options::default() },
             core,
+            unknown: None,
         };
         let hints = vec![
             hint("LOGIN.MSG_CHARACTERINFO", "CharacterInfo", false, false),
@@ -91,9 +98,14 @@ impl Hints {
     /// Whether a TOML text has tables with hints.
     #[must_use]
     pub fn is_in(text: &str) -> bool {
-        text.lines().any(|line| {
-            let line: String = line.split_whitespace().collect();
-            line.starts_with("[[ki.object]]") || line.starts_with("[[ki.core]]")
+        text.trim_start_matches(BOM).lines().any(|line| {
+            let line: String = line.chars().filter(|c| !" \t\"'".contains(*c)).collect();
+            let table = line.trim_start_matches('[');
+            // Keys of connections and accounts are no hints.
+            table.len() < line.len()
+                && (table.starts_with("ki.") || table.starts_with("ki]"))
+                && !table.starts_with("ki.stream]")
+                && !table.starts_with("ki.login]")
         })
     }
 
@@ -102,7 +114,7 @@ impl Hints {
     /// # Errors
     /// Everything that is wrong with the text; nothing of it counts then.
     pub fn add(&mut self, name: &str, text: &str) -> Result<(), Vec<Diagnostic>> {
-        let (mut settings, root) = Settings::open(name, text);
+        let (mut settings, root) = Settings::open(name, text.trim_start_matches(BOM));
         let mut hints = Vec::new();
         let mut pairs = Vec::new();
         if let Some(ki) = root.get("ki") {
@@ -150,9 +162,24 @@ impl Hints {
         said.collect()
     }
 
-    /// The messages and fields that are known to hold objects, by their names.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.hints.iter().map(|hint| (hint.message.as_str(), hint.field.as_str()))
+    /// Warnings about a user's hints that a set of definitions has no message or no field for.
+    #[must_use]
+    pub fn unknown_fields(&self, protocols: &Protocols) -> Vec<Diagnostic> {
+        let said = self.hints.iter().filter_map(|hint| {
+            let [no_message, no_field] = hint.unknown.clone()?;
+            let (warning, near) = match protocols.message_named(&hint.message) {
+                None => (no_message, protocols.suggest(&hint.message)),
+                Some(message) if texts(message).any(|name| name == hint.field) => return None,
+                Some(message) => {
+                    (no_field, nearest(&hint.field, texts(message)).map(str::to_owned))
+                }
+            };
+            Some(match near {
+                Some(near) => warning.help(format!("did you mean {near}?")),
+                None => warning,
+            })
+        });
+        said.collect()
     }
 
     /// What tags of the CoreObject form stand for.
@@ -165,7 +192,7 @@ impl Hints {
     #[must_use]
     pub fn fields(&self, protocols: &Protocols) -> Fields {
         let mut fields = Fields::default();
-        for Hint { message, field, options, core } in &self.hints {
+        for Hint { message, field, options, core, .. } in &self.hints {
             let Some(message) = protocols.message_named(message) else { continue };
             let core = core.then(|| Arc::clone(&self.core));
             let options = Options { core, ..options.clone() };
@@ -184,6 +211,17 @@ impl Fields {
         let fields = self.0.get(&(service, order))?;
         fields.iter().find(|(name, _)| **name == *field).map(|(_, options)| options)
     }
+
+    /// The fields of a message that are known to hold objects.
+    pub fn of<'f>(&'f self, message: &'f Message) -> impl Iterator<Item = &'f str> {
+        texts(message).filter(|name| self.get(message.service, message.order, name).is_some())
+    }
+}
+
+/// The fields of a message that may hold objects.
+fn texts(message: &Message) -> impl Iterator<Item = &str> {
+    let texts = message.fields().iter().filter(|field| field.kind == FieldType::Str);
+    texts.map(|field| &*field.name)
 }
 
 fn hint(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Hint> {
@@ -193,8 +231,8 @@ fn hint(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Hint> {
     for (key, value) in settings.table(table) {
         let mask = "wanted 32 bits as a number";
         match key.get_ref().as_ref() {
-            "message" => message = settings.text(value),
-            "field" => field = settings.text(value),
+            "message" => message = settings.text(value).map(|text| (text, value.span())),
+            "field" => field = settings.text(value).map(|text| (text, value.span())),
             "flags" => options.flags = settings.number(value, mask).unwrap_or_default(),
             "mask" => options.mask = settings.number(value, mask).unwrap_or_default(),
             "deep" => options.deep = settings.truth(value).unwrap_or_default(),
@@ -219,7 +257,13 @@ fn hint(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Hint> {
         }
     }
     match (message, field) {
-        (Some(message), Some(field)) => Some(Hint { message, field, options, core }),
+        (Some((message, of_message)), Some((field, of_field))) => {
+            let unknown = [
+                settings.source.warning(of_message, "no definition has this message"),
+                settings.source.warning(of_field, "the message has no STR field of this name"),
+            ];
+            Some(Hint { message, field, options, core, unknown: Some(unknown) })
+        }
         _ => {
             if settings.errors.len() == before {
                 settings.error(table.span(), "wanted both message and field");

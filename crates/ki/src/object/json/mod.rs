@@ -22,12 +22,10 @@
 //! and takes that of the class.
 
 mod item;
-mod number;
 mod read;
 mod write;
 
 pub use write::JsonWriter;
 
 pub(super) use item::item;
-pub(super) use number::{double, single};
 pub(super) use read::{build, unknown_hash, wide_bytes};

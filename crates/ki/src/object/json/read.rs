@@ -2,13 +2,13 @@
 
 use serde::de::DeserializeSeed;
 use worldwire_core::json::{Json, expected, integer};
-use worldwire_core::{Error, Limits, Result};
+use worldwire_core::{Error, Field, Limits, Result};
 
 use super::item::{Item, Seed, item};
-use super::number::{double, single};
 use crate::object::value::Object;
 use crate::object::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Kind, Part, Property, Tuple, parse_number};
+use crate::types::{Dbl, Flt};
 
 impl Object {
     /// Reads JSON text and keeps the order of the properties in it. All that was written is read:
@@ -240,8 +240,8 @@ impl<'c> Builder<'c> {
             Kind::U64 => unsigned(64)?,
             Kind::SignedBits(count) => signed(u32::from(count))?,
             Kind::UnsignedBits(count) => unsigned(u32::from(count))?,
-            Kind::F32 => Leaf::F32(single(&json)?),
-            Kind::F64 => Leaf::F64(double(&json)?),
+            Kind::F32 => Leaf::F32(Flt::from_json(&json)?.0),
+            Kind::F64 => Leaf::F64(Dbl::from_json(&json)?.0),
             Kind::String => {
                 bytes = string_bytes(item, |text| text.as_bytes().to_vec())?;
                 Leaf::Text(&bytes)
@@ -392,7 +392,7 @@ fn push_number(part: Part, item: &Item, bytes: &mut Vec<u8>) -> Result<()> {
             let number: i32 = integer(&json, "a number of 32 bits with sign")?;
             bytes.extend(number.to_le_bytes());
         }
-        Part::F32 => bytes.extend(single(&json)?.to_le_bytes()),
+        Part::F32 => bytes.extend(Flt::from_json(&json)?.0.to_le_bytes()),
     }
     Ok(())
 }

@@ -25,17 +25,18 @@ mod write;
 use std::collections::HashMap;
 
 use worldwire_core::json::{Json, integer};
-use worldwire_core::{Diagnostic, Error, Limits, Result, Source};
+use worldwire_core::{Diagnostic, Error, Field, Limits, Result, Source};
 
 use document::{Element, document};
 use write::Writer;
 
 use super::encode::parse_choice;
-use super::json::{double, single, wide_bytes};
+use super::json::wide_bytes;
 use super::value::Object;
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Kind, Part, Property, Tuple};
 use crate::schema::xml::{Notes, text_of_any_length};
+use crate::types::{Dbl, Flt};
 
 /// Objects that were read from XML, and all that is to be said about it.
 #[derive(Debug)]
@@ -290,8 +291,8 @@ fn parse(property: &Property, text: &str) -> Result<Parsed> {
         Kind::U64 => unsigned(64)?,
         Kind::SignedBits(count) => signed(u32::from(count))?,
         Kind::UnsignedBits(count) => unsigned(u32::from(count))?,
-        Kind::F32 => Leaf::F32(single(&json)?),
-        Kind::F64 => Leaf::F64(double(&json)?),
+        Kind::F32 => Leaf::F32(Flt::from_json(&json)?.0),
+        Kind::F64 => Leaf::F64(Dbl::from_json(&json)?.0),
         Kind::Tuple(tuple) => return tuple_bytes(tuple, text).map(|b| Parsed::Tuple(tuple, b)),
         kind @ (Kind::Enum | Kind::Flags) => {
             let number =
@@ -330,7 +331,7 @@ fn tuple_bytes(tuple: Tuple, text: &str) -> Result<Vec<u8>> {
             Part::I32 => {
                 bytes.extend(integer::<i32>(&json, "a number of 32 bits with sign")?.to_le_bytes());
             }
-            Part::F32 => bytes.extend(single(&json)?.to_le_bytes()),
+            Part::F32 => bytes.extend(Flt::from_json(&json)?.0.to_le_bytes()),
         }
         count += 1;
     }

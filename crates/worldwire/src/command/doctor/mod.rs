@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let limits = Limits::DEFAULT;
     let tera_definitions = Arc::clone(&definitions.tera);
     let objects = Arc::clone(&definitions.ki_objects);
+    let protocols = Arc::clone(&definitions.ki);
     let tera = tera::Builds::default();
     // What was said, how often, and in which conversation first.
     let findings: Mutex<BTreeMap<String, (u64, u64)>> = Mutex::default();
@@ -82,8 +83,9 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
                 *unknown.entry((family.name(), name)).or_default() += client + server;
             }
             if family == Family::Ki && objects.classes().is_none() {
-                for (message, field) in objects.hints().iter().filter(|hint| hint.0 == *name) {
-                    *closed.entry((message, field)).or_default() += client + server;
+                let message = protocols.message_named(name);
+                for field in message.into_iter().flat_map(|message| objects.fields(message)) {
+                    *closed.entry((name, field)).or_default() += client + server;
                 }
             }
         }

@@ -22,6 +22,7 @@ const LARGE: usize = 4 << 20;
 pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure> {
     let classes = types::load(&arguments.types, common)?;
     let choices = Choices::new(&arguments.stream)?;
+    choices.check(&classes, common);
     let inputs = expand(&arguments.inputs)?;
     let show = Show {
         classes: &classes,

@@ -53,6 +53,7 @@ impl Keys {
 pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure> {
     let classes = types::load(&arguments.types, common)?;
     let choices = Choices::new(&arguments.stream)?;
+    choices.check(&classes, common);
     let inputs = expand(&arguments.inputs)?;
     let work = Work { classes: &classes, choices: &choices, is_lossy: AtomicBool::new(false) };
     if let [Input { path, is_found: false, .. }] = &inputs[..] {

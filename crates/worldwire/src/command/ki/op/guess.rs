@@ -40,6 +40,7 @@ pub(super) fn run(
     };
     let classes = types::load(lists, common)?;
     let hints = stream::hints(hints)?;
+    stream::tell_unknown(&hints, &classes, common);
     let mut ways: Vec<Way> = Vec::new();
     for options in all(&bytes, hints.core()) {
         let codec = Codec::new(&classes, options.clone());

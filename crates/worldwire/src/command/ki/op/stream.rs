@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use worldwire_ki::object::hints::Hints;
 use worldwire_ki::object::{Header, MAGIC, Options, STATEFUL};
+use worldwire_ki::schema::classes::Classes;
 
-use crate::cli::KiStream;
+use crate::cli::{Common, KiStream};
 use crate::input;
 use crate::output::Failure;
 use crate::report;
@@ -105,6 +106,13 @@ pub(super) fn hints(files: &[PathBuf]) -> Result<Hints, Failure> {
     Ok(hints)
 }
 
+/// Tells of pairs whose classes are in no type list.
+pub(super) fn tell_unknown(hints: &Hints, classes: &Classes, common: &Common) {
+    if !common.quiet {
+        report::diagnostics(&hints.unknown_classes(classes));
+    }
+}
+
 /// What the command line says about streams.
 pub(in crate::command::ki) struct Choices<'c> {
     arguments: &'c KiStream,
@@ -114,6 +122,11 @@ pub(in crate::command::ki) struct Choices<'c> {
 impl<'c> Choices<'c> {
     pub(in crate::command::ki) fn new(arguments: &'c KiStream) -> Result<Self, Failure> {
         Ok(Self { arguments, hints: hints(&arguments.hints)? })
+    }
+
+    /// Tells which hints the type list makes useless.
+    pub(super) fn check(&self, classes: &Classes, common: &Common) {
+        tell_unknown(&self.hints, classes, common);
     }
 
     /// How these bytes are to be read.
