@@ -172,10 +172,8 @@ fn stream(codec: &Codec<'_>, bytes: &[u8]) {
         assert!(codec.options().lenient, "only lenient reading leaves notes");
     }
     // What was mended is written mended, so it is the second time that has to agree.
-    let Ok(first) = codec.encode(&object, decoded.header) else {
-        assert!(codec.options().lenient, "what was read can be written");
-        return;
-    };
+    let first = codec.encode(&object, decoded.header);
+    let first = first.unwrap_or_else(|error| panic!("what was read can be written: {error}"));
     let mut second = Object::new();
     let read = codec.decode_all(&first, &mut second).expect("it was written just now");
     assert!(second == object, "another object on the way back");
@@ -230,9 +228,7 @@ fn text(data: &[u8]) {
     };
     if let Ok(written) = xml::to_xml(&CLASSES, &objects) {
         let again = xml::load(&CLASSES, "again.xml", written.as_bytes());
-        // Empty containers have no element, so it is the texts that have to agree.
-        let again = again.objects.expect("it was written just now");
-        assert_eq!(xml::to_xml(&CLASSES, &again).as_ref(), Ok(&written), "the way back");
+        assert!(again.objects == Some(objects), "the way back");
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{djb2_31, property_hash, string_id};
 /// The most properties of one class.
 const MOST_PROPERTIES: usize = 16_384;
 /// The most notes that are kept.
-const MOST_NOTES: usize = 200;
+pub(crate) const MOST_NOTES: usize = 200;
 
 /// Type lists on their way to [`Classes`]: version 1 and 2, of Wizard101 and Pirate101. Of a class
 /// that several lists have, the last counts.
@@ -49,10 +49,11 @@ impl TypeLists {
         let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
         let mut found = Vec::new();
         let mut reader = serde_json::Deserializer::from_slice(json);
-        let list = List { found: &mut found, texts: &mut self.texts };
+        let mut place = Place::default();
+        let list = List { found: &mut found, texts: &mut self.texts, place: &mut place };
         list.deserialize(&mut reader)
             .and_then(|()| reader.end())
-            .map_err(|error| Error::malformed("a type list", error.to_string()))
+            .map_err(|error| Error::malformed("a type list", format!("{error}{place}")))
             .map_err(|error| error.about(name.to_owned()))?;
         let list: Arc<str> = name.into();
         if found.is_empty() {
@@ -110,6 +111,32 @@ fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<Note>) {
             say(format!("{} and {} have the same hash", other.name, property.name));
         }
     }
+    for pair in class.properties.windows(2) {
+        if let [one, other] = pair
+            && one.id == other.id
+        {
+            say(format!(
+                "{} and {} have the same id, so their order is a guess",
+                one.name, other.name
+            ));
+        }
+    }
+}
+
+/// What is being read, for errors: a list may be one line of 14 MB.
+#[derive(Default)]
+struct Place {
+    /// The name or the hash of the class.
+    class: Option<String>,
+    property: Option<Arc<str>>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(class) = &self.class else { return Ok(()) };
+        write!(f, ", in {class}")?;
+        self.property.as_ref().map_or(Ok(()), |property| write!(f, ", {property}"))
+    }
 }
 
 /// Something that reads one JSON value.
@@ -129,6 +156,7 @@ macro_rules! seed {
 struct List<'l> {
     found: &'l mut Vec<Class>,
     texts: &'l mut HashSet<Arc<str>>,
+    place: &'l mut Place,
 }
 
 seed!(List<'_>, ());
@@ -145,8 +173,10 @@ impl<'de> Visitor<'de> for List<'_> {
         if first != "version" && first != "classes" {
             let mut name = Some(first);
             while let Some(class) = name {
-                let (found, texts) = (&mut *self.found, &mut *self.texts);
-                map.next_value_seed(ClassOf { found, texts, name: Some(class) })?;
+                let (found, texts, place) = (&mut *self.found, &mut *self.texts, &mut *self.place);
+                place.class = Some(class.clone());
+                map.next_value_seed(ClassOf { found, texts, place, name: Some(class) })?;
+                self.place.class = None;
                 name = map.next_key()?;
             }
             return Ok(());
@@ -159,14 +189,16 @@ impl<'de> Visitor<'de> for List<'_> {
                     let number: u64 = map.next_value()?;
                     if number != 2 {
                         return Err(M::Error::custom(format!(
-                            "version {number}, known are 1 and 2"
+                            "version {number}; with a version there is 2 alone, lists of \
+                             version 1 state none"
                         )));
                     }
                     version = Some(number);
                 }
                 "classes" => {
-                    let (found, texts) = (&mut *self.found, &mut *self.texts);
-                    map.next_value_seed(ClassMap { found, texts })?;
+                    let (found, texts, place) =
+                        (&mut *self.found, &mut *self.texts, &mut *self.place);
+                    map.next_value_seed(ClassMap { found, texts, place })?;
                 }
                 _ => {
                     map.next_value::<IgnoredAny>()?;
@@ -185,6 +217,7 @@ impl<'de> Visitor<'de> for List<'_> {
 struct ClassMap<'l> {
     found: &'l mut Vec<Class>,
     texts: &'l mut HashSet<Arc<str>>,
+    place: &'l mut Place,
 }
 
 seed!(ClassMap<'_>, ());
@@ -197,10 +230,12 @@ impl<'de> Visitor<'de> for ClassMap<'_> {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
-        while map.next_key::<IgnoredAny>()?.is_some() {
-            let (found, texts) = (&mut *self.found, &mut *self.texts);
-            map.next_value_seed(ClassOf { found, texts, name: None })?;
+        while let Some(hash) = map.next_key::<String>()? {
+            let (found, texts, place) = (&mut *self.found, &mut *self.texts, &mut *self.place);
+            place.class = Some(hash);
+            map.next_value_seed(ClassOf { found, texts, place, name: None })?;
         }
+        self.place.class = None;
         Ok(())
     }
 }
@@ -209,6 +244,7 @@ impl<'de> Visitor<'de> for ClassMap<'_> {
 struct ClassOf<'l> {
     found: &'l mut Vec<Class>,
     texts: &'l mut HashSet<Arc<str>>,
+    place: &'l mut Place,
     name: Option<String>,
 }
 
@@ -233,6 +269,7 @@ impl<'de> Visitor<'de> for ClassOf<'_> {
                 "properties" => map.next_value_seed(PropertyMap {
                     found: &mut properties,
                     texts: &mut *self.texts,
+                    place: &mut *self.place,
                 })?,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
@@ -252,6 +289,7 @@ impl<'de> Visitor<'de> for ClassOf<'_> {
 struct PropertyMap<'l> {
     found: &'l mut Vec<Property>,
     texts: &'l mut HashSet<Arc<str>>,
+    place: &'l mut Place,
 }
 
 seed!(PropertyMap<'_>, ());
@@ -269,17 +307,20 @@ impl<'de> Visitor<'de> for PropertyMap<'_> {
                 let most = format!("more than {MOST_PROPERTIES} properties");
                 return Err(M::Error::custom(most));
             }
+            let name = intern(self.texts, name);
+            self.place.property = Some(Arc::clone(&name));
             let texts = &mut *self.texts;
             let property = map.next_value_seed(PropertyOf { texts, name, at: self.found.len() })?;
             self.found.push(property);
         }
+        self.place.property = None;
         Ok(())
     }
 }
 
 struct PropertyOf<'l> {
     texts: &'l mut HashSet<Arc<str>>,
-    name: String,
+    name: Arc<str>,
     at: usize,
 }
 
@@ -298,7 +339,7 @@ impl<'de> Visitor<'de> for PropertyOf<'_> {
             index: 0,
             kind: Kind::Bool,
             class: None,
-            name: intern(texts, name),
+            name,
             type_name: intern(texts, String::new()),
             // Without an id its place in the list counts.
             id: u32::try_from(at).unwrap_or(u32::MAX),
@@ -463,6 +504,33 @@ mod tests {
         assert_eq!(choices.number("__DEFAULT"), None);
         assert_eq!(classes.notes().len(), 3);
         assert_eq!(class.by_hash(2).unwrap().index(), 1);
+    }
+
+    #[test]
+    fn errors_name_the_class_and_the_property() {
+        let told = |json: &str| compile(json).unwrap_err().to_string();
+        let list = r#"{"version": 2, "classes": {"7": {"name": "class A", "bases": [], "hash": 7,
+            "properties": {"m_a": {"type": "int", "id": 0, "hash": 1}, "m_b": {"id": 1}}}}}"#;
+        let error = told(list);
+        assert!(
+            error.contains("missing field `type`") && error.ends_with(", in 7, m_b"),
+            "{error}"
+        );
+        let error = told(r#"{"class A": {"hash": 7, "properties": {}}, "class B": {"hash": []}}"#);
+        assert!(error.ends_with(", in class B"), "{error}");
+        assert!(told(r#"{"version": 1, "classes": {}}"#).contains("there is 2 alone"));
+    }
+
+    #[test]
+    fn properties_with_one_id_are_told() {
+        let list = r#"{"class A": {"hash": 173502657, "properties": {
+            "m_a": {"type": "int", "id": 1, "hash": 0}, "m_b": {"type": "int", "id": 1, "hash": 0}}}}"#;
+        let notes =
+            compile(list).unwrap().notes().iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert!(
+            notes.iter().any(|note| note.contains("m_a and m_b have the same id")),
+            "{notes:?}"
+        );
     }
 
     #[test]

@@ -237,7 +237,10 @@ impl Classes {
         &self.names
     }
 
-    /// What was odd in the lists: at most 200 notes.
+    /// The most notes that are kept.
+    pub const MOST_NOTES: usize = list::MOST_NOTES;
+
+    /// What was odd in the lists: at most [`Self::MOST_NOTES`].
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.notes

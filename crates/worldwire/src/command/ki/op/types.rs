@@ -23,6 +23,9 @@ pub(super) fn run(
         for note in classes.notes() {
             say(format_args!("worldwire: {}", printable(&note.to_string())));
         }
+        if classes.notes().len() == Classes::MOST_NOTES {
+            say(format_args!("worldwire: there may be more than these {}", Classes::MOST_NOTES));
+        }
     }
     let mut out = String::new();
     match class {
@@ -37,7 +40,9 @@ pub(super) fn run(
             if json {
                 let _ = writeln!(out, "{}", described(&classes, class));
             } else {
-                let _ = write!(out, "{}", classes.explain(class));
+                for line in classes.explain(class).to_string().lines() {
+                    let _ = writeln!(out, "{}", printable(line));
+                }
             }
         }
         None => {
@@ -48,7 +53,8 @@ pub(super) fn run(
                         json!({ "name": *class.name, "hash": class.hash, "properties": count });
                     let _ = writeln!(out, "{line}");
                 } else {
-                    let _ = writeln!(out, "{:>10}  {:>3}  {}", class.hash, count, class.name);
+                    let name = printable(&class.name);
+                    let _ = writeln!(out, "{:>10}  {:>3}  {name}", class.hash, count);
                 }
             }
         }
@@ -75,6 +81,8 @@ fn described(classes: &Classes, class: &Class) -> Value {
                 "name": *property.name, "id": property.id, "type": *property.type_name,
                 "container": property.container.name(), "flags": flags, "hash": property.hash,
                 "class": target.map(|class| &*class.name), "options": options,
+                "default": property.choices.as_ref().and_then(|it| it.default.as_deref()),
+                "base_class": property.choices.as_ref().and_then(|it| it.base_class.as_deref()),
             })
         })
         .collect();
