@@ -284,6 +284,22 @@ fn streams_without_a_mark_are_read_where_somebody_says_how() {
     let object = "{\"$class\":\"class MadeUpPet\",\"m_name\":\"\\\"stream\\\"\"}";
     fs::write(&json, object).unwrap();
     let blob = blobs.join("1.bin");
+    // A shallow stream has every property, so something has to say what is in them.
+    let (code, _, err) = run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--shallow"]);
+    assert!(code == 1 && err.contains("complete the object"), "{err}");
+    let (code, hex, _) = run(&[
+        &"ki",
+        &"op",
+        &"encode",
+        &json,
+        &"-t",
+        &types,
+        &"--shallow",
+        &"--complete",
+        &"--hex",
+    ]);
+    let (again, out, _) = run(&[&"ki", &"op", &"guess", &"--hex", &hex.trim(), &"-t", &types]);
+    assert!((code, again) == (0, 0) && out.contains("class MadeUpPet: --shallow"), "{out}");
     let (code, _, err) =
         run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--deep", &"-o", &blob]);
     assert_eq!((code, err.as_str()), (0, ""));

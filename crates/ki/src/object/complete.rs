@@ -159,7 +159,10 @@ mod tests {
         let part = Object::parse_json(&classes, r#"{"$class":"A","m_p":null,"m_n":5}"#).unwrap();
         let codec = Codec::new(&classes, Options::default());
         let error = codec.encode(&part, codec.header()).unwrap_err().to_string();
-        assert_eq!(error, "class A: m_e: wanted a value, found none");
+        assert_eq!(
+            error,
+            "class A: m_e: wanted a value, found none; give it one, or complete the object with defaults"
+        );
         let whole = part.complete(&classes).unwrap();
         assert_eq!(
             whole.to_json(&classes).unwrap(),

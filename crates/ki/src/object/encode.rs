@@ -259,7 +259,8 @@ impl Encoder<'_> {
                 self.out.bit(true);
             }
             let Some(child) = child else {
-                return Err(wrong_count(class, property, "a value", "none"));
+                let error = wrong_count(class, property, "a value", "none");
+                return Err(error.hint("give it one, or complete the object with defaults"));
             };
             self.property(property, child)?;
         }

@@ -277,6 +277,10 @@ pub(crate) struct KiOpEncode {
     pub(crate) types: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) stream: KiStream,
+    /// Put in what an object lacks, at its default: what shallow streams need of objects that were
+    /// written by hand
+    #[arg(long)]
+    pub(crate) complete: bool,
     /// Write hexadecimal digits instead of bytes
     #[arg(long)]
     pub(crate) hex: bool,

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use worldwire_core::value::push_hex;
-use worldwire_ki::object::{Codec, Object, xml};
+use worldwire_ki::object::{Codec, Header, Object, xml};
 use worldwire_ki::schema::classes::Classes;
 
 use super::inputs::{Input, expand, fault, keep, targets};
@@ -55,7 +55,12 @@ pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure
     let choices = Choices::new(&arguments.stream)?;
     choices.check(&classes, common);
     let inputs = expand(&arguments.inputs)?;
-    let work = Work { classes: &classes, choices: &choices, is_lossy: AtomicBool::new(false) };
+    let work = Work {
+        classes: &classes,
+        choices: &choices,
+        complete: arguments.complete,
+        is_lossy: AtomicBool::new(false),
+    };
     if let [Input { path, is_found: false, .. }] = &inputs[..] {
         let bytes = work.encode(path)?.ok_or(Failure::Input)?;
         if arguments.hex {
@@ -108,6 +113,8 @@ pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure
 struct Work<'w> {
     classes: &'w Classes,
     choices: &'w Choices<'w>,
+    /// What an object lacks is put in.
+    complete: bool,
     /// Something of an input was left out, which was told.
     is_lossy: AtomicBool,
 }
@@ -149,18 +156,24 @@ impl Work<'_> {
         let object = Object::parse_json(self.classes, object).map_err(|error| error.to_string())?;
         let codec = Codec::new(self.classes, options);
         let header = header.unwrap_or_else(|| codec.header());
-        codec.encode(&object, header).map_err(|error| error.to_string())
+        self.write(&codec, object, header)
+    }
+
+    fn write(&self, codec: &Codec<'_>, object: Object, header: Header) -> Result<Vec<u8>, String> {
+        let whole = if self.complete { object.complete(self.classes) } else { Ok(object) };
+        let bytes = whole.and_then(|object| codec.encode(&object, header));
+        bytes.map_err(|error| error.to_string())
     }
 
     fn xml(&self, subject: &str, text: &[u8]) -> Result<Vec<u8>, String> {
         let loaded = xml::load(self.classes, subject, text);
         report::diagnostics(&loaded.diagnostics);
         self.is_lossy.fetch_or(!loaded.diagnostics.is_empty(), Ordering::Relaxed);
-        let objects = loaded.objects.ok_or_else(String::new)?;
-        let [object] = &objects[..] else {
+        let mut objects = loaded.objects.ok_or_else(String::new)?;
+        let (1, Some(object)) = (objects.len(), objects.pop()) else {
             return Err(format!("wanted one object, found {}", objects.len()));
         };
         let codec = Codec::new(self.classes, self.choices.options(self.choices.is_file()));
-        codec.encode(object, codec.header()).map_err(|error| error.to_string())
+        self.write(&codec, object, codec.header())
     }
 }
