@@ -1,0 +1,267 @@
+//! Type lists as JSON, read as a stream: a list of 14 MB becomes no tree of values.
+
+mod read;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde::de::DeserializeSeed;
+use worldwire_core::{Error, Limits, Result};
+
+use read::{List, Place};
+
+use super::{Class, Classes, Note};
+use crate::{djb2_31, property_hash, string_id};
+
+/// The most notes that are kept.
+pub(crate) const MOST_NOTES: usize = 200;
+
+/// Type lists on their way to [`Classes`]: version 1 and 2, of Wizard101 and Pirate101. Of a class
+/// that several lists have, the last counts.
+#[derive(Debug, Default)]
+pub struct TypeLists {
+    /// In the order in which they came, with their lists; `None` where a later one took the place.
+    classes: Vec<Option<(Arc<str>, Class)>>,
+    by_name: HashMap<Arc<str>, usize>,
+    texts: HashSet<Arc<str>>,
+    notes: Vec<Note>,
+}
+
+impl TypeLists {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a list; `name` is what notes and errors call it.
+    ///
+    /// # Errors
+    /// Malformed, when it is no type list of a known version, with the line, or has no classes; the
+    /// limit on the bytes of a file.
+    pub fn add(&mut self, name: &str, json: &[u8]) -> Result<()> {
+        let most = Limits::DEFAULT.file_bytes;
+        if json.len() as u64 > most {
+            let error = Error::limit("file bytes", most, json.len() as u64);
+            return Err(error.about(name.to_owned()));
+        }
+        let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
+        let mut found = Vec::new();
+        let mut reader = serde_json::Deserializer::from_slice(json);
+        let mut place = Place::default();
+        let list = List { found: &mut found, texts: &mut self.texts, place: &mut place };
+        list.deserialize(&mut reader)
+            .and_then(|()| reader.end())
+            .map_err(|error| Error::malformed("a type list", format!("{error}{place}")))
+            .map_err(|error| error.about(name.to_owned()))?;
+        let list: Arc<str> = name.into();
+        if found.is_empty() {
+            let error = Error::malformed("a type list with at least one class", "none");
+            return Err(error.about(name.to_owned()));
+        }
+        for class in found {
+            check(&list, &class, &mut self.notes);
+            let at = self.classes.len();
+            let old = self.by_name.insert(Arc::clone(&class.name), at);
+            if let Some(old) = old.and_then(|old| self.classes.get_mut(old)) {
+                *old = None;
+            }
+            self.classes.push(Some((Arc::clone(&list), class)));
+        }
+        Ok(())
+    }
+
+    /// Resolves everything.
+    #[must_use]
+    pub fn compile(self) -> Classes {
+        let Self { classes, mut notes, .. } = self;
+        let mut by_hash: HashMap<u32, Arc<str>> = HashMap::new();
+        let classes = classes.into_iter().flatten().map(|(list, class)| {
+            let old = by_hash.insert(class.hash, Arc::clone(&class.name));
+            if let Some(old) = old.filter(|_| notes.len() < MOST_NOTES) {
+                let text =
+                    format!("hash {} is that of {old} too; the later one counts", class.hash);
+                notes.push(Note { list, class: Arc::clone(&class.name), text });
+            }
+            class
+        });
+        let classes = classes.collect();
+        Classes::assemble(classes, notes)
+    }
+}
+
+/// Computes the hashes again. Pirate101 has the other hash for its classes.
+fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<Note>) {
+    let mut say = |text: String| {
+        if notes.len() < MOST_NOTES {
+            notes.push(Note { list: Arc::clone(list), class: Arc::clone(&class.name), text });
+        }
+    };
+    let hash = string_id(class.name.as_bytes());
+    if class.hash != hash && class.hash != djb2_31(class.name.as_bytes()) {
+        say(format!("hash {}, computed {hash}", class.hash));
+    }
+    for property in &class.properties {
+        let hash = property_hash(property.type_name.as_bytes(), property.name.as_bytes());
+        if property.hash != hash {
+            say(format!("{}: hash {}, computed {hash}", property.name, property.hash));
+        }
+        if let Some(other) = class.by_hash(property.hash).filter(|other| *other != property) {
+            say(format!("{} and {} have the same hash", other.name, property.name));
+        }
+    }
+    for pair in class.properties.windows(2) {
+        if let [one, other] = pair
+            && one.id == other.id
+        {
+            say(format!(
+                "{} and {} have the same id, so their order is a guess",
+                one.name, other.name
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ContentHash;
+    use super::super::Kind;
+    use super::*;
+
+    fn compile(json: &str) -> Result<Classes> {
+        let mut lists = TypeLists::new();
+        lists.add("list.json", json.as_bytes())?;
+        Ok(lists.compile())
+    }
+
+    #[test]
+    fn both_versions_and_oddities_are_read() {
+        let v1 = r#"{"class A": {"bases": ["PropertyClass"], "hash": 7, "properties": {
+            "m_b": {"type": "enum E", "id": 1, "flags": 3223322655, "container": "Heap",
+                "dynamic": true, "hash": 2, "enum_options":
+                {"MINUS": -1, "TEXT": "5", "BIG": "4294967295", "__DEFAULT": "TEXT"}},
+            "m_a": {"type": "class A*", "id": 0, "flags": 1, "hash": 1}}}}"#;
+        let classes = compile(v1).unwrap();
+        let class = classes.find("A").unwrap();
+        let [a, b] = class.properties() else { panic!("two properties") };
+        assert_eq!((&*a.name, a.kind(), a.class()), ("m_a", Kind::Object, Some(0)));
+        assert!(b.is_list());
+        assert_eq!((b.container.name(), b.flags), ("Heap", 3_223_322_655));
+        let choices = b.choices.as_ref().unwrap();
+        assert_eq!(choices.number("MINUS"), Some(u32::MAX));
+        assert_eq!(choices.number("TEXT"), Some(5));
+        assert_eq!(choices.default.as_deref(), Some("TEXT"));
+        assert_eq!(choices.number("__DEFAULT"), None);
+        assert_eq!(classes.notes().len(), 3);
+        assert_eq!(class.by_hash(2).unwrap().index(), 1);
+    }
+
+    #[test]
+    fn errors_name_the_class_and_the_property() {
+        let told = |json: &str| compile(json).unwrap_err().to_string();
+        let list = r#"{"version": 2, "classes": {"7": {"name": "class A", "bases": [], "hash": 7,
+            "properties": {"m_a": {"type": "int", "id": 0, "hash": 1}, "m_b": {"id": 1}}}}}"#;
+        let error = told(list);
+        assert!(
+            error.contains("missing field `type`") && error.ends_with(", in 7, m_b"),
+            "{error}"
+        );
+        let error = told(r#"{"class A": {"hash": 7, "properties": {}}, "class B": {"hash": []}}"#);
+        assert!(error.ends_with(", in class B"), "{error}");
+        assert!(told(r#"{"version": 1, "classes": {}}"#).contains("there is 2 alone"));
+    }
+
+    #[test]
+    fn properties_with_one_id_are_told() {
+        let list = r#"{"class A": {"hash": 173502657, "properties": {
+            "m_a": {"type": "int", "id": 1, "hash": 0}, "m_b": {"type": "int", "id": 1, "hash": 0}}}}"#;
+        let notes =
+            compile(list).unwrap().notes().iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert!(
+            notes.iter().any(|note| note.contains("m_a and m_b have the same id")),
+            "{notes:?}"
+        );
+    }
+
+    #[test]
+    fn classes_of_pirate101_have_the_other_hash() {
+        let list = |name: &str, hash: u32| {
+            format!("{{\"{name}\": {{\"bases\": [], \"hash\": {hash}, \"properties\": {{}}}}}}")
+        };
+        let name = "class Ship";
+        for hash in [string_id(name.as_bytes()), djb2_31(name.as_bytes())] {
+            let classes = compile(&list(name, hash)).unwrap();
+            assert!(classes.notes().is_empty());
+            assert_eq!(classes.by_hash(hash), classes.find("Ship"));
+        }
+        assert_eq!(compile(&list(name, 5)).unwrap().notes().len(), 1);
+    }
+
+    #[test]
+    fn later_lists_win() {
+        let mut lists = TypeLists::new();
+        let list = |hash: u32| {
+            format!("{{\"class A\": {{\"bases\": [], \"hash\": {hash}, \"properties\": {{}}}}}}")
+        };
+        lists.add("a", list(1).as_bytes()).unwrap();
+        lists.add("b", list(2).as_bytes()).unwrap();
+        let classes = lists.compile();
+        assert_eq!(classes.all().len(), 1);
+        assert!(classes.by_hash(1).is_none());
+        assert_eq!(&*classes.by_hash(2).unwrap().name, "class A");
+    }
+
+    #[test]
+    fn of_two_classes_with_one_hash_the_later_counts() {
+        let list = |classes: &[(&str, u32)]| {
+            let class = |(name, hash): &(&str, u32)| {
+                format!(
+                    "\"class {name}\": {{\"bases\": [], \"hash\": {hash}, \"properties\": {{}}}}"
+                )
+            };
+            format!("{{{}}}", classes.iter().map(class).collect::<Vec<_>>().join(","))
+        };
+        let mut lists = TypeLists::new();
+        lists.add("a", list(&[("X", 5), ("Y", 6)]).as_bytes()).unwrap();
+        lists.add("b", list(&[("X", 6)]).as_bytes()).unwrap();
+        let classes = lists.compile();
+        assert_eq!(&*classes.by_hash(6).unwrap().name, "class X");
+        assert_eq!(&*classes.find("Y").unwrap().name, "class Y");
+        let said = classes.notes().last().unwrap().to_string();
+        assert_eq!(said, "b: class X: hash 6 is that of class Y too; the later one counts");
+        let content = ContentHash([0; 32]);
+        let again = Classes::from_cache(&classes.to_cache(content), content).unwrap();
+        assert_eq!(&*again.by_hash(6).unwrap().name, "class X");
+        // One that changed its hash leaves the old one to others.
+        let mut lists = TypeLists::new();
+        lists.add("a", list(&[("X", 5), ("Y", 6)]).as_bytes()).unwrap();
+        lists.add("b", list(&[("Y", 5), ("X", 6)]).as_bytes()).unwrap();
+        let classes = lists.compile();
+        assert_eq!(&*classes.by_hash(5).unwrap().name, "class Y");
+        assert!(!classes.notes().iter().any(|note| note.text.contains("is that of")));
+    }
+
+    #[test]
+    fn a_list_has_classes() {
+        for none in ["{}", "{\"version\": 2}", "{\"version\": 2, \"classes\": {}}"] {
+            let error = compile(none).unwrap_err().to_string();
+            assert_eq!(error, "list.json: wanted a type list with at least one class, found none");
+        }
+    }
+
+    #[test]
+    fn other_versions_and_no_lists_are_refused() {
+        let wrong = [
+            "{\"version\": 3, \"classes\": {}}",
+            "{\"classes\": {}}",
+            "[]",
+            "{\"class A\": {\"bases\": []}}",
+            "{\"class A\": {\"hash\": 1, \"properties\": {\"m\": {\"id\": 0}}}}",
+            "{\"class A\": {\"hash\": 4294967296}}",
+        ];
+        for wrong in wrong {
+            let error = compile(wrong).unwrap_err().to_string();
+            assert!(error.starts_with("list.json: wanted a type list, found "), "{error}");
+        }
+    }
+}
