@@ -17,7 +17,7 @@ pub(crate) enum KiWad {
     List {
         /// The archive; - is standard input
         archive: PathBuf,
-        /// Only files that match one of these patterns (*, **/, ?, [a-z], {a,b}); only **/ goes
+        /// Only files that match one of these patterns (*, **/, ?, [a-z], {a,b}); only ** goes
         /// into folders
         #[arg(value_name = "GLOB")]
         globs: Vec<String>,

@@ -59,7 +59,7 @@ fn read(from: impl Read, size: u64, path: &Path) -> Result<Bytes, Failure> {
 }
 
 fn too_large(path: &Path) -> Failure {
-    Failure::Run(format!("{}: larger than {MOST} bytes", super::title(path)))
+    Failure::Run(format!("{}: larger than {MOST} bytes (file bytes)", super::title(path)))
 }
 
 impl std::ops::Deref for Bytes {

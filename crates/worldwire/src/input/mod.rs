@@ -11,7 +11,7 @@ use worldwire_core::Limits;
 use worldwire_dissect::Keys;
 
 use crate::output::{Failure, complain, shown};
-pub(crate) use walk::{files, files_telling};
+pub(crate) use walk::{all, files};
 
 /// What an input is called.
 pub(crate) fn title(path: &Path) -> String {

@@ -9,18 +9,28 @@ use crate::output::{Failure, complain, shown};
 /// The most files and folders in a folder. Links may lead to the same folders over and over, along
 /// ever more ways, without any that leads back.
 const MOST_FOUND: usize = 1 << 21;
+/// The most links to folders that are followed: to learn where one leads takes a while.
+const MOST_LINKS: usize = 1 << 14;
 
 /// A file, or all files of a folder and the folders in it, in the order of their names. Links are
-/// followed; what is passed over is told.
+/// followed; what is passed over is told: loops, and what is no file, such as a FIFO that would wait
+/// for somebody.
 pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    files_telling(path, &complain)
+    let mut files = all(path, &complain)?;
+    if path.is_dir() {
+        files.retain(|file| {
+            let is_other = fs::metadata(file).is_ok_and(|about| !about.is_file());
+            if is_other {
+                complain(&shown(file), "is no regular file; passed over");
+            }
+            !is_other
+        });
+    }
+    Ok(files)
 }
 
-/// As [`files`], for who tells by other means.
-pub(crate) fn files_telling(
-    path: &Path,
-    tell: &dyn Fn(&str, &str),
-) -> Result<Vec<PathBuf>, Failure> {
+/// All that is in a folder and is no folder, whatever else it is. Loops are passed over and told.
+pub(crate) fn all(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -45,7 +55,7 @@ type Loop = (PathBuf, PathBuf);
 fn walk(path: &Path, most: usize) -> Result<(Vec<PathBuf>, Vec<Loop>), Failure> {
     let real = |path: &Path| fs::canonicalize(path).map_err(|error| Failure::io(path, &error));
     let (mut files, mut loops) = (Vec::new(), Vec::new());
-    let mut count = 0;
+    let (mut count, mut links) = (0, 0);
     // The folders that the one at hand is in.
     let mut above = HashSet::new();
     let mut steps = vec![Step::Enter(path.to_owned(), real(path)?)];
@@ -75,6 +85,12 @@ fn walk(path: &Path, most: usize) -> Result<(Vec<PathBuf>, Vec<Loop>), Failure> 
             if kind.is_dir() {
                 steps.push(Step::Enter(path, own.join(entry.file_name())));
             } else if kind.is_symlink() && path.is_dir() {
+                links += 1;
+                if links > MOST_LINKS {
+                    let what = "links to folders, counted along all of them (links followed)";
+                    let home = shown(&folder);
+                    return Err(Failure::Run(format!("{home}: more than {MOST_LINKS} {what}")));
+                }
                 let own = real(&path)?;
                 steps.push(Step::Enter(path, own));
             } else {

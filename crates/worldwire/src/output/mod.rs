@@ -184,6 +184,16 @@ pub(crate) fn write_all(target: &Target, bytes: &[u8]) -> Result<(), Failure> {
     output.finish()
 }
 
+/// Writes a result with secrets in it: a new file is its owner's alone.
+pub(crate) fn write_secret(target: &Target, bytes: &[u8]) -> Result<(), Failure> {
+    let mut output = Output::open(target)?;
+    if let Output::File(NewFile { writer, target, .. }) = &output {
+        writer.get_ref().hide().map_err(|error| Failure::io(target, &error))?;
+    }
+    output.write(bytes)?;
+    output.finish()
+}
+
 /// Writes a result to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();

@@ -9,10 +9,13 @@ pub(crate) fn clean_up_when_interrupted() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
 
-    let mut wanted = vec![SIGINT, SIGTERM];
-    if is_heard(SIGHUP) {
-        wanted.push(SIGHUP);
-    }
+    // Where the system does not tell, it is better not to listen for what `nohup` keeps away.
+    let ignored = ignored();
+    let is_heard = |signal: &i32| match ignored {
+        Some(set) => set & (1 << (signal - 1)) == 0,
+        None => *signal != SIGHUP,
+    };
+    let wanted: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(is_heard).collect();
     // Without a handler the default action ends the program, which is nearly as good.
     if let Ok(mut signals) = Signals::new(wanted) {
         std::thread::spawn(move || {
@@ -23,14 +26,13 @@ pub(crate) fn clean_up_when_interrupted() {
     }
 }
 
-/// Whether a signal would end the program: what was started with `nohup` is to live on when the
-/// terminal is closed. Where the system does not tell, it is better not to listen.
+/// The signals that whoever started the program wants it to ignore, a bit each: what was started
+/// with `nohup` or in the background is to live on.
 #[cfg(unix)]
-fn is_heard(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
-    ignored.is_some_and(|set| set & (1 << (signal - 1)) == 0)
+fn ignored() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(ignored.trim(), 16).ok()
 }
 
 /// Ctrl-C leaves no half-written file behind.

@@ -53,8 +53,14 @@ impl WholeFile {
     }
 
     /// The file is whole and gets its name, in the folder it was created in. Unless forced, it
-    /// takes no other file's place.
+    /// takes no other file's place; whoever may read and write the other may do so with it.
     pub(crate) fn keep(self, path: &Path, force: bool) -> io::Result<()> {
+        if force
+            && let Ok(old) = std::fs::symlink_metadata(path)
+            && old.is_file()
+        {
+            self.file().set_permissions(old.permissions())?;
+        }
         match self {
             #[cfg(target_os = "linux")]
             Self::Nameless(file, folder) => match nameless::link(&file, path) {
@@ -74,6 +80,17 @@ impl WholeFile {
                 Ok(uninterrupted(keep)?)
             }
         }
+    }
+
+    /// Nobody but its owner may read it: it holds secrets.
+    #[cfg_attr(not(unix), expect(clippy::unused_self, reason = "other systems have other ways"))]
+    pub(crate) fn hide(&self) -> io::Result<()> {
+        #[cfg(unix)]
+        {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            self.file().set_permissions(mode)?;
+        }
+        Ok(())
     }
 
     /// What was written so far outlasts a loss of power.

@@ -51,3 +51,17 @@ fn a_decoded_file_takes_no_other_ones_name() {
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(read("Pet.xml").starts_with(b"<") && read("pet") == pet);
 }
+
+#[test]
+fn a_name_that_would_be_too_long_stays_and_so_does_the_file() {
+    let home = tempdir().unwrap();
+    let pet = fs::read(sample("ki-pet.xml")).unwrap();
+    let name = "n".repeat(252);
+    fs::write(home.path().join("a.wad"), craft(&[(&name, &pet)])).unwrap();
+    let types = sample("ki-types.json");
+    let decode = ["--decode", "json", "--types", types.to_str().unwrap()];
+    let outcome = wad(home.path(), &[&["extract", "a.wad", "-C", "out"], &decode[..]].concat());
+    let said = said(&outcome, 1);
+    assert!(said.contains("not decoded") && said.lines().count() == 1, "{said}");
+    assert!(fs::read(home.path().join("out").join(&name)).unwrap() == pet);
+}

@@ -152,7 +152,7 @@ fn overlaps_are_told_of_chosen_files_or_refused() {
     assert_eq!(said(&{ quiet }.output().unwrap(), 0), "");
     for command in [&["extract", "a.wad", "-C", "out3"][..], &["test", "a.wad"]] {
         let outcome = wad(home.path(), &[command, &["--refuse-overlaps"]].concat());
-        let wanted = "worldwire: a.wad: refused: 1 file begins inside the data of others\n";
+        let wanted = "worldwire: a.wad: refused: the data of b begins inside the data of others\n";
         assert_eq!(said(&outcome, 1), wanted);
     }
     assert!(!home.path().join("out3").exists());

@@ -118,5 +118,5 @@ fn what_is_too_large_is_refused_before_it_is_read() {
         return;
     }
     let said = said(&wad(home.path(), &["list", "a.wad"]), 2);
-    assert_eq!(said, "worldwire: a.wad: larger than 8589934592 bytes\n");
+    assert_eq!(said, "worldwire: a.wad: larger than 8589934592 bytes (file bytes)\n");
 }

@@ -112,3 +112,21 @@ fn a_dash_is_standard_output() {
     let outcome = wad(home.path(), &["create", "in", "-o", "-"]);
     assert_eq!(said(&outcome, 2), "worldwire: standard output: wanted a regular file\n");
 }
+
+#[test]
+fn what_takes_a_files_place_takes_its_mode() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = tempdir().unwrap();
+    let path = home.path().join("out");
+    let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    said(&write(home.path(), &["-o", "out"]), 0);
+    for wanted in [0o600, 0o640] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(wanted)).unwrap();
+        said(&write(home.path(), &["-o", "out", "--force"]), 0);
+        assert_eq!(mode(), wanted);
+    }
+    fs::remove_file(&path).unwrap();
+    // Secrets are their owner's alone.
+    said(&program(home.path(), &["uru", "keys", "generate", "-o", "out"]).output().unwrap(), 0);
+    assert_eq!(mode(), 0o600);
+}

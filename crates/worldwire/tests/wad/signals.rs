@@ -68,20 +68,23 @@ fn an_interrupted_extract_leaves_only_whole_files() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_is_to_outlive_its_terminal_does() {
+fn what_is_to_outlive_its_terminal_or_its_shell_does() {
     let home = tempdir().unwrap();
     fill_large(home.path());
     let worldwire = env!("CARGO_BIN_EXE_worldwire");
-    let mut create = Command::new("sh")
-        .args(["-c", "trap '' HUP; exec \"$@\"", "sh", worldwire])
-        .args(["ki", "wad", "create", "in", "-o", "a.wad", "--level", "6"])
-        .current_dir(home.path())
-        .spawn()
-        .unwrap();
-    wait(|| writes_into(&create, home.path()));
-    kill("HUP", &create);
-    assert!(create.wait().unwrap().success());
-    assert!(wad(home.path(), &["test", "a.wad"]).status.success());
+    for signal in ["HUP", "INT", "TERM"] {
+        let _ = fs::remove_file(home.path().join("a.wad"));
+        let mut create = Command::new("sh")
+            .args(["-c", &format!("trap '' {signal}; exec \"$@\""), "sh", worldwire])
+            .args(["ki", "wad", "create", "in", "-o", "a.wad", "--level", "6"])
+            .current_dir(home.path())
+            .spawn()
+            .unwrap();
+        wait(|| writes_into(&create, home.path()));
+        kill(signal, &create);
+        assert!(create.wait().unwrap().success(), "SIG{signal}");
+        assert!(wad(home.path(), &["test", "a.wad"]).status.success());
+    }
 }
 
 /// The signals that end the program.
@@ -89,10 +92,13 @@ fn signals() -> Vec<&'static str> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:\t"));
     let ignored = ignored.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    // Whoever started the tests may want them to go on without a terminal.
-    let mut signals = vec!["KILL", "INT", "TERM"];
-    signals.extend(ignored.filter(|ignored| ignored & 1 == 0).map(|_| "HUP"));
-    signals
+    // Whoever started the tests may want them to go on, without a terminal or in the background.
+    let is_heard = |number: u32| match ignored {
+        Some(ignored) => ignored & (1 << (number - 1)) == 0,
+        None => number != 1,
+    };
+    let all = [("KILL", 9), ("INT", 2), ("TERM", 15), ("HUP", 1)];
+    all.into_iter().filter(|(_, number)| is_heard(*number)).map(|(name, _)| name).collect()
 }
 
 fn kill(signal: &str, child: &Child) {

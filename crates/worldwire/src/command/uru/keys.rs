@@ -9,7 +9,7 @@ use worldwire_uru::file::secure::SecureKey;
 
 use crate::cli::{KeyFormat, UruKeys};
 use crate::input;
-use crate::output::{Failure, say, write_all};
+use crate::output::{Failure, say, write_all, write_secret};
 
 pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
     match command {
@@ -20,7 +20,7 @@ pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
                 ring.insert_private(PrivateKey::generate(kind, PrimeKind::Safe, &mut random));
             }
             ring.set_droid(SecureKey::generate(&mut random));
-            write_all(target, ring.format(spelling(*format)).as_bytes())
+            write_secret(target, ring.format(spelling(*format)).as_bytes())
         }
         UruKeys::Convert { file, to, target } => {
             let keys = input::keys(Some(file))?;
@@ -34,7 +34,10 @@ pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
                     file.display()
                 )));
             }
-            write_all(target, text.as_bytes())
+            match to {
+                KeyFormat::TomlPublic => write_all(target, text.as_bytes()),
+                _ => write_secret(target, text.as_bytes()),
+            }
         }
     }
 }

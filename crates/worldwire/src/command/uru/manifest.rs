@@ -17,7 +17,7 @@ use worldwire_uru::types::{HiLo, ZStr};
 
 use crate::cli::{Common, Target, UruManifest};
 use crate::input;
-use crate::output::{Failure, WholeFile, complain, print, write_all};
+use crate::output::{Failure, Output, WholeFile, complain, print, printable};
 
 pub(crate) fn run(command: &UruManifest, common: &Common) -> Result<(), Failure> {
     match command {
@@ -36,7 +36,15 @@ fn make(
     target: &Target,
     common: &Common,
 ) -> Result<(), Failure> {
-    let files = files_below(folder)?;
+    let mut files = files_below(folder)?;
+    // What is made here is none of what it is made of.
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let own = [target.output.as_deref(), gzip_to].into_iter().flatten().filter_map(real);
+    let own: Vec<PathBuf> = own.filter(|own| Some(own) != real(folder).as_ref()).collect();
+    files.retain(|_, path| {
+        real(path).is_none_or(|path| !own.iter().any(|own| path.starts_with(own)))
+    });
+    let mut output = Output::open(target)?;
     let progress = if common.quiet || !std::io::stderr().is_terminal() {
         ProgressBar::hidden()
     } else {
@@ -74,7 +82,8 @@ fn make(
     }
     progress.finish_and_clear();
     let text = manifest.format().map_err(|error| Failure::Run(error.to_string()))?;
-    write_all(target, text.as_bytes())
+    output.write(text.as_bytes())?;
+    output.finish()
 }
 
 fn check(file: &Path, folder: &Path, prefix: Option<&str>) -> Result<(), Failure> {
@@ -86,7 +95,7 @@ fn check(file: &Path, folder: &Path, prefix: Option<&str>) -> Result<(), Failure
     let mut out = String::new();
     let mut tell = |name: &str, what: &str| {
         problems += 1;
-        let _ = writeln!(out, "{name}: {what}");
+        let _ = writeln!(out, "{}: {}", printable(name), printable(what));
     };
     for entry in &manifest.0 {
         let client = entry.client_name.to_text();

@@ -142,10 +142,6 @@ impl Work<'_> {
 
     /// One of several inputs.
     fn several(&self, input: &Input) -> Result<Outcome, Failure> {
-        if input.is_found && !input.path.is_file() {
-            // A FIFO would wait for somebody.
-            return Ok(Outcome::Passed);
-        }
         let bytes = input::read(&input.path)?;
         // Other streams have no mark, so whoever says how they are read means all of them.
         if input.is_found && !bytes.starts_with(MAGIC) && self.show.choices.is_file() {

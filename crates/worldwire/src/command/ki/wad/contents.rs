@@ -67,7 +67,7 @@ pub(super) fn add_folder(
     }
     let overwritten = target.overwritten();
     let mut found = BTreeMap::new();
-    let files = input::files_telling(folder, &|subject, text| common.note(subject, text))?;
+    let files = input::all(folder, &|subject, text| common.note(subject, text))?;
     for path in files {
         let about = path.metadata().map_err(|error| Failure::io(&path, &error))?;
         if !about.is_file() {

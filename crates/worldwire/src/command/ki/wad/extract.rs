@@ -29,6 +29,8 @@ pub(super) struct How<'h> {
 enum Fault {
     /// It cannot be, because of the archive or of what has its name.
     File(String),
+    /// The system has no such name.
+    Name(String),
     /// Nothing can be: the disk is full, or the folder is read-only.
     Output(String),
 }
@@ -70,7 +72,7 @@ pub(super) fn run(
             }
         }
     }
-    fs::create_dir_all(how.folder).map_err(|error| Failure::io(how.folder, &error))?;
+    make_home(how.folder)?;
     let refused = make_folders(how.folder, &wanted)?;
     wanted.retain(|(_, name)| {
         let good = !parents(name).any(|parent| refused.contains(parent));
@@ -101,7 +103,7 @@ pub(super) fn run(
         match outcome {
             Outcome::Written | Outcome::Left => {}
             Outcome::Unpatched => common.note(name, "skipped: not downloaded yet"),
-            Outcome::Failed(Fault::File(text)) => {
+            Outcome::Failed(Fault::File(text) | Fault::Name(text)) => {
                 problems += 1;
                 complain(&title, &text);
             }
@@ -163,7 +165,13 @@ impl Work<'_> {
             return Err(Fault::File(text));
         }
         match show.form(file, None, name) {
-            Ok((text, _)) => self.keep(&new, &text),
+            Ok((text, _)) => match self.keep(&new, &text) {
+                Err(Fault::Name(text)) if new != name => {
+                    self.keep(name, file)?;
+                    Err(Fault::File(format!("{name}: not decoded: {text}")))
+                }
+                kept => kept,
+            },
             Err(lines) => {
                 self.keep(name, file)?;
                 Err(Fault::File(format!("{name}: {}", lines.join("; "))))
@@ -183,7 +191,7 @@ impl Work<'_> {
                 io::ErrorKind::AlreadyExists => {
                     Fault::File(format!("{place}: exists already; --force overwrites it"))
                 }
-                _ if is_of_name(&error) => Fault::File(format!("{place}: {}", reason(&error))),
+                _ if is_of_name(&error) => Fault::Name(format!("{place}: {}", reason(&error))),
                 _ => Fault::Output(format!("{place}: {}", reason(&error))),
             }
         })
@@ -224,6 +232,16 @@ fn make_folders<'n>(
         }
     }
     Ok(refused)
+}
+
+/// Makes the folder that everything goes to, and those around it.
+fn make_home(folder: &Path) -> Result<(), Failure> {
+    match fs::create_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(Failure::Run(format!("{}: is there and no folder", shown(folder))))
+        }
+        made => made.map_err(|error| Failure::io(folder, &error)),
+    }
 }
 
 /// Makes a folder whose parent is there. A link in its place is not taken: it may lead elsewhere.

@@ -136,12 +136,15 @@ fn overlaps<'a, 'd>(
 
 /// Refuses an archive with overlaps.
 fn refuse_overlaps(path: &Path, archive: &Archive<'_>) -> Result<(), Failure> {
-    let begin = match archive.overlaps().len() {
-        0 => return Ok(()),
-        1 => "1 file begins".to_owned(),
-        count => format!("{count} files begin"),
+    let overlaps = archive.overlaps();
+    let Some((_, first)) = overlaps.first() else { return Ok(()) };
+    let name = archive.entries().get(*first).map(Entry::name_lossy).unwrap_or_default();
+    let others = match overlaps.len() {
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
     };
-    complain(&title(path), &format!("refused: {begin} inside the data of others"));
+    let what = "inside the data of others";
+    complain(&title(path), &format!("refused: the data of {name}{others} begins {what}"));
     Err(Failure::Input)
 }
 
