@@ -54,6 +54,9 @@ impl Place {
             }
             about => about.map_err(|error| Failure::io(path, &error))?,
         };
+        if own.is_symlink() && is_stdout(&about) {
+            return Ok(Self::Stdout);
+        }
         if about.is_dir() {
             return refuse("is a folder");
         }
@@ -80,6 +83,21 @@ impl Place {
             }
         }
     }
+}
+
+/// Whether it is what standard output goes to: `/dev/stdout` is a link to that, and others may be
+/// writing to it before and behind.
+#[cfg(target_os = "linux")]
+fn is_stdout(about: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let stdout = rustix::fs::fstat(io::stdout());
+    stdout.is_ok_and(|stdout| (stdout.st_dev, stdout.st_ino) == (about.dev(), about.ino()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_stdout(_: &fs::Metadata) -> bool {
+    false
 }
 
 impl FilePlace {

@@ -130,3 +130,19 @@ fn what_takes_a_files_place_takes_its_mode() {
     said(&program(home.path(), &["uru", "keys", "generate", "-o", "out"]).output().unwrap(), 0);
     assert_eq!(mode(), 0o600);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_link_to_standard_output_is_standard_output() {
+    let home = tempdir().unwrap();
+    let script =
+        "(echo head; \"$0\" encode uru.auth --hex m.json -o /proc/self/fd/1; echo tail) > all";
+    let json = r#"{"name":"ClientRegisterRequest","fields":{"buildId":918}}"#;
+    fs::write(home.path().join("m.json"), json).unwrap();
+    let worldwire = env!("CARGO_BIN_EXE_worldwire");
+    let outcome =
+        Command::new("sh").args(["-c", script, worldwire]).current_dir(home.path()).output();
+    said(&outcome.unwrap(), 0);
+    let all = fs::read_to_string(home.path().join("all")).unwrap();
+    assert_eq!(all, format!("head\n{RESULT}tail\n"));
+}
