@@ -298,6 +298,11 @@ fn streams_without_a_mark_are_read_where_somebody_says_how() {
         &"--complete",
         &"--hex",
     ]);
+    let twice = "{\"object\":{\"$class\":\"A\"},\"object\":{},\"stream\":{}}";
+    fs::write(folder.path().join("twice.json"), twice).unwrap();
+    let wrong = folder.path().join("twice.json");
+    let (_, _, err) = run(&[&"ki", &"op", &"encode", &wrong, &"-t", &types]);
+    assert!(err.contains("duplicate field `object`"), "{err}");
     let (again, out, _) = run(&[&"ki", &"op", &"guess", &"--hex", &hex.trim(), &"-t", &types]);
     assert!((code, again) == (0, 0) && out.contains("class MadeUpPet: --shallow"), "{out}");
     let (code, _, err) =
@@ -357,12 +362,11 @@ fn an_object_in_a_message_that_was_not_changed_stays_to_the_last_byte() {
          deep = true\n",
     )
     .unwrap();
-    // A deep object may have its properties in any order, and again.
+    // A deep object may have its properties in any order.
     let property = |hash: u32, value: u32| {
         [96_u32, hash, value].iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()
     };
-    let properties =
-        [property(2_807_682_644, 1), property(2_807_682_643, 2), property(2_807_682_643, 3)];
+    let properties = [property(2_807_682_644, 1), property(2_807_682_643, 2)];
     let size = u32::try_from(32 + 8 * properties.concat().len()).unwrap();
     let deep = [&1_915_051_854_u32.to_le_bytes()[..], &size.to_le_bytes(), &properties.concat()];
     let message = |object: &[u8]| {
@@ -392,6 +396,10 @@ fn an_object_in_a_message_that_was_not_changed_stays_to_the_last_byte() {
         fs::write(&json, &out).unwrap();
         let (code, hex, err) = run(&encode);
         assert_eq!((code, hex.trim()), (0, &*digits), "{err}");
+        // Of a property that is there twice neither is lost without a word.
+        fs::write(&json, out.replace("\"object\":{", "\"object\":{\"m_v\":1,")).unwrap();
+        let (code, _, err) = run(&encode);
+        assert!(code == 1 && err.contains("the key \"m_v\" is there twice"), "{err}");
         // Layers that are not there have nothing to say.
         fs::write(&json, out.replace("\"object\":", "\"flags\":2,\"object\":")).unwrap();
         let (code, _, err) = run(&encode);

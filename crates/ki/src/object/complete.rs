@@ -5,6 +5,7 @@ use worldwire_core::{Error, Result};
 use super::encode::parse_choice;
 use super::value::{Object, ValueRef, foreign};
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
+use super::{Codec, Options};
 use crate::schema::classes::{Class, Classes, Kind, Property};
 
 /// How deep objects and containers may stand in each other.
@@ -19,9 +20,7 @@ impl Object {
     /// # Errors
     /// Value, for classes that it was not made with; the limits on depth and nodes.
     pub fn complete(&self, classes: &Classes) -> Result<Self> {
-        let mut filler = Filler { classes, object: self.like() };
-        filler.value(self.known_root(classes)?, MOST_DEPTH)?;
-        Ok(filler.object)
+        fill(self, classes, &|_| true)
     }
 
     /// A new object of a class with every property at its default.
@@ -30,18 +29,46 @@ impl Object {
     /// The limits on depth and nodes, for classes that contain themselves.
     pub fn with_defaults(classes: &Classes, class: &Class) -> Result<Self> {
         let class = classes.get(class.index()).ok_or_else(foreign)?;
-        let mut filler = Filler { classes, object: Self::new() };
+        let mut filler = Filler { classes, object: Self::new(), wants: &|_| true };
         filler.defaults(Slot::Root, class, MOST_DEPTH)?;
         Ok(filler.object)
     }
 }
 
-struct Filler<'c> {
-    classes: &'c Classes,
-    object: Object,
+impl Codec<'_> {
+    /// The same object with the defaults that its streams want: in a shallow stream those of all
+    /// properties that it has, in a deep one those that the mask asks for, that are in use and that
+    /// are not left out as unchanged. What the object has stays.
+    ///
+    /// # Errors
+    /// Those of [`Object::complete`].
+    pub fn complete(&self, object: &Object) -> Result<Object> {
+        let Options { mask, deep, skip_deprecated, .. } = self.options;
+        fill(object, self.classes, &|property| {
+            let left_out = if deep {
+                property.has(Property::DEPRECATED) || property.has(Property::DELTA_ENCODE)
+            } else {
+                skip_deprecated && property.has(Property::DEPRECATED)
+            };
+            property.has(mask) && !left_out
+        })
+    }
 }
 
-impl<'c> Filler<'c> {
+fn fill(object: &Object, classes: &Classes, wants: &dyn Fn(&Property) -> bool) -> Result<Object> {
+    let mut filler = Filler { classes, object: object.like(), wants };
+    filler.value(object.known_root(classes)?, MOST_DEPTH)?;
+    Ok(filler.object)
+}
+
+struct Filler<'f, 'c> {
+    classes: &'c Classes,
+    object: Object,
+    /// The properties that are to be there.
+    wants: &'f dyn Fn(&Property) -> bool,
+}
+
+impl<'c> Filler<'_, 'c> {
     fn value(&mut self, value: ValueRef<'_, 'c>, depth: u32) -> Result<()> {
         let deeper = || depth.checked_sub(1).ok_or_else(too_deep);
         if let Some(leaf) = value.leaf() {
@@ -66,7 +93,7 @@ impl<'c> Filler<'c> {
                 is_there = true;
                 self.value(child, deeper()?)?;
             }
-            if !is_there {
+            if !is_there && (self.wants)(property) {
                 self.default(property, deeper()?)?;
             }
         }
@@ -78,7 +105,7 @@ impl<'c> Filler<'c> {
 
     fn defaults(&mut self, slot: Slot<'c>, class: &'c Class, depth: u32) -> Result<()> {
         self.object.begin_object(slot, class, CoreId::default())?;
-        for property in class.properties() {
+        for property in class.properties().iter().filter(|property| (self.wants)(property)) {
             self.default(property, depth.checked_sub(1).ok_or_else(too_deep)?)?;
         }
         self.object.end_object()
@@ -136,6 +163,28 @@ mod tests {
     use super::super::{Codec, Options};
     use super::*;
     use crate::schema::classes::TypeLists;
+
+    #[test]
+    fn a_stream_gets_what_it_wants() {
+        let list = br#"{"class A": {"hash": 7, "properties": {
+            "m_save": {"type": "int", "id": 0, "flags": 1}, "m_net": {"type": "int", "id": 1,
+            "flags": 24}, "m_old": {"type": "int", "id": 2, "flags": 65},
+            "m_delta": {"type": "int", "id": 3, "flags": 257}}}}"#;
+        let mut lists = TypeLists::new();
+        lists.add("list.json", list).unwrap();
+        let classes = lists.compile();
+        let object = Object::parse_json(&classes, r#"{"$class":"A"}"#).unwrap();
+        let complete = |options: Options| {
+            let whole = Codec::new(&classes, options).complete(&object).unwrap();
+            whole.to_json(&classes).unwrap().replace("{\"$class\":\"class A\",", "{")
+        };
+        assert_eq!(complete(Options::file()), r#"{"m_save":0}"#);
+        let shallow = Options { mask: 1, ..Options::default() };
+        assert_eq!(complete(shallow.clone()), r#"{"m_save":0,"m_old":0,"m_delta":0}"#);
+        let skipping = Options { skip_deprecated: true, ..shallow };
+        assert_eq!(complete(skipping), r#"{"m_save":0,"m_delta":0}"#);
+        assert_eq!(complete(Options::default()), r#"{"m_net":0}"#);
+    }
 
     #[test]
     fn what_is_missing_gets_its_default() {

@@ -115,7 +115,8 @@ pub struct Options {
     pub masked: bool,
     /// Unknown properties and classes of a deep stream, what stands in a property without being of
     /// its type and size, what is left at the end of an object, and unknown names are kept as they
-    /// are, with a note, instead of being errors: written again they are the same bits. Objects
+    /// are, with a note, instead of being errors: written again they are the same bits, and what is
+    /// not the same is padding. Objects
     /// where those of an unrelated class belong get a note, too. A deep stream is read twice for
     /// this.
     pub lenient: bool,

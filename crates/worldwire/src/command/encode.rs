@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use worldwire_core::Limits;
-use worldwire_core::json::Json;
+use worldwire_core::json;
 use worldwire_core::value::push_hex;
 use worldwire_dissect::{Codec, CodecOptions};
 
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
         definitions: &definitions,
         limits: &limits,
     };
-    let json: Json = serde_json::from_str(&text).map_err(|error| {
+    let json = json::parse(&text).map_err(|error| {
         complain(&subject, &format!("no JSON: {error}"));
         Failure::Input
     })?;

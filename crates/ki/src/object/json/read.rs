@@ -296,7 +296,8 @@ fn core_id(item: &Item) -> Result<CoreId> {
 
 /// The hash that a property without a name is called by: `0x0000002a`.
 pub(in crate::object) fn unknown_hash(name: &str) -> Option<u32> {
-    name.strip_prefix("0x").and_then(|hex| u32::from_str_radix(hex, 16).ok())
+    let digits = name.strip_prefix("0x").filter(|hex| !hex.starts_with('+'));
+    digits.and_then(|hex| u32::from_str_radix(hex, 16).ok())
 }
 
 fn no_property(class: &Class, name: &str) -> Error {

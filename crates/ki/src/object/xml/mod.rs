@@ -314,8 +314,8 @@ fn out_of_range(bits: u32, text: &str) -> Error {
 fn tuple_bytes(tuple: Tuple, text: &str) -> Result<Vec<u8>> {
     if tuple == Tuple::Color {
         let digits = if text.is_empty() { "0" } else { text };
-        let number = u32::from_str_radix(digits, 16);
-        let number = number.map_err(|_| Error::value("a colour AARRGGBB", text.to_owned()))?;
+        let number = u32::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
+        let number = number.ok_or_else(|| Error::value("a colour AARRGGBB", text.to_owned()))?;
         return Ok(number.to_le_bytes().to_vec());
     }
     if text.is_empty() {

@@ -163,7 +163,7 @@ mod tests {
             "properties": {"m_a": {"type": "int", "id": 0, "hash": 1}, "m_b": {"id": 1}}}}}"#;
         let error = told(list);
         assert!(
-            error.contains("missing field `type`") && error.ends_with(", in 7, m_b"),
+            error.contains("missing field `type`") && error.ends_with(", in class A, m_b"),
             "{error}"
         );
         let error = told(r#"{"class A": {"hash": 7, "properties": {}}, "class B": {"hash": []}}"#);

@@ -153,7 +153,11 @@ impl<'de> Visitor<'de> for ClassOf<'_> {
         let mut properties = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                "name" => name = Some(map.next_value()?),
+                "name" => {
+                    let found: String = map.next_value()?;
+                    self.place.class = Some(found.clone());
+                    name = Some(found);
+                }
                 "hash" => hash = Some(map.next_value::<Word>()?.0),
                 "bases" => bases = map.next_value::<Vec<String>>()?,
                 "singleton" => singleton = map.next_value()?,

@@ -1,10 +1,12 @@
 //! `worldwire ki op encode`.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use worldwire_core::value::push_hex;
 use worldwire_ki::object::{Codec, Header, Object, xml};
@@ -25,29 +27,17 @@ const BATCH: usize = 64;
 #[serde(deny_unknown_fields)]
 struct Wrapped<'j> {
     #[serde(default, rename = "file")]
-    _file: Option<serde::de::IgnoredAny>,
+    _file: Option<IgnoredAny>,
     #[serde(borrow)]
     object: &'j RawValue,
     stream: Stream,
 }
 
-/// What tells it from an object alone.
-#[derive(Default, Deserialize)]
-struct Keys {
-    #[serde(rename = "$class")]
-    class: Option<serde::de::IgnoredAny>,
-    object: Option<serde::de::IgnoredAny>,
-    stream: Option<serde::de::IgnoredAny>,
-}
-
-impl Keys {
-    fn of(text: &str) -> Self {
-        serde_json::from_str(text).unwrap_or_default()
-    }
-
-    fn is_wrapped(&self) -> bool {
-        self.class.is_none() && (self.object.is_some() || self.stream.is_some())
-    }
+/// Whether a text that is not read as what `ki op decode` writes was meant as that: an object alone
+/// names its class.
+fn is_wrapped(text: &str) -> bool {
+    let keys: HashMap<String, IgnoredAny> = serde_json::from_str(text).unwrap_or_default();
+    !keys.contains_key("$class") && (keys.contains_key("object") || keys.contains_key("stream"))
 }
 
 pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure> {
@@ -150,7 +140,7 @@ impl Work<'_> {
                 let (options, header) = stream.open(self.choices);
                 (object.get(), options, Some(header))
             }
-            Err(error) if Keys::of(text).is_wrapped() => return Err(error.to_string()),
+            Err(error) if is_wrapped(text) => return Err(error.to_string()),
             Err(_) => (text, self.choices.options(self.choices.is_file()), None),
         };
         let object = Object::parse_json(self.classes, object).map_err(|error| error.to_string())?;
@@ -160,7 +150,7 @@ impl Work<'_> {
     }
 
     fn write(&self, codec: &Codec<'_>, object: Object, header: Header) -> Result<Vec<u8>, String> {
-        let whole = if self.complete { object.complete(self.classes) } else { Ok(object) };
+        let whole = if self.complete { codec.complete(&object) } else { Ok(object) };
         let bytes = whole.and_then(|object| codec.encode(&object, header));
         bytes.map_err(|error| error.to_string())
     }
@@ -170,8 +160,9 @@ impl Work<'_> {
         report::diagnostics(&loaded.diagnostics);
         self.is_lossy.fetch_or(!loaded.diagnostics.is_empty(), Ordering::Relaxed);
         let mut objects = loaded.objects.ok_or_else(String::new)?;
-        let (1, Some(object)) = (objects.len(), objects.pop()) else {
-            return Err(format!("wanted one object, found {}", objects.len()));
+        let count = objects.len();
+        let Some(object) = objects.pop().filter(|_| count == 1) else {
+            return Err(format!("wanted one object, found {count}"));
         };
         let codec = Codec::new(self.classes, self.choices.options(self.choices.is_file()));
         self.write(&codec, object, codec.header())

@@ -1,0 +1,102 @@
+//! JSON that people wrote.
+
+use core::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::Map;
+
+use super::Json;
+
+/// Reads JSON of which nothing is lost: a key that an object has twice is an error, though of most
+/// readers the last one would count.
+///
+/// # Errors
+/// Those of `serde_json`, with line and column.
+pub fn parse(text: &str) -> serde_json::Result<Json> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let json = Unique.deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(json)
+}
+
+/// A value without keys that are there twice.
+struct Unique;
+
+impl<'de> DeserializeSeed<'de> for Unique {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Json, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Unique {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<Json, S::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(Self)? {
+            list.push(item);
+        }
+        Ok(Json::Array(list))
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut entries: M) -> Result<Json, M::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if map.contains_key(&key) {
+                return Err(M::Error::custom(format!("the key \"{key}\" is there twice")));
+            }
+            map.insert(key, entries.next_value_seed(Self)?);
+        }
+        Ok(Json::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_read_as_it_is_elsewhere_and_nothing_is_lost() {
+        for text in [
+            "null",
+            "[true, -1, 18446744073709551615, 1.5, 1e300, \"a\\u0000\\ud83d\\ude00\"]",
+            "{\"a\": {\"b\": []}, \"c\": {\"b\": {}}}",
+        ] {
+            let wanted: Json = serde_json::from_str(text).unwrap();
+            assert_eq!(parse(text).unwrap(), wanted, "{text}");
+        }
+        let error = parse("{\"a\": 1,\n\"b\": [{\"c\": 1, \"c\": 1}]}").unwrap_err().to_string();
+        assert!(error.starts_with("the key \"c\" is there twice at line 2"), "{error}");
+        assert!(parse("[1] 2").is_err() && parse(&"[".repeat(200)).is_err());
+    }
+}
