@@ -1,15 +1,15 @@
 //! Objects with all the properties of their classes.
 
-use worldwire_core::{Error, Result};
+use worldwire_core::{Error, Limits, Result};
 
+use super::Codec;
 use super::encode::parse_choice;
 use super::value::{Object, ValueRef, foreign};
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
-use super::{Codec, Options};
 use crate::schema::classes::{Class, Classes, Kind, Property};
 
 /// How deep objects and containers may stand in each other.
-const MOST_DEPTH: u32 = 128;
+const MOST_DEPTH: u32 = Limits::DEFAULT.depth;
 
 impl Object {
     /// The same object with every missing property at its default: what a shallow stream needs of
@@ -43,14 +43,10 @@ impl Codec<'_> {
     /// # Errors
     /// Those of [`Object::complete`].
     pub fn complete(&self, object: &Object) -> Result<Object> {
-        let Options { mask, deep, skip_deprecated, .. } = self.options;
-        fill(object, self.classes, &|property| {
-            let left_out = if deep {
-                property.has(Property::DEPRECATED) || property.has(Property::DELTA_ENCODE)
-            } else {
-                skip_deprecated && property.has(Property::DEPRECATED)
-            };
-            property.has(mask) && !left_out
+        let options = &self.options;
+        fill(object, self.classes, &|property| match options.deep {
+            true => options.writes_deep(property) && !property.has(Property::DELTA_ENCODE),
+            false => options.has(property),
         })
     }
 }

@@ -155,11 +155,11 @@ impl Encoder<'_> {
         let mut rest = None;
         for child in value.children() {
             let slot = child.slot();
-            if let Slot::Property(property) = slot {
-                let is_in = property.has(self.options.mask) && !property.has(Property::DEPRECATED);
-                if self.options.masked && !is_in {
-                    continue;
-                }
+            if let Slot::Property(property) = slot
+                && self.options.masked
+                && !self.options.writes_deep(property)
+            {
+                continue;
             }
             if rest.is_some() {
                 let found = "something behind it";
@@ -233,7 +233,6 @@ impl Encoder<'_> {
         class: &Class,
         children: impl Iterator<Item = ValueRef<'a, 'c>>,
     ) -> Result<()> {
-        let Options { mask, skip_deprecated, .. } = *self.options;
         let mut children = children.peekable();
         for property in class.properties() {
             let mut child = None;
@@ -248,7 +247,7 @@ impl Encoder<'_> {
                     _ => break,
                 }
             }
-            if !property.has(mask) || (skip_deprecated && property.has(Property::DEPRECATED)) {
+            if !self.options.has(property) {
                 continue;
             }
             if property.has(Property::DELTA_ENCODE) {

@@ -57,7 +57,7 @@ use std::sync::Arc;
 
 use worldwire_core::{Error, Limits, Names, Reader, Result, Trace};
 
-use crate::schema::classes::Classes;
+use crate::schema::classes::{Classes, Property};
 
 pub use core_table::{CoreClass, CoreTable};
 pub use hints::Hints;
@@ -150,6 +150,17 @@ impl Options {
     pub fn file() -> Self {
         let flags = STATEFUL | COMPACT | HUMAN_READABLE | ZLIB;
         Self { flags, mask: 1, deep: true, magic: true, ..Self::default() }
+    }
+
+    /// Whether a shallow stream has a property.
+    #[inline]
+    fn has(&self, property: &Property) -> bool {
+        property.has(self.mask) && !(self.skip_deprecated && property.has(Property::DEPRECATED))
+    }
+
+    /// Whether the game writes a property into a deep stream, when it is no unchanged one.
+    fn writes_deep(&self, property: &Property) -> bool {
+        property.has(self.mask) && !property.has(Property::DEPRECATED)
     }
 
     /// Whether the stream brings its own flags: files do, and what has [`STATEFUL`] set.

@@ -42,6 +42,11 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
+/// What to say when a file stands where a new one was to go.
+pub(crate) fn occupied(path: &Path) -> String {
+    format!("{}: exists already; --force overwrites it", shown(path))
+}
+
 impl Common {
     /// Whether results on standard output are coloured.
     pub(crate) fn colour(&self, target: Option<&Target>) -> bool {

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Failure, shown};
+use super::{Failure, occupied, shown};
 use crate::cli::Target;
 
 /// Where a result is to go.
@@ -64,7 +64,7 @@ impl Place {
             return Ok(Self::Through(path.to_owned()));
         }
         if !force {
-            return refuse("exists already; --force overwrites it");
+            return Err(Failure::Run(occupied(path)));
         }
         let path = match own.is_symlink() {
             true => fs::canonicalize(path).map_err(|error| Failure::io(path, &error))?,

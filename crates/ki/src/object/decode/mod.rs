@@ -291,9 +291,8 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         reader: &mut Reader<'_, T>,
         class: &'c Class,
     ) -> Result<()> {
-        let Options { mask, skip_deprecated, .. } = *self.options;
         for property in class.properties() {
-            if !property.has(mask) || (skip_deprecated && property.has(Property::DEPRECATED)) {
+            if !self.options.has(property) {
                 continue;
             }
             let start = reader.place_if_on();

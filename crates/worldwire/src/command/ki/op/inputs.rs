@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use globset::GlobBuilder;
 
 use crate::input;
-use crate::output::{Failure, WholeFile, shown};
+use crate::output::{Failure, WholeFile, occupied, shown};
 
 /// A file to read, and what its result is called below the output folder.
 pub(super) struct Input {
@@ -57,19 +57,16 @@ pub(super) fn targets(
     folder: &Path,
     name: impl Fn(&Path) -> PathBuf,
 ) -> Result<Vec<PathBuf>, Failure> {
-    let mut taken: HashMap<PathBuf, &Path> = HashMap::with_capacity(inputs.len());
-    let target = |input: &'_ Input| folder.join(name(&input.name));
-    for input in inputs {
-        let target = target(input);
-        if let Some(other) = taken.get(&target) {
-            let (one, other) = (other.display(), input.path.display());
-            let target = target.display();
+    let targets: Vec<PathBuf> = inputs.iter().map(|it| folder.join(name(&it.name))).collect();
+    let mut taken: HashMap<&Path, &Path> = HashMap::with_capacity(inputs.len());
+    for (Input { path, .. }, target) in inputs.iter().zip(&targets) {
+        if let Some(other) = taken.insert(target, path) {
+            let (one, other, target) = (shown(other), shown(path), shown(target));
             let way = "name their folder, whose files keep their places, or do them one by one";
             return Err(Failure::Run(format!("{one} and {other} both go to {target}: {way}")));
         }
-        taken.insert(target, &input.path);
     }
-    Ok(inputs.iter().map(target).collect())
+    Ok(targets)
 }
 
 /// Writes the result of one of several inputs.
@@ -78,9 +75,7 @@ pub(super) fn keep(path: &Path, force: bool, bytes: &[u8]) -> Result<(), Failure
         std::fs::create_dir_all(parent).map_err(|error| Failure::io(parent, &error))?;
     }
     WholeFile::store(path, bytes, force).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            Failure::Run(format!("{}: exists already; --force overwrites it", shown(path)))
-        }
+        io::ErrorKind::AlreadyExists => Failure::Run(occupied(path)),
         _ => Failure::io(path, &error),
     })
 }
@@ -88,7 +83,7 @@ pub(super) fn keep(path: &Path, force: bool, bytes: &[u8]) -> Result<(), Failure
 /// What is wrong with one of several inputs, which ends no more than that one.
 pub(super) fn fault(path: &Path, failure: Failure) -> Result<String, Failure> {
     let Failure::Run(message) = failure else { return Err(failure) };
-    let subject = format!("{}: ", path.display());
+    let subject = format!("{}: ", shown(path));
     Ok(message.strip_prefix(&subject).unwrap_or(&message).to_owned())
 }
 

@@ -14,7 +14,7 @@ use crate::cli::{Common, KiWadReading};
 use crate::command::ki::op::show::Show;
 use crate::command::work;
 use crate::input::{map, title};
-use crate::output::{Failure, WholeFile, complain, printable, reason, shown};
+use crate::output::{Failure, WholeFile, complain, occupied, printable, reason, shown};
 
 /// How files are written.
 pub(super) struct How<'h> {
@@ -188,9 +188,7 @@ impl Work<'_> {
                 io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory if is_folder() => {
                     Fault::File(format!("{place}: is a folder"))
                 }
-                io::ErrorKind::AlreadyExists => {
-                    Fault::File(format!("{place}: exists already; --force overwrites it"))
-                }
+                io::ErrorKind::AlreadyExists => Fault::File(occupied(&path)),
                 _ if is_of_name(&error) => Fault::Name(format!("{place}: {}", reason(&error))),
                 _ => Fault::Output(format!("{place}: {}", reason(&error))),
             }
