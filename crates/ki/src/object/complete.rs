@@ -46,7 +46,7 @@ impl Codec<'_> {
         let options = &self.options;
         fill(object, self.classes, &|property| match options.deep {
             true => options.writes_deep(property) && !property.has(Property::DELTA_ENCODE),
-            false => options.has(property),
+            false => options.shallow().has(property),
         })
     }
 }

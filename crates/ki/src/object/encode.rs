@@ -234,6 +234,7 @@ impl Encoder<'_> {
         children: impl Iterator<Item = ValueRef<'a, 'c>>,
     ) -> Result<()> {
         let mut children = children.peekable();
+        let wanted = self.options.shallow();
         for property in class.properties() {
             let mut child = None;
             while let Some(next) = children.peek() {
@@ -247,7 +248,7 @@ impl Encoder<'_> {
                     _ => break,
                 }
             }
-            if !self.options.has(property) {
+            if !wanted.has(property) {
                 continue;
             }
             if property.has(Property::DELTA_ENCODE) {

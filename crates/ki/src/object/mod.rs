@@ -152,10 +152,10 @@ impl Options {
         Self { flags, mask: 1, deep: true, magic: true, ..Self::default() }
     }
 
-    /// Whether a shallow stream has a property.
+    /// Which properties a shallow stream has.
     #[inline]
-    fn has(&self, property: &Property) -> bool {
-        property.has(self.mask) && !(self.skip_deprecated && property.has(Property::DEPRECATED))
+    fn shallow(&self) -> Shallow {
+        Shallow { mask: self.mask, skip_deprecated: self.skip_deprecated }
     }
 
     /// Whether the game writes a property into a deep stream, when it is no unchanged one.
@@ -167,6 +167,20 @@ impl Options {
     #[must_use]
     pub fn is_stateful(&self) -> bool {
         self.magic || self.flags & STATEFUL != 0
+    }
+}
+
+/// Which properties a shallow stream has: a copy, so that loops need not look at the options again.
+#[derive(Clone, Copy)]
+struct Shallow {
+    mask: u32,
+    skip_deprecated: bool,
+}
+
+impl Shallow {
+    #[inline]
+    fn has(self, property: &Property) -> bool {
+        property.has(self.mask) && !(self.skip_deprecated && property.has(Property::DEPRECATED))
     }
 }
 

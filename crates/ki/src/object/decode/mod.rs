@@ -291,8 +291,9 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         reader: &mut Reader<'_, T>,
         class: &'c Class,
     ) -> Result<()> {
+        let wanted = self.options.shallow();
         for property in class.properties() {
-            if !self.options.has(property) {
+            if !wanted.has(property) {
                 continue;
             }
             let start = reader.place_if_on();
