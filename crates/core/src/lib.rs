@@ -56,10 +56,12 @@
 //! | [`Field`] | types that can stand in a message |
 //! | [`codegen`] | names and literals of Rust that is made from definitions |
 //! | [`json`], [`text`] | trees and values as JSON (both ways) and as text for people |
+//! | [`connection`] | the contract that every connection machine fulfils, and the parts they share |
 //! | [`sha0`] | the one hash that two families need and no crate has |
 //! | [`Sampler`] | made-up values for tests, fuzzing and benchmarks |
 
 pub mod codegen;
+pub mod connection;
 mod diagnostic;
 mod error;
 mod field;

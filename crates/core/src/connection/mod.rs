@@ -1,0 +1,288 @@
+//! The contract that every connection machine fulfils, and the parts the machines share.
+//!
+//! A connection is a state machine without IO. Bytes, time and random numbers come in as arguments;
+//! events, bytes to send and deadlines come out. The same machine plays a client or a server, reads
+//! a capture, stands between two peers, and runs in tests in virtual time.
+//!
+//! # The four roles
+//!
+//! | role | receives from | sends to | |
+//! | --- | --- | --- | --- |
+//! | client | the server | the server | |
+//! | server | the client | the client | |
+//! | observer | both | nobody | survives lost bytes |
+//! | relay | both | both | forwards each piece unchanged, changed or not at all: see [`Relay`] |
+//!
+//! # The four kinds of methods
+//!
+//! * **inputs**: [`input`](Connection::input), [`timeout`](Connection::timeout);
+//! * **commands**: [`send`](Connection::send), [`close`](Connection::close), and what a family
+//!   adds;
+//! * **outputs**: [`poll`](Connection::poll) and [`poll_transmit`](Connection::poll_transmit) until
+//!   both return `None`, then [`poll_timeout`](Connection::poll_timeout), after every input and
+//!   command;
+//! * **getters**: the rest.
+//!
+//! Time is a [`Duration`] since a moment of the driver's choice. It must not run backwards.
+//!
+//! # Answering while reading
+//!
+//! An event borrows the connection's buffers, so a second borrow could not send.
+//! [`poll`](Connection::poll) therefore returns the event together with the connection's
+//! [`Sender`]:
+//!
+//! ```
+//! use worldwire_core::connection::{Connection, Event, Sender};
+//!
+//! fn serve<C: Connection>(connection: &mut C, answer: &<C::Sender as Sender>::Message<'_>) {
+//!     while let Some((event, sender)) = connection.poll() {
+//!         if let Event::Received(_) = event {
+//!             // The limit on queued bytes: the peer does not read.
+//!             if sender.send(answer).is_err() {
+//!                 sender.close();
+//!             }
+//!         }
+//!     }
+//! }
+//! ```
+
+mod incoming;
+mod outgoing;
+mod relay;
+mod timers;
+
+use core::fmt;
+use core::ops::Range;
+use std::time::Duration;
+
+use crate::{Error, Result, Side};
+
+pub use incoming::{Incoming, Located};
+pub use outgoing::{Bounds, Outgoing};
+pub use relay::{Decisions, Forward, Relay};
+pub use timers::{Timer, Timers};
+
+/// What reaches a connection from one side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input<'b> {
+    /// The next bytes of a stream. Clients and servers accept any cut; an observer expects one
+    /// segment a call, since messages tend to begin with one.
+    Bytes(&'b [u8]),
+    /// A datagram, for families that speak UDP.
+    Datagram(&'b [u8]),
+    /// This many bytes of the stream are missing. Only an observer survives that.
+    Gap(u64),
+    /// The side sends nothing more: its stream has ended, or the network is gone.
+    End,
+}
+
+/// What happened on a connection, in the order in which it happened.
+///
+/// `R` is the family's [`Piece`], `N` what only this family reports.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event<R, N> {
+    /// A piece is complete: a message, or a part of connection setup.
+    Received(R),
+    /// Something that only this family knows: a session was established, a key is missing.
+    News(N),
+    /// Bytes of a stream are missing (observers).
+    Gap {
+        /// Whose stream.
+        side: Side,
+        /// Which bytes, counted from the start of the stream.
+        range: Range<u64>,
+    },
+    /// Reading goes on behind bytes that could not be read (observers).
+    Resync {
+        /// Whose stream.
+        side: Side,
+        /// The bytes passed over: the gap, and torn messages around it.
+        skipped: Range<u64>,
+    },
+    /// Something cannot be read. A client or server closes the connection. An observer passes over
+    /// it or gives the stream up. A relay forwards the rest of the stream as it is.
+    Fault {
+        /// Whose stream.
+        side: Side,
+        /// What is wrong, with the offset in that stream.
+        error: Error,
+    },
+    /// The connection is over. Always the last event.
+    Closed(CloseReason),
+}
+
+/// The event that a connection emits.
+pub type EventOf<'c, C> = Event<<C as Connection>::Received<'c>, <C as Connection>::News>;
+
+/// Why a connection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// This side closed it.
+    Local,
+    /// The other side, or the network, ended it.
+    Remote,
+    /// The other side broke the rules; an [`Event::Fault`] came before.
+    Fault,
+    /// Something did not happen in time.
+    Timeout(Timer),
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Local => "closed by this side",
+            Self::Remote => "closed by the other side",
+            Self::Fault => "closed because of a fault",
+            Self::Timeout(timer) => timer.expired(),
+        })
+    }
+}
+
+/// A complete part of one side's stream: a message, or a step of connection setup.
+///
+/// The pieces of a stream tile it: none overlaps another, and nothing lies between two of them but
+/// what [`Event::Gap`], [`Event::Resync`] and [`Event::Fault`] report.
+pub trait Piece<'c> {
+    /// Who sent it.
+    fn side(&self) -> Side;
+
+    /// Its bytes, decrypted.
+    fn bytes(&self) -> &'c [u8];
+
+    /// The bytes of its side's stream that it takes up.
+    fn range(&self) -> Range<u64>;
+
+    /// Whether it is a message. What is not belongs to connection setup or upkeep.
+    fn is_message(&self) -> bool;
+}
+
+/// A connection as a state machine; the [module](self) says how to drive it.
+pub trait Connection {
+    /// What only this family reports.
+    type News: fmt::Debug;
+
+    /// A piece of a stream.
+    type Received<'c>: Piece<'c> + fmt::Debug
+    where
+        Self: 'c;
+
+    /// The half that sends.
+    type Sender: Sender;
+
+    /// Input: something came from a side. Inputs to a closed connection are ignored.
+    fn input(&mut self, now: Duration, from: Side, input: Input<'_>);
+
+    /// Input: time has passed; see [`poll_timeout`](Self::poll_timeout). Too early does no harm.
+    fn timeout(&mut self, now: Duration);
+
+    /// Output: what happened next, and the half of the connection that can answer it. The event
+    /// borrows the connection's buffers until the next call.
+    fn poll(&mut self) -> Option<(EventOf<'_, Self>, &mut Self::Sender)>;
+
+    /// Output: what happened next, for callers that do not answer.
+    fn poll_event(&mut self) -> Option<EventOf<'_, Self>> {
+        self.poll().map(|(event, _)| event)
+    }
+
+    /// Output: the next bytes for a side, to be written in one call; over UDP, one datagram.
+    fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>>;
+
+    /// Output: when to call [`timeout`](Self::timeout) at the latest.
+    fn poll_timeout(&self) -> Option<Duration>;
+
+    /// The half that sends.
+    fn sender(&mut self) -> &mut Self::Sender;
+
+    /// Command: sends a message; see [`Sender::send`].
+    ///
+    /// # Errors
+    /// Those of [`Sender::send`].
+    fn send(&mut self, message: &<Self::Sender as Sender>::Message<'_>) -> Result<()> {
+        self.sender().send(message)
+    }
+
+    /// Command: ends the connection; see [`Sender::close`].
+    fn close(&mut self) {
+        self.sender().close();
+    }
+
+    /// Whether messages may be sent: setup is complete.
+    fn is_established(&self) -> bool;
+
+    /// Whether the connection is over.
+    fn is_closed(&self) -> bool;
+
+    /// How many bytes are queued for a side: what backpressure goes by.
+    fn queued_bytes(&self, to: Side) -> usize;
+}
+
+/// The half of a connection that sends.
+pub trait Sender {
+    /// What it sends.
+    type Message<'m>: ?Sized;
+
+    /// Queues a message. Before setup is complete it waits.
+    ///
+    /// # Errors
+    /// Value, for a message that cannot be encoded or that this side does not send, for a role that
+    /// sends no messages of its own, or on a closed connection. A limit, when too much is queued
+    /// already; close the connection then, since its peer does not read.
+    fn send(&mut self, message: &Self::Message<'_>) -> Result<()>;
+
+    /// Ends the connection. What is queued can still be transmitted.
+    fn close(&mut self);
+}
+
+/// How and when a connection ended, and whether that was reported.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Closing {
+    reason: Option<CloseReason>,
+    is_reported: bool,
+}
+
+impl Closing {
+    /// Ends the connection. The first reason counts.
+    pub fn close(&mut self, reason: CloseReason) {
+        self.reason.get_or_insert(reason);
+    }
+
+    /// Whether the connection is over.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    /// The reason, once: what [`Event::Closed`] says when no other event is left.
+    pub fn report(&mut self) -> Option<CloseReason> {
+        let reason = self.reason?;
+        (!core::mem::replace(&mut self.is_reported, true)).then_some(reason)
+    }
+
+    /// The error for a command on a closed connection.
+    ///
+    /// # Errors
+    /// Value, when the connection is over.
+    pub fn check_open(&self) -> Result<()> {
+        match self.reason {
+            None => Ok(()),
+            Some(_) => Err(Error::value("an open connection", "a closed one")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_reason_to_close_counts_and_is_reported_once() {
+        let mut closing = Closing::default();
+        assert!(closing.check_open().is_ok() && closing.report().is_none());
+        closing.close(CloseReason::Timeout(Timer::Idle));
+        closing.close(CloseReason::Local);
+        assert!(closing.is_closed() && closing.check_open().is_err());
+        assert_eq!(closing.report(), Some(CloseReason::Timeout(Timer::Idle)));
+        assert_eq!(closing.report(), None);
+    }
+}

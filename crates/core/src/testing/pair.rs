@@ -1,0 +1,363 @@
+//! Two machines in a box: client and server of any family over a simulated wire, in virtual time,
+//! with a relay between them and an observer beside them if wanted.
+
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use crate::connection::{Connection, EventOf, Input};
+use crate::{Sampler, Side};
+
+/// How a wire treats what it carries. The default is a perfect one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Conditions {
+    /// How long everything is under way.
+    pub latency: Duration,
+    /// Cuts streams into segments of 1 to this many bytes; 0 keeps writes whole.
+    pub segment: usize,
+    /// Carries every write as a datagram.
+    pub datagrams: bool,
+    /// In a thousand: datagrams that never arrive.
+    pub loss: u64,
+    /// In a thousand: datagrams that arrive twice.
+    pub duplication: u64,
+    /// In a thousand: datagrams that arrive up to four latencies late.
+    pub reordering: u64,
+    /// In a thousand: segments or datagrams with one bit inverted.
+    pub corruption: u64,
+    /// In a thousand: segments that the observer does not see.
+    pub unseen: u64,
+    /// Where chance begins.
+    pub seed: u64,
+}
+
+/// Who a connection is in a [`Pair`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Member {
+    /// The client.
+    Client,
+    /// The server.
+    Server,
+    /// The relay between them.
+    Relay,
+    /// The observer of what the client and the server put on their wires.
+    Observer,
+}
+
+/// A client and a server joined by wires. With a relay there is a wire on either side of it.
+#[derive(Debug)]
+pub struct Pair<C> {
+    /// The present time.
+    pub now: Duration,
+    /// The client.
+    pub client: C,
+    /// The server.
+    pub server: C,
+    /// The relay, if there is one.
+    pub relay: Option<C>,
+    /// The observer, if there is one.
+    pub observer: Option<C>,
+    /// What the client and the server wrote, in the order of writing.
+    pub written: [Vec<u8>; 2],
+    /// What arrived at the server (from the client's side) and at the client.
+    pub arrived: [Vec<u8>; 2],
+    wires: Vec<Wire>,
+    ended: [bool; 4],
+}
+
+/// One direction between two members.
+#[derive(Debug)]
+struct Wire {
+    from: Member,
+    to: Member,
+    /// Whose bytes these are, as seen by the receiver.
+    side: Side,
+    conditions: Conditions,
+    sampler: Sampler,
+    flying: BinaryHeap<Flight>,
+    count: u64,
+}
+
+/// Something under way.
+#[derive(Debug, PartialEq, Eq)]
+struct Flight {
+    arrival: Duration,
+    number: u64,
+    /// `None` is the end of the stream.
+    bytes: Option<Vec<u8>>,
+}
+
+impl Ord for Flight {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        // The heap hands out its greatest: the earliest arrival.
+        (other.arrival, other.number).cmp(&(self.arrival, self.number))
+    }
+}
+
+impl PartialOrd for Flight {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Wire {
+    fn new(from: Member, to: Member, side: Side, conditions: Conditions) -> Self {
+        let seed = conditions.seed.wrapping_mul(8) + from as u64 * 2 + side.index() as u64;
+        let (flying, count) = (BinaryHeap::new(), 0);
+        Self { from, to, side, conditions, sampler: Sampler::new(seed), flying, count }
+    }
+
+    fn chance(&mut self, in_a_thousand: u64) -> bool {
+        self.sampler.below(1000) < in_a_thousand
+    }
+
+    fn fly(&mut self, arrival: Duration, bytes: Option<Vec<u8>>) {
+        self.count += 1;
+        self.flying.push(Flight { arrival, number: self.count, bytes });
+    }
+
+    /// Carries what a member wrote; returns the segments, as an observer sees them.
+    fn carry(&mut self, now: Duration, bytes: &[u8]) -> Vec<Vec<u8>> {
+        let Conditions { latency, segment, datagrams, .. } = self.conditions;
+        let mut rest = bytes;
+        let mut segments = Vec::new();
+        while !rest.is_empty() {
+            let length = match segment {
+                _ if datagrams => rest.len(),
+                0 => rest.len(),
+                most => 1 + usize::try_from(self.sampler.below(most as u64)).unwrap_or(0),
+            };
+            let (head, tail) = rest.split_at(length.min(rest.len()));
+            segments.push(head.to_vec());
+            rest = tail;
+        }
+        for sent in &segments {
+            let mut sent = sent.clone();
+            if self.chance(self.conditions.corruption) {
+                let bit = self.sampler.below(sent.len() as u64 * 8);
+                let at = usize::try_from(bit / 8).unwrap_or(0);
+                sent[at] ^= 1 << (bit % 8);
+            }
+            let mut arrival = now + latency;
+            if datagrams {
+                if self.chance(self.conditions.loss) {
+                    continue;
+                }
+                if self.chance(self.conditions.reordering) {
+                    let late = self.sampler.below(4_001);
+                    arrival += latency * u32::try_from(late).unwrap_or(0) / 1_000;
+                }
+                if self.chance(self.conditions.duplication) {
+                    self.fly(arrival + latency, Some(sent.clone()));
+                }
+            }
+            self.fly(arrival, Some(sent));
+        }
+        segments
+    }
+}
+
+impl<C: Connection> Pair<C> {
+    /// Joins a client and a server.
+    pub fn new(client: C, server: C, conditions: Conditions) -> Self {
+        let wires = Side::BOTH.map(|side| {
+            let (from, to) = (member(side), member(side.other()));
+            Wire::new(from, to, side, conditions)
+        });
+        Self::over(client, server, None, wires.into())
+    }
+
+    /// Joins a client and a server by way of a relay.
+    pub fn relayed(client: C, relay: C, server: C, conditions: Conditions) -> Self {
+        let wires = Side::BOTH.into_iter().flat_map(|side| {
+            [
+                Wire::new(member(side), Member::Relay, side, conditions),
+                Wire::new(Member::Relay, member(side.other()), side, conditions),
+            ]
+        });
+        Self::over(client, server, Some(relay), wires.collect())
+    }
+
+    fn over(client: C, server: C, relay: Option<C>, wires: Vec<Wire>) -> Self {
+        Self {
+            now: Duration::ZERO,
+            client,
+            server,
+            relay,
+            observer: None,
+            written: Default::default(),
+            arrived: Default::default(),
+            wires,
+            ended: [false; 4],
+        }
+    }
+
+    /// Lets an observer watch. It sees the segments that the client and the server write, and a
+    /// gap for one that it misses.
+    #[must_use]
+    pub fn watched_by(mut self, observer: C) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// A member, if it takes part.
+    pub fn member(&mut self, member: Member) -> Option<&mut C> {
+        match member {
+            Member::Client => Some(&mut self.client),
+            Member::Server => Some(&mut self.server),
+            Member::Relay => self.relay.as_mut(),
+            Member::Observer => self.observer.as_mut(),
+        }
+    }
+
+    /// Runs until nothing is under way. Deadlines that pass on the way are kept; time does not go
+    /// on to later ones.
+    pub fn settle(&mut self, mut on: impl FnMut(Member, EventOf<'_, C>, &mut C::Sender)) {
+        self.drain(&mut on);
+        while let Some(arrival) = self.next_arrival() {
+            self.step(arrival, &mut on);
+        }
+    }
+
+    /// Runs until a moment, with everything that arrives and every deadline that passes by then.
+    ///
+    /// # Panics
+    /// When a member asks for time-outs without end.
+    pub fn run_until(
+        &mut self,
+        end: Duration,
+        mut on: impl FnMut(Member, EventOf<'_, C>, &mut C::Sender),
+    ) {
+        self.drain(&mut on);
+        let mut idle = 0;
+        loop {
+            let deadline = MEMBERS
+                .iter()
+                .filter_map(|member| self.member(*member).and_then(|member| member.poll_timeout()));
+            let next = deadline.min().into_iter().chain(self.next_arrival()).min();
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            idle = if next > self.now { 0 } else { idle + 1 };
+            assert!(idle < 10_000, "time-outs at {:?} without end", self.now);
+            self.step(next, &mut on);
+        }
+        self.now = self.now.max(end);
+    }
+
+    fn next_arrival(&self) -> Option<Duration> {
+        self.wires.iter().filter_map(|wire| Some(wire.flying.peek()?.arrival)).min()
+    }
+
+    /// Lets time go on to a moment: what is due then arrives, and deadlines pass.
+    fn step(&mut self, to: Duration, on: &mut impl FnMut(Member, EventOf<'_, C>, &mut C::Sender)) {
+        self.now = self.now.max(to);
+        let now = self.now;
+        for member in MEMBERS {
+            if let Some(connection) = self.member(member)
+                && connection.poll_timeout().is_some_and(|at| at <= now)
+            {
+                connection.timeout(now);
+            }
+        }
+        self.drain(on);
+        for index in 0..self.wires.len() {
+            while let Some(wire) = self.wires.get_mut(index)
+                && wire.flying.peek().is_some_and(|flight| flight.arrival <= now)
+                && let Some(flight) = wire.flying.pop()
+            {
+                let (to, side, datagrams) = (wire.to, wire.side, wire.conditions.datagrams);
+                if to != Member::Relay
+                    && let Some(bytes) = &flight.bytes
+                {
+                    self.arrived[side.index()].extend_from_slice(bytes);
+                }
+                let Some(connection) = self.member(to) else { continue };
+                match &flight.bytes {
+                    None => connection.input(now, side, Input::End),
+                    Some(bytes) if datagrams => {
+                        connection.input(now, side, Input::Datagram(bytes));
+                    }
+                    Some(bytes) => connection.input(now, side, Input::Bytes(bytes)),
+                }
+                self.drain(on);
+            }
+        }
+    }
+
+    /// Reports all events and puts on the wires what members want to send, until neither is left.
+    fn drain(&mut self, on: &mut impl FnMut(Member, EventOf<'_, C>, &mut C::Sender)) {
+        let mut moved = true;
+        while core::mem::take(&mut moved) {
+            for member in MEMBERS {
+                let Some(connection) = self.member(member) else { continue };
+                while let Some((event, sender)) = connection.poll() {
+                    moved = true;
+                    on(member, event, sender);
+                }
+                moved |= self.transmit(member);
+            }
+        }
+    }
+
+    fn transmit(&mut self, member: Member) -> bool {
+        let mut moved = false;
+        for index in 0..self.wires.len() {
+            let (from, side) = (self.wires[index].from, self.wires[index].side);
+            if from != member {
+                continue;
+            }
+            let now = self.now;
+            while let Some(bytes) =
+                self.member(member).and_then(|member| member.poll_transmit(side.other()))
+            {
+                moved = true;
+                let segments = self.wires[index].carry(now, &bytes);
+                if from != Member::Relay {
+                    self.written[side.index()].extend_from_slice(&bytes);
+                    self.observe(index, side, &segments);
+                }
+            }
+        }
+        let closed = self.member(member).is_some_and(|member| member.is_closed());
+        if closed && !core::mem::replace(&mut self.ended[member as usize], true) {
+            moved = true;
+            let now = self.now;
+            for wire in self.wires.iter_mut().filter(|wire| wire.from == member) {
+                let arrival = now + wire.conditions.latency;
+                wire.fly(arrival, None);
+            }
+            let side = match member {
+                Member::Client => Some(Side::Client),
+                Member::Server => Some(Side::Server),
+                Member::Relay | Member::Observer => None,
+            };
+            if let (Some(side), Some(observer)) = (side, &mut self.observer) {
+                observer.input(now, side, Input::End);
+            }
+        }
+        moved
+    }
+
+    fn observe(&mut self, wire: usize, side: Side, segments: &[Vec<u8>]) {
+        let now = self.now;
+        let Some(observer) = &mut self.observer else { return };
+        let wire = &mut self.wires[wire];
+        for segment in segments {
+            let unseen = wire.conditions.unseen;
+            let missed = wire.chance(unseen);
+            let input = match wire.conditions.datagrams {
+                _ if missed => Input::Gap(segment.len() as u64),
+                true => Input::Datagram(segment),
+                false => Input::Bytes(segment),
+            };
+            observer.input(now, side, input);
+        }
+    }
+}
+
+const MEMBERS: [Member; 4] = [Member::Client, Member::Relay, Member::Server, Member::Observer];
+
+fn member(side: Side) -> Member {
+    match side {
+        Side::Client => Member::Client,
+        Side::Server => Member::Server,
+    }
+}
