@@ -3,7 +3,7 @@
 use core::fmt;
 use std::borrow::Cow;
 
-use crate::json::{self, Json};
+use crate::json::{self, Given, Json};
 use crate::{Error, Form, Reader, Result, Sampler, Trace, Writer};
 
 /// A type that can be a field of a message or an element of a list: decode, encode, JSON, and a
@@ -11,7 +11,7 @@ use crate::{Error, Form, Reader, Result, Sampler, Trace, Writer};
 ///
 /// `'d` is how long the decoded bytes live; types that keep text or bytes borrow them.
 pub trait Field<'d>: Sized + Clone + PartialEq + fmt::Debug {
-    /// The same type with its bytes in its own hands.
+    /// The same type, owned.
     type Owned: 'static;
 
     /// The fewest bytes it takes.
@@ -20,7 +20,7 @@ pub trait Field<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// The layout in the words of the documentation: `u32`, `str(64)`, `NodeRef[..512]`.
     fn layout() -> Cow<'static, str>;
 
-    /// Reads it, and tells the listener under this name.
+    /// Reads it, and reports it to the trace under this name.
     ///
     /// # Errors
     /// As [`Reader`] says, with the name as the path.
@@ -36,12 +36,12 @@ pub trait Field<'d>: Sized + Clone + PartialEq + fmt::Debug {
     ///
     /// # Errors
     /// Value, when the JSON is something else.
-    fn from_json(json: &Json) -> Result<Self>;
+    fn from_json(json: Given<'_>) -> Result<Self>;
 
     /// Makes one up.
     fn sample(sampler: &mut Sampler) -> Self;
 
-    /// Takes its bytes into its own hands.
+    /// Makes it owned: borrowed bytes are copied.
     fn into_owned(self) -> Self::Owned;
 }
 
@@ -69,8 +69,8 @@ macro_rules! integers {
                 Ok(())
             }
 
-            fn from_json(json: &Json) -> Result<Self> {
-                json::integer(json, $wanted)
+            fn from_json(json: Given<'_>) -> Result<Self> {
+                json::integer(&json, $wanted)
             }
 
             #[expect(clippy::allow_attributes, reason = "only some of the types are narrower")]
@@ -124,8 +124,8 @@ impl<'d, const N: usize> Field<'d> for [u8; N] {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
-        let bytes = json::bytes(json)?;
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let bytes = json::bytes(&json)?;
         let found = bytes.len();
         bytes.try_into().map_err(|_| Error::value(format!("{N} bytes"), format!("{found} bytes")))
     }
@@ -163,7 +163,7 @@ impl<'d, const N: usize> Field<'d> for [u32; N] {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         let numbers = list_from_json::<u32>(json)?;
         let found = numbers.len();
         numbers.try_into().map_err(|_| Error::value(format!("{N} numbers"), found.to_string()))
@@ -229,14 +229,9 @@ impl<'d, const MOST: usize> Field<'d> for Bytes32<'d, MOST> {
     #[inline]
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         let start = reader.place_if_on();
-        let read = |reader: &mut Reader<'d, T>| {
-            let count = count32(reader, MOST, "bytes of this field")?;
-            reader.take(count)
-        };
-        let bytes = read(reader).map_err(|error| error.inside(name))?;
-        let span = reader.span_behind(Form::Bytes, bytes.len());
-        reader.leaf_from(name, start, span);
-        Ok(Self(Cow::Borrowed(bytes)))
+        let count = count32(reader, MOST, "bytes of this field");
+        let count = count.map_err(|error| error.inside(name))?;
+        reader.blob(name, start, count, Form::Bytes).map(|bytes| Self(Cow::Borrowed(bytes)))
     }
 
     fn encode(&self, writer: &mut Writer) -> Result<()> {
@@ -248,8 +243,8 @@ impl<'d, const MOST: usize> Field<'d> for Bytes32<'d, MOST> {
         writer.patch_length(length)
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
-        json::bytes(json).map(Self::new)
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        json.bytes().map(Self::new)
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
@@ -319,7 +314,7 @@ impl<'d, E: Field<'d>, const MOST: usize> Field<'d> for List32<E, MOST> {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         list_from_json(json).map(Self)
     }
 
@@ -333,14 +328,72 @@ impl<'d, E: Field<'d>, const MOST: usize> Field<'d> for List32<E, MOST> {
     }
 }
 
+/// Elements one behind the other to the end of the present part, without a count.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Rest<E>(pub Vec<E>);
+
+impl<'d, E: Field<'d>> Rest<E> {
+    /// Reads the elements into the present scope.
+    ///
+    /// # Errors
+    /// Those of the elements; the limit on elements that take no bytes.
+    pub fn decode_items<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let mut elements = Vec::new();
+        while reader.remaining() > 0 {
+            let (index, left) = (elements.len(), reader.remaining());
+            elements.push(reader.item(index, |reader| E::decode(reader, ""))?);
+            if reader.remaining() == left {
+                // It would never end.
+                let error = Error::malformed("an element of at least one byte", "none");
+                return Err(reader.place_error(error).inside_item(index));
+            }
+        }
+        Ok(Self(elements))
+    }
+}
+
+impl<'d, E: Field<'d>> Field<'d> for Rest<E> {
+    type Owned = Rest<E::Owned>;
+    const LEAST: usize = 0;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Owned(format!("{}[to the end]", E::layout()))
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.list(name, Self::decode_items)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        self.0.iter().enumerate().try_for_each(|(index, element)| {
+            element.encode(writer).map_err(|error| error.inside_item(index))
+        })
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        list_from_json(json).map(Self)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        let count = sampler.length(4);
+        Self((0..count).map(|_| E::sample(sampler)).collect())
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        Rest(self.0.into_iter().map(E::into_owned).collect())
+    }
+}
+
 /// The elements of a JSON array.
 ///
 /// # Errors
 /// Value, when it is no array or an element is not what it should be.
-pub fn list_from_json<'d, E: Field<'d>>(json: &Json) -> Result<Vec<E>> {
-    let Json::Array(items) = json else {
-        return Err(json::expected("an array", json));
+pub fn list_from_json<'d, E: Field<'d>>(json: Given<'_>) -> Result<Vec<E>> {
+    let Json::Array(items) = json.json() else {
+        return Err(json::expected("an array", &json));
     };
-    let item = |(index, item)| E::from_json(item).map_err(|error: Error| error.inside_item(index));
+    let item = |(index, item)| {
+        E::from_json(json.at(item)).map_err(|error: Error| error.inside_item(index))
+    };
     items.iter().enumerate().map(item).collect()
 }

@@ -51,11 +51,12 @@
 //! | [`Reader`], [`Writer`] | cursors: little-endian numbers, bits, bounded parts, layers |
 //! | [`Trace`], [`NoTrace`], [`Tree`] | who listens to a decode, and what it leaves behind |
 //! | [`Limits`], [`Error`] | what a decoder may take on, and how it says what went wrong |
-//! | [`messages!`], [`record!`], [`wire_enum!`], [`wire_flags!`] | the one declaration of a message and its parts |
+//! | [`messages!`], [`classes!`], [`record!`], [`wire_enum!`], [`wire_flags!`], [`scalar!`] | the one declaration of a message and its parts |
 //! | [`Source`], [`Diagnostic`] | what is to be said about texts that people write, and where |
 //! | [`Field`] | types that can stand in a message |
 //! | [`codegen`] | names and literals of Rust that is made from definitions |
 //! | [`json`], [`text`] | trees and values as JSON (both ways) and as text for people |
+//! | [`opener`] | formats inside the fields of other formats |
 //! | [`connection`] | the contract that every connection machine fulfils, and the parts they share |
 //! | [`sha0`] | the one hash that two families need and no crate has |
 //! | [`Sampler`] | made-up values for tests, fuzzing and benchmarks |
@@ -69,6 +70,7 @@ pub mod json;
 mod limits;
 mod message;
 mod names;
+pub mod opener;
 mod reader;
 mod sample;
 pub mod sha0;
@@ -85,9 +87,11 @@ mod writer;
 
 pub use diagnostic::{Diagnostic, Severity, Source};
 pub use error::{Error, ErrorKind, Result, Step};
-pub use field::{Bytes32, Field, List32, count32, list_from_json};
+pub use field::{Bytes32, Field, List32, Rest, count32, list_from_json};
 pub use limits::Limits;
-pub use message::{FieldInfo, MessageInfo, Messages, Record};
+pub use message::{ClassInfo, Classes, FieldInfo, MessageInfo, Messages, OtherClass, Record};
+#[doc(hidden)]
+pub use message::{decode_optional, encode_optional};
 pub use names::{Names, nearest};
 pub use reader::Reader;
 pub use sample::Sampler;

@@ -1,6 +1,7 @@
 //! Who listens while a decoder reads.
 
-use crate::Value;
+use crate::opener::Subject;
+use crate::{Reader, Result, Value};
 
 /// A place in a layer: a byte, and a bit in it for formats that are not made of whole bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +42,22 @@ pub trait Trace<'n>: Sized {
     /// The layer opened last is complete; this was its data. Also called when decoding it failed.
     fn close_layer(&mut self, data: Vec<u8>);
 
+    /// The fields that follow belong to this message; returns the one before. See
+    /// [`Reader::message`].
+    fn set_message(&mut self, message: Subject<'n>) -> Subject<'n>;
+
+    /// Whether the trace carries an [opener](crate::opener) for these bytes of a field.
+    fn opens(&self, field: &str, bytes: &[u8]) -> bool;
+
+    /// Reads what a field holds with the opener; the reader is bounded to the field's bytes.
+    ///
+    /// # Errors
+    /// Those of the opener.
+    fn open_field(reader: &mut Reader<'_, Self>, field: &str) -> Result<()>;
+
+    /// A field could not be opened, for this reason.
+    fn remark(&mut self, error: crate::Error);
+
     /// Remembers how far it has come...
     fn mark(&self) -> Self::Mark;
 
@@ -74,6 +91,24 @@ impl<'n> Trace<'n> for NoTrace {
 
     #[inline(always)]
     fn close_layer(&mut self, _: Vec<u8>) {}
+
+    #[inline(always)]
+    fn set_message(&mut self, message: Subject<'n>) -> Subject<'n> {
+        message
+    }
+
+    #[inline(always)]
+    fn opens(&self, _: &str, _: &[u8]) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn open_field(_: &mut Reader<'_, Self>, _: &str) -> Result<()> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn remark(&mut self, _: crate::Error) {}
 
     #[inline(always)]
     fn mark(&self) {}

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use crate::opener::{Carried, Opener, Site, Subject};
 use crate::trace::{Place, Trace};
 use crate::value::{Content, Span};
-use crate::{Error, Limits, Value};
+use crate::{Error, Limits, Reader, Result, Value};
 
 /// Everything a traced decode learned: names, values and places, in one flat arena.
 ///
@@ -25,6 +26,7 @@ use crate::{Error, Limits, Value};
 pub struct Tree<'n> {
     nodes: Vec<Node<'n>>,
     layers: Vec<Layer<'n>>,
+    remarks: Vec<Error>,
     error: Option<Error>,
 }
 
@@ -95,7 +97,7 @@ impl<'n> Tree<'n> {
     /// An empty tree.
     #[must_use]
     pub const fn new() -> Self {
-        Self { nodes: Vec::new(), layers: Vec::new(), error: None }
+        Self { nodes: Vec::new(), layers: Vec::new(), remarks: Vec::new(), error: None }
     }
 
     /// Empties a tree but keeps its memory, for the next message. Its names and data may live
@@ -108,6 +110,7 @@ impl<'n> Tree<'n> {
         Tree {
             nodes: self.nodes.into_iter().map(|_| Node::nothing()).collect(),
             layers: self.layers.into_iter().map(|_| Layer::nothing()).collect(),
+            remarks: Vec::new(),
             error: None,
         }
     }
@@ -138,6 +141,13 @@ impl<'n> Tree<'n> {
     #[must_use]
     pub fn layers(&self) -> &[Layer<'n>] {
         &self.layers
+    }
+
+    /// Why fields that should hold another format are shown as bytes; see
+    /// [`opener`](crate::opener).
+    #[must_use]
+    pub fn remarks(&self) -> &[Error] {
+        &self.remarks
     }
 
     /// Why the decode stopped early, if it did.
@@ -369,7 +379,7 @@ const fn index(count: usize) -> u32 {
     count as u32
 }
 
-/// Builds a [`Tree`] while a decoder reads. Made by [`Reader::traced`](crate::Reader::traced).
+/// Builds a [`Tree`] while a decoder reads. Made by [`Reader::traced`](Reader::traced).
 #[derive(Debug, Default)]
 pub struct TreeBuilder<'n> {
     tree: Tree<'n>,
@@ -382,6 +392,9 @@ pub struct TreeBuilder<'n> {
     most_nodes: usize,
     /// Set when a node had no room: the tree stops growing and says so in the end.
     full: bool,
+    opener: Carried<'n>,
+    /// The message that fields belong to.
+    message: Subject<'n>,
 }
 
 /// No container: an index that no node has.
@@ -393,6 +406,7 @@ impl<'n> TreeBuilder<'n> {
         let mut tree = tree;
         tree.nodes.clear();
         tree.layers.clear();
+        tree.remarks.clear();
         tree.error = None;
         tree.layers.push(Layer { name, data: Cow::Borrowed(data), base: 0, parent: None });
         let most_nodes = limits.nodes.min(u64::from(u32::MAX) - 1);
@@ -403,7 +417,14 @@ impl<'n> TreeBuilder<'n> {
             lost: 0,
             most_nodes: usize::try_from(most_nodes).unwrap_or(usize::MAX),
             full: false,
+            opener: Carried::default(),
+            message: Subject::default(),
         }
+    }
+
+    /// Takes an opener along.
+    pub(crate) fn set_opener(&mut self, opener: &'n dyn Opener<'n>) {
+        self.opener = Carried(Some(opener));
     }
 
     /// Ends the tree.
@@ -433,6 +454,7 @@ impl<'n> TreeBuilder<'n> {
 pub struct TreeMark {
     nodes: usize,
     layers: usize,
+    remarks: usize,
     open: u32,
     layer: u16,
     lost: u32,
@@ -512,10 +534,33 @@ impl<'n> Trace<'n> for TreeBuilder<'n> {
         }
     }
 
+    fn set_message(&mut self, message: Subject<'n>) -> Subject<'n> {
+        core::mem::replace(&mut self.message, message)
+    }
+
+    fn opens(&self, field: &str, bytes: &[u8]) -> bool {
+        let site = Site { message: self.message, field };
+        self.opener.0.is_some_and(|opener| opener.opens(site, bytes))
+    }
+
+    fn open_field(reader: &mut Reader<'_, Self>, field: &str) -> Result<()> {
+        let trace = reader.trace_mut();
+        match trace.opener.0 {
+            Some(opener) => opener.open(Site { message: trace.message, field }, reader),
+            None => Ok(()),
+        }
+    }
+
+    fn remark(&mut self, error: Error) {
+        // One a field: bounded by the nodes.
+        self.tree.remarks.push(error);
+    }
+
     fn mark(&self) -> TreeMark {
         TreeMark {
             nodes: self.tree.nodes.len(),
             layers: self.tree.layers.len(),
+            remarks: self.tree.remarks.len(),
             open: self.open,
             layer: self.layer,
             lost: self.lost,
@@ -526,6 +571,7 @@ impl<'n> Trace<'n> for TreeBuilder<'n> {
     fn rewind(&mut self, mark: TreeMark) {
         self.tree.nodes.truncate(mark.nodes);
         self.tree.layers.truncate(mark.layers);
+        self.tree.remarks.truncate(mark.remarks);
         self.open = mark.open;
         self.layer = mark.layer;
         self.lost = mark.lost;
@@ -549,7 +595,7 @@ mod tests {
     #[test]
     fn recycling_keeps_the_memory() {
         let data = vec![1_u8; 64];
-        let mut reader = crate::Reader::traced("message", &data, Tree::new());
+        let mut reader = Reader::traced("message", &data, Tree::new());
         for _ in 0..64 {
             reader.u8("x").unwrap();
         }
@@ -563,7 +609,7 @@ mod tests {
     #[test]
     fn a_full_tree_says_so() {
         let limits = Limits { nodes: 2, ..Limits::DEFAULT };
-        let mut reader = crate::Reader::traced_within("message", &[1, 2, 3], Tree::new(), &limits);
+        let mut reader = Reader::traced_within("message", &[1, 2, 3], Tree::new(), &limits);
         for _ in 0..3 {
             reader.u8("x").unwrap();
         }

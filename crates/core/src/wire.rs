@@ -1,4 +1,4 @@
-//! Numbers on the wire whose values or bits have names.
+//! Types of one value: numbers whose values or bits have names, and other newtypes.
 
 /// Declares a number on the wire whose values have names: a newtype with constants, so that a
 /// value nobody documented survives and shows its number.
@@ -61,46 +61,10 @@ macro_rules! wire_enum {
             }
         }
 
-        impl<'d> $crate::Field<'d> for $name {
-            type Owned = Self;
-            const LEAST: usize = size_of::<$type>();
-
-            fn layout() -> ::std::borrow::Cow<'static, str> {
-                ::std::borrow::Cow::Borrowed(concat!(stringify!($type), " ", stringify!($name)))
-            }
-
-            #[inline]
-            fn decode<'n, T: $crate::Trace<'n>>(
-                reader: &mut $crate::Reader<'d, T>,
-                name: &'n str,
-            ) -> $crate::Result<Self> {
-                reader.shown(
-                    name,
-                    |reader| reader.take_array().map($type::from_le_bytes).map(Self),
-                    |value| $crate::Value::Enum(i64::from(value.0), Self::NAMES),
-                )
-            }
-
-            #[inline]
-            fn encode(&self, writer: &mut $crate::Writer) -> $crate::Result<()> {
-                writer.$type(self.0);
-                Ok(())
-            }
-
-            fn from_json(json: &$crate::json::Json) -> $crate::Result<Self> {
-                let number = $crate::json::named(json, Self::NAMES)?;
-                $type::try_from(number)
-                    .map(Self)
-                    .map_err(|_| $crate::json::expected(concat!("a ", stringify!($type)), json))
-            }
-
-            fn sample(sampler: &mut $crate::Sampler) -> Self {
-                Self($crate::Field::sample(sampler))
-            }
-
-            fn into_owned(self) -> Self {
-                self
-            }
+        $crate::__number! {
+            $name($type): concat!(stringify!($type), " ", stringify!($name)),
+            |value| $crate::Value::Enum(i64::from(value), Self::NAMES),
+            |json| $crate::json::named(json, Self::NAMES)
         }
     };
 }
@@ -118,7 +82,7 @@ macro_rules! wire_enum {
 ///         Banned = 0x1_0000,
 ///     }
 /// }
-/// let flags = AccountFlags::from_json(&serde_json::json!(["Admin", "0x40"]))?;
+/// let flags = AccountFlags::from_json((&serde_json::json!(["Admin", "0x40"])).into())?;
 /// assert_eq!(flags, AccountFlags(0x41));
 /// assert!(flags.contains(AccountFlags::Admin));
 /// # Ok::<(), worldwire_core::Error>(())
@@ -158,12 +122,155 @@ macro_rules! wire_flags {
             }
         }
 
+        $crate::__number! {
+            $name($type): concat!(stringify!($type), " ", stringify!($name)),
+            |value| $crate::Value::Flags(u64::from(value), Self::NAMES),
+            |json| $crate::json::flags(json, Self::NAMES)
+        }
+    };
+}
+
+/// Declares a type of one value: a newtype that stands on the wire as an unsigned number
+/// (`as Hex` shows it in hexadecimal), or as bytes that people write as text.
+///
+/// ```
+/// use std::net::Ipv4Addr;
+/// use worldwire_core::{Field, Form, Reader, scalar};
+/// scalar! {
+///     /// Which request a reply belongs to.
+///     pub struct TransId(u32);
+/// }
+/// scalar! {
+///     /// An address, as a little-endian number.
+///     #[derive(Debug)]
+///     pub struct Address(Ipv4Addr): [u8; 4] as Form::Ipv4, "an address such as 127.0.0.1";
+///     read |bytes| Ipv4Addr::from(u32::from_le_bytes(bytes));
+///     write |address| u32::from(address).to_le_bytes();
+///     parse |text| text.parse().ok();
+/// }
+/// let bytes = [5, 0, 0, 0, 1, 0, 0, 127];
+/// let mut reader = Reader::new(&bytes);
+/// assert_eq!(TransId::decode(&mut reader, "transId")?, TransId(5));
+/// let address = Address::decode(&mut reader, "address")?;
+/// assert_eq!(address.0, Ipv4Addr::LOCALHOST);
+/// assert_eq!(Address::from_json((&serde_json::json!("127.0.0.1")).into())?, address);
+/// # Ok::<(), worldwire_core::Error>(())
+/// ```
+#[macro_export]
+macro_rules! scalar {
+    ($(#[$meta:meta])* pub struct $name:ident($type:ident);) => {
+        $crate::scalar! { $(#[$meta])* pub struct $name($type) as Unsigned; }
+    };
+    ($(#[$meta:meta])* pub struct $name:ident($type:ident) as $shape:ident;) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+        pub struct $name(pub $type);
+
+        impl From<$type> for $name {
+            fn from(number: $type) -> Self {
+                Self(number)
+            }
+        }
+
+        impl ::core::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        $crate::__number! {
+            $name($type): concat!(stringify!($type), " ", stringify!($name)),
+            |value| $crate::Value::$shape(u64::from(value)),
+            |json| $crate::json::unsigned(json)
+        }
+    };
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident($type:ty): [u8; $size:literal] as $form:expr, $wanted:literal;
+        read |$bytes:ident| $read:expr;
+        write |$value:ident| $write:expr;
+        parse |$text:ident| $parse:expr;
+        $(sample |$sampler:ident| $sample:expr;)?
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub $type);
+
+        impl $name {
+            /// Reads the text that people write it as.
+            #[must_use]
+            pub fn parse($text: &str) -> Option<Self> {
+                $parse.map(Self)
+            }
+        }
+
+        impl<'d> $crate::Field<'d> for $name {
+            type Owned = Self;
+            const LEAST: usize = $size;
+
+            fn layout() -> ::std::borrow::Cow<'static, str> {
+                ::std::borrow::Cow::Owned(stringify!($name).to_lowercase())
+            }
+
+            #[inline]
+            fn decode<'n, T: $crate::Trace<'n>>(
+                reader: &mut $crate::Reader<'d, T>,
+                name: &'n str,
+            ) -> $crate::Result<Self> {
+                let start = reader.place_if_on();
+                let $bytes: [u8; $size] =
+                    reader.take_array().map_err(|error| error.inside(name))?;
+                let span = reader.span_behind($form, $size);
+                reader.leaf_from(name, start, span);
+                Ok(Self($read))
+            }
+
+            #[inline]
+            fn encode(&self, writer: &mut $crate::Writer) -> $crate::Result<()> {
+                let $value = self.0;
+                let bytes: [u8; $size] = $write;
+                writer.bytes(&bytes);
+                Ok(())
+            }
+
+            fn from_json(json: $crate::json::Given<'_>) -> $crate::Result<Self> {
+                json.as_str()
+                    .and_then(Self::parse)
+                    .ok_or_else(|| $crate::json::expected($wanted, &json))
+            }
+
+            fn sample(sampler: &mut $crate::Sampler) -> Self {
+                $(
+                    let $sampler = &mut *sampler;
+                    if let Some(value) = $sample {
+                        return Self(value);
+                    }
+                )?
+                let $bytes: [u8; $size] = $crate::Field::sample(sampler);
+                Self($read)
+            }
+
+            fn into_owned(self) -> Self {
+                self
+            }
+        }
+    };
+}
+
+/// What numbers with names, flags and newtypes of numbers share.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __number {
+    (
+        $name:ident($type:ident): $layout:expr,
+        |$value:ident| $show:expr, |$json:ident| $read:expr
+    ) => {
         impl<'d> $crate::Field<'d> for $name {
             type Owned = Self;
             const LEAST: usize = size_of::<$type>();
 
             fn layout() -> ::std::borrow::Cow<'static, str> {
-                ::std::borrow::Cow::Borrowed(concat!(stringify!($type), " ", stringify!($name)))
+                ::std::borrow::Cow::Borrowed($layout)
             }
 
             #[inline]
@@ -174,7 +281,10 @@ macro_rules! wire_flags {
                 reader.shown(
                     name,
                     |reader| reader.take_array().map($type::from_le_bytes).map(Self),
-                    |value| $crate::Value::Flags(u64::from(value.0), Self::NAMES),
+                    |Self($value)| {
+                        let $value = *$value;
+                        $show
+                    },
                 )
             }
 
@@ -184,11 +294,12 @@ macro_rules! wire_flags {
                 Ok(())
             }
 
-            fn from_json(json: &$crate::json::Json) -> $crate::Result<Self> {
-                let bits = $crate::json::flags(json, Self::NAMES)?;
-                $type::try_from(bits)
+            fn from_json(json: $crate::json::Given<'_>) -> $crate::Result<Self> {
+                let $json = json.json();
+                let number = $read?;
+                $type::try_from(number)
                     .map(Self)
-                    .map_err(|_| $crate::json::expected(concat!("a ", stringify!($type)), json))
+                    .map_err(|_| $crate::json::expected(concat!("a ", stringify!($type)), $json))
             }
 
             fn sample(sampler: &mut $crate::Sampler) -> Self {

@@ -457,7 +457,7 @@ macro_rules! fields_go_all_ways {
                         let mut text = String::new();
                         write_children(Value::Record, tree.roots(), Style { safe }, &mut text);
                         let json: Json = serde_json::from_str(&text).unwrap();
-                        let again = <$type>::from_json(&json["value"]).unwrap();
+                        let again = <$type>::from_json((&json["value"]).into()).unwrap();
                         prop_assert_eq!(&again, &value, "{}", text);
                     }
                     for cut in 0..bytes.len() {

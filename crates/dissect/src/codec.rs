@@ -6,7 +6,7 @@
 use worldwire_core::json::{Json, Style, write_children, write_node};
 use worldwire_core::{Error, Limits, MessageInfo, Reader, Result, Side, Tree, TreeBuilder, Value};
 
-use crate::{Definitions, Keys};
+use crate::{Definitions, Keys, KiObjects};
 use crate::{ki, tera, uru};
 
 /// A format that can be decoded and encoded by name.
@@ -158,7 +158,27 @@ pub(crate) fn read<'d>(
     tree: Tree<'d>,
     decode: impl FnOnce(&mut Reader<'d, TreeBuilder<'d>>) -> Result<()>,
 ) -> Tree<'d> {
-    let mut reader = Reader::traced_within("input", data, tree, options.limits);
+    read_all(name, Reader::traced_within("input", data, tree, options.limits), decode)
+}
+
+/// The same, with what users know of the formats inside fields.
+pub(crate) fn read_opening<'d>(
+    name: &'static str,
+    data: &'d [u8],
+    options: &CodecOptions<'d>,
+    tree: Tree<'d>,
+    decode: impl FnOnce(&mut Reader<'d, TreeBuilder<'d>>) -> Result<()>,
+) -> Tree<'d> {
+    let opener: &'d KiObjects = &options.definitions.ki_objects;
+    let reader = Reader::traced_within("input", data, tree, options.limits).opening(opener);
+    read_all(name, reader, decode)
+}
+
+fn read_all<'d>(
+    name: &'static str,
+    mut reader: Reader<'d, TreeBuilder<'d>>,
+    decode: impl FnOnce(&mut Reader<'d, TreeBuilder<'d>>) -> Result<()>,
+) -> Tree<'d> {
     let outcome =
         decode(&mut reader).and_then(|()| reader.end()).map_err(|error| error.closed().about(name));
     reader.conclude(outcome).0

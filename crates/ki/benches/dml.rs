@@ -10,7 +10,7 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use worldwire_core::{Reader, Sampler, Tree, Writer};
 use worldwire_ki::frame::{Frame, FrameHead};
-use worldwire_ki::message::{NoHook, RawMessage, Values};
+use worldwire_ki::message::{RawMessage, Values};
 use worldwire_ki::schema::{Mode, Protocols};
 
 #[path = "../tests/generated/messages.rs"]
@@ -136,7 +136,7 @@ fn decode_plan(bencher: Bencher<'_, '_>) {
             let message = raw(&mut Reader::new(frame));
             let definition = protocols.message(message.service, message.order).unwrap();
             let reader = &mut Reader::new(payload(&message));
-            definition.decode(reader, &mut NoHook, &mut values).unwrap();
+            definition.decode(reader, &mut values).unwrap();
             black_box(&values);
         }
     });
@@ -149,7 +149,7 @@ fn decode_tree(bencher: Bencher<'_, '_>) {
     let mut kept = Tree::new();
     each(bencher, &frames, |frame| {
         let mut reader = Reader::traced("frame", frame, take(&mut kept).recycle());
-        let decoded = Frame::decode_named(&mut reader, None, &protocols, &mut NoHook);
+        let decoded = Frame::decode_named(&mut reader, None, &protocols);
         black_box(decoded.is_ok());
         kept = black_box(reader.finish()).recycle();
     });
@@ -189,7 +189,7 @@ fn encode_plan(bencher: Bencher<'_, '_>) {
             let definition = protocols.message(message.service, message.order).unwrap();
             let mut values = Values::new();
             let reader = &mut Reader::new(payload(message));
-            definition.decode(reader, &mut NoHook, &mut values).unwrap();
+            definition.decode(reader, &mut values).unwrap();
             (definition, values)
         })
         .collect();

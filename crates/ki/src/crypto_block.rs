@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::{Error, Reader, Result, Trace, Writer};
 
 /// The bytes of a block, without their `u32` length.
@@ -136,13 +136,13 @@ impl<'d> CryptoBlock<'d> {
             (_, Json::Null) => Ok(None),
             (Place::Offer, Json::Object(object)) if object.contains_key("echo") => {
                 let mut writer = Writer::new();
-                SignedOffer::from_json(json)?.encode(&mut writer)?;
+                SignedOffer::from_json(json.into())?.encode(&mut writer)?;
                 Ok(Some(writer.into_bytes()))
             }
             (Place::Accept, Json::Object(object)) if object.contains_key("sealed") => {
                 sealed_from_json(json).map(Some)
             }
-            _ => json::bytes(json).map(Some),
+            _ => json::bytes(&json).map(Some),
         };
         let Some(json) = fields.take_optional("crypto") else {
             return Ok(None);
@@ -205,13 +205,13 @@ impl<'d> SignedOffer<'d> {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         let offer = Self {
             flags: fields.value("flags")?,
             key_slot: fields.value("keySlot")?,
             key_mask: fields.value("keyMask")?,
-            challenge: Challenge::from_json(fields.take("challenge")?)
+            challenge: Challenge::from_json(fields.given("challenge")?)
                 .map_err(|error| error.inside("challenge"))?,
             echo: fields.value("echo")?,
             signature: bytes_field(&mut fields, "signature")?,
@@ -271,7 +271,7 @@ impl<'d> Challenge<'d> {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         let challenge = Self {
             hash_offset: fields.value("hashOffset")?,

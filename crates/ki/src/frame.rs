@@ -13,11 +13,11 @@
 //!
 //! The body is everything behind the length, with the trailer.
 
-use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{Error, Field, Limits, Reader, Result, Side, Trace, Value, Writer};
 
 use crate::control::{Control, Opcode};
-use crate::message::{RawMessage, StrHook};
+use crate::message::RawMessage;
 use crate::schema::Protocols;
 
 /// The first two bytes of every frame.
@@ -273,14 +273,10 @@ fn decode_messages<'d, 'n, T: Trace<'n>>(
     Ok(messages)
 }
 
-fn messages_from_json<'n, H: StrHook<'n>>(
-    json: &Json,
-    protocols: &Protocols,
-    hook: &mut H,
-) -> Result<Vec<RawMessage<'static>>> {
-    let items = json.as_array().ok_or_else(|| json::expected("an array", json))?;
+fn messages_from_json(json: Given<'_>, protocols: &Protocols) -> Result<Vec<RawMessage<'static>>> {
+    let items = json.as_array().ok_or_else(|| json::expected("an array", &json))?;
     let read = |(index, item)| {
-        RawMessage::from_named_json(item, protocols, hook)
+        RawMessage::from_named_json(json.at(item), protocols)
             .map_err(|error: Error| error.inside_item(index))
     };
     items.iter().enumerate().map(read).collect()
@@ -290,7 +286,7 @@ fn optional<F: for<'a> Field<'a>>(
     fields: &mut FieldsOf<'_>,
     name: &'static str,
 ) -> Result<Option<F>> {
-    let json = fields.take_optional(name);
+    let json = fields.given_optional(name);
     json.map(F::from_json).transpose().map_err(|error| error.inside(name))
 }
 
@@ -364,15 +360,14 @@ impl<'d> Frame<'d> {
     ///
     /// # Errors
     /// Those of [`Frame::decode`].
-    pub fn decode_named<'n, T: Trace<'n>, H: StrHook<'n>>(
+    pub fn decode_named<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
         protocols: &'n Protocols,
-        hook: &mut H,
     ) -> Result<Self> {
         Self::decode_with(reader, from, |reader, first| {
             reader
-                .attempt(|reader| RawMessage::decode_named(reader, first, protocols, hook))
+                .attempt(|reader| RawMessage::decode_named(reader, first, protocols))
                 .or_else(|_| RawMessage::decode(reader, first))
         })
     }
@@ -382,11 +377,7 @@ impl<'d> Frame<'d> {
     ///
     /// # Errors
     /// Value, when the JSON is something else.
-    pub fn from_json<'n, H: StrHook<'n>>(
-        json: &Json,
-        protocols: &Protocols,
-        hook: &mut H,
-    ) -> Result<Self> {
+    pub fn from_json<'j>(json: impl Into<Given<'j>>, protocols: &Protocols) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         // These follow from the rest.
         fields.take_optional("magic");
@@ -397,9 +388,9 @@ impl<'d> Frame<'d> {
         let trailer = optional(&mut fields, "trailer")?;
         let opcode: Option<Opcode> = optional(&mut fields, "opcode")?;
         let body = if is_control == 0 {
-            let messages = fields.take("messages")?;
+            let messages = fields.given("messages")?;
             Body::Data(
-                messages_from_json(messages, protocols, hook)
+                messages_from_json(messages, protocols)
                     .map_err(|error| error.inside("messages"))?,
             )
         } else {

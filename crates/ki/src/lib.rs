@@ -3,7 +3,7 @@
 //! ```
 //! use worldwire_core::Reader;
 //! use worldwire_ki::frame::{Body, Frame};
-//! use worldwire_ki::message::{NoHook, Values};
+//! use worldwire_ki::message::Values;
 //! use worldwire_ki::schema::Protocols;
 //!
 //! let bytes = [0x0d, 0xf0, 0x11, 0, 0, 0, 0, 0, 7, 20, 12, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0];
@@ -14,7 +14,7 @@
 //! let message = &messages[0];
 //! let definition = protocols.message(message.service, message.order).expect("it is known");
 //! let mut values = Values::new();
-//! definition.decode(&mut Reader::new(&message.payload), &mut NoHook, &mut values)?;
+//! definition.decode(&mut Reader::new(&message.payload), &mut values)?;
 //! assert_eq!(protocols.name(definition), "LOGIN.MSG_USER_ADMIT_IND");
 //! assert_eq!(values.fields()[1].to_text().as_deref(), Some("3"));
 //! assert_eq!(frame.to_bytes()?, bytes);

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use worldwire_core::json::{Json, Style, write_children};
 use worldwire_core::{Reader, Record, Sampler, Tree, Value, Writer};
 use worldwire_ki::codegen::rust;
-use worldwire_ki::message::{NoHook, Values};
+use worldwire_ki::message::Values;
 use worldwire_ki::schema::{Mode, Protocols};
 
 #[rustfmt::skip]
@@ -67,7 +67,7 @@ fn agree<'d, R: Record<'d>>(service: u8, order: u8, bytes: &'d [u8]) {
     let protocols = protocols();
     let message = protocols.message(service, order).unwrap();
     let mut values = Values::new();
-    message.decode(&mut Reader::new(bytes), &mut NoHook, &mut values).unwrap();
+    message.decode(&mut Reader::new(bytes), &mut values).unwrap();
 
     let mut reader = Reader::new(bytes);
     let typed = R::decode_fields(&mut reader).unwrap();
@@ -82,10 +82,10 @@ fn agree<'d, R: Record<'d>>(service: u8, order: u8, bytes: &'d [u8]) {
     let typed = json(&reader.finish());
     let copy = bytes.to_vec();
     let mut reader = Reader::traced("payload", &copy, Tree::new());
-    message.decode(&mut reader, &mut NoHook, &mut Values::new()).unwrap();
+    message.decode(&mut reader, &mut Values::new()).unwrap();
     assert_eq!(typed, json(&reader.finish()), "{}", message.tag);
     let mut writer = Writer::new();
-    R::from_json(&typed).unwrap().encode_fields(&mut writer).unwrap();
+    R::from_json((&typed).into()).unwrap().encode_fields(&mut writer).unwrap();
     assert_eq!(writer.as_bytes(), bytes, "{}", message.tag);
     for end in 0..bytes.len() {
         let short = R::decode_fields(&mut Reader::new(&bytes[..end]));

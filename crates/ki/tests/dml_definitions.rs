@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use worldwire_core::{Place, Reader, Result, Trace, Tree};
-use worldwire_ki::message::{NoHook, StrField, StrHook, Values};
+use worldwire_core::json::{Given, Json};
+use worldwire_core::opener::{Closer, Opener, Site};
+use worldwire_core::{Reader, Result, Tree, TreeBuilder};
+use worldwire_ki::message::Values;
 use worldwire_ki::schema::{Mode, Protocols, load};
 
 fn said(xml: &str) -> Vec<String> {
@@ -93,7 +95,7 @@ fn a_payload_of_another_revision_is_recognized() {
         message.fit(&payload).to_string(),
         "the last fields are missing: Flags; the sender's revision is likely an earlier one"
     );
-    let error = message.decode(&mut Reader::new(&payload), &mut NoHook, &mut Values::new());
+    let error = message.decode(&mut Reader::new(&payload), &mut Values::new());
     assert_eq!(
         error.unwrap_err().to_string(),
         "Flags at byte 20: wanted 4 bytes, found 0; a sender of an earlier revision leaves the \
@@ -110,7 +112,7 @@ fn a_payload_of_another_revision_is_recognized() {
 fn json_of_a_message_is_checked() {
     let protocols = Protocols::built_in();
     let message = protocols.message_named("LOGIN.MSG_USER_ADMIT_IND").unwrap();
-    let error = |json| message.from_json(&json, &mut NoHook).unwrap_err().to_string();
+    let error = |json| message.from_json(&json).unwrap_err().to_string();
     assert_eq!(
         error(serde_json::json!({"Statu": 1})),
         "wanted a field of MSG_USER_ADMIT_IND, found \"Statu\"; did you mean \"Status\"?"
@@ -121,38 +123,48 @@ fn json_of_a_message_is_checked() {
 /// Sees every byte but the first, backwards.
 struct Toy;
 
-impl<'n> StrHook<'n> for Toy {
-    fn wants(&mut self, field: StrField<'_>, _: &[u8]) -> bool {
-        field.name == "Rec1"
+impl<'n> Opener<'n> for Toy {
+    fn opens(&self, site: Site<'_>, _: &[u8]) -> bool {
+        site.message.name == "MSG_USER_AUTHEN_RSP" && site.field == "Rec1"
     }
 
-    fn show<'d, T: Trace<'n>>(
-        &mut self,
-        _: StrField<'n>,
-        bytes: &'d [u8],
-        start: Place,
-        reader: &mut Reader<'d, T>,
-    ) -> Result<()> {
-        let plain = bytes.iter().rev().copied().collect();
+    fn open(&'n self, _: Site<'_>, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()> {
+        let start = reader.place();
+        let plain = reader.take(reader.remaining())?.iter().rev().copied().collect();
         reader.layer("reversed", start, plain, |reader| reader.u16("first").map(drop))
     }
 }
 
+impl Closer for Toy {
+    fn close(&self, _: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
+        let first = json.get("first").and_then(Json::as_u64).unwrap_or(0).to_le_bytes();
+        Ok(Some(vec![b'a', first[1], first[0]]))
+    }
+}
+
 #[test]
-fn a_hook_shows_what_stands_in_a_string() {
+fn an_opener_shows_what_stands_in_a_string_and_encodes_it() {
     let protocols = Protocols::built_in();
     let message = protocols.message_named("LOGIN.MSG_USER_AUTHEN_RSP").unwrap();
     for (rec1, seen) in [("abc", Some(u64::from(u16::from_le_bytes(*b"cb")))), ("a", None)] {
         let json = serde_json::json!({"Rec1": rec1});
-        let values = message.from_json(&json, &mut NoHook).unwrap();
+        let values = message.from_json(&json).unwrap();
         let payload = message.payload(&values).unwrap();
-        let mut reader = Reader::traced("payload", &payload, Tree::new());
+        let mut reader = Reader::traced("payload", &payload, Tree::new()).opening(&Toy);
         let mut read = Values::new();
-        message.decode(&mut reader, &mut Toy, &mut read).unwrap();
+        message.decode(&mut reader, &mut read).unwrap();
         assert_eq!(read, values);
         let tree = reader.finish();
         assert_eq!(tree.find("Rec1.bytes").unwrap().text().as_deref(), Some(rec1));
         let first = tree.nodes().find(|node| node.name() == "first");
         assert_eq!(first.and_then(|node| node.unsigned()), seen);
+        assert_eq!(tree.remarks().len(), usize::from(seen.is_none()));
+        if let Some(seen) = seen {
+            let json = serde_json::json!({"Rec1": {"bytes": "", "first": seen}});
+            let made = message.from_json(Given::closing(&json, &Toy)).unwrap();
+            assert_eq!(made, values);
+            let error = message.from_json(&json).unwrap_err().to_string();
+            assert!(error.contains("only \"bytes\" of an opened field"), "{error}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use worldwire_core::json::{Json, Style, write_children};
 use worldwire_core::{Reader, Sampler, Side, Tree, Value};
 use worldwire_ki::file::table::{Column, Row, Table, TableFile, USUAL_FLAGS};
 use worldwire_ki::frame::Frame;
-use worldwire_ki::message::{Fit, NoHook, RawMessage, Values};
+use worldwire_ki::message::{Fit, RawMessage, Values};
 use worldwire_ki::schema::{Mode, Protocols};
 use worldwire_ki::types::{FieldType, FieldValue, Str};
 
@@ -61,18 +61,18 @@ proptest! {
             prop_assert!(bytes.len() >= message.least());
 
             let mut plain = Values::new();
-            message.decode(&mut Reader::new(&bytes), &mut NoHook, &mut plain).unwrap();
+            message.decode(&mut Reader::new(&bytes), &mut plain).unwrap();
             prop_assert_eq!(message.payload(&plain).unwrap(), bytes.clone());
 
             let mut reader = Reader::traced("payload", &bytes, Tree::new());
             let mut traced = Values::new();
-            let outcome = message.decode(&mut reader, &mut NoHook, &mut traced);
+            let outcome = message.decode(&mut reader, &mut traced);
             let (tree, outcome) = reader.conclude(outcome);
             outcome.unwrap();
             prop_assert_eq!(&traced, &plain);
             prop_assert_eq!(tree.roots().count(), message.fields().len());
             prop_assert_eq!(tree.roots().map(|node| node.raw().len()).sum::<usize>(), bytes.len());
-            let again = message.from_json(&json(&tree), &mut NoHook).unwrap();
+            let again = message.from_json(&json(&tree)).unwrap();
             prop_assert_eq!(message.payload(&again).unwrap(), bytes.clone());
 
             // Every beginning is too short, and everything behind is trailing.
@@ -82,14 +82,14 @@ proptest! {
                 let short = matches!(message.fit(part), Fit::TooShort { .. });
                 prop_assert!(short);
                 let mut values = Values::new();
-                let outcome = message.decode(&mut Reader::new(part), &mut NoHook, &mut values);
+                let outcome = message.decode(&mut Reader::new(part), &mut values);
                 prop_assert!(outcome.is_err());
             }
             let mut longer = bytes.clone();
             longer.extend_from_slice(&[1, 2, 3]);
             prop_assert!(!message.fits(&longer));
             let mut values = Values::new();
-            message.decode(&mut Reader::new(&longer), &mut NoHook, &mut values).unwrap();
+            message.decode(&mut Reader::new(&longer), &mut values).unwrap();
             prop_assert_eq!(values.trailing(), &[1, 2, 3]);
             prop_assert_eq!(message.payload(&values).unwrap(), longer);
         }
@@ -113,9 +113,9 @@ proptest! {
         let bytes = frame.to_bytes().unwrap();
         let mut reader = Reader::traced("frame", &bytes, Tree::new());
         let again =
-            Frame::decode_named(&mut reader, Some(Side::Client), &protocols, &mut NoHook).unwrap();
+            Frame::decode_named(&mut reader, Some(Side::Client), &protocols).unwrap();
         prop_assert_eq!(&again, &frame);
-        let again = Frame::from_json(&json(&reader.finish()), &protocols, &mut NoHook).unwrap();
+        let again = Frame::from_json(&json(&reader.finish()), &protocols).unwrap();
         prop_assert_eq!(again.to_bytes().unwrap(), bytes.clone());
         for end in 0..bytes.len() {
             let outcome = Frame::decode(&mut Reader::new(&bytes[..end]), None);

@@ -17,7 +17,7 @@ use worldwire_uru::crypt::rc4::Rc4;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{Nested, NodeRef, auth, game};
-use worldwire_uru::types::{ClassIndex, NetError, TermStr, Uuid};
+use worldwire_uru::types::{ClassIndex, NetError, TermStr, TransId, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 fn main() {
@@ -50,7 +50,7 @@ static SAMPLES: LazyLock<Vec<Sample>> = LazyLock::new(|| {
     };
     let edge = NodeRef { parent_id: 10_190, child_id: 10_191, owner_id: 0, seen: 0 };
     let login = auth::client::AcctLoginRequest {
-        trans_id: 5,
+        trans_id: TransId(5),
         client_challenge: 0x0bad_5eed,
         account_name: "shorah@example.org".into(),
         challenge_hash: [7; 20],
@@ -58,12 +58,12 @@ static SAMPLES: LazyLock<Vec<Sample>> = LazyLock::new(|| {
         os: "win".into(),
     };
     let fetched = auth::server::VaultNodeFetched {
-        trans_id: 8,
+        trans_id: TransId(8),
         result: NetError::Success,
         node: Nested::encode_from(&node).expect("the node fits"),
     };
     let refs = auth::server::VaultNodeRefsFetched {
-        trans_id: 7,
+        trans_id: TransId(7),
         result: NetError::Success,
         refs: vec![edge; 36].into(),
     };
@@ -71,8 +71,11 @@ static SAMPLES: LazyLock<Vec<Sample>> = LazyLock::new(|| {
         type_: ClassIndex::plNetMsgSDLState,
         buffer: Bytes32::new(vec![3; 200]),
     };
-    let ping =
-        auth::client::PingRequest { ping_time_ms: 1000, trans_id: 0, payload: Bytes32::default() };
+    let ping = auth::client::PingRequest {
+        ping_time_ms: 1000,
+        trans_id: TransId(0),
+        payload: Bytes32::default(),
+    };
     let messages: [(&'static str, Message<'static>); 5] = [
         ("login", auth::client::ClientMessage::from(login).into()),
         ("node", auth::server::ServerMessage::from(fetched).into()),

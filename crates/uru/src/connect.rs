@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Writer, record, wire_enum};
 
 use crate::frame::Service;
@@ -287,9 +287,9 @@ impl<'d> Field<'d> for ConnectPacket {
         }
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
-        let connection = ConnectionType::from_json(fields.take("connType")?)
+        let connection = ConnectionType::from_json(fields.given("connType")?)
             .map_err(|error| error.inside("connType"))?;
         let Some(data_bytes) = data_bytes(connection) else {
             let error = Error::value("a connection type that is known", connection.to_string());
@@ -308,7 +308,7 @@ impl<'d> Field<'d> for ConnectPacket {
             }
         }
         fn field<'d, F: Field<'d>>(fields: &mut FieldsOf<'_>, name: &'static str) -> Result<F> {
-            F::from_json(fields.take(name)?).map_err(|error| error.inside(name))
+            F::from_json(fields.given(name)?).map_err(|error| error.inside(name))
         }
         let packet = Self {
             build_id: field(&mut fields, "buildId")?,
@@ -462,9 +462,9 @@ impl<'d> Field<'d> for SetupPacket<'d> {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
-        let kind = SetupType::from_json(fields.take("type")?)?;
+        let kind = SetupType::from_json(fields.given("type")?)?;
         // The count follows from the data.
         fields.take_optional("byteCount");
         let packet = match kind {
@@ -473,10 +473,10 @@ impl<'d> Field<'d> for SetupPacket<'d> {
                 Self::Connect(Cow::Owned(y))
             }
             SetupType::Encrypt => {
-                let seed = fields.take_optional("seed").map(Field::from_json);
+                let seed = fields.given_optional("seed").map(Field::from_json);
                 Self::Encrypt(seed.transpose().map_err(|error| error.inside("seed"))?)
             }
-            SetupType::Error => Self::Error(Field::from_json(fields.take("error")?)?),
+            SetupType::Error => Self::Error(Field::from_json(fields.given("error")?)?),
             _ => return Err(Error::value("Connect, Encrypt or Error", kind.to_string())),
         };
         fields.end()?;

@@ -7,7 +7,7 @@
 //!
 //! Since most messages have no length, a receiver that does not know a number cannot go on.
 
-use worldwire_core::json::{FieldsOf, Json};
+use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{Error, Messages, Names, Reader, Result, Sampler, Side, Trace, Value, Writer};
 
 use crate::message::{auth, file, game, gatekeeper};
@@ -144,7 +144,7 @@ macro_rules! services {
                 service: Service,
                 sender: Side,
                 name: &str,
-                fields: &Json,
+                fields: Given<'_>,
             ) -> Result<Self> {
                 match (service, sender) {
                     $((Service::$service, Side::$side) => {
@@ -331,10 +331,14 @@ impl<'d> Message<'d> {
     ///
     /// # Errors
     /// Value, when the JSON is something else.
-    pub fn from_json(service: Service, sender: Side, json: &Json) -> Result<Self> {
+    pub fn from_json<'j>(
+        service: Service,
+        sender: Side,
+        json: impl Into<Given<'j>>,
+    ) -> Result<Self> {
         let mut parts = FieldsOf::new(json)?;
         let name = parts.take("name")?;
-        let fields = parts.take("fields")?;
+        let fields = parts.given("fields")?;
         parts.end()?;
         let Some(name) = name.as_str() else {
             let error = worldwire_core::json::expected("the name of a message", name);

@@ -5,10 +5,11 @@
 //! use worldwire_core::{Reader, Side};
 //! use worldwire_uru::frame::{Message, Service};
 //! use worldwire_uru::message::auth;
+//! use worldwire_uru::types::TransId;
 //!
 //! let bytes = [6, 0, 1, 0, 0, 0, 0xce, 0x27, 0, 0];
 //! let message = Message::decode(Service::Auth, Side::Client, &mut Reader::new(&bytes))?;
-//! let choose = auth::client::AcctSetPlayerRequest { trans_id: 1, player_id: 10_190 };
+//! let choose = auth::client::AcctSetPlayerRequest { trans_id: TransId(1), player_id: 10_190 };
 //! assert_eq!(message, auth::client::ClientMessage::from(choose).into());
 //! assert_eq!(message.to_bytes()?, bytes);
 //! # Ok::<(), worldwire_core::Error>(())

@@ -4,11 +4,7 @@
 //! those fields in the order of their bits, without padding. A field that is absent and one that
 //! is empty are different things: saving leaves absent fields alone.
 
-use std::borrow::Cow;
-
-use worldwire_core::json::{FieldsOf, Json};
-use worldwire_core::wire_enum;
-use worldwire_core::{Bytes32, Error, Field, Reader, Result, Sampler, Trace, Value, Writer};
+use worldwire_core::{Bytes32, Error, Reader, Record, Result, Trace, Value, record, wire_enum};
 
 use crate::message::{Inner, InnerFamily};
 use crate::types::{TermStr, Uuid};
@@ -50,132 +46,54 @@ wire_enum! {
 /// A blob of a node; the message around it bounds it more tightly.
 pub type Blob<'d> = Bytes32<'d, 1_048_576>;
 
-macro_rules! node {
-    ($($(#[doc = $doc:literal])* $bit:literal $field:ident $wire:literal: $type:ty,)*) => {
-        /// A vault node, or a part of one: any set of the 32 fields.
-        ///
-        /// What the numbered fields mean depends on the node type.
-        #[derive(Clone, Debug, PartialEq, Default)]
-        pub struct VaultNode<'d> {$(
-            #[doc = concat!("`", $wire, "`, bit ", stringify!($bit), ".")]
-            $(#[doc = $doc])*
-            pub $field: Option<$type>,
-        )*}
-
-        impl VaultNode<'_> {
-            /// The bits and names of all fields.
-            pub const FIELDS: &'static [(u32, &'static str)] = &[$(($bit, $wire)),*];
-
-            /// The mask of the fields that are present.
-            #[must_use]
-            pub fn mask(&self) -> u64 {
-                0 $(| u64::from(self.$field.is_some()) << $bit)*
-            }
-
-            /// Takes its bytes into its own hands.
-            #[must_use]
-            pub fn into_owned(self) -> VaultNode<'static> {
-                VaultNode { $($field: self.$field.map(Field::into_owned),)* }
-            }
-        }
-
-        impl<'d> Inner<'d> for VaultNode<'d> {
-            const NAME: &'static str = "vault node";
-            const UNIT: usize = 1;
-            const ONE_FORM: bool = true;
-            const SHAPE: Value<'static> = Value::Record;
-
-            fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
-                let at = reader.position() as u64;
-                let mask = u64::from_le_bytes(reader.take_array()?);
-                if mask >> 32 != 0 {
-                    let found = format!("0x{mask:016x}");
-                    return Err(Error::malformed("a field mask of 32 bits", found).at(at));
-                }
-                Ok(Self {$(
-                    $field: match mask & 1 << $bit {
-                        0 => None,
-                        _ => Some(<$type as Field<'d>>::decode(reader, $wire)?),
-                    },
-                )*})
-            }
-
-            fn encode_inner(&self, writer: &mut Writer) -> Result<()> {
-                writer.u64(self.mask());
-                $(
-                    if let Some(value) = &self.$field {
-                        value.encode(writer).map_err(|error| error.inside($wire))?;
-                    }
-                )*
-                Ok(())
-            }
-
-            fn from_json_inner(json: &Json) -> Result<Self> {
-                let mut fields = FieldsOf::new(json)?;
-                let node = Self {$(
-                    $field: fields
-                        .take_optional($wire)
-                        .map(<$type as Field<'d>>::from_json)
-                        .transpose()
-                        .map_err(|error| error.inside($wire))?,
-                )*};
-                fields.end()?;
-                Ok(node)
-            }
-
-            fn sample_inner(sampler: &mut Sampler) -> Self {
-                let mask = sampler.bits() & sampler.bits();
-                Self {$(
-                    $field: (mask & 1 << $bit != 0).then(|| Field::sample(sampler)),
-                )*}
-            }
-        }
-    };
-}
-
-node! {
-    /// The number of the node; given by the server.
-    0 node_id "NodeId": u32,
-    /// When it was made, Unix seconds; given by the server.
-    1 create_time "CreateTime": u32,
-    /// When it was changed last, Unix seconds; given by the server.
-    2 modify_time "ModifyTime": u32,
-    /// The age in which it was made.
-    3 create_age_name "CreateAgeName": TermStr<'d>,
-    /// The instance of that age.
-    4 create_age_uuid "CreateAgeUuid": Uuid,
-    /// The account that made it.
-    5 creator_acct "CreatorAcct": Uuid,
-    /// The node of the player that made it.
-    6 creator_id "CreatorId": u32,
-    /// What the node is.
-    7 node_type "NodeType": NodeType,
-    8 int32_1 "Int32_1": i32,
-    9 int32_2 "Int32_2": i32,
-    10 int32_3 "Int32_3": i32,
-    11 int32_4 "Int32_4": i32,
-    12 uint32_1 "UInt32_1": u32,
-    13 uint32_2 "UInt32_2": u32,
-    14 uint32_3 "UInt32_3": u32,
-    15 uint32_4 "UInt32_4": u32,
-    16 uuid_1 "Uuid_1": Uuid,
-    17 uuid_2 "Uuid_2": Uuid,
-    18 uuid_3 "Uuid_3": Uuid,
-    19 uuid_4 "Uuid_4": Uuid,
-    20 string64_1 "String64_1": TermStr<'d>,
-    21 string64_2 "String64_2": TermStr<'d>,
-    22 string64_3 "String64_3": TermStr<'d>,
-    23 string64_4 "String64_4": TermStr<'d>,
-    24 string64_5 "String64_5": TermStr<'d>,
-    25 string64_6 "String64_6": TermStr<'d>,
-    /// Compared without case.
-    26 istring64_1 "IString64_1": TermStr<'d>,
-    /// Compared without case.
-    27 istring64_2 "IString64_2": TermStr<'d>,
-    28 text_1 "Text_1": TermStr<'d>,
-    29 text_2 "Text_2": TermStr<'d>,
-    30 blob_1 "Blob_1": Blob<'d>,
-    31 blob_2 "Blob_2": Blob<'d>,
+record! {
+    /// A vault node, or a part of one: any set of the 32 fields.
+    ///
+    /// What the numbered fields mean depends on the node type.
+    pub struct VaultNode<'d>: mask u64 {
+        /// The number of the node; given by the server.
+        0 node_id "NodeId": u32,
+        /// When it was made, Unix seconds; given by the server.
+        1 create_time "CreateTime": u32,
+        /// When it was changed last, Unix seconds; given by the server.
+        2 modify_time "ModifyTime": u32,
+        /// The age in which it was made.
+        3 create_age_name "CreateAgeName": TermStr<'d>,
+        /// The instance of that age.
+        4 create_age_uuid "CreateAgeUuid": Uuid,
+        /// The account that made it.
+        5 creator_acct "CreatorAcct": Uuid,
+        /// The node of the player that made it.
+        6 creator_id "CreatorId": u32,
+        /// What the node is.
+        7 node_type "NodeType": NodeType,
+        8 int32_1 "Int32_1": i32,
+        9 int32_2 "Int32_2": i32,
+        10 int32_3 "Int32_3": i32,
+        11 int32_4 "Int32_4": i32,
+        12 uint32_1 "UInt32_1": u32,
+        13 uint32_2 "UInt32_2": u32,
+        14 uint32_3 "UInt32_3": u32,
+        15 uint32_4 "UInt32_4": u32,
+        16 uuid_1 "Uuid_1": Uuid,
+        17 uuid_2 "Uuid_2": Uuid,
+        18 uuid_3 "Uuid_3": Uuid,
+        19 uuid_4 "Uuid_4": Uuid,
+        20 string64_1 "String64_1": TermStr<'d>,
+        21 string64_2 "String64_2": TermStr<'d>,
+        22 string64_3 "String64_3": TermStr<'d>,
+        23 string64_4 "String64_4": TermStr<'d>,
+        24 string64_5 "String64_5": TermStr<'d>,
+        25 string64_6 "String64_6": TermStr<'d>,
+        /// Compared without case.
+        26 istring64_1 "IString64_1": TermStr<'d>,
+        /// Compared without case.
+        27 istring64_2 "IString64_2": TermStr<'d>,
+        28 text_1 "Text_1": TermStr<'d>,
+        29 text_2 "Text_2": TermStr<'d>,
+        30 blob_1 "Blob_1": Blob<'d>,
+        31 blob_2 "Blob_2": Blob<'d>,
+    }
 }
 
 impl InnerFamily for VaultNode<'static> {
@@ -218,45 +136,28 @@ impl VaultNode<'_> {
     }
 }
 
-/// A whole node by itself, as the codec `uru.vault-node` reads it.
-impl<'d> Field<'d> for VaultNode<'d> {
-    type Owned = VaultNode<'static>;
-    const LEAST: usize = 8;
+impl<'d> Inner<'d> for VaultNode<'d> {
+    const NAME: &'static str = "vault node";
+    const UNIT: usize = 1;
+    const ONE_FORM: bool = true;
+    const SHAPE: Value<'static> = Value::Record;
 
-    fn layout() -> Cow<'static, str> {
-        Cow::Borrowed("vault node")
-    }
-
-    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
-        reader.record(name, Self::decode_inner)
-    }
-
-    fn encode(&self, writer: &mut Writer) -> Result<()> {
-        self.encode_inner(writer)
-    }
-
-    fn from_json(json: &Json) -> Result<Self> {
-        Self::from_json_inner(json)
-    }
-
-    fn sample(sampler: &mut Sampler) -> Self {
-        Self::sample_inner(sampler)
-    }
-
-    fn into_owned(self) -> Self::Owned {
-        self.into_owned()
+    fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        Self::decode_fields(reader)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use worldwire_core::{Field, Writer};
+
     use super::*;
 
     #[test]
     fn absent_and_empty_differ() {
         let node = VaultNode { text_1: Some(TermStr::from("")), ..VaultNode::default() };
         let mut writer = Writer::new();
-        node.encode_inner(&mut writer).unwrap();
+        node.encode(&mut writer).unwrap();
         assert_eq!(writer.as_bytes(), [0, 0, 0, 0x10, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0]);
         let back = VaultNode::decode_inner(&mut Reader::new(writer.as_bytes())).unwrap();
         assert_eq!(back, node);

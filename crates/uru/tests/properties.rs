@@ -67,7 +67,7 @@ impl<F: Family> Format for Alone<F> {
     }
 
     fn encode_json(&self, json: &Json) -> Result<Vec<u8>> {
-        bytes_of(&<F::At<'_>>::from_json(json)?)
+        bytes_of(&<F::At<'_>>::from_json(json.into())?)
     }
 
     fn json(&self, tree: &Tree<'_>) -> String {
@@ -557,7 +557,7 @@ fn what_is_promised_is_not_made_room_for() {
 fn json_that_would_not_read_back_is_refused() {
     let safe = |form: &str, extra: u16| {
         let json = serde_json::json!({"text": "a", "form": form, "extra": extra, "inverted": true});
-        SafeString::from_json(&json).and_then(|name| bytes_of(&name))
+        SafeString::from_json((&json).into()).and_then(|name| bytes_of(&name))
     };
     for extra in [0, 0xf000, 0xfff] {
         let error = safe("marked", extra).unwrap_err().to_string();
@@ -570,7 +570,7 @@ fn json_that_would_not_read_back_is_refused() {
 
     // A file without a name would be taken for the end of the list.
     let json = serde_json::json!([{"name": "a", "size": 1}, {"name": "", "size": 2}]);
-    let list = FileList::from_json(&json).unwrap();
+    let list = FileList::from_json((&json).into()).unwrap();
     assert_eq!(bytes_of(&list).unwrap_err().to_string(), "[1]: wanted a name, found none");
 }
 

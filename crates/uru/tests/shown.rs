@@ -9,6 +9,7 @@ use worldwire_uru::connect::{ConnectPacket, SetupPacket};
 use worldwire_uru::file::manifest::Manifest;
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{Nested, NodeRef, auth};
+use worldwire_uru::types::TransId;
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
@@ -50,7 +51,7 @@ fn player() -> VaultNode<'static> {
 
 fn login() -> auth::client::ClientMessage<'static> {
     auth::client::AcctLoginRequest {
-        trans_id: 5,
+        trans_id: TransId(5),
         client_challenge: 0x0bad_5eed,
         account_name: "shorah@example.org".into(),
         challenge_hash: [0xab; 20],
@@ -84,7 +85,7 @@ fn a_login_request() {
 #[test]
 fn a_vault_node() {
     let fetched = auth::server::VaultNodeFetched {
-        trans_id: 8,
+        trans_id: TransId(8),
         result: NetError::Success,
         node: Nested::encode_from(&player()).unwrap(),
     };
@@ -119,7 +120,7 @@ fn a_vault_node() {
 #[test]
 fn a_vault_node_that_cannot_be_read() {
     let fetched = auth::server::VaultNodeFetched {
-        trans_id: 8,
+        trans_id: TransId(8),
         result: NetError(77),
         node: Nested::new(vec![1, 0, 0, 0, 1, 0, 0, 0, 9]),
     };
@@ -140,7 +141,7 @@ fn a_vault_node_that_cannot_be_read() {
 fn references_of_nodes() {
     let edge = NodeRef { parent_id: 10_190, child_id: 10_191, owner_id: 0, seen: 0 };
     let refs = auth::server::VaultNodeRefsFetched {
-        trans_id: 7,
+        trans_id: TransId(7),
         result: NetError::VaultNodeNotFound,
         refs: vec![edge; 2].into(),
     };

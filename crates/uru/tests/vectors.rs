@@ -92,7 +92,7 @@ fn all_ways<'d, F: Field<'d>>(
     worldwire_core::json::write_node(root, Style::default(), &mut json);
     let json: Json = serde_json::from_str(&json).map_err(|error| error.to_string())?;
     let mut again = Writer::new();
-    F::from_json(&json).map_err(shown)?.encode(&mut again).map_err(shown)?;
+    F::from_json((&json).into()).map_err(shown)?.encode(&mut again).map_err(shown)?;
     check(!reencodes || again.as_bytes() == bytes, "JSON encodes to other bytes")?;
     Ok(value)
 }

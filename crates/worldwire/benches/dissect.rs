@@ -21,7 +21,7 @@ use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
 use worldwire_uru::file::keys::{KeyRing, Spelling};
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{Nested, auth, game};
-use worldwire_uru::types::{ClassIndex, NetError, TermStr, Uuid};
+use worldwire_uru::types::{ClassIndex, NetError, TermStr, TransId, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 fn main() {
@@ -212,9 +212,9 @@ fn script(
         text_1: Some(TermStr::from("yes, and much more was found there")),
         ..VaultNode::default()
     };
-    let ask = auth::client::VaultNodeFetch { trans_id: round, node_id: round };
+    let ask = auth::client::VaultNodeFetch { trans_id: TransId(round), node_id: round };
     let tell = auth::server::VaultNodeFetched {
-        trans_id: round,
+        trans_id: TransId(round),
         result: NetError::Success,
         node: Nested::encode_from(&node)?,
     };

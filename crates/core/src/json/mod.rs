@@ -15,10 +15,12 @@
 //!
 //! Reading accepts what writing gives, and numbers as strings (`"123"`, `"0x7b"`) everywhere.
 
+mod given;
 mod parse;
 mod read;
 mod write;
 
+pub use given::Given;
 pub use parse::parse;
 pub use read::{FieldsOf, bytes, expected, flags, integer, named, signed, text, unsigned};
 pub use write::{Style, float32, float64, hex, string, whole, write_children, write_node};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::Json;
+use super::{Given, Json};
 use crate::names::nearest;
 use crate::value::parse_hex;
 use crate::{Error, Names, Result};
@@ -111,6 +111,7 @@ pub fn expected(wanted: impl Into<Cow<'static, str>>, found: &Json) -> Error {
 /// The fields of a JSON object: each is taken once by name, and what is left over is an error.
 #[derive(Debug)]
 pub struct FieldsOf<'j> {
+    given: Given<'j>,
     object: &'j serde_json::Map<String, Json>,
     known: Vec<&'static str>,
 }
@@ -120,11 +121,25 @@ impl<'j> FieldsOf<'j> {
     ///
     /// # Errors
     /// Value, when it is not.
-    pub fn new(json: &'j Json) -> Result<Self> {
-        match json {
-            Json::Object(object) => Ok(Self { object, known: Vec::new() }),
-            _ => Err(expected("an object", json)),
+    pub fn new(json: impl Into<Given<'j>>) -> Result<Self> {
+        let given = json.into();
+        match given.json() {
+            Json::Object(object) => Ok(Self { given, object, known: Vec::new() }),
+            other => Err(expected("an object", other)),
         }
+    }
+
+    /// The value of a field that has to be there, to be read as its type.
+    ///
+    /// # Errors
+    /// Value, when it is missing.
+    pub fn given(&mut self, name: &'static str) -> Result<Given<'j>> {
+        self.take(name).map(|json| self.given.field(name, json))
+    }
+
+    /// The value of a field that may be missing, to be read as its type.
+    pub fn given_optional(&mut self, name: &'static str) -> Option<Given<'j>> {
+        self.take_optional(name).map(|json| self.given.field(name, json))
     }
 
     /// The value of a field that has to be there.
@@ -153,7 +168,7 @@ impl<'j> FieldsOf<'j> {
     /// # Errors
     /// Value, when it is missing or something else.
     pub fn value<F: for<'a> crate::Field<'a>>(&mut self, name: &'static str) -> Result<F> {
-        F::from_json(self.take(name)?).map_err(|error| error.inside(name))
+        F::from_json(self.given(name)?).map_err(|error| error.inside(name))
     }
 
     /// Whether there is a field of this name.

@@ -3,6 +3,7 @@
 mod bits;
 mod scope;
 
+use crate::opener::Opener;
 use crate::trace::{NoTrace, Place, Trace};
 use crate::tree::{Tree, TreeBuilder};
 use crate::value::{Form, Span, Value};
@@ -74,6 +75,13 @@ impl<'d> Reader<'d, TreeBuilder<'d>> {
         let most = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
         let data = data.get(..most).unwrap_or(data);
         Self::start(data, limits, TreeBuilder::start(tree, layer, data, limits))
+    }
+
+    /// Takes along an [opener](crate::opener) for what stands inside fields.
+    #[must_use]
+    pub fn opening(mut self, opener: &'d dyn Opener<'d>) -> Self {
+        self.trace.set_opener(opener);
+        self
     }
 
     /// The tree of what was read.

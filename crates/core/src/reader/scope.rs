@@ -1,7 +1,8 @@
 //! What stands inside something else: records, lists, parts, layers.
 
 use super::Reader;
-use crate::{Error, Place, Result, Trace, Value};
+use crate::opener::Subject;
+use crate::{Error, Form, Place, Result, Trace, Value};
 
 /// Structure.
 impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
@@ -82,6 +83,76 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         }
         self.depth -= 1;
         outcome.map_err(|error| error.inside(name))
+    }
+
+    /// The fields of a message: what `read` reads belongs to it, as far as an
+    /// [opener](crate::opener) is concerned.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    #[inline]
+    pub fn message<R>(
+        &mut self,
+        message: Subject<'n>,
+        read: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        if !T::ON {
+            return read(self);
+        }
+        let before = self.trace.set_message(message);
+        let outcome = read(self);
+        self.trace.set_message(before);
+        outcome
+    }
+
+    /// Reads a field of `length` bytes that began at `start`, with its count. The listener's
+    /// [opener](crate::opener) may know what the bytes hold: then the field is a record, `bytes` and
+    /// what it read behind it.
+    ///
+    /// # Errors
+    /// Incomplete, when fewer bytes are left.
+    #[inline]
+    pub fn blob(
+        &mut self,
+        name: &'n str,
+        start: Place,
+        length: usize,
+        form: Form,
+    ) -> Result<&'d [u8]> {
+        if T::ON
+            && let Some(bytes) = self.rest.get(..length)
+            && self.trace.opens(name, bytes)
+        {
+            return self.opened(name, start, bytes, form);
+        }
+        let bytes = self.take(length).map_err(|error| error.inside(name))?;
+        let span = self.span_behind(form, length);
+        self.leaf_from(name, start, span);
+        Ok(bytes)
+    }
+
+    #[cold]
+    fn opened(
+        &mut self,
+        name: &'n str,
+        start: Place,
+        bytes: &'d [u8],
+        form: Form,
+    ) -> Result<&'d [u8]> {
+        self.scope_from(name, Value::Record, start, |reader| {
+            let behind = reader.place().byte + super::narrow(bytes.len());
+            let first = reader.place().byte;
+            let span = crate::Span { form, start: first, length: behind - first };
+            let end = Place { byte: behind, bit: 0 };
+            reader.trace.leaf("bytes", Value::Span(span), start, end);
+            let outcome =
+                reader.attempt(|reader| reader.part(bytes.len(), |r| T::open_field(r, name)));
+            if let Err(error) = outcome {
+                reader.trace.remark(error.inside(name));
+                reader.take(bytes.len())?;
+            }
+            Ok(bytes)
+        })
     }
 
     #[cold]

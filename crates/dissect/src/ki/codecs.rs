@@ -1,6 +1,6 @@
 //! The codecs of KI.
 
-use worldwire_core::json::{FieldsOf, Json};
+use worldwire_core::json::{FieldsOf, Given, Json};
 use worldwire_core::{Error, Reader, Result, Writer};
 use worldwire_ki::file::table::TableFile;
 use worldwire_ki::file::wad::ArchiveFile;
@@ -9,9 +9,8 @@ use worldwire_ki::message::RawMessage;
 use worldwire_ki::object::{Codec as ObjectCodec, MAGIC, Options};
 use worldwire_ki::schema::classes::Classes;
 
-use super::objects::{Fillings, object_from_json, unread};
-use super::secrets::Secrets;
-use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read};
+use super::objects::{object_from_json, unread};
+use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
 
 /// All of them, by name.
 pub(crate) static CODECS: &[Codec] = &[
@@ -21,17 +20,15 @@ pub(crate) static CODECS: &[Codec] = &[
         shape: Shape::Fields,
         sided: false,
         decode: |data, options, tree| {
-            read("ki.dml", data, options, tree, |reader| {
+            read_opening("ki.dml", data, options, tree, |reader| {
                 let protocols = &options.definitions.ki;
-                let mut fillings = fillings(options);
-                RawMessage::decode_named(reader, false, protocols, &mut fillings).map(drop)
+                RawMessage::decode_named(reader, false, protocols).map(drop)
             })
         },
         encode: |json, options| {
             let mut writer = Writer::new();
-            let mut fillings = fillings(options);
-            RawMessage::from_named_json(json, &options.definitions.ki, &mut fillings)?
-                .encode(&mut writer)?;
+            let given = Given::closing(json, &*options.definitions.ki_objects);
+            RawMessage::from_named_json(given, &options.definitions.ki)?.encode(&mut writer)?;
             Ok(writer.into_bytes())
         },
         tables: Vec::new,
@@ -58,10 +55,9 @@ pub(crate) static CODECS: &[Codec] = &[
         shape: Shape::Fields,
         sided: true,
         decode: |data, options, tree| {
-            read("ki.frame", data, options, tree, |reader| {
+            read_opening("ki.frame", data, options, tree, |reader| {
                 let protocols = &options.definitions.ki;
-                let mut fillings = fillings(options);
-                Frame::decode_named(reader, Some(options.from), protocols, &mut fillings).map(drop)
+                Frame::decode_named(reader, Some(options.from), protocols).map(drop)
             })
         },
         encode: |json, options| encode_frame(json, options),
@@ -126,11 +122,6 @@ fn encode_object(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
     codec.encode(&object, header)
 }
 
-/// What is to be shown of fields; blobs have no session whose secrets could be opened.
-fn fillings<'o>(options: &CodecOptions<'o>) -> Fillings<'o> {
-    Fillings::new(Secrets::new(options.keys, None, None), &options.definitions.ki_objects)
-}
-
 /// What there is to say of a message without an object where one should be.
 fn not_an_object(message: &RawMessage<'_>, options: &CodecOptions<'_>) -> Option<String> {
     let RawMessage { service, order, ref payload } = *message;
@@ -138,5 +129,6 @@ fn not_an_object(message: &RawMessage<'_>, options: &CodecOptions<'_>) -> Option
 }
 
 fn encode_frame(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
-    Frame::from_json(json, &options.definitions.ki, &mut fillings(options))?.to_bytes()
+    let given = Given::closing(json, &*options.definitions.ki_objects);
+    Frame::from_json(given, &options.definitions.ki)?.to_bytes()
 }

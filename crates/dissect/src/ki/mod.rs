@@ -8,16 +8,14 @@ mod session;
 use worldwire_core::{Limits, Reader, Tree};
 use worldwire_ki::connection::{Received, Unit};
 use worldwire_ki::control::{Control, Opcode};
-use worldwire_ki::crypt::login::Salt;
 use worldwire_ki::message::RawMessage;
 
 pub(crate) use codecs::CODECS;
 pub use objects::KiObjects;
 pub(crate) use session::{KiSession, recognize};
 
-use crate::{Definitions, Keys};
+use crate::Definitions;
 use objects::Fillings;
-use secrets::Secrets;
 
 /// Every name that an item can have.
 pub(crate) fn names(definitions: &Definitions) -> Vec<String> {
@@ -34,9 +32,8 @@ pub(crate) fn names(definitions: &Definitions) -> Vec<String> {
 pub struct KiItem<'i> {
     /// The piece.
     pub received: Received<'i>,
-    pub(crate) keys: &'i Keys,
     pub(crate) definitions: &'i Definitions,
-    pub(crate) proven: Option<Salt>,
+    pub(crate) fillings: &'i Fillings<'i>,
 }
 
 impl<'i> KiItem<'i> {
@@ -67,17 +64,16 @@ impl<'i> KiItem<'i> {
     pub fn tree(&self, tree: Tree<'i>, limits: &'i Limits) -> Tree<'i> {
         let Received { message, bytes, range, side, .. } = &self.received;
         let inside = bytes.get(message.clone()).unwrap_or_default();
-        let mut reader = Reader::traced_within("stream", inside, tree, limits);
+        let mut reader =
+            Reader::traced_within("stream", inside, tree, limits).opening(self.fillings);
         let outcome = match self.received.unit {
             Unit::Control(opcode) => reader
                 .record("fields", |reader| Control::decode(opcode, Some(*side), reader))
                 .map(drop),
             Unit::Message { .. } => {
-                let secrets = Secrets::new(self.keys, self.received.salt, self.proven);
-                let mut fillings = Fillings::new(secrets, &self.definitions.ki_objects);
                 let large = inside.len() > usize::from(u16::MAX);
                 let protocols = &self.definitions.ki;
-                RawMessage::decode_named(&mut reader, large, protocols, &mut fillings).map(drop)
+                RawMessage::decode_named(&mut reader, large, protocols).map(drop)
             }
             Unit::Empty => Ok(()),
         };

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use worldwire_core::json::{self, FieldsOf, Json};
-use worldwire_core::{Diagnostic, Error, Place, Reader, Result, Trace};
-use worldwire_ki::message::{NoHook, StrField, StrHook, Values};
+use worldwire_core::opener::{Closer, Opener, Site};
+use worldwire_core::{Diagnostic, Error, Reader, Result, TreeBuilder};
+use worldwire_ki::message::Values;
 use worldwire_ki::object::hints::{Fields, Hints};
 use worldwire_ki::object::{Codec, ENVELOPE_STORED, FLAG_NAMES, Header, Object, Options, ZLIB};
 use worldwire_ki::schema::classes::Classes;
@@ -71,54 +72,36 @@ impl KiObjects {
     }
 
     /// What reads the object in a field, if one is known to be there; it may be null.
-    fn known(&self, field: StrField<'_>) -> Option<Codec<'_>> {
-        let options = self.fields.get(field.service, field.order, field.name)?;
+    fn known(&self, (service, order): (u8, u8), field: &str) -> Option<Codec<'_>> {
+        let options = self.fields.get(service, order, field)?;
         let options = Options { null_root: true, ..options.clone() };
         Some(Codec::new(self.classes.as_ref()?, options))
     }
 }
 
-/// Shows what stands in `STR` fields: opened secrets, and objects.
-pub(crate) struct Fillings<'k> {
-    secrets: Secrets<'k>,
-    objects: &'k KiObjects,
-}
-
-impl<'k> Fillings<'k> {
-    pub(crate) fn new(secrets: Secrets<'k>, objects: &'k KiObjects) -> Self {
-        Self { secrets, objects }
-    }
-}
-
-impl<'n, 'k: 'n> StrHook<'n> for Fillings<'k> {
-    fn wants(&mut self, field: StrField<'_>, bytes: &[u8]) -> bool {
-        let secret = StrHook::<'n>::wants(&mut self.secrets, field, bytes);
-        secret || (!bytes.is_empty() && self.objects.known(field).is_some())
+/// Reads the objects in fields.
+impl<'n> Opener<'n> for KiObjects {
+    fn opens(&self, site: Site<'_>, bytes: &[u8]) -> bool {
+        !bytes.is_empty() && self.known(message(site), site.field).is_some()
     }
 
-    fn show<'d, T: Trace<'n>>(
-        &mut self,
-        field: StrField<'n>,
-        bytes: &'d [u8],
-        start: Place,
-        reader: &mut Reader<'d, T>,
-    ) -> Result<()> {
-        if self.secrets.has_opened() {
-            return self.secrets.show(field, bytes, start, reader);
-        }
-        let objects: &'k KiObjects = self.objects;
-        let Some(codec) = objects.known(field) else { return Ok(()) };
-        reader.layer("object", start, bytes.to_vec(), |reader| {
+    fn open(&'n self, site: Site<'_>, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()> {
+        let Some(codec) = self.known(message(site), site.field) else { return Ok(()) };
+        let start = reader.place();
+        let bytes = reader.take(reader.remaining())?.to_vec();
+        reader.layer("object", start, bytes, |reader| {
             codec.decode(reader, &mut ())?;
             reader.end()
         })
     }
+}
 
-    fn fill(&mut self, field: StrField<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
+impl Closer for KiObjects {
+    fn close(&self, site: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
         if json.get("object").is_none() {
             return Ok(None);
         }
-        let Some(codec) = self.objects.known(field) else {
+        let Some(codec) = self.known(message(site), site.field) else {
             let error = Error::value("how the object is written", "nothing about this field");
             return Err(error.hint("give a type list with --data, or leave \"bytes\" alone here"));
         };
@@ -131,6 +114,38 @@ impl<'n, 'k: 'n> StrHook<'n> for Fillings<'k> {
             Some(bytes) if is_unchanged(&bytes, &object, header, &codec) => Ok(Some(bytes)),
             _ => codec.encode(&object, header).map(Some),
         }
+    }
+}
+
+/// Service and order of the message that a field belongs to.
+pub(super) fn message(site: Site<'_>) -> (u8, u8) {
+    let [order, service, ..] = site.message.number.to_le_bytes();
+    (service, order)
+}
+
+/// Reads what stands in the fields of a conversation: its opened secrets, and objects.
+#[derive(Clone, Debug)]
+pub(crate) struct Fillings<'k> {
+    pub(crate) secrets: Secrets<'k>,
+    pub(crate) objects: &'k KiObjects,
+}
+
+impl<'n, 'k: 'n> Opener<'n> for Fillings<'k> {
+    fn opens(&self, site: Site<'_>, bytes: &[u8]) -> bool {
+        self.secrets.opens(site, bytes) || self.objects.opens(site, bytes)
+    }
+
+    fn open(&'n self, site: Site<'_>, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()> {
+        match self.secrets.opened(site, reader.rest()) {
+            Some(plain) => Secrets::show(plain, reader),
+            None => self.objects.open(site, reader),
+        }
+    }
+}
+
+impl Closer for Fillings<'_> {
+    fn close(&self, site: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
+        self.objects.close(site, json)
     }
 }
 
@@ -188,14 +203,13 @@ pub(crate) fn unread(
     objects.classes.as_ref()?;
     let message = definitions.ki.message(service, order)?;
     let hinted = |(index, field): (usize, &worldwire_ki::schema::FieldDef)| {
-        let asked = StrField { service, order, index, name: &field.name };
-        objects.known(asked).map(|known| (index, known))
+        objects.known((service, order), &field.name).map(|known| (index, known))
     };
     let mut hinted = message.fields().iter().enumerate().filter_map(hinted).peekable();
     hinted.peek()?;
     let mut values = Values::new();
     let mut reader = Reader::new(payload);
-    message.decode(&mut reader, &mut NoHook, &mut values).ok()?;
+    message.decode(&mut reader, &mut values).ok()?;
     hinted.find_map(|(index, codec)| {
         let Some(FieldValue::Str(text)) = values.fields().get(index) else { return None };
         let bytes = text.as_bytes();

@@ -11,8 +11,8 @@ use worldwire_ki::frame;
 use crate::family::{Held, Verdict};
 use crate::item::{Item, ItemBody, Note, Stamp};
 use crate::ki::KiItem;
-use crate::ki::objects::unread;
-use crate::ki::secrets::proves;
+use crate::ki::objects::{Fillings, unread};
+use crate::ki::secrets::{Secrets, proves};
 use crate::{Definitions, Keys};
 
 /// After how many pieces a conversation that began before the capture is nobody's.
@@ -136,8 +136,12 @@ impl KiSession {
                         let body = ItemBody::Note(Note::warning(note));
                         out(Item { stamp, family: "ki", from, range, body });
                     }
-                    let item = KiItem { received, keys, definitions, proven: self.proven };
-                    (side, range, ItemBody::Ki(item))
+                    let secrets = Secrets { keys, salt: received.salt, proven: self.proven };
+                    let fillings = Fillings { secrets, objects: &definitions.ki_objects };
+                    let item = KiItem { received, definitions, fillings: &fillings };
+                    let (from, body) = (side, ItemBody::Ki(item));
+                    out(Item { stamp, family: "ki", from, range, body });
+                    continue;
                 }
                 Event::Gap { side, range } => (side, range.clone(), Note::gap(&range).into()),
                 Event::Resync { side, skipped } => {

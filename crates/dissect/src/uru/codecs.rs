@@ -25,7 +25,7 @@ macro_rules! field_codec {
             },
             encode: |json, _| {
                 let mut writer = Writer::new();
-                <$type>::from_json(json)?.encode(&mut writer)?;
+                <$type>::from_json(json.into())?.encode(&mut writer)?;
                 Ok(writer.into_bytes())
             },
             tables: Vec::new,
@@ -72,7 +72,7 @@ pub(crate) static CODECS: &[Codec] = &[
         },
         encode: |json, _| {
             let mut writer = Writer::new();
-            ConnectPacket::from_json(json)?.encode(&mut writer)?;
+            ConnectPacket::from_json(json.into())?.encode(&mut writer)?;
             Ok(writer.into_bytes())
         },
         tables: Vec::new,
@@ -108,7 +108,7 @@ pub(crate) static CODECS: &[Codec] = &[
         },
         encode: |json, _| {
             let mut writer = Writer::new();
-            SetupPacket::from_json(json)?.encode(&mut writer)?;
+            SetupPacket::from_json(json.into())?.encode(&mut writer)?;
             Ok(writer.into_bytes())
         },
         tables: Vec::new,

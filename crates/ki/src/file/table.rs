@@ -321,7 +321,7 @@ fn table_from_json(json: &Json) -> Result<Table<'static>> {
             columns.push(column);
         }
     }
-    let name = Str::from_json(fields.take("name")?).map_err(|error| error.inside("name"))?;
+    let name = Str::from_json(fields.given("name")?).map_err(|error| error.inside("name"))?;
     let records = each(fields.take("records")?, |json| row_from_json(json, &columns))
         .map_err(|error| error.inside("records"))?;
     fields.end()?;
@@ -354,7 +354,7 @@ fn template_size(fields: &mut FieldsOf<'_>) -> Result<Option<u16>> {
 
 fn column_from_json(json: &Json) -> Result<Column<'static>> {
     let mut fields = FieldsOf::new(json)?;
-    let name = Str::from_json(fields.take("name")?).map_err(|error| error.inside("name"))?;
+    let name = Str::from_json(fields.given("name")?).map_err(|error| error.inside("name"))?;
     let tag = fields.take("type")?;
     let kind = json::integer(tag, BYTE).ok().and_then(FieldType::from_table_tag);
     let kind = kind.or_else(|| Some(FieldType::parse(tag.as_str()?)?.0));

@@ -7,7 +7,7 @@ use worldwire_core::testing::Target;
 use worldwire_core::{Reader, Sampler, Tree, Value};
 
 use crate::file::table::TableFile;
-use crate::message::{NoHook, Values};
+use crate::message::Values;
 use crate::schema::{Mode, Protocols, load};
 
 /// All targets of this file.
@@ -64,10 +64,10 @@ fn message(data: &[u8]) {
     let [service, order, payload @ ..] = data else { return };
     let Some(definition) = PROTOCOLS.message(*service, *order) else { return };
     let mut plain = Values::new();
-    let outcome = definition.decode(&mut Reader::new(payload), &mut NoHook, &mut plain);
+    let outcome = definition.decode(&mut Reader::new(payload), &mut plain);
     let mut reader = Reader::traced("payload", payload, Tree::new());
     let mut values = Values::new();
-    let traced = definition.decode(&mut reader, &mut NoHook, &mut values);
+    let traced = definition.decode(&mut reader, &mut values);
     assert_eq!(traced, outcome, "a listener changes nothing");
     let (tree, _) = reader.conclude(traced);
     let json = shown(&tree);
@@ -76,18 +76,14 @@ fn message(data: &[u8]) {
         if let Ok(bytes) = definition.payload(&values) {
             assert_eq!(bytes, payload, "encodes to other bytes");
         }
-        assert_eq!(
-            definition.from_json(&json, &mut NoHook).as_ref(),
-            Ok(&values),
-            "JSON says something else"
-        );
+        assert_eq!(definition.from_json(&json).as_ref(), Ok(&values), "JSON says something else");
     }
 }
 
 fn json(data: &[u8]) {
     let Ok(json) = serde_json::from_slice::<Json>(data) else { return };
     for message in PROTOCOLS.service(7).into_iter().flat_map(|login| login.messages()) {
-        if let Ok(values) = message.from_json(&json, &mut NoHook) {
+        if let Ok(values) = message.from_json(&json) {
             let _ = message.payload(&values);
         }
     }

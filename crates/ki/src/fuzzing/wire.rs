@@ -14,7 +14,7 @@ use crate::crypt::login::{Rec1, Salt, password_hash};
 use crate::crypt::stream::{Sealer, StreamKey};
 use crate::crypto_block::{Challenge, ChallengeKind, CryptoBlock, SignedOffer};
 use crate::frame::Frame;
-use crate::message::{NoHook, RawMessage};
+use crate::message::RawMessage;
 use crate::schema::Protocols;
 
 /// All targets of this file.
@@ -39,7 +39,7 @@ fn frame(data: &[u8]) {
         let (tree, outcome) = traced.conclude(outcome);
         assert_eq!(plain, outcome, "a listener changes nothing");
         let mut named = Reader::traced("frame", data, Tree::new());
-        let outcome = Frame::decode_named(&mut named, from, protocols, &mut NoHook);
+        let outcome = Frame::decode_named(&mut named, from, protocols);
         let (named, outcome) = named.conclude(outcome);
         assert_eq!(plain, outcome, "names change nothing");
         let Ok(frame) = plain else { continue };
@@ -54,8 +54,7 @@ fn frame(data: &[u8]) {
             let mut json = String::new();
             write_children(Value::Record, tree.roots(), Style::default(), &mut json);
             let json = serde_json::from_str(&json).expect("it is JSON");
-            let again =
-                Frame::from_json(&json, protocols, &mut NoHook).and_then(|frame| frame.to_bytes());
+            let again = Frame::from_json(&json, protocols).and_then(|frame| frame.to_bytes());
             assert_eq!(again, bytes, "the way back from JSON");
         }
     }

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, Json};
-use worldwire_core::{Error, Form, Reader, Result, Sampler, Trace, Value, Writer, nearest};
+use worldwire_core::json::{self, Given, Json};
+use worldwire_core::opener::Subject;
+use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Value, Writer, nearest};
 
 use crate::schema::{FieldDef, Message};
 use crate::types::{FieldType, FieldValue, Str};
 
-use super::hook::{StrField, StrHook};
 use super::raw::MOST_PAYLOAD;
 
 /// The name under which bytes behind the last field are shown.
@@ -76,17 +76,16 @@ impl Message {
     /// # Errors
     /// Malformed, when the payload ends in a field: with its name.
     #[inline]
-    pub fn decode<'d, 'n, T: Trace<'n>, H: StrHook<'n>>(
+    pub fn decode<'d, 'n, T: Trace<'n>>(
         &'n self,
         reader: &mut Reader<'d, T>,
-        hook: &mut H,
         values: &mut Values<'d>,
     ) -> Result<()> {
         values.fields.clear();
         values.trailing = Cow::Borrowed(&[]);
         values.fields.reserve(self.plan().len());
         if T::ON {
-            self.decode_shown(reader, hook, values)?;
+            reader.message(self.subject(), |reader| self.decode_shown(reader, values))?;
         } else {
             for (index, kind) in self.plan().iter().enumerate() {
                 match FieldValue::decode(*kind, reader, "") {
@@ -102,20 +101,14 @@ impl Message {
         Ok(())
     }
 
-    /// The same with names and hook.
-    fn decode_shown<'d, 'n, T: Trace<'n>, H: StrHook<'n>>(
+    /// The same with names.
+    fn decode_shown<'d, 'n, T: Trace<'n>>(
         &'n self,
         reader: &mut Reader<'d, T>,
-        hook: &mut H,
         values: &mut Values<'d>,
     ) -> Result<()> {
         for (index, field) in self.fields().iter().enumerate() {
-            let value = if field.kind == FieldType::Str {
-                let name = &*field.name;
-                let (service, order) = (self.service, self.order);
-                let asked = StrField { service, order, index, name };
-                string(asked, reader, hook).map(FieldValue::Str)
-            } else if let Some(names) = field.names() {
+            let value = if let Some(names) = field.names() {
                 let read = |reader: &mut Reader<'d, T>| {
                     // Nobody listens to the number under the name.
                     let bytes: [u8; 4] = reader.take_array()?;
@@ -133,6 +126,12 @@ impl Message {
             values.fields.push(value.map_err(|error| self.cut_off(error, index))?);
         }
         Ok(())
+    }
+
+    /// What an [opener](worldwire_core::opener) learns of the message.
+    fn subject(&self) -> Subject<'_> {
+        let number = u32::from(self.service) << 8 | u32::from(self.order);
+        Subject { connection: "ki", number, name: &self.tag }
     }
 
     #[cold]
@@ -206,19 +205,15 @@ impl Message {
         Values::of(self.fields().iter().map(|field| field.default.clone()).collect())
     }
 
-    /// Reads the values from JSON. A field that is missing has its default; `hook` may fill `STR`
-    /// fields with what it showed in them.
+    /// Reads the values from JSON. A field that is missing has its default.
     ///
     /// # Errors
     /// Value, for a field that the message does not have, and for a value of another kind or out
-    /// of range; those of the hook.
-    pub fn from_json<'n, H: StrHook<'n>>(
-        &self,
-        json: &Json,
-        hook: &mut H,
-    ) -> Result<Values<'static>> {
-        let Json::Object(object) = json else {
-            return Err(json::expected("an object", json));
+    /// of range.
+    pub fn from_json<'j>(&self, json: impl Into<Given<'j>>) -> Result<Values<'static>> {
+        let json = json.into();
+        let Json::Object(object) = json.json() else {
+            return Err(json::expected("an object", &json));
         };
         let known = |name: &str| self.fields().iter().any(|field| &*field.name == name);
         if let Some(wrong) = object.keys().find(|name| *name != TRAILING && !known(name)) {
@@ -230,21 +225,19 @@ impl Message {
             });
         }
         let mut values = Values::new();
-        for (index, field) in self.fields().iter().enumerate() {
-            let Some(json) = object.get(&*field.name) else {
+        let subject = self.subject();
+        for field in self.fields() {
+            let Some(inner) = object.get(&*field.name) else {
                 values.fields.push(field.default.clone());
                 continue;
             };
-            let asked =
-                StrField { service: self.service, order: self.order, index, name: &field.name };
-            let filled = match field.kind {
-                FieldType::Str if json.is_object() => hook.fill(asked, json),
-                _ => Ok(None),
+            let value = match field.kind {
+                FieldType::Str => {
+                    let inner = Given::of(json, subject).field(&field.name, inner);
+                    Str::from_json(inner).map(|text| FieldValue::Str(text.into_owned()))
+                }
+                _ => value(field, inner),
             };
-            let value = filled.and_then(|filled| match filled {
-                Some(bytes) => Ok(FieldValue::Str(Str::new(bytes))),
-                None => value(field, json),
-            });
             values.fields.push(value.map_err(|error| error.inside(&field.name))?);
         }
         if let Some(json) = object.get(TRAILING) {
@@ -265,28 +258,4 @@ fn value(field: &FieldDef, json: &Json) -> Result<FieldValue<'static>> {
     let named = names.and_then(|names| names.number(json.as_str()?));
     let number = named.map(Json::from);
     FieldValue::from_json(field.kind, number.as_ref().unwrap_or(json)).map(FieldValue::into_owned)
-}
-
-/// A `STR`, and what the hook sees in it.
-fn string<'d, 'n, T: Trace<'n>, H: StrHook<'n>>(
-    field: StrField<'n>,
-    reader: &mut Reader<'d, T>,
-    hook: &mut H,
-) -> Result<Str<'d>> {
-    let start = reader.place();
-    let bytes = Str::take(reader)?;
-    let span = reader.span_behind(Form::Utf8, bytes.len());
-    if !hook.wants(field, bytes) {
-        reader.leaf_from(field.name, start, span);
-        return Ok(Str::new(bytes));
-    }
-    reader.scope_from(field.name, Value::Record, start, |reader| {
-        reader.leaf_from("bytes", start, span);
-        let mut inside = start;
-        inside.byte += 2;
-        // What cannot be shown is bytes, which are there already.
-        let _ = reader.attempt(|reader| hook.show(field, bytes, inside, reader));
-        Ok(())
-    })?;
-    Ok(Str::new(bytes))
 }

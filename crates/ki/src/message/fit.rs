@@ -8,7 +8,6 @@ use crate::schema::{APPENDED_REVISION, Message};
 use crate::types::{FieldType, FieldValue};
 
 use super::codec::Values;
-use super::hook::NoHook;
 
 /// How a payload fits a definition. Shown as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +56,7 @@ impl Message {
     pub fn fit(&self, payload: &[u8]) -> Fit {
         let mut values = Values::new();
         let mut reader = Reader::new(payload);
-        if self.decode(&mut reader, &mut NoHook, &mut values).is_err() {
+        if self.decode(&mut reader, &mut values).is_err() {
             let rest = self.fields().iter().skip(values.fields().len());
             let missing = rest.map(|field| field.name.clone()).collect();
             return Fit::TooShort { missing, at_boundary: reader.remaining() == 0 };

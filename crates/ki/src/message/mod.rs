@@ -10,7 +10,7 @@
 //! What the fields are stands in a [definition](crate::schema::Message).
 //!
 //! ```
-//! use worldwire_ki::message::{NoHook, RawMessage, Values};
+//! use worldwire_ki::message::{RawMessage, Values};
 //! use worldwire_ki::schema::Protocols;
 //! use worldwire_core::Reader;
 //!
@@ -21,18 +21,16 @@
 //! assert_eq!(protocols.name(definition), "LOGIN.MSG_USER_ADMIT_IND");
 //!
 //! let mut values = Values::new();
-//! definition.decode(&mut Reader::new(&raw.payload), &mut NoHook, &mut values)?;
+//! definition.decode(&mut Reader::new(&raw.payload), &mut values)?;
 //! assert_eq!(definition.payload(&values)?, *raw.payload);
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
 mod codec;
 mod fit;
-mod hook;
 mod named;
 mod raw;
 
 pub use codec::Values;
 pub use fit::Fit;
-pub use hook::{NoHook, StrField, StrHook};
 pub use raw::{HEAD_BYTES, MOST_PAYLOAD, RawMessage};

@@ -1,25 +1,23 @@
 //! Messages with the names of their definitions.
 
-use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::{Error, Reader, Result, Trace, Value};
 
 use super::codec::Values;
-use super::hook::StrHook;
 use super::raw::{HEAD_BYTES, RawMessage};
 use crate::schema::{Message, Protocols};
 
 impl<'d> RawMessage<'d> {
     /// Reads a message of a frame's body into the present scope, as [`RawMessage::decode`] does;
     /// `service` and `order` are shown by their names, and the payload as `fields` if there is a
-    /// definition for it. `hook` may look into `STR` fields.
+    /// definition for it.
     ///
     /// # Errors
     /// Those of [`RawMessage::decode`], and of the definition when the payload does not fit it.
-    pub fn decode_named<'n, T: Trace<'n>, H: StrHook<'n>>(
+    pub fn decode_named<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         is_first_of_large: bool,
         protocols: &'n Protocols,
-        hook: &mut H,
     ) -> Result<Self> {
         // Whether there is a definition has to be known before the first node is made.
         let definition = match reader.rest() {
@@ -47,31 +45,30 @@ impl<'d> RawMessage<'d> {
         }
         let mut values = Values::new();
         reader.record("fields", |reader| {
-            reader.part(count, |reader| definition.decode(reader, hook, &mut values))
+            reader.part(count, |reader| definition.decode(reader, &mut values))
         })?;
         Ok(plain)
     }
 
     /// Reads a message from JSON: as [`RawMessage::from_json`] does, or with names and `fields`.
-    /// `hook` may fill `STR` fields.
     ///
     /// # Errors
     /// Value, when the JSON is something else, or names a message that no definition has.
-    pub fn from_named_json<'n, H: StrHook<'n>>(
-        json: &Json,
+    pub fn from_named_json<'j>(
+        json: impl Into<Given<'j>>,
         protocols: &Protocols,
-        hook: &mut H,
     ) -> Result<RawMessage<'static>> {
+        let json = json.into();
         let mut fields = FieldsOf::new(json)?;
         if !fields.has("fields") {
-            return Self::from_json(json);
+            return Self::from_json(json.json());
         }
         let definition = named(&mut fields, protocols)?;
         fields.take_optional("length");
-        let inner = fields.take("fields")?;
+        let inner = fields.given("fields")?;
         fields.end()?;
         let payload = definition
-            .from_json(inner, hook)
+            .from_json(inner)
             .and_then(|values| definition.payload(&values))
             .map_err(|error| error.inside("fields"))?;
         let Message { service, order, .. } = *definition;

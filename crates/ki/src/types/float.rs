@@ -3,7 +3,7 @@
 use core::fmt;
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, Json};
+use worldwire_core::json::{self, Given, Json};
 use worldwire_core::{Field, Reader, Result, Sampler, Trace, Writer};
 
 macro_rules! floats {
@@ -60,8 +60,8 @@ macro_rules! floats {
                 Ok(())
             }
 
-            fn from_json(json: &Json) -> Result<Self> {
-                let number = match json {
+            fn from_json(json: Given<'_>) -> Result<Self> {
+                let number = match json.json() {
                     // By way of its text: a detour over the wider type could round twice.
                     Json::Number(number) => number.to_string().parse().ok(),
                     Json::String(text) => match text.as_str() {
@@ -77,10 +77,10 @@ macro_rules! floats {
                     },
                     _ => None,
                 };
-                let number = number.ok_or_else(|| json::expected($wanted, json))?;
+                let number = number.ok_or_else(|| json::expected($wanted, &json))?;
                 // Infinity comes of its name alone, not of a number too large.
-                if number.is_infinite() && !is_named(json) {
-                    return Err(json::expected($wanted, json));
+                if number.is_infinite() && !is_named(&json) {
+                    return Err(json::expected($wanted, &json));
                 }
                 Ok(Self(number))
             }
@@ -120,11 +120,11 @@ mod tests {
     use super::*;
 
     fn single(json: &Json) -> Result<f32> {
-        Flt::from_json(json).map(|number| number.0)
+        Flt::from_json(json.into()).map(|number| number.0)
     }
 
     fn double(json: &Json) -> Result<f64> {
-        Dbl::from_json(json).map(|number| number.0)
+        Dbl::from_json(json.into()).map(|number| number.0)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, Json};
+use worldwire_core::json::{self, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Writer};
 
 /// The most bytes of a `STR` and units of a `WSTR`: their count has two bytes.
@@ -37,12 +37,6 @@ impl<'d> Str<'d> {
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         core::str::from_utf8(&self.0).ok()
-    }
-
-    #[inline]
-    pub(crate) fn take<T>(reader: &mut Reader<'d, T>) -> Result<&'d [u8]> {
-        let count = u16::from_le_bytes(reader.take_array()?);
-        reader.take(usize::from(count))
     }
 }
 
@@ -115,10 +109,9 @@ impl<'d> Field<'d> for Str<'d> {
     #[inline]
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         let start = reader.place_if_on();
-        let bytes = Self::take(reader).map_err(|error| error.inside(name))?;
-        let span = reader.span_behind(Form::Utf8, bytes.len());
-        reader.leaf_from(name, start, span);
-        Ok(Self(Cow::Borrowed(bytes)))
+        let count = reader.take_array().map(u16::from_le_bytes);
+        let count = count.map_err(|error| error.inside(name))?;
+        reader.blob(name, start, count.into(), Form::Utf8).map(|bytes| Self(Cow::Borrowed(bytes)))
     }
 
     #[inline]
@@ -129,12 +122,8 @@ impl<'d> Field<'d> for Str<'d> {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
-        // With something read from the bytes beside them, see `StrHook`.
-        if let Some(bytes) = json.get("bytes") {
-            return Self::from_json(bytes);
-        }
-        let bytes = json::text(json, |text| text.as_bytes().to_vec())?;
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let bytes = json.blob(|json| json::text(json, |text| text.as_bytes().to_vec()))?;
         match bytes.len() {
             0..=MOST_COUNT => Ok(Self::new(bytes)),
             count => Err(too_long("bytes", count)),
@@ -183,8 +172,8 @@ impl<'d> Field<'d> for WStr<'d> {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
-        let units = json::text(json, wide)?;
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let units = json::text(&json, wide)?;
         if !units.len().is_multiple_of(2) {
             return Err(Error::value("an even number of bytes", units.len().to_string()));
         }
@@ -229,7 +218,7 @@ mod tests {
         assert_eq!(value.units(), 2);
         assert_eq!(value.to_text(), "\u{fffd}A");
         let json = json!({"$hex": "3dd84100"});
-        assert_eq!(WStr::from_json(&json).unwrap(), value);
+        assert_eq!(WStr::from_json((&json).into()).unwrap(), value);
         let mut writer = Writer::new();
         value.encode(&mut writer).unwrap();
         assert_eq!(writer.as_bytes(), bytes);
@@ -242,7 +231,7 @@ mod tests {
         assert_eq!(error.to_string(), "wanted at most 65535 (bytes of a STR), found 65536");
         assert!(writer.is_empty());
         assert!(Str::new(vec![0; 0xffff]).encode(&mut writer).is_ok());
-        assert!(Str::from_json(&json!("a".repeat(0x10000))).is_err());
-        assert!(WStr::from_json(&json!({"$hex": "00"})).is_err());
+        assert!(Str::from_json((&json!("a".repeat(0x10000))).into()).is_err());
+        assert!(WStr::from_json((&json!({"$hex": "00"})).into()).is_err());
     }
 }

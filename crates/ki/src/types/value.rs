@@ -57,7 +57,7 @@ macro_rules! values {
             /// Value, when the JSON is something else or out of range.
             pub fn from_json(kind: FieldType, json: &Json) -> Result<Self> {
                 match kind {
-                    $(FieldType::$name => <$type as Field<'d>>::from_json(json).map(Self::$name),)*
+                    $(FieldType::$name => <$type as Field<'d>>::from_json(json.into()).map(Self::$name),)*
                 }
             }
 

@@ -4,7 +4,7 @@ use worldwire_core::json::{Json, Style, write_children};
 use worldwire_core::testing::{Case, agrees, hex};
 use worldwire_core::{Reader, Tree, Value};
 use worldwire_ki::file::table::TableFile;
-use worldwire_ki::message::{Fit, NoHook, RawMessage, Values};
+use worldwire_ki::message::{Fit, RawMessage, Values};
 use worldwire_ki::schema::{Mode, Protocols, load};
 
 type Outcome = Result<(), String>;
@@ -88,12 +88,12 @@ pub(crate) fn message(Case { section, case, .. }: &Case<'_>) -> Outcome {
     check(*raw.payload == *payload, "payload")?;
     let mut values = Values::new();
     definition
-        .decode(&mut Reader::new(&payload), &mut NoHook, &mut values)
+        .decode(&mut Reader::new(&payload), &mut values)
         .map_err(|error| error.to_string())?;
     check(definition.payload(&values).as_deref() == Ok(&payload), "encodes to other bytes")?;
     let mut reader = Reader::traced("payload", &payload, Tree::new());
     let mut shown = Values::new();
-    let outcome = definition.decode(&mut reader, &mut NoHook, &mut shown);
+    let outcome = definition.decode(&mut reader, &mut shown);
     let (tree, outcome) = reader.conclude(outcome);
     outcome.map_err(|error| error.to_string())?;
     check(shown == values, "a listener changes nothing")?;
@@ -101,12 +101,11 @@ pub(crate) fn message(Case { section, case, .. }: &Case<'_>) -> Outcome {
         check(node.name() == wanted[0], "another name")?;
         agrees(node, &wanted[2])?;
     }
-    let again =
-        definition.from_json(&json_of(&tree), &mut NoHook).map_err(|error| error.to_string())?;
+    let again = definition.from_json(&json_of(&tree)).map_err(|error| error.to_string())?;
     check(again == values, "JSON says something else")?;
     for end in 0..payload.len() {
         let cut = payload.get(..end).unwrap();
-        let fits = definition.decode(&mut Reader::new(cut), &mut NoHook, &mut Values::new());
+        let fits = definition.decode(&mut Reader::new(cut), &mut Values::new());
         check(fits.is_err(), format!("the first {end} bytes are accepted"))?;
     }
     if text(case, "name") == "defaults" {

@@ -6,7 +6,7 @@ use worldwire_core::{Reader, Side, Tree, Value};
 use worldwire_ki::control::Control;
 use worldwire_ki::crypt::login::{self, Rec1, Salt, Secret};
 use worldwire_ki::frame::{Body, Frame};
-use worldwire_ki::message::{NoHook, RawMessage};
+use worldwire_ki::message::RawMessage;
 use worldwire_ki::schema::Protocols;
 use worldwire_ki::{djb2_31, property_hash, string_id};
 
@@ -72,8 +72,7 @@ pub(crate) fn frames(section: &str, case: &Json) -> Outcome {
     let protocols = Protocols::built_in();
     let json = shown(&bytes, from, None)?;
     for json in [&json, &shown(&bytes, from, Some(&protocols))?] {
-        let again =
-            Frame::from_json(json, &protocols, &mut NoHook).and_then(|frame| frame.to_bytes());
+        let again = Frame::from_json(json, &protocols).and_then(|frame| frame.to_bytes());
         same(again.map_err(|error| error.to_string())?, bytes.clone())?;
     }
     match &frame.body {
@@ -131,7 +130,7 @@ fn shown(bytes: &[u8], from: Side, protocols: Option<&Protocols>) -> Result<Json
     let mut reader = Reader::traced("frame", bytes, Tree::new());
     let outcome = match protocols {
         None => Frame::decode(&mut reader, Some(from)),
-        Some(protocols) => Frame::decode_named(&mut reader, Some(from), protocols, &mut NoHook),
+        Some(protocols) => Frame::decode_named(&mut reader, Some(from), protocols),
     };
     let (tree, outcome) = reader.conclude(outcome.map(drop));
     outcome.map_err(|error| error.to_string())?;

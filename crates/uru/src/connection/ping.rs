@@ -4,6 +4,7 @@ use worldwire_core::Field;
 
 use crate::frame::{Message, Service};
 use crate::message::{auth, file, game, gatekeeper};
+use crate::types::TransId;
 
 /// The answer to a ping: all fields unchanged, whatever order the client wrote them in.
 pub(super) fn answer(message: &Message<'_>) -> Option<Message<'static>> {
@@ -42,7 +43,7 @@ pub(super) fn ping(service: Service, ping_time_ms: u32) -> Message<'static> {
         // The H'uru client writes its clock where the transaction is declared.
         Service::Gatekeeper => {
             gatekeeper::client::ClientMessage::PingRequest(gatekeeper::client::PingRequest {
-                trans_id: ping_time_ms,
+                trans_id: TransId(ping_time_ms),
                 ping_time_ms: 0,
                 payload: Default::default(),
             })
@@ -50,7 +51,7 @@ pub(super) fn ping(service: Service, ping_time_ms: u32) -> Message<'static> {
         }
         Service::Auth => auth::client::ClientMessage::PingRequest(auth::client::PingRequest {
             ping_time_ms,
-            trans_id: 0,
+            trans_id: TransId::default(),
             payload: Default::default(),
         })
         .into(),

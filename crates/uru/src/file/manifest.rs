@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use worldwire_core::json::{self, Json};
+use worldwire_core::json::{self, Given};
 use worldwire_core::{
     Error, Field, Names, Reader, Result, Sampler, Trace, Value, Writer, list_from_json, record,
 };
@@ -83,9 +83,9 @@ impl<'d> Field<'d> for ManifestFlags {
         HiLo(self.0).encode(writer)
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
-        let bits = json::flags(json, Self::NAMES)?;
-        u32::try_from(bits).map(Self).map_err(|_| json::expected("flags of 32 bits", json))
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let bits = json::flags(&json, Self::NAMES)?;
+        u32::try_from(bits).map(Self).map_err(|_| json::expected("flags of 32 bits", &json))
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
@@ -146,28 +146,6 @@ macro_rules! unit_list {
                 reader.end()?;
                 Ok(Self(entries))
             }
-
-            fn encode_inner(&self, writer: &mut Writer) -> Result<()> {
-                for (index, entry) in self.0.iter().enumerate() {
-                    if !entry.has_name() {
-                        return Err(Error::value("a name", "none").inside_item(index));
-                    }
-                    entry.encode(writer).map_err(|error| error.inside_item(index))?;
-                }
-                writer.zeros(if self.0.is_empty() { $empty * 2 } else { 2 });
-                Ok(())
-            }
-
-            fn from_json_inner(json: &Json) -> Result<Self> {
-                list_from_json(json).map(Self)
-            }
-
-            fn sample_inner(sampler: &mut Sampler) -> Self {
-                let count = sampler.length(6);
-                let entry = |_| $entry::sample(sampler);
-                let named = |entry: &$entry<'_>| entry.has_name();
-                Self((0..count).map(entry).filter(named).collect())
-            }
         }
 
         impl InnerFamily for $type<'static> {
@@ -188,15 +166,25 @@ macro_rules! unit_list {
             }
 
             fn encode(&self, writer: &mut Writer) -> Result<()> {
-                self.encode_inner(writer)
+                for (index, entry) in self.0.iter().enumerate() {
+                    if !entry.has_name() {
+                        return Err(Error::value("a name", "none").inside_item(index));
+                    }
+                    entry.encode(writer).map_err(|error| error.inside_item(index))?;
+                }
+                writer.zeros(if self.0.is_empty() { $empty * 2 } else { 2 });
+                Ok(())
             }
 
-            fn from_json(json: &Json) -> Result<Self> {
-                Self::from_json_inner(json)
+            fn from_json(json: Given<'_>) -> Result<Self> {
+                list_from_json(json).map(Self)
             }
 
             fn sample(sampler: &mut Sampler) -> Self {
-                Self::sample_inner(sampler)
+                let count = sampler.length(6);
+                let entry = |_| $entry::sample(sampler);
+                let named = |entry: &$entry<'_>| entry.has_name();
+                Self((0..count).map(entry).filter(named).collect())
             }
 
             fn into_owned(self) -> Self::Owned {
@@ -356,7 +344,7 @@ mod tests {
         assert_eq!(manifest.0.len(), 1);
         assert_eq!(manifest.format().unwrap(), format!("{LINE}\n"));
         let mut writer = Writer::new();
-        manifest.encode_inner(&mut writer).unwrap();
+        manifest.encode(&mut writer).unwrap();
         let back = Manifest::decode_inner(&mut Reader::new(writer.as_bytes())).unwrap();
         assert_eq!(back, manifest);
     }

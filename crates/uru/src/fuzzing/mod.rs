@@ -87,7 +87,7 @@ fn field<'d, F: Field<'d>>(data: &'d [u8]) {
         Ok(json) => json,
         Err(error) => panic!("{error}: {json}"),
     };
-    let again = F::from_json(&json).unwrap_or_else(|error| panic!("{json}: {error}"));
+    let again = F::from_json((&json).into()).unwrap_or_else(|error| panic!("{json}: {error}"));
     assert_eq!(encode(&again), bytes, "JSON encodes to other bytes");
 }
 
@@ -178,7 +178,7 @@ fn json_format(data: &[u8]) {
 
 fn from_json<'d, F: Field<'d>>(json: &Json) -> Option<Vec<u8>> {
     let mut writer = Writer::new();
-    F::from_json(json).and_then(|value| value.encode(&mut writer)).ok()?;
+    F::from_json(json.into()).and_then(|value| value.encode(&mut writer)).ok()?;
     Some(writer.into_bytes())
 }
 

@@ -4,11 +4,11 @@ use core::fmt;
 use core::marker::PhantomData;
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, Json};
+use worldwire_core::json::Given;
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer, count32};
 
 /// A format that lies in a counted buffer of a message: a vault node, a manifest.
-pub trait Inner<'d>: Sized {
+pub trait Inner<'d>: Field<'d> {
     /// What it is, for documentation: `vault node`.
     const NAME: &'static str;
 
@@ -26,21 +26,6 @@ pub trait Inner<'d>: Sized {
     /// # Errors
     /// Malformed, with the place inside the buffer.
     fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self>;
-
-    /// Writes it.
-    ///
-    /// # Errors
-    /// Value, when the format cannot hold it.
-    fn encode_inner(&self, writer: &mut Writer) -> Result<()>;
-
-    /// Reads it from JSON.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
-    fn from_json_inner(json: &Json) -> Result<Self>;
-
-    /// Makes one up.
-    fn sample_inner(sampler: &mut Sampler) -> Self;
 }
 
 /// A counted buffer (`u32` count of units, at most `MOST`) whose content has a format of its own.
@@ -76,7 +61,7 @@ impl<I, const MOST: usize> Nested<'_, I, MOST> {
         I: Inner<'v>,
     {
         let mut writer = Writer::new();
-        value.encode_inner(&mut writer)?;
+        value.encode(&mut writer)?;
         Ok(Self::new(writer.into_bytes()))
     }
 
@@ -165,20 +150,20 @@ where
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         if json.get("$hex").is_some() {
-            return json::bytes(json).map(Self::new);
+            return json.bytes().map(Self::new);
         }
-        let value = <I::At<'d>>::from_json_inner(json)?;
+        let value = <I::At<'d>>::from_json(json)?;
         let mut writer = Writer::new();
-        value.encode_inner(&mut writer)?;
+        value.encode(&mut writer)?;
         Ok(Self::new(writer.into_bytes()))
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
         let mut writer = Writer::new();
-        let value = <I::At<'d>>::sample_inner(sampler);
-        match value.encode_inner(&mut writer) {
+        let value = <I::At<'d>>::sample(sampler);
+        match value.encode(&mut writer) {
             Ok(()) => Self::new(writer.into_bytes()),
             Err(_) => Self::new(Vec::new()),
         }
@@ -201,7 +186,7 @@ fn canonical<'d, I: Inner<'d>>(value: &I, bytes: &[u8]) -> Result<()> {
         return Ok(());
     }
     let mut writer = Writer::new();
-    value.encode_inner(&mut writer)?;
+    value.encode(&mut writer)?;
     if writer.as_bytes() == bytes {
         return Ok(());
     }

@@ -1,8 +1,10 @@
 //! Records inside messages.
 
-use worldwire_core::json::{self, FieldsOf, Json};
+use std::borrow::Cow;
+
+use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{
-    Field, Reader, Result, Sampler, Trace, Value, Writer, list_from_json, record, wire_flags,
+    Field, Reader, Record, Rest, Result, Sampler, Trace, Value, Writer, record, wire_flags,
 };
 
 use super::{Inner, InnerFamily};
@@ -94,55 +96,30 @@ record! {
     }
 }
 
-/// The score records of a reply, one after the other to the end of the buffer.
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct Scores<'a>(pub Vec<Score<'a>>);
+/// The score records of a reply, one behind the other to the end of the buffer.
+pub type Scores<'a> = Rest<Score<'a>>;
 
-/// The rank records of a reply, one after the other to the end of the buffer.
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct Ranks<'a>(pub Vec<Rank<'a>>);
+/// The rank records of a reply, one behind the other to the end of the buffer.
+pub type Ranks<'a> = Rest<Rank<'a>>;
 
-macro_rules! run_of {
-    ($type:ident, $record:ident, $name:literal) => {
-        impl<'d> Inner<'d> for $type<'d> {
-            const NAME: &'static str = $name;
-            const UNIT: usize = 1;
-            const ONE_FORM: bool = true;
-            const SHAPE: Value<'static> = Value::List;
+impl<'d, R: Record<'d>> Inner<'d> for Rest<R> {
+    const NAME: &'static str = R::NAME;
+    const UNIT: usize = 1;
+    const ONE_FORM: bool = true;
+    const SHAPE: Value<'static> = Value::List;
 
-            fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
-                let mut records = Vec::new();
-                while reader.remaining() > 0 {
-                    let index = records.len();
-                    records.push(reader.item(index, |reader| $record::decode(reader, ""))?);
-                }
-                Ok(Self(records))
-            }
-
-            fn encode_inner(&self, writer: &mut Writer) -> Result<()> {
-                self.0.iter().enumerate().try_for_each(|(index, record)| {
-                    record.encode(writer).map_err(|error| error.inside_item(index))
-                })
-            }
-
-            fn from_json_inner(json: &Json) -> Result<Self> {
-                list_from_json(json).map(Self)
-            }
-
-            fn sample_inner(sampler: &mut Sampler) -> Self {
-                let count = sampler.length(4);
-                Self((0..count).map(|_| Field::sample(sampler)).collect())
-            }
-        }
-
-        impl InnerFamily for $type<'static> {
-            type At<'d> = $type<'d>;
-        }
-    };
+    fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        Self::decode_items(reader)
+    }
 }
 
-run_of! { Scores, Score, "score records" }
-run_of! { Ranks, Rank, "rank records" }
+impl InnerFamily for Scores<'static> {
+    type At<'d> = Scores<'d>;
+}
+
+impl InnerFamily for Ranks<'static> {
+    type At<'d> = Ranks<'d>;
+}
 
 /// What a server says it can do: a bit vector, and whatever follows it.
 ///
@@ -203,14 +180,27 @@ impl<'d> Inner<'d> for Caps {
         let trailing = reader.bytes("trailing", reader.remaining())?.to_vec();
         Ok(Self { bits, trailing })
     }
+}
 
-    fn encode_inner(&self, writer: &mut Writer) -> Result<()> {
+impl<'d> Field<'d> for Caps {
+    type Owned = Self;
+    const LEAST: usize = 4;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("hsBitVector")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.record(name, Self::decode_inner)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
         self.bits.encode(writer)?;
         writer.bytes(&self.trailing);
         Ok(())
     }
 
-    fn from_json_inner(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         let bits = BitVector::take_json(&mut fields)?;
         let trailing =
@@ -219,9 +209,13 @@ impl<'d> Inner<'d> for Caps {
         Ok(Self { bits, trailing })
     }
 
-    fn sample_inner(sampler: &mut Sampler) -> Self {
+    fn sample(sampler: &mut Sampler) -> Self {
         let length = sampler.length(8);
         Self { bits: Field::sample(sampler), trailing: sampler.bytes(length) }
+    }
+
+    fn into_owned(self) -> Self {
+        self
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{
     Error, Field, Reader, Result, Sampler, Trace, Value, Writer, count32, list_from_json,
 };
@@ -62,7 +62,7 @@ impl BitVector {
     pub(crate) fn take_json(fields: &mut FieldsOf<'_>) -> Result<Self> {
         let words: usize = json::integer(fields.take("words")?, "a whole number up to 4096")?;
         let bits =
-            list_from_json::<u32>(fields.take("bits")?).map_err(|error| error.inside("bits"))?;
+            list_from_json::<u32>(fields.given("bits")?).map_err(|error| error.inside("bits"))?;
         if words > MOST_WORDS {
             return Err(Error::limit("words of a bit vector", MOST_WORDS as u64, words as u64));
         }
@@ -105,7 +105,7 @@ impl<'d> Field<'d> for BitVector {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         let value = Self::take_json(&mut fields)?;
         fields.end()?;

@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | [`Uuid`] | 16 bytes, first three groups little-endian | everything |
 //! | [`Ipv4`] | `u32`, first dotted octet in the most significant byte | `ServerAddr`, `AgeReply` |
+//! | [`TransId`] | `u32` | requests and replies |
 //! | [`Str`] | `u16` unit count, UTF-16LE units, no terminator | NetMsg strings |
 //! | [`WFix`] | a fixed number of UTF-16LE units, text ends at the first zero | file requests, `NetAgeInfo` |
 //! | [`TermStr`] | `u32` byte count, UTF-16LE units with a terminator that is counted | vault, scores |
@@ -20,7 +21,7 @@ mod plasma;
 mod string;
 mod terminated;
 
-pub use address::{Ipv4, Uuid};
+pub use address::{Ipv4, TransId, Uuid};
 pub use bits::BitVector;
 pub use error::NetError;
 pub use object::{

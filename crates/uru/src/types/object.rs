@@ -2,29 +2,31 @@
 
 use std::borrow::Cow;
 
-use worldwire_core::json::{FieldsOf, Json};
+use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{
-    Error, Field, Reader, Result, Sampler, Trace, Value, Writer, record, wire_enum, wire_flags,
+    Error, Field, Reader, Result, Sampler, Trace, Value, Writer, record, scalar, wire_enum,
+    wire_flags,
 };
 
 use super::SafeString;
 
-/// The number of a page: an age prefix and a page of that age in one `u32`, or something special.
-///
-/// | number | meaning |
-/// | --- | --- |
-/// | 0 | fixed keys |
-/// | 1..=0x20 | local to a client, never to be accepted from the network |
-/// | 0x21..=0xfeff0020 | `(age << 16) + page + 0x21` for ages from 0 up |
-/// | 0xfeff0021..=0xfeffffff | unusable |
-/// | 0xff000000 | the server; unknown net groups |
-/// | ..=0xff010000 | reserved |
-/// | 0xff010001..=0xfffffffe | `(-age << 16) + page + 0xff000001` for ages below 0 |
-/// | 0xffffffff | invalid |
-///
-/// Pages are unsigned here; some tools print 0xffff as -1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SequenceNumber(pub u32);
+scalar! {
+    /// The number of a page: an age prefix and a page of that age in one `u32`, or something special.
+    ///
+    /// | number | meaning |
+    /// | --- | --- |
+    /// | 0 | fixed keys |
+    /// | 1..=0x20 | local to a client, never to be accepted from the network |
+    /// | 0x21..=0xfeff0020 | `(age << 16) + page + 0x21` for ages from 0 up |
+    /// | 0xfeff0021..=0xfeffffff | unusable |
+    /// | 0xff000000 | the server; unknown net groups |
+    /// | ..=0xff010000 | reserved |
+    /// | 0xff010001..=0xfffffffe | `(-age << 16) + page + 0xff000001` for ages below 0 |
+    /// | 0xffffffff | invalid |
+    ///
+    /// Pages are unsigned here; some tools print 0xffff as -1.
+    pub struct SequenceNumber(u32) as Hex;
+}
 
 impl SequenceNumber {
     /// The number of a page; `None` when the age has no room (-255..=0xfefe, and the last page of
@@ -57,40 +59,6 @@ impl SequenceNumber {
     #[must_use]
     pub fn is_special(self) -> bool {
         self.page().is_none()
-    }
-}
-
-impl<'d> Field<'d> for SequenceNumber {
-    type Owned = Self;
-    const LEAST: usize = 4;
-
-    fn layout() -> Cow<'static, str> {
-        Cow::Borrowed("u32 sequence number")
-    }
-
-    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
-        reader.shown(
-            name,
-            |reader| reader.take_array().map(u32::from_le_bytes).map(Self),
-            |value| Value::Hex(u64::from(value.0)),
-        )
-    }
-
-    fn encode(&self, writer: &mut Writer) -> Result<()> {
-        writer.u32(self.0);
-        Ok(())
-    }
-
-    fn from_json(json: &Json) -> Result<Self> {
-        u32::from_json(json).map(Self)
-    }
-
-    fn sample(sampler: &mut Sampler) -> Self {
-        Self(u32::sample(sampler))
-    }
-
-    fn into_owned(self) -> Self {
-        self
     }
 }
 
@@ -177,10 +145,11 @@ impl Location {
     }
 }
 
-/// For which hardware an object is loaded (`plLoadMask`): one byte with the quality in its high
-/// nibble and the capability in its low one. 0xff is "always".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct LoadMask(pub u8);
+scalar! {
+    /// For which hardware an object is loaded (`plLoadMask`): one byte with the quality in its high
+    /// nibble and the capability in its low one. 0xff is "always".
+    pub struct LoadMask(u8) as Hex;
+}
 
 impl LoadMask {
     /// Loaded on everything.
@@ -196,40 +165,6 @@ impl LoadMask {
     #[must_use]
     pub const fn capability(self) -> u8 {
         self.0 | 0xf0
-    }
-}
-
-impl<'d> Field<'d> for LoadMask {
-    type Owned = Self;
-    const LEAST: usize = 1;
-
-    fn layout() -> Cow<'static, str> {
-        Cow::Borrowed("u8 load mask")
-    }
-
-    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
-        reader.shown(
-            name,
-            |reader| reader.take_array::<1>().map(|[byte]| Self(byte)),
-            |value| Value::Hex(u64::from(value.0)),
-        )
-    }
-
-    fn encode(&self, writer: &mut Writer) -> Result<()> {
-        writer.u8(self.0);
-        Ok(())
-    }
-
-    fn from_json(json: &Json) -> Result<Self> {
-        u8::from_json(json).map(Self)
-    }
-
-    fn sample(sampler: &mut Sampler) -> Self {
-        Self(u8::sample(sampler))
-    }
-
-    fn into_owned(self) -> Self {
-        self
     }
 }
 
@@ -341,24 +276,24 @@ impl<'d> Field<'d> for Uoid<'d> {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         let value = Self {
-            location: Field::from_json(fields.take("location")?)
+            location: Field::from_json(fields.given("location")?)
                 .map_err(|error| error.inside("location"))?,
-            load_mask: fields.take_optional("loadMask").map(Field::from_json).transpose()?,
-            class_index: Field::from_json(fields.take("classIndex")?)
+            load_mask: fields.given_optional("loadMask").map(Field::from_json).transpose()?,
+            class_index: Field::from_json(fields.given("classIndex")?)
                 .map_err(|error| error.inside("classIndex"))?,
-            object_id: Field::from_json(fields.take("objectId")?)
+            object_id: Field::from_json(fields.given("objectId")?)
                 .map_err(|error| error.inside("objectId"))?,
-            name: Field::from_json(fields.take("name")?).map_err(|error| error.inside("name"))?,
-            clone: match fields.take_optional("cloneId") {
+            name: Field::from_json(fields.given("name")?).map_err(|error| error.inside("name"))?,
+            clone: match fields.given_optional("cloneId") {
                 None => None,
                 Some(id) => Some(CloneIds {
                     id: Field::from_json(id).map_err(|error| error.inside("cloneId"))?,
-                    filler: Field::from_json(fields.take("cloneFiller")?)
+                    filler: Field::from_json(fields.given("cloneFiller")?)
                         .map_err(|error| error.inside("cloneFiller"))?,
-                    player_id: Field::from_json(fields.take("clonerId")?)
+                    player_id: Field::from_json(fields.given("clonerId")?)
                         .map_err(|error| error.inside("clonerId"))?,
                 }),
             },
@@ -430,7 +365,7 @@ impl<'d> Field<'d> for Key<'d> {
         self.0.as_ref().map_or(Ok(()), |uoid| uoid.encode(writer))
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         if json.is_null() { Ok(Self(None)) } else { Field::from_json(json).map(Some).map(Self) }
     }
 

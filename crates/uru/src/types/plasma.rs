@@ -3,7 +3,7 @@
 use core::fmt;
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{
     Error, Field, Form, Names, Place, Reader, Result, Sampler, Trace, Value, Writer, record,
 };
@@ -170,9 +170,9 @@ impl<'d> Field<'d> for SafeString<'d> {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         if json.get("form").is_none() {
-            let bytes = json::text(json, |text| text.as_bytes().to_vec())?;
+            let bytes = json::text(&json, |text| text.as_bytes().to_vec())?;
             if bytes.len() > SAFE_MOST {
                 let found = bytes.len() as u64;
                 return Err(Error::limit("bytes of a safe string", SAFE_MOST as u64, found));
@@ -330,7 +330,7 @@ impl<'d> Field<'d> for SafeWString<'d> {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         let (text, high, terminator) = if json.get("high").is_some() {
             let mut fields = FieldsOf::new(json)?;
             let text = json::text(fields.take("text")?, wide)?;
@@ -340,7 +340,7 @@ impl<'d> Field<'d> for SafeWString<'d> {
             fields.end()?;
             (text, high & 0xf000, terminator)
         } else {
-            (json::text(json, wide)?, 0xf000, 0)
+            (json::text(&json, wide)?, 0xf000, 0)
         };
         if !text.len().is_multiple_of(2) || text.len() / 2 > SAFE_MOST {
             let found = text.len() as u64 / 2;
@@ -401,11 +401,11 @@ impl<'d> Field<'d> for Creatable {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         if json.is_null() {
             return Ok(Self(None));
         }
-        let class = json::integer(json, "a class index or null")?;
+        let class = json::integer(&json, "a class index or null")?;
         if class == 0x8000 {
             return Err(Error::value("null", "0x8000"));
         }

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Writer};
 
 /// A NetMsg string: `u16` unit count, then UTF-16LE units without a terminator.
@@ -103,8 +103,8 @@ impl<'d, const N: usize> Field<'d> for Str<'d, N> {
         }
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
-        let units = json::text(json, wide)?;
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let units = json::text(&json, wide)?;
         even(&units)?;
         if units.len() / 2 >= N {
             return Err(too_long(N, units.len() / 2));
@@ -231,7 +231,7 @@ impl<'d, const N: usize> Field<'d> for WFix<'d, N> {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         let bytes = if json.get("text").is_some() {
             let mut fields = FieldsOf::new(json)?;
             let mut bytes = json::text(fields.take("text")?, wide)?;
@@ -239,7 +239,7 @@ impl<'d, const N: usize> Field<'d> for WFix<'d, N> {
             fields.end()?;
             bytes
         } else {
-            json::text(json, wide)?
+            json::text(&json, wide)?
         };
         even(&bytes)?;
         if bytes.len() > N * 2 {
@@ -295,7 +295,7 @@ mod tests {
         );
         assert!(Str::<5>::decode(&mut Reader::new(&bytes), "os").is_ok());
         assert!(Str::<4>::from("abcd").encode(&mut Writer::new()).is_err());
-        assert!(Str::<4>::from_json(&json!("abcd")).is_err());
+        assert!(Str::<4>::from_json((&json!("abcd")).into()).is_err());
     }
 
     #[test]
@@ -306,6 +306,6 @@ mod tests {
         assert_eq!(value.to_text(), "ab");
         assert!(value.has_dead_memory());
         let json = json!({"text": "ab", "deadMemory": {"$hex": "00000707"}});
-        assert_eq!(WFix::<4>::from_json(&json).unwrap(), value);
+        assert_eq!(WFix::<4>::from_json((&json).into()).unwrap(), value);
     }
 }

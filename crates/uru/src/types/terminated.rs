@@ -3,7 +3,7 @@
 use core::fmt;
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, Json};
+use worldwire_core::json::{self, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer};
 
 use super::string::{wide, wide_text};
@@ -83,8 +83,8 @@ impl<'d> Field<'d> for TermStr<'d> {
         writer.patch_length(length)
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
-        let units = json::text(json, wide)?;
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let units = json::text(&json, wide)?;
         if !units.len().is_multiple_of(2) {
             return Err(Error::value("an even number of bytes", units.len().to_string()));
         }
@@ -163,8 +163,8 @@ impl<'d> Field<'d> for ZStr<'d> {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
-        let units = json::text(json, wide)?;
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let units = json::text(&json, wide)?;
         if !units.len().is_multiple_of(2) {
             return Err(Error::value("an even number of bytes", units.len().to_string()));
         }
@@ -220,7 +220,7 @@ impl<'d> Field<'d> for HiLo {
         Ok(())
     }
 
-    fn from_json(json: &Json) -> Result<Self> {
+    fn from_json(json: Given<'_>) -> Result<Self> {
         u32::from_json(json).map(Self)
     }
 

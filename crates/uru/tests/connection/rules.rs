@@ -258,7 +258,7 @@ fn sending_is_checked_and_bounded() {
     assert_eq!(error, "wanted a message of the client on auth, found game.PingRequest");
     assert!(server.send(&ping(Service::Auth)).is_err());
     let big = auth::server::VaultNodeFetched {
-        trans_id: 1,
+        trans_id: worldwire_uru::types::TransId(1),
         result: worldwire_uru::types::NetError::Success,
         node: worldwire_uru::message::Nested::new(vec![0; 1_048_576]),
     };

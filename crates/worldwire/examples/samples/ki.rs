@@ -11,7 +11,7 @@ use worldwire_core::{Sampler, Side};
 use worldwire_ki::connection::{ClientConfig, Connection, ServerConfig, SessionIds};
 use worldwire_ki::crypt::login::{Rec1, Secret, apply_rec1, ck2, password_hash, pk3};
 use worldwire_ki::file::table::TableFile;
-use worldwire_ki::message::{NoHook, RawMessage};
+use worldwire_ki::message::RawMessage;
 use worldwire_ki::schema::{Mode, Protocols};
 
 use super::{DAY, Outcome, Tape, ki_objects};
@@ -147,7 +147,7 @@ impl Stage {
         fields: &serde_json::Value,
     ) -> Outcome<()> {
         let message = self.protocols.message_named(name).ok_or("no such message")?;
-        let payload = message.payload(&message.from_json(fields, &mut NoHook)?)?;
+        let payload = message.payload(&message.from_json(fields)?)?;
         let (service, order) = (message.service, message.order);
         let raw = RawMessage { service, order, payload: payload.into() };
         talk.ends[from.index()].send(&raw)?;

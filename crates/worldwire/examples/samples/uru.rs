@@ -8,7 +8,7 @@ use std::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use worldwire_capture::SyntheticTcp;
-use worldwire_core::{Field, Side};
+use worldwire_core::{Field, Rest, Side};
 use worldwire_uru::connection::{ClientConfig, Connection, ServerConfig};
 use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
 use worldwire_uru::crypt::login::login_fields;
@@ -17,9 +17,9 @@ use worldwire_uru::file::manifest::{FileList, FileListEntry, Manifest};
 use worldwire_uru::file::secure::{Magic, SecureFile, SecureKey};
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{
-    AccountFlags, Caps, Nested, NetAgeInfo, NodeRef, Score, Scores, auth, file, game, gatekeeper,
+    AccountFlags, Caps, Nested, NetAgeInfo, NodeRef, Score, auth, file, game, gatekeeper,
 };
-use worldwire_uru::types::{ClassIndex, HiLo, Ipv4, NetError, TermStr, Uuid, ZStr};
+use worldwire_uru::types::{ClassIndex, HiLo, Ipv4, NetError, TermStr, TransId, Uuid, ZStr};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::{Outcome, Tape};
@@ -151,13 +151,16 @@ impl Stage {
         use gatekeeper::{client, client::ClientMessage, server, server::ServerMessage};
         let mut talk = self.connect(Service::Gatekeeper)?;
         let t = &mut talk;
-        let ask = client::FileSrvIpAddressRequest { trans_id: 1, is_patcher: 0 };
+        let ask = client::FileSrvIpAddressRequest { trans_id: TransId(1), is_patcher: 0 };
         self.say(t, ClientMessage::from(ask))?;
-        let tell =
-            server::FileSrvIpAddressReply { trans_id: 1, address: "files.example.org".into() };
+        let tell = server::FileSrvIpAddressReply {
+            trans_id: TransId(1),
+            address: "files.example.org".into(),
+        };
         self.say(t, ServerMessage::from(tell))?;
-        self.say(t, ClientMessage::from(client::AuthSrvIpAddressRequest { trans_id: 2 }))?;
-        let tell = server::AuthSrvIpAddressReply { trans_id: 2, address: "192.0.2.1".into() };
+        self.say(t, ClientMessage::from(client::AuthSrvIpAddressRequest { trans_id: TransId(2) }))?;
+        let tell =
+            server::AuthSrvIpAddressReply { trans_id: TransId(2), address: "192.0.2.1".into() };
         self.say(t, ServerMessage::from(tell))?;
         self.hang_up(talk)
     }
@@ -166,21 +169,26 @@ impl Stage {
         use file::{client, client::ClientMessage, server, server::ServerMessage};
         let mut talk = self.connect(Service::File)?;
         let t = &mut talk;
-        self.say(t, ClientMessage::from(client::BuildIdRequest { trans_id: 3 }))?;
-        let tell = server::BuildIdReply { trans_id: 3, result: NetError::Success, build_id: 918 };
+        self.say(t, ClientMessage::from(client::BuildIdRequest { trans_id: TransId(3) }))?;
+        let tell =
+            server::BuildIdReply { trans_id: TransId(3), result: NetError::Success, build_id: 918 };
         self.say(t, ServerMessage::from(tell))?;
-        let ask = client::ManifestRequest { trans_id: 4, group: "Teledahn".into(), build_id: 0 };
+        let ask =
+            client::ManifestRequest { trans_id: TransId(4), group: "Teledahn".into(), build_id: 0 };
         self.say(t, ClientMessage::from(ask))?;
         let manifest = Manifest::parse(MANIFEST).map_err(|_| "the manifest is broken")?;
         let tell = server::ManifestReply {
-            trans_id: 4,
+            trans_id: TransId(4),
             result: NetError::Success,
             reader_id: 1,
             num_files: 2,
             manifest: Nested::encode_from(&manifest)?,
         };
         self.say(t, ServerMessage::from(tell))?;
-        self.say(t, ClientMessage::from(client::ManifestEntryAck { trans_id: 4, reader_id: 1 }))?;
+        self.say(
+            t,
+            ClientMessage::from(client::ManifestEntryAck { trans_id: TransId(4), reader_id: 1 }),
+        )?;
         self.hang_up(talk)
     }
 
@@ -198,7 +206,7 @@ impl Stage {
         let name = "shorah@example.org";
         let fields = login_fields(name, "hunter2", 0x0bad_5eed, server_challenge);
         let login = client::AcctLoginRequest {
-            trans_id: 5,
+            trans_id: TransId(5),
             client_challenge: fields.client_challenge,
             account_name: name.into(),
             challenge_hash: fields.challenge_hash,
@@ -207,7 +215,7 @@ impl Stage {
         };
         self.say(t, ClientMessage::from(login))?;
         let info = server::AcctPlayerInfo {
-            trans_id: 5,
+            trans_id: TransId(5),
             player_id: PLAYER,
             player_name: "Yeesha".into(),
             avatar_shape: "female".into(),
@@ -215,7 +223,7 @@ impl Stage {
         };
         self.say(t, ServerMessage::from(info))?;
         let welcome = server::AcctLoginReply {
-            trans_id: 5,
+            trans_id: TransId(5),
             result: NetError::Success,
             account_id: ACCOUNT,
             account_flags: AccountFlags::User,
@@ -223,21 +231,23 @@ impl Stage {
             encryption_key: SecureKey::DIRTSAND_DROID.words(),
         };
         self.say(t, ServerMessage::from(welcome))?;
-        let choose = client::AcctSetPlayerRequest { trans_id: 6, player_id: PLAYER };
+        let choose = client::AcctSetPlayerRequest { trans_id: TransId(6), player_id: PLAYER };
         self.say(t, ClientMessage::from(choose))?;
-        let chosen = server::AcctSetPlayerReply { trans_id: 6, result: NetError::Success };
+        let chosen = server::AcctSetPlayerReply { trans_id: TransId(6), result: NetError::Success };
         self.say(t, ServerMessage::from(chosen))?;
 
-        let refs = client::VaultFetchNodeRefs { trans_id: 7, node_id: PLAYER };
+        let refs = client::VaultFetchNodeRefs { trans_id: TransId(7), node_id: PLAYER };
         self.say(t, ClientMessage::from(refs))?;
         let edge = |parent_id, child_id| NodeRef { parent_id, child_id, owner_id: 0, seen: 0 };
         let reply = server::VaultNodeRefsFetched {
-            trans_id: 7,
+            trans_id: TransId(7),
             result: NetError::Success,
             refs: vec![edge(PLAYER, PLAYER + 1), edge(PLAYER, PLAYER + 2)].into(),
         };
         self.say(t, ServerMessage::from(reply))?;
-        for (trans_id, node) in (8..).zip([player_node(), info_node(), chronicle_node()]) {
+        for (trans_id, node) in
+            (8..).map(TransId).zip([player_node(), info_node(), chronicle_node()])
+        {
             let node_id = node.node_id.unwrap_or_default();
             self.say(t, ClientMessage::from(client::VaultNodeFetch { trans_id, node_id }))?;
             let node = Nested::encode_from(&node)?;
@@ -246,14 +256,14 @@ impl Stage {
         }
 
         let twin = client::PlayerCreateRequest {
-            trans_id: 11,
+            trans_id: TransId(11),
             player_name: "yeesha".into(),
             avatar_shape: "female".into(),
             friend_invite: "".into(),
         };
         self.say(t, ClientMessage::from(twin))?;
         let refused = server::PlayerCreateReply {
-            trans_id: 11,
+            trans_id: TransId(11),
             result: NetError::PlayerAlreadyExists,
             player_id: 0,
             explorer: 0,
@@ -263,7 +273,7 @@ impl Stage {
         self.say(t, ServerMessage::from(refused))?;
 
         let list = client::FileListRequest {
-            trans_id: 12,
+            trans_id: TransId(12),
             directory: "SDL".into(),
             extension: "sdl".into(),
         };
@@ -273,25 +283,28 @@ impl Stage {
         let size = u32::try_from(sealed.len())?;
         let entry = FileListEntry { name: ZStr::from("SDL\\Garden.sdl"), size: HiLo(size) };
         let reply = server::FileListReply {
-            trans_id: 12,
+            trans_id: TransId(12),
             result: NetError::Success,
             files: Nested::encode_from(&FileList(vec![entry]))?,
         };
         self.say(t, ServerMessage::from(reply))?;
-        let fetch =
-            client::FileDownloadRequest { trans_id: 13, filename: "SDL\\Garden.sdl".into() };
+        let fetch = client::FileDownloadRequest {
+            trans_id: TransId(13),
+            filename: "SDL\\Garden.sdl".into(),
+        };
         self.say(t, ClientMessage::from(fetch))?;
         let chunk = server::FileDownloadChunk {
-            trans_id: 13,
+            trans_id: TransId(13),
             result: NetError::Success,
             total_file_size: size,
             chunk_offset: 0,
             chunk: worldwire_core::Bytes32::new(sealed),
         };
         self.say(t, ServerMessage::from(chunk))?;
-        self.say(t, ClientMessage::from(client::FileDownloadChunkAck { trans_id: 13 }))?;
+        self.say(t, ClientMessage::from(client::FileDownloadChunkAck { trans_id: TransId(13) }))?;
 
-        let public = client::GetPublicAgeList { trans_id: 14, age_filename: "Neighborhood".into() };
+        let public =
+            client::GetPublicAgeList { trans_id: TransId(14), age_filename: "Neighborhood".into() };
         self.say(t, ClientMessage::from(public))?;
         let age = NetAgeInfo {
             instance_id: INSTANCE,
@@ -305,13 +318,13 @@ impl Stage {
             current_population: 1,
         };
         let reply = server::PublicAgeList {
-            trans_id: 14,
+            trans_id: TransId(14),
             result: NetError::Success,
             ages: vec![age].into(),
         };
         self.say(t, ServerMessage::from(reply))?;
         let scores = client::ScoreGetScores {
-            trans_id: 15,
+            trans_id: TransId(15),
             owner_id: PLAYER,
             game_name: "HeekPoints".into(),
         };
@@ -325,20 +338,20 @@ impl Stage {
             game_name: TermStr::from("HeekPoints"),
         };
         let reply = server::ScoreGetScoresReply {
-            trans_id: 15,
+            trans_id: TransId(15),
             result: NetError::Success,
             score_count: 1,
-            scores: Nested::encode_from(&Scores(vec![score]))?,
+            scores: Nested::encode_from(&Rest(vec![score]))?,
         };
         self.say(t, ServerMessage::from(reply))?;
         let travel = client::AgeRequest {
-            trans_id: 16,
+            trans_id: TransId(16),
             age_name: "Neighborhood".into(),
             age_instance_id: INSTANCE,
         };
         self.say(t, ClientMessage::from(travel))?;
         let host = server::AgeReply {
-            trans_id: 16,
+            trans_id: TransId(16),
             result: NetError::Success,
             age_mcp_id: 7,
             age_instance_id: INSTANCE,
@@ -354,13 +367,13 @@ impl Stage {
         let mut talk = self.connect(Service::Game)?;
         let t = &mut talk;
         let join = client::JoinAgeRequest {
-            trans_id: 17,
+            trans_id: TransId(17),
             age_mcp_id: 7,
             account_id: ACCOUNT,
             player_id: PLAYER,
         };
         self.say(t, ClientMessage::from(join))?;
-        let joined = server::JoinAgeReply { trans_id: 17, result: NetError::Success };
+        let joined = server::JoinAgeReply { trans_id: TransId(17), result: NetError::Success };
         self.say(t, ServerMessage::from(joined))?;
         // A group owner message: its class, its flags and time, and one group.
         let mut buffer = vec![0x64, 0x02, 0x01, 0, 0x06, 0, 0x80, 0xb9, 0x55, 0x69, 0, 0, 0, 0];

@@ -240,8 +240,8 @@ impl<'c> Builder<'c> {
             Kind::U64 => unsigned(64)?,
             Kind::SignedBits(count) => signed(u32::from(count))?,
             Kind::UnsignedBits(count) => unsigned(u32::from(count))?,
-            Kind::F32 => Leaf::F32(Flt::from_json(&json)?.0),
-            Kind::F64 => Leaf::F64(Dbl::from_json(&json)?.0),
+            Kind::F32 => Leaf::F32(Flt::from_json((&json).into())?.0),
+            Kind::F64 => Leaf::F64(Dbl::from_json((&json).into())?.0),
             Kind::String => {
                 bytes = string_bytes(item, |text| text.as_bytes().to_vec())?;
                 Leaf::Text(&bytes)
@@ -393,7 +393,7 @@ fn push_number(part: Part, item: &Item, bytes: &mut Vec<u8>) -> Result<()> {
             let number: i32 = integer(&json, "a number of 32 bits with sign")?;
             bytes.extend(number.to_le_bytes());
         }
-        Part::F32 => bytes.extend(Flt::from_json(&json)?.0.to_le_bytes()),
+        Part::F32 => bytes.extend(Flt::from_json((&json).into())?.0.to_le_bytes()),
     }
     Ok(())
 }

@@ -291,8 +291,8 @@ fn parse(property: &Property, text: &str) -> Result<Parsed> {
         Kind::U64 => unsigned(64)?,
         Kind::SignedBits(count) => signed(u32::from(count))?,
         Kind::UnsignedBits(count) => unsigned(u32::from(count))?,
-        Kind::F32 => Leaf::F32(Flt::from_json(&json)?.0),
-        Kind::F64 => Leaf::F64(Dbl::from_json(&json)?.0),
+        Kind::F32 => Leaf::F32(Flt::from_json((&json).into())?.0),
+        Kind::F64 => Leaf::F64(Dbl::from_json((&json).into())?.0),
         Kind::Tuple(tuple) => return tuple_bytes(tuple, text).map(|b| Parsed::Tuple(tuple, b)),
         kind @ (Kind::Enum | Kind::Flags) => {
             let number =
@@ -331,7 +331,7 @@ fn tuple_bytes(tuple: Tuple, text: &str) -> Result<Vec<u8>> {
             Part::I32 => {
                 bytes.extend(integer::<i32>(&json, "a number of 32 bits with sign")?.to_le_bytes());
             }
-            Part::F32 => bytes.extend(Flt::from_json(&json)?.0.to_le_bytes()),
+            Part::F32 => bytes.extend(Flt::from_json((&json).into())?.0.to_le_bytes()),
         }
         count += 1;
     }

@@ -3,7 +3,7 @@
 use worldwire_core::{Bytes32, messages};
 
 use crate::message::{AccountFlags, Nested};
-use crate::types::{ClassIndex, Str, Uuid};
+use crate::types::{ClassIndex, Str, TransId, Uuid};
 use crate::vault::VaultNode;
 
 messages! {
@@ -25,8 +25,7 @@ messages! {
     0 PingRequest<'a> {
         /// The sender's clock in milliseconds.
         ping_time_ms "pingTimeMs": u32,
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// Anything; comes back unchanged.
         payload "payload": Bytes32<'a, 65_536>,
     }
@@ -46,8 +45,7 @@ messages! {
     /// Logs in. Answered by an `AcctPlayerInfo` for every player of the account, then an
     /// `AcctLoginReply`.
     3 AcctLoginRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// Random for e-mail names, 0 for plain ones.
         client_challenge "clientChallenge": u32,
         /// The account; compared without case.
@@ -62,16 +60,14 @@ messages! {
 
     /// Chooses the player to play, or none.
     6 AcctSetPlayerRequest {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The player's number (KI number).
         player_id "playerId": u32,
     }
 
     /// Makes an account; never sent by today's clients.
     7 AcctCreateRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The account; compared without case.
         account_name "accountName": Str<'a, 64>,
         /// See [`crypt::login`](crate::crypt::login).
@@ -84,8 +80,7 @@ messages! {
 
     /// Changes the password of an account (`/changepassword`).
     8 AcctChangePasswordRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The account; compared without case.
         account_name "accountName": Str<'a, 64>,
         /// See [`crypt::login`](crate::crypt::login).
@@ -94,8 +89,7 @@ messages! {
 
     /// Changes what an account may do; never sent by today's clients.
     9 AcctSetRolesRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The account; compared without case.
         account_name "accountName": Str<'a, 64>,
         /// What the account may do.
@@ -104,8 +98,7 @@ messages! {
 
     /// Changes how an account is paid for; never sent by today's clients.
     10 AcctSetBillingTypeRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The account; compared without case.
         account_name "accountName": Str<'a, 64>,
         /// 1 is paid, bit 1 is GameTap.
@@ -114,16 +107,14 @@ messages! {
 
     /// Activates an account; never sent by today's clients.
     11 AcctActivateRequest {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The key.
         activation_key "activationKey": Uuid,
     }
 
     /// Makes an account from a key; never sent by today's clients.
     12 AcctCreateFromKeyRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The account; compared without case.
         account_name "accountName": Str<'a, 64>,
         /// See [`crypt::login`](crate::crypt::login).
@@ -136,16 +127,14 @@ messages! {
 
     /// Deletes a player of the account.
     13 PlayerDeleteRequest {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The player's number (KI number).
         player_id "playerId": u32,
     }
 
     /// Makes a player.
     17 PlayerCreateRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The player's name.
         player_name "playerName": Str<'a, 40>,
         /// `male` or `female`.
@@ -156,16 +145,14 @@ messages! {
 
     /// Makes a visitor an explorer; never sent by today's clients.
     20 UpgradeVisitorRequest {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The player's number (KI number).
         player_id "playerId": u32,
     }
 
     /// Bans a player; never sent by today's clients.
     21 SetPlayerBanStatusRequest {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The player's number (KI number).
         player_id "playerId": u32,
         /// 1 to ban.
@@ -180,8 +167,7 @@ messages! {
 
     /// Renames a player; never sent by today's clients.
     23 ChangePlayerNameRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The player's number (KI number).
         player_id "playerId": u32,
         /// The new name.
@@ -190,8 +176,7 @@ messages! {
 
     /// Invites a friend by mail.
     24 SendFriendInviteRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The invitation.
         invite_uuid "inviteUuid": Uuid,
         /// Whom to invite.
@@ -202,24 +187,21 @@ messages! {
 
     /// Makes a vault node. The server gives it its number, times and creator.
     25 VaultNodeCreate<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The node's fields; see [`VaultNode`].
         node "node": Nested<'a, VaultNode<'static>, 1_048_576>,
     }
 
     /// Asks for a vault node.
     26 VaultNodeFetch {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The node.
         node_id "nodeId": u32,
     }
 
     /// Changes fields of a vault node: those that are sent replace, others stay.
     27 VaultNodeSave<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The node.
         node_id "nodeId": u32,
         /// Names this change.
@@ -230,8 +212,7 @@ messages! {
 
     /// Puts a node below another one.
     29 VaultNodeAdd {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The node above.
         parent_id "parentId": u32,
         /// The node below.
@@ -242,8 +223,7 @@ messages! {
 
     /// Takes a node away from below another one.
     30 VaultNodeRemove {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The node above.
         parent_id "parentId": u32,
         /// The node below.
@@ -252,16 +232,14 @@ messages! {
 
     /// Asks for every reference that can be reached from a node.
     31 VaultFetchNodeRefs {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The node.
         node_id "nodeId": u32,
     }
 
     /// Asks for an age instance in the vault, which is made if there is none.
     32 VaultInitAgeRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The instance of the age.
         age_instance_id "ageInstanceId": Uuid,
         /// The instance the age belongs to, or zero.
@@ -282,8 +260,7 @@ messages! {
 
     /// Asks for all nodes whose fields equal those of a template.
     33 VaultNodeFind<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The node's fields; see [`VaultNode`].
         node "node": Nested<'a, VaultNode<'static>, 1_048_576>,
     }
@@ -308,8 +285,7 @@ messages! {
 
     /// Asks for a game server that hosts an age instance.
     36 AgeRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The age's name in files.
         age_name "ageName": Str<'a, 64>,
         /// The instance of the age.
@@ -318,8 +294,7 @@ messages! {
 
     /// Asks which secure files there are: only `Python`/`pak` and `SDL`/`sdl` are.
     37 FileListRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// `Python` or `SDL`.
         directory "directory": Str<'a, 260>,
         /// `pak` or `sdl`.
@@ -328,16 +303,14 @@ messages! {
 
     /// Asks for a secure file. It comes in chunks, each of which is acknowledged.
     38 FileDownloadRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The name with its directory, with a backslash between.
         filename "filename": Str<'a, 260>,
     }
 
     /// Acknowledges a chunk of a file.
     39 FileDownloadChunkAck {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
     }
 
     /// Never sent on auth connections.
@@ -350,8 +323,7 @@ messages! {
 
     /// Asks for the public instances of an age.
     41 GetPublicAgeList<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The age's name in files.
         age_filename "ageFilename": Str<'a, 64>,
     }
@@ -384,8 +356,7 @@ messages! {
 
     /// Makes a score.
     46 ScoreCreate<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The owner's node.
         owner_id "ownerId": u32,
         /// The score's name.
@@ -398,16 +369,14 @@ messages! {
 
     /// Deletes a score; never sent by today's clients.
     47 ScoreDelete {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The score.
         score_id "scoreId": u32,
     }
 
     /// Asks for the score of an owner.
     48 ScoreGetScores<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The owner's node.
         owner_id "ownerId": u32,
         /// The score's name.
@@ -416,8 +385,7 @@ messages! {
 
     /// Adds points to a score.
     49 ScoreAddPoints {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The score.
         score_id "scoreId": u32,
         /// How many points.
@@ -426,8 +394,7 @@ messages! {
 
     /// Moves points from one score to another.
     50 ScoreTransferPoints {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// Where the points come from.
         src_score_id "srcScoreId": u32,
         /// Where the points go.
@@ -438,8 +405,7 @@ messages! {
 
     /// Sets the points of a score.
     51 ScoreSetPoints {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The score.
         score_id "scoreId": u32,
         /// How many points.
@@ -448,8 +414,7 @@ messages! {
 
     /// Asks for a ranking; never sent by today's clients.
     52 ScoreGetRanks<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The owner's node.
         owner_id "ownerId": u32,
         /// Unverified: what it groups by.
@@ -470,8 +435,7 @@ messages! {
 
     /// Asks whether an account exists; never sent by today's clients.
     53 AccountExistsRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The account; compared without case.
         account_name "accountName": Str<'a, 64>,
     }
@@ -479,8 +443,7 @@ messages! {
     /// Asks for a game server, to be told by name. The number is H'uru's, the layout that of two
     /// servers; no known client sends it.
     0x1000 AgeRequestEx<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The age's name in files.
         age_name "ageName": Str<'a, 64>,
         /// The instance of the age.
@@ -489,8 +452,7 @@ messages! {
 
     /// Asks for the best scores (H'uru).
     0x1001 ScoreGetHighScores<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The owner's node.
         owner_id "ownerId": u32,
         /// How many at most.

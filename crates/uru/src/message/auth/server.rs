@@ -4,7 +4,7 @@ use worldwire_core::{Bytes32, List32, messages};
 
 use crate::file::manifest::FileList;
 use crate::message::{AccountFlags, Caps, Nested, NetAgeInfo, NodeRef, Ranks, Scores};
-use crate::types::{ClassIndex, Ipv4, NetError, Str, Uuid};
+use crate::types::{ClassIndex, Ipv4, NetError, Str, TransId, Uuid};
 use crate::vault::VaultNode;
 
 messages! {
@@ -16,8 +16,7 @@ messages! {
     0 PingReply<'a> {
         /// The sender's clock in milliseconds.
         ping_time_ms "pingTimeMs": u32,
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// Anything; comes back unchanged.
         payload "payload": Bytes32<'a, 65_536>,
     }
@@ -44,8 +43,7 @@ messages! {
 
     /// The outcome of a login.
     4 AcctLoginReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The account; zero on failure.
@@ -61,8 +59,7 @@ messages! {
     /// A player of the account that is logging in. Never more than five may be sent: the client has
     /// room for six and does not check.
     6 AcctPlayerInfo<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The player's number (KI number).
         player_id "playerId": u32,
         /// The player's name.
@@ -75,16 +72,14 @@ messages! {
 
     /// The outcome of choosing a player.
     7 AcctSetPlayerReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The outcome of `AcctCreateRequest`; never sent today.
     8 AcctCreateReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The account; zero on failure.
@@ -93,40 +88,35 @@ messages! {
 
     /// The outcome of `AcctChangePasswordRequest`; never sent today.
     9 AcctChangePasswordReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The outcome of `AcctSetRolesRequest`; never sent today.
     10 AcctSetRolesReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The outcome of `AcctSetBillingTypeRequest`; never sent today.
     11 AcctSetBillingTypeReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The outcome of `AcctActivateRequest`; never sent today.
     12 AcctActivateReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The outcome of `AcctCreateFromKeyRequest`; never sent today.
     13 AcctCreateFromKeyReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The account; zero on failure.
@@ -137,8 +127,7 @@ messages! {
 
     /// The outcome of making a player.
     16 PlayerCreateReply<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The player's number (KI number).
@@ -153,48 +142,42 @@ messages! {
 
     /// The outcome of `PlayerDeleteRequest`; never sent today.
     17 PlayerDeleteReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The outcome of `UpgradeVisitorRequest`; never sent today.
     18 UpgradeVisitorReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The outcome of `SetPlayerBanStatusRequest`; never sent today.
     19 SetPlayerBanStatusReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The outcome of `ChangePlayerNameRequest`; never sent today.
     20 ChangePlayerNameReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The outcome of `SendFriendInviteRequest`; never sent today.
     21 SendFriendInviteReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The outcome of making a node.
     23 VaultNodeCreated {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The node.
@@ -203,8 +186,7 @@ messages! {
 
     /// A node, or the error and no bytes.
     24 VaultNodeFetched<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The node's fields; see [`VaultNode`].
@@ -245,8 +227,7 @@ messages! {
 
     /// Every reference that can be reached from the node, each once, breadth first.
     29 VaultNodeRefsFetched {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The references.
@@ -255,8 +236,7 @@ messages! {
 
     /// The nodes of the age instance.
     30 VaultInitAgeReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The Age node; 0 for an age without a vault.
@@ -267,8 +247,7 @@ messages! {
 
     /// The nodes that were found.
     31 VaultNodeFindReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The nodes.
@@ -277,32 +256,28 @@ messages! {
 
     /// The outcome of saving a node.
     32 VaultSaveNodeReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The outcome of adding a reference. One server answers removals with it, too.
     33 VaultAddNodeReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The outcome of removing a reference.
     34 VaultRemoveNodeReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The game server that hosts the age.
     35 AgeReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The host of the age on the game server.
@@ -317,8 +292,7 @@ messages! {
 
     /// The secure files.
     36 FileListReply<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The files; see [`FileList`].
@@ -327,8 +301,7 @@ messages! {
 
     /// A chunk of a secure file, in order from offset 0.
     37 FileDownloadChunk<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// Bytes of the whole file.
@@ -355,8 +328,7 @@ messages! {
 
     /// The public instances of an age.
     40 PublicAgeList<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The instances.
@@ -365,8 +337,7 @@ messages! {
 
     /// The outcome of making a score.
     41 ScoreCreateReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The score.
@@ -377,16 +348,14 @@ messages! {
 
     /// The outcome of `ScoreDelete`.
     42 ScoreDeleteReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The scores of an owner.
     43 ScoreGetScoresReply<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// How many scores there are.
@@ -397,32 +366,28 @@ messages! {
 
     /// The outcome of `ScoreAddPoints`.
     44 ScoreAddPointsReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The outcome of `ScoreTransferPoints`.
     45 ScoreTransferPointsReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// The outcome of `ScoreSetPoints`.
     46 ScoreSetPointsReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }
 
     /// A ranking.
     47 ScoreGetRanksReply<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// How many ranks there are.
@@ -433,8 +398,7 @@ messages! {
 
     /// Whether the account exists.
     48 AccountExistsReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// 1 if it does.
@@ -444,8 +408,7 @@ messages! {
     /// The game server that hosts the age, by name. The number is H'uru's, the layout that of two
     /// servers.
     0x1000 AgeReplyEx<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The host of the age on the game server.
@@ -460,8 +423,7 @@ messages! {
 
     /// The best scores (H'uru).
     0x1001 ScoreGetHighScoresReply<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// How many scores there are.

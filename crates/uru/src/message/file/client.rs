@@ -2,7 +2,7 @@
 
 use worldwire_core::messages;
 
-use crate::types::WFix;
+use crate::types::{TransId, WFix};
 
 messages! {
     /// What a client says on a file connection.
@@ -18,14 +18,12 @@ messages! {
 
     /// Asks for the newest build.
     10 BuildIdRequest {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
     }
 
     /// Asks for the files of a group: `ExternalPatcher`, `External`, ..., or the name of an age.
     20 ManifestRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The name of the manifest.
         group "group": WFix<'a, 260>,
         /// The build; 918 for practically everything today, 0 for "the newest".
@@ -34,8 +32,7 @@ messages! {
 
     /// Asks for a file. It comes in several replies.
     21 FileDownloadRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The name with its directory, with a backslash between.
         filename "filename": WFix<'a, 260>,
         /// The build; 918 for practically everything today, 0 for "the newest".
@@ -44,16 +41,14 @@ messages! {
 
     /// Acknowledges a manifest; ignored.
     22 ManifestEntryAck {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// Any number; comes back in acknowledgements.
         reader_id "readerId": u32,
     }
 
     /// Acknowledges a chunk of a file.
     23 FileDownloadChunkAck {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// Any number; comes back in acknowledgements.
         reader_id "readerId": u32,
     }

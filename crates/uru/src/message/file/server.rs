@@ -4,7 +4,7 @@ use worldwire_core::{Bytes32, messages};
 
 use crate::file::manifest::Manifest;
 use crate::message::Nested;
-use crate::types::NetError;
+use crate::types::{NetError, TransId};
 
 messages! {
     /// What a server says on a file connection.
@@ -19,8 +19,7 @@ messages! {
 
     /// The newest build.
     10 BuildIdReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// The build; 918 for practically everything today, 0 for "the newest".
@@ -35,8 +34,7 @@ messages! {
 
     /// The files of a group.
     20 ManifestReply<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// Any number; comes back in acknowledgements.
@@ -49,8 +47,7 @@ messages! {
 
     /// A piece of a file; the same transaction until all bytes are there.
     21 FileDownloadReply<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
         /// Any number; comes back in acknowledgements.

@@ -2,7 +2,7 @@
 
 use worldwire_core::{Bytes32, messages};
 
-use crate::types::{ClassIndex, Uuid};
+use crate::types::{ClassIndex, TransId, Uuid};
 
 messages! {
     /// What a client says on a game connection.
@@ -18,8 +18,7 @@ messages! {
 
     /// Asks to be let into an age. Only pings may come before it.
     1 JoinAgeRequest {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The host of the age on the game server.
         age_mcp_id "ageMcpId": u32,
         /// The account; zero on failure.

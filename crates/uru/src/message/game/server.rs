@@ -2,7 +2,7 @@
 
 use worldwire_core::{Bytes32, messages};
 
-use crate::types::{ClassIndex, NetError};
+use crate::types::{ClassIndex, NetError, TransId};
 
 messages! {
     /// What a server says on a game connection.
@@ -17,8 +17,7 @@ messages! {
 
     /// Whether the client is let in.
     1 JoinAgeReply {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The outcome.
         result "result": NetError,
     }

@@ -1,5 +1,6 @@
 //! What a client says on a gatekeeper connection.
 
+use crate::types::TransId;
 use worldwire_core::{Bytes32, messages};
 
 messages! {
@@ -13,8 +14,7 @@ messages! {
     /// The declared order of the two numbers is this one, but the H'uru client writes its clock first
     /// and then the transaction. Since both come back in place, nobody notices.
     0 PingRequest<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The sender's clock in milliseconds.
         ping_time_ms "pingTimeMs": u32,
         /// Anything; comes back unchanged.
@@ -23,15 +23,13 @@ messages! {
 
     /// Asks where the file server is. The launcher always does.
     1 FileSrvIpAddressRequest {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// 1 from the launcher; servers ignore it.
         is_patcher "isPatcher": u8,
     }
 
     /// Asks where the auth server is.
     2 AuthSrvIpAddressRequest {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
     }
 }

@@ -2,7 +2,7 @@
 
 use worldwire_core::{Bytes32, messages};
 
-use crate::types::Str;
+use crate::types::{Str, TransId};
 
 messages! {
     /// What a server says on a gatekeeper connection.
@@ -11,8 +11,7 @@ messages! {
 
     /// The answer to a ping, with all fields of the request.
     0 PingReply<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// The sender's clock in milliseconds.
         ping_time_ms "pingTimeMs": u32,
         /// Anything; comes back unchanged.
@@ -21,16 +20,14 @@ messages! {
 
     /// Where the file server is.
     1 FileSrvIpAddressReply<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// An IPv4 address without a port, or a name with an optional `:port`.
         address "address": Str<'a, 24>,
     }
 
     /// Where the auth server is.
     2 AuthSrvIpAddressReply<'a> {
-        /// The transaction: the reply carries the same number. 0 is none.
-        trans_id "transId": u32,
+        trans_id "transId": TransId,
         /// An IPv4 address without a port, or a name with an optional `:port`.
         address "address": Str<'a, 24>,
     }

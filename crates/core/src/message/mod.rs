@@ -1,0 +1,151 @@
+//! The one declaration of a message.
+
+mod classes;
+mod record;
+mod table;
+
+use core::fmt;
+use std::borrow::Cow;
+
+use crate::json::{FieldsOf, Given};
+use crate::{Error, Field, Names, Reader, Result, Sampler, Side, Trace, Writer};
+
+pub use classes::{ClassInfo, Classes, OtherClass};
+#[doc(hidden)]
+pub use record::{decode_optional, encode_optional};
+
+/// A struct whose fields stand one after the other: made by [`record!`](crate::record) and
+/// [`messages!`](crate::messages).
+pub trait Record<'d>: Field<'d> {
+    /// The name in the protocol's own spelling.
+    const NAME: &'static str;
+
+    /// What documentation and `codecs` say of the fields.
+    fn fields() -> Vec<FieldInfo>;
+
+    /// Reads the fields into the present scope.
+    ///
+    /// # Errors
+    /// Those of the fields, with their names.
+    fn decode_fields<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self>;
+
+    /// Writes the fields.
+    ///
+    /// # Errors
+    /// Those of the fields, with their names.
+    fn encode_fields(&self, writer: &mut Writer) -> Result<()>;
+
+    /// Reads the fields from JSON, which may hold others beside them.
+    ///
+    /// # Errors
+    /// Value, when a field is missing or is something else.
+    fn from_fields(fields: &mut FieldsOf<'_>) -> Result<Self>;
+}
+
+/// The messages that one side sends on one kind of connection: an enum made by
+/// [`messages!`](crate::messages).
+pub trait Messages<'d>: Sized + Clone + PartialEq + fmt::Debug {
+    /// The same messages, owned.
+    type Owned: 'static;
+
+    /// The kind of connection, as it stands in front of the names: `auth`.
+    const CONNECTION: &'static str;
+
+    /// Who sends them.
+    const SENDER: Side;
+
+    /// All messages in the order of their numbers.
+    const INFO: &'static [MessageInfo];
+
+    /// The names of all numbers.
+    const NAMES: &'static Names;
+
+    /// Numbers that have a name but no known layout.
+    const RESERVED: &'static [(u32, &'static str)];
+
+    /// Reads the fields of the message with this number into the present scope.
+    ///
+    /// # Errors
+    /// Malformed for a number that is not in the table; else those of the fields.
+    fn decode_body<'n, T: Trace<'n>>(number: u32, reader: &mut Reader<'d, T>) -> Result<Self>;
+
+    /// Writes the fields.
+    ///
+    /// # Errors
+    /// Those of the fields.
+    fn encode_body(&self, writer: &mut Writer) -> Result<()>;
+
+    /// Reads the message of this name from the JSON of its fields.
+    ///
+    /// # Errors
+    /// Value, when there is no such message or its fields are not right.
+    fn from_json<'j>(name: &str, fields: impl Into<Given<'j>>) -> Result<Self>;
+
+    /// Makes up the message with this number; `None` when there is none.
+    fn sample(number: u32, sampler: &mut Sampler) -> Option<Self>;
+
+    /// The number on the wire.
+    fn number(&self) -> u32;
+
+    /// The name in the protocol's own spelling.
+    fn name(&self) -> &'static str;
+
+    /// Makes it owned: borrowed bytes are copied.
+    fn into_owned(self) -> Self::Owned;
+
+    /// The table row of a number.
+    #[must_use]
+    fn info(number: u32) -> Option<&'static MessageInfo> {
+        Self::INFO.iter().find(|info| info.number == number)
+    }
+
+    /// The error for a number that is not in the table.
+    #[cold]
+    #[must_use]
+    fn unknown_number(number: u32) -> Error {
+        let reserved = Self::RESERVED.iter().find(|(reserved, _)| *reserved == number);
+        let found = match reserved {
+            Some((_, name)) => format!("{number} ({name}, whose fields nobody knows)"),
+            None => number.to_string(),
+        };
+        Error::malformed(format!("a message number that a {} sends", Self::SENDER), found)
+    }
+
+    /// The error for a name that is not in the table.
+    #[cold]
+    #[must_use]
+    fn unknown_name(name: &str) -> Error {
+        let wanted = format!("a message that a {} sends on {}", Self::SENDER, Self::CONNECTION);
+        let error = Error::value(wanted, format!("\"{name}\""));
+        match crate::nearest(name, Self::INFO.iter().map(|info| info.name)) {
+            Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+            None => error,
+        }
+    }
+}
+
+/// A row of a message table.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageInfo {
+    /// The number on the wire.
+    pub number: u32,
+    /// The name in the protocol's own spelling.
+    pub name: &'static str,
+    /// Who sends it.
+    pub sender: Side,
+    /// What it is for.
+    pub doc: &'static str,
+    /// Its fields.
+    pub fields: fn() -> Vec<FieldInfo>,
+}
+
+/// A field of a message table.
+#[derive(Clone, Debug)]
+pub struct FieldInfo {
+    /// The name in the protocol's own spelling.
+    pub name: &'static str,
+    /// The layout: `u32`, `str(64)`.
+    pub layout: Cow<'static, str>,
+    /// What it is for; may be empty where the name says it all.
+    pub doc: &'static str,
+}

@@ -1,0 +1,160 @@
+//! Tables of messages.
+
+/// Declares the messages that one side sends on one kind of connection: a struct for each, an
+/// enum over them, and their table ([`Messages`]).
+///
+/// The head names the enum, the connection and the sender; `reserved`, which may be
+/// missing, lists numbers that have a name but no known layout. A message that borrows text or bytes carries the lifetime of the
+/// enum.
+///
+/// ```
+/// use worldwire_core::{Bytes32, Messages, Reader, messages};
+/// messages! {
+///     /// What a client says.
+///     pub enum ClientMessage<'a>: "game", Client;
+///     reserved { 7 "Mystery" }
+///
+///     /// Keep-alive.
+///     0 PingRequest {
+///         /// The client's clock in milliseconds.
+///         ping_time_ms "pingTimeMs": u32,
+///     }
+///
+///     /// Something for everybody in the age.
+///     2 PropagateBuffer<'a> {
+///         type_ "type": u32,
+///         buffer "buffer": Bytes32<'a, 1024>,
+///     }
+/// }
+/// let message = ClientMessage::decode_body(0, &mut Reader::new(&[1, 2, 0, 0]))?;
+/// assert_eq!(message, ClientMessage::PingRequest(PingRequest { ping_time_ms: 513 }));
+/// # Ok::<(), worldwire_core::Error>(())
+/// ```
+#[macro_export]
+macro_rules! messages {
+    (
+        $(#[doc = $doc:expr])*
+        pub enum $enum:ident<$a:lifetime>: $connection:literal, $sender:ident;
+        $(reserved { $($reserved:literal $reserved_name:literal)* })?
+        $(
+            $(#[doc = $mdoc:expr])*
+            $number:literal $name:ident $(<$lt:lifetime>)? { $($fields:tt)* }
+        )*
+    ) => {
+        $(
+            $crate::__record! { [$($mdoc)*] $name [$($lt)?] { $($fields)* } }
+
+            impl<$a> From<$name $(<$lt>)?> for $enum<$a> {
+                fn from(message: $name $(<$lt>)?) -> Self {
+                    Self::$name(message)
+                }
+            }
+        )*
+
+        $(#[doc = $doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum $enum<$a> {
+            $(
+                $(#[doc = $mdoc])*
+                $name($name $(<$lt>)?),
+            )*
+        }
+
+        impl<$a> $crate::Messages<$a> for $enum<$a> {
+            type Owned = $enum<'static>;
+            const CONNECTION: &'static str = $connection;
+            const SENDER: $crate::Side = $crate::Side::$sender;
+            const RESERVED: &'static [(u32, &'static str)] =
+                &[$($(($reserved, $reserved_name)),*)?];
+            const NAMES: &'static $crate::Names =
+                &$crate::Names::fixed(&[$(($number, stringify!($name))),*]);
+            const INFO: &'static [$crate::MessageInfo] = &[$(
+                $crate::MessageInfo {
+                    number: $number,
+                    name: stringify!($name),
+                    sender: $crate::Side::$sender,
+                    doc: concat!($($mdoc),*),
+                    fields: <$name as $crate::Record<'_>>::fields,
+                },
+            )*];
+
+            #[inline]
+            fn decode_body<'n, T: $crate::Trace<'n>>(
+                number: u32,
+                reader: &mut $crate::Reader<$a, T>,
+            ) -> $crate::Result<Self> {
+                match number {
+                    $($number => {
+                        let subject = $crate::opener::Subject {
+                            connection: $connection,
+                            number: $number,
+                            name: stringify!($name),
+                        };
+                        reader
+                            .message(
+                                subject,
+                                <$name $(<$lt>)? as $crate::Record<$a>>::decode_fields,
+                            )
+                            .map(Self::$name)
+                    })*
+                    _ => Err(<Self as $crate::Messages<$a>>::unknown_number(number)),
+                }
+            }
+
+            #[inline]
+            fn encode_body(&self, writer: &mut $crate::Writer) -> $crate::Result<()> {
+                match self {
+                    $(Self::$name(message) => $crate::Record::encode_fields(message, writer),)*
+                }
+            }
+
+            fn from_json<'j>(
+                name: &str,
+                fields: impl Into<$crate::json::Given<'j>>,
+            ) -> $crate::Result<Self> {
+                let fields = fields.into();
+                match name {
+                    $(stringify!($name) => {
+                        let subject = $crate::opener::Subject {
+                            connection: $connection,
+                            number: $number,
+                            name: stringify!($name),
+                        };
+                        <$name $(<$lt>)? as $crate::Field<$a>>::from_json(fields.of(subject))
+                            .map(Self::$name)
+                    })*
+                    _ => Err(<Self as $crate::Messages<$a>>::unknown_name(name)),
+                }
+            }
+
+            fn sample(number: u32, sampler: &mut $crate::Sampler) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$name($crate::Field::sample(sampler))),)*
+                    _ => None,
+                }
+            }
+
+            #[inline]
+            fn number(&self) -> u32 {
+                match self {
+                    $(Self::$name(_) => $number,)*
+                }
+            }
+
+            #[inline]
+            fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$name(_) => stringify!($name),)*
+                }
+            }
+
+            fn into_owned(self) -> $enum<'static> {
+                match self {
+                    $(Self::$name(message) => {
+                        $enum::$name($crate::Field::into_owned(message))
+                    })*
+                }
+            }
+        }
+    };
+}
