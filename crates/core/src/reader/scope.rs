@@ -1,6 +1,7 @@
 //! What stands inside something else: records, lists, parts, layers.
 
 use super::Reader;
+use crate::trace::sealed::Key;
 use crate::{Error, Place, Result, Trace, Value};
 
 /// Structure.
@@ -72,14 +73,11 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
             return Err(self.too_deep().inside(name));
         }
         self.depth += 1;
-        if T::ON {
-            self.trace.open(name, shape, start);
-        }
-        let outcome = read(self);
-        if T::ON {
-            let end = self.place();
-            self.trace.close(end);
-        }
+        let fill = |reader: &mut Self| {
+            let outcome = read(reader);
+            (outcome, reader.place_if_on())
+        };
+        let outcome = T::scope_of(self, |reader| &mut reader.trace, name, shape, start, fill);
         self.depth -= 1;
         outcome.map_err(|error| error.inside(name))
     }
@@ -166,10 +164,10 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     #[inline]
     pub fn attempt<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let Self { rest, end, partial, partial_bits, depth, layers, .. } = *self;
-        let mark = self.trace.mark();
+        let mark = self.trace.mark(Key::reader());
         let outcome = read(self);
         if outcome.is_err() {
-            self.trace.rewind(mark);
+            self.trace.rewind(Key::reader(), mark);
             (self.rest, self.end) = (rest, end);
             (self.partial, self.partial_bits) = (partial, partial_bits);
             (self.depth, self.layers) = (depth, layers);
@@ -198,16 +196,16 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
             return Err(self.place_error(Error::limit("layer bytes", limit, data.len() as u64)));
         }
         let end = self.place();
-        self.trace.open_layer(name, start, end);
+        self.trace.open_layer(Key::reader(), name, start, end);
         let mut inner = Reader {
             depth: self.depth,
             layers: self.layers + 1,
-            ..Reader::start(&data, self.limits, self.trace.detach())
+            ..Reader::start(&data, self.limits, self.trace.detach(Key::reader()))
         };
         let outcome = read(&mut inner).map_err(|error| error.closed().in_layer(name));
         self.layers = inner.layers - 1;
         self.trace = inner.trace;
-        self.trace.close_layer(data);
+        self.trace.close_layer(Key::reader(), data);
         outcome
     }
 
