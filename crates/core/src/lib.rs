@@ -97,6 +97,6 @@ pub use reader::Reader;
 pub use sample::Sampler;
 pub use side::Side;
 pub use trace::{NoTrace, Place, Trace};
-pub use tree::{Children, Layer, NodeRef, Parent, Tree, TreeBuilder, TreeMark};
+pub use tree::{Children, Layer, NodeRef, Parent, Tree, TreeBuilder};
 pub use value::{Content, Form, Span, Value};
 pub use writer::{Patch, Writer};

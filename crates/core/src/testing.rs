@@ -1,4 +1,4 @@
-//! The harness that runs conformance vectors, the same in every family.
+//! The harnesses that run conformance vectors and fuzz targets, the same in every family.
 //!
 //! A family's vectors are the JSON files of one folder. Every list of objects in a file is a
 //! section of cases; so is the list `cases` of an object. The folder is `vectors/FAMILY` of the
@@ -9,9 +9,10 @@ pub mod pair;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use crate::json::Json;
+use crate::json::{Json, Style, write_children};
+use crate::text::{TextStyle, write_tree};
 use crate::value::{Content, parse_hex};
-use crate::{Names, NodeRef, Value};
+use crate::{Children, Names, NodeRef, Tree, Value};
 
 /// One case of a vector file, and where it stands.
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +155,41 @@ pub fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Result<(), String> {
         },
         _ => differs(),
     }
+}
+
+/// Renders a tree in every way, whether its decode succeeded or failed, and gives its JSON back.
+///
+/// # Panics
+/// When a walk through children does not meet every node once, a node, its text or its bytes are not
+/// within their layer, or the JSON is none.
+pub fn render(tree: &Tree<'_>, style: Style) -> Json {
+    assert_eq!(visit(tree, tree.roots()), tree.len(), "a walk meets every node once");
+    let mut text = String::new();
+    write_tree(tree, TextStyle { ranges: true, ..TextStyle::default() }, &mut text);
+    let lines = text.lines().count();
+    assert!(lines <= tree.len() + 1, "{lines} lines of {} nodes", tree.len());
+    text.clear();
+    write_children(Value::Record, tree.roots(), style, &mut text);
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// How many nodes a walk meets; each has its place.
+fn visit(tree: &Tree<'_>, nodes: Children<'_, '_>) -> usize {
+    let mut count = 0;
+    for node in nodes {
+        let layer = tree.layers().get(usize::from(node.layer()));
+        let length = layer.map_or(0, |layer| layer.data().len());
+        let within = |start: u32, end: u64| u64::from(start) <= end && end <= length as u64;
+        let (name, range) = (node.name(), node.bytes());
+        let place = within(range.start, range.end.into());
+        assert!(place, "{name}: bytes {range:?} of a layer of {length}");
+        if let Value::Span(span) = node.value() {
+            let end = u64::from(span.start) + u64::from(span.length);
+            assert!(within(span.start, end), "{name}: {span:?} of a layer of {length} bytes");
+        }
+        count += 1 + visit(tree, node.children());
+    }
+    count
 }
 
 /// A fuzz target: its name, what it does with bytes, and inputs to begin with.

@@ -1,7 +1,8 @@
 //! Who listens while a decoder reads.
 
 use crate::opener::Subject;
-use crate::{Reader, Result, Value};
+use crate::{Error, Reader, Result, Value};
+use sealed::{Key, Scopes};
 
 /// A place in a layer: a byte, and a bit in it for formats that are not made of whole bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,55 +19,108 @@ pub struct Place {
 /// nothing and plain reads remain: that is what servers run. With a
 /// [`TreeBuilder`](crate::TreeBuilder) the very same code yields a [`Tree`](crate::Tree).
 ///
+/// Structure is reported through scopes only, which end whatever the outcome: a decoder cannot leave
+/// one open. So nobody outside of this crate can call what begins and ends them.
+///
 /// `'n` is how long the names live: static ones for messages that are part of a protocol, as long
 /// as the loaded definitions for layouts that come from data files.
-pub trait Trace<'n>: Sized {
+pub trait Trace<'n>: Scopes<'n> {
     /// Whether anybody listens: lets a decoder skip work that only a listener needs.
     const ON: bool;
-
-    /// A place to go back to.
-    type Mark;
 
     /// A value was read.
     fn leaf(&mut self, name: &'n str, value: Value<'n>, start: Place, end: Place);
 
-    /// A record or list begins ([`Value::Record`] or [`Value::List`]).
-    fn open(&mut self, name: &'n str, shape: Value<'n>, start: Place);
+    /// A record or list ([`Value::Record`], [`Value::List`]) that begins at `start`. What `fill`
+    /// reports is in it; `fill` also says where it ends.
+    #[inline(always)]
+    fn scope<R>(
+        &mut self,
+        name: &'n str,
+        shape: Value<'n>,
+        start: Place,
+        fill: impl FnOnce(&mut Self) -> (R, Place),
+    ) -> R {
+        Self::scope_of(self, |trace| trace, name, shape, start, fill)
+    }
 
-    /// The record or list opened last is complete.
-    fn close(&mut self, end: Place);
+    /// The same for whoever holds a trace and is needed to fill the scope.
+    #[inline(always)]
+    fn scope_of<H: ?Sized, R>(
+        holder: &mut H,
+        trace: impl Fn(&mut H) -> &mut Self,
+        name: &'n str,
+        shape: Value<'n>,
+        start: Place,
+        fill: impl FnOnce(&mut H) -> (R, Place),
+    ) -> R {
+        trace(holder).open(Key(()), name, shape, start);
+        let (value, end) = fill(holder);
+        trace(holder).close(Key(()), end);
+        value
+    }
+}
 
-    /// The bytes that follow are another layer, made from these bytes of the present one.
-    fn open_layer(&mut self, name: &'n str, start: Place, end: Place);
+/// What only this crate may call.
+pub(crate) mod sealed {
+    use super::Place;
+    use crate::opener::Subject;
+    use crate::{Error, Reader, Result, Value};
 
-    /// The layer opened last is complete; this was its data. Also called when decoding it failed.
-    fn close_layer(&mut self, data: Vec<u8>);
+    /// Opens what is sealed; nobody outside can make one.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Key(pub(super) ());
 
-    /// The fields that follow belong to this message; returns the one before. See
-    /// [`Reader::message`].
-    fn set_message(&mut self, message: Subject<'n>) -> Subject<'n>;
+    impl Key {
+        /// For the reader, which ends what it begins.
+        pub(crate) const fn reader() -> Self {
+            Self(())
+        }
+    }
 
-    /// Whether the trace carries an [opener](crate::opener) for these bytes of a field.
-    fn opens(&self, field: &str, bytes: &[u8]) -> bool;
+    /// What begins, ends, and is taken back.
+    pub trait Scopes<'n>: Sized {
+        /// A place to go back to.
+        type Mark;
 
-    /// Reads what a field holds with the opener; the reader is bounded to the field's bytes.
-    ///
-    /// # Errors
-    /// Those of the opener.
-    fn open_field(reader: &mut Reader<'_, Self>, field: &str) -> Result<()>;
+        /// A record or list begins.
+        fn open(&mut self, key: Key, name: &'n str, shape: Value<'n>, start: Place);
 
-    /// A field could not be opened, for this reason.
-    fn remark(&mut self, error: crate::Error);
+        /// The record or list opened last is complete.
+        fn close(&mut self, key: Key, end: Place);
 
-    /// Remembers how far it has come...
-    fn mark(&self) -> Self::Mark;
+        /// The bytes that follow are another layer, made from these bytes of the present one.
+        fn open_layer(&mut self, key: Key, name: &'n str, start: Place, end: Place);
 
-    /// ...and forgets everything since.
-    fn rewind(&mut self, mark: Self::Mark);
+        /// The layer opened last is complete; this was its data. Also called when decoding it
+        /// failed.
+        fn close_layer(&mut self, key: Key, data: Vec<u8>);
 
-    /// Hands the listener over to the reader of another layer; it comes back with
-    /// [`Reader::into_trace`](crate::Reader::into_trace).
-    fn detach(&mut self) -> Self;
+        /// The fields that follow belong to this message; returns the one before. See
+        /// [`Reader::message`].
+        fn set_message(&mut self, key: Key, message: Subject<'n>) -> Subject<'n>;
+
+        /// Whether the trace carries an [opener](crate::opener) for these bytes of a field.
+        fn opens(&self, key: Key, field: &str, bytes: &[u8]) -> bool;
+
+        /// Reads what a field holds with the opener; the reader is bounded to the field's bytes.
+        ///
+        /// # Errors
+        /// Those of the opener.
+        fn open_field(key: Key, reader: &mut Reader<'_, Self>, field: &str) -> Result<()>;
+
+        /// A field could not be opened, for this reason.
+        fn remark(&mut self, key: Key, error: Error);
+
+        /// Remembers how far it has come...
+        fn mark(&self, key: Key) -> Self::Mark;
+
+        /// ...and forgets everything since.
+        fn rewind(&mut self, key: Key, mark: Self::Mark);
+
+        /// Hands the trace over to the reader of another layer.
+        fn detach(&mut self, key: Key) -> Self;
+    }
 }
 
 /// Nobody listens.
@@ -75,49 +129,52 @@ pub struct NoTrace;
 
 impl<'n> Trace<'n> for NoTrace {
     const ON: bool = false;
-    type Mark = ();
 
     #[inline(always)]
     fn leaf(&mut self, _: &'n str, _: Value<'n>, _: Place, _: Place) {}
+}
+
+impl<'n> Scopes<'n> for NoTrace {
+    type Mark = ();
 
     #[inline(always)]
-    fn open(&mut self, _: &'n str, _: Value<'n>, _: Place) {}
+    fn open(&mut self, _: Key, _: &'n str, _: Value<'n>, _: Place) {}
 
     #[inline(always)]
-    fn close(&mut self, _: Place) {}
+    fn close(&mut self, _: Key, _: Place) {}
 
     #[inline(always)]
-    fn open_layer(&mut self, _: &'n str, _: Place, _: Place) {}
+    fn open_layer(&mut self, _: Key, _: &'n str, _: Place, _: Place) {}
 
     #[inline(always)]
-    fn close_layer(&mut self, _: Vec<u8>) {}
+    fn close_layer(&mut self, _: Key, _: Vec<u8>) {}
 
     #[inline(always)]
-    fn set_message(&mut self, message: Subject<'n>) -> Subject<'n> {
+    fn set_message(&mut self, _: Key, message: Subject<'n>) -> Subject<'n> {
         message
     }
 
     #[inline(always)]
-    fn opens(&self, _: &str, _: &[u8]) -> bool {
+    fn opens(&self, _: Key, _: &str, _: &[u8]) -> bool {
         false
     }
 
     #[inline(always)]
-    fn open_field(_: &mut Reader<'_, Self>, _: &str) -> Result<()> {
+    fn open_field(_: Key, _: &mut Reader<'_, Self>, _: &str) -> Result<()> {
         Ok(())
     }
 
     #[inline(always)]
-    fn remark(&mut self, _: crate::Error) {}
+    fn remark(&mut self, _: Key, _: Error) {}
 
     #[inline(always)]
-    fn mark(&self) {}
+    fn mark(&self, _: Key) {}
 
     #[inline(always)]
-    fn rewind(&mut self, (): ()) {}
+    fn rewind(&mut self, _: Key, (): ()) {}
 
     #[inline(always)]
-    fn detach(&mut self) -> Self {
+    fn detach(&mut self, _: Key) -> Self {
         Self
     }
 }

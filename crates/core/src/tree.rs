@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::opener::{Carried, Opener, Site, Subject};
+use crate::trace::sealed::{Key, Scopes};
 use crate::trace::{Place, Trace};
 use crate::value::{Content, Span};
 use crate::{Error, Limits, Reader, Result, Value};
@@ -347,7 +348,8 @@ impl<'t, 'n> Iterator for Children<'t, 'n> {
             return None;
         }
         let node = NodeRef { tree: self.tree, index: self.index };
-        self.index = node.node().next;
+        // Going on is what ends every walk, whatever a node says.
+        self.index = node.node().next.max(self.index + 1);
         Some(node)
     }
 }
@@ -379,8 +381,8 @@ const fn index(count: usize) -> u32 {
     count as u32
 }
 
-/// Builds a [`Tree`] while a decoder reads. Made by [`Reader::traced`](Reader::traced).
-#[derive(Debug, Default)]
+/// Builds a [`Tree`] while a decoder reads. Made by [`Reader::traced`].
+#[derive(Debug)]
 pub struct TreeBuilder<'n> {
     tree: Tree<'n>,
     /// The innermost container that is not complete; its `next` leads to the one around it.
@@ -410,16 +412,13 @@ impl<'n> TreeBuilder<'n> {
         tree.error = None;
         tree.layers.push(Layer { name, data: Cow::Borrowed(data), base: 0, parent: None });
         let most_nodes = limits.nodes.min(u64::from(u32::MAX) - 1);
-        Self {
-            tree,
-            open: NONE,
-            layer: 0,
-            lost: 0,
-            most_nodes: usize::try_from(most_nodes).unwrap_or(usize::MAX),
-            full: false,
-            opener: Carried::default(),
-            message: Subject::default(),
-        }
+        Self::of(tree, usize::try_from(most_nodes).unwrap_or(usize::MAX))
+    }
+
+    const fn of(tree: Tree<'n>, most_nodes: usize) -> Self {
+        let message = Subject { connection: "", number: 0, name: "" };
+        let opener = Carried(None);
+        Self { tree, open: NONE, layer: 0, lost: 0, most_nodes, full: false, opener, message }
     }
 
     /// Takes an opener along.
@@ -427,14 +426,33 @@ impl<'n> TreeBuilder<'n> {
         self.opener = Carried(Some(opener));
     }
 
-    /// Ends the tree.
+    /// Ends the tree, and whatever is open in it: at the end of what was reported last.
     pub(crate) fn finish(mut self, error: Option<Error>) -> Tree<'n> {
+        self.lost = 0;
+        while let Some(open) = self.tree.nodes.get(self.open as usize) {
+            let start = Place { byte: open.start, bit: open.start_bit };
+            let last = self.tree.nodes.last().filter(|last| last.layer == open.layer);
+            let last = last.map_or(start, |last| Place { byte: last.end, bit: last.end_bit });
+            self.close_last(start.max(last));
+        }
         self.tree.error = error;
         if self.full && self.tree.error.is_none() {
             let most = self.most_nodes as u64;
             self.tree.error = Some(Error::limit("nodes", most, most + 1));
         }
         self.tree
+    }
+
+    /// Closes the innermost container; the one around it is then the innermost.
+    #[inline]
+    fn close_last(&mut self, end: Place) {
+        let next = index(self.tree.nodes.len());
+        if let Some(node) = self.tree.nodes.get_mut(self.open as usize) {
+            self.open = node.next;
+            node.next = next;
+            node.end = end.byte;
+            node.end_bit = end.bit;
+        }
     }
 
     #[inline]
@@ -463,7 +481,6 @@ pub struct TreeMark {
 
 impl<'n> Trace<'n> for TreeBuilder<'n> {
     const ON: bool = true;
-    type Mark = TreeMark;
 
     #[inline]
     fn leaf(&mut self, name: &'n str, value: Value<'n>, start: Place, end: Place) {
@@ -479,9 +496,13 @@ impl<'n> Trace<'n> for TreeBuilder<'n> {
             end_bit: end.bit,
         });
     }
+}
+
+impl<'n> Scopes<'n> for TreeBuilder<'n> {
+    type Mark = TreeMark;
 
     #[inline]
-    fn open(&mut self, name: &'n str, shape: Value<'n>, start: Place) {
+    fn open(&mut self, _: Key, name: &'n str, shape: Value<'n>, start: Place) {
         let at = index(self.tree.nodes.len());
         let pushed = self.push(Node {
             name,
@@ -501,21 +522,15 @@ impl<'n> Trace<'n> for TreeBuilder<'n> {
     }
 
     #[inline]
-    fn close(&mut self, end: Place) {
+    fn close(&mut self, _: Key, end: Place) {
         if self.lost > 0 {
             self.lost -= 1;
-            return;
-        }
-        let next = index(self.tree.nodes.len());
-        if let Some(node) = self.tree.nodes.get_mut(self.open as usize) {
-            self.open = node.next;
-            node.next = next;
-            node.end = end.byte;
-            node.end_bit = end.bit;
+        } else {
+            self.close_last(end);
         }
     }
 
-    fn open_layer(&mut self, name: &'n str, start: Place, end: Place) {
+    fn open_layer(&mut self, _: Key, name: &'n str, start: Place, end: Place) {
         let parent = Parent { layer: self.layer, start: start.byte, end: end.byte };
         let fresh = u16::try_from(self.tree.layers.len()).unwrap_or(u16::MAX);
         self.tree.layers.push(Layer {
@@ -527,23 +542,23 @@ impl<'n> Trace<'n> for TreeBuilder<'n> {
         self.layer = fresh;
     }
 
-    fn close_layer(&mut self, data: Vec<u8>) {
+    fn close_layer(&mut self, _: Key, data: Vec<u8>) {
         if let Some(layer) = self.tree.layers.get_mut(usize::from(self.layer)) {
             layer.data = Cow::Owned(data);
             self.layer = layer.parent.map_or(0, |parent| parent.layer);
         }
     }
 
-    fn set_message(&mut self, message: Subject<'n>) -> Subject<'n> {
+    fn set_message(&mut self, _: Key, message: Subject<'n>) -> Subject<'n> {
         core::mem::replace(&mut self.message, message)
     }
 
-    fn opens(&self, field: &str, bytes: &[u8]) -> bool {
+    fn opens(&self, _: Key, field: &str, bytes: &[u8]) -> bool {
         let site = Site { message: self.message, field };
         self.opener.0.is_some_and(|opener| opener.opens(site, bytes))
     }
 
-    fn open_field(reader: &mut Reader<'_, Self>, field: &str) -> Result<()> {
+    fn open_field(_: Key, reader: &mut Reader<'_, Self>, field: &str) -> Result<()> {
         let trace = reader.trace_mut();
         match trace.opener.0 {
             Some(opener) => opener.open(Site { message: trace.message, field }, reader),
@@ -551,12 +566,12 @@ impl<'n> Trace<'n> for TreeBuilder<'n> {
         }
     }
 
-    fn remark(&mut self, error: Error) {
+    fn remark(&mut self, _: Key, error: Error) {
         // One a field: bounded by the nodes.
         self.tree.remarks.push(error);
     }
 
-    fn mark(&self) -> TreeMark {
+    fn mark(&self, _: Key) -> TreeMark {
         TreeMark {
             nodes: self.tree.nodes.len(),
             layers: self.tree.layers.len(),
@@ -568,7 +583,7 @@ impl<'n> Trace<'n> for TreeBuilder<'n> {
         }
     }
 
-    fn rewind(&mut self, mark: TreeMark) {
+    fn rewind(&mut self, _: Key, mark: TreeMark) {
         self.tree.nodes.truncate(mark.nodes);
         self.tree.layers.truncate(mark.layers);
         self.tree.remarks.truncate(mark.remarks);
@@ -578,8 +593,9 @@ impl<'n> Trace<'n> for TreeBuilder<'n> {
         self.full = mark.full;
     }
 
-    fn detach(&mut self) -> Self {
-        core::mem::take(self)
+    fn detach(&mut self, _: Key) -> Self {
+        // What stays behind takes nothing, and has nothing open.
+        core::mem::replace(self, Self::of(Tree::new(), 0))
     }
 }
 
@@ -604,6 +620,44 @@ mod tests {
         let again: Tree<'static> = tree.recycle();
         assert!(again.is_empty());
         assert_eq!(again.nodes.capacity(), before);
+    }
+
+    /// As many nodes as a walk meets, through children only.
+    fn walked(nodes: Children<'_, '_>) -> usize {
+        nodes.map(|node| 1 + walked(node.children())).sum()
+    }
+
+    #[test]
+    fn a_scope_ends_where_its_decoder_failed() {
+        let mut reader = Reader::traced("message", &[1, 2], Tree::new());
+        let trace = reader.trace_mut();
+        let place = |byte| Place { byte, bit: 0 };
+        let failed: Result<(), Error> = trace.scope("o", Value::Record, place(0), |trace| {
+            trace.leaf("a", Value::Unsigned(1), place(0), place(1));
+            let inner = trace.scope("p", Value::Record, place(1), |_| {
+                (Err(Error::malformed("a", "b")), place(1))
+            });
+            (inner, place(1))
+        });
+        let tree = reader.finish_with(failed.unwrap_err());
+        assert_eq!((walked(tree.roots()), tree.len()), (3, 3));
+        assert_eq!(tree.find("o.p").unwrap().bytes(), 1..1);
+    }
+
+    #[test]
+    fn what_is_left_open_is_closed_in_the_end() {
+        let mut reader = Reader::traced("message", &[1, 2, 3, 4], Tree::new());
+        let key = Key::reader();
+        let trace = reader.trace_mut();
+        for at in 0..3 {
+            let start = Place { byte: at, bit: 0 };
+            trace.open(key, "o", Value::Record, start);
+            trace.leaf("x", Value::Null, start, Place { byte: at + 1, bit: 0 });
+        }
+        let tree = reader.finish();
+        assert_eq!((walked(tree.roots()), tree.len()), (6, 6));
+        let ends: Vec<_> = tree.nodes().filter(|n| n.name() == "o").map(|n| n.bytes()).collect();
+        assert_eq!(ends, [0..3, 1..3, 2..3]);
     }
 
     #[test]

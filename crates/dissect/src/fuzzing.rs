@@ -2,8 +2,8 @@
 
 use worldwire_capture::{CaptureReader, Record};
 use worldwire_core::json::{Json, Style};
-use worldwire_core::testing::Target;
-use worldwire_core::text::{TextStyle, write_tree};
+use worldwire_core::testing::{Target, render};
+use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Side};
 
 use crate::definitions::definitions;
@@ -34,6 +34,7 @@ pub fn dissect(data: &[u8]) {
         scratch.name.clear();
         item.push_name(&mut scratch.name);
         let tree = item.tree(worldwire_core::Tree::new(), &limits);
+        render(&tree, Style::default());
         Format::Json(Style::default()).write(item, &scratch.name, &tree, out);
         let mut text = String::new();
         let style = TextStyle { ranges: true, ..TextStyle::default() };
@@ -66,9 +67,8 @@ pub fn codec(data: &[u8]) {
     let definitions = definitions();
     let options = CodecOptions { from, keys: &keys, definitions, limits: &limits };
     let tree = codec.decode(data, &options);
+    render(&tree, Style::default());
     let mut text = String::new();
-    write_tree(&tree, TextStyle::default(), &mut text);
-    text.clear();
     codec.write_json(&tree, from, Style::default(), &mut text);
     let json: Json = match serde_json::from_str(&text) {
         Ok(json) => json,

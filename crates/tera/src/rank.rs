@@ -265,15 +265,28 @@ impl<'d, 'n> Sink<'d, 'n> for Judge {
         self.weight += 6.0;
     }
 
-    fn open_list(&mut self, _: &'n str, count: usize, _: usize) {
+    fn list<R>(
+        &mut self,
+        _: &'n str,
+        count: usize,
+        _: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
         const MOST_ELEMENTS: usize = 8;
         let count = u32::try_from(count.min(MOST_ELEMENTS)).unwrap_or(0);
         self.weight += if count == 0 { 4.0 } else { 10.0 * f64::from(count) };
+        fill(self).0
     }
 
-    fn open_record(&mut self, _: &'n str, _: usize, _: usize) {}
-
-    fn close(&mut self, _: usize) {}
+    fn record<R>(
+        &mut self,
+        _: &'n str,
+        _: usize,
+        _: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
+        fill(self).0
+    }
 }
 
 #[cfg(test)]

@@ -205,3 +205,51 @@ fn a_torn_exchange_cannot_be_read() {
     fault of the client: at byte 0: wanted the whole key exchange, found 28 bytes missing
     ");
 }
+
+/// Keystream is passed over for what a capture may have lost, not for what a segment claims.
+#[test]
+fn a_forged_gap_costs_no_keystream() {
+    let said = session(&mut Sampler::new(3), Variant::From45);
+    let mut observer = Connection::observer(None);
+    let mut came = 0;
+    for (side, bytes) in &said.pieces {
+        observer.receive(*side, NOW, bytes);
+        came += if *side == Side::Client { bytes.len() as u64 } else { 0 };
+    }
+    lines(&mut observer);
+    // What it may be grows with what came.
+    observer.gap(Side::Client, NOW, 16 * came);
+    observer.gap(Side::Client, NOW, 1 << 20);
+    assert_eq!(lines(&mut observer).len(), 1, "one gap");
+    observer.gap(Side::Client, NOW, (1 << 30) - 2);
+    let heard = lines(&mut observer);
+    let wanted = "wanted at most 0 (keystream for missing bytes), found 1073741822";
+    assert!(heard.len() == 1 && heard[0].ends_with(wanted), "{heard:?}");
+    observer.gap(Side::Client, NOW, u64::MAX);
+    observer.gap(Side::Client, NOW, u64::MAX);
+    observer.receive(Side::Client, NOW, &[1, 2, 3]);
+    observer.gap(Side::Server, NOW, u64::MAX);
+    let heard = lines(&mut observer);
+    assert!(heard.len() == 2 && heard[1].contains("keystream for missing bytes"), "{heard:?}");
+}
+
+/// Without the other side's keys nothing can be read, so not everything is kept.
+#[test]
+fn only_so_much_waits_for_the_keys() {
+    let said = session(&mut Sampler::new(4), Variant::From45);
+    let mut observer = Connection::observer(None);
+    for (side, bytes) in said.pieces.iter().filter(|(side, _)| *side == Side::Server) {
+        observer.receive(*side, NOW, bytes);
+    }
+    lines(&mut observer);
+    let mut heard = Vec::new();
+    for _ in 0..300 {
+        observer.receive(Side::Server, NOW, &[7; 4096]);
+        heard.extend(lines(&mut observer));
+    }
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert!(
+        heard[0].contains("wanted at most 1048576 (bytes before the key exchange)"),
+        "{heard:?}"
+    );
+}

@@ -149,13 +149,7 @@ impl<'d, T> Reader<'d, T> {
         self.limits
     }
 
-    /// The listener, back from a reader that is done.
-    #[must_use]
-    pub fn into_trace(self) -> T {
-        self.trace
-    }
-
-    /// The listener, for decoders that follow offsets and tell it of places themselves.
+    /// The trace, for decoders that follow offsets and report places themselves.
     pub fn trace_mut(&mut self) -> &mut T {
         &mut self.trace
     }

@@ -2,6 +2,7 @@
 
 use super::Reader;
 use crate::opener::Subject;
+use crate::trace::sealed::Key;
 use crate::{Error, Form, Place, Result, Trace, Value};
 
 /// Structure.
@@ -73,14 +74,11 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
             return Err(self.too_deep().inside(name));
         }
         self.depth += 1;
-        if T::ON {
-            self.trace.open(name, shape, start);
-        }
-        let outcome = read(self);
-        if T::ON {
-            let end = self.place();
-            self.trace.close(end);
-        }
+        let fill = |reader: &mut Self| {
+            let outcome = read(reader);
+            (outcome, reader.place_if_on())
+        };
+        let outcome = T::scope_of(self, |reader| &mut reader.trace, name, shape, start, fill);
         self.depth -= 1;
         outcome.map_err(|error| error.inside(name))
     }
@@ -99,9 +97,9 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         if !T::ON {
             return read(self);
         }
-        let before = self.trace.set_message(message);
+        let before = self.trace.set_message(Key::reader(), message);
         let outcome = read(self);
-        self.trace.set_message(before);
+        self.trace.set_message(Key::reader(), before);
         outcome
     }
 
@@ -121,7 +119,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     ) -> Result<&'d [u8]> {
         if T::ON
             && let Some(bytes) = self.rest.get(..length)
-            && self.trace.opens(name, bytes)
+            && self.trace.opens(Key::reader(), name, bytes)
         {
             return self.opened(name, start, bytes, form);
         }
@@ -145,10 +143,11 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
             let span = crate::Span { form, start: first, length: behind - first };
             let end = Place { byte: behind, bit: 0 };
             reader.trace.leaf("bytes", Value::Span(span), start, end);
-            let outcome =
-                reader.attempt(|reader| reader.part(bytes.len(), |r| T::open_field(r, name)));
+            let outcome = reader.attempt(|reader| {
+                reader.part(bytes.len(), |r| T::open_field(Key::reader(), r, name))
+            });
             if let Err(error) = outcome {
-                reader.trace.remark(error.inside(name));
+                reader.trace.remark(Key::reader(), error.inside(name));
                 reader.take(bytes.len())?;
             }
             Ok(bytes)
@@ -237,10 +236,10 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     #[inline]
     pub fn attempt<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let Self { rest, end, partial, partial_bits, depth, layers, .. } = *self;
-        let mark = self.trace.mark();
+        let mark = self.trace.mark(Key::reader());
         let outcome = read(self);
         if outcome.is_err() {
-            self.trace.rewind(mark);
+            self.trace.rewind(Key::reader(), mark);
             (self.rest, self.end) = (rest, end);
             (self.partial, self.partial_bits) = (partial, partial_bits);
             (self.depth, self.layers) = (depth, layers);
@@ -269,16 +268,16 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
             return Err(self.place_error(Error::limit("layer bytes", limit, data.len() as u64)));
         }
         let end = self.place();
-        self.trace.open_layer(name, start, end);
+        self.trace.open_layer(Key::reader(), name, start, end);
         let mut inner = Reader {
             depth: self.depth,
             layers: self.layers + 1,
-            ..Reader::start(&data, self.limits, self.trace.detach())
+            ..Reader::start(&data, self.limits, self.trace.detach(Key::reader()))
         };
         let outcome = read(&mut inner).map_err(|error| error.closed().in_layer(name));
         self.layers = inner.layers - 1;
         self.trace = inner.trace;
-        self.trace.close_layer(data);
+        self.trace.close_layer(Key::reader(), data);
         outcome
     }
 

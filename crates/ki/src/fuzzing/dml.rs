@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use worldwire_core::json::{Json, Style, write_children};
-use worldwire_core::testing::Target;
-use worldwire_core::{Reader, Sampler, Tree, Value};
+use worldwire_core::json::{Json, Style};
+use worldwire_core::testing::{Target, render};
+use worldwire_core::{Reader, Sampler, Tree};
 
 use crate::file::table::TableFile;
 use crate::message::Values;
@@ -53,12 +53,6 @@ fn table_text(data: &[u8]) {
     }
 }
 
-fn shown(tree: &Tree<'_>) -> Json {
-    let mut text = String::new();
-    write_children(Value::Record, tree.roots(), Style::default(), &mut text);
-    serde_json::from_str(&text).expect("it is JSON")
-}
-
 /// The first two bytes choose the message.
 fn message(data: &[u8]) {
     let [service, order, payload @ ..] = data else { return };
@@ -70,7 +64,7 @@ fn message(data: &[u8]) {
     let traced = definition.decode(&mut reader, &mut values);
     assert_eq!(traced, outcome, "a listener changes nothing");
     let (tree, _) = reader.conclude(traced);
-    let json = shown(&tree);
+    let json = render(&tree, Style::default());
     assert!(!definition.fit(payload).to_string().is_empty(), "a fit says something");
     if outcome.is_ok() {
         if let Ok(bytes) = definition.payload(&values) {
@@ -98,9 +92,10 @@ fn table(data: &[u8]) {
     let traced = TableFile::decode(&mut reader);
     assert_eq!(plain, traced, "a listener changes nothing");
     let (tree, outcome) = reader.conclude(traced);
+    let json = render(&tree, Style::default());
     let Ok(file) = outcome else { return };
     assert_eq!(file.to_bytes().as_deref(), Ok(data), "encodes to other bytes");
-    let again = TableFile::from_json(&shown(&tree)).and_then(|file| file.to_bytes());
+    let again = TableFile::from_json(&json).and_then(|file| file.to_bytes());
     assert_eq!(again.as_deref(), Ok(data), "JSON encodes to other bytes");
     if let Ok(csv) = file.to_csv() {
         let again = TableFile::from_csv(&csv, "").expect("it was written just now");

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
 use worldwire_core::json::{Style, write_node};
-use worldwire_core::testing::Target;
+use worldwire_core::testing::{Target, render};
 use worldwire_core::{Reader, Sampler, Tree};
 
 use crate::object::{Codec, CoreTable, JsonWriter, Object, Options, ZLIB, xml};
@@ -154,6 +154,7 @@ fn stream(codec: &Codec<'_>, bytes: &[u8]) {
     let heard = codec.decode(&mut traced, &mut shown);
     assert_eq!(outcome, heard, "a listener changes nothing");
     let (tree, _) = traced.conclude(heard);
+    render(&tree, Style::default());
     let mut json = JsonWriter::new(Vec::new(), Style::default());
     let streamed = codec.decode(&mut Reader::new(bytes), &mut json);
     assert_eq!(streamed, outcome, "the visitor changes nothing");

@@ -1,8 +1,8 @@
 //! Targets for archives.
 
-use worldwire_core::json::{Json, Style, write_children};
-use worldwire_core::testing::Target;
-use worldwire_core::{Limits, Reader, Tree, Value};
+use worldwire_core::json::Style;
+use worldwire_core::testing::{Target, render};
+use worldwire_core::{Limits, Reader, Tree};
 
 use crate::file::wad::{
     Archive, ArchiveFile, Inflater, Options, Packed, Plan, build, diff, safe_path,
@@ -18,14 +18,12 @@ fn wad(data: &[u8]) {
     let traced = ArchiveFile::decode(&mut reader);
     assert_eq!(plain, traced, "a listener changes nothing");
     let (tree, outcome) = reader.conclude(traced);
+    let json = render(&tree, Style::default());
     let limits = Limits { inflated_bytes: 1 << 20, ..Limits::DEFAULT };
     let archive = Archive::parse(data, &limits);
     assert_eq!(archive.is_ok(), outcome.is_ok(), "two minds");
     let (Ok(file), Ok(archive)) = (outcome, archive) else { return };
     assert_eq!(file.to_bytes().as_deref(), Ok(data), "encodes to other bytes");
-    let mut text = String::new();
-    write_children(Value::Record, tree.roots(), Style::default(), &mut text);
-    let json: Json = serde_json::from_str(&text).expect("it is JSON");
     let again = ArchiveFile::from_json(&json).and_then(|file| file.to_bytes());
     assert_eq!(again.as_deref(), Ok(data), "JSON encodes to other bytes");
     assert_eq!(file.table.encoded_size(), (data.len() - file.data.len()) as u64);

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::json::{Style, write_children};
-use worldwire_core::testing::Target;
-use worldwire_core::{Reader, Sampler, Side, Tree, Value};
+use worldwire_core::json::Style;
+use worldwire_core::testing::{Target, render};
+use worldwire_core::{Reader, Sampler, Side, Tree};
 
 use crate::connection::{ClientConfig, Connection, Event, ObserverKeys, ServerConfig};
 use crate::control::{Control, KeepAlive, Opcode, SessionAccept, SessionOffer, SessionTime};
@@ -42,6 +42,7 @@ fn frame(data: &[u8]) {
         let outcome = Frame::decode_named(&mut named, from, protocols);
         let (named, outcome) = named.conclude(outcome);
         assert_eq!(plain, outcome, "names change nothing");
+        let shown = [&tree, &named].map(|tree| render(tree, Style::default()));
         let Ok(frame) = plain else { continue };
         let bytes = frame.to_bytes();
         if named.nodes().any(|node| node.name() == "isBoundByFrame") {
@@ -50,10 +51,7 @@ fn frame(data: &[u8]) {
             continue;
         }
         assert_eq!(bytes.as_deref(), Ok(&data[..data.len() - rest]), "the way back");
-        for tree in [tree, named] {
-            let mut json = String::new();
-            write_children(Value::Record, tree.roots(), Style::default(), &mut json);
-            let json = serde_json::from_str(&json).expect("it is JSON");
+        for json in shown {
             let again = Frame::from_json(&json, protocols).and_then(|frame| frame.to_bytes());
             assert_eq!(again, bytes, "the way back from JSON");
         }

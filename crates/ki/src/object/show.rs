@@ -75,29 +75,30 @@ fn show_tuple<'c, T: Trace<'c>>(
         at += if tuple.part() == Part::U8 { 1 } else { 4 };
         (from, Place { byte: at, bit: 0 })
     };
-    let trace = reader.trace_mut();
-    trace.open(name, Value::Record, start);
-    let mut numbers = numbers(tuple, bytes);
-    for name in tuple.names() {
-        if tuple.per_name() == 1 {
-            if let Some(number) = numbers.next() {
-                let (from, to) = place();
-                trace.leaf(name, number, from, to);
+    reader.trace_mut().scope(name, Value::Record, start, |trace| {
+        let mut numbers = numbers(tuple, bytes);
+        for name in tuple.names() {
+            if tuple.per_name() == 1 {
+                if let Some(number) = numbers.next() {
+                    let (from, to) = place();
+                    trace.leaf(name, number, from, to);
+                }
+                continue;
             }
-            continue;
+            let row = numbers.by_ref().take(tuple.per_name()).map(|number| (number, place()));
+            let row: Vec<_> = row.collect();
+            let first = row.first().map_or(end, |(_, place)| place.0);
+            trace.scope(name, Value::List, first, |trace| {
+                let mut last = first;
+                for (number, (from, to)) in row {
+                    trace.leaf("", number, from, to);
+                    last = to;
+                }
+                ((), last)
+            });
         }
-        let row = numbers.by_ref().take(tuple.per_name()).map(|number| (number, place()));
-        let row: Vec<_> = row.collect();
-        let first = row.first().map_or(end, |(_, place)| place.0);
-        trace.open(name, Value::List, first);
-        let mut last = first;
-        for (number, (from, to)) in row {
-            trace.leaf("", number, from, to);
-            last = to;
-        }
-        trace.close(last);
-    }
-    trace.close(end);
+        ((), end)
+    });
 }
 
 /// The numbers of a group, from the bytes that it has on the wire.

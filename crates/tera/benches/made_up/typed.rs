@@ -225,7 +225,7 @@ impl<'d> Typed<'d> for SMadeUpUserV1<'d> {
     const WORDS: usize = 20;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<301>(start, 441)?;
+        let fixed0 = input.scope::<301>(start, 305)?;
         let f0 = u32::from_le_bytes(part(fixed0, 20));
         let f1 = u32::from_le_bytes(part(fixed0, 24));
         let f2 = u64::from_le_bytes(part(fixed0, 28));
@@ -288,7 +288,7 @@ impl<'d> Typed<'d> for SMadeUpUserV1<'d> {
         let f59 = i64::from_le_bytes(part(fixed0, 289));
         let f60 = f32::from_le_bytes(part(fixed0, 297));
         let f61 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 8, |input, start| {
-            let fixed0 = input.scope::<4>(start, 10)?;
+            let fixed0 = input.scope::<4>(start, 8)?;
             let f68 = i32::from_le_bytes(part(fixed0, 0));
             Ok(f68)
         }).map_err(|error| error.inside("icons"))?;
@@ -497,7 +497,7 @@ impl<'d> Typed<'d> for SMadeUpBagV1<'d> {
     const WORDS: usize = 4;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<35>(start, 57)?;
+        let fixed0 = input.scope::<35>(start, 39)?;
         let f0 = u64::from_le_bytes(part(fixed0, 4));
         let f1 = i32::from_le_bytes(part(fixed0, 12));
         let f2 = i64::from_le_bytes(part(fixed0, 16));
@@ -602,7 +602,7 @@ pub struct SMadeUpBagV1Items<'d> {
 
 impl<'d> SMadeUpBagV1Items<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<10>(start, 50)?;
+        let fixed0 = input.scope::<10>(start, 14)?;
         let f9 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 12, SMadeUpBagV1ItemsCrystals::read).map_err(|error| error.inside("crystals"))?;
         let f10 = input.list(word(fixed0, 4), word(fixed0, 6), start + 6, 8, SMadeUpBagV1ItemsPassives::read).map_err(|error| error.inside("passives"))?;
         let (at1, fixed1) = input.segment::<63>()?;
@@ -694,7 +694,7 @@ pub struct SMadeUpBagV1ItemsCrystals {
 
 impl SMadeUpBagV1ItemsCrystals {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<8>(start, 16)?;
+        let fixed0 = input.scope::<8>(start, 12)?;
         let f26 = i32::from_le_bytes(part(fixed0, 0));
         let f27 = i32::from_le_bytes(part(fixed0, 4));
         Ok(Self { kind: f26, place: f27 })
@@ -734,7 +734,7 @@ pub struct SMadeUpBagV1ItemsPassives {
 
 impl SMadeUpBagV1ItemsPassives {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<4>(start, 10)?;
+        let fixed0 = input.scope::<4>(start, 8)?;
         let f28 = i32::from_le_bytes(part(fixed0, 0));
         Ok(Self { kind: f28 })
     }
@@ -790,7 +790,7 @@ impl<'d> Typed<'d> for SMadeUpPartyV1<'d> {
     const WORDS: usize = 4;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<21>(start, 37)?;
+        let fixed0 = input.scope::<21>(start, 25)?;
         let f0 = part(fixed0, 4) != [0];
         let f1 = u32::from_le_bytes(part(fixed0, 5));
         let f2 = u32::from_le_bytes(part(fixed0, 9));
@@ -865,7 +865,7 @@ pub struct SMadeUpPartyV1Members<'d> {
 
 impl<'d> SMadeUpPartyV1Members<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<36>(start, 60)?;
+        let fixed0 = input.scope::<36>(start, 40)?;
         let f6 = u32::from_le_bytes(part(fixed0, 2));
         let f7 = u32::from_le_bytes(part(fixed0, 6));
         let f8 = i32::from_le_bytes(part(fixed0, 10));
@@ -969,7 +969,7 @@ impl<'d> Typed<'d> for SMadeUpSkillV1 {
     const WORDS: usize = 4;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<75>(start, 105)?;
+        let fixed0 = input.scope::<75>(start, 79)?;
         let f0 = u64::from_le_bytes(part(fixed0, 4));
         let f1 = floats(fixed0, 12);
         let f2 = Angle(i16::from_le_bytes(part(fixed0, 24)));
@@ -1044,7 +1044,7 @@ pub struct SMadeUpSkillV1Moves {
 
 impl SMadeUpSkillV1Moves {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<12>(start, 22)?;
+        let fixed0 = input.scope::<12>(start, 16)?;
         let f13 = f32::from_le_bytes(part(fixed0, 0));
         let f14 = f32::from_le_bytes(part(fixed0, 4));
         let f15 = f32::from_le_bytes(part(fixed0, 8));
@@ -1109,7 +1109,7 @@ impl<'d> Typed<'d> for SMadeUpChatV1<'d> {
     const WORDS: usize = 4;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<22>(start, 40)?;
+        let fixed0 = input.scope::<22>(start, 26)?;
         let f0 = i32::from_le_bytes(part(fixed0, 4));
         let f1 = u64::from_le_bytes(part(fixed0, 8));
         let f2 = u32::from_le_bytes(part(fixed0, 16));
@@ -1185,7 +1185,7 @@ impl<'d> Typed<'d> for CMadeUpStepsV1 {
     const WORDS: usize = 0;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<39>(start, 59)?;
+        let fixed0 = input.scope::<39>(start, 43)?;
         let f0 = floats(fixed0, 0);
         let f1 = Angle(i16::from_le_bytes(part(fixed0, 12)));
         let f2 = Angle(i16::from_le_bytes(part(fixed0, 14)));

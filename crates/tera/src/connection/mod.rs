@@ -189,20 +189,31 @@ impl Connection {
     pub fn gap(&mut self, side: Side, now: Duration, length: u64) {
         self.now = now;
         if self.closed || self.streams[side.index()].is_lost() {
-            self.streams[side.index()].skip(length);
+            if let Err(error) = self.streams[side.index()].skip(length)
+                && !self.closed
+            {
+                let at = self.streams[side.index()].position();
+                self.fault(side, error.at(at));
+            }
             return;
         }
         self.agree(true);
         self.advance_all();
         let stream = &mut self.streams[side.index()];
-        let at = stream.position() + stream.unread() as u64;
+        let at = stream.position().saturating_add(stream.unread() as u64);
         self.events.push_back(Pending::Gap { side, range: at..at.saturating_add(length) });
-        let readable = stream.skip(length);
-        if !readable || !matches!(self.role, Role::Observer(_)) {
-            let wanted = if readable { "a stream without gaps" } else { "the whole key exchange" };
-            let error = Error::malformed(wanted, format!("{length} bytes missing"));
-            self.fault(side, error.at(at));
-        }
+        let watches = matches!(self.role, Role::Observer(_));
+        let error = match stream.skip(length) {
+            Ok(true) if watches => return,
+            Err(error) if watches => error,
+            outcome => {
+                let readable = !matches!(outcome, Ok(false));
+                let wanted =
+                    if readable { "a stream without gaps" } else { "the whole key exchange" };
+                Error::malformed(wanted, format!("{length} bytes missing"))
+            }
+        };
+        self.fault(side, error.at(at));
     }
 
     /// Input: both sides' streams have ended.

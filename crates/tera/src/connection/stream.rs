@@ -11,6 +11,14 @@ use crate::frame::{Header, are_messages};
 
 /// The server's first bytes.
 pub(super) const HELLO: [u8; 4] = [1, 0, 0, 0];
+/// The most bytes behind the keys of one side that wait for those of the other.
+const MOST_WAITING_BYTES: usize = 1 << 20;
+/// How much keystream may be passed over for missing bytes before any came: a whole TCP window of
+/// the systems that the game runs on, many times what setup and login say.
+const PASSABLE_AT_FIRST: u64 = 1 << 20;
+/// How much more for each byte that comes. A capture that lost fifteen bytes of sixteen can still be
+/// read, while a forged segment far ahead costs about what its own bytes do.
+const PASSABLE_A_BYTE: u64 = 16;
 
 /// The bytes of one side that are not told yet.
 #[derive(Debug)]
@@ -24,6 +32,8 @@ pub(super) struct Stream {
     before: u64,
     phase: Phase,
     cipher: Option<Box<Pike>>,
+    /// How much keystream may still be passed over for missing bytes.
+    passable: u64,
     lost: Option<u64>,
 }
 
@@ -58,6 +68,7 @@ impl Stream {
                 Side::Server => Phase::Hello,
             },
             cipher: None,
+            passable: PASSABLE_AT_FIRST,
             lost: None,
         }
     }
@@ -66,9 +77,11 @@ impl Stream {
     /// a segment that is whole messages, and the range passed over is returned.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Option<Range<u64>> {
         if self.phase == Phase::Over {
-            self.before += bytes.len() as u64;
+            self.before = self.before.saturating_add(bytes.len() as u64);
             return None;
         }
+        let earned = PASSABLE_A_BYTE.saturating_mul(bytes.len() as u64);
+        self.passable = self.passable.saturating_add(earned);
         self.buffer.extend_from_slice(bytes);
         self.decrypt();
         let from = self.lost?;
@@ -100,6 +113,11 @@ impl Stream {
     pub(super) fn next(&mut self) -> Result<Option<Piece>> {
         let bytes = self.buffer.get(self.start..).unwrap_or_default();
         let (unit, length) = match self.phase {
+            Phase::Waiting if bytes.len() > MOST_WAITING_BYTES => {
+                let (limit, asked) = (MOST_WAITING_BYTES as u64, bytes.len() as u64);
+                let error = Error::limit("bytes before the key exchange", limit, asked);
+                return Err(error.at(self.position()));
+            }
             Phase::Over | Phase::Waiting => return Ok(None),
             _ if self.lost.is_some() => return Ok(None),
             Phase::Hello => {
@@ -144,7 +162,7 @@ impl Stream {
     pub(super) fn forget(&mut self) {
         if self.start == self.buffer.len() || self.start > self.buffer.len() / 2 {
             self.buffer.drain(..self.start);
-            self.before += self.start as u64;
+            self.before = self.before.saturating_add(self.start as u64);
             self.plain = self.plain.saturating_sub(self.start);
             self.start = 0;
         }
@@ -163,26 +181,30 @@ impl Stream {
     }
 
     /// Bytes are missing. `false` when nothing can be read behind them: the keys are torn.
-    pub(super) fn skip(&mut self, length: u64) -> bool {
+    ///
+    /// # Errors
+    /// The limit on keystream that is passed over; the stream is over then.
+    pub(super) fn skip(&mut self, length: u64) -> Result<bool> {
         if self.phase == Phase::Over {
-            self.before += length;
-            return true;
+            self.before = self.before.saturating_add(length);
+            return Ok(true);
         }
         let from = self.lost.unwrap_or_else(|| self.position());
         self.drop_rest();
-        self.before += length;
+        self.before = self.before.saturating_add(length);
         self.lost = Some(from);
-        match &mut self.cipher {
-            Some(cipher) => {
-                cipher.skip(length);
-                true
-            }
-            None => false,
-        }
+        let Some(cipher) = &mut self.cipher else { return Ok(false) };
+        let Some(left) = self.passable.checked_sub(length) else {
+            self.phase = Phase::Over;
+            return Err(Error::limit("keystream for missing bytes", self.passable, length));
+        };
+        self.passable = left;
+        cipher.skip(length);
+        Ok(true)
     }
 
     fn drop_rest(&mut self) {
-        self.before += self.unread() as u64;
+        self.before = self.before.saturating_add(self.unread() as u64);
         self.buffer.truncate(self.start);
         self.plain = self.plain.min(self.start);
     }
@@ -203,7 +225,7 @@ impl Stream {
 
     /// Where what is not told yet begins.
     pub(super) fn position(&self) -> u64 {
-        self.before + self.start as u64
+        self.before.saturating_add(self.start as u64)
     }
 
     /// Bytes that are not told yet.

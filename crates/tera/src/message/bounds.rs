@@ -1,8 +1,76 @@
-//! Words and offsets of a message: the one place that says which ones are good.
+//! Words, offsets and links of a message: the one place that says which ones are good, and how much
+//! may be read by them.
 
 use worldwire_core::Result;
 
 use super::fault::Fault;
+
+/// How many times the length of a message may be read of it.
+///
+/// Nothing keeps a message from using bytes twice: two offsets may lead to one text, and elements of
+/// two lists to one list, which multiplies with every list around. Messages of known servers use no
+/// byte twice; those that share all their empty texts stay below two.
+pub const MOST_READINGS: usize = 4;
+
+/// What may still be read of a message: the fixed part of each element (or what its steps count
+/// as, should a definition have many that take no bytes), each text and all bytes, as often as
+/// something leads to them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    left: usize,
+    most: usize,
+}
+
+impl Budget {
+    #[inline]
+    pub(super) const fn of(length: usize) -> Self {
+        let most = length.saturating_mul(MOST_READINGS);
+        Self { left: most, most }
+    }
+
+    /// Something of that many bytes is read at a place.
+    #[inline]
+    pub(super) fn spend(&mut self, bytes: usize, at: usize) -> Result<()> {
+        match self.left.checked_sub(bytes) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => Err(Fault::too_much(self.most, self.most - self.left + bytes, at)),
+        }
+    }
+}
+
+/// The links of one list: none may lead back to an element of it. One that leads to itself is found
+/// at once, a longer way round before it was gone three times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chain {
+    /// An element that was met, and in how many steps another is chosen.
+    met: usize,
+    steps: u32,
+    until: u32,
+}
+
+impl Chain {
+    #[inline]
+    pub(super) const fn new(first: usize) -> Self {
+        Self { met: first, steps: 0, until: 1 }
+    }
+
+    /// Goes on to the element at `next`; the link to it stands at `link`, behind the word that is
+    /// the first of its own element.
+    #[inline]
+    pub(super) fn follow(&mut self, next: usize, link: usize) -> Result<()> {
+        if next == self.met || next + 2 == link {
+            return Err(Fault::endless(link, next));
+        }
+        self.steps += 1;
+        if self.steps == self.until {
+            *self = Self { met: next, steps: 0, until: self.until.saturating_mul(2) };
+        }
+        Ok(())
+    }
+}
 
 /// The word at a place.
 #[inline]

@@ -6,6 +6,12 @@ use worldwire_core::{Error, ErrorKind};
 
 use crate::types::Scalar;
 
+/// The limit of [`Fault::TooManyElements`].
+const READINGS: &str = "bytes read of a message, shared ones each time";
+
+/// What is wanted of a link, where it makes a list endless.
+const ANOTHER_ELEMENT: &str = "a link to another element of the list";
+
 /// Which rule a message, or a value that is to become one, breaks. The names are stable.
 ///
 /// An [`Error`] says in its `wanted` what would have been right; that tells which fault it is.
@@ -26,11 +32,12 @@ pub enum Fault {
     BytesOutOfRange,
     /// A list has fewer elements than its count.
     ArrayChainShort,
-    /// A list has more elements than its count.
+    /// A list has more elements than its count; one whose links lead back has no end.
     ArrayChainLong,
     /// An element does not name its own place.
     HereMismatch,
-    /// Elements are shared or overlap until there are more of them than the bytes could hold.
+    /// Elements, texts or bytes are shared or overlap until more is read than
+    /// [`MOST_READINGS`](super::MOST_READINGS) times the message.
     TooManyElements,
     /// A number does not fit its type.
     ValueOutOfRange,
@@ -116,7 +123,27 @@ impl Fault {
         {
             return Some(Self::ValueOutOfRange);
         }
+        if matches!(error.kind(), ErrorKind::Limit { name: READINGS, .. }) {
+            return Some(Self::TooManyElements);
+        }
+        if wanted == ANOTHER_ELEMENT {
+            return Some(Self::ArrayChainLong);
+        }
         Self::ALL.into_iter().find(|fault| fault.wanted() == wanted)
+    }
+
+    /// A link at a place leads to an element that the list had before.
+    #[cold]
+    pub(super) fn endless(link: usize, element: usize) -> Error {
+        let found = format!("one back to the element at {element}: the list has no end");
+        Error::malformed(ANOTHER_ELEMENT, found).at(link as u64).hint(Self::ArrayChainLong.name())
+    }
+
+    /// The limit on what may be read of a message.
+    #[cold]
+    pub(super) fn too_much(most: usize, asked: usize, at: usize) -> Error {
+        let error = Error::limit(READINGS, most as u64, asked as u64);
+        error.at(at as u64).hint(Self::TooManyElements.name())
     }
 
     /// The error of a message that was read.

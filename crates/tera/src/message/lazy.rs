@@ -4,11 +4,11 @@ use core::ops::Range;
 
 use worldwire_core::Result;
 
-use super::bounds;
-use super::decode::{floor, segment};
+use super::bounds::{self, Budget, Chain};
+use super::decode::{Silent, floor, segment};
 use super::fault::Fault;
 use super::value::{Value, read_scalar};
-use super::{HeaderForm, read_front};
+use super::{HeaderForm, read_front, run_fields};
 use crate::schema::plan::{Field, FieldKind, Plan, Spot, TextPlace};
 use crate::types::Text;
 use crate::types::text::text_length;
@@ -17,7 +17,9 @@ use crate::types::text::text_length;
 ///
 /// Its length and the fixed part of every record are checked when the view of it is made, an offset
 /// when it is followed: nothing that is asked can lead outside the message. What nobody asks for
-/// nobody checks; [`Plan::check`] does that for the whole message.
+/// nobody checks; [`Plan::check`] does that for the whole message. It is also done when the view is
+/// made of a message whose elements have texts, bytes or lists: elements may share those, and
+/// nothing else would bound what walking through all of them takes.
 ///
 /// To find a field of fixed size behind a body of variable length, which few definitions have, the
 /// bodies before it are read.
@@ -91,13 +93,17 @@ pub enum Item<'d, 'p> {
 }
 
 impl<'d, 'p> View<'d, 'p> {
-    /// Checks the length of a message and the fixed part of its root.
+    /// Checks the length of a message and the fixed part of its root; all of it where elements of
+    /// lists lead further.
     ///
     /// # Errors
     /// Malformed, when they are wrong.
     #[inline]
     pub fn new(plan: &'p Plan, message: &'d [u8], form: HeaderForm) -> Result<Self> {
         read_front(message, form)?;
+        if plan.nested {
+            run_fields(plan, message, form, &mut Silent)?;
+        }
         let view = Self { plan, data: message, floor: floor(plan, form), start: form.bytes() };
         view.need(form.bytes(), plan.scope(plan.root).size)?;
         Ok(view)
@@ -263,7 +269,8 @@ impl<'d, 'p> ListView<'d, 'p> {
             ListPlace::Array { first, link, .. } => (first, link),
             ListPlace::Row { start, .. } => (start, start),
         };
-        Elements { list: *self, index: 0, at, link }
+        let (chain, budget) = (Chain::new(at), Budget::of(self.view.data.len()));
+        Elements { list: *self, index: 0, at, link, chain, budget }
     }
 }
 
@@ -284,6 +291,9 @@ pub struct Elements<'d, 'p> {
     at: usize,
     /// Where the offset of the next element stands.
     link: usize,
+    chain: Chain,
+    /// Elements may overlap.
+    budget: Budget,
 }
 
 impl<'d, 'p> Elements<'d, 'p> {
@@ -292,6 +302,9 @@ impl<'d, 'p> Elements<'d, 'p> {
         if self.at == 0 {
             let found = format!("{} of {}", self.index, self.list.count);
             return Err(Fault::ArrayChainShort.malformed(self.link, found));
+        }
+        if self.index > 0 {
+            self.chain.follow(self.at, self.link)?;
         }
         view.check(self.at, self.link)?;
         let here = view.word(self.at)?;
@@ -307,6 +320,7 @@ impl<'d, 'p> Elements<'d, 'p> {
         let start = self.at + 4;
         let element = view.plan.scope(scope);
         view.need(start, element.size)?;
+        self.budget.spend(element.cost as usize, start)?;
         (self.link, self.at) = (self.at + 2, next);
         match view.plan.fields_of(&element.fields) {
             [field] if element.single => view.item(field, scope, start),

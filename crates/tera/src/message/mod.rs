@@ -36,6 +36,7 @@ mod value;
 
 use worldwire_core::{Reader, Result, Trace};
 
+pub use bounds::MOST_READINGS;
 pub use fault::Fault;
 pub use lazy::{Item, ListView, RecordView, View};
 pub use note::{Note, NoteKind, Notes};

@@ -41,43 +41,56 @@ impl<'t, T> TraceSink<'t, T> {
         self.trace.leaf(name, value, start, end);
     }
 
-    fn open<'n>(&mut self, name: &'n str, shape: Value<'n>, at: usize)
+    /// A list or record that `fill` fills; it also says where it ends.
+    #[inline]
+    fn scope<'n, R>(
+        &mut self,
+        name: &'n str,
+        shape: Value<'n>,
+        at: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R
     where
         T: Trace<'n>,
     {
         let start = self.place(at);
-        self.trace.open(name, shape, start);
-    }
-
-    fn end<'n>(&mut self, at: usize)
-    where
-        T: Trace<'n>,
-    {
-        let end = self.place(at);
-        self.trace.close(end);
+        T::scope_of(
+            self,
+            |sink| &mut *sink.trace,
+            name,
+            shape,
+            start,
+            |sink| {
+                let (value, end) = fill(sink);
+                // What stands in it last may stand before what stands in it first.
+                (value, sink.place(end.max(at)))
+            },
+        )
     }
 
     fn floats<'n>(&mut self, name: &'n str, data: &[u8; 12], at: usize, angles: bool)
     where
         T: Trace<'n>,
     {
-        self.open(name, Value::Record, at);
-        for (index, (name, bytes)) in
-            ["x", "y", "z"].into_iter().zip(data.as_chunks().0).enumerate()
-        {
-            let (at, number) = (at + index * 4, f32::from_le_bytes(*bytes));
-            if !angles {
-                self.leaf(name, Value::F32(number), at, 4);
-            } else if component_is_whole(number) {
-                self.leaf(name, Value::F64(component_radians(number)), at, 4);
-            } else {
-                // Radians would come back rounded.
-                self.open(name, Value::Record, at);
-                self.leaf("units", Value::F32(number), at, 4);
-                self.end(at + 4);
+        self.scope(name, Value::Record, at, |sink| {
+            for (index, (name, bytes)) in
+                ["x", "y", "z"].into_iter().zip(data.as_chunks().0).enumerate()
+            {
+                let (at, number) = (at + index * 4, f32::from_le_bytes(*bytes));
+                if !angles {
+                    sink.leaf(name, Value::F32(number), at, 4);
+                } else if component_is_whole(number) {
+                    sink.leaf(name, Value::F64(component_radians(number)), at, 4);
+                } else {
+                    // Radians would come back rounded.
+                    sink.scope(name, Value::Record, at, |sink| {
+                        sink.leaf("units", Value::F32(number), at, 4);
+                        ((), at + 4)
+                    });
+                }
             }
-        }
-        self.end(at + 12);
+            ((), at + 12)
+        });
     }
 
     fn skill<'n>(&mut self, name: &'n str, raw: u64, form: SkillForm, at: usize)
@@ -86,13 +99,14 @@ impl<'t, T> TraceSink<'t, T> {
     {
         let length = if form == SkillForm::Wide { 8 } else { 4 };
         let skill = Skill::from_raw(raw, form);
-        self.open(name, Value::Record, at);
-        self.leaf("type", Value::Unsigned(skill.kind.into()), at, length);
-        self.leaf("npc", Value::Bool(skill.npc), at, length);
-        self.leaf("huntingZoneId", Value::Unsigned(skill.zone.into()), at, length);
-        self.leaf("id", Value::Unsigned(skill.id.into()), at, length);
-        self.leaf("reserved", Value::Unsigned(skill.reserved.into()), at, length);
-        self.end(at + length);
+        self.scope(name, Value::Record, at, |sink| {
+            sink.leaf("type", Value::Unsigned(skill.kind.into()), at, length);
+            sink.leaf("npc", Value::Bool(skill.npc), at, length);
+            sink.leaf("huntingZoneId", Value::Unsigned(skill.zone.into()), at, length);
+            sink.leaf("id", Value::Unsigned(skill.id.into()), at, length);
+            sink.leaf("reserved", Value::Unsigned(skill.reserved.into()), at, length);
+            ((), at + length)
+        });
     }
 
     /// What is not part of the fields: see [`message`](super).
@@ -101,11 +115,12 @@ impl<'t, T> TraceSink<'t, T> {
     where
         T: Trace<'n>,
     {
-        self.open("$notes", Value::List, 0);
-        for note in notes.list() {
-            self.leaf("", Value::Enum(note.kind.number(), &NAMES), note.at, 0);
-        }
-        self.end(length);
+        self.scope("$notes", Value::List, 0, |sink| {
+            for note in notes.list() {
+                sink.leaf("", Value::Enum(note.kind.number(), &NAMES), note.at, 0);
+            }
+            ((), length)
+        });
         if end < length {
             self.span("$trailing", Form::Bytes, end, length - end, 0);
         }
@@ -118,10 +133,11 @@ impl<'t, T> TraceSink<'t, T> {
     where
         T: Trace<'n>,
     {
-        self.open("$integrity", Value::Record, 4);
-        self.leaf("counter", Value::Unsigned(counter.into()), 4, 4);
-        self.leaf("checksum", Value::Hex(checksum.into()), 8, 4);
-        self.end(12);
+        self.scope("$integrity", Value::Record, 4, |sink| {
+            sink.leaf("counter", Value::Unsigned(counter.into()), 4, 4);
+            sink.leaf("checksum", Value::Hex(checksum.into()), 8, 4);
+            ((), 12)
+        });
     }
 }
 
@@ -161,11 +177,12 @@ impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, T> {
             }
             Scalar::Customize => {
                 let looks: &[u8; 8] = data.first_chunk()?;
-                self.open(name, Value::Record, at);
-                for (index, (name, look)) in CUSTOMIZE.into_iter().zip(looks).enumerate() {
-                    self.leaf(name, Value::Unsigned((*look).into()), at + index, 1);
-                }
-                self.end(at + 8);
+                self.scope(name, Value::Record, at, |sink| {
+                    for (index, (name, look)) in CUSTOMIZE.into_iter().zip(looks).enumerate() {
+                        sink.leaf(name, Value::Unsigned((*look).into()), at + index, 1);
+                    }
+                    ((), at + 8)
+                });
                 return Some(());
             }
         };
@@ -188,23 +205,24 @@ impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, T> {
     }
 
     #[inline]
-    fn open_list(&mut self, name: &'n str, _: usize, at: usize) {
-        if T::ON {
-            self.open(name, Value::List, at);
-        }
+    fn list<R>(
+        &mut self,
+        name: &'n str,
+        _: usize,
+        at: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
+        self.scope(name, Value::List, at, fill)
     }
 
     #[inline]
-    fn open_record(&mut self, name: &'n str, _: usize, at: usize) {
-        if T::ON {
-            self.open(name, Value::Record, at);
-        }
-    }
-
-    #[inline]
-    fn close(&mut self, end: usize) {
-        if T::ON {
-            self.end(end);
-        }
+    fn record<R>(
+        &mut self,
+        name: &'n str,
+        _: usize,
+        at: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
+        self.scope(name, Value::Record, at, fill)
     }
 }

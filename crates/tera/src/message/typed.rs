@@ -12,8 +12,7 @@ use std::borrow::Cow;
 
 use worldwire_core::{Error, Result};
 
-use super::bounds;
-use super::decode::{MOST_ELEMENTS, MOST_WORK};
+use super::bounds::{self, Budget, Chain};
 use super::encode::MOST_BYTES;
 use super::fault::Fault;
 use super::{Head, HeaderForm, Value, read_front};
@@ -131,15 +130,14 @@ pub struct Input<'d> {
     data: &'d [u8],
     /// The first byte that an offset may lead to.
     floor: usize,
-    work: usize,
-    elements: u32,
+    budget: Budget,
     /// The end of what was read last.
     cursor: usize,
 }
 
 impl<'d> Input<'d> {
     const fn new(data: &'d [u8], floor: usize) -> Self {
-        Self { data, floor, work: MOST_WORK, elements: MOST_ELEMENTS, cursor: 0 }
+        Self { data, floor, budget: Budget::of(data.len()), cursor: 0 }
     }
 
     /// The fixed part of a scope; `cost` is the work that it counts as.
@@ -153,17 +151,18 @@ impl<'d> Input<'d> {
         cost: usize,
     ) -> Result<&'d [u8; SIZE]> {
         let fixed = self.fixed::<SIZE>(start)?;
-        self.spend(cost, start)?;
+        self.budget.spend(cost, start)?;
         Ok(fixed)
     }
 
     /// The fixed part that follows the last body, and where it stands.
     ///
     /// # Errors
-    /// Malformed, when it goes beyond the end.
+    /// Malformed, when it goes beyond the end or the message is too much work.
     #[inline]
     pub fn segment<const SIZE: usize>(&mut self) -> Result<(usize, &'d [u8; SIZE])> {
         let start = self.cursor;
+        self.budget.spend(SIZE, start)?;
         Ok((start, self.fixed::<SIZE>(start)?))
     }
 
@@ -205,7 +204,7 @@ impl<'d> Input<'d> {
         let Some(length) = text_length(rest) else {
             return Err(Fault::UnterminatedString.malformed(at, format!("{} bytes", rest.len())));
         };
-        self.spend(length + 2, at)?;
+        self.budget.spend(length + 2, at)?;
         self.cursor = at + length + 2;
         Ok(Text::from_bytes(rest.get(..length).unwrap_or_default()))
     }
@@ -232,7 +231,7 @@ impl<'d> Input<'d> {
             let found = format!("{count} bytes at {at} of {}", self.data.len());
             return Err(Fault::BytesOutOfRange.malformed(places.0, found));
         };
-        self.spend(count, at)?;
+        self.budget.spend(count, at)?;
         self.cursor = at + count;
         Ok(Cow::Borrowed(bytes))
     }
@@ -259,7 +258,12 @@ impl<'d> Input<'d> {
         // The count is only promised: room for as many as there are bytes for, within reason.
         let room = self.data.len().saturating_sub(at) / least.max(4);
         let mut items = Vec::with_capacity(usize::from(count).min(room + 1).min(MOST_ROOM));
+        let mut chain = Chain::new(at);
         for index in 0..count {
+            if index > 0 && at != 0 {
+                let followed = chain.follow(at, link);
+                followed.map_err(|error| error.inside_item(usize::from(index)))?;
+            }
             let item = self
                 .links(at, link, usize::from(count), usize::from(index))
                 .and_then(|next| read(self, at + 4).map(|item| (item, next)));
@@ -280,17 +284,12 @@ impl<'d> Input<'d> {
 
     /// Checks the place of an element and what it says of itself; gives where the next one is.
     #[inline]
-    fn links(&mut self, at: usize, link: usize, count: usize, index: usize) -> Result<usize> {
+    fn links(&self, at: usize, link: usize, count: usize, index: usize) -> Result<usize> {
         if at == 0 {
             let found = format!("{index} of {count}");
             return Err(Fault::ArrayChainShort.malformed(link, found));
         }
         self.check_offset(at, link)?;
-        let Some(left) = self.elements.checked_sub(1) else {
-            let found = format!("more than {MOST_ELEMENTS}");
-            return Err(Fault::TooManyElements.malformed(at, found));
-        };
-        self.elements = left;
         let words = self.data.get(at..).unwrap_or_default();
         let here = words.first_chunk::<2>().map(|word| usize::from(u16::from_le_bytes(*word)));
         if let Some(here) = here.filter(|here| *here != at) {
@@ -320,17 +319,6 @@ impl<'d> Input<'d> {
     #[inline]
     fn check_offset(&self, at: usize, place: usize) -> Result<()> {
         bounds::check_offset(self.data, self.floor, at, place)
-    }
-
-    #[inline]
-    fn spend(&mut self, work: usize, at: usize) -> Result<()> {
-        match self.work.checked_sub(work) {
-            Some(left) => {
-                self.work = left;
-                Ok(())
-            }
-            None => Err(Fault::TooManyElements.malformed(at, "parts that are shared or overlap")),
-        }
     }
 }
 

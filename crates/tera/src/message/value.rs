@@ -257,6 +257,13 @@ impl<'d> ValueSink<'d> {
             None => self.root.push(value),
         }
     }
+
+    /// The list or record that was begun last is complete.
+    fn close(&mut self) {
+        if let Some((list, values)) = self.open.pop() {
+            self.add(if list { Value::List(values) } else { Value::Record(values) });
+        }
+    }
 }
 
 /// Reads a value of fixed size; `None` when there are too few bytes.
@@ -305,18 +312,30 @@ impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
         self.add(Value::Bytes(Cow::Borrowed(bytes)));
     }
 
-    fn open_list(&mut self, _: &'n str, count: usize, _: usize) {
+    fn list<R>(
+        &mut self,
+        _: &'n str,
+        count: usize,
+        _: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
         // The count is only promised; the elements that are there let it grow.
         self.open.push((true, Vec::with_capacity(count.min(MOST_ROOM))));
+        let (outcome, _) = fill(self);
+        self.close();
+        outcome
     }
 
-    fn open_record(&mut self, _: &'n str, fields: usize, _: usize) {
+    fn record<R>(
+        &mut self,
+        _: &'n str,
+        fields: usize,
+        _: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
         self.open.push((false, Vec::with_capacity(fields.min(MOST_ROOM))));
-    }
-
-    fn close(&mut self, _: usize) {
-        if let Some((list, values)) = self.open.pop() {
-            self.add(if list { Value::List(values) } else { Value::Record(values) });
-        }
+        let (outcome, _) = fill(self);
+        self.close();
+        outcome
     }
 }

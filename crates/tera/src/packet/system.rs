@@ -43,26 +43,27 @@ pub(super) fn show<'n, T: Trace<'n>>(
         (place(from), place(unit))
     };
     let (from, to) = part(&name);
-    trace.open("$system", Value::Record, Place { byte: from.byte.saturating_sub(2), bit: 0 });
-    let id = code(&name).map(|code| Value::Enum(code.into(), names));
-    trace.leaf("name", id.unwrap_or_else(|| span(from, to)), from, to);
-    trace.open("values", Value::List, to);
-    let mut end = to;
-    let pairs = pairs.iter().map(|(key, value)| (key, Some(value)));
-    for (key, value) in pairs.chain(odd.iter().map(|key| (key, None))) {
-        let (from, to) = part(key);
-        trace.open("", Value::Record, from);
-        trace.leaf("key", span(from, to), from, to);
-        end = to;
-        if let Some(value) = value {
-            let (from, to) = part(value);
-            trace.leaf("value", span(from, to), from, to);
-            end = to;
-        }
-        trace.close(end);
-    }
-    trace.close(end);
-    trace.close(end);
+    let begin = Place { byte: from.byte.saturating_sub(2), bit: 0 };
+    trace.scope("$system", Value::Record, begin, |trace| {
+        let id = code(&name).map(|code| Value::Enum(code.into(), names));
+        trace.leaf("name", id.unwrap_or_else(|| span(from, to)), from, to);
+        let end = trace.scope("values", Value::List, to, |trace| {
+            let mut end = to;
+            let pairs = pairs.iter().map(|(key, value)| (key, Some(value)));
+            for (key, value) in pairs.chain(odd.iter().map(|key| (key, None))) {
+                let (from, to) = part(key);
+                end = trace.scope("", Value::Record, from, |trace| {
+                    trace.leaf("key", span(from, to), from, to);
+                    let Some(value) = value else { return (to, to) };
+                    let (from, to) = part(value);
+                    trace.leaf("value", span(from, to), from, to);
+                    (to, to)
+                });
+            }
+            (end, end)
+        });
+        ((), end)
+    });
 }
 
 fn span(start: Place, end: Place) -> Value<'static> {

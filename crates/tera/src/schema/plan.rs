@@ -45,6 +45,8 @@ pub struct Plan {
     pub(crate) ops: Vec<Op>,
     pub(crate) root: u32,
     pub(crate) placement: Placement,
+    /// Whether elements of lists have lists, texts, bytes or further segments, which may be shared.
+    pub(crate) nested: bool,
 }
 
 /// A field of a compiled definition.
@@ -115,7 +117,7 @@ pub(crate) struct Scope {
     pub(crate) wire: Range<u32>,
     /// What to do in the order of the fields, where that is another.
     pub(crate) emit: Option<Range<u32>>,
-    /// How much work it is, whatever the message: bytes and steps.
+    /// How many bytes of a message reading it counts as, without its bodies.
     pub(crate) cost: u32,
 }
 

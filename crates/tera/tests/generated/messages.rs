@@ -81,7 +81,7 @@ impl<'d> Typed<'d> for SEverythingV1<'d> {
     const WORDS: usize = 16;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<104>(start, 162)?;
+        let fixed0 = input.scope::<104>(start, 108)?;
         let f0 = part(fixed0, 16) != [0];
         let f1 = u8::from_le_bytes(part(fixed0, 17));
         let f2 = i16::from_le_bytes(part(fixed0, 18));
@@ -187,7 +187,7 @@ pub struct SEverythingV1S<'d> {
 
 impl<'d> SEverythingV1S<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<10>(start, 20)?;
+        let fixed0 = input.scope::<10>(start, 14)?;
         let f20 = i32::from_le_bytes(part(fixed0, 6));
         let f21 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("u"))?;
         let f22 = input.list(word(fixed0, 2), word(fixed0, 4), start + 4, 5, SEverythingV1SV::read).map_err(|error| error.inside("v"))?;
@@ -230,7 +230,7 @@ pub struct SEverythingV1SV {
 
 impl SEverythingV1SV {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<1>(start, 7)?;
+        let fixed0 = input.scope::<1>(start, 5)?;
         let f23 = u8::from_le_bytes(part(fixed0, 0));
         Ok(Self { w: f23 })
     }
@@ -321,7 +321,7 @@ pub struct SEverythingV1XDeepList<'d> {
 
 impl<'d> SEverythingV1XDeepList<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<4>(start, 10)?;
+        let fixed0 = input.scope::<4>(start, 8)?;
         let f28 = input.bytes(word(fixed0, 2), word(fixed0, 0), (start + 2, start)).map_err(|error| error.inside("blob"))?;
         Ok(Self { blob: f28 })
     }
@@ -405,7 +405,7 @@ impl<'d> Typed<'d> for SHostileV2<'d> {
     const WORDS: usize = 16;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<64>(start, 106)?;
+        let fixed0 = input.scope::<64>(start, 68)?;
         let f0 = i32::from_le_bytes(part(fixed0, 16));
         let f1 = i32::from_le_bytes(part(fixed0, 20));
         let f2 = i32::from_le_bytes(part(fixed0, 24));
@@ -488,7 +488,7 @@ pub struct SHostileV2Value {
 
 impl SHostileV2Value {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<8>(start, 16)?;
+        let fixed0 = input.scope::<8>(start, 12)?;
         let f16 = i32::from_le_bytes(part(fixed0, 4));
         let f17 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 8, SHostileV2ValueText::read).map_err(|error| error.inside("Text"))?;
         Ok(Self { output: f16, text: f17 })
@@ -528,7 +528,7 @@ pub struct SHostileV2ValueText {
 
 impl SHostileV2ValueText {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<4>(start, 10)?;
+        let fixed0 = input.scope::<4>(start, 8)?;
         let f18 = i32::from_le_bytes(part(fixed0, 0));
         Ok(Self { item: f18 })
     }
@@ -565,7 +565,7 @@ pub struct SHostileV2Value2 {
 
 impl SHostileV2Value2 {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<4>(start, 10)?;
+        let fixed0 = input.scope::<4>(start, 8)?;
         let f19 = i32::from_le_bytes(part(fixed0, 0));
         Ok(Self { error: f19 })
     }
@@ -629,7 +629,7 @@ pub struct SHostileV2MatchResult<'d> {
 
 impl<'d> SHostileV2MatchResult<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<2>(start, 8)?;
+        let fixed0 = input.scope::<2>(start, 6)?;
         let f22 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("crate"))?;
         Ok(Self { crate_: f22 })
     }
@@ -689,44 +689,44 @@ impl<'d> Typed<'d> for STypedV1<'d> {
     const WORDS: usize = 32;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<32>(start, 52)?;
+        let fixed0 = input.scope::<32>(start, 36)?;
         let f0 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 8, |input, start| {
-            let fixed0 = input.scope::<4>(start, 10)?;
+            let fixed0 = input.scope::<4>(start, 8)?;
             let f8 = i32::from_le_bytes(part(fixed0, 0));
             Ok(f8)
         }).map_err(|error| error.inside("numbers"))?;
         let f1 = input.list(word(fixed0, 4), word(fixed0, 6), start + 6, 6, |input, start| {
-            let fixed0 = input.scope::<2>(start, 8)?;
+            let fixed0 = input.scope::<2>(start, 6)?;
             let f9 = input.text(word(fixed0, 0), start)?;
             Ok(f9)
         }).map_err(|error| error.inside("words"))?;
         let f2 = input.list(word(fixed0, 8), word(fixed0, 10), start + 10, 16, |input, start| {
-            let fixed0 = input.scope::<12>(start, 18)?;
+            let fixed0 = input.scope::<12>(start, 16)?;
             let f10 = floats(fixed0, 0);
             Ok(f10)
         }).map_err(|error| error.inside("places"))?;
         let f3 = input.list(word(fixed0, 12), word(fixed0, 14), start + 14, 5, |input, start| {
-            let fixed0 = input.scope::<1>(start, 7)?;
+            let fixed0 = input.scope::<1>(start, 5)?;
             let f11 = part(fixed0, 0) != [0];
             Ok(f11)
         }).map_err(|error| error.inside("flags"))?;
         let f4 = input.list(word(fixed0, 16), word(fixed0, 18), start + 18, 12, |input, start| {
-            let fixed0 = input.scope::<8>(start, 14)?;
+            let fixed0 = input.scope::<8>(start, 12)?;
             let f12 = Skill::from_raw(u64::from_le_bytes(part(fixed0, 0)), SkillForm::Wide);
             Ok(f12)
         }).map_err(|error| error.inside("skills"))?;
         let f5 = input.list(word(fixed0, 20), word(fixed0, 22), start + 22, 6, |input, start| {
-            let fixed0 = input.scope::<2>(start, 8)?;
+            let fixed0 = input.scope::<2>(start, 6)?;
             let f13 = Angle(i16::from_le_bytes(part(fixed0, 0)));
             Ok(f13)
         }).map_err(|error| error.inside("angles"))?;
         let f6 = input.list(word(fixed0, 24), word(fixed0, 26), start + 26, 16, |input, start| {
-            let fixed0 = input.scope::<12>(start, 18)?;
+            let fixed0 = input.scope::<12>(start, 16)?;
             let f14 = floats(fixed0, 0);
             Ok(f14)
         }).map_err(|error| error.inside("turns"))?;
         let f7 = input.list(word(fixed0, 28), word(fixed0, 30), start + 30, 12, |input, start| {
-            let fixed0 = input.scope::<8>(start, 14)?;
+            let fixed0 = input.scope::<8>(start, 12)?;
             let f15 = part(fixed0, 0);
             Ok(f15)
         }).map_err(|error| error.inside("looks"))?;
@@ -844,14 +844,14 @@ impl<'d> Typed<'d> for CMixedV7<'d> {
     const WORDS: usize = 16;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<26>(start, 62)?;
+        let fixed0 = input.scope::<26>(start, 30)?;
         let f8 = i16::from_le_bytes(part(fixed0, 16));
         let f1 = u64::from_le_bytes(part(fixed0, 18));
         let before = input.cursor();
         let f2 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 10, CMixedV7A::read).map_err(|error| error.inside("a"))?;
         let end2 = input.cursor();
         let f3 = input.list(word(fixed0, 4), word(fixed0, 6), start + 6, 16, |input, start| {
-            let fixed0 = input.scope::<12>(start, 18)?;
+            let fixed0 = input.scope::<12>(start, 16)?;
             let f12 = floats(fixed0, 0);
             Ok(f12)
         }).map_err(|error| error.inside("b"))?;
@@ -972,7 +972,7 @@ pub struct CMixedV7A<'d> {
 
 impl<'d> CMixedV7A<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<6>(start, 14)?;
+        let fixed0 = input.scope::<6>(start, 10)?;
         let f10 = i32::from_le_bytes(part(fixed0, 2));
         let f11 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("y"))?;
         Ok(Self { x: f10, y: f11 })
@@ -1021,7 +1021,7 @@ pub struct CMixedV7C<'d> {
 
 impl<'d> CMixedV7C<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<12>(start, 28)?;
+        let fixed0 = input.scope::<12>(start, 16)?;
         let before = input.cursor();
         let f13 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 5, CMixedV7CD::read).map_err(|error| error.inside("d"))?;
         let end13 = input.cursor();
@@ -1087,7 +1087,7 @@ pub struct CMixedV7CD {
 
 impl CMixedV7CD {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<1>(start, 7)?;
+        let fixed0 = input.scope::<1>(start, 5)?;
         let f17 = u8::from_le_bytes(part(fixed0, 0));
         Ok(Self { e: f17 })
     }
@@ -1124,7 +1124,7 @@ pub struct CMixedV7CF {
 
 impl CMixedV7CF {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<2>(start, 8)?;
+        let fixed0 = input.scope::<2>(start, 6)?;
         let f18 = i16::from_le_bytes(part(fixed0, 0));
         Ok(Self { g: f18 })
     }
@@ -1177,7 +1177,7 @@ impl<'d> Typed<'d> for SRefV1<'d> {
     const WORDS: usize = 10;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<12>(start, 32)?;
+        let fixed0 = input.scope::<12>(start, 16)?;
         let f0 = i32::from_le_bytes(part(fixed0, 0));
         let f1 = u16::from_le_bytes(part(fixed0, 10));
         let f2 = input.list(word(fixed0, 4), word(fixed0, 6), start + 6, 10, SRefV1List::read).map_err(|error| error.inside("list"))?;
@@ -1232,7 +1232,7 @@ pub struct SRefV1List<'d> {
 
 impl<'d> SRefV1List<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<6>(start, 18)?;
+        let fixed0 = input.scope::<6>(start, 10)?;
         let f5 = f32::from_le_bytes(part(fixed0, 2));
         let f6 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("word"))?;
         let (at1, fixed1) = input.segment::<2>()?;
@@ -1323,7 +1323,7 @@ impl<'d> Typed<'d> for SCountedV1<'d> {
     const WORDS: usize = 12;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<16>(start, 38)?;
+        let fixed0 = input.scope::<16>(start, 20)?;
         let f0 = i32::from_le_bytes(part(fixed0, 4));
         let f1 = input.list(word(fixed0, 0), word(fixed0, 8), start + 8, 10, SCountedV1List::read).map_err(|error| error.inside("list"))?;
         let f2 = input.text(word(fixed0, 2), start + 2).map_err(|error| error.inside("name"))?;
@@ -1386,7 +1386,7 @@ pub struct SCountedV1List<'d> {
 
 impl<'d> SCountedV1List<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<6>(start, 14)?;
+        let fixed0 = input.scope::<6>(start, 10)?;
         let f6 = i32::from_le_bytes(part(fixed0, 2));
         let f7 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("word"))?;
         Ok(Self { id: f6, word: f7 })
@@ -1460,7 +1460,7 @@ impl<'d> Typed<'d> for SPiecesV3<'d> {
     const WORDS: usize = 10;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<14>(start, 60)?;
+        let fixed0 = input.scope::<14>(start, 18)?;
         let f11 = i32::from_le_bytes(part(fixed0, 10));
         let f12 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("s").inside("o"))?;
         let (at1, fixed1) = input.segment::<4>()?;
@@ -1585,7 +1585,7 @@ pub struct SPiecesV3L<'d> {
 
 impl<'d> SPiecesV3L<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<7>(start, 25)?;
+        let fixed0 = input.scope::<7>(start, 11)?;
         let f17 = i32::from_le_bytes(part(fixed0, 2));
         let f16 = u8::from_le_bytes(part(fixed0, 6));
         let f18 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("z").inside("p"))?;
@@ -1703,13 +1703,13 @@ impl<'d> Typed<'d> for SPlacedV1<'d> {
     const WORDS: usize = 116;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<218>(start, 504)?;
+        let fixed0 = input.scope::<218>(start, 222)?;
         let f0 = i32::from_le_bytes(part(fixed0, 0));
         let f1 = input.text(word(fixed0, 4), start + 4).map_err(|error| error.inside("name"))?;
         let f2 = input.list(word(fixed0, 6), word(fixed0, 8), start + 8, 8, |input, start| {
-            let fixed0 = input.scope::<4>(start, 10)?;
+            let fixed0 = input.scope::<4>(start, 8)?;
             let f16 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 6, |input, start| {
-                let fixed0 = input.scope::<2>(start, 8)?;
+                let fixed0 = input.scope::<2>(start, 6)?;
                 let f17 = i16::from_le_bytes(part(fixed0, 0));
                 Ok(f17)
             })?;
@@ -1762,7 +1762,7 @@ impl<'d> Typed<'d> for SPlacedV1<'d> {
             *item0 = f118;
         }
         let f11 = input.list(word(fixed0, 196), word(fixed0, 198), start + 198, 12, |input, start| {
-            let fixed0 = input.scope::<8>(start, 20)?;
+            let fixed0 = input.scope::<8>(start, 12)?;
             let mut f120: [i32; 2] = Default::default();
             for (i0, item0) in f120.iter_mut().enumerate() {
                 let f121 = i32::from_le_bytes(part(fixed0, i0 * 4));
@@ -1771,7 +1771,7 @@ impl<'d> Typed<'d> for SPlacedV1<'d> {
             Ok(f120)
         }).map_err(|error| error.inside("steps"))?;
         let f12 = input.list(word(fixed0, 200), word(fixed0, 202), start + 202, 16, |input, start| {
-            let fixed0 = input.scope::<12>(start, 36)?;
+            let fixed0 = input.scope::<12>(start, 16)?;
             let mut f123: [SPlacedV1Both<'d>; 2] = Default::default();
             for (i0, item0) in f123.iter_mut().enumerate() {
                 let f126 = input.text(word(fixed0, i0 * 6), start + i0 * 6).map_err(|error| error.inside("s").inside_item(i0))?;
@@ -1781,11 +1781,11 @@ impl<'d> Typed<'d> for SPlacedV1<'d> {
             Ok(f123)
         }).map_err(|error| error.inside("both"))?;
         let f13 = input.list(word(fixed0, 204), word(fixed0, 206), start + 206, 8, |input, start| {
-            let fixed0 = input.scope::<4>(start, 10)?;
+            let fixed0 = input.scope::<4>(start, 8)?;
             let f130 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 8, |input, start| {
-                let fixed0 = input.scope::<4>(start, 10)?;
+                let fixed0 = input.scope::<4>(start, 8)?;
                 let f131 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 6, |input, start| {
-                    let fixed0 = input.scope::<2>(start, 8)?;
+                    let fixed0 = input.scope::<2>(start, 6)?;
                     let f132 = input.text(word(fixed0, 0), start)?;
                     Ok(f132)
                 })?;
@@ -1794,7 +1794,7 @@ impl<'d> Typed<'d> for SPlacedV1<'d> {
             Ok(f130)
         }).map_err(|error| error.inside("deep"))?;
         let f14 = input.list(word(fixed0, 208), word(fixed0, 210), start + 210, 8, |input, start| {
-            let fixed0 = input.scope::<4>(start, 10)?;
+            let fixed0 = input.scope::<4>(start, 8)?;
             let f133 = input.bytes(word(fixed0, 2), word(fixed0, 0), (start + 2, start))?;
             Ok(f133)
         }).map_err(|error| error.inside("blobs"))?;
@@ -1978,7 +1978,7 @@ pub struct SPlacedV1RowsL {
 
 impl SPlacedV1RowsL {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<1>(start, 7)?;
+        let fixed0 = input.scope::<1>(start, 5)?;
         let f30 = u8::from_le_bytes(part(fixed0, 0));
         Ok(Self { c: f30 })
     }
@@ -2099,7 +2099,7 @@ impl<'d> Typed<'d> for SEmptyV0 {
     const WORDS: usize = 4;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<4>(start, 14)?;
+        let fixed0 = input.scope::<4>(start, 8)?;
         let f1 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 4, SEmptyV0Void::read).map_err(|error| error.inside("void"))?;
         Ok(Self { nothing: SEmptyV0Nothing {}, void: f1 })
     }
@@ -2181,7 +2181,7 @@ impl<'d> Typed<'d> for SInlineV1<'d> {
     const WORDS: usize = 2;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<6>(start, 22)?;
+        let fixed0 = input.scope::<6>(start, 10)?;
         let f0 = i32::from_le_bytes(part(fixed0, 2));
         let (at1, fixed1) = input.segment::<0>()?;
         let _ = (at1, fixed1);

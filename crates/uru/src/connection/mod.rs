@@ -217,25 +217,31 @@ impl Connection {
     pub fn gap(&mut self, side: Side, now: Duration, length: u64) {
         self.timers.now = now;
         if self.closed || self.streams[side.index()].is_lost() {
-            self.streams[side.index()].skip(length);
+            // It only counts what it does not read.
+            let _ = self.streams[side.index()].skip(length);
             return;
         }
         // What was complete before the gap is told before it.
         self.advance_all();
         let stream = &mut self.streams[side.index()];
-        let at = stream.offset() + stream.unread() as u64;
-        self.events.push_back(Pending::Gap { side, range: at..at + length });
+        let at = stream.offset().saturating_add(stream.unread() as u64);
+        self.events.push_back(Pending::Gap { side, range: at..at.saturating_add(length) });
         let in_setup = matches!(stream.phase(), Phase::Connect | Phase::Setup | Phase::Waiting);
         let watches = matches!(self.role, Role::Observer { .. });
-        if !stream.skip(length) || !watches {
-            let found = format!("{length} bytes missing");
-            let wanted = match (in_setup, watches) {
-                (true, _) => "the whole of connection setup",
-                (false, true) => "a shorter gap",
-                (false, false) => "a stream without gaps",
-            };
-            self.fault(side, Error::malformed(wanted, found).at(at));
-        }
+        let error = match stream.skip(length) {
+            Ok(true) if watches => return,
+            Err(error) if watches => error,
+            _ => {
+                let found = format!("{length} bytes missing");
+                let wanted = if in_setup {
+                    "the whole of connection setup"
+                } else {
+                    "a stream without gaps"
+                };
+                Error::malformed(wanted, found)
+            }
+        };
+        self.fault(side, error.at(at));
     }
 
     /// Input: both sides' streams have ended.

@@ -20,6 +20,8 @@ pub(super) struct Stream {
     /// Where the first byte of the buffer stands in the stream.
     base: u64,
     cipher: Option<Rc4>,
+    /// How much keystream may still be passed over for missing bytes.
+    passable: u64,
     /// How many unread bytes there must be before trying again is worth the work.
     needed: usize,
     phase: Phase,
@@ -66,6 +68,12 @@ pub(super) struct Unread {
 const MOST_CANDIDATES: usize = 1024;
 /// The most bytes an unknown message of a file connection is believed to have.
 const MOST_PASSED_OVER: usize = 4 << 20;
+/// How much keystream may be passed over for missing bytes before any came: a whole TCP window of
+/// the systems that the game runs on, many times what setup and login say.
+const PASSABLE_AT_FIRST: u64 = 1 << 20;
+/// How much more for each byte that comes. A capture that lost fifteen bytes of sixteen can still be
+/// read, while a forged segment far ahead costs about what its own bytes do.
+const PASSABLE_A_BYTE: u64 = 16;
 
 impl Stream {
     pub(super) fn new(side: Side, phase: Phase) -> Self {
@@ -75,6 +83,7 @@ impl Stream {
             read: 0,
             base: 0,
             cipher: None,
+            passable: PASSABLE_AT_FIRST,
             needed: 1,
             phase,
             discard: 0,
@@ -106,12 +115,12 @@ impl Stream {
 
     /// Where the next unread byte stands in the stream.
     pub(super) fn offset(&self) -> u64 {
-        self.base + self.read as u64
+        self.base.saturating_add(self.read as u64)
     }
 
     /// Where the next byte that comes in stands in the stream.
     fn end(&self) -> u64 {
-        self.base + self.buffer.len() as u64
+        self.base.saturating_add(self.buffer.len() as u64)
     }
 
     pub(super) fn bytes(&self, range: Range<usize>) -> &[u8] {
@@ -124,13 +133,15 @@ impl Stream {
         // Read bytes make room before more comes; what stays is less than a message.
         if self.read > 0 && !keep {
             self.buffer.drain(..self.read);
-            self.base += self.read as u64;
+            self.base = self.base.saturating_add(self.read as u64);
             self.read = 0;
         }
         if self.is_lost() {
-            self.base += bytes.len() as u64;
+            self.base = self.base.saturating_add(bytes.len() as u64);
             return;
         }
+        let earned = PASSABLE_A_BYTE.saturating_mul(bytes.len() as u64);
+        self.passable = self.passable.saturating_add(earned);
         let end = self.end();
         if let Phase::Searching(_, search) = &mut self.phase
             && search.candidates.len() < MOST_CANDIDATES
@@ -159,34 +170,37 @@ impl Stream {
     }
 
     /// Bytes are missing. Returns false when nothing behind them can be read.
-    pub(super) fn skip(&mut self, length: u64) -> bool {
-        /// More than this is no plausible gap, and would take long to skip.
-        const MOST: u64 = 1 << 30;
+    ///
+    /// # Errors
+    /// The limit on keystream that is passed over; the stream is lost then.
+    pub(super) fn skip(&mut self, length: u64) -> Result<bool> {
         let from = match &self.phase {
             Phase::Messages(_) => self.offset(),
             Phase::Searching(_, search) => search.from,
             _ => {
                 self.set_phase(Phase::Lost);
-                self.base += length;
-                return false;
+                self.base = self.base.saturating_add(length);
+                return Ok(false);
             }
         };
         let (Phase::Messages(service) | Phase::Searching(service, _)) = self.phase else {
-            return false;
+            return Ok(false);
         };
-        self.base += length;
+        self.base = self.base.saturating_add(length);
         self.read = self.buffer.len();
         self.discard = 0;
         self.needed = 1;
         if let Some(cipher) = &mut self.cipher {
-            if length > MOST {
+            let Some(left) = self.passable.checked_sub(length) else {
+                let limit = self.passable;
                 self.set_phase(Phase::Lost);
-                return false;
-            }
+                return Err(Error::limit("keystream for missing bytes", limit, length));
+            };
+            self.passable = left;
             cipher.skip(length);
         }
         self.phase = Phase::Searching(service, Search { from, candidates: VecDeque::new() });
-        true
+        Ok(true)
     }
 
     /// Reads with `read` from the unread bytes; `None` while they are not all there.
@@ -280,7 +294,7 @@ impl Stream {
             };
             let (service, from) = (*service, search.from);
             let candidate = *search.candidates.front()?;
-            if self.base + (self.read as u64) < candidate {
+            if self.base.saturating_add(self.read as u64) < candidate {
                 // Give up what stands before the next candidate.
                 let skip = usize::try_from(candidate - self.base).unwrap_or(usize::MAX);
                 self.read = skip.min(self.buffer.len());
@@ -293,7 +307,8 @@ impl Stream {
             let Phase::Searching(_, search) = &self.phase else {
                 return None;
             };
-            let begins = |at: usize| search.candidates.contains(&(candidate + at as u64));
+            let begins =
+                |at: usize| search.candidates.contains(&candidate.saturating_add(at as u64));
             match judge(service, side, unread, begins) {
                 Verdict::Begins => {
                     let found = self.offset();

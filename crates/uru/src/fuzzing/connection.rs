@@ -3,7 +3,8 @@
 use core::time::Duration;
 use std::sync::{Arc, LazyLock};
 
-use worldwire_core::testing::Target;
+use worldwire_core::json::Style;
+use worldwire_core::testing::{Target, render};
 use worldwire_core::{Field, Limits, Side, Tree, Writer};
 
 use super::messages;
@@ -171,6 +172,7 @@ fn hear(connection: &mut Connection, heard: &mut Vec<Heard>) -> bool {
         match event {
             Event::Received(received) => {
                 let tree = received.tree(Tree::new(), &Limits::DEFAULT);
+                render(&tree, Style::default());
                 assert!(tree.error().is_none(), "what came out cannot be read: {tree:?}");
                 heard.push((received.side, received.offset, received.bytes.to_vec()));
             }

@@ -3,8 +3,7 @@
 mod connection;
 
 use worldwire_core::json::{Json, Style, write_children, write_node};
-use worldwire_core::testing::Target;
-use worldwire_core::text::{TextStyle, write_tree};
+use worldwire_core::testing::{Target, render};
 use worldwire_core::{Field, Reader, Result, Sampler, Side, Tree, Value, Writer};
 
 use crate::connect::{ConnectPacket, SetupPacket};
@@ -36,7 +35,7 @@ fn message(service: Service, sender: Side, data: &[u8]) {
     let outcome = Message::decode(service, sender, &mut traced);
     assert_eq!(outcome, decoded, "plain and traced decode differ");
     let (tree, _) = traced.conclude(outcome.map(|_| ()));
-    let json = show(&tree);
+    let json = render(&tree, Style { safe: true });
     let Ok(message) = decoded else {
         return;
     };
@@ -45,18 +44,6 @@ fn message(service: Service, sender: Side, data: &[u8]) {
     let again = Message::from_json(service, sender, &json);
     let again = again.unwrap_or_else(|error| panic!("{json}: {error}"));
     assert_eq!(again.to_bytes().as_deref(), Ok(used), "JSON encodes to other bytes");
-}
-
-/// Renders a tree in every way and gives its JSON back.
-fn show(tree: &Tree<'_>) -> Json {
-    let mut text = String::new();
-    write_tree(tree, TextStyle { ranges: true, ..TextStyle::default() }, &mut text);
-    text.clear();
-    write_children(Value::Record, tree.roots(), Style { safe: true }, &mut text);
-    match serde_json::from_str(&text) {
-        Ok(json) => json,
-        Err(error) => panic!("{error}: {text}"),
-    }
 }
 
 /// A format by itself, with the same promises as a message.
@@ -70,7 +57,7 @@ fn field<'d, F: Field<'d>>(data: &'d [u8]) {
     let outcome = F::decode(&mut traced, "value");
     assert_eq!(outcome, decoded, "plain and traced decode differ");
     let (tree, _) = traced.conclude(outcome.map(|_| ()));
-    show(&tree);
+    render(&tree, Style { safe: true });
     let Ok(value) = decoded else {
         return;
     };

@@ -190,6 +190,36 @@ fn a_gap_keeps_the_keystream_in_step() {
     );
 }
 
+/// Keystream is passed over for what a capture may have lost, not for what a segment claims.
+#[test]
+fn a_forged_gap_costs_no_keystream() {
+    let secret = conversation(Service::Auth, true);
+    let came = secret[0].len() as u64;
+    let (mut observer, _) = watch(&KEYS, &secret);
+    let at = came;
+    // What it may be grows with what came.
+    observer.gap(Side::Client, Duration::ZERO, 16 * came);
+    assert_eq!(drain(&mut observer), [format!("client gap {at}..{}", 17 * came)]);
+    let (at, most) = (17 * came, 1 << 20);
+    observer.gap(Side::Client, Duration::ZERO, (1 << 30) - 2);
+    let wanted = format!(
+        "client fault at byte {at}: wanted at most {most} (keystream for missing bytes), found {}",
+        (1_u64 << 30) - 2
+    );
+    assert_eq!(drain(&mut observer), [format!("client gap {at}..{}", at + (1 << 30) - 2), wanted]);
+    // The stream is given up: nothing more is said of it, and no number is too large to count.
+    observer.gap(Side::Client, Duration::ZERO, u64::MAX);
+    observer.gap(Side::Client, Duration::ZERO, u64::MAX);
+    hear(&mut observer, Side::Client, Duration::ZERO, &[1, 2, 3]);
+    // Nor on a plain connection, where any gap may be passed over.
+    let plain = conversation(Service::Auth, false);
+    let (mut observer, _) = watch(&KEYS, &plain);
+    for _ in 0..2 {
+        observer.gap(Side::Client, Duration::ZERO, u64::MAX);
+        hear(&mut observer, Side::Client, Duration::ZERO, &plain[0]);
+    }
+}
+
 #[test]
 fn only_an_observer_can_live_with_a_gap() {
     let mut server = established(open_config(), Service::Auth, SECOND);

@@ -2,7 +2,8 @@
 
 use worldwire_core::Result;
 
-use super::{MOST_ELEMENTS, Run, Sink};
+use super::{Run, Sink};
+use crate::message::bounds::Chain;
 use crate::message::fault::Fault;
 use crate::message::note::NoteKind;
 use crate::schema::plan::Scope;
@@ -32,15 +33,17 @@ impl<'d, 'n> Run<'d, 'n> {
             if first != 0 {
                 self.note(NoteKind::UnusedOffset, offset_at);
             }
-            sink.open_list(name, 0, *cursor);
-            sink.close(*cursor);
+            sink.list(name, 0, *cursor, |_| ((), *cursor));
             return Ok(());
         }
         let scope = self.plan.scope(scope);
-        sink.open_list(name, count, first);
-        let outcome = self.elements(sink, scope, count, (first, offset_at), list, cursor);
-        sink.close(*cursor);
-        outcome
+        // An offset that leads outside is an error of the first element; the list has its place.
+        let inside = (self.floor..self.data.len()).contains(&first);
+        let start = if inside { first } else { *cursor };
+        sink.list(name, count, start, |sink| {
+            let outcome = self.elements(sink, scope, count, (first, offset_at), list, cursor);
+            (outcome, *cursor)
+        })
     }
 
     fn elements<S: Sink<'d, 'n>>(
@@ -53,7 +56,11 @@ impl<'d, 'n> Run<'d, 'n> {
         cursor: &mut usize,
     ) -> Result<()> {
         let (mut at, mut link) = (first, offset_at);
+        let mut chain = Chain::new(first);
         for index in 0..count {
+            if index > 0 && at != 0 {
+                chain.follow(at, link).map_err(|error| error.inside_item(index))?;
+            }
             let next = match self.element_links(at, link, count, index) {
                 Ok(next) => next,
                 Err(error) => return Err(error.inside_item(index)),
@@ -67,10 +74,11 @@ impl<'d, 'n> Run<'d, 'n> {
             let outcome = if scope.single {
                 self.scope(sink, scope, at + 4)
             } else {
-                sink.open_record("", scope.fields.len(), at);
-                let outcome = self.scope(sink, scope, at + 4);
-                sink.close(outcome.as_ref().copied().unwrap_or(at + 4));
-                outcome
+                sink.record("", scope.fields.len(), at, |sink| {
+                    let outcome = self.scope(sink, scope, at + 4);
+                    let end = outcome.as_ref().copied().unwrap_or(at + 4);
+                    (outcome, end)
+                })
             };
             let end = outcome.map_err(|error| error.inside_item(index))?;
             if let Some(list) = list {
@@ -89,25 +97,12 @@ impl<'d, 'n> Run<'d, 'n> {
 
     /// Checks the place of an element and what it says of itself; gives where the next one is.
     #[inline]
-    fn element_links(
-        &mut self,
-        at: usize,
-        link: usize,
-        count: usize,
-        index: usize,
-    ) -> Result<usize> {
+    fn element_links(&self, at: usize, link: usize, count: usize, index: usize) -> Result<usize> {
         if at == 0 {
             let found = format!("{index} of {count}");
             return Err(Fault::ArrayChainShort.malformed(link, found));
         }
         self.check_offset(at, link)?;
-        if !self.quiet {
-            let Some(left) = self.elements.checked_sub(1) else {
-                let found = format!("more than {MOST_ELEMENTS}");
-                return Err(Fault::TooManyElements.malformed(at, found));
-            };
-            self.elements = left;
-        }
         let here = self.word(at)?;
         if here != at {
             return Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")));

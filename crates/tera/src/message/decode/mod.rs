@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use worldwire_core::{Error, Result};
 
-use super::bounds;
+use super::bounds::{self, Budget};
 use super::fault::Fault;
 use super::note::{NoteKind, Notes};
 use super::{HeaderForm, Integrity};
@@ -14,12 +14,6 @@ use crate::schema::plan::{FieldKind, Op, Plan, Scope, Spot, TextPlace};
 use crate::types::Scalar;
 use crate::types::text::text_length;
 use list::Extent;
-
-/// Elements of all lists of a message.
-pub(crate) const MOST_ELEMENTS: u32 = 65_535;
-/// Bytes and steps of one message. A message without shared or overlapping parts takes fewer than
-/// three for each of its bytes.
-pub(crate) const MOST_WORK: usize = 1 << 20;
 
 /// Who learns what a message holds.
 pub(crate) trait Sink<'d, 'n> {
@@ -32,12 +26,22 @@ pub(crate) trait Sink<'d, 'n> {
     fn text(&mut self, name: &'n str, text: &'d [u8], at: usize);
     /// Bytes.
     fn bytes(&mut self, name: &'n str, bytes: &'d [u8], at: usize);
-    /// A list of so many elements begins.
-    fn open_list(&mut self, name: &'n str, count: usize, at: usize);
-    /// A record of so many fields begins.
-    fn open_record(&mut self, name: &'n str, fields: usize, at: usize);
-    /// The list or record that was opened last is complete.
-    fn close(&mut self, end: usize);
+    /// A list of so many elements, which `fill` finds; it also says where the list ends.
+    fn list<R>(
+        &mut self,
+        name: &'n str,
+        count: usize,
+        at: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R;
+    /// A record of so many fields, which `fill` finds; it also says where the record ends.
+    fn record<R>(
+        &mut self,
+        name: &'n str,
+        fields: usize,
+        at: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R;
 }
 
 /// Nobody learns anything.
@@ -55,11 +59,25 @@ impl<'d, 'n> Sink<'d, 'n> for Silent {
     #[inline(always)]
     fn bytes(&mut self, _: &'n str, _: &'d [u8], _: usize) {}
     #[inline(always)]
-    fn open_list(&mut self, _: &'n str, _: usize, _: usize) {}
+    fn list<R>(
+        &mut self,
+        _: &'n str,
+        _: usize,
+        _: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
+        fill(self).0
+    }
     #[inline(always)]
-    fn open_record(&mut self, _: &'n str, _: usize, _: usize) {}
-    #[inline(always)]
-    fn close(&mut self, _: usize) {}
+    fn record<R>(
+        &mut self,
+        _: &'n str,
+        _: usize,
+        _: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
+        fill(self).0
+    }
 }
 
 /// What stands in front of the fields.
@@ -148,8 +166,7 @@ struct Run<'d, 'n> {
     data: &'d [u8],
     /// The first byte that an offset may lead to.
     floor: usize,
-    work: usize,
-    elements: u32,
+    budget: Budget,
     furthest: usize,
     /// Where the further segments of all open scopes begin.
     segments: Vec<usize>,
@@ -168,6 +185,18 @@ struct Base {
     segments: usize,
 }
 
+/// How far the steps of a scope have come.
+struct Walk {
+    /// The present step.
+    index: usize,
+    /// The end of the last body.
+    cursor: usize,
+    /// The end of what was found last, for the objects around it.
+    last: usize,
+    /// How many lists of the present group are left, how many it has, where its extents begin.
+    group: (u32, u32, usize),
+}
+
 impl<'d, 'n> Run<'d, 'n> {
     #[inline]
     fn new(plan: &'n Plan, data: &'d [u8], floor: usize) -> Self {
@@ -175,8 +204,7 @@ impl<'d, 'n> Run<'d, 'n> {
             plan,
             data,
             floor,
-            work: MOST_WORK,
-            elements: MOST_ELEMENTS,
+            budget: Budget::of(data.len()),
             furthest: 0,
             segments: Vec::new(),
             extents: Vec::new(),
@@ -196,10 +224,8 @@ impl<'d, 'n> Run<'d, 'n> {
         if cursor > self.data.len() {
             return Err(self.truncated(scope, start));
         }
-        if !self.quiet {
-            self.spend(scope.cost as usize, start)?;
-            self.furthest = self.furthest.max(cursor);
-        }
+        self.budget.spend(scope.cost as usize, start)?;
+        self.furthest = self.furthest.max(cursor);
         let base = Base { start, segments: self.segments.len() };
         let end = match &scope.emit {
             None => self.steps(sink, &scope.wire, base, cursor),
@@ -207,8 +233,12 @@ impl<'d, 'n> Run<'d, 'n> {
             // the work each time.
             Some(_) if S::SILENT => self.steps(sink, &scope.wire, base, cursor),
             Some(emit) => {
+                // The second time around may use as much as the first, and no more: nothing else
+                // would stop it where the first was stopped.
+                let budget = self.budget;
                 let end = self.steps(&mut Silent, &scope.wire, base, cursor);
                 let quiet = core::mem::replace(&mut self.quiet, true);
+                self.budget = budget;
                 // What was read before an error is worth showing.
                 let shown = self.steps(sink, emit, base, cursor);
                 self.quiet = quiet;
@@ -226,103 +256,113 @@ impl<'d, 'n> Run<'d, 'n> {
         base: Base,
         cursor: usize,
     ) -> Result<usize> {
+        let ops = self.plan.steps(steps);
+        let mut walk = Walk { index: 0, cursor, last: cursor, group: (0, 0, 0) };
+        match self.walk(sink, ops, base, &mut walk) {
+            Ok(()) => Ok(walk.cursor),
+            Err(error) => Err(self.inside(error, ops, walk.index)),
+        }
+    }
+
+    /// Does the steps up to the end of the present object or row, or to the last.
+    fn walk<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        ops: &'n [Op],
+        base: Base,
+        walk: &mut Walk,
+    ) -> Result<()> {
         let plan = self.plan;
-        let mut cursor = cursor;
-        // How many lists of the present group are left, how many it has, where its extents begin.
-        let mut group = (0, 0, 0);
-        // The end of what was found last, for the objects around it.
-        let mut last = cursor;
-        let ops = plan.steps(steps);
-        for (index, op) in ops.iter().enumerate() {
-            let outcome = match *op {
+        while let Some(op) = ops.get(walk.index) {
+            match *op {
                 Op::Scalar { scalar, spot, field, .. } => {
                     let at = self.at(spot, base);
-                    last = at + scalar.size();
                     self.scalar(sink, scalar, plan.field(field).name(), at)
-                        .ok_or_else(|| Fault::Truncated.malformed(at, "its end"))
+                        .ok_or_else(|| Fault::Truncated.malformed(at, "its end"))?;
+                    walk.last = at + scalar.size();
                 }
                 Op::Text { place, field, .. } => {
-                    let outcome =
-                        self.text(sink, plan.field(field).name(), place, base, &mut cursor);
-                    last = cursor;
-                    outcome
+                    let name = plan.field(field).name();
+                    self.text(sink, name, place, base, &mut walk.cursor)?;
+                    walk.last = walk.cursor;
                 }
                 Op::Bytes { offset, count, field, .. } => {
                     let words = (self.at(count, base), self.at(offset, base));
                     let name = plan.field(field).name();
-                    let outcome = self.bytes(sink, name, words, &mut cursor);
-                    last = cursor;
-                    outcome
+                    self.bytes(sink, name, words, &mut walk.cursor)?;
+                    walk.last = walk.cursor;
                 }
                 Op::Array { count, offset, scope, field, .. } => {
                     let words = (self.at(count, base), self.at(offset, base));
-                    let (left, lists, from) = group;
+                    let (left, lists, from) = walk.group;
                     let list = (left > 0).then(|| lists - left);
                     let name = plan.field(field).name();
-                    let mut end = cursor;
-                    let outcome = self.array(sink, name, words, scope, list, &mut end);
+                    let mut end = walk.cursor;
+                    self.array(sink, name, words, scope, list, &mut end)?;
                     if list.is_none() {
-                        cursor = end;
+                        walk.cursor = end;
                     } else if left == 1 {
-                        group = (0, 0, 0);
-                        self.close_group(from, &mut cursor);
+                        walk.group = (0, 0, 0);
+                        self.close_group(from, &mut walk.cursor);
                     } else {
-                        group.0 -= 1;
+                        walk.group.0 -= 1;
                     }
-                    last = end;
-                    outcome
+                    walk.last = end;
                 }
-                Op::Open { field, row, .. } => {
-                    let name = plan.field(field).name();
-                    let start = match ops.get(index + 1) {
-                        Some(Op::Scalar { spot, .. }) => self.at(*spot, base),
-                        _ => cursor,
-                    };
-                    last = start;
-                    if row {
-                        sink.open_list(name, 0, start);
-                    } else {
-                        let fields = match plan.field(field).kind() {
-                            FieldKind::Object(fields) => fields.len(),
-                            _ => 0,
-                        };
-                        sink.open_record(name, fields, start);
-                    }
-                    Ok(())
-                }
-                Op::Close => {
-                    sink.close(last);
-                    Ok(())
-                }
+                Op::Open { field, row, .. } => self.open(sink, ops, base, walk, (field, row))?,
+                Op::Close => return Ok(()),
                 Op::Segment { size } => {
-                    self.segments.push(cursor);
-                    cursor += size as usize;
-                    if cursor > self.data.len() {
-                        Err(Fault::Truncated.malformed(self.data.len(), "its end"))
-                    } else {
-                        if !self.quiet {
-                            self.furthest = self.furthest.max(cursor);
-                        }
-                        Ok(())
+                    self.segments.push(walk.cursor);
+                    self.budget.spend(size as usize, walk.cursor)?;
+                    walk.cursor += size as usize;
+                    if walk.cursor > self.data.len() {
+                        return Err(Fault::Truncated.malformed(self.data.len(), "its end"));
                     }
+                    self.furthest = self.furthest.max(walk.cursor);
                 }
-                Op::Group { arrays } => {
-                    group = (arrays, arrays, self.extents.len());
-                    Ok(())
-                }
+                Op::Group { arrays } => walk.group = (arrays, arrays, self.extents.len()),
                 Op::Orphan { spot } => {
                     let at = self.at(spot, base);
                     if !self.quiet && self.word(at)? != 0 {
                         self.notes.add(NoteKind::OrphanMeta, at);
                     }
-                    Ok(())
                 }
-            };
-            if let Err(error) = outcome {
-                return Err(self.inside(error, ops, index));
             }
+            walk.index += 1;
         }
-        Ok(cursor)
+        Ok(())
+    }
+
+    /// Does the steps of an object or row; comes back at the one that closes it.
+    fn open<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        ops: &'n [Op],
+        base: Base,
+        walk: &mut Walk,
+        (field, row): (u32, bool),
+    ) -> Result<()> {
+        let field = self.plan.field(field);
+        walk.index += 1;
+        let start = match ops.get(walk.index) {
+            // It may be in a segment that was not reached.
+            Some(Op::Scalar { spot, .. }) => self.at(*spot, base).min(self.data.len()),
+            _ => walk.cursor,
+        };
+        walk.last = start;
+        let fields = match field.kind() {
+            FieldKind::Object(fields) => fields.len(),
+            _ => 0,
+        };
+        let fill = |sink: &mut S| {
+            let outcome = self.walk(sink, ops, base, walk);
+            (outcome, walk.last)
+        };
+        if row {
+            sink.list(field.name(), 0, start, fill)
+        } else {
+            sink.record(field.name(), fields, start, fill)
+        }
     }
 
     #[inline]
@@ -396,26 +436,13 @@ impl<'d, 'n> Run<'d, 'n> {
     /// A body was found: counts the work, compares its place with the cursor, and goes behind it.
     #[inline]
     fn body(&mut self, at: usize, end: usize, place: usize, cursor: &mut usize) -> Result<()> {
-        if !self.quiet {
-            self.spend(end - at, at)?;
-            if at != *cursor {
-                self.notes.add(NoteKind::OffsetMismatch, place);
-            }
-            self.furthest = self.furthest.max(end);
+        self.budget.spend(end - at, at)?;
+        if at != *cursor {
+            self.note(NoteKind::OffsetMismatch, place);
         }
+        self.furthest = self.furthest.max(end);
         *cursor = end;
         Ok(())
-    }
-
-    #[inline]
-    fn spend(&mut self, work: usize, at: usize) -> Result<()> {
-        match self.work.checked_sub(work) {
-            Some(left) => {
-                self.work = left;
-                Ok(())
-            }
-            None => Err(Fault::TooManyElements.malformed(at, "parts that are shared or overlap")),
-        }
     }
 
     #[inline]

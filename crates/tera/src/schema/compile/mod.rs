@@ -12,6 +12,10 @@ use super::problem::ProblemKind;
 use super::version::Patch;
 use crate::types::Scalar;
 
+/// Steps of a scope that count as a byte that is read, where it has more of them than bytes. A real
+/// definition has at most one step a byte and two an object, so that they never count.
+const STEPS_A_BYTE: u32 = 4;
+
 /// Fields of one definition, rows and elements written out.
 const MOST_FIELDS: usize = 65_536;
 /// The first patch whose `skillid` has 64 bits.
@@ -206,7 +210,9 @@ impl Compiler<'_> {
             self.emit(record);
             range(start, self.ops.len())
         });
-        let cost = layout.size + range_len(&layout.wire) * 2 + 4;
+        // Its links or the header, and its fixed part. Steps that take no bytes count only when
+        // there are many of them, so that a made-up definition cannot have a tree grow from nothing.
+        let cost = (layout.size + 4).max(range_len(&layout.wire) / STEPS_A_BYTE);
         let scope = Scope {
             size: layout.size,
             segments: layout.segments,
@@ -411,7 +417,20 @@ impl Compiler<'_> {
         let scopes = scopes
             .map(|(scope, record)| Scope { fields: starts[record].clone(), ..scope })
             .collect();
-        Plan { fields, scopes, ops: self.ops, root, placement: self.placement }
+        let mut plan =
+            Plan { fields, scopes, ops: self.ops, root, placement: self.placement, nested: false };
+        let has_bodies = |scope: &Scope| {
+            let steps = plan.steps(&scope.wire);
+            steps.iter().any(|op| {
+                matches!(
+                    op,
+                    Op::Text { .. } | Op::Bytes { .. } | Op::Array { .. } | Op::Segment { .. }
+                )
+            })
+        };
+        let elements = (0..).zip(&plan.scopes).filter(|(index, _)| *index != root);
+        plan.nested = elements.map(|(_, scope)| scope).any(has_bodies);
+        plan
     }
 
     fn final_field(&self, id: usize, starts: &[Range<u32>], places: &[u32]) -> Field {
