@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         scratch.tree = tree.recycle();
     };
     let (dissection, clean) =
-        capture::read(&arguments.capture, common, definitions, show, |text| {
+        capture::read(&arguments.capture, common, definitions, show, |text: &String| {
             output.write(text.as_bytes())?;
             output.flush()
         })?;
