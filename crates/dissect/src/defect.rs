@@ -17,6 +17,8 @@ pub struct Defect {
     place: Option<String>,
 }
 
+/// What every report begins with.
+pub(crate) const REPORT: &str = "this is a defect of worldwire, please report it";
 /// The most bytes of a message that are put into a report.
 const MOST_BYTES: usize = 256;
 /// The most characters of what a panic said.
@@ -70,7 +72,7 @@ impl Defect {
     /// The line to report it with: what was being read, and its bytes.
     #[must_use]
     pub fn report(&self, what: &str, bytes: &[u8]) -> String {
-        let mut report = format!("this is a defect of worldwire, please report it: {what}: {self}");
+        let mut report = format!("{REPORT}: {what}: {self}");
         if !bytes.is_empty() {
             let shown = bytes.get(..MOST_BYTES).unwrap_or(bytes);
             report.push_str("; its bytes (they may hold secrets): ");

@@ -526,11 +526,11 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
     fn given_up(&mut self, defect: &Defect, what: &What, batch: &Batch, stamp: Stamp) {
         let family = self.overview.family.map_or("unknown", Family::name);
         let Stamp { stream, packet, .. } = stamp;
-        let where_ = format!(
+        let reading = format!(
             "{family} conversation {stream}, given up at packet {packet} of {}",
             what.side().name()
         );
-        let note = Note::problem(defect.report(&where_, what.bytes(batch)));
+        let note = Note::problem(defect.report(&reading, what.bytes(batch)));
         let (from, body) = (what.side(), ItemBody::Note(note));
         self.problem(self.sink.len(), &Item { stamp, family, from, range: 0..0, body });
     }

@@ -33,9 +33,18 @@ pub(crate) fn run(arguments: &Decode, common: &Common) -> Result<(), Failure> {
         definitions: &definitions,
         limits: &limits,
     };
-    let shown = catch_defect(|| show(arguments, common, codec, (&data, &subject), &options));
-    shown.unwrap_or_else(|defect| {
-        complain(&subject, &defect.report(&format!("decode {}", codec.name), &data));
+    guarded((codec.name, &data, &subject), || {
+        show(arguments, common, codec, (&data, &subject), &options)
+    })
+}
+
+/// Reports a panic in `act` as a defect, with the codec and the bytes.
+fn guarded(
+    (codec, data, subject): (&str, &[u8], &str),
+    act: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    catch_defect(act).unwrap_or_else(|defect| {
+        complain(subject, &defect.report(&format!("decode {codec}"), data));
         Err(Failure::Input)
     })
 }
@@ -86,5 +95,18 @@ pub(crate) fn side(from: From) -> Side {
     match from {
         From::Client => Side::Client,
         From::Server => Side::Server,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Failure, guarded};
+
+    #[test]
+    fn a_panic_is_a_problem_of_the_input() {
+        worldwire_dissect::quiet_defects();
+        let outcome = guarded(("uru.auth", &[1, 2], "file"), || panic!("on purpose"));
+        assert!(matches!(outcome, Err(Failure::Input)), "{outcome:?}");
+        assert!(guarded(("uru.auth", &[], "file"), || Ok(())).is_ok());
     }
 }
