@@ -9,8 +9,10 @@ use worldwire_capture::{Conversations, Event, EventKind, Packet, Timestamp, Unus
 use worldwire_core::{Limits, Side};
 
 use crate::conversation::{Conversation, Kind, Known};
+use crate::defect::{Defect, catch_defect};
 use crate::family::Family;
-use crate::item::{Item, NoteKind, Stamp};
+use crate::item::{Item, ItemBody, Note, NoteKind, Stamp};
+use crate::sink::Sink;
 use crate::{Definitions, Keys};
 
 /// How a capture is read.
@@ -29,9 +31,46 @@ pub struct Options {
 /// Reads the conversations of a capture.
 ///
 /// Packets go in one after the other ([`push`](Self::push)); what was said comes out in batches
-/// ([`run`](Self::run)) as text that the caller's `show` makes of every [`Item`]. Conversations of
-/// a batch are read at the same time when there are several threads; the text always has the order
-/// of the capture.
+/// ([`run`](Self::run)). The caller's `show` turns every [`Item`] into text, or into values of any
+/// type: whatever the [`Sink`] collects. Conversations of a batch are read at the same time when
+/// there are several threads; the results always have the order of the capture.
+///
+/// A panic costs the message it happened in: it is reported as an item, a
+/// [`Problem`](NoteKind::Problem), and everything else is read as if nothing had happened. See
+/// [`quiet_defects`](crate::quiet_defects).
+///
+/// ```
+/// use worldwire_capture::{CaptureReader, Record};
+/// use worldwire_core::Limits;
+/// use worldwire_dissect::{Dissection, Item, Keys, Options, Scratch};
+///
+/// let file = include_bytes!("../../../samples/uru-login.pcapng");
+/// let keys = Keys::parse(include_str!("../../../samples/uru-keys.toml"))?;
+/// let mut capture = CaptureReader::new(file.as_slice(), &Limits::DEFAULT)?;
+/// let mut dissection = Dissection::new(Options { keys, ..Options::default() });
+///
+/// // The sink is a list of packet numbers and names; for text it would be a `String`.
+/// let show = |item: &Item<'_>, _: &mut Scratch, names: &mut Vec<(u64, String)>| {
+///     let mut name = String::new();
+///     item.push_name(&mut name);
+///     names.push((item.stamp.packet, name));
+/// };
+/// let mut names = Vec::new();
+/// while let Some(record) = capture.next()? {
+///     if let Record::Packet(packet) = record
+///         && dissection.push(&packet)
+///     {
+///         dissection.run(&show, &mut names, |_| ());
+///     }
+/// }
+/// dissection.end();
+/// dissection.run(&show, &mut names, |_| ());
+///
+/// assert_eq!(names[0], (4, "opened".to_owned()));
+/// assert_eq!(names[1], (4, "connect.CliToGateKeeper".to_owned()));
+/// assert!(names.is_sorted_by_key(|(packet, _)| *packet));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Dissection {
     options: Options,
     conversations: Conversations,
@@ -42,7 +81,8 @@ pub struct Dissection {
 
 /// A conversation that is being read.
 struct Open {
-    conversation: Conversation,
+    /// Nothing once a defect has cost it.
+    conversation: Option<Conversation>,
     overview: Overview,
 }
 
@@ -137,13 +177,13 @@ enum What {
     Closed,
 }
 
-/// The events of one conversation in a batch, and the text that became of them.
-struct Task {
+/// The events of one conversation in a batch, and what became of them.
+struct Task<S> {
     open: Option<Open>,
     stream: u64,
     events: Vec<usize>,
-    text: String,
-    /// Which event of the batch made which part of the text.
+    sink: S,
+    /// Events of the batch that added to the sink, and how much was in it behind each.
     parts: Vec<(usize, usize)>,
     closed: bool,
 }
@@ -183,36 +223,42 @@ impl Dissection {
         self.conversations.unusable()
     }
 
-    /// Reads what was taken in, and appends the text that `show` makes of every item. `meanwhile`
+    /// Whether something was taken in that was not [`run`](Self::run) yet.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        !self.batch.events.is_empty()
+    }
+
+    /// Reads what was taken in, and appends what `show` makes of every item to `out`. `meanwhile`
     /// runs at the same time if there is a thread for it.
-    pub fn run<R: Send>(
+    ///
+    /// When `show` panics, what it added for that item is dropped, and it is called again with the
+    /// report of the panic.
+    pub fn run<S: Sink, R: Send>(
         &mut self,
-        show: &(impl Fn(&Item<'_>, &mut Scratch, &mut String) + Sync),
-        out: &mut String,
+        show: &(impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync),
+        out: &mut S,
         meanwhile: impl FnOnce(&mut Feed<'_>) -> R + Send,
     ) -> R {
         let fresh = Batch { start: self.batch.start, ..Batch::default() };
         let batch = core::mem::replace(&mut self.batch, fresh);
-        let mut tasks = self.share_out(&batch);
+        let mut tasks: Vec<Task<S>> = self.share_out(&batch);
         let options = &self.options;
         let mut feed = Feed { conversations: &mut self.conversations, batch: &mut self.batch };
         let (result, ()) = rayon::join(
             || meanwhile(&mut feed),
             || tasks.par_iter_mut().for_each(|task| task.run(&batch, options, show)),
         );
-        let mut order: Vec<(usize, usize, usize, usize)> = Vec::new();
-        for (index, task) in tasks.iter().enumerate() {
+        // Every part by its event, with its task and length.
+        let mut order: Vec<(usize, usize, usize)> = Vec::new();
+        let mut sources: Vec<S::Source> = Vec::with_capacity(tasks.len());
+        for (index, task) in tasks.into_iter().enumerate() {
             let mut from = 0;
-            for (event, to) in &task.parts {
-                order.push((*event, index, from, *to));
-                from = *to;
+            for (event, to) in task.parts {
+                order.push((event, index, to - from));
+                from = to;
             }
-        }
-        order.sort_unstable();
-        for (_, task, from, to) in order {
-            out.push_str(&tasks[task].text[from..to]);
-        }
-        for task in tasks {
+            sources.push(task.sink.into_source());
             if let Some(open) = task.open {
                 if task.closed {
                     self.overviews.push(open.overview);
@@ -221,12 +267,16 @@ impl Dissection {
                 }
             }
         }
+        order.sort_unstable();
+        for (_, task, count) in order {
+            out.append(&mut sources[task], count);
+        }
         result
     }
 
     /// A task for every conversation of the batch, in the order in which they come up.
-    fn share_out(&mut self, batch: &Batch) -> Vec<Task> {
-        let mut tasks: Vec<Task> = Vec::new();
+    fn share_out<S: Sink>(&mut self, batch: &Batch) -> Vec<Task<S>> {
+        let mut tasks: Vec<Task<S>> = Vec::new();
         let mut places: HashMap<u64, usize> = HashMap::new();
         for (index, event) in batch.events.iter().enumerate() {
             let stream = event.stamp.stream;
@@ -235,7 +285,7 @@ impl Dissection {
                     open: self.open.remove(&stream),
                     stream,
                     events: Vec::new(),
-                    text: String::new(),
+                    sink: S::default(),
                     parts: Vec::new(),
                     closed: false,
                 });
@@ -332,66 +382,166 @@ impl Batch {
     }
 }
 
-impl Task {
+impl<S: Sink> Task<S> {
     fn run(
         &mut self,
         batch: &Batch,
         options: &Options,
-        show: &(impl Fn(&Item<'_>, &mut Scratch, &mut String) + Sync),
+        show: &(impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync),
     ) {
         let mut scratch = Scratch::default();
         let known = Known { keys: &options.keys, definitions: &options.definitions };
         for index in &self.events {
             let Held { stamp, what } = &batch.events[*index];
             if let What::Opened(overview) = what {
-                let (midstream, datagrams) = (overview.midstream, overview.datagrams);
-                // Of the families only KI's speaks UDP.
-                let forced = options.family.filter(|family| !datagrams || *family == Family::Ki);
-                let conversation = Conversation::new(
-                    overview.stream,
-                    [overview.client, overview.server],
-                    Kind { midstream, datagrams },
-                    forced,
-                    known,
-                );
-                self.open = Some(Open { conversation, overview: (**overview).clone() });
+                self.open = Some(Open::new(overview, options, known));
                 continue;
             }
             let Some(Open { conversation, overview }) = &mut self.open else {
                 continue;
             };
             overview.last = stamp.time;
-            let (text, messages) = (&mut self.text, &mut overview.messages);
-            let problems = &mut overview.problems;
-            let mut tell = |item: Item<'_>| {
-                match item.note().map(|note| note.kind) {
-                    None => count(messages, &item, &mut scratch.name),
-                    Some(NoteKind::Problem) => *problems += 1,
-                    // Gaps count for every conversation, recognised or not.
-                    Some(_) => {}
-                }
-                show(&item, &mut scratch, text);
-            };
             match what {
                 What::Data { side, start, end } => {
                     overview.bytes[side.index()] += (end - start) as u64;
-                    let bytes = &batch.bytes[*start..*end];
-                    conversation.data(known, *side, *stamp, bytes, &mut tell);
                 }
-                What::Gap { side, length } => {
-                    overview.gaps += 1;
-                    conversation.gap(*side, *stamp, *length, &mut tell);
-                }
-                What::Closed => {
-                    conversation.end(*stamp, &mut tell);
-                    self.closed = true;
-                }
+                What::Gap { .. } => overview.gaps += 1,
+                What::Closed => self.closed = true,
                 What::Opened(_) => {}
             }
-            overview.family = conversation.family();
-            if self.text.len() != self.parts.last().map_or(0, |part| part.1) {
-                self.parts.push((*index, self.text.len()));
+            let Some(reading) = conversation else {
+                continue;
+            };
+            let mut tell = Tell { overview, scratch: &mut scratch, sink: &mut self.sink, show };
+            let read = || what.read(reading, batch, *stamp, known, &mut |item| tell.item(&item));
+            match catch_defect(read) {
+                Ok(()) => overview.family = reading.family(),
+                Err(defect) => {
+                    // Its state may be half changed: nothing more is read of it.
+                    *conversation = None;
+                    tell.given_up(&defect, what, batch, *stamp);
+                }
             }
+            if self.sink.len() != self.parts.last().map_or(0, |part| part.1) {
+                self.parts.push((*index, self.sink.len()));
+            }
+        }
+    }
+}
+
+impl Open {
+    fn new(overview: &Overview, options: &Options, known: Known<'_>) -> Self {
+        let (midstream, datagrams) = (overview.midstream, overview.datagrams);
+        // Of the families only KI's speaks UDP.
+        let forced = options.family.filter(|family| !datagrams || *family == Family::Ki);
+        let conversation = Conversation::new(
+            overview.stream,
+            [overview.client, overview.server],
+            Kind { midstream, datagrams },
+            forced,
+            known,
+        );
+        Self { conversation: Some(conversation), overview: overview.clone() }
+    }
+}
+
+impl What {
+    /// Hands the event to its conversation.
+    fn read(
+        &self,
+        conversation: &mut Conversation,
+        batch: &Batch,
+        stamp: Stamp,
+        known: Known<'_>,
+        tell: &mut dyn FnMut(Item<'_>),
+    ) {
+        #[cfg(test)]
+        tests::break_down(&stamp);
+        match self {
+            Self::Data { side, .. } => {
+                conversation.data(known, *side, stamp, self.bytes(batch), tell);
+            }
+            Self::Gap { side, length } => conversation.gap(*side, stamp, *length, tell),
+            Self::Closed => conversation.end(stamp, tell),
+            Self::Opened(_) => {}
+        }
+    }
+
+    fn bytes<'b>(&self, batch: &'b Batch) -> &'b [u8] {
+        match self {
+            Self::Data { start, end, .. } => &batch.bytes[*start..*end],
+            _ => &[],
+        }
+    }
+
+    fn side(&self) -> Side {
+        match self {
+            Self::Data { side, .. } | Self::Gap { side, .. } => *side,
+            Self::Opened(_) | Self::Closed => Side::Client,
+        }
+    }
+}
+
+/// Passes the items of one conversation on.
+struct Tell<'t, S, F> {
+    overview: &'t mut Overview,
+    scratch: &'t mut Scratch,
+    sink: &'t mut S,
+    show: &'t F,
+}
+
+impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
+    /// Counts and shows an item. A panic in there leaves the conversation as it is: the next item
+    /// can be read.
+    fn item(&mut self, item: &Item<'_>) {
+        let before = self.sink.len();
+        let Err(defect) = catch_defect(|| self.count_and_show(item)) else {
+            return;
+        };
+        let mut name = String::new();
+        // The name may be what cannot be read.
+        if catch_defect(|| item.push_name(&mut name)).is_err() {
+            name.push_str("of unknown name");
+        }
+        let Stamp { stream, packet, .. } = item.stamp;
+        let what =
+            format!("{} message {name}, conversation {stream}, packet {packet}", item.family);
+        let note = Note::problem(defect.report(&what, item.bytes()));
+        let (stamp, family, from) = (item.stamp, item.family, item.from);
+        let range = item.range.clone();
+        self.problem(before, &Item { stamp, family, from, range, body: ItemBody::Note(note) });
+    }
+
+    fn count_and_show(&mut self, item: &Item<'_>) {
+        match item.note().map(|note| note.kind) {
+            None => count(&mut self.overview.messages, item, &mut self.scratch.name),
+            Some(NoteKind::Problem) => self.overview.problems += 1,
+            // Gaps count for every conversation, recognised or not.
+            Some(_) => {}
+        }
+        (self.show)(item, self.scratch, self.sink);
+    }
+
+    /// Reports a panic outside of any message.
+    fn given_up(&mut self, defect: &Defect, what: &What, batch: &Batch, stamp: Stamp) {
+        let family = self.overview.family.map_or("unknown", Family::name);
+        let Stamp { stream, packet, .. } = stamp;
+        let reading = format!(
+            "{family} conversation {stream}, given up at packet {packet} of {}",
+            what.side().name()
+        );
+        let note = Note::problem(defect.report(&reading, what.bytes(batch)));
+        let (from, body) = (what.side(), ItemBody::Note(note));
+        self.problem(self.sink.len(), &Item { stamp, family, from, range: 0..0, body });
+    }
+
+    /// Shows the report of a panic in place of what stands behind `before`.
+    fn problem(&mut self, before: usize, item: &Item<'_>) {
+        self.sink.truncate(before);
+        self.overview.problems += 1;
+        if catch_defect(|| (self.show)(item, self.scratch, self.sink)).is_err() {
+            // It cannot be shown at all; the summary counts it.
+            self.sink.truncate(before);
         }
     }
 }
@@ -415,3 +565,6 @@ pub struct Scratch {
     /// For its tree.
     pub tree: worldwire_core::Tree<'static>,
 }
+
+#[cfg(test)]
+mod tests;

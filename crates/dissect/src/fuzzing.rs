@@ -13,7 +13,7 @@ use crate::{Codec, CodecOptions, Dissection, Family, Format, Item, Keys, Options
 /// Any bytes as a capture, dissected to text and JSON.
 ///
 /// # Panics
-/// When a line of JSON is none.
+/// When a line of JSON is none, or a panic was caught.
 pub fn dissect(data: &[u8]) {
     let limits = worldwire_capture::fuzzing::SMALL;
     let Ok(mut capture) = CaptureReader::new(data, &limits) else {
@@ -43,6 +43,7 @@ pub fn dissect(data: &[u8]) {
     let mut out = String::new();
     dissection.run(&show, &mut out, |_| ());
     for line in out.lines() {
+        assert!(!line.contains(crate::defect::REPORT), "{line}");
         if let Err(error) = serde_json::from_str::<Json>(line) {
             panic!("{error}: {line}");
         }

@@ -24,6 +24,8 @@
 //! | --- | --- |
 //! | [`Codec`] | one blob in, its tree out, and back from JSON |
 //! | [`Dissection`] | a capture in, [`Item`]s out: conversations, recognised and read |
+//! | [`Sink`] | what collects the text or the values that items become |
+//! | [`Defect`] | a panic that was caught, as a report |
 //! | [`filter`] | which items to show |
 //! | [`Format`] | items as text and as JSON lines |
 //! | [`Definitions`] | what messages look like, from files that users have |
@@ -31,6 +33,7 @@
 
 mod codec;
 mod conversation;
+mod defect;
 mod definitions;
 mod dissection;
 mod family;
@@ -42,10 +45,12 @@ mod item;
 mod keys;
 mod ki;
 mod render;
+mod sink;
 mod tera;
 mod uru;
 
 pub use codec::{Codec, CodecOptions, Shape};
+pub use defect::{Defect, catch_defect, quiet_defects};
 pub use definitions::Definitions;
 pub use dissection::{Counts, Dissection, Feed, Options, Overview, Scratch, Summary};
 pub use family::Family;
@@ -53,4 +58,5 @@ pub use item::{Item, ItemBody, Note, NoteKind, Stamp};
 pub use keys::{Keys, KeysError};
 pub use ki::{KiItem, KiObjects};
 pub use render::Format;
+pub use sink::Sink;
 pub use tera::{TeraDefinitions, TeraItem};

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use worldwire_capture::{CaptureReader, LinkType, Packet, Record, SyntheticTcp, Timestamp};
-use worldwire_core::{Limits, Sampler, Side};
+use worldwire_core::{Limits, NodeRef, Sampler, Side};
+use worldwire_dissect::filter::Filter;
 use worldwire_dissect::{Definitions, Dissection, Item, Keys, NoteKind, Options, Scratch, Summary};
 use worldwire_ki::connection as ki;
 use worldwire_ki::control::{Control, SessionAccept, SessionTime};
@@ -75,15 +76,17 @@ fn packets(sample: &Sample) -> Vec<Vec<u8>> {
     packets
 }
 
-/// What is told of each side of each conversation: where it stands, and what it is.
-type Told = BTreeMap<(u64, &'static str), Vec<(u64, String)>>;
-
-fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, Summary) {
-    let keys = Keys::parse(sample.keys).unwrap();
+fn definitions(sample: &Sample) -> Definitions {
     let mut definitions = Definitions::built_in();
     if !sample.data.is_empty() {
         assert_eq!(definitions.add(sample.data.iter().copied()), Some(Vec::new()));
     }
+    definitions
+}
+
+/// A dissection with all packets, before it runs.
+fn taken_in(sample: &Sample, packets: &[Vec<u8>]) -> Dissection {
+    let (keys, definitions) = (Keys::parse(sample.keys).unwrap(), definitions(sample));
     let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
     for (number, data) in (1..).zip(packets) {
         dissection.push(&Packet {
@@ -97,6 +100,14 @@ fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, Summary) {
         });
     }
     dissection.end();
+    dissection
+}
+
+/// What is told of each side of each conversation: where it stands, and what it is.
+type Told = BTreeMap<(u64, &'static str), Vec<(u64, String)>>;
+
+fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, Summary) {
+    let mut dissection = taken_in(sample, packets);
     let limits = Limits::DEFAULT;
     let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut String| {
         scratch.name.clear();
@@ -121,6 +132,46 @@ fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, Summary) {
         told.entry((stream, from)).or_default().push((start, name));
     }
     (told, dissection.summary())
+}
+
+#[test]
+fn no_filter_for_a_field_that_is_there_is_refused() {
+    for sample in [&URU, &KI, &TERA] {
+        let limits = Limits::DEFAULT;
+        let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<String>| {
+            let mut name = String::new();
+            item.push_name(&mut name);
+            if !name.starts_with(|first: char| first.is_alphabetic()) {
+                return;
+            }
+            let tree = item.tree(worldwire_core::Tree::new(), &limits);
+            let roots = tree.roots().map(|root| (String::new(), root));
+            let mut rest: Vec<(String, NodeRef<'_, '_>)> = roots.collect();
+            while let Some((above, node)) = rest.pop() {
+                let path = match node.name() {
+                    "" => format!("{above}[*]"),
+                    name => format!("{above}[\"{name}\"]"),
+                };
+                rest.extend(node.children().map(|child| (path.clone(), child)));
+                out.push(format!("{name} and exists({path})"));
+                if let Some(field) = path.strip_prefix("[\"fields\"]").filter(|it| !it.is_empty()) {
+                    out.push(format!("{name} and exists({field})"));
+                }
+            }
+        };
+        let mut filters: Vec<String> = Vec::new();
+        taken_in(sample, &packets(sample)).run(&show, &mut filters, |_| ());
+        filters.sort();
+        filters.dedup();
+        assert!(filters.len() > 40);
+        let definitions = definitions(sample);
+        // Every one of them takes the tables anew: together they are one.
+        for some in filters.chunks(100) {
+            let filter = some.join(" or ");
+            let unknown = Filter::parse(&filter).unwrap().unknown_fields(&definitions);
+            assert!(unknown.iter().all(|field| !field.is_certain), "{unknown:?}");
+        }
+    }
 }
 
 #[test]

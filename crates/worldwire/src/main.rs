@@ -18,6 +18,7 @@ use crate::output::Failure;
 
 fn main() -> ExitCode {
     output::clean_up_when_interrupted();
+    worldwire_dissect::quiet_defects();
     let cli = Cli::parse();
     let outcome = match &cli.command {
         Command::Dissect(arguments) => command::dissect::run(arguments, &cli.common),

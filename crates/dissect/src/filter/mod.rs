@@ -83,6 +83,7 @@
 
 mod error;
 mod expression;
+mod fields;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -95,10 +96,12 @@ mod value;
 
 use core::fmt;
 
-use worldwire_core::{Tree, nearest};
+use worldwire_core::Tree;
 
 pub use error::{FilterError, FilterErrorKind};
 use expression::{Expression, Pattern};
+pub use fields::UnknownField;
+use fields::nearest_name;
 
 use crate::{Codec, Definitions, Family};
 
@@ -160,7 +163,15 @@ impl Filter {
         let unknown = plain
             .map(|pattern| &*pattern.0)
             .filter(|name| !is_number(name) && !known().any(|other| other == *name));
-        unknown.map(|name| (name, nearest(name, known()).map(str::to_owned))).collect()
+        unknown.map(|name| (name, nearest_name(name, known()).map(str::to_owned))).collect()
+    }
+
+    /// Fields that no message has, by the tables and definitions of all families: of the messages
+    /// that the filter names beside the field, if it names some. What users know counts: fields of
+    /// messages without a definition have no names.
+    #[must_use]
+    pub fn unknown_fields(&self, definitions: &Definitions) -> Vec<UnknownField> {
+        fields::unknown(&self.0, definitions)
     }
 
     /// The names and patterns of messages, in the order in which they stand.

@@ -1,25 +1,33 @@
 //! Reading a capture from beginning to end.
 
 use std::io::IsTerminal;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use worldwire_capture::{CaptureError, CaptureReader, Record};
+use worldwire_capture::{CaptureError, Packet};
 use worldwire_core::{Limits, nearest};
-use worldwire_dissect::{Definitions, Dissection, Family, Item, Options, Scratch};
+use worldwire_dissect::{Definitions, Dissection, Family, Item, Options, Scratch, Sink};
 
 use crate::cli::{Capture, Common};
 use crate::input;
+use crate::input::packets::{Next, Packets, Refusal};
 use crate::output::{Failure, complain};
 
-/// Reads a capture, hands every item to `show` and the text that it makes to `write`, in the order
-/// of the capture. True when the input had no problems of its own (those of conversations are
-/// counted in the dissection).
-pub(crate) fn read(
+/// How long packets wait for others that could be read together with them. Short enough that
+/// nobody notices, long enough to fill batches when there is much to read.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Reads a capture, hands every item to `show` and what it makes of them to `write`, in the order
+/// of the capture and as soon as there are packets. True when the input had no problems of its own
+/// (those of conversations are counted in the dissection).
+///
+/// Ctrl-C ends the input: the rest goes on as if the capture were over.
+pub(crate) fn read<S: Sink>(
     arguments: &Capture,
     common: &Common,
     definitions: Definitions,
-    show: impl Fn(&Item<'_>, &mut Scratch, &mut String) + Sync,
-    mut write: impl FnMut(&str) -> Result<(), Failure>,
+    show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
+    mut write: impl FnMut(&S) -> Result<(), Failure>,
 ) -> Result<(Dissection, bool), Failure> {
     let family = match &arguments.family {
         None => None,
@@ -28,34 +36,38 @@ pub(crate) fn read(
     let keys = input::keys(arguments.keys.as_deref())?;
     let options = Options { keys, definitions, family, limits: Limits::DEFAULT };
     let subject = arguments.file.display().to_string();
-    let source = input::open(&arguments.file)?;
     let progress = progress(arguments, common);
-    let source = progress.wrap_read(source);
-    let mut capture = match CaptureReader::new(source, &options.limits) {
-        Ok(capture) => capture,
-        Err(error) => {
+    let mut packets = match Packets::open(&arguments.file, &options.limits, &progress) {
+        Ok(packets) => packets,
+        Err(Refusal::Failed(failure)) => return Err(failure),
+        Err(Refusal::NoCapture(error)) => {
             complain(&subject, &error.to_string());
             return Err(Failure::Input);
         }
     };
 
     let mut dissection = Dissection::new(options);
-    let mut text = String::new();
+    let mut out = S::default();
     let mut fault: Option<CaptureError> = None;
-    let mut more = fill(&mut capture, &mut fault, |packet| dissection.push(packet));
+    let mut more = fill(&mut packets, &mut fault, false, |packet| dissection.push(packet));
     loop {
         if !more {
             dissection.end();
         }
         let last = !more;
-        text.clear();
-        more = dissection.run(&show, &mut text, |feed| {
-            // The next batch is taken in while this one is read.
-            !last && fill(&mut capture, &mut fault, |packet| feed.push(packet))
+        out.truncate(0);
+        more = dissection.run(&show, &mut out, |feed| {
+            // The next batch is taken in while this one is read, as far as it is there.
+            !last && fill(&mut packets, &mut fault, true, |packet| feed.push(packet))
         });
-        write(&text)?;
+        if !out.is_empty() {
+            write(&out)?;
+        }
         if last {
             break;
+        }
+        if more && !dissection.is_pending() {
+            more = fill(&mut packets, &mut fault, false, |packet| dissection.push(packet));
         }
     }
     progress.finish_and_clear();
@@ -71,23 +83,30 @@ pub(crate) fn read(
     Ok((dissection, fault.is_none()))
 }
 
-/// Takes in packets until a batch is full; false at the end of the capture.
-fn fill<R: std::io::Read>(
-    capture: &mut CaptureReader<R>,
+/// Takes in packets until a batch is full, or no more come within [`PATIENCE`]; false at the end
+/// of the capture. Waits for the first packets as long as it takes, unless `is_brief`.
+fn fill(
+    packets: &mut Packets,
     fault: &mut Option<CaptureError>,
-    mut push: impl FnMut(&worldwire_capture::Packet<'_>) -> bool,
+    is_brief: bool,
+    mut push: impl FnMut(&Packet<'_>) -> bool,
 ) -> bool {
+    let mut until = is_brief.then(|| Instant::now() + PATIENCE);
     loop {
-        match capture.next() {
-            Ok(Some(Record::Packet(packet))) => {
-                if push(&packet) {
+        match packets.next(until) {
+            Next::Block(block) => {
+                let mut is_full = false;
+                for packet in block.packets() {
+                    is_full |= push(&packet);
+                }
+                if is_full {
                     return true;
                 }
+                until.get_or_insert_with(|| Instant::now() + PATIENCE);
             }
-            Ok(Some(_)) => {}
-            Ok(None) => return false,
-            Err(error) => {
-                *fault = Some(error);
+            Next::Pause => return true,
+            Next::End(end) => {
+                *fault = end;
                 return false;
             }
         }

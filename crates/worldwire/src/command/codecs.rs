@@ -29,10 +29,75 @@ pub(crate) fn run(arguments: &Codecs, _: &Common) -> Result<(), Failure> {
 
 fn describe(message: &MessageInfo, out: &mut String) {
     let _ = writeln!(out, "\n{} {} ({})", message.number, message.name, message.sender);
-    for line in message.doc.lines() {
+    for line in plain(message.doc).lines() {
         let _ = writeln!(out, "    {}", line.trim());
     }
     for field in (message.fields)() {
-        let _ = writeln!(out, "  {:<24} {:<34} {}", field.name, field.layout, field.doc.trim());
+        let _ =
+            writeln!(out, "  {:<24} {:<34} {}", field.name, field.layout, plain(field.doc).trim());
+    }
+}
+
+/// Documentation without its links: ``[`gap`](Connection::gap)`` is "gap". Addresses stay.
+fn plain(doc: &str) -> String {
+    let mut out = String::with_capacity(doc.len());
+    let mut rest = doc;
+    while let Some((before, link)) = rest.split_once('[') {
+        out.push_str(before);
+        let Some((text, behind)) = link.split_once(']') else {
+            out.push('[');
+            rest = link;
+            continue;
+        };
+        let code = text.strip_prefix('`').and_then(|text| text.strip_suffix('`'));
+        let target = behind.strip_prefix('(').and_then(|behind| behind.split_once(')'));
+        rest = match (code, target) {
+            (_, Some((target, behind))) => {
+                out.push_str(code.unwrap_or(text));
+                if target.contains("://") {
+                    out.push_str(&format!(" ({target})"));
+                }
+                behind
+            }
+            (Some(code), None) => {
+                out.push_str(code);
+                behind
+            }
+            (None, None) => {
+                // Brackets that mean themselves.
+                out.push('[');
+                link
+            }
+        };
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use worldwire_dissect::Codec;
+
+    use super::plain;
+
+    #[test]
+    fn links_become_words() {
+        let doc = "See [`crypt::login`](crate::crypt::login), [`gap`](Connection::gap), [`Foo`], \
+                   [here](https://example.org), `n[3]`, [0, 1] and [ alone.";
+        let words = "See crypt::login, gap, Foo, here (https://example.org), `n[3]`, [0, 1] and [ \
+                     alone.";
+        assert_eq!(plain(doc), words);
+    }
+
+    #[test]
+    fn no_codec_prints_a_link() {
+        for message in Codec::all().flat_map(Codec::tables).flatten() {
+            let fields = (message.fields)();
+            let docs = fields.iter().map(|field| field.doc).chain([message.doc]);
+            for doc in docs {
+                let words = plain(doc);
+                assert!(!words.contains("](") && !words.contains("[`"), "{words}");
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@ use worldwire_core::json::Style;
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Limits, Side};
-use worldwire_dissect::{Codec, CodecOptions};
+use worldwire_dissect::{Codec, CodecOptions, catch_defect};
 
 use crate::cli::{Common, Decode, From};
 use crate::output::{Failure, complain, print};
@@ -33,8 +33,31 @@ pub(crate) fn run(arguments: &Decode, common: &Common) -> Result<(), Failure> {
         definitions: &definitions,
         limits: &limits,
     };
-    let tree = codec.decode(&data, &options);
+    guarded((codec.name, &data, &subject), || {
+        show(arguments, common, codec, (&data, &subject), &options)
+    })
+}
 
+/// Reports a panic in `act` as a defect, with the codec and the bytes.
+fn guarded(
+    (codec, data, subject): (&str, &[u8], &str),
+    act: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    catch_defect(act).unwrap_or_else(|defect| {
+        complain(subject, &defect.report(&format!("decode {codec}"), data));
+        Err(Failure::Input)
+    })
+}
+
+/// Decodes the bytes and prints what they say.
+fn show(
+    arguments: &Decode,
+    common: &Common,
+    codec: &Codec,
+    (data, subject): (&[u8], &str),
+    options: &CodecOptions<'_>,
+) -> Result<(), Failure> {
+    let tree = codec.decode(data, options);
     let mut out = String::new();
     if arguments.json || arguments.json_safe {
         let style = Style { safe: arguments.json_safe };
@@ -51,8 +74,8 @@ pub(crate) fn run(arguments: &Decode, common: &Common) -> Result<(), Failure> {
     }
     print(&out)?;
     if !common.quiet {
-        for remark in codec.remarks(&data, &options) {
-            complain(&subject, &remark);
+        for remark in codec.remarks(data, options) {
+            complain(subject, &remark);
         }
     }
     match tree.error() {
@@ -60,7 +83,7 @@ pub(crate) fn run(arguments: &Decode, common: &Common) -> Result<(), Failure> {
         Some(error) => {
             // The text shows the error in its place; JSON has no place for it.
             if arguments.json || arguments.json_safe {
-                complain(&subject, &error.to_string());
+                complain(subject, &error.to_string());
             }
             Err(Failure::Input)
         }
@@ -72,5 +95,18 @@ pub(crate) fn side(from: From) -> Side {
     match from {
         From::Client => Side::Client,
         From::Server => Side::Server,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Failure, guarded};
+
+    #[test]
+    fn a_panic_is_a_problem_of_the_input() {
+        worldwire_dissect::quiet_defects();
+        let outcome = guarded(("uru.auth", &[1, 2], "file"), || panic!("on purpose"));
+        assert!(matches!(outcome, Err(Failure::Input)), "{outcome:?}");
+        assert!(guarded(("uru.auth", &[], "file"), || Ok(())).is_ok());
     }
 }

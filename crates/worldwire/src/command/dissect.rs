@@ -3,7 +3,7 @@
 use worldwire_core::json::Style;
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Tree};
-use worldwire_dissect::filter::{Filter, Subject};
+use worldwire_dissect::filter::{Filter, Subject, UnknownField};
 use worldwire_dissect::{Definitions, Format, Item, NoteKind, Scratch};
 
 use super::capture;
@@ -17,7 +17,8 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         let _ = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build_global();
     }
     let definitions = definitions::load(&arguments.capture.data, common)?;
-    let filter = arguments.filter.as_deref().map(|text| filter(text, &definitions)).transpose()?;
+    let filter = arguments.filter.as_deref();
+    let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
     let format = format(arguments, common);
     let limits = Limits::DEFAULT;
     let mut output = Output::open(&arguments.target)?;
@@ -48,7 +49,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         scratch.tree = tree.recycle();
     };
     let (dissection, clean) =
-        capture::read(&arguments.capture, common, definitions, show, |text| {
+        capture::read(&arguments.capture, common, definitions, show, |text: &String| {
             output.write(text.as_bytes())?;
             output.flush()
         })?;
@@ -60,8 +61,8 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Reads a filter, and speaks up about names that no message has.
-fn filter(text: &str, definitions: &Definitions) -> Result<Filter, Failure> {
+/// Reads a filter, and reports names that no message and no field has.
+fn read_filter(text: &str, definitions: &Definitions, common: &Common) -> Result<Filter, Failure> {
     let filter = Filter::parse(text).map_err(|error| Failure::Run(error.to_string()))?;
     if let Some((name, near)) = filter.unknown_names(definitions).into_iter().next() {
         let hint = match near {
@@ -69,6 +70,15 @@ fn filter(text: &str, definitions: &Definitions) -> Result<Filter, Failure> {
             None => "; `worldwire codecs NAME` lists messages, a `*` matches anything".to_owned(),
         };
         return Err(Failure::Run(format!("filter: no message is called `{name}`{hint}")));
+    }
+    for field in filter.unknown_fields(definitions) {
+        let UnknownField { name, nearest, is_certain } = field;
+        let hint = nearest.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        if is_certain {
+            let problem = format!("filter: no message asked for has a field `{name}`{hint}");
+            return Err(Failure::Run(problem));
+        }
+        common.note("filter", &format!("the field `{name}` is not known{hint}"));
     }
     Ok(filter)
 }

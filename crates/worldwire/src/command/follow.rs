@@ -1,7 +1,6 @@
 //! `worldwire follow`.
 
-use std::fmt::Write as _;
-use std::sync::Mutex;
+use std::io::Write as _;
 
 use worldwire_dissect::{Item, ItemBody, NoteKind, Scratch};
 
@@ -15,30 +14,20 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
     let raw = arguments.raw.map(side);
     let colour = common.colour(Some(&arguments.target));
     let mut output = Output::open(&arguments.target)?;
-    // Bytes are no text: those of one side go past the text that items become.
-    let bytes = Mutex::new(Vec::new());
-    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut String| {
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<u8>| {
         if item.stamp.stream != arguments.stream {
             return;
         }
         match raw {
             None => dump(item, colour, out),
-            Some(side) if side == item.from => {
-                if let Ok(mut bytes) = bytes.lock() {
-                    bytes.extend_from_slice(item.bytes());
-                }
-            }
+            Some(side) if side == item.from => out.extend_from_slice(item.bytes()),
             Some(_) => {}
         }
     };
     let definitions = definitions::load(&arguments.capture.data, common)?;
     let (dissection, clean) =
-        capture::read(&arguments.capture, common, definitions, show, |text| {
-            if let Ok(mut bytes) = bytes.lock() {
-                output.write(&bytes)?;
-                bytes.clear();
-            }
-            output.write(text.as_bytes())?;
+        capture::read(&arguments.capture, common, definitions, show, |bytes: &Vec<u8>| {
+            output.write(bytes)?;
             output.flush()
         })?;
     let overviews = dissection.overviews();
@@ -60,7 +49,7 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
 
 /// Sixteen bytes a line, with their place in the sender's stream and as text; the server's side is
 /// set in.
-fn dump(item: &Item<'_>, colour: bool, out: &mut String) {
+fn dump(item: &Item<'_>, colour: bool, out: &mut Vec<u8>) {
     let server = item.from == worldwire_core::Side::Server;
     let (on, off) = match (colour, server) {
         (false, _) => ("", ""),
@@ -83,16 +72,16 @@ fn dump(item: &Item<'_>, colour: bool, out: &mut String) {
                 Some(byte) => {
                     let _ = write!(out, "{byte:02x} ");
                 }
-                None => out.push_str("   "),
+                None => out.extend_from_slice(b"   "),
             }
             if place == 7 {
-                out.push(' ');
+                out.push(b' ');
             }
         }
-        out.push(' ');
+        out.push(b' ');
         out.extend(line.iter().map(|byte| match byte {
-            b' '..=b'~' => char::from(*byte),
-            _ => '.',
+            b' '..=b'~' => *byte,
+            _ => b'.',
         }));
         let _ = writeln!(out, "{off}");
     }

@@ -12,9 +12,9 @@ use crate::output::{Failure, print, say};
 
 pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.capture.data, common)?;
-    let nothing = |_: &Item<'_>, _: &mut Scratch, _: &mut String| {};
+    let nothing = |_: &Item<'_>, _: &mut Scratch, (): &mut ()| {};
     let (dissection, clean) =
-        capture::read(&arguments.capture, common, definitions, nothing, |_| Ok(()))?;
+        capture::read(&arguments.capture, common, definitions, nothing, |()| Ok(()))?;
     let mut out = String::new();
     for overview in dissection.overviews() {
         if arguments.json {

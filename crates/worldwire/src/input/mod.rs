@@ -1,6 +1,7 @@
 //! Files and standard input.
 
 pub(crate) mod map;
+pub(crate) mod packets;
 mod walk;
 
 use std::fs::File;

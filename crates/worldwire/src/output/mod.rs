@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::{Color, Common, Target};
 pub(crate) use place::{FilePlace, Place};
-pub(crate) use signals::clean_up_when_interrupted;
+pub(crate) use signals::{Interruption, clean_up_when_interrupted};
 pub(crate) use talk::{complain, printable, say, shown};
 pub(crate) use whole::{WholeFile, is_unfinished};
 

@@ -1,9 +1,47 @@
 //! The ends of the program that others choose.
 
+use std::sync::{Mutex, PoisonError};
+
 use super::whole::give_up;
 
+/// What the first signal does instead of ending the program.
+static FIRST: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+
+/// As long as this lives, the first signal ends the input rather than the program; the second one
+/// ends the program.
+#[derive(Debug)]
+pub(crate) struct Interruption(());
+
+impl Interruption {
+    /// Chooses what the first signal does: something short. One at a time; the last one counts.
+    pub(crate) fn ask_first(act: impl FnOnce() + Send + 'static) -> Self {
+        *first() = Some(Box::new(act));
+        Self(())
+    }
+}
+
+impl Drop for Interruption {
+    fn drop(&mut self) {
+        *first() = None;
+    }
+}
+
+fn first() -> std::sync::MutexGuard<'static, Option<Box<dyn FnOnce() + Send>>> {
+    FIRST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A signal came.
+fn interrupted(code: i32) {
+    let act = first().take();
+    match act {
+        Some(act) => act(),
+        None => give_up(code),
+    }
+}
+
 /// Ctrl-C, a closed terminal and a polite kill leave no half-written file behind. The exit code is
-/// 128 and the number of the signal, as shells have it.
+/// 128 and the number of the signal, as shells have it; unless the signal ended the input only, see
+/// [`Interruption`].
 #[cfg(unix)]
 pub(crate) fn clean_up_when_interrupted() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -19,8 +57,8 @@ pub(crate) fn clean_up_when_interrupted() {
     // Without a handler the default action ends the program, which is nearly as good.
     if let Ok(mut signals) = Signals::new(wanted) {
         std::thread::spawn(move || {
-            if let Some(signal) = signals.forever().next() {
-                give_up(128 + signal);
+            for signal in signals.forever() {
+                interrupted(128 + signal);
             }
         });
     }
@@ -35,9 +73,10 @@ fn ignored() -> Option<u64> {
     u64::from_str_radix(ignored.trim(), 16).ok()
 }
 
-/// Ctrl-C leaves no half-written file behind.
+/// Ctrl-C leaves no half-written file behind. The exit code is 130, unless it ended the input only,
+/// see [`Interruption`].
 #[cfg(not(unix))]
 pub(crate) fn clean_up_when_interrupted() {
     // Without a handler the default action ends the program, which is nearly as good.
-    let _ = ctrlc::set_handler(|| give_up(130));
+    let _ = ctrlc::set_handler(|| interrupted(130));
 }

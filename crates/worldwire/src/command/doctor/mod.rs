@@ -4,7 +4,7 @@ mod tera;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use worldwire_core::{Limits, Tree};
 use worldwire_dissect::{Family, Item, ItemBody, Note, NoteKind, Scratch};
@@ -25,8 +25,8 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let protocols = Arc::clone(&definitions.ki);
     let tera = tera::Builds::default();
     // What was said, how often, and in which conversation first.
-    let findings: Mutex<BTreeMap<String, (u64, u64)>> = Mutex::default();
-    let show = |item: &Item<'_>, scratch: &mut Scratch, _: &mut String| {
+    let mut findings: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let show = |item: &Item<'_>, scratch: &mut Scratch, found: &mut Vec<(String, u64)>| {
         if let ItemBody::Tera(message) = &item.body {
             return tera.look(item.from, message);
         }
@@ -50,16 +50,21 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
             }
             (None, None) => None,
         };
-        if let (Some(finding), Ok(mut findings)) = (finding, findings.lock()) {
-            findings.entry(finding).or_insert((0, item.stamp.stream)).0 += 1;
-        }
+        found.extend(finding.map(|finding| (finding, item.stamp.stream)));
         scratch.tree = tree.recycle();
     };
     let (dissection, clean) =
-        capture::read(&arguments.capture, common, definitions, show, |_| Ok(()))?;
+        capture::read(&arguments.capture, common, definitions, show, |found: &Vec<_>| {
+            for (finding, stream) in found {
+                match findings.get_mut(finding) {
+                    Some((count, _)) => *count += 1,
+                    None => drop(findings.insert(String::clone(finding), (1, *stream))),
+                }
+            }
+            Ok(())
+        })?;
 
     let mut out = String::new();
-    let findings = findings.into_inner().unwrap_or_default();
     let mut findings: Vec<_> = findings.into_iter().collect();
     findings.sort_by_key(|(_, (_, stream))| *stream);
     let mut well = clean && findings.is_empty();

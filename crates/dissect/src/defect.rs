@@ -1,0 +1,114 @@
+//! Defects of worldwire's own: a panic costs the message it happened in, and nothing else.
+
+use core::cell::{Cell, RefCell};
+use core::fmt;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::sync::Once;
+
+use worldwire_core::value::push_hex;
+
+/// A panic that was caught: a defect of worldwire's, whatever the input is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defect {
+    /// What the panic said, in one line.
+    message: String,
+    /// File and line, if [`quiet_defects`] was called.
+    place: Option<String>,
+}
+
+/// What every report begins with.
+pub(crate) const REPORT: &str = "this is a defect of worldwire, please report it";
+/// The most bytes of a message that are put into a report.
+const MOST_BYTES: usize = 256;
+/// The most characters of what a panic said.
+const MOST_TEXT: usize = 300;
+
+thread_local! {
+    /// How many calls of [`catch_defect`] this thread is in.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// Where the panic that is being caught happened.
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs `act` and turns a panic in it into a [`Defect`]. What `act` was changing may be left half
+/// changed: the caller drops it, or knows that it is not.
+///
+/// # Errors
+/// The panic, when there is one.
+pub fn catch_defect<R>(act: impl FnOnce() -> R) -> Result<R, Defect> {
+    DEPTH.set(DEPTH.get() + 1);
+    let outcome = catch_unwind(AssertUnwindSafe(act));
+    DEPTH.set(DEPTH.get() - 1);
+    outcome.map_err(|panic| Defect::new(&*panic))
+}
+
+/// From now on a panic that [`catch_defect`] catches prints nothing and is reported with its place
+/// in the source. All other panics are handled as before. For programs; a library leaves the
+/// choice to them.
+pub fn quiet_defects() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
+            if DEPTH.get() == 0 {
+                return usual(info);
+            }
+            PLACE.set(info.location().map(|place| format!("{}:{}", place.file(), place.line())));
+        }));
+    });
+}
+
+impl Defect {
+    fn new(panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let text = text.unwrap_or("no message").chars().take(MOST_TEXT);
+        // A panic may quote the input; in a report it stays one line.
+        let message = text.flat_map(char::escape_debug).collect();
+        Self { message, place: PLACE.take() }
+    }
+
+    /// The line to report it with: what was being read, and its bytes.
+    #[must_use]
+    pub fn report(&self, what: &str, bytes: &[u8]) -> String {
+        let mut report = format!("{REPORT}: {what}: {self}");
+        if !bytes.is_empty() {
+            let shown = bytes.get(..MOST_BYTES).unwrap_or(bytes);
+            report.push_str("; its bytes (they may hold secrets): ");
+            push_hex(&mut report, shown);
+            if shown.len() < bytes.len() {
+                report.push_str(&format!("... ({} bytes)", bytes.len()));
+            }
+        }
+        report
+    }
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "panic at {place}: {}", self.message),
+            None => write!(f, "panic: {}", self.message),
+        }
+    }
+}
+
+impl std::error::Error for Defect {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_report_of_bounded_length() {
+        quiet_defects();
+        let defect = catch_defect(|| panic!("odd\n{}", "x".repeat(1000))).unwrap_err();
+        let report = defect.report("message uru.auth", &[0xAB; 1000]);
+        assert!(report.contains("message uru.auth: panic at crates"), "{report}");
+        assert!(report.contains("defect.rs:"), "{report}");
+        assert!(report.contains("odd\\nxxx") && report.ends_with("abab... (1000 bytes)"));
+        assert!(report.len() < 1200 && !report.contains('\n'));
+        assert_eq!(catch_defect(|| 7), Ok(7));
+    }
+}

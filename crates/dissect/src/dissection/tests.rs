@@ -1,0 +1,127 @@
+//! What a panic costs, and what comes out in which order.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use worldwire_capture::{CaptureReader, Record};
+
+use super::*;
+use crate::quiet_defects;
+
+thread_local! {
+    /// The packet at which reading a conversation panics on this thread.
+    static BREAKS_AT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Conversation, name and text of an item.
+type Told = (u64, String, String);
+
+/// Panics where a test wants it.
+pub(super) fn break_down(stamp: &Stamp) {
+    assert!(stamp.packet != BREAKS_AT.get(), "on purpose");
+}
+
+/// Reads the sample in batches of this many packets, and collects every item. Reading a
+/// conversation panics at one packet.
+fn names_of(
+    packets: usize,
+    breaks_at: u64,
+    show: impl Fn(&Item<'_>, &str) + Sync,
+) -> (Vec<Told>, Summary) {
+    quiet_defects();
+    let file = include_bytes!("../../../../samples/uru-login.pcapng");
+    let keys = Keys::parse(include_str!("../../../../samples/uru-keys.toml")).unwrap();
+    let mut capture = CaptureReader::new(file.as_slice(), &Limits::DEFAULT).unwrap();
+    let mut dissection = Dissection::new(Options { keys, ..Options::default() });
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Told>| {
+        let mut name = String::new();
+        item.push_name(&mut name);
+        let text = item.note().map_or(String::new(), |note| note.text.clone());
+        out.push((item.stamp.stream, name.clone(), text));
+        show(item, &name);
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
+    let pool = pool.start_handler(move |_| BREAKS_AT.set(breaks_at)).build().unwrap();
+    let mut out = Vec::new();
+    let mut count = 0;
+    while let Some(record) = capture.next().unwrap() {
+        if let Record::Packet(packet) = record {
+            dissection.push(&packet);
+            count += 1;
+            if count % packets == 0 {
+                pool.install(|| dissection.run(&show, &mut out, |_| ()));
+            }
+        }
+    }
+    dissection.end();
+    pool.install(|| dissection.run(&show, &mut out, |_| ()));
+    (out, dissection.summary())
+}
+
+fn names(packets: usize, show: impl Fn(&Item<'_>, &str) + Sync) -> (Vec<Told>, Summary) {
+    names_of(packets, 0, show)
+}
+
+#[test]
+fn batches_of_any_size_tell_the_same() {
+    let whole = names(usize::MAX, |_, _| ());
+    assert_eq!(whole.1.problems, 0);
+    for packets in [1, 2, 7] {
+        assert_eq!(names(packets, |_, _| ()), whole);
+    }
+}
+
+#[test]
+fn a_panic_in_a_message_costs_that_message() {
+    let (whole, _) = names(usize::MAX, |_, _| ());
+    let (found, summary) = names(usize::MAX, |_, name| {
+        assert!(name != "auth.AcctLoginReply", "on purpose");
+    });
+    assert_eq!(summary.problems, 1);
+    assert_eq!(found.len(), whole.len());
+    for (found, whole) in found.iter().zip(&whole) {
+        if whole.1 != "auth.AcctLoginReply" {
+            assert_eq!(found, whole);
+            continue;
+        }
+        assert_eq!((found.0, &*found.1), (whole.0, "problem"));
+        let text = &found.2;
+        for part in
+            ["defect of worldwire", "uru message auth.AcctLoginReply", "on purpose", "packet "]
+        {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(text.contains("secrets): 0400"), "{text}");
+    }
+}
+
+#[test]
+fn a_panic_in_a_conversation_costs_the_rest_of_it() {
+    let (whole, _) = names(usize::MAX, |_, _| ());
+    let packet = AtomicU64::new(0);
+    names(usize::MAX, |item, name| {
+        if name == "auth.AcctLoginReply" {
+            packet.store(item.stamp.packet, Relaxed);
+        }
+    });
+    let packet = packet.into_inner();
+    let (found, summary) = names_of(usize::MAX, packet, |_, _| ());
+    assert_eq!(summary.problems, 1);
+    let broken = found.iter().find(|item| item.1 == "problem").unwrap();
+    assert!(broken.2.contains(&format!("given up at packet {packet} of server")), "{}", broken.2);
+    let others = |all: &[Told]| -> Vec<_> {
+        all.iter().filter(|item| item.0 != broken.0).cloned().collect()
+    };
+    assert_eq!(others(&found), others(&whole));
+    let last = found.iter().rfind(|item| item.0 == broken.0).unwrap();
+    assert_eq!(last, broken, "nothing more is read of it");
+}
+
+#[test]
+fn a_show_that_always_panics_still_ends() {
+    let (found, summary) = names(3, |_, _| panic!("on purpose"));
+    assert!(found.is_empty());
+    assert!(summary.problems > 20 && summary.messages > 20, "{summary}");
+}
