@@ -72,7 +72,7 @@ macro_rules! node {
                 0 $(| u64::from(self.$field.is_some()) << $bit)*
             }
 
-            /// Takes its bytes into its own hands.
+            /// Makes it owned.
             #[must_use]
             pub fn into_owned(self) -> VaultNode<'static> {
                 VaultNode { $($field: self.$field.map(Field::into_owned),)* }

@@ -17,7 +17,7 @@ use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read};
 pub(crate) static CODECS: &[Codec] = &[
     Codec {
         name: "ki.dml",
-        about: "a DML message with its header of four bytes",
+        about: "a DML message with its four-byte header",
         shape: Shape::Fields,
         sided: false,
         decode: |data, options, tree| {

@@ -25,7 +25,7 @@ pub(crate) enum KiCommand {
   worldwire ki client-args --login 127.0.0.1:12000 --user 5:SECRET:Merle --patch 0
   worldwire ki client-args --explain -- -L 127.0.0.1 12000 -V
 
-Arguments marked with * are not in the Kronos Grimoire, only in notes of server authors.")]
+Arguments marked with * are not in the Kronos Grimoire, only in the notes of server projects.")]
     ClientArgs(KiClientArgs),
     /// Message definitions and tables (DML)
     #[command(subcommand, arg_required_else_help = true)]
