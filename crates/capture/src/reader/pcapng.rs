@@ -183,7 +183,7 @@ impl Pcapng {
             Kind::Secrets => {
                 self.subject = Subject::Secrets;
                 let kind =
-                    cursor.u32().ok_or_else(|| block.bad("it has no room for its kind", 0))?;
+                    cursor.u32().ok_or_else(|| block.bad("it is too short for its kind", 0))?;
                 let data = taken(&mut cursor, body)
                     .map_err(|asked| block.bad("its secrets are longer than the block", asked))?;
                 Some(Found::Secrets { kind: SecretsKind(kind), data })

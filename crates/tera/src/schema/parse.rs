@@ -291,7 +291,7 @@ impl<'t> Parser<'t> {
         let init = if cursor.eat('=') {
             let text = cursor.take_while(|c| !is_space(c));
             if text.is_empty() {
-                return Err(self.malformed(cursor, "a value behind ="));
+                return Err(self.malformed(cursor, "a value after ="));
             }
             Some(text.into())
         } else {
@@ -438,7 +438,7 @@ impl<'t> Parser<'t> {
             }
         }
         if !counts.is_empty() && (interleaved || matches!(kind, Type::Meta(_))) {
-            let message = "a row of what cannot stand in a row".to_owned();
+            let message = "this type cannot be repeated in a row".to_owned();
             let span = begin.at..cursor.at;
             return Err(self.error(ProblemKind::FlagNotAllowed, span, message, None));
         }

@@ -63,7 +63,7 @@ pub(crate) enum Command {
   worldwire dissect game.pcapng --keys keys.toml --filter 'result != 0'
   tcpdump -w - port 14617 | worldwire dissect - --keys keys.toml --json")]
     Dissect(Dissect),
-    /// Dump the bytes of one conversation of a capture, decrypted, both sides
+    /// Dump both sides of one conversation as decrypted bytes
     #[command(after_help = "Examples:
   worldwire follow samples/uru-login.pcapng --keys samples/uru-keys.toml --stream 1
   worldwire follow game.pcapng --stream 3 --raw client > client.bin")]
