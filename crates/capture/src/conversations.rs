@@ -1,4 +1,4 @@
-//! Conversations: who talks to whom, and what is said, in order.
+//! Conversations: packets sorted by their two ends, and their data in order.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};

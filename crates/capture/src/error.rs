@@ -11,7 +11,7 @@ use std::io;
 #[non_exhaustive]
 pub enum CaptureError {
     /// The file: there is not one byte.
-    #[error("the input is empty, there is no capture in it")]
+    #[error("the input is empty")]
     Empty,
     /// The file: it is something else.
     #[error("not a pcap or pcapng capture: it starts with {first}, {looks_like}")]
@@ -129,10 +129,10 @@ pub(crate) fn not_a_capture(start: &[u8], gzip: bool) -> CaptureError {
         ([0xFD, b'7', b'z', b'X', b'Z', ..], _) => "which looks like xz; unpack it first",
         ([b'B', b'Z', b'h', ..], _) => "which looks like bzip2; unpack it first",
         ([b's', b'n', b'o', b'o', b'p', 0, ..], _) => "which is a snoop capture; convert it first",
-        (_, true) if text => "which looks like text that was packed with gzip",
+        (_, true) if text => "which looks like text compressed with gzip",
         (_, false) if text => "which looks like text",
         (_, true) => "unpacked from gzip",
-        (_, false) => "which no capture format here begins with",
+        (_, false) => "which begins no known capture format",
     };
     CaptureError::NotACapture { first: FirstBytes::new(start), looks_like }
 }

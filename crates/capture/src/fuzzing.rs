@@ -1,4 +1,4 @@
-//! What the fuzz targets of captures call: every way in, with the promises that must hold.
+//! What the fuzz targets of captures call: every kind of input, with the promises that must hold.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Captures of traffic: read, taken apart, put together again, and written.
+//! Reads captures of network traffic, reassembles their streams, and writes captures.
 //!
 //! ```
 //! use worldwire_capture::{CaptureReader, Conversations, EventKind, Record};
@@ -22,13 +22,13 @@
 //!
 //! | type | what it is |
 //! | --- | --- |
-//! | [`CaptureReader`] | pcap and pcapng, plain or packed with gzip, record by record |
-//! | [`CaptureWriter`], [`ClassicWriter`] | the same, written |
+//! | [`CaptureReader`] | reads pcap and pcapng, plain or compressed with gzip, record by record |
+//! | [`CaptureWriter`], [`ClassicWriter`] | write pcapng and pcap |
 //! | [`Conversations`] | packets in; streams and datagrams out, in order |
-//! | [`SyntheticTcp`] | packets that were never sent |
+//! | [`SyntheticTcp`] | made-up packets, for samples and tests |
 //!
-//! No IO but the [`Read`](std::io::Read) and [`Write`](std::io::Write) that are handed in, no
-//! threads, no clock: time is what the capture says.
+//! The crate does no IO except through the [`Read`](std::io::Read) and [`Write`](std::io::Write)
+//! that the caller passes in. It uses no threads and no clock: time comes from the capture.
 
 mod conversations;
 mod cursor;

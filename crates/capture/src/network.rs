@@ -64,7 +64,7 @@ impl TcpFlags {
 #[non_exhaustive]
 pub enum Unusable {
     /// The link type is none that leads to IP here.
-    #[error("{0} cannot be followed to IP")]
+    #[error("{0} is not supported")]
     Link(LinkType),
     /// It is no TCP and no UDP over IP: ARP, ICMP, something else.
     #[error("neither TCP nor UDP")]
@@ -73,7 +73,7 @@ pub enum Unusable {
     #[error("a header is cut off or broken")]
     Broken,
     /// It is a fragment whose other pieces are not there yet.
-    #[error("a fragment that waits for the others")]
+    #[error("a fragment whose other parts are missing")]
     Fragment,
 }
 

@@ -1,4 +1,4 @@
-//! Bytes of the file through one buffer, unpacked when they are packed.
+//! Bytes of the file through one buffer, decompressed if necessary.
 
 use std::io::{self, Cursor, Read};
 

@@ -1,4 +1,4 @@
-//! One direction of a TCP connection, put together again.
+//! One direction of a TCP connection, reassembled.
 //!
 //! Sequence numbers are turned into stream offsets by their distance from the next byte expected,
 //! so streams may be longer than the 32 bits of a sequence number.

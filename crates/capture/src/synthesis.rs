@@ -1,4 +1,4 @@
-//! Packets that were never sent: for samples, tests and benchmarks.
+//! Made-up packets, for samples, tests and benchmarks.
 
 use std::net::SocketAddrV4;
 

@@ -188,7 +188,7 @@ fn gzip_is_recognised_also_in_several_members() {
     let cut = pack(&file);
     let (_, error) = read(&cut[..cut.len() - 12]);
     assert!(error.unwrap().contains("truncated at offset"));
-    assert!(read(&pack(b"hello hello")).1.unwrap().contains("text that was packed with gzip"));
+    assert!(read(&pack(b"hello hello")).1.unwrap().contains("text compressed with gzip"));
 }
 
 #[test]

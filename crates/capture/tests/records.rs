@@ -304,15 +304,15 @@ fn a_cut_packed_file_is_truncated_too() {
 
 #[test]
 fn what_is_no_capture_is_told_with_what_it_looks_like() {
-    assert_eq!(error(&b""[..]), "the input is empty, there is no capture in it");
+    assert_eq!(error(&b""[..]), "the input is empty");
     let text = error(&b"No.,Time,Source\n"[..]);
     let expected = "not a pcap or pcapng capture: it starts with 4e 6f 2e 2c 54 69 6d 65, which \
                     looks like text";
     assert_eq!(text, expected);
-    assert!(error(&gzip(b"some text")[..]).ends_with("text that was packed with gzip"));
+    assert!(error(&gzip(b"some text")[..]).ends_with("text compressed with gzip"));
     assert!(error(&gzip(&gzip(b"x"))[..]).contains("gzip inside of gzip"));
     assert!(error(&b"PK\x03\x04rest"[..]).contains("zip archive"));
-    assert!(error(&b"\xFF\x00\x01"[..]).contains("ff 00 01, which no capture format"));
+    assert!(error(&b"\xFF\x00\x01"[..]).contains("ff 00 01, which begins no known capture format"));
     assert!(matches!(lines(&gzip(b"")[..]).1, Some(CaptureError::Empty)));
 }
 
@@ -324,7 +324,10 @@ fn numbers_that_contradict_each_other_are_told() {
             words(false, &[6, 11, 0]),
             "bad packet block at offset 28: its length is less than 12 (11)",
         ),
-        (words(false, &[9, 13, 0]), "bad block at offset 28: its length is no multiple of 4 (13)"),
+        (
+            words(false, &[9, 13, 0]),
+            "bad block at offset 28: its length is not a multiple of 4 (13)",
+        ),
         (
             words(false, &[9, 16, 0, 20]),
             "bad block at offset 28: its length differs at its end (16)",

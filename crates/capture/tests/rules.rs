@@ -471,7 +471,7 @@ fn packets_of_no_use_are_counted() {
     told.raw(&[&[0xEE; 12][..], &[8, 6], b"arp"].concat());
     let unusable = told.conversations.unusable();
     assert_eq!(unusable, [(Unusable::Link(LinkType(147)), 2), (Unusable::Other, 1)]);
-    assert_eq!(unusable[0].0.to_string(), "link type 147 cannot be followed to IP");
+    assert_eq!(unusable[0].0.to_string(), "link type 147 is not supported");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is to be said about a text that people write: definitions, message tables, maps.
+//! Errors and warnings about text files: definitions, message tables, maps.
 
 use core::fmt;
 use core::ops::Range;
@@ -116,7 +116,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One thing to be said about a text: how bad, where, what, and what to do about it.
+/// An error or warning about a text file: its severity, position, message, and how to fix it.
 ///
 /// Shown in one line, `file:line:column: warning: message (help)`; the quoted line and the place
 /// in it are there for programs that draw frames.

@@ -1,7 +1,7 @@
 //! The kernel of worldwire: what every format is read and written with.
 //!
-//! A format is described once, generic over a [`Trace`]. With nobody listening it is a plain
-//! decoder; with a tree builder listening the same code yields names, values and byte ranges.
+//! A format is described once, generic over a [`Trace`]. Without a trace it is a plain decoder;
+//! with a tree builder as the trace, the same code yields names, values and byte ranges.
 //!
 //! ```
 //! use worldwire_core::{Field, Messages, Reader, Tree, Writer, json, messages, text};
@@ -30,7 +30,7 @@
 //! let message = ClientMessage::decode_body(1, &mut Reader::new(&bytes))?;
 //! assert_eq!(message, JoinAgeRequest { trans_id: 5, age_mcp_id: 16 }.into());
 //!
-//! // The same decoder with somebody listening: what people look at.
+//! // The same decoder with a tree builder as the trace: what people look at.
 //! let mut reader = Reader::traced("message", &bytes, Tree::new());
 //! ClientMessage::decode_body(1, &mut reader)?;
 //! let tree = reader.finish();
@@ -49,16 +49,16 @@
 //! | module or type | what it is |
 //! | --- | --- |
 //! | [`Reader`], [`Writer`] | cursors: little-endian numbers, bits, bounded parts, layers |
-//! | [`Trace`], [`NoTrace`], [`Tree`] | who listens to a decode, and what it leaves behind |
-//! | [`Limits`], [`Error`] | what a decoder may take on, and how it says what went wrong |
+//! | [`Trace`], [`NoTrace`], [`Tree`] | what a decoder reports to, and the tree that results |
+//! | [`Limits`], [`Error`] | the bounds of a decoder, and how it reports what went wrong |
 //! | [`messages!`], [`classes!`], [`record!`], [`wire_enum!`], [`wire_flags!`], [`scalar!`] | the one declaration of a message and its parts |
-//! | [`Source`], [`Diagnostic`] | what is to be said about texts that people write, and where |
-//! | [`Field`] | types that can stand in a message |
-//! | [`codegen`] | names and literals of Rust that is made from definitions |
+//! | [`Source`], [`Diagnostic`] | errors and warnings about text files, with their position |
+//! | [`Field`] | types that can be fields of a message |
+//! | [`codegen`] | names and literals for Rust that is generated from definitions |
 //! | [`json`], [`text`] | trees and values as JSON (both ways) and as text for people |
 //! | [`opener`] | formats inside the fields of other formats |
 //! | [`connection`] | the contract that every connection machine fulfils, and the parts they share |
-//! | [`sha0`] | the one hash that two families need and no crate has |
+//! | [`sha0`] | a hash that two families need and no crate provides |
 //! | [`Sampler`] | made-up values for tests, fuzzing and benchmarks |
 
 pub mod codegen;

@@ -1,4 +1,4 @@
-//! How much a decoder may take on, in one place.
+//! The bounds of every decoder, in one place.
 
 use crate::{Error, Result};
 

@@ -1,7 +1,7 @@
 //! Codecs: one blob in, its tree out, and back from JSON.
 //!
-//! A codec has a dotted name, the family in front: `uru.auth`, `uru.vault-node`. What it shows as
-//! JSON it reads as JSON, and the bytes are the same.
+//! A codec has a dotted name that begins with the family: `uru.auth`, `uru.vault-node`. It encodes
+//! the JSON that it writes back to the same bytes.
 
 use worldwire_core::json::{Json, Style, write_children, write_node};
 use worldwire_core::{Error, Limits, MessageInfo, Reader, Result, Side, Tree, TreeBuilder, Value};

@@ -1,4 +1,4 @@
-//! Definitions that users have: what messages look like.
+//! Definitions that users supply: the layouts of messages.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Secrets that open encrypted traffic and files.
+//! Secrets that decrypt traffic and files.
 
 use std::fmt;
 use std::sync::Arc;

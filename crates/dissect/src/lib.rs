@@ -1,5 +1,5 @@
-//! The one place that knows all families: codecs by name, conversations recognised by content, one
-//! filter language, and the writers of text and JSON lines.
+//! The one crate that knows all families. It finds codecs by name, recognises conversations by
+//! content, runs the filter language, and writes text and JSON lines.
 //!
 //! ```
 //! use worldwire_core::{Limits, Side};
@@ -22,14 +22,14 @@
 //!
 //! | module or type | what it is |
 //! | --- | --- |
-//! | [`Codec`] | one blob in, its tree out, and back from JSON |
-//! | [`Dissection`] | a capture in, [`Item`]s out: conversations, recognised and read |
-//! | [`Sink`] | what collects the text or the values that items become |
+//! | [`Codec`] | decodes a blob to a tree, and encodes JSON back to bytes |
+//! | [`Dissection`] | turns a capture into [`Item`]s: messages and notes of its conversations |
+//! | [`Sink`] | collects the text or the values that items become |
 //! | [`Defect`] | a panic that was caught, as a report |
-//! | [`filter`] | which items to show |
-//! | [`Format`] | items as text and as JSON lines |
-//! | [`Definitions`] | what messages look like, from files that users have |
-//! | [`Keys`] | secrets that open encrypted traffic |
+//! | [`filter`] | selects items |
+//! | [`Format`] | writes items as text and as JSON lines |
+//! | [`Definitions`] | layouts of messages, from files that users supply |
+//! | [`Keys`] | secrets that decrypt traffic |
 
 mod codec;
 mod conversation;

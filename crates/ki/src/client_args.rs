@@ -68,7 +68,7 @@ macro_rules! arguments {
 
 /// All known arguments, as the client's own order of letters has them.
 pub const ARGUMENTS: &[Argument] = arguments! {
-    "-?" "client-help" [] "shows a help that is out of date" true;
+    "-?" "client-help" [] "shows help that is out of date" true;
     "-A" "locale" [text("LOCALE")] "the locale" true;
     "-C" "character" [text("NAME|ID")] "the character to play, by name or id" true;
     "-CS" "dump-signature" [] "writes out the client's signature" true;
@@ -79,7 +79,7 @@ pub const ARGUMENTS: &[Argument] = arguments! {
     "-G" "log" [text("FILE")] "where to write the log" true;
     "-HD" "heap-debug" [] "heap debugging" true;
     "-HS" "heap-server" [] "heap server" true;
-    "-IgnoreMissingParams" "ignore-missing-params" [] "lets unknown arguments be" true;
+    "-IgnoreMissingParams" "ignore-missing-params" [] "ignores unknown arguments" true;
     "-K" "k" [ON] "not known" false;
     "-L" "login" [text("HOST"), Word { name: "PORT", kind: WordKind::Port }] "the login server" true;
     "-M" "m" [ON] "not known" false;
@@ -124,7 +124,7 @@ pub enum ArgumentError {
         nearest: Option<&'static str>,
     },
     /// A word is missing.
-    #[error("{flag} wants {wanted} behind it, found nothing")]
+    #[error("{flag}: wanted {wanted}, found nothing")]
     Missing {
         /// Whose word.
         flag: &'static str,
@@ -132,7 +132,7 @@ pub enum ArgumentError {
         wanted: &'static str,
     },
     /// A word is not right.
-    #[error("{flag} wants {wanted} behind it, found \"{found}\"")]
+    #[error("{flag}: wanted {wanted}, found \"{found}\"")]
     Word {
         /// Whose word.
         flag: &'static str,
@@ -295,13 +295,13 @@ mod tests {
             "wanted an argument of the client, found \"-ignoremissingparams\"; \
              did you mean -IgnoreMissingParams?"
         );
-        assert_eq!(error("-V -L 127.0.0.1"), "-L wants PORT behind it, found nothing");
-        assert_eq!(error("-L 127.0.0.1 0"), "-L wants PORT (a port) behind it, found \"0\"");
+        assert_eq!(error("-V -L 127.0.0.1"), "-L: wanted PORT, found nothing");
+        assert_eq!(error("-L 127.0.0.1 0"), "-L: wanted PORT (a port), found \"0\"");
         assert_eq!(
             error("-U 5 ck2 Merle"),
-            "-U wants ..UID (two dots and a number) behind it, found \"5\""
+            "-U: wanted ..UID (two dots and a number), found \"5\""
         );
-        assert_eq!(error("-P 2"), "-P wants 0|1 (0 or 1) behind it, found \"2\"");
+        assert_eq!(error("-P 2"), "-P: wanted 0|1 (0 or 1), found \"2\"");
     }
 
     #[test]

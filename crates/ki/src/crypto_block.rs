@@ -151,7 +151,7 @@ impl<'d> CryptoBlock<'d> {
         Ok(bytes.map(|bytes| Self(bytes.into())))
     }
 
-    /// Takes its bytes into its own hands.
+    /// Makes it owned.
     #[must_use]
     pub fn into_owned(self) -> CryptoBlock<'static> {
         CryptoBlock(self.0.into_owned().into())

@@ -1,4 +1,5 @@
-//! KI (Wizard101, Pirate101): what goes over the wire, and the tables of the patch server.
+//! KI (Wizard101, Pirate101): the network protocol, game objects, archives, and the tables of the
+//! patch server.
 //!
 //! ```
 //! use worldwire_core::Reader;
@@ -23,22 +24,22 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`types`] | what fields can be |
-//! | [`schema`] | definitions of messages: message XML, and what is built in |
-//! | [`message`] | DML messages, read and written by their definitions |
+//! | [`types`] | types of fields |
+//! | [`schema`] | definitions of messages: from message XML, or built in |
+//! | [`message`] | DML messages, decoded and encoded by their definitions |
 //! | [`schema::classes`] | classes of game objects, from type lists |
 //! | [`object`](mod@object) | ObjectProperty: game objects in binary, JSON and XML |
 //! | [`control`], [`crypto_block`] | session offers, accepts and keep-alives |
-//! | [`frame`](mod@frame) | how all of them stand on the wire |
+//! | [`frame`](mod@frame) | framing of control and DML messages |
 //! | [`connection`] | the state machine: client, server, observer |
 //! | [`crypt`] | the login's secrets, encrypted streams, the key file |
-//! | [`file`](mod@file) | DML tables |
+//! | [`file`](mod@file) | DML tables, KIWAD archives |
 //! | [`codegen`] | typed Rust from definitions |
 //! | [`client_args`] | the command line of the graphical client |
 //! | [`string_id`], [`djb2_31`], [`property_hash`], [`Dictionary`] | numbers that stand for texts |
 //!
-//! The facts come from the Kronos Grimoire, checked against the servers and tools of the community
-//! and public captures. Guesses are marked `Unverified:`.
+//! The facts come from the Kronos Grimoire and were checked against the servers and tools of the
+//! community and public captures. Guesses are marked `Unverified:`.
 
 pub mod client_args;
 pub mod codegen;

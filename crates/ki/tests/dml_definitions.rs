@@ -26,7 +26,7 @@ fn quirks_are_warned_of_where_they_stand() {
         said(&xml),
         [
             "Game.xml:5:4: warning: attribute TPYE, read as TYPE (write TYPE)",
-            "Game.xml:6:4: warning: \"x\" is no USHRT, the default is 0",
+            "Game.xml:6:4: warning: \"x\" is not a valid USHRT; the default is 0",
             "Game.xml:6:6: warning: alias USHORT (USHRT)",
             "Game.xml:7:2: warning: untyped GlobalID, read as GID (write TYPE=\"GID\")",
             "Game.xml:8:4: warning: unknown type \"STRR\": Q dropped (did you mean STR?)",
@@ -55,7 +55,7 @@ fn errors_say_what_cannot_stand() {
     );
     assert_eq!(
         said(&two("", one)),
-        ["Game.xml:4:2: error: Y asks for order 1, which X has by its tag; its own is 2 \
+        ["Game.xml:4:2: error: Y states order 1, but the order of tags makes it 2 and X 1 \
           (number all messages or none)"]
     );
     let refused = load("a.xml", b"BINd\x07\0\0\0", Mode::Lenient);
@@ -70,7 +70,7 @@ fn a_later_file_takes_the_place_of_an_earlier_one() {
     let xml = format!("{HEAD}<M><RECORD/></M></A>");
     assert!(protocols.add("a.xml", xml.as_bytes(), Mode::Lenient).is_empty());
     let said = protocols.add("b.xml", xml.as_bytes(), Mode::Lenient);
-    assert_eq!(said[0].message(), "service 9 takes the place of the one in a.xml");
+    assert_eq!(said[0].message(), "service 9 replaces the one in a.xml");
     assert_eq!(protocols.message_named("T.M").map(|m| (m.service, m.order)), Some((9, 1)));
 }
 
@@ -104,7 +104,7 @@ fn a_payload_of_another_revision_is_recognized() {
     payload.truncate(18);
     assert_eq!(
         message.fit(&payload).to_string(),
-        "ends in the middle of PayingUser: cut off, or another layout"
+        "ends in the middle of PayingUser: it is cut off, or has another layout"
     );
 }
 

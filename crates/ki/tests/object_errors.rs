@@ -31,7 +31,7 @@ fn unknown_tags_and_pairs_stand_where_they_begin() {
         let codec = Codec::new(&classes, Options { core, deep, ..Options::default() });
         codec.decode_all(bytes, &mut Object::new()).unwrap_err().to_string()
     };
-    let tag = "wanted the tag of a known class, found 99 (0x00000063); is the type list of this revision?";
+    let tag = "wanted the tag of a known class, found 99 (0x00000063); is the type list from this revision?";
     // A number, an empty string, two elements: null and one that is wrong.
     let front = [7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0];
     let wrong = [0, 0, 0, 0, 99, 0, 0, 0];
@@ -79,7 +79,7 @@ fn shallow_streams_have_every_property_once() {
         ),
         (
             whole.replace("]}", &format!("],\"$rest\":{raw}}}")),
-            "wanted nothing behind the properties, found $rest",
+            "wanted nothing after the properties, found $rest",
         ),
         // Not even where there are none.
         (

@@ -106,7 +106,7 @@ fn all_that_is_kept_has_its_note() {
             "property 42 (0x0000002a) is not in class A",
             "m_n at byte 38: wanted 4 bytes, found 1",
             "m_f at byte 47 bit 5: wanted a value of 16 bits, found 5",
-            "class 99 (0x00000063) is in no list",
+            "class 99 (0x00000063) is in no type list",
         ]
     );
     let bits: Vec<_> = decoded.notes.iter().map(|note| note.bit / 8).collect();
@@ -214,7 +214,7 @@ fn what_is_left_of_an_object_is_kept() {
         bytes[8..12].copy_from_slice(&(64_u32 + 5).to_le_bytes());
         let (json, decoded) = round(&codec, &bytes);
         assert!(json.starts_with(r#"{"$class":"class A","m_f":31,"$rest":{"$bits":99,"#), "{json}");
-        assert_eq!(notes(&decoded), ["the last 99 bits of class A are no property"]);
+        assert_eq!(notes(&decoded), ["the last 99 bits of class A are not a property"]);
         let strict = Codec::new(&classes, Options { lenient: false, ..lenient() });
         let error = strict.decode_all(&bytes, &mut Object::new()).unwrap_err().to_string();
         assert_eq!(
@@ -228,7 +228,7 @@ fn what_is_left_of_an_object_is_kept() {
     let error = codec.encode(&object, codec.header()).unwrap_err().to_string();
     assert_eq!(
         error,
-        "class A: $rest: wanted bits that are no property, found a property of 64 bits"
+        "class A: $rest: wanted bits that are not a property, found a property of 64 bits"
     );
     // They stand behind everything else, wherever JSON has them.
     let json = r#"{"$class":"A","$rest":{"$bits":8,"$hex":"01"},"m_n":1}"#;
@@ -321,13 +321,13 @@ fn pairs_may_name_their_classes() {
     // Without a list that has it, the class is kept by its pair.
     let (json, decoded) = round(&codec, &bytes(3));
     assert!(json.contains("\"$block\":1,\"$type\":3,\"$template\":5,\"$bits\":8"), "{json}");
-    assert!(decoded.notes[0].text.ends_with("is in no list"), "{:?}", decoded.notes);
+    assert!(decoded.notes[0].text.ends_with("is in no type list"), "{:?}", decoded.notes);
     let strict = Codec::new(&classes, Options { lenient: false, ..codec.options().clone() });
     let error = strict.decode_all(&bytes(3), &mut Object::new()).unwrap_err().to_string();
     assert_eq!(
         error,
-        "object at byte 0: wanted a known class, found class C, by block 1 type 3; is its name right, \
-         and the type list of this revision?"
+        "object at byte 0: wanted a known class, found class C, by block 1 type 3; check the name, \
+         and whether the type list is from this revision"
     );
 }
 

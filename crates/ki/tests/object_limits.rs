@@ -65,7 +65,7 @@ fn depth_is_the_same_for_all_forms() {
         );
         let loaded = xml::load_within(&classes, "a.xml", text.as_bytes(), limits);
         let said = loaded.diagnostics[0].to_string();
-        assert!(said.contains(&format!("at most {most} objects")), "{said}");
+        assert!(said.contains(&format!("at most {most} deep")), "{said}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! What stands between the messages of a build and their meaning: opcodes without a name, names
-//! without a definition, definitions of another patch.
+//! Why messages of a build could not be decoded: opcodes without a name, names without a
+//! definition, definitions of another patch.
 
 use core::fmt;
 use std::collections::BTreeMap;

@@ -1,11 +1,11 @@
-//! How messages stand on the wire, behind the cipher.
+//! Framing: messages on the wire, after decryption.
 //!
 //! | offset | field | type | |
 //! | --- | --- | --- | --- |
 //! | 0 | `length` | `u16` | of the whole message, 4 to 65535 |
-//! | 2 | `opcode` | `u16` | what it is; another number in every build of the client |
+//! | 2 | `opcode` | `u16` | which message it is; the number changes with every build of the client |
 //!
-//! There is nothing between two messages, and TCP cuts anywhere.
+//! Messages follow each other without separators, and TCP may cut anywhere.
 
 use worldwire_core::{Error, Reader, Result, Trace};
 

@@ -2,21 +2,21 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`schema`] | definitions: what messages look like, in three dialects |
-//! | [`message`] | messages, read and written by a definition |
+//! | [`schema`] | definitions of messages, in three dialects |
+//! | [`message`] | messages, decoded and encoded by a definition |
 //! | [`packet`] | messages of a build, by their opcodes |
-//! | [`rank`], [`diagnosis`] | finding the way in a new build |
+//! | [`rank`], [`diagnosis`] | support for a new build: unknown opcodes, outdated definitions |
 //! | [`codegen`] | typed Rust from definitions |
 //! | [`types`] | angles, skill ids, texts |
 //! | [`file`](mod@file) | maps of names and numbers, revisions, deprecations |
 //! | [`sysmsg`] | system messages |
-//! | [`frame`](mod@frame) | how messages stand on the wire |
+//! | [`frame`](mod@frame) | framing |
 //! | [`connection`] | the state machine: client, server, observer |
-//! | [`crypt`] | the cipher and how its keys are agreed on |
+//! | [`crypt`] | the cipher and the exchange of its keys |
 //! | [`integrity`] | counter and checksum of client messages |
 //!
-//! The facts come from the definitions and parsers of the community, run side by side. Guesses are
-//! marked `Unverified:`.
+//! The facts come from the definitions of the community and from its parsers, run side by side.
+//! Guesses are marked `Unverified:`.
 
 pub mod codegen;
 pub mod connection;

@@ -1,17 +1,17 @@
-//! Which definition an unknown message has.
+//! Finds the definition of an unknown opcode.
 //!
-//! In a new build of the client all opcodes are others. A [`Ranking`] reads every message of an
-//! unknown opcode with every definition and says which ones fit, and how well.
+//! Opcodes change with every build of the client. A [`Ranking`] tries every definition on every
+//! message of an unknown opcode, and scores how well it fits.
 //!
-//! That a definition fits proves little for a message of a few numbers, and a lot for one of texts
-//! and lists: each of their offsets has to lead to the right byte. So what is found is weighed.
+//! For a message of a few numbers a fit proves little. For a message with texts and lists it proves
+//! a lot, because each of their offsets must point to the right byte. The evidence is weighted:
 //!
 //! | evidence | weight |
 //! | --- | --- |
 //! | a message that cannot be read | -30 |
 //! | a message whose last body ends with it | +8 |
-//! | bytes behind the last body | -10, and -1 for each of them, at most -30 |
-//! | a body that does not stand where the one before it ends, and other notes | -5 |
+//! | bytes after the last body | -10, and -1 for each of them, at most -30 |
+//! | a body that does not begin where the one before it ends, and other notes | -5 |
 //! | a text: its offset; each of its characters that can be printed, at most 16; each that cannot | +6; +1; -4 |
 //! | bytes: their offset | +6 |
 //! | a list without elements; each element, at most 8 | +4; +10 |
@@ -19,7 +19,7 @@
 //! | a float that is 0; one of a size that games use; another | 0; +3; -6 |
 //! | a signed number of 32 bits that is small; one that is not | +1; -1 |
 //!
-//! The weights are chosen by hand: they order candidates, and are no probabilities.
+//! The weights are chosen by hand. They order candidates; they are not probabilities.
 //!
 //! ```
 //! use worldwire_core::Side;

@@ -1,7 +1,7 @@
-//! System messages: a number, and values to be put into its text by the client.
+//! System messages: a number, and values that the client inserts into the text of that number.
 //!
 //! `S_SYSTEM_MESSAGE` carries one in `message`, `S_SYSTEM_MESSAGE_LOOT_ITEM` in `sysmsg`:
-//! `@` and the number, then key and value pairs, each behind a vertical tab.
+//! `@` and the number, then pairs of key and value, each after a vertical tab.
 //!
 //! ```
 //! use worldwire_tera::file::CodeMap;
@@ -41,7 +41,7 @@ pub struct SystemMessage<'t> {
 #[non_exhaustive]
 pub enum SystemMessageError {
     /// The text does not begin with `@`: it is plain text.
-    #[error("not a system message: there is no @ in front")]
+    #[error("not a system message: it does not begin with @")]
     NotASystemMessage,
     /// The map has no such number: it belongs to another version, or the sender made it up.
     #[error("unknown id {id:?}: the map of system messages has no such number")]

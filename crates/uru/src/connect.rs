@@ -1,4 +1,4 @@
-//! What stands in front of all messages: the connect packet and the setup packets.
+//! What precedes all messages: the connect packet and the setup packets.
 
 use std::borrow::Cow;
 
@@ -292,7 +292,7 @@ impl<'d> Field<'d> for ConnectPacket {
         let connection = ConnectionType::from_json(fields.given("connType")?)
             .map_err(|error| error.inside("connType"))?;
         let Some(data_bytes) = data_bytes(connection) else {
-            let error = Error::value("a connection type that is known", connection.to_string());
+            let error = Error::value("a known connection type", connection.to_string());
             return Err(error.inside("connType"));
         };
         // The counts can only have one value, so they may be left out.
@@ -421,7 +421,7 @@ impl<'d> SetupPacket<'d> {
         Err(Error::malformed(wanted, count.to_string()).at(at + 1).inside("byteCount"))
     }
 
-    /// Takes its bytes into its own hands.
+    /// Makes it owned.
     #[must_use]
     pub fn into_owned(self) -> SetupPacket<'static> {
         match self {

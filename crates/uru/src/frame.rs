@@ -104,7 +104,7 @@ macro_rules! services {
                 }
             }
 
-            /// Takes its bytes into its own hands.
+            /// Makes it owned.
             #[must_use]
             pub fn into_owned(self) -> Message<'static> {
                 match self {
@@ -234,7 +234,7 @@ impl<'d> Message<'d> {
         let count = reader.take_array().map(u32::from_le_bytes);
         let count = count.map_err(|error| error.inside("name"))?;
         if count < FILE_HEAD_BYTES {
-            let error = Error::malformed("a byte count from 8 up", count.to_string());
+            let error = Error::malformed("a byte count of at least 8", count.to_string());
             return Err(error.at(at).about("file message"));
         }
         let most = match sender {

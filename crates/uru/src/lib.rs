@@ -18,16 +18,17 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | [`types`] | UUIDs, addresses, strings, results, Plasma's common types |
-//! | [`connect`] | what stands in front of all messages: connect packet, key exchange |
-//! | [`frame`] | how messages stand on the wire |
+//! | [`connect`] | what precedes all messages: connect packet, key exchange |
+//! | [`frame`] | framing |
 //! | [`message`] | all messages, each declared once |
 //! | [`vault`] | the nodes of the vault |
 //! | [`connection`] | the state machine: client, server, observer |
 //! | [`crypt`] | key agreement, RC4, login hashes; for compatibility only |
 //! | [`file`](mod@file) | key files, encrypted files, manifests |
 //!
-//! The facts come from the network protocol documentation of the Uru community, checked against
-//! the H'uru client and the dirtsand, moulars and NAGUS servers. Guesses are marked `Unverified:`.
+//! The facts come from the network protocol documentation of the Uru community and were checked
+//! against the H'uru client and the dirtsand, moulars and NAGUS servers. Guesses are marked
+//! `Unverified:`.
 
 pub mod connect;
 pub mod connection;

@@ -561,7 +561,8 @@ fn json_that_would_not_read_back_is_refused() {
     };
     for extra in [0, 0xf000, 0xfff] {
         let error = safe("marked", extra).unwrap_err().to_string();
-        let wanted = format!("extra: wanted some of the high four bits, found 0x{extra:04x}");
+        let wanted =
+            format!("extra: wanted some, but not all, of the high four bits, found 0x{extra:04x}");
         assert_eq!(error, wanted);
     }
     let good = safe("marked", 0x8abc).unwrap();

@@ -1,4 +1,4 @@
-//! What people know of messages, from files and folders.
+//! Definitions of messages, from files and directories.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is to be said about texts that people write: definitions, maps, key files.
+//! Errors and warnings about text files: definitions, maps, key files.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::io::IsTerminal;

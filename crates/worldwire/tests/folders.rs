@@ -29,7 +29,7 @@ fn what_is_no_file_is_passed_over() {
         let outcome = run(home.path(), command);
         let said = String::from_utf8(outcome.stderr).unwrap();
         assert_eq!(outcome.status.code(), Some(0), "{said}");
-        assert!(said.contains("b.xml: is no regular file; passed over"), "{said}");
+        assert!(said.contains("b.xml: is not a regular file; skipped"), "{said}");
     }
 }
 

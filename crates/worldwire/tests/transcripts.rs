@@ -1,4 +1,4 @@
-//! What people read: the commands of the README and others, with their output.
+//! The commands of the README, the guides and other transcripts, with their output.
 
 #[test]
 fn the_transcripts_are_true() {
@@ -8,5 +8,6 @@ fn the_transcripts_are_true() {
         .env("COLUMNS", "100")
         .env("NO_COLOR", "1")
         .case("README.md")
+        .case("docs/*.md")
         .case("crates/worldwire/tests/transcripts/*.trycmd");
 }

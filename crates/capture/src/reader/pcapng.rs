@@ -104,7 +104,7 @@ impl Pcapng {
             self.order = section_order(start).ok_or_else(|| CaptureError::BadBlock {
                 offset,
                 what: "section header",
-                problem: "no byte order can be told from its magic",
+                problem: "its magic gives no byte order",
                 value: Cursor::network(start.get(8..).unwrap_or_default())
                     .u32()
                     .map_or(0, u64::from),
@@ -125,7 +125,7 @@ impl Pcapng {
             return Err(bad("its length is less than 12", length));
         }
         if !length.is_multiple_of(4) {
-            return Err(bad("its length is no multiple of 4", length));
+            return Err(bad("its length is not a multiple of 4", length));
         }
         let ending = length - 4;
         let Some(kind) = kind else {
@@ -183,7 +183,7 @@ impl Pcapng {
             Kind::Secrets => {
                 self.subject = Subject::Secrets;
                 let kind =
-                    cursor.u32().ok_or_else(|| block.bad("it has no room for its kind", 0))?;
+                    cursor.u32().ok_or_else(|| block.bad("it is too short for its kind", 0))?;
                 let data = taken(&mut cursor, body)
                     .map_err(|asked| block.bad("its secrets are longer than the block", asked))?;
                 Some(Found::Secrets { kind: SecretsKind(kind), data })

@@ -73,7 +73,7 @@ impl<'de> Visitor<'de> for Unique {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if map.contains_key(&key) {
-                return Err(M::Error::custom(format!("the key \"{key}\" is there twice")));
+                return Err(M::Error::custom(format!("the key \"{key}\" occurs twice")));
             }
             map.insert(key, entries.next_value_seed(Self)?);
         }
@@ -96,7 +96,7 @@ mod tests {
             assert_eq!(parse(text).unwrap(), wanted, "{text}");
         }
         let error = parse("{\"a\": 1,\n\"b\": [{\"c\": 1, \"c\": 1}]}").unwrap_err().to_string();
-        assert!(error.starts_with("the key \"c\" is there twice at line 2"), "{error}");
+        assert!(error.starts_with("the key \"c\" occurs twice at line 2"), "{error}");
         assert!(parse("[1] 2").is_err() && parse(&"[".repeat(200)).is_err());
     }
 }

@@ -151,7 +151,7 @@ impl<'j> FieldsOf<'j> {
             let error = Error::value("a value", "none").inside(name);
             let others = self.object.keys().map(String::as_str);
             match nearest(name, others.filter(|other| !self.known.contains(other))) {
-                Some(near) => error.hint(format!("is \"{near}\" meant for it?")),
+                Some(near) => error.hint(format!("is \"{near}\" a misspelling of it?")),
                 None => error,
             }
         })
@@ -255,7 +255,7 @@ mod tests {
         let error = fields.take("playerId").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "playerId: wanted a value, found none; is \"playrId\" meant for it?"
+            "playerId: wanted a value, found none; is \"playrId\" a misspelling of it?"
         );
         let error = fields.end().unwrap_err();
         assert!(error.to_string().contains("did you mean \"playerId\"?"), "{error}");

@@ -1,4 +1,4 @@
-//! One filter language, on the names that a tree shows.
+//! The filter language. It uses the names that a tree shows.
 //!
 //! | filter | matches |
 //! | --- | --- |
@@ -9,46 +9,45 @@
 //! | `result != 0`, `result == PlayerAlreadyExists` | an enumeration, by number or by name |
 //! | `accountFlags has Admin`, `mask has 0x4` | flags: these bits are set |
 //! | `transId < 0x20`, `scale >= 0.5`, `delta == -3` | numbers, exactly |
-//! | `isPatcher == true`, `avatar != null` | truth values; what may be nothing |
+//! | `isPatcher == true`, `avatar != null` | truth values; optional values |
 //! | `ageName contains "ee"`, `startswith`, `endswith` | parts of a text |
 //! | `ageName ~ r"^City\d+$"`, `ageName matches "(?i)city"` | text by a regular expression |
-//! | `buffer contains 98:53:f1`, `buffer == hex"9853 f1"` | bytes as they stand in the message |
+//! | `buffer contains 98:53:f1`, `buffer == hex"9853 f1"` | bytes as they are in the message |
 //! | `accountId == 12345678-1234-5678-1234-56781234567A` | an identifier, in any spelling |
 //! | `address == 127.0.0.1` | an IPv4 address |
 //! | `transId in {1, 5..9}`, `result in {Success, Pending}` | one of several values |
 //! | `refs[3].parentId == 5`, `refs.parentId == 5` | one element of a list; any element |
 //! | `fields.node.Text_1`, `exists(node.Text_1)` | the field is there |
-//! | `["odd name"].x == 1` | a field whose name is no plain word |
-//! | `from == client`, `stream == 2`, `time < 1.5` | what is known about the message |
+//! | `["odd name"].x == 1` | a field whose name is not a plain word |
+//! | `from == client`, `stream == 2`, `time < 1.5` | metadata of the message |
 //! | `a and (b or not c)`, `a && (b \|\| !c)` | all, any, none |
 //!
-//! `not` binds tightest, then `and`, then `or`. Large and small letters are different. Both ends of
-//! a range are in it. Comparisons may also be words: `eq`, `ne`, `lt`, `le`, `gt`, `ge`.
+//! `not` binds tightest, then `and`, then `or`. Names and text are case-sensitive. A range includes
+//! both ends. Comparisons may also be words: `eq`, `ne`, `lt`, `le`, `gt`, `ge`.
 //!
 //! # Fields and messages
 //!
-//! A word with an operator behind it is a field. A word alone names messages, unless it begins
-//! with `fields.` or has brackets: then it asks whether that field is there. For everything else
-//! there is `exists(...)`.
+//! A word before an operator is a field. A word alone names messages, unless it begins with
+//! `fields.` or has brackets: then it tests whether that field exists. `exists(...)` tests that for
+//! every other field.
 //!
-//! A field is looked for among the fields, then at the top of the tree, then among what is known
-//! about the message; the first place that has it is the only one that counts. `fields.length` is
-//! always the field and `message.length` always what is known. `name` is the name of the message
-//! with and without the kind of connection, if no field is called so. What is known is `name`,
-//! `family`, `from` (`client` or `server`), `stream`, `packet`, `time` (seconds since the first
-//! packet of the capture) and `length` (bytes).
+//! A field is looked up among the fields, then at the top of the tree, then in the metadata of the
+//! message; only the first match counts. `fields.length` is always the field, `message.length`
+//! always the metadata. `name` is the name of the message, with and without the kind of connection,
+//! if no field has that name. The metadata is `name`, `family`, `from` (`client` or `server`),
+//! `stream`, `packet`, `time` (seconds since the first packet of the capture) and `length` (bytes).
 //!
 //! # Comparisons
 //!
-//! * A comparison with a field that is not there is false, also `!=`; `not` of it is true.
-//! * A list stands for each of its elements, and so does `[*]`: one that passes is enough. `!=` is
-//!   the opposite of `==` for fields that are there, so it wants *no* element to be equal.
+//! * A comparison with a missing field is false, also with `!=`; `not` makes it true.
+//! * A list stands for each of its elements, and so does `[*]`: one element that matches is enough.
+//!   `!=` is the opposite of `==` for fields that exist, so it requires that *no* element is equal.
 //! * Values of different kinds are never equal and have no order. But a text that is a whole
-//!   number can be compared with numbers, truth values are 1 and 0, and bytes are held against
-//!   the bytes of any field, records and lists included.
+//!   number can be compared with numbers, truth values are 1 and 0, and bytes are compared
+//!   with the bytes of any field, including records and lists.
 //! * Numbers compare exactly over all of `u64`, `i64` and `f64`. A number with a fraction is first
 //!   rounded to single precision where the field is, so `== 0.1` finds what was sent as 0.1.
-//! * Text that is no valid Unicode counts as bytes. A text is held against bytes as UTF-8.
+//! * Text that is not valid Unicode counts as bytes. Text is compared with bytes as UTF-8.
 //! * Names of an enumeration or of flags have the order of their numbers: `level >= Warning`.
 //!
 //! Escapes in text are `\"`, `\\`, `\n`, `\r`, `\t`, `\0` and `\u{...}`; in `r"..."` a backslash is
@@ -56,10 +55,10 @@
 //!
 //! # Bounds
 //!
-//! A filter has at most 65,536 bytes, 64 parentheses and `not`s inside each other, 64 steps a path
-//! and 32 regular expressions of at most 256 KiB each when compiled; regular expressions run in
-//! linear time. A test looks at every node at most once, and long lists are searched, not walked.
-//! Asking allocates only to look into text that is not stored as UTF-8.
+//! A filter has at most 65,536 bytes, 64 nested parentheses and `not`s, 64 steps per path and 32
+//! regular expressions of at most 256 KiB each when compiled; regular expressions run in linear
+//! time. A test visits every node at most once, and long lists of values are searched, not scanned.
+//! Matching allocates only to look into text that is not stored as UTF-8.
 //!
 //! ```
 //! use worldwire_core::Tree;

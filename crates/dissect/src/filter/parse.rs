@@ -44,7 +44,7 @@ fn whole(input: &mut Input<'_>) -> Outcome<Expression> {
         (_, "AND" | "OR" | "NOT") => "write `and`, `or` and `not` in small letters",
         (_, "not") => "write `not` in front of the whole test",
         (Some(')'), _) => "no `(` is open",
-        (Some('*'), _) => "`*` stands for anything in names of messages only; try `matches`",
+        (Some('*'), _) => "`*` works only in names of messages; try `matches`",
         (Some('|'), _) => "did you mean `or`?",
         (Some('&'), _) => "did you mean `and`?",
         (Some(','), _) => "did you mean `and` or `or`?",
@@ -192,7 +192,11 @@ fn names(at: usize, word: &str) -> Outcome<Vec<&str>> {
     for name in word.split('.') {
         if name.is_empty() {
             let found = if place < at + word.len() { "`.`" } else { "none" };
-            return Err(ErrMode::Cut(Problem::new(place, "a name beside the dot", found)));
+            return Err(ErrMode::Cut(Problem::new(
+                place,
+                "a name on both sides of the dot",
+                found,
+            )));
         }
         place += name.len() + 1;
         names.push(name);
@@ -209,12 +213,10 @@ impl Head<'_> {
         let mut steps = Vec::new();
         if !self.word.is_empty() {
             if self.word.contains('*') {
-                return Err(wrong(
-                    "`*` stands for anything in names of messages only; any element is `[*]`",
-                ));
+                return Err(wrong("`*` works only in names of messages; any element is `[*]`"));
             }
             if !self.word.starts_with(is_word_start) {
-                return Err(wrong("the field stands left and the value right"));
+                return Err(wrong("put the field on the left and the value on the right"));
             }
             let names = names(self.at, self.word)?;
             steps.extend(names.into_iter().map(|name| Step::Name(name.into())));

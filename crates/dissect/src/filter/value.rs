@@ -151,9 +151,9 @@ fn atom<'f>(input: &mut Input<'f>) -> Outcome<Atom<'f>> {
     if end == 0 {
         let wrong = problem(input, "a value");
         return Err(ErrMode::Cut(match next.chars().next() {
-            Some('\'' | '`') => wrong.hint("text stands in double quotes"),
-            Some('{') => wrong.hint("several values stand behind `in`"),
-            Some('*') => wrong.hint("`*` stands for anything in names of messages only"),
+            Some('\'' | '`') => wrong.hint("put text in double quotes"),
+            Some('{') => wrong.hint("use `in` for several values"),
+            Some('*') => wrong.hint("`*` works only in names of messages"),
             Some('=') => wrong.hint("comparisons are `==`, `!=`, `<`, `<=`, `>` and `>=`"),
             _ => wrong,
         }));
@@ -181,10 +181,9 @@ fn bare(at: usize, run: &str) -> Outcome<Literal> {
         _ if run.contains(':') => {
             return match colon_bytes(run) {
                 Some(bytes) => Ok(Literal::Bytes(bytes.into())),
-                None => wrong(
-                    "bytes such as `00:ff:1a`",
-                    "other text with colons stands in double quotes",
-                ),
+                None => {
+                    wrong("bytes such as `00:ff:1a`", "put other text with colons in double quotes")
+                }
             };
         }
         _ => {}
@@ -193,7 +192,7 @@ fn bare(at: usize, run: &str) -> Outcome<Literal> {
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {
         let signs = run.starts_with(['-', '+', '.']);
         return match run {
-            _ if signs => wrong("a value", "text stands in double quotes"),
+            _ if signs => wrong("a value", "put text in double quotes"),
             _ if run.starts_with("fields.") => {
                 wrong("a value", "fields can only be compared with values")
             }
@@ -205,7 +204,7 @@ fn bare(at: usize, run: &str) -> Outcome<Literal> {
         let wanted = "a number of at most 64 bits";
         return match Number::parse_whole(run) {
             Some(number) => Ok(Literal::Number(number)),
-            None => wrong(wanted, "text stands in double quotes"),
+            None => wrong(wanted, "put text in double quotes"),
         };
     }
     let value = Text::new(run);
@@ -215,7 +214,7 @@ fn bare(at: usize, run: &str) -> Outcome<Literal> {
     let real = digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
     match Number::parse_real(run) {
         Some(number) if real => Ok(Literal::Number(number)),
-        _ => wrong("a number", "text that begins with a digit stands in double quotes"),
+        _ => wrong("a number", "put text that begins with a digit in double quotes"),
     }
 }
 
@@ -248,7 +247,7 @@ pub(super) fn quoted(input: &mut Input<'_>) -> Outcome<String> {
 fn escape(input: &mut Input<'_>, at: usize) -> Outcome<char> {
     let wrong = |found: &str| {
         let wanted = r#"one of the escapes `\"`, `\\`, `\n`, `\r`, `\t` and `\u{...}`"#;
-        let hint = "backslashes mean nothing in a text that begins with `r\"`";
+        let hint = "backslashes are literal in text that begins with `r\"`";
         Err(ErrMode::Cut(Problem::new(at, wanted, format!("`\\{found}`")).hint(hint)))
     };
     match opt(take(1_usize)).parse_next(input)? {

@@ -16,7 +16,7 @@ use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
 pub(crate) static CODECS: &[Codec] = &[
     Codec {
         name: "ki.dml",
-        about: "a DML message with its header of four bytes",
+        about: "a DML message with its four-byte header",
         shape: Shape::Fields,
         sided: false,
         decode: |data, options, tree| {

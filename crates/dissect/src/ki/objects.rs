@@ -102,7 +102,7 @@ impl Closer for KiObjects {
             return Ok(None);
         }
         let Some(codec) = self.known(message(site), site.field) else {
-            let error = Error::value("how the object is written", "nothing about this field");
+            let error = Error::value("a description of this object", "none for this field");
             return Err(error.hint("give a type list with --data, or leave \"bytes\" alone here"));
         };
         let mut parts = FieldsOf::new(json)?;
@@ -216,7 +216,7 @@ pub(crate) fn unread(
         let outcome = if bytes.is_empty() { None } else { codec.decode_all(bytes, &mut ()).err() };
         let (field, error) = (&message.fields().get(index)?.name, outcome?);
         let name = definitions.ki.name(message);
-        let what = "is shown as bytes: no object by the type list and hint";
+        let what = "is shown as bytes: it cannot be read as an object with this type list and hint";
         Some(format!("{name}.{field} {what}: {error}"))
     })
 }

@@ -129,7 +129,8 @@ impl TeraDefinitions {
                 let (map, problems) = CodeMap::parse(parsed.kind, &path, &text);
                 said.extend(said_of(problems));
                 if !self.library.add_map(name, map) {
-                    let message = "the name of a map of opcodes has a number: protocol.387486.map";
+                    let message =
+                        "the file name of an opcode map needs a revision: protocol.387486.map";
                     said.push(Source::new(&path, "").error(0..0, message));
                 }
             } else if name == "revisions.json" {

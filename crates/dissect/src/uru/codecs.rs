@@ -62,7 +62,7 @@ pub(crate) static CODECS: &[Codec] = &[
     field_codec! { "uru.bit-vector", BitVector, "bits", "hsBitVector" },
     Codec {
         name: "uru.connect",
-        about: "the connect packet, first of every connection",
+        about: "the connect packet, which begins every connection",
         shape: Shape::Fields,
         sided: false,
         decode: |data, options, tree| {
@@ -83,7 +83,7 @@ pub(crate) static CODECS: &[Codec] = &[
     message_codec! { "uru.game", Game, "a message of a game connection" },
     message_codec! { "uru.gatekeeper", Gatekeeper, "a message of a gatekeeper connection" },
     field_codec! { "uru.key", Key<'_>, "key", "plKey: an object, or none" },
-    field_codec! { "uru.manifest", Manifest<'_>, "files", "a manifest as it goes over the wire" },
+    field_codec! { "uru.manifest", Manifest<'_>, "files", "a manifest in wire format" },
     field_codec! { "uru.safe-string", SafeString<'_>, "text", "a SafeString" },
     field_codec! { "uru.safe-wstring", SafeWString<'_>, "text", "a SafeWString" },
     Codec {

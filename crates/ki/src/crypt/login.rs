@@ -157,7 +157,7 @@ pub struct Rec1 {
 #[non_exhaustive]
 pub enum Rec1Error {
     /// Not text: another session's, or no `Rec1` at all.
-    #[error("wanted text behind the encryption of Rec1, found other bytes")]
+    #[error("wanted text in the decrypted Rec1, found other bytes")]
     NotText,
     /// Not three words.
     #[error("wanted session id, account name and CK1 in Rec1, found {found} words")]

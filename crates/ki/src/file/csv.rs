@@ -32,9 +32,9 @@ impl Table<'_> {
         let wrong = self.records.iter().any(|row| row.stated_size.is_some());
         if self.stated_size.is_some() || wrong {
             let name = String::from_utf8_lossy(self.name.as_bytes()).into_owned();
-            return Err(Error::value("records that state their size", "wrong sizes")
+            return Err(Error::value("records with correct sizes", "wrong ones")
                 .inside(&name)
-                .hint("JSON keeps them"));
+                .hint("JSON can hold them"));
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ fn empty(name: Str<'static>, target_flags: u8) -> Table<'static> {
 fn written(lines: &[Vec<String>]) -> Result<String> {
     let mut writer =
         WriterBuilder::new().flexible(true).terminator(Terminator::CRLF).from_writer(Vec::new());
-    let failed = |error: String| Error::value("cells that can be written", error);
+    let failed = |error: String| Error::value("cells that CSV can hold", error);
     for line in lines {
         writer.write_record(line).map_err(|error| failed(error.to_string()))?;
     }

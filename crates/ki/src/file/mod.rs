@@ -1,4 +1,4 @@
-//! Formats at rest.
+//! File formats.
 
 pub mod csv;
 pub mod table;

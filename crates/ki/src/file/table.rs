@@ -119,7 +119,7 @@ impl<'d> TableFile<'d> {
     pub fn strict(&self) -> Result<()> {
         match self.warnings().into_iter().next() {
             None => Ok(()),
-            Some(warning) => Err(Error::malformed("sizes that are right", warning)),
+            Some(warning) => Err(Error::malformed("correct sizes", warning)),
         }
     }
 
@@ -130,14 +130,12 @@ impl<'d> TableFile<'d> {
         for table in &self.tables {
             let name = String::from_utf8_lossy(table.name.as_bytes());
             if let Some(size) = table.stated_size {
-                found.push(format!(
-                    "table {name}: the template states {size} bytes, and has others"
-                ));
+                found.push(format!("table {name}: the template states a wrong size, {size} bytes"));
             }
             for (index, row) in table.records.iter().enumerate() {
                 if let Some(size) = row.stated_size {
                     found.push(format!(
-                        "table {name}: record {index} states {size} bytes, and has others"
+                        "table {name}: record {index} states a wrong size, {size} bytes"
                     ));
                 }
             }

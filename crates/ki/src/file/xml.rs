@@ -54,11 +54,11 @@ fn table(element: &Element<'_>, notes: &mut Notes<'_>) -> Table<'static> {
             let named = |item: &&Item<'_>| item.name.as_bytes() == column.name.as_bytes();
             let Some(item) = items.iter().find(named) else {
                 let what = String::from_utf8_lossy(column.name.as_bytes()).into_owned();
-                notes.odd(&element.span, format!("record {index} has no {what}: it is 0"), "");
+                notes.odd(&element.span, format!("record {index} has no {what}; using 0"), "");
                 return FieldValue::zero(column.kind);
             };
             FieldValue::parse(column.kind, &item.text).unwrap_or_else(|| {
-                let text = format!("\"{}\" is no {}", item.text, column.kind.name());
+                let text = format!("\"{}\" is not a valid {}", item.text, column.kind.name());
                 notes.error(&item.span, text, "");
                 FieldValue::zero(column.kind)
             })
@@ -66,8 +66,8 @@ fn table(element: &Element<'_>, notes: &mut Notes<'_>) -> Table<'static> {
         records.push(Row { values: values.collect(), stated_size: None });
         for item in items.iter().filter(|_| index > 0) {
             if !columns.iter().any(|column| column.name.as_bytes() == item.name.as_bytes()) {
-                let text = format!("{} is no column of {}", item.name, element.name);
-                notes.odd(&item.span, text, "the first record has all columns");
+                let text = format!("{} is not a column of {}", item.name, element.name);
+                notes.odd(&item.span, text, "the first record defines the columns");
             }
         }
     }
@@ -101,11 +101,11 @@ impl TableFile<'_> {
                     let column_name = element(column.name.as_bytes())?;
                     let text = value.to_text().filter(|text| text.chars().all(allowed));
                     let text = text.ok_or_else(|| {
-                        Error::value("text that XML has a place for", "other bytes")
+                        Error::value("text that XML can hold", "other bytes")
                             .inside(column_name)
                             .inside_item(index)
                             .inside(name)
-                            .hint("JSON and CSV keep them")
+                            .hint("JSON and CSV can hold them")
                     })?;
                     let (kind, text) = (column.kind.name(), escape(&*text));
                     let _ = write!(out, "<{column_name} TYPE=\"{kind}\">{text}</{column_name}>");
@@ -168,9 +168,9 @@ mod tests {
         insta::assert_snapshot!(
             said("<T><A><RECORD><B TYPE=\"UINT\">x</B></RECORD><RECORD><C TYPE=\"INT\"/></RECORD></A></T>"),
             @r#"
-        t.xml:1:5: warning: record 1 has no B: it is 0
-        t.xml:1:16: error: "x" is no UINT
-        t.xml:1:53: warning: C is no column of A (the first record has all columns)
+        t.xml:1:5: warning: record 1 has no B; using 0
+        t.xml:1:16: error: "x" is not a valid UINT
+        t.xml:1:53: warning: C is not a column of A (the first record defines the columns)
         "#
         );
         let table = |name: &'static str| TableFile {

@@ -60,7 +60,7 @@ impl<'d> Values<'d> {
         Values { fields, trailing: Cow::Borrowed(&[]) }
     }
 
-    /// Takes all bytes into its own hands.
+    /// Makes all bytes owned.
     #[must_use]
     pub fn into_owned(self) -> Values<'static> {
         let fields = self.fields.into_iter().map(FieldValue::into_owned).collect();

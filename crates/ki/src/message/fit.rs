@@ -98,7 +98,7 @@ impl fmt::Display for Fit {
             }
             Self::TooShort { missing, .. } => {
                 let first = missing.first().map_or("", |name| name);
-                write!(f, "ends in the middle of {first}: cut off, or another layout")
+                write!(f, "ends in the middle of {first}: it is cut off, or has another layout")
             }
         }
     }

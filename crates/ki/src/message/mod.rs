@@ -1,13 +1,13 @@
-//! DML messages: what stands in data frames, and the fields in it.
+//! DML messages: the contents of data frames, and their fields.
 //!
 //! | offset | field | type | |
 //! | --- | --- | --- | --- |
 //! | 0 | `service` | `u8` | the protocol |
 //! | 1 | `order` | `u8` | the message in it |
-//! | 2 | `length` | `u16` | of all, with these four bytes |
+//! | 2 | `length` | `u16` | of the message, including these four bytes |
 //! | 4 | `payload` | | the fields one after the other |
 //!
-//! What the fields are stands in a [definition](crate::schema::Message).
+//! A [definition](crate::schema::Message) says which fields there are.
 //!
 //! ```
 //! use worldwire_ki::message::{RawMessage, Values};

@@ -97,7 +97,7 @@ impl<'d> RawMessage<'d> {
         Ok(RawMessage { service, order, payload: payload.into() })
     }
 
-    /// Takes its bytes into its own hands.
+    /// Makes it owned.
     #[must_use]
     pub fn into_owned(self) -> RawMessage<'static> {
         RawMessage { payload: self.payload.into_owned().into(), ..self }

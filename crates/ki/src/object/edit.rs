@@ -37,7 +37,7 @@ impl Object {
     pub fn remove(&mut self, classes: &Classes, path: &str) -> Result<()> {
         let place = find(self, classes, path).map_err(|error| error.about(path.to_owned()))?;
         if place.count == 0 || place.around.is_empty() {
-            return Err(Error::value("a value that can be taken out", path.to_owned()));
+            return Err(Error::value("a value that can be removed", path.to_owned()));
         }
         self.splice(place.at, place.count, &place.around, place.slot, &Self::new())
     }
@@ -68,7 +68,7 @@ fn find<'c>(object: &Object, classes: &'c Classes, path: &str) -> Result<Found<'
                 return Ok(Found { at, count: 0, slot, around });
             }
             Err(_) => {
-                return Err(Error::value(format!("a value in front of {rest}"), "none"));
+                return Err(Error::value(format!("a value before {rest}"), "none"));
             }
         };
         value = found;
@@ -189,7 +189,7 @@ mod tests {
             "m_l[0].m_ss: wanted a property of class A, found \"m_ss\"; did you mean \"m_s\"?"
         );
         assert_eq!(told("m_l[7]"), "m_l[7]: wanted an index up to 1, found 7");
-        assert_eq!(told("m_id.m_s"), "m_id.m_s: wanted a value in front of m_s, found none");
+        assert_eq!(told("m_id.m_s"), "m_id.m_s: wanted a value before m_s, found none");
         let nothing = Object::new().set(&classes, "m_s", &json!("x")).unwrap_err().to_string();
         assert_eq!(nothing, "m_s: wanted an object, found nothing");
     }

@@ -118,7 +118,7 @@ impl Encoder<'_> {
         let is_ordinary = (block, kind) == (0, 0);
         if !is_ordinary && !table.get(block, kind).is_some_and(may) {
             let found = format!("block {block} type {kind}");
-            return Err(Error::value("a pair of block and type that stands for the class", found));
+            return Err(Error::value("the block and type of this class", found));
         }
         self.out.u8(block);
         self.out.u8(kind);
@@ -162,7 +162,7 @@ impl Encoder<'_> {
                 continue;
             }
             if rest.is_some() {
-                let found = "something behind it";
+                let found = "more properties after it";
                 return Err(Error::value("the end", found).inside(Slot::REST));
             }
             let before = self.out.bit_len();
@@ -204,7 +204,7 @@ impl Encoder<'_> {
         let size = (size >> padding) & u64::from(u32::MAX);
         if (padding + 64..=u64::from(bits.count)).contains(&size) {
             let found = format!("a property of {size} bits");
-            return Err(Error::value("bits that are no property", found));
+            return Err(Error::value("bits that are not a property", found));
         }
         let mut left = bits.count;
         for byte in bits.bytes {
@@ -260,7 +260,7 @@ impl Encoder<'_> {
             }
             let Some(child) = child else {
                 let error = wrong_count(class, property, "a value", "none");
-                return Err(error.hint("give it one, or complete the object with defaults"));
+                return Err(error.hint("add it, or fill in missing properties with defaults"));
             };
             self.property(property, child)?;
         }
@@ -358,7 +358,7 @@ impl Encoder<'_> {
                 if self.flags & HUMAN_READABLE != 0 {
                     return self.string(name, 1);
                 }
-                return Err(misfit(property, "a name that no number is known for"));
+                return Err(misfit(property, "a name with an unknown number"));
             }
             (Kind::SignedBits(count), Leaf::Signed(value)) => {
                 let most = 1_i64 << (count - 1);
@@ -441,7 +441,7 @@ fn wrong_count(
 fn left_over(value: ValueRef<'_, '_>) -> Error {
     match value.slot() {
         Slot::Unknown(hash) => Error::value("a known property", format!("property {hash:#010x}")),
-        _ => Error::value("nothing behind the properties", Slot::REST),
+        _ => Error::value("nothing after the properties", Slot::REST),
     }
 }
 

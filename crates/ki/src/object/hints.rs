@@ -229,7 +229,7 @@ fn hint(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Hint> {
     let mut options = Options::default();
     let before = settings.errors.len();
     for (key, value) in settings.table(table) {
-        let mask = "wanted 32 bits as a number";
+        let mask = "wanted a number of 32 bits";
         match key.get_ref().as_ref() {
             "message" => message = settings.text(value).map(|text| (text, value.span())),
             "field" => field = settings.text(value).map(|text| (text, value.span())),
@@ -259,7 +259,7 @@ fn hint(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Hint> {
     match (message, field) {
         (Some((message, of_message)), Some((field, of_field))) => {
             let unknown = [
-                settings.source.warning(of_message, "no definition has this message"),
+                settings.source.warning(of_message, "this message is in no definition"),
                 settings.source.warning(of_field, "the message has no STR field of this name"),
             ];
             Some(Hint { message, field, options, core, unknown: Some(unknown) })

@@ -1,15 +1,15 @@
-//! ObjectProperty: how game objects stand in messages and files.
+//! ObjectProperty: the encoding of game objects in messages and files.
 //!
 //! Bits fill a byte from the least significant up; most values begin at a whole byte. An object is
-//! the tag of its class and its values: in shallow streams just those, in the order of the class,
-//! in deep streams each behind its size and hash. [`Codec`] reads and writes both, by the
-//! [`Classes`] of the user's type lists.
+//! the tag of its class and its values. In shallow streams the values follow each other in the
+//! order of the class; in deep streams each has its size and hash before it. [`Codec`] reads and
+//! writes both, by the [`Classes`] of the user's type lists.
 //!
 //! | layer | layout | when |
 //! | --- | --- | --- |
 //! | file | `BINd` | [`Options::magic`] |
 //! | envelope | `u32` size, zlib data; or `u32` size with bit 31, plain data | [`Options::envelope`] |
-//! | flags | `u32`, in the place of those of the options | [`STATEFUL`] |
+//! | flags | `u32`, which override those of the options | [`STATEFUL`] |
 //! | compression | `u8` 0, or another and `u32` size, zlib data | [`ZLIB`] |
 //! | object | `u32` tag or six bytes ([`Options::core`]), values; 0 for none | always |
 //!

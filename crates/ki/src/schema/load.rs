@@ -51,7 +51,7 @@ pub(super) fn load_over(
     };
     let mut notes = Notes::new(Source::new(name, &text), mode == Mode::Strict);
     if replaced {
-        notes.odd(&(0..0), "bytes that are no UTF-8 are read as U+FFFD", "store it as UTF-8");
+        notes.odd(&(0..0), "bytes that are not UTF-8 are read as U+FFFD", "store it as UTF-8");
     }
     let read = xml::document(&text, &mut notes).and_then(|document| {
         let info = info(&document.elements, &mut notes)?;
@@ -61,7 +61,7 @@ pub(super) fn load_over(
     let read = read.filter(|_| !notes.failed());
     let protocol = read.map(|(protocol, place)| {
         if let Some(old) = origin(protocol.service) {
-            let text = format!("service {} takes the place of the one in {old}", protocol.service);
+            let text = format!("service {} replaces the one in {old}", protocol.service);
             notes.note(&place, text, "");
         }
         protocol
@@ -88,15 +88,11 @@ fn info(elements: &[Element<'_>], notes: &mut Notes<'_>) -> Option<Info> {
     let items = element.records.first().map_or(&[][..], Vec::as_slice);
     let find = |name: &str| items.iter().find(|item| item.name == name);
     let Some(id) = find("ServiceID") else {
-        notes.error(
-            &element.span,
-            "no ServiceID",
-            "without it nobody knows whose messages these are",
-        );
+        notes.error(&element.span, "no ServiceID", "it says which service the messages belong to");
         return None;
     };
     let Ok(service) = id.text.trim().parse::<u8>() else {
-        let text = format!("ServiceID \"{}\" is no number from 0 to 255", shorten(&id.text));
+        let text = format!("ServiceID \"{}\" is not a number from 0 to 255", shorten(&id.text));
         notes.error(&id.span, text, "");
         return None;
     };
@@ -151,7 +147,7 @@ fn protocol(
             Some(first) if first.message.is_like(&draft.message) => {
                 let text = format!("duplicate message {} merged", element.name);
                 let line = notes.source.line(first.span.start);
-                notes.note(&element.span, text, &format!("the first stands in line {line}"));
+                notes.note(&element.span, text, &format!("the first is in line {line}"));
             }
             Some(first) => {
                 let line = notes.source.line(first.span.start);
@@ -177,7 +173,7 @@ fn numbered(drafts: Vec<Draft>, notes: &mut Notes<'_>) -> Option<Vec<Message>> {
     let mut messages = Vec::with_capacity(drafts.len());
     for Draft { mut message, given, span } in drafts {
         let Some(order) = given else {
-            let text = format!("{} has no _MsgOrder, where others have: skipped", message.tag);
+            let text = format!("{} has no _MsgOrder, but others have: skipped", message.tag);
             notes.odd(&span, text, "give it a number that is free");
             continue;
         };
@@ -211,7 +207,8 @@ fn sorted(mut drafts: Vec<Draft>, notes: &mut Notes<'_>) -> Option<Vec<Message>>
         let holder = holder.map_or("no other message", |holder| &*holder.message.tag);
         let Message { tag, order, .. } = &draft.message;
         let text = format!(
-            "{tag} asks for order {given}, which {holder} has by its tag; its own is {order}"
+            "{tag} states order {given}, but the order of tags makes it {order} and {holder} \
+             {given}"
         );
         notes.error(&draft.span, text, "number all messages or none");
         return None;
@@ -240,17 +237,18 @@ fn draft(
             continue;
         }
         if item.name.starts_with('_') {
-            let text = format!("{} is on the wire though its name begins with _", item.name);
+            let text = format!("{} is sent although its name begins with _", item.name);
             notes.odd(&item.span, text, "NOXFER=\"TRUE\" keeps it off");
         }
         let Some(kind) = field_type(item, notes) else {
             continue;
         };
         if fields.iter().any(|field| &*field.name == item.name) {
-            notes.odd(&item.span, format!("another field {} in {}", item.name, element.name), "");
+            notes.odd(&item.span, format!("duplicate field {} in {}", item.name, element.name), "");
         }
         let default = FieldValue::parse(kind, &item.text).unwrap_or_else(|| {
-            let text = format!("\"{}\" is no {kind}, the default is 0", shorten(&item.text));
+            let text =
+                format!("\"{}\" is not a valid {kind}; the default is 0", shorten(&item.text));
             notes.odd(&item.span, text, "");
             FieldValue::zero(kind)
         });
@@ -276,7 +274,7 @@ fn metadata(item: &Item<'_>, draft: &mut Draft, notes: &mut Notes<'_>) -> Option
         "_MsgHandler" => draft.message.handler = text.into(),
         "_MsgAccessLvl" => {
             draft.message.access_level = text.parse().unwrap_or_else(|_| {
-                let text = format!("access level \"{}\" is no number, read as 0", shorten(text));
+                let text = format!("access level \"{}\" is not a number; using 0", shorten(text));
                 notes.odd(&item.span, text, "");
                 0
             });
@@ -285,7 +283,7 @@ fn metadata(item: &Item<'_>, draft: &mut Draft, notes: &mut Notes<'_>) -> Option
             let Some(order) = text.parse::<u8>().ok().filter(|order| *order > 0) else {
                 let tag = &draft.message.tag;
                 let text = format!(
-                    "{} \"{}\" of {tag} is no number from 1 to 255",
+                    "{} \"{}\" of {tag} is not a number from 1 to 255",
                     item.name,
                     shorten(text)
                 );

@@ -1,7 +1,7 @@
-//! What DML messages look like: definitions from message XML, and a few that are built in.
+//! Definitions of DML messages: from message XML, and a few that are built in.
 //!
-//! Load the files of a client with [`Protocols::add`]; a later definition of a service takes the
-//! place of an earlier one. [`Protocols::built_in`] knows `LOGIN`, `SYSTEM`, `EXTENDEDBASE`,
+//! Load the files of a client with [`Protocols::add`]; a later definition of a service replaces an
+//! earlier one. [`Protocols::built_in`] contains `LOGIN`, `SYSTEM`, `EXTENDEDBASE`,
 //! `PATCH` and a part of `GAME`.
 
 mod built_in;

@@ -120,7 +120,7 @@ pub(crate) fn text<'b>(
 ) -> Result<(Cow<'b, str>, bool), Box<Diagnostic>> {
     if bytes.len() > MOST_BYTES {
         let text = format!("{} bytes, at most {MOST_BYTES} are read", bytes.len());
-        return refuse(name, text, "no known definition comes near this");
+        return refuse(name, text, "known definitions are far smaller");
     }
     text_of_any_length(name, bytes)
 }
@@ -134,7 +134,7 @@ pub(crate) fn text_of_any_length<'b>(
     bytes: &'b [u8],
 ) -> Result<(Cow<'b, str>, bool), Box<Diagnostic>> {
     if bytes.starts_with(b"BINd") {
-        let help = "it is no XML text: deserialize it first";
+        let help = "it is not XML text; deserialize it first";
         return refuse(name, "a BINd container, not XML".to_owned(), help);
     }
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
@@ -164,7 +164,7 @@ pub(crate) fn document<'t>(text: &'t str, notes: &mut Notes<'t>) -> Option<Docum
             Ok(event) => event,
             Err(error) => {
                 let at = offset(reader.error_position());
-                notes.error(&(at..at + 1), format!("no XML: {error}"), "");
+                notes.error(&(at..at + 1), format!("invalid XML: {error}"), "");
                 return None;
             }
         };
@@ -198,7 +198,7 @@ pub(crate) fn document<'t>(text: &'t str, notes: &mut Notes<'t>) -> Option<Docum
                     _ => None,
                 };
                 if known.is_none() {
-                    notes.odd(&(start..end), format!("{whole} is kept as it stands"), "");
+                    notes.odd(&(start..end), format!("{whole} is kept as it is"), "");
                 }
                 let mut buffer = [0; 4];
                 let words = known.map_or(whole, |known| known.encode_utf8(&mut buffer));
@@ -206,7 +206,7 @@ pub(crate) fn document<'t>(text: &'t str, notes: &mut Notes<'t>) -> Option<Docum
                 continue;
             }
             Event::DocType(_) => {
-                notes.odd(&(start..end), "a document type is not read", "");
+                notes.odd(&(start..end), "document type ignored", "");
                 continue;
             }
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) => continue,
@@ -231,7 +231,7 @@ pub(crate) fn document<'t>(text: &'t str, notes: &mut Notes<'t>) -> Option<Docum
                     element.records.push(Vec::new());
                 }
             }
-            2 => notes.odd(&span, format!("{name} is no RECORD, and is not read"), ""),
+            2 => notes.odd(&span, format!("{name} is not a RECORD; ignored"), ""),
             3 if open.get(2).is_some_and(|(name, _)| *name == "RECORD") => {
                 let attributes = attributes(&tag, text, &span, notes);
                 let record = elements.last_mut().and_then(|element| element.records.last_mut());
@@ -246,21 +246,21 @@ pub(crate) fn document<'t>(text: &'t str, notes: &mut Notes<'t>) -> Option<Docum
             }
             3 => {}
             depth if depth >= MOST_DEPTH => {
-                notes.error(&span, format!("elements stand more than {MOST_DEPTH} deep"), "");
+                notes.error(&span, format!("elements nested more than {MOST_DEPTH} deep"), "");
                 return None;
             }
-            _ => notes.odd(&span, format!("{name} stands in a field, and is not read"), ""),
+            _ => notes.odd(&span, format!("{name} inside a field is ignored"), ""),
         }
         if !empty {
             open.push((name, span));
         }
     }
     if let Some((name, span)) = open.pop() {
-        notes.error(&span, format!("{name} does not end"), "the file is cut off");
+        notes.error(&span, format!("{name} is not closed"), "the file is cut off");
         return None;
     }
     if roots == 0 {
-        notes.error(&(0..0), "no element at all", "");
+        notes.error(&(0..0), "no elements", "");
         return None;
     }
     Some(Document { elements })
@@ -303,7 +303,7 @@ pub(crate) fn attributes<'t>(
         let attribute = match attribute {
             Ok(attribute) => attribute,
             Err(error) => {
-                notes.odd(span, format!("an attribute is not read: {error}"), "");
+                notes.odd(span, format!("attribute ignored: {error}"), "");
                 continue;
             }
         };

@@ -1,4 +1,4 @@
-//! The types that fields of DML messages and tables have.
+//! The types of fields in DML messages and tables.
 //!
 //! | name | wire | size |
 //! | --- | --- | --- |

@@ -76,7 +76,7 @@ macro_rules! values {
                 }
             }
 
-            /// Takes its bytes into its own hands.
+            /// Makes it owned.
             #[must_use]
             pub fn into_owned(self) -> FieldValue<'static> {
                 match self {

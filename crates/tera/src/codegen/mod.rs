@@ -15,8 +15,8 @@
 //! | `string` | [`Text`](crate::types::Text): UTF-16 that is borrowed, half surrogates and all |
 //! | `bytes` | `Cow<[u8]>` |
 //! | `array` | `Vec` |
-//! | `object` | a struct; the format cannot say that there is none |
-//! | `T[n]` | `[T; n]` up to 32 values, else a `Vec` that is filled up when it is written |
+//! | `object` | a struct; the format has no missing objects |
+//! | `T[n]` | `[T; n]` up to 32 values, else a `Vec` that is padded when it is written |
 //! | an earlier copy of a field | `Option`: `None` is written as the last copy is; a plain value, when the last copy is of another type |
 //!
 //! The text is always the same for the same definitions. It is meant for a module of its own, with

@@ -2,7 +2,7 @@
 //! sees a connection begin can read all of it.
 //!
 //! * [`pike`] is the stream cipher.
-//! * [`exchange`] makes the keys of both directions out of the four that are exchanged.
+//! * [`exchange`] derives the keys of both directions from the four that are exchanged.
 
 pub mod exchange;
 pub mod pike;

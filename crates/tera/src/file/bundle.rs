@@ -69,7 +69,7 @@ impl Bundle {
             problems.extend(more);
         }
         if part("maps").is_none() && part("protocol").is_none() {
-            let message = "there are neither maps nor definitions in it".to_owned();
+            let message = "it contains neither maps nor definitions".to_owned();
             problems.push(bad_value(name, text, "", message));
         }
         (bundle, problems)

@@ -61,7 +61,7 @@ impl fmt::Display for MapName {
 /// assert_eq!(map.name(19_900), Some("C_CHECK_VERSION"));
 /// assert_eq!(
 ///     problems[0].to_string(),
-///     "protocol.1.map:2:11: error: \"0x10\" is no decimal number (write 16) [bad_code]",
+///     "protocol.1.map:2:11: error: \"0x10\" is not a decimal number (write 16) [bad_code]",
 /// );
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl CodeMap {
         let mut remarks = Vec::new();
         let index = match self.names.get(name) {
             Some(&index) => {
-                let message = format!("{name} stands in the map already; this line counts");
+                let message = format!("{name} is already in the map; this line counts");
                 remarks.push((ProblemKind::DuplicateName, message));
                 if let Some(entry) = self.entries.get_mut(index) {
                     let old = core::mem::replace(&mut entry.1, code);
@@ -141,7 +141,7 @@ impl CodeMap {
         };
         if let Some(other) = self.codes.insert(code, index).filter(|other| *other != index) {
             let other = self.entries.get(other).map_or("", |entry| &entry.0);
-            let message = format!("{code} is the code of {other} too; it stands for {name}");
+            let message = format!("{code} is also the code of {other}; it stands for {name}");
             remarks.push((ProblemKind::DuplicateCode, message));
         }
         remarks
@@ -204,16 +204,16 @@ fn entry(kind: MapKind, line: &str) -> Result<(&str, u32), Bad> {
     let end = line.find(|c| is_space(c) || c == '=').unwrap_or(line.len());
     let (name, rest) = line.split_at(end);
     if name.is_empty() {
-        return Err(malformed("there is no name in front".to_owned()));
+        return Err(malformed("no name".to_owned()));
     }
     let rest = rest.trim_start_matches(is_space);
     let code = rest.strip_prefix('=').unwrap_or(rest).trim_start_matches(is_space);
     if code.is_empty() {
-        return Err(malformed(format!("there is no code for {}", quoted(name))));
+        return Err(malformed(format!("no code for {}", quoted(name))));
     }
     let span = line.len() - code.len()..line.len();
     if code.contains(is_space) || code.contains('=') {
-        return Err(malformed(format!("more than a code for {}", quoted(name))));
+        return Err(malformed(format!("more than one code for {}", quoted(name))));
     }
     if !code.bytes().all(|byte| byte.is_ascii_digit()) {
         let hex = code.strip_prefix("0x").and_then(|hex| u32::from_str_radix(hex, 16).ok());
@@ -222,7 +222,7 @@ fn entry(kind: MapKind, line: &str) -> Result<(&str, u32), Bad> {
             Some(_) => "write it in decimal",
             None => "digits only",
         };
-        let message = format!("{} is no decimal number", quoted(code));
+        let message = format!("{} is not a decimal number", quoted(code));
         return Err(Bad { kind: ProblemKind::BadCode, span, message, help });
     }
     let most = match kind {
@@ -266,11 +266,11 @@ mod tests {
         assert_eq!(map.len(), 1);
         let shown: Vec<_> = problems.iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(shown.join("\n"), @r#"
-        m.map:1:1: error: there is no code for "A" (a line is a name and a number: S_LOGIN = 12345) [malformed_line]
-        m.map:2:1: error: there is no name in front (a line is a name and a number: S_LOGIN = 12345) [malformed_line]
-        m.map:3:3: error: "0x1f" is no decimal number (write it in decimal) [bad_code]
+        m.map:1:1: error: no code for "A" (a line is a name and a number: S_LOGIN = 12345) [malformed_line]
+        m.map:2:1: error: no name (a line is a name and a number: S_LOGIN = 12345) [malformed_line]
+        m.map:3:3: error: "0x1f" is not a decimal number (write it in decimal) [bad_code]
         m.map:4:3: error: "70000" is more than 65535 (opcodes have 16 bits, system messages 32) [code_out_of_range]
-        m.map:5:1: error: more than a code for "D" (a line is a name and a number: S_LOGIN = 12345) [malformed_line]
+        m.map:5:1: error: more than one code for "D" (a line is a name and a number: S_LOGIN = 12345) [malformed_line]
         "#);
     }
 

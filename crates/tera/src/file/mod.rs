@@ -1,5 +1,5 @@
-//! Files at rest beside definitions: maps of opcodes and system messages, which patch a revision
-//! is, what is deprecated; and the library that chooses by all of them.
+//! Files beside definitions: maps of opcodes and system messages, the patches of revisions, and
+//! deprecations; and the library that chooses a definition by all of them.
 //!
 //! | module | file |
 //! | --- | --- |

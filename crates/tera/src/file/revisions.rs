@@ -95,7 +95,7 @@ impl Revisions {
                     revisions.insert(number, build);
                 }
                 (Err(_), _) => {
-                    let message = format!("\"{key}\" is no revision");
+                    let message = format!("\"{key}\" is not a revision");
                     problems.push(bad_value(name, text, key, message));
                 }
                 (_, None) => {

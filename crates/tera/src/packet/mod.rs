@@ -1,8 +1,7 @@
 //! Messages of a build, by their opcodes.
 //!
-//! A message on the wire says only its opcode. [`Packets`] has made all choices of a
-//! [`Library`] for one build in advance: what an opcode is called, which definition reads it, and
-//! which header it has.
+//! A message on the wire contains only its opcode. [`Packets`] resolves a [`Library`] for one build
+//! in advance: the name of each opcode, the definition that decodes it, and its header.
 //!
 //! ```
 //! use worldwire_core::{Reader, Tree};

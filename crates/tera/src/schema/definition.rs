@@ -213,7 +213,7 @@ impl<'f> Lines<'f> {
                         self.add(wanted, found, parents, find);
                         continue;
                     } else {
-                        format!("there is no file {wanted} in the folder")
+                        format!("there is no file {wanted} in the directory")
                     };
                     let source = Source::new(name, &file.text);
                     let diagnostic = source.error(span.clone(), message);

@@ -150,7 +150,7 @@ fn refuse(kind: ProblemKind, message: String, help: Option<&str>) -> Refusal {
 pub(crate) fn check(line: &Line, dialect: Dialect) -> Result<(), Refusal> {
     let foreign = |what: String, home: &str| {
         let message = format!("the {dialect} dialect does not know {what}");
-        let help = format!("it is of the {home} dialect; a set has one dialect");
+        let help = format!("it belongs to the {home} dialect, and a set has only one dialect");
         Err(refuse(ProblemKind::WrongDialect, message, Some(&help)))
     };
     if dialect != Dialect::Proto {
@@ -182,7 +182,7 @@ pub(crate) fn check(line: &Line, dialect: Dialect) -> Result<(), Refusal> {
         (Type::Array(element), Dialect::Toolbox) => match **element {
             Type::Scalar(_) | Type::Text | Type::Object => Ok(()),
             _ => {
-                let message = format!("{element} is no type for the elements of an array");
+                let message = format!("{element} cannot be the type of array elements");
                 let help = "they are of fixed size, or string; the proto dialect knows all types";
                 Err(refuse(ProblemKind::UnknownType, message, Some(help)))
             }
@@ -201,7 +201,7 @@ pub(crate) fn check_depth(
     let depth = before.map_or(0, |before| before.depth);
     let most = before.map_or(0, |before| before.depth + 1);
     if line.depth > most {
-        let message = format!("{} dashes behind a line with {depth}", line.depth);
+        let message = format!("{} dashes after a line with {depth}", line.depth);
         let help = "a line is at most one dash deeper than the one before it";
         return Err(refuse(ProblemKind::DepthJump, message, Some(help)));
     }

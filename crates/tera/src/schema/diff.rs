@@ -56,8 +56,8 @@ pub enum Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = |behind: &Option<String>| match behind {
-            Some(behind) => format!("behind {behind}"),
-            None => "in front".to_owned(),
+            Some(behind) => format!("after {behind}"),
+            None => "before all others".to_owned(),
         };
         // Lines for counts and offsets have their kind in the path.
         let field = |kind: &str, path: &str| match path.strip_prefix(kind) {
@@ -88,7 +88,7 @@ impl fmt::Display for Change {
 /// let (old, new) = (read("int32 id\nint32 hp\n"), read("int32 id\nint64 hp\nstring name\n"));
 /// let changes: Vec<_> =
 ///     diff(old.lines(), new.lines()).iter().map(ToString::to_string).collect();
-/// assert_eq!(changes, ["~ hp: int32 became int64", "+ string name, behind hp"]);
+/// assert_eq!(changes, ["~ hp: int32 became int64", "+ string name, after hp"]);
 /// ```
 #[must_use]
 pub fn diff(old: &[Line], new: &[Line]) -> Vec<Change> {
@@ -242,15 +242,15 @@ mod tests {
         let changes: Vec<_> =
             diff(&lines(old), &lines(new)).iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(changes.join("\n"), @r"
-        ~ last moved in front
-        + string title, behind id
+        ~ last moved before all others
+        + string title, after id
         - int32 gone
         - string name
         ~ l.b: int16 became int32
-        + byte l.c, behind l.b
+        + byte l.c, after l.b
         ");
         assert_eq!(diff(&lines(old), &lines(old)), []);
         let changes = diff(&lines("string a\n"), &lines("ref a\nstring a\n"));
-        assert_eq!(changes[0].to_string(), "+ ref a, in front");
+        assert_eq!(changes[0].to_string(), "+ ref a, before all others");
     }
 }

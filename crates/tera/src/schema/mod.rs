@@ -1,4 +1,4 @@
-//! The definition language: what messages look like, as texts that people write.
+//! The definition language, in which people describe the layouts of messages.
 //!
 //! A text is [parsed](parse) to lines, checked against its [dialect], and [compiled](compile) once
 //! to a flat [`Plan`], which [`message`](crate::message) runs. A [`Set`] holds the definitions of a

@@ -231,7 +231,7 @@ impl<'t> Parser<'t> {
         }
         if let Some(odd) = cursor.rest.find(|c: char| is_space(c) && !c.is_ascii()) {
             let at = cursor.at + odd;
-            let message = "white space that is no space or tab".to_owned();
+            let message = "white space other than space and tab".to_owned();
             let (name, text) = (self.name, self.text);
             let source = self.source.get_or_insert_with(|| Source::new(name, text));
             let diagnostic = source.warning(at..at + 1, message);
@@ -255,8 +255,8 @@ impl<'t> Parser<'t> {
             return Err(self.malformed(cursor, "the end of the line"));
         }
         if file.contains(['/', '\\']) {
-            let help = Some("it has to be a file of the same folder".to_owned());
-            let message = format!("{} leads to another folder", quoted(file));
+            let help = Some("it must be a file in the same directory".to_owned());
+            let message = format!("{} is in another directory", quoted(file));
             return Err(self.error(ProblemKind::BadInclude, span, message, help));
         }
         Ok(Statement::Include { file: file.into(), span })
@@ -283,15 +283,15 @@ impl<'t> Parser<'t> {
         let dotted = matches!(kind, Type::Meta(_));
         let good = if dotted { name.split('.').all(is_identifier) } else { is_identifier(name) };
         if !good {
-            let help = "letters, digits and underscores, no digit in front".to_owned();
-            let message = format!("{} is no name for a field", quoted(name));
+            let help = "letters, digits and underscores, not starting with a digit".to_owned();
+            let message = format!("{} is not a valid field name", quoted(name));
             let span = name_at..name_at + name.len();
             return Err(self.error(ProblemKind::BadName, span, message, Some(help)));
         }
         let init = if cursor.eat('=') {
             let text = cursor.take_while(|c| !is_space(c));
             if text.is_empty() {
-                return Err(self.malformed(cursor, "a value behind ="));
+                return Err(self.malformed(cursor, "a value after ="));
             }
             Some(text.into())
         } else {
@@ -328,7 +328,7 @@ impl<'t> Parser<'t> {
                 break (word, start);
             }
             if word != "array" {
-                let message = format!("{word} holds no other type");
+                let message = format!("{word} cannot hold another type");
                 let span = start.at..cursor.at;
                 let help = Some("only array<type> does".to_owned());
                 return Err(self.error(ProblemKind::UnknownType, span, message, help));
@@ -348,12 +348,12 @@ impl<'t> Parser<'t> {
                 return Err(self.malformed(*cursor, "a closing >"));
             }
             if interleaved {
-                let message = "interleaved arrays stand in no other array".to_owned();
+                let message = "interleaved arrays cannot be inside another array".to_owned();
                 let span = begin.at..cursor.at;
                 return Err(self.error(ProblemKind::FlagNotAllowed, span, message, None));
             }
             if matches!(kind, Type::Meta(_)) {
-                let message = format!("{kind} is no type for the elements of an array");
+                let message = format!("{kind} cannot be the type of array elements");
                 let span = begin.at..cursor.at;
                 return Err(self.error(ProblemKind::UnknownType, span, message, None));
             }
@@ -438,7 +438,7 @@ impl<'t> Parser<'t> {
             }
         }
         if !counts.is_empty() && (interleaved || matches!(kind, Type::Meta(_))) {
-            let message = "a row of what cannot stand in a row".to_owned();
+            let message = "this type cannot be repeated in a row".to_owned();
             let span = begin.at..cursor.at;
             return Err(self.error(ProblemKind::FlagNotAllowed, span, message, None));
         }
@@ -467,7 +467,7 @@ impl<'t> Parser<'t> {
             (Ok(from), None) => Ok(PatchRange { from, to: None }),
             (Ok(from), Some(Ok(to))) if from < to => Ok(PatchRange { from, to: Some(to) }),
             (Ok(_), Some(Ok(_))) => Err(bad(self, format!("no patch lies in {text}"))),
-            _ => Err(bad(self, format!("{} is no range of patches", quoted(text)))),
+            _ => Err(bad(self, format!("{} is not a range of patches", quoted(text)))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is to be said about definitions and maps, by kind.
+//! Problems of definitions and maps, by kind.
 
 use core::fmt;
 

@@ -134,7 +134,7 @@ impl Set {
         for (key, entry) in &self.entries {
             let Ok(file) = &entry.name else { continue };
             if let Some(Platform::Other(platform)) = &file.platform {
-                let message = format!("nobody knows a platform {platform}");
+                let message = format!("unknown platform {platform}");
                 let diagnostic = Source::new(key, "").warning(0..0, message);
                 self.remarks.push(Problem { kind: ProblemKind::UnknownPlatform, diagnostic });
             }
@@ -264,7 +264,7 @@ fn remark(name: &str, why: NotADefinition) -> Option<Problem> {
     match why {
         NotADefinition::Other => None,
         NotADefinition::Program => {
-            let message = "a definition written as a program is not read";
+            let message = "definitions written as programs are not supported";
             let diagnostic = source.warning(0..0, message);
             Some(Problem { kind: ProblemKind::CodeDefinition, diagnostic })
         }

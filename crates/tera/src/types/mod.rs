@@ -5,7 +5,7 @@
 //! | [`scalar`] | the names and sizes of all types of fixed size |
 //! | [`angle`] | angles in units of pi/32768, alone and three in a row |
 //! | [`skill`] | skill identifiers, in 64 and in 32 bits |
-//! | [`text`] | UTF-16 text, unpaired surrogates and all |
+//! | [`text`] | UTF-16 text, including unpaired surrogates |
 
 pub mod angle;
 pub mod scalar;

@@ -55,7 +55,7 @@ impl<'d> Text<'d> {
         text_length(&self.0).is_some()
     }
 
-    /// Takes its bytes into its own hands.
+    /// Makes it owned.
     #[must_use]
     pub fn into_owned(self) -> Text<'static> {
         Text(Cow::Owned(self.0.into_owned()))

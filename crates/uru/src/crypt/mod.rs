@@ -1,12 +1,12 @@
 //! Ciphers, key agreement and login hashes of Uru. For compatibility only.
 //!
-//! Everything here is obsolete by any measure: a 512-bit exchange nobody authenticates, RC4 with a
-//! key of 56 bits, SHA-0, block ciphers without chaining. The clients know nothing else, so an
-//! engine that wants to talk to them must have it. Do not build anything new on it.
+//! Everything here is obsolete: a 512-bit key exchange without authentication, RC4 with a key of 56
+//! bits, SHA-0, block ciphers without chaining. Clients support nothing else, so an engine that
+//! talks to them must have it. Do not build anything new on it.
 //!
 //! * [`key`] holds the long-lived keys of a shard, and makes new ones.
 //! * [`exchange`] turns them and the setup packets of one connection into a session key.
-//! * [`rc4`] is the stream cipher that the session key drives, one state per direction.
+//! * [`rc4`] is the stream cipher that uses the session key, with one state per direction.
 //! * [`login`] is what a client sends instead of a password, on top of [`sha0`].
 //! * [`xtea`] is the pair of block ciphers of encrypted files (see
 //!   [`file::secure`](crate::file::secure)).

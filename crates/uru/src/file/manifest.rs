@@ -1,4 +1,4 @@
-//! Manifests and file lists: what a file server and an auth server have to offer.
+//! Manifests and file lists: the files that a file server and an auth server offer.
 //!
 //! On the wire a manifest is a run of UTF-16 units (file connection, `ManifestReply`), and so is
 //! the list of secure files (auth connection, `FileListReply`). On disk a manifest is a text file

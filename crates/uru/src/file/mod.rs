@@ -1,7 +1,8 @@
 //! Files of Uru shards and clients.
 //!
-//! * [`keys`] reads and writes the keys of a shard in the spellings of every server and client.
-//! * [`secure`] opens and seals the encrypted scripts, state descriptions and settings.
+//! * [`keys`] reads and writes the keys of a shard in the formats of every server and client.
+//! * [`manifest`] reads and writes manifests and file lists.
+//! * [`secure`] decrypts and encrypts scripts, state descriptions and settings.
 
 pub mod keys;
 pub mod manifest;

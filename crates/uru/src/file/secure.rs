@@ -239,7 +239,7 @@ pub enum SecureError {
         found: u32,
     },
     /// The caller has no key for this kind of file.
-    #[error("the file is encrypted with the shard's own key (notthedroids), which is not at hand")]
+    #[error("the file is encrypted with the shard's own key (notthedroids), which was not given")]
     NoDroidKey,
 }
 

@@ -7,8 +7,8 @@
 //! | game | [`game::client`] | [`game::server`] |
 //! | file | [`file::client`] | [`file::server`] |
 //!
-//! Numbers are separate for each connection and direction; only 0 (ping) is common to all. How the
-//! number and the fields stand on the wire is the business of [`frame`](crate::frame).
+//! Numbers are separate for each connection and direction; only 0 (ping) is common to all.
+//! [`frame`](crate::frame) puts the number and the fields on the wire.
 
 mod nested;
 mod record;

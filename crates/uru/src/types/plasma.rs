@@ -192,7 +192,9 @@ impl<'d> Field<'d> for SafeString<'d> {
             // No bits or all of them would make another form of it.
             _ if matches!(extra & 0xf000, 0 | 0xf000) => {
                 let found = format!("0x{extra:04x}");
-                return Err(Error::value("some of the high four bits", found).inside("extra"));
+                return Err(
+                    Error::value("some, but not all, of the high four bits", found).inside("extra")
+                );
             }
             _ => SafeForm::Marked { high: extra & 0xf000, inverted },
         };

@@ -53,7 +53,7 @@ impl<'d> Field<'d> for TermStr<'d> {
             let at = reader.position();
             let count = u32::from_le_bytes(reader.take_array()?) as usize;
             if count < 2 || !count.is_multiple_of(2) {
-                let error = Error::malformed("an even byte count from 2 up", count.to_string());
+                let error = Error::malformed("an even byte count of at least 2", count.to_string());
                 return Err(error.at(at as u64));
             }
             let most = reader.limits().string_bytes;

@@ -14,7 +14,7 @@ pub(crate) struct Ki {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiCommand {
-    /// The ids of texts, or the texts of ids
+    /// Compute the string ids of texts, or find the texts of ids
     #[command(after_help = "Examples:
   worldwire ki string-id Fire 'class Duel'
   worldwire ki string-id --find 996708736
@@ -25,7 +25,7 @@ pub(crate) enum KiCommand {
   worldwire ki client-args --login 127.0.0.1:12000 --user 5:SECRET:Merle --patch 0
   worldwire ki client-args --explain -- -L 127.0.0.1 12000 -V
 
-Arguments marked with * are not in the Kronos Grimoire, only in notes of servers.")]
+Arguments marked with * are not in the Kronos Grimoire, only in the notes of server projects.")]
     ClientArgs(KiClientArgs),
     /// Message definitions and tables (DML)
     #[command(subcommand, arg_required_else_help = true)]
@@ -43,13 +43,13 @@ pub(crate) struct KiStringId {
     /// The texts
     #[arg(value_name = "TEXT", required_unless_present = "find")]
     pub(crate) texts: Vec<String>,
-    /// Find the texts that have this id, among the words that are known
+    /// Find the texts that have this id, among all known words
     #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "texts")]
     pub(crate) find: Vec<u32>,
-    /// More words, one a line
+    /// More words, one per line
     #[arg(long, value_name = "FILE", requires = "find")]
     pub(crate) words: Vec<PathBuf>,
-    /// Message definitions whose names are words too: XML files, or folders of them
+    /// Message definitions, whose names count as words: XML files or directories
     #[arg(short, long, value_name = "PATH", requires = "find")]
     pub(crate) data: Vec<PathBuf>,
     /// Write JSON lines
@@ -64,9 +64,9 @@ pub(crate) enum KiDml {
   worldwire ki dml list
   worldwire ki dml list LOGIN --data Messages/")]
     List {
-        /// Only this service, by name or number; all of its messages
+        /// List the messages of this service only, given by name or number
         service: Option<String>,
-        /// Message XML: files, or folders of them
+        /// Message XML: files or directories
         #[arg(short, long, value_name = "PATH")]
         data: Vec<PathBuf>,
         /// Write JSON lines
@@ -78,40 +78,40 @@ pub(crate) enum KiDml {
   worldwire ki dml show LOGIN.MSG_USER_AUTHEN_V3
   worldwire ki dml show 5.36 --data GameMessages.xml")]
     Show {
-        /// SERVICE.MESSAGE, by names or numbers
+        /// SERVICE.MESSAGE, as names or numbers
         message: String,
-        /// Message XML: files, or folders of them
+        /// Message XML: files or directories
         #[arg(short, long, value_name = "PATH")]
         data: Vec<PathBuf>,
         /// Write JSON
         #[arg(long)]
         json: bool,
     },
-    /// Check message XML, and say all there is to be said about it
+    /// Check message XML, and report every problem
     #[command(after_help = "Examples:
   worldwire ki dml check Messages/
   worldwire ki dml check GameMessages.xml --strict")]
     Check {
-        /// Files, or folders of them
+        /// Files or directories
         #[arg(required = true)]
         paths: Vec<PathBuf>,
-        /// Refuse what a client's own loader lets pass
+        /// Report as errors what a client's own loader accepts
         #[arg(long)]
         strict: bool,
     },
-    /// Say how a payload fits a message, and the likely reason when it does not
+    /// Tell whether a payload fits a message and, if not, the likely reason
     #[command(after_help = "Example:
   worldwire ki dml fit LOGIN.MSG_USER_ADMIT_IND --hex 0100000000000000")]
     Fit {
-        /// SERVICE.MESSAGE, by names or numbers
+        /// SERVICE.MESSAGE, as names or numbers
         message: String,
-        /// The payload, without the header; - or nothing is standard input
+        /// The payload, without the header; - or no file is standard input
         #[arg(conflicts_with = "hex")]
         file: Option<PathBuf>,
         /// The payload as hexadecimal digits
         #[arg(long, value_name = "STRING")]
         hex: Option<String>,
-        /// Message XML: files, or folders of them
+        /// Message XML: files or directories
         #[arg(short, long, value_name = "PATH")]
         data: Vec<PathBuf>,
     },
@@ -121,12 +121,12 @@ pub(crate) enum KiDml {
   worldwire ki dml table LatestFileList.bin --to csv --table Base -o base.csv
   worldwire ki dml table files.json --to bin -o LatestFileList.bin")]
     Table {
-        /// Tables in binary form, XML or JSON; - is standard input
+        /// Tables as binary, XML or JSON; - is standard input
         file: PathBuf,
-        /// The form to write
+        /// The output format
         #[arg(long, value_name = "FORM", default_value = "json")]
         to: KiTableForm,
-        /// Only this table, for CSV
+        /// The table to write as CSV
         #[arg(long, value_name = "NAME")]
         table: Option<String>,
         #[command(flatten)]
@@ -141,7 +141,7 @@ pub(crate) enum KiTableForm {
     Json,
     /// One table as comma-separated values
     Csv,
-    /// The binary form
+    /// The binary format
     Bin,
     /// XML
     Xml,
@@ -165,9 +165,9 @@ pub(crate) enum KiOp {
     Types {
         /// The type list
         list: PathBuf,
-        /// A class: its name, with or without `class`, or its hash
+        /// A class: its hash, or its name with or without `class`
         class: Option<String>,
-        /// More type lists, over the first
+        /// More type lists, which override the first
         #[arg(long, value_name = "LIST")]
         merge: Vec<PathBuf>,
         /// Write JSON lines
@@ -180,8 +180,8 @@ pub(crate) enum KiOp {
   worldwire ki op decode Root/ --types types.json -o decoded/
   worldwire ki op decode blob.bin --types types.json --shallow --mask 0x18 --to text --bytes
 
-BINd files are recognised and bring their own flags. Folders give all BINd files in them; several
-files without an output folder give a JSON object a line.")]
+BINd files are recognised and contain their own flags. Of a directory, all BINd files are decoded.
+Several files without an output directory are written as one JSON object per line.")]
     Decode(KiOpDecode),
     /// Encode objects from JSON, as `ki op decode` writes it, or from XML
     #[command(after_help = "Examples:
@@ -189,21 +189,21 @@ files without an output folder give a JSON object a line.")]
   worldwire ki op encode pet.json --types samples/ki-types.json -o pet.xml
   worldwire ki op encode decoded/ --types types.json -o Root/")]
     Encode(KiOpEncode),
-    /// Find out how an object is to be read: try all flags, masks and forms
+    /// Find out how to read an object, by trying all flags, masks and forms
     #[command(after_help = "Examples:
   worldwire ki op guess blob.bin --types types.json
   worldwire ki op guess --hex e00e100507000000 --types types.json")]
     Guess {
-        /// The object; - or nothing is standard input
+        /// The object; - or no file is standard input
         #[arg(conflicts_with = "hex")]
         file: Option<PathBuf>,
         /// The object as hexadecimal digits
         #[arg(long, value_name = "STRING")]
         hex: Option<String>,
-        /// Type lists; later ones over earlier ones
+        /// Type lists; later ones override earlier ones
         #[arg(short, long, value_name = "LIST", required = true)]
         types: Vec<PathBuf>,
-        /// Pairs of the CoreObject form: a TOML file
+        /// A TOML file with the block and type of classes in the CoreObject form
         #[arg(long, value_name = "FILE")]
         hints: Vec<PathBuf>,
         /// Write JSON lines
@@ -215,52 +215,52 @@ files without an output folder give a JSON object a line.")]
 /// How streams of objects are read and written, where nothing in them says so.
 #[derive(Debug, Default, Args)]
 pub(crate) struct KiStream {
-    /// Every value stands behind its size and hash
+    /// Deep: every value follows its size and hash
     #[arg(long, conflicts_with = "shallow")]
     pub(crate) deep: bool,
-    /// Only values, in the order of the class
+    /// Shallow: values only, in the order of the class
     #[arg(long)]
     pub(crate) shallow: bool,
-    /// Flags of the stream: 1 its own in front, 2 compact, 4 names, 8 zlib, 16 no delta
+    /// Flags of the stream: 1 flags in front, 2 compact, 4 names, 8 zlib, 16 no delta
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     pub(crate) flags: Option<u32>,
-    /// Which properties there are: 0x18 the owner's, 0x1c everybody's, 1 those of files
+    /// Which properties are present: 0x18 the owner's, 0x1c everybody's, 1 those of files
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     pub(crate) mask: Option<u32>,
-    /// An envelope is around the stream, as in many message fields
+    /// The stream is inside an envelope, as in many message fields
     #[arg(long)]
     pub(crate) envelope: bool,
-    /// Tags are in the CoreObject form
+    /// Class tags are in the CoreObject form
     #[arg(long)]
     pub(crate) core: bool,
-    /// Shallow streams have no properties that are out of use
+    /// Shallow streams leave out deprecated properties
     #[arg(long)]
     pub(crate) skip_deprecated: bool,
-    /// Keep what is unknown or of another size, instead of refusing it
+    /// Keep unknown classes, unknown properties and values of another size, instead of an error
     #[arg(long)]
     pub(crate) lenient: bool,
-    /// Pairs of the CoreObject form, and other hints: a TOML file
+    /// A TOML file with the block and type of classes in the CoreObject form, and other hints
     #[arg(long, value_name = "FILE")]
     pub(crate) hints: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct KiOpDecode {
-    /// Files, folders, patterns with * and **; - is standard input
+    /// Files, directories, patterns with * and **; - is standard input
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Type lists; later ones over earlier ones
+    /// Type lists; later ones override earlier ones
     #[arg(short, long, value_name = "LIST", required = true)]
     pub(crate) types: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) stream: KiStream,
-    /// The form to write
+    /// The output format
     #[arg(long, value_name = "FORM", default_value = "json")]
     pub(crate) to: KiObjectForm,
-    /// Show where every value stands, in text
+    /// Show the position of every value, in text
     #[arg(long)]
     pub(crate) bytes: bool,
-    /// How many threads to use, up to 256; 0 is as many as there are cores
+    /// How many threads to use, up to 256; 0 uses all cores
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,
     #[command(flatten)]
@@ -269,22 +269,22 @@ pub(crate) struct KiOpDecode {
 
 #[derive(Debug, Args)]
 pub(crate) struct KiOpEncode {
-    /// Files, folders, patterns with * and **; - is standard input
+    /// Files, directories, patterns with * and **; - is standard input
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Type lists; later ones over earlier ones
+    /// Type lists; later ones override earlier ones
     #[arg(short, long, value_name = "LIST", required = true)]
     pub(crate) types: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) stream: KiStream,
-    /// Put in what an object lacks, at its default: what shallow streams need of objects that were
-    /// written by hand
+    /// Fill in missing properties with their defaults. Shallow streams need all properties, which
+    /// objects written by hand often lack
     #[arg(long)]
     pub(crate) complete: bool,
     /// Write hexadecimal digits instead of bytes
     #[arg(long)]
     pub(crate) hex: bool,
-    /// How many threads to use, up to 256; 0 is as many as there are cores
+    /// How many threads to use, up to 256; 0 uses all cores
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,
     #[command(flatten)]
@@ -296,9 +296,9 @@ pub(crate) struct KiOpEncode {
 pub(crate) enum KiObjectForm {
     /// JSON, which holds everything
     Json,
-    /// XML, as clients have it
+    /// XML, as clients use it
     Xml,
-    /// Text with every value in its place
+    /// Text for people
     Text,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Common {
     /// Colour the output
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 }
@@ -57,13 +57,13 @@ pub(crate) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show what was said in a capture
+    /// Show the messages of a capture
     #[command(after_help = "Examples:
   worldwire dissect samples/uru-login.pcapng --keys samples/uru-keys.toml
   worldwire dissect game.pcapng --keys keys.toml --filter 'result != 0'
   tcpdump -w - port 14617 | worldwire dissect - --keys keys.toml --json")]
     Dissect(Dissect),
-    /// Show both sides of one conversation of a capture, decrypted, as bytes
+    /// Dump both sides of one conversation as decrypted bytes
     #[command(after_help = "Examples:
   worldwire follow samples/uru-login.pcapng --keys samples/uru-keys.toml --stream 1
   worldwire follow game.pcapng --stream 3 --raw client > client.bin")]
@@ -72,7 +72,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example:
   worldwire stats samples/uru-login.pcapng --keys samples/uru-keys.toml")]
     Stats(Stats),
-    /// Say what stands between a capture and its full meaning, and what to do about it
+    /// Explain what could not be decoded, and how to fix it
     #[command(after_help = "Example:
   worldwire doctor samples/ki-login.pcapng")]
     Doctor(Doctor),
@@ -82,17 +82,17 @@ pub(crate) enum Command {
   worldwire decode uru.auth --from server reply.bin --bytes
   worldwire decode uru.vault-node --json node.bin > node.json")]
     Decode(Decode),
-    /// Encode what `decode --json` wrote back to bytes
+    /// Encode JSON, as `decode --json` writes it, back to bytes
     #[command(after_help = "Examples:
   worldwire decode uru.auth --hex 010096030000 --json | worldwire encode uru.auth --hex
   worldwire encode uru.vault-node node.json -o node.bin")]
     Encode(Encode),
-    /// List the codecs, or the messages and fields of one
+    /// List all codecs, or the messages and fields of one codec
     #[command(after_help = "Examples:
   worldwire codecs
   worldwire codecs uru.auth")]
     Codecs(Codecs),
-    /// Write typed Rust for messages whose layouts come from definitions
+    /// Generate typed Rust for messages from their definitions
     #[command(subcommand, arg_required_else_help = true)]
     Codegen(Codegen),
     /// Wizard101 and Pirate101
@@ -113,14 +113,14 @@ pub(crate) enum Command {
 /// What people know of messages.
 #[derive(Debug, Args)]
 pub(crate) struct Data {
-    /// Definitions of messages: files, or folders of them (KI: message XML, type lists, hints;
+    /// Definitions of messages: files or directories (KI: message XML, type lists, hints;
     /// TERA: .def and .map, data.json, and the lists beside them)
     #[arg(id = "data", short, long = "data", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// TERA: the revision of the client, which chooses the map of opcodes
+    /// TERA: the revision of the client, which selects the map of opcodes
     #[arg(long, value_name = "NUMBER")]
     pub(crate) revision: Option<u32>,
-    /// TERA: the version of the game, such as 92.04, where no revisions.json tells
+    /// TERA: the version of the game, such as 92.04, if no revisions.json has it
     #[arg(long, value_name = "VERSION")]
     pub(crate) patch: Option<Patch>,
     /// TERA: use this version of a definition, such as S_LOGIN.13
@@ -149,14 +149,14 @@ impl core::str::FromStr for Pin {
 /// Which capture, and how to read it.
 #[derive(Debug, Args)]
 pub(crate) struct Capture {
-    /// A pcap or pcapng capture, packed with gzip or not; - is standard input
+    /// A pcap or pcapng capture, also compressed with gzip; - is standard input
     pub(crate) file: PathBuf,
-    /// Keys of the server, in any spelling (worldwire, dirtsand, moulars, NAGUS, server.ini)
+    /// Keys of the server, in any format (worldwire, dirtsand, moulars, NAGUS, server.ini)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
-    /// Read every conversation as this family, whatever it looks like
+    /// Read every conversation as this family; do not recognise it by content
     #[arg(long = "as", value_name = "FAMILY")]
     pub(crate) family: Option<String>,
 }
@@ -171,22 +171,22 @@ pub(crate) struct Dissect {
     /// Show only this conversation
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
-    /// Write a JSON object a line
+    /// Write one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
     /// Like --json, with integers of more than 53 bits as strings
     #[arg(long)]
     pub(crate) json_safe: bool,
-    /// Only a line for each message
+    /// Print one line per message
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) brief: bool,
-    /// Show where in the stream every field stands
+    /// Show the position of every field in the stream
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) bytes: bool,
     /// Show texts and blobs at full length
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) full: bool,
-    /// How many threads to use, up to 256; 0 is as many as there are cores
+    /// How many threads to use, up to 256; 0 uses all cores
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,
     #[command(flatten)]
@@ -200,7 +200,7 @@ pub(crate) struct Follow {
     /// Which conversation; `worldwire stats` lists them
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: u64,
-    /// Write the plain bytes of one side instead of a dump
+    /// Write the decrypted bytes of one side instead of a dump
     #[arg(long, value_name = "SIDE")]
     pub(crate) raw: Option<From>,
     #[command(flatten)]
@@ -211,7 +211,7 @@ pub(crate) struct Follow {
 pub(crate) struct Stats {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Write a JSON object for each conversation
+    /// Write one JSON object per conversation
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -235,13 +235,13 @@ pub(crate) enum From {
 pub(crate) struct Decode {
     /// The codec; `worldwire codecs` lists them
     pub(crate) codec: String,
-    /// The blob; - or nothing is standard input
+    /// The blob; - or no file is standard input
     #[arg(conflicts_with = "hex")]
     pub(crate) file: Option<PathBuf>,
     /// The blob as hexadecimal digits
     #[arg(long, value_name = "STRING")]
     pub(crate) hex: Option<String>,
-    /// Who sent it, for codecs where that matters
+    /// Who sent it, for codecs whose messages differ by side
     #[arg(long, value_name = "SIDE", default_value = "client")]
     pub(crate) from: From,
     /// Keys, for codecs that decrypt
@@ -255,7 +255,7 @@ pub(crate) struct Decode {
     /// Like --json, with integers of more than 53 bits as strings
     #[arg(long)]
     pub(crate) json_safe: bool,
-    /// Show where every field stands
+    /// Show the position of every field
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) bytes: bool,
 }
@@ -264,12 +264,12 @@ pub(crate) struct Decode {
 pub(crate) struct Encode {
     /// The codec; `worldwire codecs` lists them
     pub(crate) codec: String,
-    /// The JSON; - or nothing is standard input
+    /// The JSON; - or no file is standard input
     pub(crate) file: Option<PathBuf>,
     /// Write hexadecimal digits instead of bytes
     #[arg(long)]
     pub(crate) hex: bool,
-    /// Who sends it, where that matters and the JSON does not say
+    /// Who sends it, for codecs whose messages differ by side, if the JSON does not say
     #[arg(long, value_name = "SIDE", default_value = "client")]
     pub(crate) from: From,
     /// Keys, for codecs that encrypt
@@ -283,7 +283,7 @@ pub(crate) struct Encode {
 
 #[derive(Debug, Args)]
 pub(crate) struct Codecs {
-    /// Show the messages and fields of this one
+    /// Show the messages and fields of this codec
     pub(crate) name: Option<String>,
 }
 
@@ -295,22 +295,22 @@ fn threads() -> RangedU64ValueParser<usize> {
 /// Where a result goes.
 #[derive(Debug, Args)]
 pub(crate) struct Target {
-    /// Write to this file instead of standard output, which is -
+    /// Write to this file instead of standard output; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite it if it is there
+    /// Overwrite the file if it exists
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Codegen {
-    /// For DML messages
+    /// Generate DML messages of KI
     #[command(after_help = "Examples:
   worldwire codegen ki Messages/ -o messages.rs
   worldwire codegen ki --select LOGIN --select GAME.MSG_CLIENTMOVE")]
     Ki {
-        /// Message XML: files, or folders of them; without any, what is built in
+        /// Message XML: files or directories; without any, the built-in definitions
         paths: Vec<PathBuf>,
         /// Only these services (LOGIN, 7) and messages (LOGIN.MSG_PING, 7.27)
         #[arg(short, long, value_name = "NAME")]
@@ -318,15 +318,15 @@ pub(crate) enum Codegen {
         #[command(flatten)]
         target: Target,
     },
-    /// For messages of TERA
+    /// Generate messages of TERA
     #[command(after_help = "Examples:
   worldwire codegen tera samples/tera -o messages.rs
   worldwire codegen tera tera-data/definitions --select S_LOGIN.14 --select C_CHAT")]
     Tera {
-        /// Definitions: files, or folders of them
+        /// Definitions: files or directories
         #[arg(required = true)]
         paths: Vec<PathBuf>,
-        /// Only these messages: the newest of a NAME, or NAME.VERSION
+        /// Only these messages: NAME for the newest version, or NAME.VERSION
         #[arg(short, long, value_name = "NAME")]
         select: Vec<String>,
         #[command(flatten)]
@@ -338,6 +338,6 @@ pub(crate) enum Codegen {
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// Which shell
+    /// The shell
     pub(crate) shell: clap_complete::Shell,
 }

@@ -15,10 +15,10 @@ pub(crate) struct Tera {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TeraCommand {
-    /// Definitions: check, show, compare, format them, and find the one that fits
+    /// Check, show, compare and format definitions; find the one that fits an opcode
     #[command(subcommand, arg_required_else_help = true)]
     Def(TeraDef),
-    /// Maps of opcodes and of system messages
+    /// Show and convert maps of opcodes and of system messages
     #[command(subcommand, arg_required_else_help = true)]
     Map(TeraMap),
 }
@@ -26,16 +26,16 @@ pub(crate) enum TeraCommand {
 /// How definitions are read.
 #[derive(Debug, Args)]
 pub(crate) struct TeraReading {
-    /// Their dialect; told by what they use, if nobody says
+    /// The dialect of the definitions; by default it is recognised by what they use
     #[arg(long, value_name = "DIALECT")]
     dialect: Option<TeraDialect>,
-    /// The version of the game, such as 92.04, for fields that exist in some patches only
+    /// The version of the game, such as 92.04, for fields that exist only in some patches
     #[arg(long, value_name = "VERSION")]
     patch: Option<Patch>,
-    /// Whose files replace the general ones
+    /// The platform, whose own definitions override the general ones
     #[arg(long, value_name = "PLATFORM", default_value = "pc")]
     platform: TeraPlatform,
-    /// Skip lines that cannot be read, as older parsers do; what comes out may be a wrong layout
+    /// Skip invalid lines, as older parsers do; the resulting layout may be wrong
     #[arg(long)]
     lenient: bool,
 }
@@ -63,11 +63,11 @@ impl TeraReading {
 /// Dialects of the definition language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TeraDialect {
-    /// The first one, with lines for counts and offsets
+    /// The first dialect, with lines for counts and offsets
     Legacy,
-    /// The one of tera-toolbox
+    /// The dialect of tera-toolbox
     Toolbox,
-    /// The one of tera-proxy in 2020, with patch ranges and includes
+    /// The dialect of tera-proxy in 2020, with patch ranges and includes
     Proto,
 }
 
@@ -84,104 +84,104 @@ pub(crate) enum TeraPlatform {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TeraDef {
-    /// Read definitions, and say all that is wrong with them
+    /// Check definitions, and report every problem
     #[command(after_help = "Examples:
   worldwire tera def check samples/tera
   worldwire tera def check tera-data/definitions --watch")]
     Check {
-        /// Files, or folders of them
+        /// Files or directories
         #[arg(required = true)]
         paths: Vec<PathBuf>,
         #[command(flatten)]
         reading: TeraReading,
-        /// Write a JSON object for each problem
+        /// Write one JSON object per problem
         #[arg(long)]
         json: bool,
-        /// Go on, and check again whatever changes, until Ctrl-C
+        /// Keep running, and check again after every change, until Ctrl-C
         #[arg(long)]
         watch: bool,
     },
-    /// Show the fields of a definition and where in a message they stand
+    /// Show the fields of a definition and their offsets in a message
     #[command(after_help = "Examples:
   worldwire tera def show S_CHAT --data samples/tera
   worldwire tera def show C_START_SKILL.7 --data tera-data/definitions --header 12")]
     Show {
-        /// NAME or NAME.VERSION; the newest, if there is no version
+        /// NAME.VERSION, or NAME for the newest version
         definition: String,
-        /// Definitions: files, or folders of them
+        /// Definitions: files or directories
         #[arg(short, long, value_name = "PATH", required = true)]
         data: Vec<PathBuf>,
         #[command(flatten)]
         reading: TeraReading,
-        /// Bytes of the header: 12 for messages with counter and checksum
+        /// Size of the header: 12 for messages with counter and checksum
         #[arg(long, value_name = "BYTES", default_value_t = 4)]
         header: u32,
         /// Write JSON
         #[arg(long)]
         json: bool,
     },
-    /// Say how two definitions differ, or the definitions of two folders
+    /// Compare two definitions, or the definitions of two directories
     #[command(after_help = "Examples:
   worldwire tera def diff S_CHAT.1 S_CHAT.2 --data samples/tera
   worldwire tera def diff old/S_LOGIN.13.def new/S_LOGIN.14.def
   worldwire tera def diff tera-data-2020/protocol tera-data-2022/definitions")]
     Diff {
-        /// A file, a folder, or NAME.VERSION
+        /// A file, a directory, or NAME.VERSION
         old: String,
-        /// A file, a folder, or NAME.VERSION
+        /// A file, a directory, or NAME.VERSION
         new: String,
-        /// Definitions that are given as NAME.VERSION: files, or folders of them
+        /// Where to find definitions given as NAME.VERSION: files or directories
         #[arg(short, long, value_name = "PATH")]
         data: Vec<PathBuf>,
         #[command(flatten)]
         reading: TeraReading,
-        /// Write a JSON object for each change
+        /// Write one JSON object per change
         #[arg(long)]
         json: bool,
     },
-    /// Write definitions in the one way that everybody can agree on
+    /// Format definitions in the canonical style
     #[command(after_help = "Examples:
   worldwire tera def fmt tera-data/definitions
   worldwire tera def fmt S_LOGIN.14.def --check
   worldwire tera def fmt - < S_LOGIN.14.def")]
     Fmt {
-        /// Files, or folders of them; - is standard input, written to standard output
+        /// Files or directories; - reads standard input and writes standard output
         #[arg(required = true)]
         paths: Vec<PathBuf>,
-        /// Only name the files that would change
+        /// List the files that would change, and change nothing
         #[arg(long)]
         check: bool,
     },
-    /// Find the definition of an unknown opcode: try all of them on every message
+    /// Identify an unknown opcode by trying every definition on its messages
     #[command(after_help = "Examples:
   worldwire tera def rank 51042 --from samples/tera-login.pcapng --data samples/tera
   worldwire tera def rank --from new-build.pcapng --data tera-data --top 3
 
-Without an opcode it tries all that have no name. The score is explained in the documentation of
-worldwire_tera::rank.")]
+Without an opcode, all opcodes without a name are tried. The documentation of worldwire_tera::rank
+explains the score.")]
     Rank(TeraRank),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TeraRank {
-    /// The opcode; every one without a name, if there is none
+    /// The opcode; by default all opcodes without a name
     pub(crate) opcode: Option<u16>,
     /// The capture
     #[arg(long, value_name = "CAPTURE")]
     pub(crate) from: PathBuf,
-    /// Definitions and maps: files, or folders of them
+    /// Definitions and maps: files or directories
     #[arg(short, long, value_name = "PATH", required = true)]
     pub(crate) data: Vec<PathBuf>,
-    /// The revision of the client, which chooses the map of opcodes
+    /// The revision of the client, which selects the map of opcodes
     #[arg(long, value_name = "NUMBER")]
     pub(crate) revision: Option<u32>,
-    /// The version of the game, such as 92.04, where no revisions.json tells
+    /// The version of the game, such as 92.04, if no revisions.json has it
     #[arg(long, value_name = "VERSION")]
     pub(crate) patch: Option<Patch>,
-    /// How many definitions to show
+    /// How many definitions to show per opcode
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     pub(crate) top: usize,
-    /// Write a JSON object for each of them
+    /// Write one JSON object per definition
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -193,28 +193,28 @@ pub(crate) enum TeraMap {
   worldwire tera map show samples/tera/map/protocol.999001.map
   worldwire tera map show data.json --revision 387486 S_LOGIN 51042")]
     Show {
-        /// A map, as lines or JSON, or a data.json
+        /// A map as lines or JSON, or a data.json
         file: PathBuf,
-        /// Only these names and numbers
+        /// Show only these names and numbers
         entries: Vec<String>,
-        /// Which map of a data.json
+        /// The revision whose map to read from a data.json
         #[arg(long, value_name = "NUMBER")]
         revision: Option<u32>,
-        /// Write a JSON object for each entry
+        /// Write one JSON object per entry
         #[arg(long)]
         json: bool,
     },
-    /// Write a map in another form
+    /// Convert a map to another format
     #[command(after_help = "Examples:
   worldwire tera map convert protocol.387486.map --to json -o protocol.json
   worldwire tera map convert data.json --revision 387486 --to map -o protocol.387486.map")]
     Convert {
-        /// A map, as lines or JSON, or a data.json
+        /// A map as lines or JSON, or a data.json
         file: PathBuf,
-        /// The form to write
+        /// The output format
         #[arg(long, value_name = "FORM")]
         to: TeraMapForm,
-        /// Which map of a data.json
+        /// The revision whose map to read from a data.json
         #[arg(long, value_name = "NUMBER")]
         revision: Option<u32>,
         #[command(flatten)]
@@ -227,7 +227,7 @@ pub(crate) enum TeraMap {
 pub(crate) enum TeraMapForm {
     /// Lines of NAME = CODE, in the order of the codes
     Map,
-    /// Lines of NAME CODE, as older programs want them
+    /// Lines of NAME CODE, as older programs expect them
     Plain,
     /// One JSON object
     Json,

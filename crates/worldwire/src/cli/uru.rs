@@ -14,7 +14,7 @@ pub(crate) struct Uru {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruCommand {
-    /// Make and convert the keys of a shard
+    /// Generate and convert the keys of a shard
     #[command(subcommand, arg_required_else_help = true)]
     Keys(UruKeys),
     /// Make, check and show manifests
@@ -24,25 +24,25 @@ pub(crate) enum UruCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruKeys {
-    /// Make the keys of a new shard
+    /// Generate the keys of a new shard
     #[command(after_help = "Examples:
   worldwire uru keys generate -o keys.toml
   worldwire uru keys generate --format dirtsand")]
     Generate {
-        /// How to write them
+        /// The output format
         #[arg(long, value_name = "FORMAT", default_value = "toml")]
         format: KeyFormat,
         #[command(flatten)]
         target: Target,
     },
-    /// Write keys in another spelling
+    /// Convert keys between server formats
     #[command(after_help = "Examples:
   worldwire uru keys convert dirtsand.ini --to toml -o keys.toml
   worldwire uru keys convert keys.toml --to server-ini")]
     Convert {
-        /// Keys in any spelling; - is standard input
+        /// Keys in any format; - is standard input
         file: PathBuf,
-        /// How to write them
+        /// The output format
         #[arg(long, value_name = "FORMAT")]
         to: KeyFormat,
         #[command(flatten)]
@@ -50,12 +50,12 @@ pub(crate) enum UruKeys {
     },
 }
 
-/// Spellings of keys.
+/// Formats of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KeyFormat {
-    /// worldwire, with the server's secrets
+    /// worldwire's own format, with the server's secrets
     Toml,
-    /// worldwire, only what clients may know
+    /// worldwire's own format, only what clients may know
     TomlPublic,
     /// dirtsand.ini, with the server's secrets
     Dirtsand,
@@ -65,36 +65,36 @@ pub(crate) enum KeyFormat {
     Nagus,
     /// The client's server.ini
     ServerIni,
-    /// OpenUru's source, for clients
+    /// Source code of OpenUru clients
     OpenUru,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruManifest {
-    /// Make a manifest of the files of a folder
+    /// Make a manifest of the files in a directory
     #[command(after_help = "Example:
   worldwire uru manifest make game/dat --prefix dat -o dat.mfs")]
     Make {
-        /// The folder; files in folders below it are taken too
+        /// The directory; subdirectories are included
         folder: PathBuf,
-        /// Put this folder in front of the client's names
+        /// Put this directory in front of the client's names
         #[arg(long, value_name = "FOLDER")]
         prefix: Option<String>,
-        /// Pack the files with gzip into this folder, and list those
+        /// Compress the files with gzip into this directory, and list the compressed files
         #[arg(long, value_name = "FOLDER")]
         gzip_to: Option<PathBuf>,
         #[command(flatten)]
         target: Target,
     },
-    /// Compare a manifest with the files of a folder
+    /// Compare a manifest with the files in a directory
     #[command(after_help = "Example:
   worldwire uru manifest check dat.mfs game/dat --prefix dat")]
     Check {
         /// The manifest
         file: PathBuf,
-        /// The folder with what is downloaded or with the plain files
+        /// The directory with the downloads or with the plain files
         folder: PathBuf,
-        /// This folder stands in front of the client's names
+        /// The client's names begin with this directory
         #[arg(long, value_name = "FOLDER")]
         prefix: Option<String>,
     },
@@ -102,7 +102,7 @@ pub(crate) enum UruManifest {
     #[command(after_help = "Example:
   worldwire uru manifest show dat.mfs --json")]
     Show {
-        /// The manifest, as text (.mfs) or as it goes over the wire
+        /// The manifest, as text (.mfs) or in wire format
         file: PathBuf,
         /// Write JSON
         #[arg(long)]

@@ -17,15 +17,15 @@ pub(crate) enum KiWad {
     List {
         /// The archive; - is standard input
         archive: PathBuf,
-        /// Only files that match one of these patterns (*, **/, ?, [a-z], {a,b}); only ** goes
-        /// into folders
+        /// Only files that match one of these patterns (*, **/, ?, [a-z], {a,b}); only ** matches
+        /// across directories
         #[arg(value_name = "GLOB")]
         globs: Vec<String>,
         /// Write JSON lines
         #[arg(long)]
         json: bool,
     },
-    /// Check every name and CRC, and inflate everything
+    /// Check every name and CRC, and decompress all data
     #[command(after_help = "Example:
   worldwire ki wad test Root.wad")]
     Test {
@@ -37,13 +37,13 @@ pub(crate) enum KiWad {
         /// Write JSON lines
         #[arg(long)]
         json: bool,
-        /// Refuse an archive in which the data of files overlaps, and look no further
+        /// Reject an archive in which the data of files overlaps, without further checks
         #[arg(long)]
         refuse_overlaps: bool,
         #[command(flatten)]
         reading: KiWadReading,
     },
-    /// Write the files of an archive to a folder
+    /// Write the files of an archive to a directory
     #[command(after_help = "Examples:
   worldwire ki wad extract Root.wad -C root/
   worldwire ki wad extract Root.wad 'Messages/*.xml' -C messages/
@@ -54,34 +54,34 @@ pub(crate) enum KiWad {
         /// Only files that match one of these patterns
         #[arg(value_name = "GLOB")]
         globs: Vec<String>,
-        /// The folder to write to; made if it is not there
+        /// The directory to write to; created if missing
         #[arg(short = 'C', long, value_name = "FOLDER", default_value = ".")]
         folder: PathBuf,
-        /// Overwrite files that are there
+        /// Overwrite existing files
         #[arg(long)]
         force: bool,
-        /// Write game objects (BINd files) in this form, unless the archive has a file of that
-        /// name too
+        /// Decode game objects (BINd files) to this format, unless the archive also has a file
+        /// of the resulting name
         #[arg(long, value_name = "FORM", requires = "types")]
         decode: Option<KiObjectForm>,
-        /// Type lists for --decode; later ones over earlier ones
+        /// Type lists for --decode; later ones override earlier ones
         #[arg(short, long, value_name = "LIST", requires = "decode")]
         types: Vec<PathBuf>,
-        /// Refuse an archive in which the data of files overlaps, instead of a warning
+        /// Reject an archive in which the data of files overlaps, instead of a warning
         #[arg(long)]
         refuse_overlaps: bool,
         #[command(flatten)]
         reading: KiWadReading,
     },
-    /// Make an archive of the files in a folder
+    /// Create an archive from the files of a directory
     #[command(after_help = "Example:
   worldwire ki wad create root/ -o Root.wad --flags 1 --store '**/*.bik'
 
 Links are followed.")]
     Create {
-        /// The folder
+        /// The directory
         folder: PathBuf,
-        /// The version; flags stand in archives from version 2 on
+        /// The version; only version 2 and later have flags
         #[arg(long, value_name = "NUMBER", default_value_t = 2)]
         archive_version: u32,
         /// The flags: 1 maps the archive into memory, 2 prefetches it
@@ -92,16 +92,16 @@ Links are followed.")]
         #[command(flatten)]
         target: KiWadTarget,
     },
-    /// Replace, add and remove files, and keep all others as they are stored
+    /// Replace, add and remove files; all others stay as they are stored
     #[command(after_help = "Example:
   worldwire ki wad update Root.wad --from changed/ --remove 'Old/**' -o Root.new.wad")]
     Update {
         /// The archive; - is standard input
         archive: PathBuf,
-        /// Files of this folder are added, or take the place of those of the same name
+        /// Add the files of this directory; they replace files of the same name
         #[arg(long, value_name = "FOLDER")]
         from: Option<PathBuf>,
-        /// Files that match are left out
+        /// Remove files that match
         #[arg(long, value_name = "GLOB")]
         remove: Vec<String>,
         #[command(flatten)]
@@ -109,15 +109,15 @@ Links are followed.")]
         #[command(flatten)]
         target: KiWadTarget,
     },
-    /// Say which files were added, removed and changed from one archive to another
+    /// List the files that differ between two archives
     #[command(after_help = "Example:
   worldwire ki wad diff Root.old.wad Root.wad
 
-+ added, - removed, ~ changed, = the same file, packed in another way,
++ added, - removed, ~ changed, = same content, compressed differently,
 > downloaded only in the second archive, < downloaded only in the first
 
-All data of both archives is read, and a wrong CRC is a problem. Of files of the same name, the
-first counts.")]
+All data of both archives is read, and wrong CRCs are reported. If several files have the same name,
+the first counts.")]
     Diff {
         /// The first archive; - is standard input
         before: PathBuf,
@@ -134,10 +134,10 @@ first counts.")]
 /// How the files of archives are read.
 #[derive(Debug, Args)]
 pub(crate) struct KiWadReading {
-    /// Inflate no file that is larger than this
+    /// Reject files that are larger than this when decompressed
     #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.inflated_bytes)]
     pub(crate) most_inflated: u64,
-    /// How many threads to use, up to 256; 0 is as many as there are cores
+    /// How many threads to use, up to 256; 0 uses all cores
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,
 }
@@ -145,15 +145,15 @@ pub(crate) struct KiWadReading {
 /// How files are packed.
 #[derive(Debug, Args)]
 pub(crate) struct KiWadPacking {
-    /// From 1, fast, to 12, small
+    /// The compression level, from 1 (fast) to 12 (small)
     #[arg(long, value_name = "1..12", default_value_t = DEFAULT_LEVEL,
           value_parser = clap::value_parser!(u8).range(1..=12))]
     pub(crate) level: u8,
     #[arg(long, value_name = "GLOB", help = format!("\
-        Files that match are not compressed; .mp3, .ogg and what is larger than {MOST_COMPRESSED} \
-        bytes never are"))]
+        Do not compress files that match; .mp3, .ogg and files larger than {MOST_COMPRESSED} bytes \
+        are never compressed"))]
     pub(crate) store: Vec<String>,
-    /// How many threads to use, up to 256; 0 is as many as there are cores
+    /// How many threads to use, up to 256; 0 uses all cores
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,
 }
@@ -164,7 +164,7 @@ pub(crate) struct KiWadTarget {
     /// The archive to write
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Overwrite it if it is there
+    /// Overwrite the archive if it exists
     #[arg(long)]
     pub(crate) force: bool,
 }

@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
         limits: &limits,
     };
     let json = json::parse(&text).map_err(|error| {
-        complain(&subject, &format!("no JSON: {error}"));
+        complain(&subject, &format!("invalid JSON: {error}"));
         Failure::Input
     })?;
     let bytes = codec.encode(&json, &options).map_err(|error| {

@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
     };
     output.finish()?;
     if overview.family.is_none() && !common.quiet {
-        say("this conversation was not recognised; --as FAMILY reads it all the same");
+        say("this conversation was not recognised; --as FAMILY reads it anyway");
     }
     let good = clean && overview.problems == 0 && overview.family.is_some();
     if good { Ok(()) } else { Err(Failure::Input) }

@@ -26,7 +26,7 @@ pub(crate) fn open(path: &Path) -> Result<Bytes, Failure> {
         return read(std::io::stdin().lock(), 0, path);
     }
     if path.is_dir() {
-        return Err(Failure::Run(format!("{}: is a folder, wanted a file", shown(path))));
+        return Err(Failure::Run(format!("{}: is a directory, not a file", shown(path))));
     }
     let file = File::open(path).map_err(fail)?;
     let about = file.metadata().map_err(fail)?;

@@ -28,7 +28,7 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
         return Ok(Box::new(io::stdin()));
     }
     if path.is_dir() {
-        return Err(Failure::Run(format!("{}: is a folder, wanted a file", shown(path))));
+        return Err(Failure::Run(format!("{}: is a directory, not a file", shown(path))));
     }
     let file = File::open(path).map_err(|error| Failure::io(path, &error))?;
     Ok(Box::new(file))

@@ -21,7 +21,7 @@ pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
         files.retain(|file| {
             let is_other = fs::metadata(file).is_ok_and(|about| !about.is_file());
             if is_other {
-                complain(&shown(file), "is no regular file; passed over");
+                complain(&shown(file), "is not a regular file; skipped");
             }
             !is_other
         });
@@ -36,7 +36,7 @@ pub(crate) fn all(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBuf>
     }
     let (files, loops) = walk(path, MOST_FOUND)?;
     for (folder, above) in loops {
-        tell(&shown(&folder), &format!("leads back to {}; passed over", shown(&above)));
+        tell(&shown(&folder), &format!("links back to {}; skipped", shown(&above)));
     }
     Ok(files)
 }
@@ -77,7 +77,7 @@ fn walk(path: &Path, most: usize) -> Result<(Vec<PathBuf>, Vec<Loop>), Failure> 
             let entry = entry.map_err(fail)?;
             count += 1;
             if count > most {
-                let what = "files and folders, counted along all links (files found)";
+                let what = "files and directories, counted through all links (files found)";
                 return Err(Failure::Run(format!("{}: more than {most} {what}", shown(path))));
             }
             let path = entry.path();
@@ -87,7 +87,7 @@ fn walk(path: &Path, most: usize) -> Result<(Vec<PathBuf>, Vec<Loop>), Failure> 
             } else if kind.is_symlink() && path.is_dir() {
                 links += 1;
                 if links > MOST_LINKS {
-                    let what = "links to folders, counted along all of them (links followed)";
+                    let what = "links to directories, counted through all of them (links followed)";
                     let home = shown(&folder);
                     return Err(Failure::Run(format!("{home}: more than {MOST_LINKS} {what}")));
                 }

@@ -44,7 +44,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
 
 /// What to say when a file stands where a new one was to go.
 pub(crate) fn occupied(path: &Path) -> String {
-    format!("{}: exists already; --force overwrites it", shown(path))
+    format!("{}: already exists; --force overwrites it", shown(path))
 }
 
 impl Common {

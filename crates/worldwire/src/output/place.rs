@@ -50,7 +50,7 @@ impl Place {
         };
         let about = match fs::metadata(path) {
             Err(error) if own.is_symlink() && error.kind() == io::ErrorKind::NotFound => {
-                return refuse("is a link that leads to nothing, wanted a file or no link");
+                return refuse("is a broken link");
             }
             about => about.map_err(|error| Failure::io(path, &error))?,
         };
@@ -58,7 +58,7 @@ impl Place {
             return Ok(Self::Stdout);
         }
         if about.is_dir() {
-            return refuse("is a folder");
+            return refuse("is a directory");
         }
         if !about.is_file() {
             return Ok(Self::Through(path.to_owned()));

@@ -1,4 +1,4 @@
-//! The ends of the program that others choose.
+//! Signals that end the program.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Files that are whole or not there.
+//! Files that are written atomically.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -86,7 +86,7 @@ fn loops_of_links_are_passed_over() {
     let outcome = wad(home.path(), &["create", "in", "-o", "a.wad"]);
     let said_of_it = said(&outcome, 0);
     assert_eq!(said_of_it.lines().count(), 3, "{said_of_it}");
-    assert!(said_of_it.contains("in/self: leads back to /"), "{said_of_it}");
+    assert!(said_of_it.contains("in/self: links back to /"), "{said_of_it}");
     let quiet = wad(home.path(), &["-q", "create", "in", "-o", "b.wad"]);
     assert_eq!(said(&quiet, 0), "");
     let listed = told(&wad(home.path(), &["list", "a.wad", "--json"]), 0);
@@ -101,12 +101,12 @@ fn only_regular_files_are_packed() {
     let socket = home.path().join("in/socket");
     let _kept = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let outcome = wad(home.path(), &["create", "in", "-o", "a.wad"]);
-    assert!(said(&outcome, 2).contains("in/socket: is a socket, wanted a regular file"));
+    assert!(said(&outcome, 2).contains("in/socket: is a socket, not a regular file"));
     fs::remove_file(socket).unwrap();
     let made = Command::new("mkfifo").arg(home.path().join("in/fifo")).status().unwrap();
     assert!(made.success());
     let outcome = wad(home.path(), &["create", "in", "-o", "a.wad"]);
-    assert!(said(&outcome, 2).contains("in/fifo: is a FIFO, wanted a regular file"));
+    assert!(said(&outcome, 2).contains("in/fifo: is a FIFO, not a regular file"));
     assert_eq!(names(home.path()), ["in"]);
 }
 
@@ -130,7 +130,7 @@ fn a_file_beside_a_folder_of_its_name_is_refused() {
         return;
     }
     let outcome = wad(home.path(), &["create", "in", "-o", "a.wad"]);
-    let wanted = "refused: File is a file, and file/x wants it as a folder";
+    let wanted = "refused: File is a file, but file/x needs it as a directory";
     assert!(said(&outcome, 2).contains(wanted), "{outcome:?}");
 }
 
@@ -141,7 +141,7 @@ fn the_archive_is_no_file_of_itself() {
     let create = ["create", "in", "-o", "in/self.wad", "--force"];
     assert_eq!(said(&wad(home.path(), &create), 0), "");
     let before = fs::read(home.path().join("in/self.wad")).unwrap();
-    let wanted = "in/self.wad: is the archive that is to be overwritten; passed over";
+    let wanted = "in/self.wad: is the archive to be overwritten; skipped";
     assert!(said(&wad(home.path(), &create), 0).contains(wanted));
     assert!(fs::read(home.path().join("in/self.wad")).unwrap() == before);
     // Under another name it is any file.
@@ -157,7 +157,7 @@ fn what_a_killed_run_left_behind_is_not_packed() {
         &home.path().join("in"),
         &[("a", "a"), ("b/.worldwire-AbCdEf.part", "half"), (".b.part", "")],
     );
-    let wanted = ".worldwire-AbCdEf.part: is a file that was never finished";
+    let wanted = ".worldwire-AbCdEf.part: is an unfinished file of an interrupted run";
     assert!(said(&wad(home.path(), &["create", "in", "-o", "a.wad"]), 0).contains(wanted));
     let listed = told(&wad(home.path(), &["list", "a.wad", "--json"]), 0);
     assert_eq!(listed.lines().count(), 3, "{listed}");
@@ -169,9 +169,9 @@ fn patterns_of_what_is_stored_match_something() {
     let zeros = "0".repeat(100);
     put(&home.path().join("in"), &[("Data/a.bik", &zeros), ("b.bik", &zeros), ("c", &zeros)]);
     let create = |store: &str| wad(home.path(), &["create", "in", "-o", "a.wad", "--store", store]);
-    let wanted = "*.bin: matches no file that is to be packed\n";
+    let wanted = "*.bin: matches no file to be packed\n";
     assert!(said(&create("*.bin"), 2).ends_with(wanted));
-    let wanted = "a.bik: matches no file that is to be packed; **/a.bik does\n";
+    let wanted = "a.bik: matches no file to be packed; **/a.bik does\n";
     assert!(said(&create("a.bik"), 2).ends_with(wanted));
     assert_eq!(names(home.path()), ["in"]);
     said(&create("*.bik"), 0);

@@ -33,9 +33,9 @@ fn a_decoded_file_takes_no_other_ones_name() {
     let read = |name: &str| fs::read(home.path().join("out").join(name)).unwrap();
     for (threads, more) in [("1", &[][..]), ("2", &["--force"]), ("1", &["--force"])] {
         let said = said(&extract("json", threads, more), 1);
-        let wanted = "Pet.xml: not decoded: the archive has Pet.xml.json, too";
+        let wanted = "Pet.xml: not decoded: the archive also contains Pet.xml.json";
         assert!(said.contains(wanted), "{said}");
-        assert!(said.contains("deep.xml: not decoded: the archive has deep.xml.json, too"));
+        assert!(said.contains("deep.xml: not decoded: the archive also contains deep.xml.json"));
         assert_eq!(said.lines().count(), 2, "{said}");
         assert!(read("Pet.xml") == pet, "it stays as it is");
         assert_eq!(read("pet.XML.json"), b"real");
@@ -47,7 +47,7 @@ fn a_decoded_file_takes_no_other_ones_name() {
     fs::remove_dir_all(home.path().join("out")).unwrap();
     // As XML a file may keep its name.
     let said = said(&extract("xml", "2", &[]), 1);
-    assert!(said.contains("pet: not decoded: the archive has pet.xml, too"), "{said}");
+    assert!(said.contains("pet: not decoded: the archive also contains pet.xml"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(read("Pet.xml").starts_with(b"<") && read("pet") == pet);
 }

@@ -71,10 +71,10 @@ fn names_that_take_each_others_place_are_told_as_what_they_are() {
     fs::write(home.path().join("a.wad"), craft(&files)).unwrap();
     let outcome = wad(home.path(), &["extract", "a.wad", "-C", "out"]);
     let wanted = [
-        "refused: A: differs only in case from a before it",
-        "refused: a: another file before it has the same name",
-        "refused: folder: is the name of a folder, too, that of folder/in",
-        "refused: ../out: wanted a path below the folder, found a part that leads elsewhere",
+        "refused: A: differs only in case from a, which comes first",
+        "refused: a: an earlier file has the same name",
+        "refused: folder: is also the name of a directory, that of folder/in",
+        "refused: ../out: wanted a path below the target directory, found a `.` or `..`",
     ];
     let said_of_it = said(&outcome, 1);
     let lines: Vec<&str> =
@@ -85,10 +85,10 @@ fn names_that_take_each_others_place_are_told_as_what_they_are() {
     // A test tells the same.
     let told = told(&wad(home.path(), &["test", "a.wad"]), 1);
     let wanted = [
-        "A: case: differs only in case from a before it",
-        "a: twice: another file before it has the same name",
-        "folder: folder: is the name of a folder, too, that of folder/in",
-        "../out: name: wanted a path below the folder, found a part that leads elsewhere",
+        "A: case: differs only in case from a, which comes first",
+        "a: twice: an earlier file has the same name",
+        "folder: folder: is also the name of a directory, that of folder/in",
+        "../out: name: wanted a path below the target directory, found a `.` or `..`",
     ];
     assert_eq!(told.lines().collect::<Vec<_>>(), wanted);
 }
@@ -101,7 +101,7 @@ fn a_folder_in_the_place_of_a_file_is_not_forced_away() {
     for more in [&[][..], &["--force"]] {
         let outcome = wad(home.path(), &[&["extract", "a.wad", "-C", "out"], more].concat());
         let said = said(&outcome, 1);
-        assert!(said.contains("a: is a folder\n") && !said.contains("a: exists"), "{said}");
+        assert!(said.contains("a: is a directory\n") && !said.contains("a: exists"), "{said}");
         assert_eq!(fs::read(home.path().join("out/b")).unwrap(), b"b");
     }
 }

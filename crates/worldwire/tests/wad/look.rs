@@ -43,7 +43,7 @@ fn a_name_that_is_there_twice_is_a_problem() {
     let outcome = wad(home.path(), &["test", "a.wad"]);
     assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
     let said = String::from_utf8(outcome.stdout).unwrap();
-    assert_eq!(said, "one.txt: twice: another file before it has the same name\n");
+    assert_eq!(said, "one.txt: twice: an earlier file has the same name\n");
 }
 
 #[test]

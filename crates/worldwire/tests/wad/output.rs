@@ -73,7 +73,7 @@ fn a_link_goes_on_to_lead_to_the_file() {
     let link = home.path().join("near/link");
     symlink("../far/file", &link).unwrap();
     let refused = said(&write(home.path(), &["-o", "near/link"]), 2);
-    assert_eq!(refused, "worldwire: near/link: exists already; --force overwrites it\n");
+    assert_eq!(refused, "worldwire: near/link: already exists; --force overwrites it\n");
     said(&write(home.path(), &["-o", "near/link", "--force"]), 0);
     assert!(link.symlink_metadata().unwrap().is_symlink());
     assert_eq!(fs::read_to_string(home.path().join("far/file")).unwrap(), RESULT);
@@ -85,12 +85,12 @@ fn a_link_goes_on_to_lead_to_the_file() {
     fs::remove_file(home.path().join("far/file")).unwrap();
     for force in [&[][..], &["--force"]] {
         let refused = said(&write(home.path(), &[&["-o", "near/link"], force].concat()), 2);
-        assert!(refused.contains("near/link: is a link that leads to nothing"), "{refused}");
+        assert!(refused.contains("near/link: is a broken link"), "{refused}");
     }
     assert_eq!(names(&home.path().join("far")), [""; 0]);
     symlink("../far", home.path().join("near/folder")).unwrap();
     let refused = said(&write(home.path(), &["-o", "near/folder", "--force"]), 2);
-    assert_eq!(refused, "worldwire: near/folder: is a folder\n");
+    assert_eq!(refused, "worldwire: near/folder: is a directory\n");
 }
 
 #[test]

@@ -13,9 +13,9 @@ fn spellings_are_those_of_kept_files_too() {
     fs::write(home.path().join("a.wad"), kept).unwrap();
     let cases = [
         ("good.txt", "refused: good.txt and Good.txt of the archive differ only in case"),
-        ("Good.txt/in", "refused: Good.txt is a file, and Good.txt/in wants it as a folder"),
-        ("folder", "refused: folder is a file, and folder/in wants it as a folder"),
-        ("Folder", "refused: Folder is a file, and folder/in wants it as a folder"),
+        ("Good.txt/in", "refused: Good.txt is a file, but Good.txt/in needs it as a directory"),
+        ("folder", "refused: folder is a file, but folder/in needs it as a directory"),
+        ("Folder", "refused: Folder is a file, but folder/in needs it as a directory"),
     ];
     for (name, wanted) in cases {
         let _ = fs::remove_dir_all(home.path().join("new"));

@@ -153,7 +153,7 @@ impl Inflater {
         }
         let wanted = || format!("a zlib stream of {size} bytes");
         let Some(room) = self.buffer.get_mut(..size) else {
-            return Err(Error::malformed(wanted(), "no room for it"));
+            return Err(Error::malformed(wanted(), "more than fits into memory"));
         };
         match self.decompressor.zlib_decompress(stream, room) {
             Ok(written) if written == size => Ok(room),

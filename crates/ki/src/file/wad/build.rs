@@ -138,7 +138,7 @@ impl<'d> Plan<'d> {
                 return Err(Error::value("a name without NULs", format!("{:?}", shown())));
             }
             if before == Some(name) {
-                return Err(Error::value("every name once", "it twice").about(shown()));
+                return Err(Error::value("unique names", "a duplicate").about(shown()));
             }
             before = Some(name);
         }
@@ -175,7 +175,7 @@ impl<'d> Plan<'d> {
     /// Value, when all have theirs; the limit of 4 GiB.
     pub fn add(&mut self, packed: &Packed<'_>) -> Result<()> {
         let Some(entry) = self.table.entries.get_mut(self.done) else {
-            return Err(Error::value("no more files", "one more"));
+            return Err(Error::value("the end of the archive", "another file"));
         };
         let stored = size_of_file(packed.bytes.len() as u64)?;
         entry.offset =

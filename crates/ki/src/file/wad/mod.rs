@@ -9,7 +9,7 @@
 //!
 //! An entry is `u32` offset from the start of the archive, `u32` size, `u32` compressed size
 //! (`0xFFFF_FFFF` when stored), `u8` compressed or not, `u32` CRC of the stored bytes, `u32` count
-//! of the name's bytes with its NUL, and the name, UTF-8 with `/`. Compressed data is zlib.
+//! of the name's bytes including its NUL, and the name, UTF-8 with `/`. Compressed data is zlib.
 //!
 //! ```
 //! use worldwire_core::Limits;

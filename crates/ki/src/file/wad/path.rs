@@ -19,7 +19,7 @@ pub fn safe_path(name: &[u8]) -> Result<&str> {
     match text.split('/').find_map(fault) {
         None => Ok(text),
         Some(found) => {
-            Err(Error::malformed("a path below the folder", found).about(text.to_owned()))
+            Err(Error::malformed("a path below the target directory", found).about(text.to_owned()))
         }
     }
 }
@@ -29,7 +29,7 @@ fn fault(part: &str) -> Option<&'static str> {
         return Some("an absolute path or an empty part");
     }
     if part == "." || part == ".." {
-        return Some("a part that leads elsewhere");
+        return Some("a `.` or `..`");
     }
     if part.contains(['\\', ':']) {
         return Some("a backslash or a drive");

@@ -64,7 +64,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             };
             return Err(reader.place_error(error));
         }
-        let text = format!("the last {left} bits of {} are no property", class.name);
+        let text = format!("the last {left} bits of {} are not a property", class.name);
         self.note(position(reader), text);
         let start = reader.place();
         let mut bytes = Vec::new();
@@ -97,7 +97,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         if !self.options.lenient {
             let wanted = format!("the hash of a property of {}", class.name);
             let error = Error::malformed(wanted, format!("{hash} ({hash:#010x})"));
-            return Err(reader.place_error(error).hint("is the type list of this revision?"));
+            return Err(reader.place_error(error).hint("is the type list from this revision?"));
         }
         let text = format!("property {hash} ({hash:#010x}) is not in {}", class.name);
         self.note(position(reader), text);

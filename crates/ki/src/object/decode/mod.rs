@@ -220,7 +220,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                 }
                 let found = format!("{name}, by block {} type {}", id.block, id.kind);
                 let error = Error::malformed("a known class", found);
-                Err(error.hint("is its name right, and the type list of this revision?"))
+                Err(error.hint("check the name, and whether the type list is from this revision"))
             }
             _ => {
                 let found = format!("block {} type {}", id.block, id.kind);
@@ -277,9 +277,9 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         if !self.keeps() {
             let found = format!("{tag} ({tag:#010x})");
             let error = Error::malformed("the tag of a known class", found);
-            return Err(error.at(at).hint("is the type list of this revision?"));
+            return Err(error.at(at).hint("is the type list from this revision?"));
         }
-        self.note(at * 8, format!("class {tag} ({tag:#010x}) is in no list"));
+        self.note(at * 8, format!("class {tag} ({tag:#010x}) is in no type list"));
         let count = self.object_size(reader)?;
         let bits = raw(reader, count)?;
         self.tell(reader, slot, name, start, Leaf::object(tag, id, bits))
@@ -451,7 +451,7 @@ mod tests {
         assert_eq!(
             error(&words(&[0x0102_0304])),
             "object at byte 0: wanted the tag of a known class, found 16909060 (0x01020304); is \
-             the type list of this revision?"
+             the type list from this revision?"
         );
         let behind = [&words(&[7, 1, 0])[..], &[3, 9]].concat();
         assert_eq!(error(&behind), "at byte 12 bit 5: wanted the end, found 1 byte more");

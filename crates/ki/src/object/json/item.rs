@@ -41,7 +41,7 @@ impl Seed {
             Some(left) => Ok(Self { left, ..self }),
             None => {
                 let most = self.most;
-                Err(E::custom(format!("more than {most} objects and lists in each other (depth)")))
+                Err(E::custom(format!("objects and lists nested more than {most} deep (depth)")))
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! | value | JSON |
 //! | --- | --- |
-//! | object | its properties by name, behind `$class`; `$block`, `$type`, `$template` of the CoreObject form |
+//! | object | its properties by name, after `$class`; `$block`, `$type`, `$template` of the CoreObject form |
 //! | null | `null` |
 //! | container | an array, always |
 //! | group of numbers | an object with its parts: `{"x": 1.0, "y": 2.0}` |
@@ -14,12 +14,12 @@
 //! | object of an unknown class | `{"$class": "0x0000002a", "$bits": 40, "$hex": "..."}`, also with an id |
 //! | what is left at the end of an object | under `$rest`: `{"$bits": 8, "$hex": "..."}` |
 //!
-//! The last four come of lenient reading. They are written again also by those who know the class or
-//! the property.
+//! The last four come from lenient reading. They are encoded again even if the class or the
+//! property is known.
 //!
-//! Properties stand in the order in which they were read, and those that were not there are not
-//! there. [`Object::parse_json`] keeps the order of the text; [`Object::from_json`] has none to keep
-//! and takes that of the class.
+//! Properties are in the order in which they were read; missing ones are left out.
+//! [`Object::parse_json`] keeps the order of the text; [`Object::from_json`] uses the order of the
+//! class.
 
 mod item;
 mod read;

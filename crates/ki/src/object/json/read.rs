@@ -218,7 +218,7 @@ impl<'c> Builder<'c> {
             Err(expected(format!("a number of {bits} bits with sign"), &json))
         };
         let unsigned = |bits: u32| {
-            let number: u64 = integer(&json, "a whole number from 0 on")?;
+            let number: u64 = integer(&json, "a whole number of at least 0")?;
             if u128::from(number) < 1 << bits {
                 return Ok(Leaf::Unsigned(number));
             }
@@ -364,7 +364,7 @@ fn tuple_bytes(tuple: Tuple, item: &Item) -> Result<Vec<u8>> {
         return Err(Error::value(wanted, format!("\"{name}\"")));
     }
     if entries.len() > tuple.names().len() {
-        return Err(Error::value("every part once", "one twice"));
+        return Err(Error::value("every part once", "a duplicate"));
     }
     let mut bytes = Vec::with_capacity(tuple.size());
     for name in tuple.names() {
@@ -495,6 +495,6 @@ mod tests {
         assert_eq!(object.to_json(&classes).unwrap().matches("class A").count(), 128);
         assert!(nested(129).unwrap_err().to_string().contains("depth"));
         let error = nested(100_000).unwrap_err().to_string();
-        assert!(error.contains("more than 128 objects and lists in each other (depth)"), "{error}");
+        assert!(error.contains("objects and lists nested more than 128 deep (depth)"), "{error}");
     }
 }

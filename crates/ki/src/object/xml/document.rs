@@ -69,7 +69,7 @@ pub(super) fn document<'t>(
             Ok(event) => event,
             Err(error) => {
                 let at = offset(reader.error_position());
-                notes.error(&(at..at + 1), format!("no XML: {error}"), "");
+                notes.error(&(at..at + 1), format!("invalid XML: {error}"), "");
                 return None;
             }
         };
@@ -102,7 +102,7 @@ pub(super) fn document<'t>(
                 };
                 let whole = text.get(start..end).unwrap_or_default();
                 if known.is_none() {
-                    notes.odd(&(start..end), format!("{whole} is kept as it stands"), "");
+                    notes.odd(&(start..end), format!("{whole} is kept as it is"), "");
                 }
                 let mut buffer = [0; 4];
                 let words = known.map_or(whole, |known| known.encode_utf8(&mut buffer));
@@ -110,7 +110,7 @@ pub(super) fn document<'t>(
                 continue;
             }
             Event::DocType(_) => {
-                notes.odd(&(start..end), "a document type is not read", "");
+                notes.odd(&(start..end), "document type ignored", "");
                 continue;
             }
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) => continue,
@@ -120,12 +120,16 @@ pub(super) fn document<'t>(
         let name = text.get(span.clone()).unwrap_or_default();
         if open.is_empty() && (root.is_some() || name != "Objects") {
             let what = if root.is_some() { "another root element" } else { "the root element" };
-            notes.error(&span, format!("{what} {name}"), "objects stand in one element Objects");
+            notes.error(
+                &span,
+                format!("{what} {name}"),
+                "all objects belong in one Objects element",
+            );
             return None;
         }
         if open.len() == most_depth {
-            let text = format!("elements stand more than {most_depth} deep");
-            let help = format!("at most {} objects can stand in each other (depth)", limits.depth);
+            let text = format!("elements nested more than {most_depth} deep");
+            let help = format!("objects can be nested at most {} deep (depth)", limits.depth);
             notes.error(&span, text, &help);
             return None;
         }
@@ -144,13 +148,13 @@ pub(super) fn document<'t>(
     if let Some(element) = open.pop() {
         notes.error(
             &element.span(),
-            format!("{} does not end", element.name),
+            format!("{} is not closed", element.name),
             "the file is cut off",
         );
         return None;
     }
     if root.is_none() {
-        notes.error(&(0..0), "no element at all", "");
+        notes.error(&(0..0), "no elements", "");
     }
     root.map(|root: Element<'t>| root.children)
 }

@@ -1,4 +1,4 @@
-//! Objects as the XML text that clients have beside the binary form, both ways.
+//! Objects as XML, which clients use beside the binary form; both ways.
 //!
 //! ```xml
 //! <Objects>
@@ -13,11 +13,10 @@
 //! </Objects>
 //! ```
 //!
-//! A container repeats its element, with a `key` that is not needed but says their order if it is
-//! there; an empty element is null, the empty string, or 0. So a container without elements is one
-//! element that says so, and that other programs read as an empty one: `<m_names count="0"/>`.
-//! Colours are hexadecimal digits alpha, red, green, blue. What is not written is not there when it is
-//! read.
+//! A container repeats its element, with an optional `key` that gives the order. An empty element
+//! is null, the empty string, or 0. A container without elements is therefore written as one
+//! element with a count, which other programs read as an empty one: `<m_names count="0"/>`. Colours
+//! are hexadecimal digits: alpha, red, green, blue. Properties without an element are missing.
 
 mod document;
 mod write;
@@ -62,7 +61,7 @@ pub fn load_within(classes: &Classes, name: &str, bytes: &[u8], limits: &Limits)
     };
     let mut notes = Notes::new(Source::new(name, &text), false);
     if replaced {
-        notes.odd(&(0..0), "bytes that are no UTF-8 are read as U+FFFD", "store it as UTF-8");
+        notes.odd(&(0..0), "bytes that are not UTF-8 are read as U+FFFD", "store it as UTF-8");
     }
     let objects = document(&text, limits, &mut notes).map(|roots| {
         let objects = roots.iter().filter_map(|element| {
@@ -101,15 +100,14 @@ impl<'c> Builder<'_, 'c, '_> {
     fn object(&mut self, slot: Slot<'c>, element: &Element<'_>) -> Result<bool> {
         let Some(class) = self.class(element) else { return Ok(false) };
         if !element.text.trim().is_empty() {
-            self.notes.note(&element.span(), "text in an object is not read", "");
+            self.notes.note(&element.span(), "text in an object is ignored", "");
         }
         // A container repeats its element, and nothing says that it does so in a row.
         let mut order: Vec<(&'c Property, Vec<&Element<'_>>)> = Vec::new();
         let mut known: HashMap<u32, usize> = HashMap::new();
         for child in &element.children {
             let Some(property) = class.property(child.name) else {
-                let text =
-                    format!("{} is no property of {}, and is not read", child.name, class.name);
+                let text = format!("{} is not a property of {}; ignored", child.name, class.name);
                 let names = class.properties().iter().map(|property| &*property.name);
                 let near =
                     self.notes.has_room().then(|| worldwire_core::nearest(child.name, names));
@@ -126,7 +124,7 @@ impl<'c> Builder<'_, 'c, '_> {
                 if !property.is_list() && !children.is_empty() {
                     self.notes.note(
                         &child.span(),
-                        format!("another {} is not read", child.name),
+                        format!("duplicate {} is ignored", child.name),
                         "",
                     );
                 } else {
@@ -156,7 +154,7 @@ impl<'c> Builder<'_, 'c, '_> {
         for child in children {
             if child.is_none() {
                 if !is_alone {
-                    let text = format!("an empty {} among elements of it is not read", child.name);
+                    let text = format!("an empty {} among its elements is ignored", child.name);
                     self.notes.note(&child.span(), text, "");
                 }
                 continue;
@@ -164,8 +162,7 @@ impl<'c> Builder<'_, 'c, '_> {
             match child.key().map(|key| (key, key.trim().parse::<u64>())) {
                 Some((_, Ok(key))) => last = key,
                 Some((key, Err(_))) => {
-                    let text =
-                        format!("key \"{}\" is no number, and is not read", key.escape_debug());
+                    let text = format!("key \"{}\" is not a number; ignored", key.escape_debug());
                     self.notes.note(&child.span(), text, "");
                 }
                 None => {}
@@ -181,7 +178,7 @@ impl<'c> Builder<'_, 'c, '_> {
 
     fn class(&mut self, element: &Element<'_>) -> Option<&'c Class> {
         let Some(name) = element.class().filter(|_| element.name == "Class") else {
-            let text = format!("{} is no Class with a Name, and is not read", element.name);
+            let text = format!("{} is not a Class with a Name; ignored", element.name);
             self.notes.note(&element.span(), text, "");
             return None;
         };
@@ -189,7 +186,7 @@ impl<'c> Builder<'_, 'c, '_> {
         if class.is_none() {
             let near = self.notes.has_room().then(|| self.classes.nearest(name)).flatten();
             let help = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
-            let text = format!("class {name:?} is in no list, and is not read");
+            let text = format!("class {name:?} is in no type list; ignored");
             self.notes.note(&element.span(), text, &help);
         }
         class
@@ -204,14 +201,14 @@ impl<'c> Builder<'_, 'c, '_> {
         if property.kind() == Kind::Object {
             if element.children.is_empty() {
                 if !element.text.trim().is_empty() {
-                    self.notes.note(&element.span(), "text where an object belongs", "");
+                    self.notes.note(&element.span(), "text in the place of an object", "");
                 }
                 return self.object.value(slot, Leaf::Null);
             }
             let is_list = matches!(slot, Slot::Element(_));
             for (index, child) in element.children.iter().enumerate() {
                 if index > 0 && !is_list {
-                    self.notes.note(&child.span(), "another object is not read", "");
+                    self.notes.note(&child.span(), "a second object is ignored", "");
                 } else {
                     self.object(slot, child)?;
                 }
@@ -219,7 +216,7 @@ impl<'c> Builder<'_, 'c, '_> {
             return Ok(());
         }
         for child in &element.children {
-            self.notes.note(&child.span(), format!("{} in a value is not read", child.name), "");
+            self.notes.note(&child.span(), format!("{} in a value is ignored", child.name), "");
         }
         let bytes;
         let leaf = match parse(property, &element.text) {
@@ -269,7 +266,7 @@ fn parse(property: &Property, text: &str) -> Result<Parsed> {
         fits.then_some(Leaf::Signed(number)).ok_or_else(|| out_of_range(bits, text))
     };
     let unsigned = |bits: u32| {
-        let number: u64 = integer(&json, "a whole number from 0 on")?;
+        let number: u64 = integer(&json, "a whole number of at least 0")?;
         let fits = u128::from(number) < 1 << bits;
         fits.then_some(Leaf::Unsigned(number)).ok_or_else(|| out_of_range(bits, text))
     };
@@ -377,18 +374,18 @@ mod tests {
             said,
             [
                 "a.xml:3:2: warning: m_n: wanted a whole number, found \"x\" (its type is int)",
-                "a.xml:4:2: warning: m_m is no property of class A, and is not read (did you mean \
+                "a.xml:4:2: warning: m_m is not a property of class A; ignored (did you mean \
                  m_n?)",
                 "a.xml:5:2: warning: m_c: wanted a colour AARRGGBB, found red (its type is class \
                  Color)",
                 "a.xml:6:2: warning: m_p: wanted 2 numbers with commas between, found 1 (its type \
                  is class Point<float>)",
-                "a.xml:7:7: warning: class \"class B\" is in no list, and is not read (did you mean class \
+                "a.xml:7:7: warning: class \"class B\" is in no type list; ignored (did you mean class \
                  A?)",
                 "a.xml:8:2: warning: m_e: wanted a known option, found PINK (its type is enum E)",
                 "a.xml:9:2: warning: m_b: wanted 0, 1, true or false, found 2 (its type is bool)",
-                "a.xml:10:14: warning: another m_s is not read",
-                "a.xml:12:2: warning: Other is no Class with a Name, and is not read",
+                "a.xml:10:14: warning: duplicate m_s is ignored",
+                "a.xml:12:2: warning: Other is not a Class with a Name; ignored",
             ]
         );
         let objects = loaded.objects.unwrap();
@@ -437,7 +434,7 @@ mod tests {
             (
                 "<m_i count='0'/><m_i>5</m_i>",
                 "\"m_i\":[5]",
-                Some("an empty m_i among elements of it is not read"),
+                Some("an empty m_i among its elements is ignored"),
             ),
             ("<m_i key='1'>5</m_i><m_i key='0'>6</m_i>", "\"m_i\":[6,5]", None),
             (
@@ -448,7 +445,7 @@ mod tests {
             (
                 "<m_i key='x'>5</m_i><m_i key='0'>6</m_i>",
                 "\"m_i\":[5,6]",
-                Some("key \"x\" is no number, and is not read"),
+                Some("key \"x\" is not a number; ignored"),
             ),
         ];
         for (text, wanted, said) in cases {
@@ -507,8 +504,8 @@ mod tests {
         let loaded = load(&classes, "a.xml", deep.as_bytes());
         assert_eq!(
             loaded.diagnostics[0].to_string(),
-            "a.xml:1:779: error: elements stand more than 257 deep (at most 128 objects can stand in \
-             each other (depth))"
+            "a.xml:1:779: error: elements nested more than 257 deep (objects can be nested at most \
+             128 deep (depth))"
         );
         let bind = load(&classes, "a.xml", b"BINd");
         assert!(bind.objects.is_none());

@@ -146,11 +146,11 @@ fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
         return Err(Error::malformed(format!("version {VERSION}"), version.to_string()));
     }
     if reader.take_array()? != content.0 {
-        return Err(Error::malformed("classes of these lists", "those of others"));
+        return Err(Error::malformed("a cache of these type lists", "one of others"));
     }
     let checksum: [u8; 32] = reader.take_array()?;
     if checksum != *Sha256::digest(reader.rest()) {
-        return Err(Error::malformed("the cache as it was written", "a damaged one"));
+        return Err(Error::malformed("an intact cache", "a damaged one"));
     }
     let texts: Vec<Arc<str>> = list(reader, "texts", 4, |reader| {
         let length = reader.u32("length")? as usize;

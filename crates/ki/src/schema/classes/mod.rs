@@ -1,9 +1,9 @@
 //! Classes of game objects, from the type lists that wiztype and arrtype dump.
 //!
-//! A client carries no description of its objects, so lists are dumped from a running one and are
-//! the user's data. [`TypeLists`] reads them, [`Classes`] is what the codec of
-//! [`object`](mod@crate::object) works with: everything is resolved when it is made, nothing while
-//! bytes are read.
+//! A client contains no description of its objects. Users dump type lists from a running client and
+//! supply them. [`TypeLists`] reads the lists and compiles them to [`Classes`], which the codec of
+//! [`object`](mod@crate::object) uses. Everything is resolved at compile time, nothing while bytes
+//! are read.
 //!
 //! ```
 //! use worldwire_ki::schema::classes::{Kind, TypeLists};

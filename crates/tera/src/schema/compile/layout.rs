@@ -47,7 +47,7 @@ impl Compiler<'_> {
                         let run = wire[at..].iter().take_while(|part| self.is_interleaved(part));
                         let arrays = index(run.count());
                         if groups > 1 {
-                            let message = "interleaved arrays have to be adjacent".to_owned();
+                            let message = "interleaved arrays must be adjacent".to_owned();
                             let line = self.drafts[*id].line;
                             let kind = ProblemKind::InterleavedNotAdjacent;
                             let help = "move it next to the other one";
@@ -156,7 +156,7 @@ impl Compiler<'_> {
         if !placed {
             // How wide the words of no field are is known for single words only.
             let error = pair;
-            let message = "there is no field that this line could be for".to_owned();
+            let message = "no field for this line".to_owned();
             let help = "its two bytes are read and ignored, and written as zero";
             let help = (!error).then_some(help);
             self.say(ProblemKind::OrphanMeta, error, line, message, help);
@@ -217,7 +217,7 @@ impl Compiler<'_> {
             _ => return,
         };
         let line_name = if self.dialect == Dialect::Toolbox { "ref" } else { missing };
-        let message = format!("{name} has no {line_name} line in front of it");
+        let message = format!("{name} has no {line_name} line before it");
         let help = "a file with such lines needs them for every string, bytes and array";
         self.say(ProblemKind::MissingMeta, true, line, message, Some(help));
     }

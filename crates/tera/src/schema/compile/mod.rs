@@ -253,7 +253,7 @@ impl Compiler<'_> {
                         continue;
                     }
                     (Body::Scalar(..), Type::Scalar(_)) => {
-                        let message = format!("{name} stands more than once");
+                        let message = format!("{name} occurs more than once");
                         let help = "each copy takes up bytes; all are written from one value";
                         let kind = ProblemKind::DuplicateField;
                         self.say(kind, false, node.index, message, Some(help));

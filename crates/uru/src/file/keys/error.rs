@@ -148,11 +148,11 @@ pub enum Fault {
     MissingModulus,
     /// The modulus is alone.
     #[error(
-        "a modulus alone is no key: the server's secret (a or k) or the public value x is missing"
+        "a modulus alone is not a key: the server's secret (a or k) or the public value x is missing"
     )]
     MissingOther,
     /// More is wrong here and after, but a hundred faults are listed already.
-    #[error("too many faults; the rest is not listed")]
+    #[error("too many problems; the rest is not listed")]
     TooMany,
     /// The same number was given before, and is not the same.
     #[error("differs from the value in line {line}")]

@@ -1,8 +1,8 @@
-//! The keys of a shard as files: every spelling in use is read, and most are written.
+//! Key files of a shard: every format in use is read, and most are written.
 //!
-//! [`KeyRing::parse`] looks at the content, not at a file name:
+//! [`KeyRing::parse`] recognises the format by content, not by file name:
 //!
-//! | from | spelling | byte order |
+//! | from | format | byte order |
 //! |---|---|---|
 //! | this project | TOML: `[uru.auth]` with `n`, `a`, `x`, and `[uru]` with `droid` | big |
 //! | dirtsand | `Key.Auth.N = ...`, `Key.Auth.K = ...`, `Key.Droid = ...` | big |
@@ -14,9 +14,9 @@
 //! Numbers are 64 bytes in base64, in C arrays 64 numbers; the droid key is 32 hex digits. The
 //! servers are `auth`, `game`, `gatekeeper` (or `gate`) and `csr`; case does not matter outside
 //! TOML. `n` is the modulus, `a` or `k` the server's secret, `x` the public value. A file may hold
-//! the keys of any servers, and lines of several spellings except that TOML and C keep to
-//! themselves. Lines and tables about other things are passed over, so that a server's whole
-//! configuration can be read, and other families can keep their keys in the same TOML file.
+//! the keys of any servers, and mix the line-based formats; TOML and C cannot be mixed with others.
+//! Other lines and tables are ignored, so that a server's whole configuration can be read, and
+//! other families can keep their keys in the same TOML file.
 //!
 //! ```
 //! use worldwire_uru::crypt::key::ServerKind;

@@ -121,7 +121,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         let plural = if strange == 1 { "" } else { "s" };
         let _ = writeln!(
             out,
-            "     {strange} conversation{plural} of no known family; --as forces one"
+            "     {strange} conversation{plural} of an unknown family; --as FAMILY forces one"
         );
     }
     print(&out)?;

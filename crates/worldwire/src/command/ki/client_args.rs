@@ -49,7 +49,7 @@ impl Args for KiClientArgs {
                 _ => arg.value_name(names.join(":")),
             })
         });
-        let help = "Explain a command line of the client, which comes behind --";
+        let help = "Explain a command line of the client, given after --";
         command.arg(Arg::new(EXPLAIN).long(EXPLAIN).help(help).action(ArgAction::SetTrue)).arg(
             Arg::new("words")
                 .value_name("ARGUMENT")

@@ -35,7 +35,7 @@ pub(crate) fn run(
         }
         KiTableForm::Json => {
             let json: Json = serde_json::from_slice(&bytes).map_err(|error| {
-                complain(&subject, &format!("no JSON: {error}"));
+                complain(&subject, &format!("invalid JSON: {error}"));
                 Failure::Input
             })?;
             TableFile::from_json(&json).map_err(|error| bad(&error))?
@@ -54,7 +54,7 @@ pub(crate) fn run(
     if let Some(name) = only {
         file.tables.retain(|table| table.name.as_bytes() == name.as_bytes());
         if file.tables.is_empty() {
-            complain(&subject, &format!("has no table \"{name}\""));
+            complain(&subject, &format!("no table \"{name}\""));
             return Err(Failure::Input);
         }
     }

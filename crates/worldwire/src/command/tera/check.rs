@@ -117,7 +117,7 @@ impl Changes {
 
     /// Waits for a change, and for the ones that come with it.
     fn wait(&self) -> Result<(), Failure> {
-        let stopped = |_| Failure::Run("--watch: the system no longer tells of changes".to_owned());
+        let stopped = |_| Failure::Run("--watch: the system no longer reports changes".to_owned());
         loop {
             let event = self.events.recv().map_err(stopped)?;
             let event = event.map_err(|error| Failure::Run(format!("--watch: {error}")))?;

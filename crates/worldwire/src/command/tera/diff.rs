@@ -33,7 +33,7 @@ pub(super) fn run(
         (Side::One(old), Side::One(new)) => one(&old, &new, json, &mut out),
         (Side::Folder(old), Side::Folder(new)) => folders(&old, &new, json, &mut out),
         _ => {
-            let message = "wanted two definitions or two folders, found one of each".to_owned();
+            let message = "wanted two definitions or two directories, found one of each".to_owned();
             return Err(Failure::Run(message));
         }
     }
@@ -67,7 +67,7 @@ fn one(old: &Definition, new: &Definition, json: bool, out: &mut String) {
         return;
     }
     if changes.is_empty() {
-        let _ = writeln!(out, "{} and {} are alike", old.title(), new.title());
+        let _ = writeln!(out, "{} and {} have no differences", old.title(), new.title());
     }
     for change in &changes {
         let _ = writeln!(out, "{change}");

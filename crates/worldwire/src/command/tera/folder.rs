@@ -68,7 +68,7 @@ pub(in crate::command) fn named<'s>(set: &'s Set, word: &str) -> Result<&'s Defi
         Some(near) => format!("; did you mean {near}?"),
         None => String::new(),
     };
-    complain(word, &format!("there is no such definition{hint}"));
+    complain(word, &format!("no such definition{hint}"));
     Err(Failure::Input)
 }
 

@@ -61,8 +61,8 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
     let found = found.into_inner().unwrap_or_default();
     if found.is_empty() {
         let message = match opcode {
-            Some(opcode) => format!("there is no message of opcode {opcode}"),
-            None => "there is no message without a name".to_owned(),
+            Some(opcode) => format!("no message has opcode {opcode}"),
+            None => "every message has a name".to_owned(),
         };
         complain(&from.display().to_string(), &message);
         return Err(Failure::Input);
@@ -100,7 +100,7 @@ fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) {
             true => format!("{shortest} bytes"),
             false => format!("{shortest} to {longest} bytes"),
         };
-        let _ = writeln!(out, "{opcode}: {tried}{all} message{plural} of the {from}, {lengths}");
+        let _ = writeln!(out, "{opcode}: {tried}{all} message{plural} from the {from}, {lengths}");
         if candidates.is_empty() {
             let _ = writeln!(out, "  no definition fits");
         } else {

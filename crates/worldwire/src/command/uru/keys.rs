@@ -30,7 +30,7 @@ pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
             let empty = text.lines().all(|line| line.trim().is_empty() || line.starts_with('#'));
             if empty {
                 return Err(Failure::Run(format!(
-                    "{}: holds no keys that can be written in this spelling",
+                    "{}: has no keys that this format can hold",
                     file.display()
                 )));
             }

@@ -1,4 +1,4 @@
-//! Type lists as JSON, read as a stream: a list of 14 MB becomes no tree of values.
+//! Type lists as JSON, read as a stream: a list of 14 MB is never a tree of JSON values.
 
 mod read;
 
@@ -52,7 +52,10 @@ impl TypeLists {
         let list = List { found: &mut found, texts: &mut self.texts, place: &mut place };
         list.deserialize(&mut reader)
             .and_then(|()| reader.end())
-            .map_err(|error| Error::malformed("a type list", format!("{error}{place}")))
+            .map_err(|error| {
+                let what = if error.is_data() { "" } else { "invalid JSON: " };
+                Error::malformed("a type list", format!("{what}{error}{place}"))
+            })
             .map_err(|error| error.about(name.to_owned()))?;
         let list: Arc<str> = name.into();
         if found.is_empty() {
@@ -80,7 +83,7 @@ impl TypeLists {
             let old = by_hash.insert(class.hash, Arc::clone(&class.name));
             if let Some(old) = old.filter(|_| notes.len() < MOST_NOTES) {
                 let text =
-                    format!("hash {} is that of {old} too; the later one counts", class.hash);
+                    format!("hash {} is also that of {old}; the later class counts", class.hash);
                 notes.push(Note { list, class: Arc::clone(&class.name), text });
             }
             class
@@ -168,7 +171,7 @@ mod tests {
         );
         let error = told(r#"{"class A": {"hash": 7, "properties": {}}, "class B": {"hash": []}}"#);
         assert!(error.ends_with(", in class B"), "{error}");
-        assert!(told(r#"{"version": 1, "classes": {}}"#).contains("there is 2 alone"));
+        assert!(told(r#"{"version": 1, "classes": {}}"#).contains("only version 2 is known"));
     }
 
     #[test]
@@ -228,7 +231,7 @@ mod tests {
         assert_eq!(&*classes.by_hash(6).unwrap().name, "class X");
         assert_eq!(&*classes.find("Y").unwrap().name, "class Y");
         let said = classes.notes().last().unwrap().to_string();
-        assert_eq!(said, "b: class X: hash 6 is that of class Y too; the later one counts");
+        assert_eq!(said, "b: class X: hash 6 is also that of class Y; the later class counts");
         let content = ContentHash([0; 32]);
         let again = Classes::from_cache(&classes.to_cache(content), content).unwrap();
         assert_eq!(&*again.by_hash(6).unwrap().name, "class X");

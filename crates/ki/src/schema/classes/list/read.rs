@@ -80,8 +80,8 @@ impl<'de> Visitor<'de> for List<'_> {
                     let number: u64 = map.next_value()?;
                     if number != 2 {
                         return Err(M::Error::custom(format!(
-                            "version {number}; with a version there is 2 alone, lists of \
-                             version 1 state none"
+                            "version {number}; only version 2 is known (lists of version 1 \
+                             have no version field)"
                         )));
                     }
                     version = Some(number);

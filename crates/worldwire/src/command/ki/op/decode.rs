@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
     let Target { output, force } = &arguments.target;
     let folder = output.as_deref().filter(|_| !arguments.target.is_stdout());
     if folder.is_none() && arguments.to == KiObjectForm::Xml {
-        let message = "wanted --output with a folder for the XML of several files".to_owned();
+        let message = "XML of several files needs --output with a directory".to_owned();
         return Err(Failure::Run(message));
     }
     let targets = match folder {
@@ -85,7 +85,7 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
     stdout.finish()?;
     if !common.quiet {
         let Counts { decoded, passed, failed } = counts;
-        say(format_args!("{decoded} decoded, {passed} passed over, {failed} failed"));
+        say(format_args!("{decoded} decoded, {passed} skipped, {failed} failed"));
     }
     if counts.failed == 0 { Ok(()) } else { Err(Failure::Input) }
 }

@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure
     }
     let folder = arguments.target.output.as_deref();
     let Some(folder) = folder.filter(|_| !arguments.target.is_stdout()) else {
-        return Err(Failure::Run("wanted --output with a folder for several files".to_owned()));
+        return Err(Failure::Run("several files need --output with a directory".to_owned()));
     };
     // decode called it `pet.xml.json`.
     let targets = targets(&inputs, folder, |name| match name.extension() {

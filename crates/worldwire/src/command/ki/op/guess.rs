@@ -56,7 +56,10 @@ pub(super) fn run(
     // What is read by accident is small.
     ways.sort_by_key(|way| core::cmp::Reverse(way.object.len()));
     if ways.is_empty() {
-        complain(&subject, "no flags, mask and form read it as an object of the type list");
+        complain(
+            &subject,
+            "no combination of flags, mask and form reads it as an object of the type list",
+        );
         return Err(Failure::Input);
     }
     let mut out = String::new();

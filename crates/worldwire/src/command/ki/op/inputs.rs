@@ -62,8 +62,10 @@ pub(super) fn targets(
     for (Input { path, .. }, target) in inputs.iter().zip(&targets) {
         if let Some(other) = taken.insert(target, path) {
             let (one, other, target) = (shown(other), shown(path), shown(target));
-            let way = "name their folder, whose files keep their places, or do them one by one";
-            return Err(Failure::Run(format!("{one} and {other} both go to {target}: {way}")));
+            let way = "give their directory instead, which keeps paths apart, or convert them one at a time";
+            return Err(Failure::Run(format!(
+                "{one} and {other} would both be written to {target}; {way}"
+            )));
         }
     }
     Ok(targets)

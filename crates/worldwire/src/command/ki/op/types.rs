@@ -24,7 +24,7 @@ pub(super) fn run(
             say(format_args!("worldwire: {}", printable(&note.to_string())));
         }
         if classes.notes().len() == Classes::MOST_NOTES {
-            say(format_args!("worldwire: there may be more than these {}", Classes::MOST_NOTES));
+            say(format_args!("worldwire: only the first {} are listed", Classes::MOST_NOTES));
         }
     }
     let mut out = String::new();
@@ -34,7 +34,7 @@ pub(super) fn run(
                 let near = classes.nearest(word);
                 let hint =
                     near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
-                complain(word, &format!("there is no such class{hint}"));
+                complain(word, &format!("no such class{hint}"));
                 return Err(Failure::Input);
             };
             if json {

@@ -46,7 +46,7 @@ pub(super) fn keep<'d>(
         if !gone.is_match(&entry.name_lossy()) {
             let kept = archive.packed(entry).map_err(|error| super::bad(path, &error))?;
             if contents.insert(entry.name.to_vec(), Content::Kept(kept)).is_some() {
-                complain(&entry.name_lossy(), "is there twice");
+                complain(&entry.name_lossy(), "occurs twice");
                 return Err(Failure::Input);
             }
         }
@@ -63,7 +63,7 @@ pub(super) fn add_folder(
     common: &Common,
 ) -> Result<(), Failure> {
     if !folder.is_dir() {
-        return Err(Failure::Run(format!("{}: wanted a folder", shown(folder))));
+        return Err(Failure::Run(format!("{}: not a directory", shown(folder))));
     }
     let overwritten = target.overwritten();
     let mut found = BTreeMap::new();
@@ -72,12 +72,12 @@ pub(super) fn add_folder(
         let about = path.metadata().map_err(|error| Failure::io(&path, &error))?;
         if !about.is_file() {
             let what = kind(about.file_type());
-            let message = format!("{}: is {what}, wanted a regular file", shown(&path));
+            let message = format!("{}: is {what}, not a regular file", shown(&path));
             return Err(Failure::Run(message));
         }
         let size = about.len();
         if path.file_name().is_some_and(is_unfinished) {
-            let text = "is a file that was never finished, left behind; passed over";
+            let text = "is an unfinished file of an interrupted run; skipped";
             common.note(&shown(&path), text);
             continue;
         }
@@ -85,7 +85,7 @@ pub(super) fn add_folder(
         if let Some((own, _)) = overwritten.as_ref().filter(|(_, own)| *own == size)
             && fs::canonicalize(&path).is_ok_and(|path| path == *own)
         {
-            common.note(&shown(&path), "is the archive that is to be overwritten; passed over");
+            common.note(&shown(&path), "is the archive to be overwritten; skipped");
             continue;
         }
         found.insert(name(folder, &path)?, Content::File(path, size));
@@ -102,7 +102,7 @@ fn name(folder: &Path, path: &Path) -> Result<String, Failure> {
     let parts: Option<Vec<&str>> =
         below.components().map(|part| part.as_os_str().to_str()).collect();
     let Some(parts) = parts else {
-        return Err(Failure::Run(format!("{}: its name is no UTF-8", shown(path))));
+        return Err(Failure::Run(format!("{}: its name is not UTF-8", shown(path))));
     };
     let name = parts.join("/");
     safe_path(name.as_bytes())

@@ -69,7 +69,7 @@ fn write(
 ) -> Result<(), Failure> {
     let stored = Patterns::new(&packing.store)?;
     let new = contents.iter().filter(|(_, content)| matches!(content, Content::File(..)));
-    stored.choose(new, |(name, _)| String::from_utf8_lossy(name), "that is to be packed")?;
+    stored.choose(new, |(name, _)| String::from_utf8_lossy(name), "to be packed")?;
     let names = contents.keys().map(|name| Cow::Owned(name.clone())).collect();
     let plan = Plan::new(options, names).map_err(failed)?;
     let pool = work::pool(packing.threads)?;

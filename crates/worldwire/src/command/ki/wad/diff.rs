@@ -41,7 +41,7 @@ pub(super) fn run(
     common: &Common,
 ) -> Result<(), Failure> {
     if [before, after].iter().all(|path| *path == Path::new("-")) {
-        return Err(Failure::Run("standard input is one archive, wanted two".to_owned()));
+        return Err(Failure::Run("only one of the two archives can be standard input".to_owned()));
     }
     let limits = super::limits(reading);
     let (old, new) = (map::open(before)?, map::open(after)?);

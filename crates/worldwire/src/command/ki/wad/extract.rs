@@ -161,7 +161,7 @@ impl Work<'_> {
         // Another file of the archive may be written at the same time, or by another run.
         if new != name && self.taken.contains(&new.to_lowercase()) {
             self.keep(name, file)?;
-            let text = format!("{name}: not decoded: the archive has {new}, too");
+            let text = format!("{name}: not decoded: the archive also contains {new}");
             return Err(Fault::File(text));
         }
         match show.form(file, None, name) {
@@ -186,7 +186,7 @@ impl Work<'_> {
             let is_folder = || fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir());
             match error.kind() {
                 io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory if is_folder() => {
-                    Fault::File(format!("{place}: is a folder"))
+                    Fault::File(format!("{place}: is a directory"))
                 }
                 io::ErrorKind::AlreadyExists => Fault::File(occupied(&path)),
                 _ if is_of_name(&error) => Fault::Name(format!("{place}: {}", reason(&error))),
@@ -219,7 +219,7 @@ fn make_folders<'n>(
         match make_folder(&path) {
             Ok(true) => {}
             Ok(false) => {
-                complain(name, "refused: a link or file stands where a folder is wanted");
+                complain(name, "refused: a link or file is in the place of this directory");
                 refused.insert(name);
             }
             Err(error) if is_of_name(&error) => {
@@ -236,7 +236,7 @@ fn make_folders<'n>(
 fn make_home(folder: &Path) -> Result<(), Failure> {
     match fs::create_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(Failure::Run(format!("{}: is there and no folder", shown(folder))))
+            Err(Failure::Run(format!("{}: exists and is not a directory", shown(folder))))
         }
         made => made.map_err(|error| Failure::io(folder, &error)),
     }

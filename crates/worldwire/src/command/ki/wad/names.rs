@@ -37,9 +37,9 @@ impl fmt::Display for Fault<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unsafe(error) => write!(f, "wanted {}, found {}", error.wanted(), error.found()),
-            Self::Twice => f.write_str("another file before it has the same name"),
-            Self::Case(other) => write!(f, "differs only in case from {other} before it"),
-            Self::Folder(other) => write!(f, "is the name of a folder, too, that of {other}"),
+            Self::Twice => f.write_str("an earlier file has the same name"),
+            Self::Case(other) => write!(f, "differs only in case from {other}, which comes first"),
+            Self::Folder(other) => write!(f, "is also the name of a directory, that of {other}"),
         }
     }
 }
@@ -87,11 +87,11 @@ pub(super) fn check_new<'a>(
         let spelling = name.to_lowercase();
         let others = kept_spellings.get(&spelling).map(Vec::as_slice).unwrap_or_default();
         if let Some(other) = others.first().filter(|_| !others.contains(&name)) {
-            let problem = "of the archive differ only in case, which some systems cannot have";
+            let problem = "of the archive differ only in case, which some systems do not allow";
             return refuse(format!("{name} and {other} {problem}"));
         }
         if let Some(other) = new_spellings.insert(spelling, name) {
-            let problem = "differ only in case, which some systems cannot have";
+            let problem = "differ only in case, which some systems do not allow";
             return refuse(format!("{other} and {name} {problem}"));
         }
     }
@@ -101,7 +101,7 @@ pub(super) fn check_new<'a>(
             let old = kept_spellings.get(&spelling).and_then(|names| names.first());
             let file = new_spellings.get(&spelling).or_else(|| old.filter(|_| is_new));
             if let Some(file) = file {
-                return refuse(format!("{file} is a file, and {name} wants it as a folder"));
+                return refuse(format!("{file} is a file, but {name} needs it as a directory"));
             }
         }
     }

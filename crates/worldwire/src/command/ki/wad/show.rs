@@ -129,7 +129,7 @@ pub(super) fn test(
         return Err(Failure::Input);
     }
     if !common.quiet {
-        say(format_args!("{} files are in order", chosen.len() - found.len()));
+        say(format_args!("{} files, no problems", chosen.len() - found.len()));
     }
     Ok(())
 }
