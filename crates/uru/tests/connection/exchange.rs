@@ -8,11 +8,11 @@ use worldwire_core::Side;
 use worldwire_uru::connection::{ClientConfig, Connection, Encryption, ServerConfig, Unit};
 use worldwire_uru::frame::Service;
 
-use crate::ends::{KEYS, plain_start};
-use crate::pair::{Cut, Heard, Pair, drain, every_message};
+use crate::ends::{Drive as _, KEYS, plain_start};
+use crate::pair::{Cut, Heard, Talk, drain, every_message};
 
 fn exchange_everything(service: Service, encrypted: bool, cut: Cut, seed: u64) {
-    let mut pair = Pair::new(service, encrypted, cut);
+    let mut pair = Talk::new(service, encrypted, &cut);
     let established = Heard::Established(service, encrypted && service.is_encrypted());
     assert!(pair.heard.iter().all(|heard| heard.contains(&established)));
     let messages = every_message(service, seed);
@@ -43,7 +43,7 @@ fn exchange_everything(service: Service, encrypted: bool, cut: Cut, seed: u64) {
                 next += bytes.len() as u64;
             }
         }
-        assert_eq!(next, pair.streams[side.index()].len() as u64);
+        assert_eq!(next, pair.pair.written[side.index()].len() as u64);
     }
 }
 
@@ -68,7 +68,7 @@ proptest! {
 
     #[test]
     fn pieces_make_no_difference(seed: u64, cut: u64) {
-        let mut pair = Pair::new(Service::Auth, true, Cut::Whole);
+        let mut pair = Talk::new(Service::Auth, true, &Cut::Whole);
         for message in every_message(Service::Auth, seed) {
             pair.say(&message);
         }
@@ -76,7 +76,7 @@ proptest! {
             let mut observer = Connection::observer(Arc::new(KEYS.clone()));
             let mut heard = Vec::new();
             for side in Side::BOTH {
-                for piece in cut.pieces(&pair.streams[side.index()]) {
+                for piece in cut.pieces(&pair.pair.written[side.index()]) {
                     observer.receive(side, Duration::ZERO, piece);
                     drain(&mut observer, &mut heard);
                 }
@@ -100,8 +100,8 @@ proptest! {
     ) {
         let mut connection = match role {
             0 => {
-                let client = ClientConfig::new(Service::Auth, None, [1; 64]);
-                Connection::client(client, Duration::ZERO).unwrap()
+                let client = ClientConfig::new(Service::Auth, None);
+                Connection::client(client.into(), [1; 64], Duration::ZERO).unwrap()
             }
             1 => {
                 let mut config = ServerConfig::new(KEYS.clone());

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::Side;
+use worldwire_core::connection::Connection as _;
 use worldwire_uru::connection::Connection;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::Service;
 
 use crate::ends::{
-    KEYS, OTHER_KEYS, SECOND, client_of, conversation, drain, established, hear, open_config, ping,
-    plain_start, sent, server_of, small_messages,
+    Drive as _, KEYS, OTHER_KEYS, SECOND, client_of, conversation, drain, established, hear,
+    open_config, ping, plain_start, sent, server_of, small_messages,
 };
 
 /// What an observer with these keys tells of both streams, and of more that comes later.
