@@ -65,7 +65,7 @@ pub enum Encryption {
     /// A client that wants a plain connection is turned away.
     Require,
     /// For clients compiled without encryption, which go through the exchange all the same and
-    /// then speak plain. Nothing on the wire tells them from others.
+    /// then speak plain. On the wire they look like others.
     OpenUruPlain,
 }
 

@@ -40,7 +40,7 @@ pub enum Unit {
 
 /// A complete connect packet, setup packet or message.
 ///
-/// The bytes are plain; they are read again when somebody asks what they say.
+/// The bytes are plain; they are decoded again on demand.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'c> {
     /// Who sent it.

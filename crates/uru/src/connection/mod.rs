@@ -468,7 +468,10 @@ impl Connection {
     /// Reads no more of a stream.
     fn give_up(&mut self, side: Side) {
         let phase = match &mut self.sender.role {
-            Role::Relay(relay) => relay.pass(side),
+            Role::Relay(relay) => {
+                self.sender.timers.stop(Timer::Setup);
+                relay.pass(side)
+            }
             _ => Phase::Lost,
         };
         self.streams[side.index()].set_phase(phase);

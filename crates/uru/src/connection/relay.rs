@@ -1,16 +1,4 @@
 //! The role that stands between a client and a server.
-//!
-//! There are two ways to encrypted connections, by [`RelayKeys`]. Either the keys pass through: the
-//! relay has the private key of the service, reads the exchange like an observer, and decrypts and
-//! encrypts with two cipher states a direction. What nobody changed is then the same bytes on both
-//! sides. Or each hop has keys of its own: the relay answers the client as a server would, and asks
-//! the server as a client would. Plain connections and the file service need no keys.
-//!
-//! A piece goes on when there is room for it in the queue to the other side. Until then the relay
-//! reads no more of that stream, so `poll` returns `None`, and goes on after `poll_transmit`; the
-//! other direction does not wait. A driver that reads on although nothing is written meets the
-//! limit "bytes behind a full queue". A piece that has no room even in an empty queue ends the
-//! connection with the limit that it exceeds.
 
 use core::fmt;
 use std::sync::Arc;
@@ -18,6 +6,7 @@ use std::time::Duration;
 
 use worldwire_core::connection::{Bounds, CloseReason, Decisions, Event, Forward, Relay, Timer};
 use worldwire_core::{Error, Field, Reader, Result, Side, Writer};
+use zeroize::Zeroize;
 
 use super::config::key_kind;
 use super::sender::Role;
@@ -63,13 +52,21 @@ pub enum RelayKeys {
     },
 }
 
-/// What is fresh for every connection of a relay. Only [`RelayKeys::Separate`] uses it.
+/// What is fresh for every connection of a relay. Only [`RelayKeys::Separate`] uses it. Cleared on
+/// drop and not shown by `Debug`.
 #[derive(Clone)]
 pub struct RelayRandom {
     /// What the secret towards the server is made of.
     pub secret: [u8; 64],
     /// The seed that goes to the client.
     pub seed: [u8; 7],
+}
+
+impl Drop for RelayRandom {
+    fn drop(&mut self) {
+        self.secret.zeroize();
+        self.seed.zeroize();
+    }
 }
 
 impl fmt::Debug for RelayRandom {
@@ -184,7 +181,23 @@ impl Relaying {
 }
 
 impl Connection {
-    /// Stands between a client and a server.
+    /// Stands between a client and a server. [`Sender`] is its [`Relay`].
+    ///
+    /// There are two ways to encrypted connections, by [`RelayKeys`]. Either the keys pass through:
+    /// the relay has the private key of the service and reads the exchange like an observer. What
+    /// nobody changed is then the same bytes on both sides. Or each hop has keys of its own: the
+    /// relay answers the client as a server would, and asks the server as a client would. Plain
+    /// connections and the file service need no keys, and pass as the same bytes.
+    ///
+    /// A piece goes on when there is room for it in the queue to the other side. Until then the
+    /// relay reads no more of that stream, so `poll` returns `None`, and goes on after
+    /// `poll_transmit`; the other direction does not wait. A driver that reads on although nothing
+    /// is written meets the limit "bytes behind a full queue". A piece that has no room even in an
+    /// empty queue ends the connection with the limit that it exceeds. Closing drops a piece that
+    /// is not queued yet.
+    ///
+    /// A stream that is not Uru's passes unread, as does one behind a fault; the relay sets no
+    /// deadlines then, nor after setup.
     #[must_use]
     pub fn relay(config: Arc<RelayConfig>, random: RelayRandom, now: Duration) -> Self {
         let (bounds, setup_time) = (config.bounds, config.setup_time);
@@ -346,7 +359,9 @@ impl Relay for Sender {
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
         self.closing.check_open()?;
         let (service, relay) = (self.service, relaying(&mut self.role)?);
-        let in_setup = relay.piece.as_ref().is_some_and(|piece| piece.unit == Unit::Setup);
+        // It must not overtake a packet of setup that is not forwarded yet.
+        let in_setup =
+            relay.piece.as_ref().is_some_and(|piece| !matches!(piece.unit, Unit::Message(_)));
         let (Some(service), true, false) = (service, self.is_established, in_setup) else {
             return Err(Error::value("a connection whose setup is complete", "one in setup"));
         };

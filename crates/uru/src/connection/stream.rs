@@ -306,5 +306,5 @@ fn judge(service: Service, side: Side, unread: &[u8], begins: impl Fn(usize) -> 
     }
 }
 
-/// The outcome of trying to read: nothing yet, a value and where it stands, or a fault.
+/// The outcome of trying to read: nothing yet, a value and its place, or a fault.
 pub(super) type Attempt<R> = Result<Option<(R, Located)>>;

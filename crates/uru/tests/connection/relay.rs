@@ -273,6 +273,7 @@ fn a_stream_of_something_else_passes() {
     assert_eq!(relay.poll_transmit(Side::Server).unwrap(), b"GET / HTTP/1.1\r\n\r\n");
     assert!(hear(&mut relay, Side::Server, Duration::ZERO, b"HTTP/1.1 404\r\n").is_empty());
     assert_eq!(relay.poll_transmit(Side::Client).unwrap(), b"HTTP/1.1 404\r\n");
+    assert_eq!(relay.poll_timeout(), None);
     relay.end(Duration::ZERO);
     assert_eq!(drain(&mut relay), ["closed: closed by the other side"]);
 }
@@ -488,6 +489,16 @@ fn decisions_are_checked() {
     sender.inject(Side::Server, &ping).unwrap();
     assert_eq!(relay.poll_transmit(Side::Client).unwrap(), [1, 2]);
     assert_eq!(relay.poll_transmit(Side::Server).unwrap(), ping);
+    // Nor behind the connect packet of a file connection, which has no other.
+    let mut file = relay_of(RelayKeys::Shared(KeyRing::new()), Bounds::default());
+    file.input(Duration::ZERO, Side::Client, Input::Bytes(&plain_start(Service::File)));
+    let first = crate::ends::ping(Service::File).to_bytes().unwrap();
+    let (_, sender) = file.poll().unwrap();
+    assert!(sender.inject(Side::Server, &first).is_err());
+    let (_, sender) = file.poll().unwrap();
+    sender.inject(Side::Server, &first).unwrap();
+    assert_eq!(file.poll_transmit(Side::Server).unwrap(), plain_start(Service::File));
+    assert_eq!(file.poll_transmit(Side::Server).unwrap(), first);
     // Messages of the other direction, cut ones and two at a time are none.
     relay.input(Duration::ZERO, Side::Client, Input::Bytes(&ping));
     let (_, sender) = relay.poll().unwrap();
