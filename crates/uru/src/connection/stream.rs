@@ -128,7 +128,7 @@ impl Stream {
     /// Bytes are missing. Returns false when nothing behind them can be read.
     pub(super) fn skip(&mut self, length: u64) -> bool {
         /// More than this is no plausible gap, and would take long to skip.
-        const MOST_ENCRYPTED: u64 = 1 << 30;
+        const MOST_ENCRYPTED: u64 = 1 << 26;
         let most = if self.is_encrypted() { MOST_ENCRYPTED } else { u64::MAX };
         let is_far = self.incoming.end().saturating_add(length) > MOST_OFFSET;
         let (service, from) = match &self.phase {

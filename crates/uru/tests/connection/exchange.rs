@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use worldwire_core::Side;
+use worldwire_core::connection::{Connection as _, Event, Input, Sender as _};
 use worldwire_uru::connection::{ClientConfig, Connection, Encryption, ServerConfig, Unit};
 use worldwire_uru::frame::Service;
 
-use crate::ends::{Drive as _, KEYS, plain_start};
+use crate::ends::{Drive as _, KEYS, line, open_config, ping, plain_start, sample, server_of};
 use crate::pair::{Cut, Heard, Talk, drain, every_message};
 
 fn exchange_everything(service: Service, encrypted: bool, cut: Cut, seed: u64) {
@@ -56,6 +57,37 @@ fn every_message_of_every_service_goes_through() {
             }
         }
     }
+}
+
+#[test]
+fn answers_leave_while_the_client_is_read() {
+    // The server answers every request before it looks at the next.
+    let mut server = server_of(open_config(), Duration::ZERO);
+    let pings = ping(Service::Auth).to_bytes().unwrap().repeat(3);
+    let bytes = [plain_start(Service::Auth), pings].concat();
+    server.input(Duration::ZERO, Side::Client, Input::Bytes(&bytes));
+    let reply = sample(Service::Auth, Side::Server, 3, 1);
+    let mut lines = Vec::new();
+    while let Some((event, sender)) = server.poll() {
+        lines.push(line(&event));
+        if let Event::Received(received) = event
+            && received.message().is_some()
+        {
+            sender.send(&reply).unwrap();
+            if lines.len() == 5 {
+                sender.close();
+                assert!(sender.send(&reply).is_err());
+            }
+        }
+    }
+    assert_eq!(lines.last().unwrap(), "closed: closed by this side");
+    assert_eq!(lines.len(), 6, "{lines:?}");
+    assert_eq!(server.poll_transmit(Side::Client).unwrap(), [1, 2]);
+    for _ in 0..2 {
+        assert_eq!(server.poll_transmit(Side::Client).unwrap(), reply.to_bytes().unwrap());
+    }
+    assert_eq!(server.transmit(), None);
+    assert_eq!(server.poll_transmit(Side::Server), None);
 }
 
 proptest! {

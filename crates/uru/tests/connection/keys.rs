@@ -192,6 +192,27 @@ fn a_gap_keeps_the_keystream_in_step() {
 }
 
 #[test]
+fn a_gap_that_takes_long_to_skip_ends_a_stream() {
+    let streams = conversation(Service::Auth, true);
+    let (mut observer, _) = watch(&KEYS, &streams);
+    let (at, length) = (streams[0].len(), (1 << 26) + 1);
+    observer.gap(Side::Client, Duration::ZERO, length);
+    let fault =
+        format!("client fault at byte {at}: wanted a shorter gap, found {length} bytes missing");
+    assert_eq!(drain(&mut observer)[1..], [fault]);
+    let ping = ping(Service::Auth).to_bytes().unwrap();
+    assert!(hear(&mut observer, Side::Client, Duration::ZERO, &ping).is_empty());
+    // Offsets of plain streams have an end, too, and nothing overflows behind it.
+    let (mut observer, _) = watch(&KEYS, &conversation(Service::File, false));
+    for _ in 0..3 {
+        observer.gap(Side::Client, Duration::ZERO, u64::MAX);
+        hear(&mut observer, Side::Client, Duration::ZERO, &ping);
+    }
+    observer.end(Duration::ZERO);
+    assert_eq!(drain(&mut observer), ["closed: closed by the other side"]);
+}
+
+#[test]
 fn only_an_observer_can_live_with_a_gap() {
     let mut server = established(open_config(), Service::Auth, SECOND);
     let ping = ping(Service::Auth).to_bytes().unwrap();
