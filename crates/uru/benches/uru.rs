@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
+use worldwire_core::connection::{Connection as _, Event, Input};
 use worldwire_core::json::{Style, write_children};
 use worldwire_core::{Bytes32, Field, Reader, Side, Tree, Value, Writer};
 use worldwire_uru::connect::{ConnectPacket, SetupPacket};
-use worldwire_uru::connection::{Connection, Encryption, Event, ServerConfig};
+use worldwire_uru::connection::{Connection, Encryption, ServerConfig};
 use worldwire_uru::crypt::exchange::SessionKey;
 use worldwire_uru::crypt::key::{Modulus, PrivateKey, ServerKind};
 use worldwire_uru::crypt::rc4::Rc4;
@@ -200,7 +201,7 @@ fn server_receives(bencher: Bencher<'_, '_>, how: &str) {
         .counter(ItemsCount::new(1000_usize))
         .with_inputs(|| {
             let mut server = Connection::server(Arc::clone(&config), seed, Duration::ZERO);
-            server.receive(Side::Client, Duration::ZERO, start.as_bytes());
+            server.input(Duration::ZERO, Side::Client, Input::Bytes(start.as_bytes()));
             while server.poll_event().is_some() {}
             assert!(server.is_established());
             server
@@ -208,7 +209,7 @@ fn server_receives(bencher: Bencher<'_, '_>, how: &str) {
         .bench_local_values(|mut server| {
             let mut messages = 0;
             for segment in stream.chunks(1460) {
-                server.receive(Side::Client, Duration::ZERO, segment);
+                server.input(Duration::ZERO, Side::Client, Input::Bytes(segment));
                 while let Some(event) = server.poll_event() {
                     if let Event::Received(received) = event {
                         messages += u32::from(black_box(received.message()).is_some());

@@ -22,7 +22,7 @@
 //! | [`frame`] | framing |
 //! | [`message`] | all messages, each declared once |
 //! | [`vault`] | the nodes of the vault |
-//! | [`connection`] | the state machine: client, server, observer |
+//! | [`connection`] | the state machine: client, server, observer, relay |
 //! | [`crypt`] | key agreement, RC4, login hashes; for compatibility only |
 //! | [`file`](mod@file) | key files, encrypted files, manifests |
 //!

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use worldwire_core::connection::{Connection as _, Event, Input};
 use worldwire_core::json::{Json, Style, write_children};
 use worldwire_core::testing::{Case, agrees, hex, run_vectors};
 use worldwire_core::value::parse_hex;
@@ -11,7 +12,7 @@ use worldwire_core::{
     Error, ErrorKind, Field, Messages, Reader, Result, Side, Trace, Tree, Value, Writer,
 };
 use worldwire_uru::connect::{ConnectPacket, SetupPacket};
-use worldwire_uru::connection::{Connection, Encryption, Event, Received, ServerConfig, Unit};
+use worldwire_uru::connection::{Connection, Encryption, Received, ServerConfig, Unit};
 use worldwire_uru::crypt::key::{Modulus, PrivateKey, PublicKey, ServerKind};
 use worldwire_uru::crypt::{login, rc4::Rc4, sha0, xtea};
 use worldwire_uru::file::keys::KeyRing;
@@ -233,7 +234,7 @@ fn malformed(case: &Json) -> Outcome {
         writer.bytes(&[0, 2]);
     }
     writer.bytes(&hex(case, "hex")?);
-    server.receive(Side::Client, Duration::ZERO, writer.as_bytes());
+    server.input(Duration::ZERO, Side::Client, Input::Bytes(writer.as_bytes()));
     let (mut fault, mut bad_node) = (false, false);
     while let Some(event) = server.poll_event() {
         match event {
@@ -365,9 +366,9 @@ fn session(case: &Json) -> Outcome {
     let mut units = [0; 2];
     let streams = [hex(case, "c2s")?, hex(case, "s2c")?];
     for (side, bytes) in Side::BOTH.into_iter().zip(&streams) {
-        observer.receive(side, Duration::ZERO, bytes);
+        observer.input(Duration::ZERO, side, Input::Bytes(bytes));
     }
-    observer.end(Duration::ZERO);
+    Side::BOTH.into_iter().for_each(|side| observer.input(Duration::ZERO, side, Input::End));
     while let Some(event) = observer.poll_event() {
         match event {
             Event::Received(received) => {

@@ -15,6 +15,7 @@ use divan::counter::BytesCount;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use worldwire_capture::{ClassicWriter, LinkType, SyntheticTcp, Timestamp};
+use worldwire_core::connection::{Connection as _, Input};
 use worldwire_core::{Bytes32, Side};
 use worldwire_uru::connection::{ClientConfig, Connection, ServerConfig};
 use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
@@ -128,10 +129,10 @@ fn write_capture(
             let mut secret = [0; 64];
             random.fill_bytes(&mut secret);
             let key = keys.public(kind).cloned();
-            let mut client = ClientConfig::new(service, key, secret);
+            let mut client = ClientConfig::new(service, key);
             client.ping_every = None;
             let ends = [
-                Connection::client(client, Duration::ZERO)?,
+                Connection::client(client.into(), secret, Duration::ZERO)?,
                 Connection::server(Arc::clone(&config), [7; 7], Duration::ZERO),
             ];
             let address = |last, port| SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, last), port);
@@ -169,10 +170,10 @@ impl Talk {
         loop {
             let mut quiet = true;
             for side in Side::BOTH {
-                while let Some(bytes) = self.ends[side.index()].poll_transmit() {
+                while let Some(bytes) = self.ends[side.index()].poll_transmit(side.other()) {
                     quiet = false;
                     let other = &mut self.ends[side.other().index()];
-                    other.receive(side, Duration::ZERO, &bytes);
+                    other.input(Duration::ZERO, side, Input::Bytes(&bytes));
                     while other.poll_event().is_some() {}
                     written += put(self.wire.data(side, &bytes))?;
                 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::Side;
+use worldwire_core::connection::{Connection as _, Event, Input, Piece as _};
 use worldwire_uru::connect::ConnectPacket;
-use worldwire_uru::connection::{Connection, Event};
+use worldwire_uru::connection::{Connection, News};
 
 use crate::Keys;
 use crate::family::Verdict;
@@ -69,7 +70,7 @@ impl UruSession {
         bytes: &[u8],
         out: &mut dyn FnMut(Item<'_>),
     ) {
-        self.connection.receive(side, Duration::ZERO, bytes);
+        self.connection.input(Duration::ZERO, side, Input::Bytes(bytes));
         self.tell(stamp, out);
     }
 
@@ -80,12 +81,14 @@ impl UruSession {
         length: u64,
         out: &mut dyn FnMut(Item<'_>),
     ) {
-        self.connection.gap(side, Duration::ZERO, length);
+        self.connection.input(Duration::ZERO, side, Input::Gap(length));
         self.tell(stamp, out);
     }
 
     pub(crate) fn end(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
-        self.connection.end(Duration::ZERO);
+        for side in Side::BOTH {
+            self.connection.input(Duration::ZERO, side, Input::End);
+        }
         self.tell(stamp, out);
     }
 
@@ -99,7 +102,7 @@ impl UruSession {
                 Event::Resync { side, skipped } => {
                     (side, skipped.clone(), Note::resync(&skipped).into())
                 }
-                Event::KeysNeeded { service } => {
+                Event::News(News::KeysNeeded { service }) => {
                     let what = format!(
                         "the {} connection is encrypted and no key for it was given; \
                          give the shard's keys with --keys",

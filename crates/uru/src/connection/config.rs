@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use worldwire_core::connection::Bounds;
+
 use crate::connect::{BUILD_ID, ConnectPacket};
 use crate::crypt::key::{PublicKey, ServerKind};
 use crate::file::keys::KeyRing;
@@ -31,10 +33,8 @@ pub struct ServerConfig {
     pub idle_time: Duration,
     /// How long a client may be silent on game connections. Default 120 s.
     pub game_idle_time: Duration,
-    /// How many bytes may wait to be sent. Default 8 MiB.
-    pub most_queued_bytes: usize,
-    /// How many messages may wait to be sent. Default 1000.
-    pub most_queued_messages: usize,
+    /// How much may be queued for the client.
+    pub bounds: Bounds,
 }
 
 impl ServerConfig {
@@ -52,8 +52,7 @@ impl ServerConfig {
             message_time: Duration::from_secs(30),
             idle_time: Duration::from_secs(45),
             game_idle_time: Duration::from_secs(120),
-            most_queued_bytes: 8 << 20,
-            most_queued_messages: 1000,
+            bounds: Bounds::default(),
         }
     }
 }
@@ -66,7 +65,7 @@ pub enum Encryption {
     /// A client that wants a plain connection is turned away.
     Require,
     /// For clients compiled without encryption, which go through the exchange all the same and
-    /// then speak plain. Nothing on the wire tells them from others.
+    /// then speak plain. On the wire they look like others.
     OpenUruPlain,
 }
 
@@ -97,25 +96,25 @@ pub struct ClientConfig {
     pub connect: ConnectPacket,
     /// The key of the server. Without one the client asks for a plain connection.
     pub key: Option<PublicKey>,
-    /// Where the client's secret comes from: fresh random bytes for every connection.
-    pub random: [u8; 64],
     /// How often to ping; `None` leaves it to the driver. Default 30 s, the first one right after
     /// setup.
     pub ping_every: Option<Duration>,
     /// How long the server may take to answer setup. Default 10 s.
     pub setup_time: Duration,
+    /// How much may be queued for the server.
+    pub bounds: Bounds,
 }
 
 impl ClientConfig {
     /// The defaults: what the H'uru client of today does.
     #[must_use]
-    pub fn new(service: Service, key: Option<PublicKey>, random: [u8; 64]) -> Self {
+    pub fn new(service: Service, key: Option<PublicKey>) -> Self {
         Self {
             connect: ConnectPacket::new(service),
             key,
-            random,
             ping_every: Some(Duration::from_secs(30)),
             setup_time: Duration::from_secs(10),
+            bounds: Bounds::default(),
         }
     }
 }

@@ -1,95 +1,30 @@
-//! What a connection tells its driver.
+//! What a connection reports to its driver.
 
-use core::fmt;
 use core::ops::Range;
 
-use worldwire_core::{Error, Limits, Reader, Result, Side, Tree};
+use worldwire_core::connection::Piece;
+use worldwire_core::{Limits, Reader, Result, Side, Tree};
 
 use crate::connect::{ConnectPacket, ConnectionType, SetupPacket, SetupType};
 use crate::frame::{Message, Service, number, table};
 
-/// What happened on a connection, in the order in which it happened.
-#[derive(Debug)]
+/// What only connections of Uru report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event<'c> {
-    /// A connect packet, setup packet or message is complete.
-    Received(Received<'c>),
-    /// Setup is over; messages may be sent.
+pub enum News {
+    /// Setup is complete; messages may be sent.
     Established {
         /// What the connection is for.
         service: Service,
         /// Whether what follows is encrypted.
         encrypted: bool,
     },
-    /// Bytes are missing in a stream (observers only).
-    Gap {
-        /// Whose stream.
-        side: Side,
-        /// Where, counted from the start of the stream.
-        range: Range<u64>,
-    },
-    /// Reading goes on behind a gap; the bytes between could not be read (observers only).
-    Resync {
-        /// Whose stream.
-        side: Side,
-        /// What was passed over: gap, torn messages and all.
-        skipped: Range<u64>,
-    },
-    /// The connection is encrypted and there is no key for it (observers only). Both streams are
-    /// given up.
+    /// The connection is encrypted and there is no key for it (observers). Both streams are given
+    /// up.
     KeysNeeded {
         /// Whose key is missing.
         service: Service,
     },
-    /// A stream cannot be read any further. A client or server closes the connection; an observer
-    /// gives the stream up.
-    Fault {
-        /// Whose stream.
-        side: Side,
-        /// What is wrong, with the offset in that stream.
-        error: Error,
-    },
-    /// The connection is over. Always the last event.
-    Closed(CloseReason),
-}
-
-/// Why a connection is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CloseReason {
-    /// This side ended it.
-    Local,
-    /// The other side, or the network, ended it.
-    Remote,
-    /// The other side broke the rules; the fault came before.
-    Fault,
-    /// The other side did not finish setup, a message, or anything at all in time.
-    Timeout(Timer),
-}
-
-/// What ran out of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Timer {
-    /// Connect packet and key exchange.
-    Setup,
-    /// A message that began but did not end.
-    Message,
-    /// Silence.
-    Idle,
-}
-
-impl fmt::Display for CloseReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Local => "closed by this side",
-            Self::Remote => "closed by the other side",
-            Self::Fault => "closed because of a fault",
-            Self::Timeout(Timer::Setup) => "setup took too long",
-            Self::Timeout(Timer::Message) => "a message took too long to arrive",
-            Self::Timeout(Timer::Idle) => "silent for too long",
-        })
-    }
 }
 
 /// What a piece of a stream is.
@@ -105,7 +40,7 @@ pub enum Unit {
 
 /// A complete connect packet, setup packet or message.
 ///
-/// The bytes are plain; they are read again when somebody asks what they say.
+/// The bytes are plain; they are decoded again on demand.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'c> {
     /// Who sent it.
@@ -177,12 +112,6 @@ impl<'c> Received<'c> {
         tree
     }
 
-    /// The bytes of the stream that it takes up. Encryption does not change lengths.
-    #[must_use]
-    pub fn range(&self) -> Range<u64> {
-        self.offset..self.offset + self.bytes.len() as u64
-    }
-
     fn read<'n, T: worldwire_core::Trace<'n>>(
         &self,
         reader: &mut Reader<'c, T>,
@@ -198,5 +127,24 @@ impl<'c> Received<'c> {
         }?;
         reader.end()?;
         Ok(content)
+    }
+}
+
+impl<'c> Piece<'c> for Received<'c> {
+    fn side(&self) -> Side {
+        self.side
+    }
+
+    fn bytes(&self) -> &'c [u8] {
+        self.bytes
+    }
+
+    /// Encryption does not change lengths.
+    fn range(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.bytes.len() as u64)
+    }
+
+    fn is_message(&self) -> bool {
+        matches!(self.unit, Unit::Message(_))
     }
 }

@@ -1,26 +1,14 @@
-//! The connection as a state machine, without any IO.
+//! The connection as a state machine, without any IO: Uru's fulfilment of the contract in
+//! [`worldwire_core::connection`].
 //!
-//! A [`Connection`] plays the client, plays the server, or watches both. Bytes, time and random
-//! numbers come in as arguments; events, bytes to send and deadlines come out.
-//!
-//! Its methods are of four kinds:
-//!
-//! * **inputs**: [`receive`](Connection::receive), [`gap`](Connection::gap),
-//!   [`end`](Connection::end), [`timeout`](Connection::timeout);
-//! * **commands**: [`send`](Connection::send), [`close`](Connection::close);
-//! * **outputs**: [`poll_event`](Connection::poll_event) and
-//!   [`poll_transmit`](Connection::poll_transmit) until both say `None`, then
-//!   [`poll_timeout`](Connection::poll_timeout), after every input and command;
-//! * **getters**: the rest.
-//!
-//! Time is a [`Duration`] since whatever moment the driver counts from; it must not run backwards.
+//! A [`Connection`] plays the client, plays the server, watches both, or stands between them. It
+//! runs over TCP, one machine for each connection; the connect packet says for which service.
 //!
 //! ```
 //! use std::time::Duration;
 //! use worldwire_core::Side;
-//! use worldwire_uru::connection::{
-//!     ClientConfig, Connection, Encryption, Event, ServerConfig,
-//! };
+//! use worldwire_core::connection::{Connection as _, Input};
+//! use worldwire_uru::connection::{ClientConfig, Connection, Encryption, ServerConfig};
 //! use worldwire_uru::file::keys::KeyRing;
 //! use worldwire_uru::frame::Service;
 //!
@@ -28,17 +16,17 @@
 //! let mut config = ServerConfig::new(KeyRing::new());
 //! config.encryption = Encryption::AllowPlain;
 //! let mut server = Connection::server(config.into(), [7; 7], now);
-//! let mut client =
-//!     Connection::client(ClientConfig::new(Service::Auth, None, [1; 64]), now)?;
+//! let config = ClientConfig::new(Service::Auth, None);
+//! let mut client = Connection::client(config.into(), [1; 64], now)?;
 //!
 //! // A driver with no network: what one side sends, the other receives.
 //! for _ in 0..2 {
-//!     while let Some(bytes) = client.poll_transmit() {
-//!         server.receive(Side::Client, now, &bytes);
+//!     while let Some(bytes) = client.poll_transmit(Side::Server) {
+//!         server.input(now, Side::Client, Input::Bytes(&bytes));
 //!     }
 //!     while server.poll_event().is_some() {}
-//!     while let Some(bytes) = server.poll_transmit() {
-//!         client.receive(Side::Server, now, &bytes);
+//!     while let Some(bytes) = server.poll_transmit(Side::Client) {
+//!         client.input(now, Side::Server, Input::Bytes(&bytes));
 //!     }
 //!     while client.poll_event().is_some() {}
 //! }
@@ -50,132 +38,101 @@
 mod config;
 mod event;
 mod ping;
+mod relay;
+mod sender;
 mod setup;
 mod stream;
 
-use core::ops::Range;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::{Error, Field, Result, Side, Writer};
+use worldwire_core::connection::{
+    Bounds, CloseReason, Connection as Machine, Event, EventOf, Input, Located, Sender as _, Timer,
+    Timers,
+};
+use worldwire_core::{Error, Result, Side};
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use config::key_kind;
 pub use config::{BuildPolicy, ClientConfig, Encryption, ServerConfig};
-pub use event::{CloseReason, Content, Event, Received, Timer, Unit};
+pub use event::{Content, News, Received, Unit};
+pub use relay::{RelayConfig, RelayKeys, RelayRandom};
+pub use sender::Sender;
 
 use crate::connect::SetupPacket;
-use crate::crypt::exchange::SharedSecret;
-use crate::crypt::rc4::Rc4;
 use crate::file::keys::KeyRing;
-use crate::frame::{Message, Service};
-use ping::{answer, ping};
+use crate::frame::Service;
+use ping::answer;
+use sender::Role;
 use setup::refused;
-use stream::{Attempt, Phase, Stream, Unread};
+use stream::{Attempt, Phase, Stream};
 
-/// A connection of any service, seen from one of three roles.
+/// A connection of any service, in one of four roles.
 #[derive(Debug)]
 pub struct Connection {
-    role: Role,
+    sender: Sender,
     /// What each side sends, as far as this role reads it; by [`Side::index`].
     streams: [Stream; 2],
-    service: Option<Service>,
-    established: bool,
-    closed: bool,
-    events: VecDeque<Pending>,
-    out: VecDeque<Vec<u8>>,
-    out_bytes: usize,
-    /// Encrypts what this role sends.
-    cipher: Option<Rc4>,
-    /// Messages that were sent before setup was over.
-    early: VecDeque<Vec<u8>>,
-    early_bytes: usize,
-    timers: Timers,
+    /// Not reported yet; pieces are still in the buffer of their stream.
+    events: VecDeque<Event<Unread, News>>,
 }
 
-/// Who a connection is.
-#[derive(Debug)]
-enum Role {
-    Client { config: Box<ClientConfig>, shared: Option<SharedSecret> },
-    Server { config: Arc<ServerConfig>, seed: [u8; 7] },
-    Observer { keys: Arc<KeyRing>, y: Option<Vec<u8>> },
+/// A piece that is not reported yet.
+#[derive(Clone, Debug)]
+struct Unread {
+    side: Side,
+    unit: Unit,
+    located: Located,
+    encrypted: bool,
 }
 
-/// When something has to happen.
-#[derive(Debug, Default)]
-struct Timers {
-    now: Duration,
-    setup: Option<Duration>,
-    message: Option<Duration>,
-    idle: Option<Duration>,
-    ping: Option<Duration>,
-}
-
-/// An event that is not told yet; messages are still in the buffer of their stream.
-#[derive(Debug)]
-enum Pending {
-    Received { side: Side, unit: Unit, range: Range<usize>, offset: u64, encrypted: bool },
-    Established { service: Service, encrypted: bool },
-    Gap { side: Side, range: Range<u64> },
-    Resync { side: Side, skipped: Range<u64> },
-    KeysNeeded { service: Service },
-    Fault { side: Side, error: Error },
-    Closed(CloseReason),
-}
-
-/// The most encrypted bytes an observer keeps while it waits for the seed.
+/// The most encrypted bytes an observer or relay keeps while it waits for the seed.
 const MOST_WAITING_BYTES: usize = 1 << 20;
-/// The most a client queues: bytes.
-const MOST_CLIENT_BYTES: usize = 8 << 20;
-/// The most a client queues: messages, and the two packets of setup.
-const MOST_CLIENT_MESSAGES: usize = 1002;
 
 impl Connection {
-    /// Plays a client: the connect packet and the setup packet are ready to be sent.
+    /// Plays a client: the connect packet and the setup packet are ready to be sent. `random` is
+    /// fresh random bytes, which the client's secret is made of.
     ///
     /// # Errors
-    /// Value, when the connect packet names a dead service, or the random bytes are of the one in
-    /// 2^500 that make a number a server would refuse.
-    pub fn client(config: ClientConfig, now: Duration) -> Result<Self> {
+    /// Value, when the connect packet names a dead service. Malformed, when the random bytes make
+    /// a number that servers refuse (zeros do); draw again.
+    pub fn client(config: Arc<ClientConfig>, random: [u8; 64], now: Duration) -> Result<Self> {
         let Some(service) = config.connect.service() else {
             let found = config.connect.connection_type().to_string();
             return Err(Error::value("a service that is alive", found).inside("connType"));
         };
-        let setup_time = config.setup_time;
-        let mut setup = None;
         let mut shared = None;
-        if service.is_encrypted() {
-            setup = Some(SetupPacket::Connect(match &config.key {
-                None => Vec::new().into(),
-                Some(key) => {
-                    let (y, secret) = key.client_begin(&config.random).map_err(refused)?;
-                    shared = Some(secret);
-                    y.as_bytes().to_vec().into()
-                }
-            }));
-        }
-        let connect = config.connect.clone();
-        let role = Role::Client { config: Box::new(config), shared };
-        let phase = if service.is_encrypted() { Phase::Setup } else { Phase::Messages(service) };
-        let mut connection = Self::new(role, Phase::Lost, phase, now);
-        connection.service = Some(service);
-        connection.transmit(&connect)?;
-        match setup {
-            Some(packet) => {
-                connection.transmit(&packet)?;
-                connection.timers.setup = Some(now + setup_time);
+        let y = match config.key.as_ref().filter(|_| service.is_encrypted()) {
+            None => Vec::new(),
+            Some(key) => {
+                let (y, secret) = key.client_begin(&random).map_err(refused)?;
+                shared = Some(secret);
+                y.as_bytes().to_vec()
             }
-            None => connection.establish(service, None),
+        };
+        let phase = if service.is_encrypted() { Phase::Setup } else { Phase::Messages(service) };
+        let role = Role::Client { config: Arc::clone(&config), shared };
+        let mut connection = Self::new(role, config.bounds, [Phase::Lost, phase], now);
+        let sender = &mut connection.sender;
+        sender.service = Some(service);
+        sender.transmit(Side::Server, &config.connect)?;
+        if service.is_encrypted() {
+            sender.transmit(Side::Server, &SetupPacket::Connect(y.into()))?;
+            sender.timers.start(Timer::Setup, config.setup_time);
+        } else {
+            connection.establish(service, None);
         }
         Ok(connection)
     }
 
-    /// Plays a server. `seed` is seven fresh random bytes.
+    /// Plays a server. `random` is fresh random bytes: the seed that goes to the client.
     #[must_use]
-    pub fn server(config: Arc<ServerConfig>, seed: [u8; 7], now: Duration) -> Self {
-        let setup = now + config.setup_time;
-        let role = Role::Server { config, seed };
-        let mut connection = Self::new(role, Phase::Connect, Phase::Lost, now);
-        connection.timers.setup = Some(setup);
+    pub fn server(config: Arc<ServerConfig>, random: [u8; 7], now: Duration) -> Self {
+        let (bounds, setup_time) = (config.bounds, config.setup_time);
+        let role = Role::Server { config, seed: random };
+        let mut connection = Self::new(role, bounds, [Phase::Connect, Phase::Lost], now);
+        connection.sender.timers.start(Timer::Setup, setup_time);
         connection
     }
 
@@ -183,207 +140,115 @@ impl Connection {
     #[must_use]
     pub fn observer(keys: Arc<KeyRing>) -> Self {
         let role = Role::Observer { keys, y: None };
-        Self::new(role, Phase::Connect, Phase::Setup, Duration::ZERO)
+        Self::new(role, Bounds::default(), [Phase::Connect, Phase::Setup], Duration::ZERO)
     }
 
-    fn new(role: Role, client: Phase, server: Phase, now: Duration) -> Self {
+    fn new(role: Role, bounds: Bounds, phases: [Phase; 2], now: Duration) -> Self {
+        let [client, server] = phases;
         Self {
-            role,
+            sender: Sender::new(role, bounds, Timers::new(now)),
             streams: [Stream::new(Side::Client, client), Stream::new(Side::Server, server)],
-            service: None,
-            established: false,
-            closed: false,
             events: VecDeque::new(),
-            out: VecDeque::new(),
-            out_bytes: 0,
-            cipher: None,
-            early: VecDeque::new(),
-            early_bytes: 0,
-            timers: Timers { now, ..Timers::default() },
         }
-    }
-
-    /// Input: bytes that `side` sent. For an observer a call should be a segment, since messages
-    /// tend to begin with one; otherwise the stream may be cut anywhere.
-    pub fn receive(&mut self, side: Side, now: Duration, bytes: &[u8]) {
-        self.timers.now = now;
-        if !self.closed {
-            let keep = self.events.iter().any(|event| matches!(event, Pending::Received { .. }));
-            self.streams[side.index()].push(bytes, keep);
-        }
-    }
-
-    /// Input: `length` bytes that `side` sent are missing. Only an observer can live with that.
-    pub fn gap(&mut self, side: Side, now: Duration, length: u64) {
-        self.timers.now = now;
-        if self.closed || self.streams[side.index()].is_lost() {
-            // It only counts what it does not read.
-            let _ = self.streams[side.index()].skip(length);
-            return;
-        }
-        // What was complete before the gap is told before it.
-        self.advance_all();
-        let stream = &mut self.streams[side.index()];
-        let at = stream.offset().saturating_add(stream.unread() as u64);
-        self.events.push_back(Pending::Gap { side, range: at..at.saturating_add(length) });
-        let in_setup = matches!(stream.phase(), Phase::Connect | Phase::Setup | Phase::Waiting);
-        let watches = matches!(self.role, Role::Observer { .. });
-        let error = match stream.skip(length) {
-            Ok(true) if watches => return,
-            Err(error) if watches => error,
-            _ => {
-                let found = format!("{length} bytes missing");
-                let wanted = if in_setup {
-                    "the whole of connection setup"
-                } else {
-                    "a stream without gaps"
-                };
-                Error::malformed(wanted, found)
-            }
-        };
-        self.fault(side, error.at(at));
-    }
-
-    /// Input: both sides' streams have ended.
-    pub fn end(&mut self, now: Duration) {
-        self.timers.now = now;
-        self.advance_all();
-        if self.closed {
-            return;
-        }
-        for side in Side::BOTH {
-            let stream = &self.streams[side.index()];
-            let offset = stream.offset();
-            let found = format!("{} bytes of one", stream.unread());
-            let torn = stream.unread() > 0 && !stream.is_lost();
-            let what = match stream.phase() {
-                Phase::Connect => "a whole connect packet",
-                Phase::Setup => "a whole setup packet",
-                Phase::Waiting => "the server's seed",
-                _ => "a whole message",
-            };
-            if torn && matches!(self.role, Role::Observer { .. }) {
-                let error = Error::malformed(what, found).at(offset);
-                let error = self.suspect_key(side, error);
-                self.events.push_back(Pending::Fault { side, error });
-            }
-        }
-        self.close_for(CloseReason::Remote);
-    }
-
-    /// Input: time has passed; see [`poll_timeout`](Self::poll_timeout).
-    pub fn timeout(&mut self, now: Duration) {
-        self.timers.now = now;
-        let passed = |deadline: Option<Duration>| deadline.is_some_and(|at| at <= now);
-        if passed(self.timers.setup) {
-            self.close_for(CloseReason::Timeout(Timer::Setup));
-        } else if passed(self.timers.message) {
-            self.close_for(CloseReason::Timeout(Timer::Message));
-        } else if passed(self.timers.idle) {
-            self.close_for(CloseReason::Timeout(Timer::Idle));
-        } else if passed(self.timers.ping) {
-            self.ping();
-        }
-    }
-
-    /// Command: sends a message. Before setup is over it waits.
-    ///
-    /// # Errors
-    /// Value, for a message of another service or side, one that cannot be encoded, or on a closed
-    /// connection; the limit on what may wait to be sent, after which the connection should be
-    /// closed, since its other end does not read.
-    pub fn send(&mut self, message: &Message<'_>) -> Result<()> {
-        let sender = match self.role {
-            Role::Client { .. } => Side::Client,
-            Role::Server { .. } => Side::Server,
-            Role::Observer { .. } => {
-                return Err(Error::value("a client or a server", "an observer"));
-            }
-        };
-        if self.closed {
-            return Err(Error::value("an open connection", "a closed one"));
-        }
-        if self.service != Some(message.service()) || message.sender() != sender {
-            let wanted = match self.service {
-                Some(service) => format!("a message of the {sender} on {}", service.name()),
-                None => "a connection whose service is known".to_owned(),
-            };
-            let found = format!("{}.{}", message.service().name(), message.name());
-            return Err(Error::value(wanted, found));
-        }
-        let bytes = message.to_bytes()?;
-        self.check_room(bytes.len())?;
-        if self.established {
-            self.queue(bytes);
-        } else {
-            self.early_bytes += bytes.len();
-            self.early.push_back(bytes);
-        }
-        Ok(())
-    }
-
-    /// Command: ends the connection. What is queued can still be sent.
-    pub fn close(&mut self) {
-        self.close_for(CloseReason::Local);
-    }
-
-    /// Output: what happened next. Messages borrow from the connection until the next call.
-    pub fn poll_event(&mut self) -> Option<Event<'_>> {
-        if self.events.is_empty() {
-            self.advance();
-        }
-        Some(match self.events.pop_front()? {
-            Pending::Received { side, unit, range, offset, encrypted } => {
-                let bytes = self.streams[side.index()].bytes(range);
-                Event::Received(Received { side, unit, bytes, offset, encrypted })
-            }
-            Pending::Established { service, encrypted } => {
-                Event::Established { service, encrypted }
-            }
-            Pending::Gap { side, range } => Event::Gap { side, range },
-            Pending::Resync { side, skipped } => Event::Resync { side, skipped },
-            Pending::KeysNeeded { service } => Event::KeysNeeded { service },
-            Pending::Fault { side, error } => Event::Fault { side, error },
-            Pending::Closed(reason) => Event::Closed(reason),
-        })
-    }
-
-    /// Output: the next bytes to send, to be handed to the network in one write.
-    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
-        let bytes = self.out.pop_front()?;
-        self.out_bytes -= bytes.len();
-        Some(bytes)
-    }
-
-    /// Output: when to call [`timeout`](Self::timeout) at the latest.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Duration> {
-        let Timers { setup, message, idle, ping, .. } = self.timers;
-        [setup, message, idle, ping].into_iter().flatten().min()
     }
 
     /// What the connection is for, once that is known.
     #[must_use]
     pub fn service(&self) -> Option<Service> {
-        self.service
+        self.sender.service
+    }
+}
+
+impl Machine for Connection {
+    type News = News;
+    type Received<'c> = Received<'c>;
+    type Sender = Sender;
+
+    fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
+        self.sender.timers.set_now(now);
+        self.settle();
+        let stream = &mut self.streams[from.index()];
+        if self.sender.closing.is_closed()
+            || stream.is_ended
+            || self.sender.role.side() == Some(from)
+        {
+            return;
+        }
+        match input {
+            Input::Bytes(bytes) => {
+                if self.events.is_empty() {
+                    stream.incoming.forget();
+                }
+                stream.push(bytes);
+            }
+            Input::Datagram(_) => {
+                let error = Error::malformed("a stream: Uru runs over TCP", "a datagram");
+                let error = error.at(stream.incoming.end());
+                self.events.push_back(Event::Fault { side: from, error });
+                if !matches!(self.sender.role, Role::Observer { .. }) {
+                    self.sender.close_for(CloseReason::Fault);
+                }
+            }
+            Input::Gap(length) => self.gap(from, length),
+            Input::End => stream.is_ended = true,
+        }
     }
 
-    /// Whether setup is over.
-    #[must_use]
-    pub fn is_established(&self) -> bool {
-        self.established
+    fn timeout(&mut self, now: Duration) {
+        self.sender.timers.set_now(now);
+        self.settle();
+        match self.sender.timers.passed() {
+            Some(Timer::Beat) => {
+                if let Err(error) = self.sender.ping() {
+                    self.fault(Side::Client, error);
+                }
+            }
+            Some(timer) => self.sender.close_for(CloseReason::Timeout(timer)),
+            None => {}
+        }
     }
 
-    /// Whether the connection is over.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.closed
+    fn poll(&mut self) -> Option<(EventOf<'_, Self>, &mut Sender)> {
+        self.settle();
+        if self.events.is_empty() {
+            self.advance();
+        }
+        let Some(event) = self.events.pop_front() else {
+            return Some((Event::Closed(self.sender.closing.report()?), &mut self.sender));
+        };
+        if let (Event::Received(unread), Role::Relay(relay)) = (&event, &mut self.sender.role) {
+            relay.ask(unread.clone());
+        }
+        let event = event.map(|Unread { side, unit, located, encrypted }| {
+            let bytes = self.streams[side.index()].incoming.bytes(located.range);
+            Received { side, unit, bytes, offset: located.offset, encrypted }
+        });
+        Some((event, &mut self.sender))
     }
 
-    /// How many bytes wait to be sent.
-    #[must_use]
-    pub fn queued_bytes(&self) -> usize {
-        self.out_bytes
+    fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>> {
+        self.settle_piece();
+        self.sender.lanes[to.index()].out.pop()
+    }
+
+    fn poll_timeout(&self) -> Option<Duration> {
+        self.sender.timers.next()
+    }
+
+    fn sender(&mut self) -> &mut Sender {
+        &mut self.sender
+    }
+
+    fn is_established(&self) -> bool {
+        self.sender.is_established
+    }
+
+    fn is_closed(&self) -> bool {
+        self.sender.closing.is_closed()
+    }
+
+    fn queued_bytes(&self, to: Side) -> usize {
+        self.sender.lanes[to.index()].out.bytes()
     }
 }
 
@@ -391,79 +256,89 @@ impl Connection {
 impl Connection {
     /// Reads until something happens or nothing more can be read.
     fn advance(&mut self) {
-        while self.events.is_empty() && self.advance_either() {}
-        if !self.closed {
-            self.watch_message();
+        while self.events.is_empty() && (self.advance_either() || self.finish()) {}
+        if !self.is_closed() {
+            let has_begun = !self.streams[Side::Client.index()].incoming.unread().is_empty();
+            self.sender.watch_message(has_begun);
         }
-    }
-
-    /// Reads all that can be read.
-    fn advance_all(&mut self) {
-        while self.advance_either() {}
     }
 
     /// Reads one unit of either side; false when there is none.
     fn advance_either(&mut self) -> bool {
-        !self.closed && (self.advance_side(Side::Client) || self.advance_side(Side::Server))
+        !self.is_closed() && Side::BOTH.into_iter().any(|side| self.advance_side(side))
     }
 
     /// Reads one unit of one side; false when there is none.
     fn advance_side(&mut self, side: Side) -> bool {
+        if self.is_paused(side) {
+            return self.is_flooded(side);
+        }
+        if self.is_waiting(side) {
+            return self.wait(side);
+        }
         let stream = &mut self.streams[side.index()];
         match *stream.phase() {
             Phase::Connect => {
                 let attempt = stream.connect_packet();
-                self.settle(side, Unit::Connect, attempt, Self::connected)
+                self.conclude(side, Unit::Connect, attempt, Self::connected)
             }
             Phase::Setup => {
-                // The server's packet means nothing before those of the client, which a capture
-                // may have in another order.
-                let client = self.streams[Side::Client.index()].phase();
-                let early = matches!(client, Phase::Connect | Phase::Setup);
-                if side == Side::Server && (self.service.is_none() || early) {
-                    return self.wait(side);
-                }
-                let attempt = self.streams[side.index()].setup_packet();
-                self.settle(side, Unit::Setup, attempt, Self::set_up)
+                let attempt = stream.setup_packet();
+                self.conclude(side, Unit::Setup, attempt, Self::set_up)
             }
-            Phase::Waiting => self.wait(side),
             Phase::Messages(service) => {
-                let answer_pings = match &self.role {
+                let answer_pings = match &self.sender.role {
                     Role::Server { config, .. } => config.answer_pings,
                     _ => false,
                 };
                 let attempt = stream
                     .message(service, |message| answer_pings.then(|| answer(message)).flatten());
-                self.settle(side, Unit::Message(service), attempt, |connection, _, pong| {
-                    connection.heard(service);
-                    pong.map_or(Ok(()), |pong| connection.send(&pong))
+                self.conclude(side, Unit::Message(service), attempt, |connection, _, pong| {
+                    connection.sender.heard(service);
+                    pong.map_or(Ok(()), |pong| connection.sender.send(&pong))
                 })
             }
             Phase::Searching(..) => match stream.search() {
                 Some(skipped) => {
-                    self.events.push_back(Pending::Resync { side, skipped });
+                    self.events.push_back(Event::Resync { side, skipped });
                     true
                 }
                 None => false,
             },
-            Phase::Lost => false,
+            Phase::Passing => self.pass_on(side),
+            Phase::Waiting | Phase::Lost => false,
+        }
+    }
+
+    /// Whether the bytes of a side mean nothing before the other side has said more. The server's
+    /// packet comes behind those of the client, which a capture may have in another order.
+    fn is_waiting(&self, side: Side) -> bool {
+        let [client, server] = self.streams.each_ref().map(Stream::phase);
+        match side {
+            Side::Client => matches!(client, Phase::Waiting),
+            Side::Server => {
+                matches!(server, Phase::Waiting)
+                    || (matches!(server, Phase::Setup)
+                        && matches!(client, Phase::Connect | Phase::Setup))
+            }
         }
     }
 
     /// Bytes pile up until the other side says something; only so many.
     fn wait(&mut self, side: Side) -> bool {
-        let stream = &self.streams[side.index()];
-        let (unread, offset) = (stream.unread(), stream.offset());
+        let incoming = &self.streams[side.index()].incoming;
+        let (unread, offset) = (incoming.unread().len(), incoming.offset());
         if unread > MOST_WAITING_BYTES {
             let limit = MOST_WAITING_BYTES as u64;
             let error = Error::limit("bytes before the key exchange", limit, unread as u64);
             self.fault(side, error.at(offset));
+            return true;
         }
         false
     }
 
-    /// Tells of what was read, then lets `then` act on it.
-    fn settle<R>(
+    /// Reports what was read, then lets `then` act on it.
+    fn conclude<R>(
         &mut self,
         side: Side,
         unit: Unit,
@@ -472,10 +347,11 @@ impl Connection {
     ) -> bool {
         match attempt {
             Ok(None) => false,
-            Ok(Some((value, Unread { range, offset }))) => {
+            Ok(Some((value, located))) => {
                 let encrypted =
                     matches!(unit, Unit::Message(_)) && self.streams[side.index()].is_encrypted();
-                self.events.push_back(Pending::Received { side, unit, range, offset, encrypted });
+                let offset = located.offset;
+                self.events.push_back(Event::Received(Unread { side, unit, located, encrypted }));
                 if let Err(error) = then(self, side, value) {
                     self.fault(side, error.at(offset));
                 }
@@ -494,108 +370,114 @@ impl Connection {
         let stream = &self.streams[side.index()];
         let nothing_read = self.streams.iter().all(|stream| stream.messages == 0);
         if stream.is_encrypted() && nothing_read {
-            let service = self.service.map_or("", Service::name);
+            let service = self.service().map_or("", Service::name);
             let at = error.offset().unwrap_or(0);
             let found = format!("another one: what it decrypts is no message ({error})");
             return Error::malformed(format!("the {service} key of this connection"), found).at(at);
         }
         error
     }
-}
 
-/// Writing, and the clock.
-impl Connection {
-    fn transmit<'d>(&mut self, packet: &impl Field<'d>) -> Result<()> {
-        let mut writer = Writer::new();
-        packet.encode(&mut writer)?;
-        self.out_bytes += writer.len();
-        self.out.push_back(writer.into_bytes());
-        Ok(())
-    }
-
-    /// Whether a message of this length may wait behind those that wait already.
-    fn check_room(&self, length: usize) -> Result<()> {
-        let (most_bytes, most_messages) = match &self.role {
-            Role::Server { config, .. } => (config.most_queued_bytes, config.most_queued_messages),
-            _ => (MOST_CLIENT_BYTES, MOST_CLIENT_MESSAGES),
-        };
-        let waiting = self.out.len() + self.early.len();
-        if waiting >= most_messages {
-            let asked = waiting as u64 + 1;
-            return Err(Error::limit("queued messages", most_messages as u64, asked));
-        }
-        let asked = self.out_bytes + self.early_bytes + length;
-        if asked > most_bytes {
-            return Err(Error::limit("queued bytes", most_bytes as u64, asked as u64));
-        }
-        Ok(())
-    }
-
-    fn queue(&mut self, mut bytes: Vec<u8>) {
-        if let Some(cipher) = &mut self.cipher {
-            cipher.apply(&mut bytes);
-        }
-        self.out_bytes += bytes.len();
-        self.out.push_back(bytes);
-    }
-
-    /// A whole message came: the other side is alive.
-    fn heard(&mut self, service: Service) {
-        if let Role::Server { config, .. } = &self.role {
-            let patience = match service {
-                Service::Game => config.game_idle_time,
-                _ => config.idle_time,
-            };
-            self.timers.idle = Some(self.timers.now + patience);
-            self.timers.message = None;
-        }
-    }
-
-    /// A message has begun and must end in time.
-    fn watch_message(&mut self) {
-        let Role::Server { config, .. } = &self.role else {
+    /// Bytes are missing, which only an observer survives.
+    fn gap(&mut self, side: Side, length: u64) {
+        let watches = matches!(self.sender.role, Role::Observer { .. });
+        if self.streams[side.index()].is_lost() {
+            self.streams[side.index()].incoming.skip(length);
             return;
-        };
-        let begun = self.established && self.streams[Side::Client.index()].unread() > 0;
-        self.timers.message = match self.timers.message {
-            _ if !begun => None,
-            None => Some(self.timers.now + config.message_time),
-            set => set,
-        };
-    }
-
-    fn ping(&mut self) {
-        let (Some(service), Role::Client { config, .. }) = (self.service, &self.role) else {
+        }
+        // What was complete before the gap is reported before it.
+        while self.advance_either() {}
+        if self.is_closed() {
             return;
+        }
+        let stream = &mut self.streams[side.index()];
+        let at = stream.incoming.end();
+        self.events.push_back(Event::Gap { side, range: at..at.saturating_add(length) });
+        let in_setup = matches!(stream.phase(), Phase::Connect | Phase::Setup | Phase::Waiting);
+        let error = match stream.skip(length) {
+            Ok(true) if watches => return,
+            Err(error) if watches => error,
+            _ => {
+                let wanted = match (in_setup, watches) {
+                    (true, _) => "the whole of connection setup",
+                    (false, true) => "a shorter gap",
+                    (false, false) => "a stream without gaps",
+                };
+                Error::malformed(wanted, format!("{length} bytes missing"))
+            }
         };
-        self.timers.ping = config.ping_every.map(|every| self.timers.now + every);
-        let clock = u32::try_from(self.timers.now.as_millis() % (1 << 32)).unwrap_or(0);
-        let ping = ping(service, clock);
-        if let Err(error) = self.send(&ping) {
-            self.fault(Side::Client, error);
+        self.fault(side, error.at(at));
+        if !watches {
+            self.sender.close_for(CloseReason::Fault);
         }
     }
 
-    /// The rules were broken: an observer gives the stream up, an active role the connection.
+    /// Nothing more can be read: streams that have ended are over. False when none is.
+    fn finish(&mut self) -> bool {
+        if self.is_closed() {
+            return false;
+        }
+        if let Some(own) = self.sender.role.side() {
+            if self.streams[own.other().index()].is_ended {
+                self.sender.close_for(CloseReason::Remote);
+            }
+            return false;
+        }
+        let all_ended = self.streams.iter().all(|stream| stream.is_ended);
+        let mut is_torn = false;
+        for side in Side::BOTH {
+            let stream = &self.streams[side.index()];
+            let may_go_on = !stream.is_ended || (self.is_waiting(side) && !all_ended);
+            if !may_go_on
+                && !self.is_paused(side)
+                && let Some(error) = stream.torn()
+            {
+                let error = self.suspect_key(side, error);
+                self.events.push_back(Event::Fault { side, error });
+                is_torn = true;
+            }
+        }
+        if is_torn {
+            let established = self.sender.is_established;
+            for side in Side::BOTH {
+                if !established || self.streams[side.index()].is_ended {
+                    self.give_up(side);
+                }
+            }
+        } else if all_ended && !Side::BOTH.into_iter().any(|side| self.is_paused(side)) {
+            self.sender.close_for(CloseReason::Remote);
+        }
+        is_torn
+    }
+
+    /// The rules were broken: an observer or relay gives the stream up, an active role the
+    /// connection.
     fn fault(&mut self, side: Side, error: Error) {
-        self.events.push_back(Pending::Fault { side, error });
-        if !matches!(self.role, Role::Observer { .. }) {
-            self.close_for(CloseReason::Fault);
-            return;
-        }
-        if self.streams.iter().any(|stream| stream.messages > 0) {
-            self.streams[side.index()].pass_over();
-        } else {
+        self.events.push_back(Event::Fault { side, error });
+        let has_messages = self.streams.iter().any(|stream| stream.messages > 0);
+        match self.sender.role {
+            Role::Client { .. } | Role::Server { .. } => self.sender.close_for(CloseReason::Fault),
+            Role::Observer { .. } if has_messages => self.streams[side.index()].pass_over(),
+            Role::Relay(_) if self.sender.is_established => self.give_up(side),
+            Role::Relay(ref relay) if relay.is_committed() => {
+                self.sender.close_for(CloseReason::Fault);
+            }
             // A wrong key, or a setup that cannot be read, spoils both directions.
-            self.streams.iter_mut().for_each(|stream| stream.set_phase(Phase::Lost));
+            Role::Observer { .. } | Role::Relay(_) => {
+                Side::BOTH.into_iter().for_each(|side| self.give_up(side));
+            }
         }
     }
 
-    fn close_for(&mut self, reason: CloseReason) {
-        if !self.closed {
-            self.closed = true;
-            self.timers = Timers { now: self.timers.now, ..Timers::default() };
-            self.events.push_back(Pending::Closed(reason));
-        }
+    /// Reads no more of a stream.
+    fn give_up(&mut self, side: Side) {
+        let phase = match &mut self.sender.role {
+            Role::Relay(relay) => {
+                self.sender.timers.stop(Timer::Setup);
+                relay.pass(side)
+            }
+            _ => Phase::Lost,
+        };
+        self.streams[side.index()].set_phase(phase);
     }
 }

@@ -1,27 +1,32 @@
 //! Setup: the connect packet and the key exchange, as each role takes part in them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use worldwire_core::connection::{Event, Timer};
 use worldwire_core::{Error, Result, Side};
 
+use super::Connection;
 use super::config::{Encryption, key_kind};
+use super::event::News;
+use super::sender::Role;
 use super::stream::Phase;
-use super::{Connection, Pending, Role};
 use crate::connect::{ConnectPacket, SetupPacket};
 use crate::crypt::exchange::{ExchangeError, SessionKey};
+use crate::crypt::key::PrivateKey;
 use crate::crypt::rc4::Rc4;
 use crate::file::keys::KeyRing;
 use crate::frame::Service;
 
 impl Connection {
-    /// The client said what it wants.
+    /// The client's connect packet says what it wants.
     pub(super) fn connected(&mut self, side: Side, packet: ConnectPacket) -> Result<()> {
         let refuse = |wanted: &'static str, found: String| Err(Error::malformed(wanted, found));
         let Some(service) = packet.service() else {
             let found = packet.connection_type().to_string();
             return refuse("a connection type that is served", found);
         };
-        if let Role::Server { config, .. } = &self.role {
+        if let Role::Server { config, .. } = &self.sender.role {
             if !config.services.contains(&service) {
                 return refuse("a service that is served", service.name().to_owned());
             }
@@ -32,7 +37,7 @@ impl Connection {
                 return refuse("the shard's product id", packet.product_id.to_string());
             }
         }
-        self.service = Some(service);
+        self.sender.service = Some(service);
         if service.is_encrypted() {
             self.streams[side.index()].set_phase(Phase::Setup);
         } else {
@@ -42,39 +47,34 @@ impl Connection {
     }
 
     pub(super) fn set_up(&mut self, side: Side, packet: SetupPacket<'static>) -> Result<()> {
-        let Some(service) = self.service else {
+        let Some(service) = self.service() else {
             return Ok(());
         };
         let wrong =
             |wanted: &'static str, found: &'static str| Err(Error::malformed(wanted, found));
-        match (&mut self.role, packet) {
+        match (&mut self.sender.role, packet) {
             (Role::Server { config, seed }, SetupPacket::Connect(y)) => {
                 let (config, seed) = (Arc::clone(config), *seed);
                 if y.is_empty() {
                     if config.encryption != Encryption::AllowPlain {
                         return wrong("a client that encrypts", "a wish for a plain connection");
                     }
-                    self.transmit(&SetupPacket::Encrypt(None))?;
+                    self.sender.transmit(side, &SetupPacket::Encrypt(None))?;
                     self.establish(service, None);
                     return Ok(());
                 }
-                let private = key_kind(service).and_then(|kind| config.keys.private(kind));
-                let Some(private) = private else {
-                    return Err(Error::malformed(
-                        format!("a key for {}", service.name()),
-                        "none in the configuration",
-                    ));
-                };
-                let key = private.server_answer(&y, seed).map_err(refused)?;
-                self.transmit(&SetupPacket::Encrypt(Some(seed)))?;
+                let key = private_key(&config.keys, service)?;
+                let key = key.server_answer(&y, seed).map_err(refused)?;
+                self.sender.transmit(side, &SetupPacket::Encrypt(Some(seed)))?;
                 let plain = config.encryption == Encryption::OpenUruPlain;
-                self.establish(service, (!plain).then_some(key));
+                self.establish(service, (!plain).then_some([&key, &key]));
             }
             (Role::Client { config, shared }, SetupPacket::Encrypt(seed)) => {
                 let encrypts = config.key.is_some();
                 match (shared.take(), seed) {
                     (Some(shared), Some(seed)) => {
-                        self.establish(service, Some(shared.session_key(seed)));
+                        let key = shared.session_key(seed);
+                        self.establish(service, Some([&key, &key]));
                     }
                     (None, None) if !encrypts => self.establish(service, None),
                     (Some(_), None) => return wrong("a seed of 7 bytes", "none"),
@@ -91,6 +91,7 @@ impl Connection {
                 self.streams[Side::Server.index()].set_phase(Phase::Waiting);
                 return self.overhear(service, &keys, y, seed);
             }
+            (Role::Relay(_), packet) => return self.relay_set_up(service, side, packet),
             (_, SetupPacket::Error(error)) => {
                 return Err(Error::malformed("a seed", format!("the error {error}")));
             }
@@ -115,47 +116,55 @@ impl Connection {
             return Err(Error::malformed("the client's number before the seed", "none"));
         };
         let Some(private) = key_kind(service).and_then(|kind| keys.private(kind)) else {
-            self.events.push_back(Pending::KeysNeeded { service });
+            self.events.push_back(Event::News(News::KeysNeeded { service }));
             self.streams.iter_mut().for_each(|stream| stream.set_phase(Phase::Lost));
             return Ok(());
         };
         let key = private.captured_key(&y, seed).map_err(refused)?;
-        self.establish(service, Some(key));
+        self.establish(service, Some([&key, &key]));
         Ok(())
     }
 
-    /// Setup is over: messages follow, encrypted if there is a key.
-    pub(super) fn establish(&mut self, service: Service, key: Option<SessionKey>) {
-        let encrypted = key.is_some();
-        let active = !matches!(self.role, Role::Observer { .. });
-        for stream in &mut self.streams {
-            // Active roles read only the other side.
-            if active && stream.is_lost() {
-                continue;
-            }
+    /// Setup is complete: messages follow, encrypted if there are keys. Each is that of the hop
+    /// to a side; without a relay that reads one key and writes another, both are the same.
+    pub(super) fn establish(&mut self, service: Service, keys: Option<[&SessionKey; 2]>) {
+        let own = self.sender.role.side();
+        for side in Side::BOTH.into_iter().filter(|side| Some(*side) != own) {
+            let stream = &mut self.streams[side.index()];
             stream.set_phase(Phase::Messages(service));
-            if let Some(key) = &key {
-                stream.decrypt_with(key);
+            if let Some(keys) = keys {
+                stream.decrypt_with(keys[side.index()]);
+                self.sender.lanes[side.index()].cipher = Some(Rc4::new(keys[side.index()]));
             }
         }
-        if active {
-            self.cipher = key.as_ref().map(Rc4::new);
-        }
-        self.established = true;
-        self.timers.setup = None;
-        self.events.push_back(Pending::Established { service, encrypted });
-        self.heard(service);
-        if let Role::Client { config, .. } = &self.role
+        self.sender.is_established = true;
+        self.sender.timers.stop(Timer::Setup);
+        let encrypted = keys.is_some();
+        self.events.push_back(Event::News(News::Established { service, encrypted }));
+        self.sender.heard(service);
+        if let Role::Client { config, .. } = &self.sender.role
             && config.ping_every.is_some()
         {
-            self.timers.ping = Some(self.timers.now);
+            self.sender.timers.start(Timer::Beat, Duration::ZERO);
         }
         // There was room for them when they were sent.
-        self.early_bytes = 0;
-        while let Some(bytes) = self.early.pop_front() {
-            self.queue(bytes);
+        for lane in &mut self.sender.lanes {
+            while let Some(message) = lane.out.release() {
+                lane.push(message);
+            }
         }
     }
+}
+
+/// The private key of a service.
+///
+/// # Errors
+/// Malformed, naming the service, when there is none.
+pub(super) fn private_key(keys: &KeyRing, service: Service) -> Result<&PrivateKey> {
+    key_kind(service).and_then(|kind| keys.private(kind)).ok_or_else(|| {
+        let wanted = format!("a key for {}", service.name());
+        Error::malformed(wanted, "none in the configuration")
+    })
 }
 
 pub(super) fn refused(error: ExchangeError) -> Error {

@@ -3,6 +3,7 @@
 use core::ops::Range;
 use std::collections::VecDeque;
 
+use worldwire_core::connection::{Incoming, Located, SkipBudget};
 use worldwire_core::{Error, Reader, Result, Side};
 
 use crate::connect::{ConnectPacket, SetupPacket};
@@ -10,25 +11,21 @@ use crate::crypt::exchange::SessionKey;
 use crate::crypt::rc4::Rc4;
 use crate::frame::{Message, Service};
 
-/// The bytes of one direction that are not read yet.
+/// One direction: its bytes, its cipher and what is to come next.
 #[derive(Debug)]
 pub(super) struct Stream {
     side: Side,
-    buffer: Vec<u8>,
-    /// How much of the buffer is read; cleared away when more comes in.
-    read: usize,
-    /// Where the first byte of the buffer stands in the stream.
-    base: u64,
+    pub(super) incoming: Incoming,
     cipher: Option<Rc4>,
     /// How much keystream may still be passed over for missing bytes.
-    passable: u64,
-    /// How many unread bytes there must be before trying again is worth the work.
-    needed: usize,
+    budget: SkipBudget,
     phase: Phase,
     /// How many bytes of a message that nobody knows are still to come.
     discard: usize,
     /// How many messages were read so far.
     pub(super) messages: u64,
+    /// Nothing more comes.
+    pub(super) is_ended: bool,
 }
 
 /// What is to come next in a direction.
@@ -46,6 +43,8 @@ pub(super) enum Phase {
     Searching(Service, Search),
     /// Nothing that could be read.
     Lost,
+    /// Nothing that a relay could read: it goes on as it came.
+    Passing,
 }
 
 /// Looking for the next message behind a gap.
@@ -57,37 +56,25 @@ pub(super) struct Search {
     candidates: VecDeque<u64>,
 }
 
-/// What was read: where it stands in the buffer.
-#[derive(Debug)]
-pub(super) struct Unread {
-    pub(super) range: Range<usize>,
-    pub(super) offset: u64,
-}
-
 /// The most places remembered while looking for a message.
 const MOST_CANDIDATES: usize = 1024;
 /// The most bytes an unknown message of a file connection is believed to have.
 const MOST_PASSED_OVER: usize = 4 << 20;
-/// How much keystream may be passed over for missing bytes before any came: a whole TCP window of
-/// the systems that the game runs on, many times what setup and login say.
-const PASSABLE_AT_FIRST: u64 = 1 << 20;
-/// How much more for each byte that comes. A capture that lost fifteen bytes of sixteen can still be
-/// read, while a forged segment far ahead costs about what its own bytes do.
-const PASSABLE_A_BYTE: u64 = 16;
+
+/// The furthest offset behind a gap from which reading goes on.
+const MOST_OFFSET: u64 = 1 << 62;
 
 impl Stream {
     pub(super) fn new(side: Side, phase: Phase) -> Self {
         Self {
             side,
-            buffer: Vec::new(),
-            read: 0,
-            base: 0,
+            incoming: Incoming::default(),
             cipher: None,
-            passable: PASSABLE_AT_FIRST,
-            needed: 1,
+            budget: SkipBudget::default(),
             phase,
             discard: 0,
             messages: 0,
+            is_ended: false,
         }
     }
 
@@ -96,9 +83,9 @@ impl Stream {
     }
 
     pub(super) fn set_phase(&mut self, phase: Phase) {
-        self.needed = 1;
+        self.incoming.retry();
         if matches!(phase, Phase::Lost) {
-            self.read = self.buffer.len();
+            self.incoming.drop_unread();
             self.cipher = None;
         }
         self.phase = phase;
@@ -108,60 +95,33 @@ impl Stream {
         matches!(self.phase, Phase::Lost)
     }
 
-    /// Bytes of a message (or packet) that has begun.
-    pub(super) fn unread(&self) -> usize {
-        self.buffer.len() - self.read
-    }
-
-    /// Where the next unread byte stands in the stream.
-    pub(super) fn offset(&self) -> u64 {
-        self.base.saturating_add(self.read as u64)
-    }
-
-    /// Where the next byte that comes in stands in the stream.
-    fn end(&self) -> u64 {
-        self.base.saturating_add(self.buffer.len() as u64)
-    }
-
-    pub(super) fn bytes(&self, range: Range<usize>) -> &[u8] {
-        self.buffer.get(range).unwrap_or(&[])
-    }
-
-    /// Takes in what came off the wire. `keep` says that units which were read are not told yet,
-    /// so their bytes must stay where they are.
-    pub(super) fn push(&mut self, bytes: &[u8], keep: bool) {
-        // Read bytes make room before more comes; what stays is less than a message.
-        if self.read > 0 && !keep {
-            self.buffer.drain(..self.read);
-            self.base = self.base.saturating_add(self.read as u64);
-            self.read = 0;
-        }
+    /// Takes in what came off the wire.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         if self.is_lost() {
-            self.base = self.base.saturating_add(bytes.len() as u64);
-            return;
+            return self.incoming.skip(bytes.len() as u64);
         }
-        let earned = PASSABLE_A_BYTE.saturating_mul(bytes.len() as u64);
-        self.passable = self.passable.saturating_add(earned);
-        let end = self.end();
+        self.budget.earn(bytes.len());
+        let end = self.incoming.end();
         if let Phase::Searching(_, search) = &mut self.phase
             && search.candidates.len() < MOST_CANDIDATES
         {
             search.candidates.push_back(end);
         }
-        let from = self.buffer.len();
-        self.buffer.extend_from_slice(bytes);
+        let new = self.incoming.push(bytes);
         if let Some(cipher) = &mut self.cipher {
-            cipher.apply(&mut self.buffer[from..]);
+            cipher.apply(new);
         }
-        let discard = self.discard.min(self.unread());
-        self.discard -= discard;
-        self.read += discard;
+        let discard = self.discard.min(bytes.len());
+        if discard > 0 {
+            self.discard -= discard;
+            self.incoming.advance(discard);
+        }
     }
 
     /// From here on everything is encrypted with this key, also what came in already.
     pub(super) fn decrypt_with(&mut self, key: &SessionKey) {
         let mut cipher = Rc4::new(key);
-        cipher.apply(&mut self.buffer[self.read..]);
+        cipher.apply(self.incoming.unread_mut());
         self.cipher = Some(cipher);
     }
 
@@ -169,65 +129,58 @@ impl Stream {
         self.cipher.is_some()
     }
 
-    /// Bytes are missing. Returns false when nothing behind them can be read.
+    /// Bytes are missing. False when nothing behind them can be read.
     ///
     /// # Errors
     /// The limit on keystream that is passed over; the stream is lost then.
     pub(super) fn skip(&mut self, length: u64) -> Result<bool> {
-        let from = match &self.phase {
-            Phase::Messages(_) => self.offset(),
-            Phase::Searching(_, search) => search.from,
+        let is_far = self.incoming.end().saturating_add(length) > MOST_OFFSET;
+        let (service, from) = match &self.phase {
+            Phase::Messages(service) => (*service, self.incoming.offset()),
+            Phase::Searching(service, search) => (*service, search.from),
             _ => {
                 self.set_phase(Phase::Lost);
-                self.base = self.base.saturating_add(length);
+                self.incoming.skip(length);
                 return Ok(false);
             }
         };
-        let (Phase::Messages(service) | Phase::Searching(service, _)) = self.phase else {
-            return Ok(false);
-        };
-        self.base = self.base.saturating_add(length);
-        self.read = self.buffer.len();
+        self.incoming.skip(length);
         self.discard = 0;
-        self.needed = 1;
+        if is_far {
+            self.set_phase(Phase::Lost);
+            return Ok(false);
+        }
         if let Some(cipher) = &mut self.cipher {
-            let Some(left) = self.passable.checked_sub(length) else {
-                let limit = self.passable;
+            if let Err(error) = self.budget.spend(length) {
                 self.set_phase(Phase::Lost);
-                return Err(Error::limit("keystream for missing bytes", limit, length));
-            };
-            self.passable = left;
+                return Err(error);
+            }
             cipher.skip(length);
         }
         self.phase = Phase::Searching(service, Search { from, candidates: VecDeque::new() });
         Ok(true)
     }
 
-    /// Reads with `read` from the unread bytes; `None` while they are not all there.
-    fn attempt<R>(&mut self, read: impl FnOnce(&[u8]) -> Result<(R, usize)>) -> Attempt<R> {
-        let unread = &self.buffer[self.read..];
-        if unread.len() < self.needed {
-            return Ok(None);
-        }
-        match read(unread) {
-            Ok((value, length)) => {
-                let unit = Unread { range: self.read..self.read + length, offset: self.offset() };
-                self.read += length;
-                self.needed = 1;
-                Ok(Some((value, unit)))
-            }
-            Err(error) => match error.needed() {
-                Some(needed) => {
-                    self.needed = unread.len() + needed;
-                    Ok(None)
-                }
-                None => Err(error.based(self.offset())),
-            },
-        }
+    /// Passes over the next unread bytes and returns them, at most so many.
+    pub(super) fn take(&mut self, most: usize) -> Vec<u8> {
+        let length = self.incoming.unread().len().min(most);
+        let located = self.incoming.advance(length);
+        self.incoming.bytes(located.range).to_vec()
+    }
+
+    /// The error for a stream that ends within what it says.
+    pub(super) fn torn(&self) -> Option<Error> {
+        self.incoming.torn(match self.phase {
+            Phase::Lost | Phase::Passing => return None,
+            Phase::Connect => "a whole connect packet",
+            Phase::Setup => "a whole setup packet",
+            Phase::Waiting => "the server's seed",
+            Phase::Messages(_) | Phase::Searching(..) => "a whole message",
+        })
     }
 
     pub(super) fn connect_packet(&mut self) -> Attempt<ConnectPacket> {
-        self.attempt(|bytes| {
+        self.incoming.attempt(|bytes| {
             let mut reader = Reader::new(bytes);
             ConnectPacket::decode_fields(&mut reader)
                 .map(|packet| (packet, reader.position()))
@@ -236,7 +189,7 @@ impl Stream {
     }
 
     pub(super) fn setup_packet(&mut self) -> Attempt<SetupPacket<'static>> {
-        self.attempt(|bytes| {
+        self.incoming.attempt(|bytes| {
             let mut reader = Reader::new(bytes);
             SetupPacket::decode_fields(&mut reader)
                 .map(|packet| (packet.into_owned(), reader.position()))
@@ -251,7 +204,7 @@ impl Stream {
         look: impl FnOnce(&Message<'_>) -> R,
     ) -> Attempt<R> {
         let side = self.side;
-        let outcome = self.attempt(|bytes| {
+        let outcome = self.incoming.attempt(|bytes| {
             let mut reader = Reader::new(bytes);
             let message = Message::decode(service, side, &mut reader)?;
             Ok((look(&message), reader.position()))
@@ -268,17 +221,17 @@ impl Stream {
         let Phase::Messages(service) = self.phase else {
             return;
         };
-        let length = self.buffer[self.read..].first_chunk().map(|head| u32::from_le_bytes(*head));
+        let unread = self.incoming.unread();
+        let length = unread.first_chunk().map(|head| u32::from_le_bytes(*head));
         match length.and_then(|length| usize::try_from(length).ok()) {
             Some(length @ 8..=MOST_PASSED_OVER) if service == Service::File => {
-                let here = length.min(self.unread());
-                self.read += here;
+                let here = length.min(unread.len());
+                self.incoming.advance(here);
                 self.discard = length - here;
-                self.needed = 1;
             }
             _ => {
-                let from = self.offset();
-                self.read = self.buffer.len();
+                let from = self.incoming.offset();
+                self.incoming.drop_unread();
                 let search = Search { from, candidates: VecDeque::new() };
                 self.set_phase(Phase::Searching(service, search));
             }
@@ -287,47 +240,40 @@ impl Stream {
 
     /// Tries to find the next message behind a gap. `Some` is what had to be passed over.
     pub(super) fn search(&mut self) -> Option<Range<u64>> {
-        let side = self.side;
         loop {
             let Phase::Searching(service, search) = &mut self.phase else {
                 return None;
             };
-            let (service, from) = (*service, search.from);
             let candidate = *search.candidates.front()?;
-            if self.base.saturating_add(self.read as u64) < candidate {
+            let behind = candidate.saturating_sub(self.incoming.offset());
+            if behind > 0 {
                 // Give up what stands before the next candidate.
-                let skip = usize::try_from(candidate - self.base).unwrap_or(usize::MAX);
-                self.read = skip.min(self.buffer.len());
-                self.needed = 1;
+                self.incoming.advance(usize::try_from(behind).unwrap_or(usize::MAX));
             }
-            let unread = &self.buffer[self.read..];
-            if unread.len() < self.needed {
+            let unread = self.incoming.unread();
+            if unread.len() < self.incoming.needed() {
                 return None;
             }
-            let Phase::Searching(_, search) = &self.phase else {
-                return None;
-            };
-            let begins =
-                |at: usize| search.candidates.contains(&candidate.saturating_add(at as u64));
-            match judge(service, side, unread, begins) {
+            let begins = |at: usize| search.candidates.contains(&(candidate + at as u64));
+            match judge(*service, self.side, unread, begins) {
                 Verdict::Begins => {
-                    let found = self.offset();
+                    let skipped = search.from..self.incoming.offset();
+                    let service = *service;
                     self.set_phase(Phase::Messages(service));
-                    return Some(from..found);
+                    return Some(skipped);
                 }
                 Verdict::NeedMore(needed) => {
-                    self.needed = unread.len() + needed;
+                    let needed = unread.len().saturating_add(needed);
+                    self.incoming.need(needed);
                     return None;
                 }
                 Verdict::Not => {
-                    if let Phase::Searching(_, search) = &mut self.phase {
-                        search.candidates.pop_front();
-                        if search.candidates.is_empty() {
-                            // Nothing here begins a message: wait for the next segment.
-                            self.read = self.buffer.len();
-                            self.needed = 1;
-                        }
+                    search.candidates.pop_front();
+                    if search.candidates.is_empty() {
+                        // Nothing here begins a message: wait for the next segment.
+                        self.incoming.drop_unread();
                     }
+                    self.incoming.retry();
                 }
             }
         }
@@ -368,5 +314,5 @@ fn judge(service: Service, side: Side, unread: &[u8], begins: impl Fn(usize) -> 
     }
 }
 
-/// The outcome of trying to read: nothing yet, a value and its bytes, or a fault.
-pub(super) type Attempt<R> = Result<Option<(R, Unread)>, Error>;
+/// The outcome of trying to read: nothing yet, a value and its place, or a fault.
+pub(super) type Attempt<R> = Result<Option<(R, Located)>>;

@@ -1,105 +1,240 @@
-//! The machines of connections, fed with anything.
+//! The machines of connections, driven by anything.
 
 use core::time::Duration;
 use std::sync::{Arc, LazyLock};
 
+use worldwire_core::connection::{
+    Bounds, Connection as _, Event, Forward, Input, Relay as _, Sender as _,
+};
 use worldwire_core::json::Style;
+use worldwire_core::testing::operations::{Command, Family, Operation, Seen, run_watched, sampler};
 use worldwire_core::testing::{Target, render};
 use worldwire_core::{Field, Limits, Side, Tree, Writer};
 
 use super::messages;
 use crate::connect::{ConnectPacket, SetupPacket};
-use crate::connection::{ClientConfig, Connection, Encryption, Event, ServerConfig};
+use crate::connection::{
+    ClientConfig, Connection, Encryption, RelayConfig, RelayKeys, RelayRandom, Sender,
+    ServerConfig, key_kind,
+};
+use crate::crypt::exchange::SessionKey;
 use crate::crypt::key::{Modulus, PrivateKey, ServerKind};
 use crate::crypt::rc4::Rc4;
 use crate::file::keys::KeyRing;
-use crate::frame::Service;
+use crate::frame::{Message, Service, table};
 
-/// Bytes received by a server: the first byte chooses service and encryption, then every piece has
-/// its length in front.
-///
-/// # Panics
-/// Never; the machine may close, but not break.
-fn server(data: &[u8]) {
-    let Some((choice, pieces)) = data.split_first() else {
-        return;
-    };
-    let mut config = ServerConfig::new(KEYS.clone());
-    config.encryption = match choice % 3 {
-        0 => Encryption::AllowPlain,
-        1 => Encryption::Require,
-        _ => Encryption::OpenUruPlain,
-    };
-    let mut server = Connection::server(Arc::new(config), [7; 7], Duration::ZERO);
-    feed(&mut server, Side::Client, pieces);
+/// Who is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Client,
+    Server,
+    Observer,
+    Relay,
 }
 
-/// Bytes received by a client; the first byte chooses service and encryption.
-///
-/// # Panics
-/// Never; the machine may close, but not break.
-fn client(data: &[u8]) {
-    let Some((choice, pieces)) = data.split_first() else {
-        return;
-    };
-    let service = Service::ALL[usize::from(choice % 4)];
-    let key = KEYS.public(ServerKind::Auth).filter(|_| choice & 0x80 != 0).cloned();
-    let config = ClientConfig::new(service, key, [3; 64]);
-    if let Ok(mut client) = Connection::client(config, Duration::ZERO) {
-        feed(&mut client, Side::Server, pieces);
+/// What the first byte of an input chooses.
+#[derive(Clone, Copy)]
+struct Choice(u8);
+
+impl Choice {
+    fn service(self) -> Service {
+        Service::ALL[usize::from(self.0 % 4)]
+    }
+
+    /// What the peers encrypt, if they keep to the usual setup.
+    fn encrypts(self) -> bool {
+        self.0 & 4 != 0 && self.service().is_encrypted()
+    }
+
+    fn bounds(self) -> Bounds {
+        match self.0 & 8 {
+            0 => Bounds::default(),
+            _ => Bounds { queued_bytes: 2000, queued_messages: 8 },
+        }
+    }
+
+    /// Something that only one role has a use for.
+    fn extra(self) -> bool {
+        self.0 & 16 != 0
+    }
+
+    fn connection(self, role: Role) -> Option<Connection> {
+        let (now, bounds) = (Duration::ZERO, self.bounds());
+        Some(match role {
+            Role::Client => {
+                let key = key_kind(self.service()).and_then(|kind| KEYS.public(kind));
+                let key = key.filter(|_| self.encrypts()).cloned();
+                let config = ClientConfig { bounds, ..ClientConfig::new(self.service(), key) };
+                Connection::client(config.into(), SECRET, now).ok()?
+            }
+            Role::Server => {
+                let mut config = ServerConfig { bounds, ..ServerConfig::new(KEYS.clone()) };
+                config.encryption = match self.extra() {
+                    false => Encryption::AllowPlain,
+                    true => Encryption::Require,
+                };
+                Connection::server(config.into(), SEED, now)
+            }
+            Role::Observer => Connection::observer(Arc::new(KEYS.clone())),
+            Role::Relay => {
+                let keys = match self.extra() {
+                    false => RelayKeys::Shared(KEYS.clone()),
+                    true => RelayKeys::Separate { own: KEYS.clone(), server: KEYS.clone() },
+                };
+                let config = RelayConfig { bounds, ..RelayConfig::new(keys) };
+                let random = RelayRandom { secret: SECRET, seed: SEED };
+                Connection::relay(config.into(), random, now)
+            }
+        })
     }
 }
 
-fn feed(connection: &mut Connection, side: Side, mut pieces: &[u8]) {
-    let mut now = Duration::ZERO;
-    while let Some((length, rest)) = pieces.split_first() {
-        let (piece, rest) = rest.split_at(usize::from(*length).min(rest.len()));
-        pieces = rest;
-        now += Duration::from_millis(u64::from(*length));
-        connection.receive(side, now, piece);
-        drain(connection);
-        connection.timeout(now);
-        while connection.poll_transmit().is_some() {}
-    }
-    connection.end(now);
-    drain(connection);
-    assert!(connection.is_closed());
+/// What every client and server here takes for random. With one for all there is one session key
+/// a service, also over a relay with keys of its own.
+const SECRET: [u8; 64] = [3; 64];
+const SEED: [u8; 7] = [7; 7];
+
+/// The usual setup of a service: what each side sends, and the key of what follows.
+struct Setup {
+    streams: [Vec<u8>; 2],
+    key: Option<SessionKey>,
 }
 
-fn drain(connection: &mut Connection) {
-    let mut next = [0; 2];
-    while let Some(event) = connection.poll_event() {
+impl Setup {
+    fn of(choice: Choice) -> &'static Self {
+        static SETUPS: LazyLock<Vec<Setup>> =
+            LazyLock::new(|| (0..8).map(|choice| Setup::new(Choice(choice))).collect());
+        &SETUPS[usize::from(choice.0 % 8)]
+    }
+
+    fn new(choice: Choice) -> Self {
+        let service = choice.service();
+        let key = key_kind(service).and_then(|kind| KEYS.public(kind));
+        let begun =
+            key.filter(|_| choice.encrypts()).and_then(|key| key.client_begin(&SECRET).ok());
+        let (y, key) = match begun {
+            Some((y, secret)) => (y.as_bytes().to_vec(), Some(secret.session_key(SEED))),
+            None => (Vec::new(), None),
+        };
+        let mut streams = [Writer::new(), Writer::new()];
+        let [client, server] = &mut streams;
+        let _ = ConnectPacket::new(service).encode(client);
+        if service.is_encrypted() {
+            let _ = SetupPacket::Connect(y.into()).encode(client);
+            let _ = SetupPacket::Encrypt(key.as_ref().map(|_| SEED)).encode(server);
+        }
+        Self { streams: streams.map(Writer::into_bytes), key }
+    }
+}
+
+/// Drives a machine through the operations that follow the choice.
+///
+/// # Panics
+/// When it breaks a promise of the contract, or reports a piece that cannot be read.
+fn drive(role: Role, data: &[u8]) -> Seen {
+    let Some((choice, operations)) = data.split_first() else {
+        return Seen::default();
+    };
+    let choice = Choice(*choice);
+    let Some(connection) = choice.connection(role) else {
+        return Seen::default();
+    };
+    let setup = Setup::of(choice);
+    let mut left = setup.streams.each_ref().map(Vec::len);
+    let mut ciphers = setup.key.as_ref().map(|key| [Rc4::new(key), Rc4::new(key)]);
+    let mut family = Family {
+        bounds: choice.bounds(),
+        command: &mut |sender, asked| command(choice.service(), role, sender, asked),
+        wire: &mut |side, bytes| {
+            let plain = left[side.index()].min(bytes.len());
+            left[side.index()] -= plain;
+            if let (Some(ciphers), Some(secret)) = (&mut ciphers, bytes.get_mut(plain..)) {
+                ciphers[side.index()].apply(secret);
+            }
+        },
+    };
+    run_watched(connection, operations, &mut family, |event| {
         if let Event::Received(received) = event {
             let content = received.content();
             assert!(content.is_ok(), "what came out cannot be read: {content:?}");
-            let next = &mut next[received.side.index()];
-            assert!(received.offset >= *next, "told twice");
-            *next = received.range().end;
         }
-    }
+    })
 }
 
-/// Bytes that an observer sees: every operation has a byte (side, data or gap) and a length.
-///
-/// # Panics
-/// Never.
-fn observer(data: &[u8]) {
-    let mut observer = Connection::observer(Arc::new(KEYS.clone()));
-    let mut rest = data;
-    while let [operation, length, tail @ ..] = rest {
-        let side = if operation & 1 == 0 { Side::Client } else { Side::Server };
-        if operation & 0x0e == 0x0e {
-            observer.gap(side, Duration::ZERO, u64::from(*length) << (operation >> 5));
-            rest = tail;
-        } else {
-            let (piece, tail) = tail.split_at(usize::from(*length).min(tail.len()));
-            observer.receive(side, Duration::ZERO, piece);
-            rest = tail;
+fn command(service: Service, role: Role, sender: &mut Sender, command: Command<'_>) {
+    // An odd first byte asks for these very bytes.
+    let made = |side: Side, data: &[u8]| match data {
+        [first, rest @ ..] if first & 1 != 0 => rest.to_vec(),
+        _ => sampled(service, side, data)
+            .and_then(|message| message.to_bytes().ok())
+            .unwrap_or_default(),
+    };
+    let side = |data: &[u8]| if data.len() & 1 == 0 { Side::Client } else { Side::Server };
+    let _ = match command {
+        Command::Send(data) => {
+            let side = if role == Role::Client { Side::Client } else { Side::Server };
+            let Some(message) = sampled(service, side, data) else { return };
+            sender.send(&message)
         }
-        drain(&mut observer);
+        Command::AsIs => sender.forward(Forward::AsIs),
+        Command::Drop => sender.forward(Forward::Drop),
+        Command::Instead(data) => sender.forward(Forward::Instead(&made(side(data), data))),
+        Command::Inject(to, data) => sender.inject(to, &made(to.other(), data)),
+        Command::Close => Ok(()),
+    };
+}
+
+fn sampled(service: Service, side: Side, data: &[u8]) -> Option<Message<'static>> {
+    let mut sampler = sampler(data);
+    let infos = table(service, side).messages;
+    let index = usize::try_from(sampler.below(infos.len() as u64)).unwrap_or(0);
+    Message::sample(service, side, infos.get(index)?.number, &mut sampler)
+}
+
+/// Conversations that get far, with something of everything that this role can be asked for.
+fn conversations(role: Role) -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for choice in 0..32 {
+        let setup = Setup::of(Choice(choice));
+        let mut seed = vec![choice];
+        let mut put = |operation: Operation<'_>| operation.write(&mut seed);
+        put(Operation::Now(Command::Send(b"early")));
+        for side in Side::BOTH {
+            put(Operation::Bytes(side, &setup.streams[side.index()]));
+        }
+        put(Operation::Lazy(choice % 3 == 0));
+        let streams = Side::BOTH.map(|side| messages(Choice(choice).service(), side).concat());
+        for index in 0..8 {
+            put(Operation::OnPiece(Command::Send(b"answer")));
+            put(Operation::OnPiece(match index % 4 {
+                0 => Command::AsIs,
+                1 => Command::Drop,
+                2 => Command::Instead(b"other"),
+                _ => Command::Inject(Side::Client, b"more"),
+            }));
+            for side in Side::BOTH {
+                if let Some(piece) = streams[side.index()].chunks(150).nth(index) {
+                    put(Operation::Bytes(side, piece));
+                }
+            }
+            put(Operation::Poll(3));
+            put(Operation::Transmit(Side::Client, 1));
+            put(Operation::Now(Command::Inject(Side::Server, b"here")));
+        }
+        put(Operation::Lazy(false));
+        put(Operation::Timeout);
+        if role == Role::Observer {
+            put(Operation::Gap(Side::Client, 1024));
+            for piece in messages(Choice(choice).service(), Side::Client).iter().take(4) {
+                put(Operation::Bytes(Side::Client, piece));
+            }
+        }
+        put(Operation::End(Side::Server));
+        put(Operation::Wait(Duration::from_secs(50)));
+        put(Operation::Datagram(Side::Client, b"udp"));
+        seeds.push(seed);
     }
-    observer.end(Duration::ZERO);
-    drain(&mut observer);
+    seeds
 }
 
 /// What two ends say after a real key exchange, and whoever watches them with the key: the first
@@ -120,7 +255,7 @@ fn encrypted(data: &[u8]) {
     let (random, seed, now) = ([3; 64], [7; 7], Duration::ZERO);
     let public = KEYS.public(kind).cloned();
     let begun = public.as_ref().and_then(|key| key.client_begin(&random).ok());
-    let client = Connection::client(ClientConfig::new(service, public, random), now);
+    let client = Connection::client(ClientConfig::new(service, public).into(), random, now);
     let (Some((_, secret)), Ok(client)) = (begun, client) else {
         return;
     };
@@ -131,15 +266,15 @@ fn encrypted(data: &[u8]) {
     let mut heard = Vec::new();
     let mut overheard = Vec::new();
     for side in Side::BOTH {
-        while let Some(bytes) = ends[side.index()].poll_transmit() {
-            observer.receive(side, now, &bytes);
+        while let Some(bytes) = ends[side.index()].poll_transmit(side.other()) {
+            observer.input(now, side, Input::Bytes(&bytes));
             hear(&mut observer, &mut Vec::new());
             let other = &mut ends[side.other().index()];
-            other.receive(side, now, &bytes);
+            other.input(now, side, Input::Bytes(&bytes));
             hear(other, &mut Vec::new());
         }
     }
-    assert!(ends.iter().chain([&observer]).all(Connection::is_established));
+    assert!(ends.iter().chain([&observer]).all(|end| end.is_established()));
 
     let mut ciphers = [Rc4::new(&session), Rc4::new(&session)];
     let mut good = true;
@@ -150,11 +285,11 @@ fn encrypted(data: &[u8]) {
         let mut piece = piece.to_vec();
         ciphers[side.index()].apply(&mut piece);
         let end = &mut ends[side.other().index()];
-        end.receive(side, now, &piece);
+        end.input(now, side, Input::Bytes(&piece));
         good &= hear(end, &mut heard);
-        observer.receive(side, now, &piece);
+        observer.input(now, side, Input::Bytes(&piece));
         good &= hear(&mut observer, &mut overheard);
-        while end.poll_transmit().is_some() {}
+        while end.poll_transmit(side).is_some() {}
         assert_eq!(overheard, heard, "who watches hears something else");
         if !good {
             return;
@@ -198,65 +333,34 @@ pub(super) static KEYS: LazyLock<KeyRing> = LazyLock::new(|| {
     keys
 });
 
-/// Streams of whole connections, cut into pieces with their length in front.
-fn streams(first: &[u8], side: Side, operation: Option<u8>) -> Vec<Vec<u8>> {
-    let mut seeds = Vec::new();
-    for service in Service::ALL {
-        let mut stream = Writer::new();
-        let _ = ConnectPacket::new(service).encode(&mut stream);
-        if side == Side::Server {
-            stream = Writer::new();
-        }
-        if service.is_encrypted() {
-            let setup = match side {
-                Side::Client => SetupPacket::Connect(Vec::new().into()),
-                Side::Server => SetupPacket::Encrypt(None),
-            };
-            let _ = setup.encode(&mut stream);
-        }
-        for bytes in messages(service, side) {
-            stream.bytes(&bytes);
-        }
-        let bytes = stream.into_bytes();
-        let cut = bytes.get(..3000).unwrap_or(&bytes);
-        let mut seed = first.to_vec();
-        for piece in cut.chunks(100) {
-            seed.extend(operation);
-            seed.push(u8::try_from(piece.len()).unwrap_or(0));
-            seed.extend_from_slice(piece);
-        }
-        seeds.push(seed);
-    }
-    seeds
-}
-
 pub(super) static TARGETS: &[Target] = &[
     Target {
         name: "uru_connection_client",
-        run: client,
-        seeds: || {
-            let mut seeds = streams(&[0], Side::Server, None);
-            for (choice, seed) in (0..).zip(&mut seeds) {
-                seed[0] = choice;
-            }
-            seeds
+        run: |data| {
+            drive(Role::Client, data);
         },
+        seeds: || conversations(Role::Client),
     },
     Target {
         name: "uru_connection_server",
-        run: server,
-        seeds: || streams(&[0], Side::Client, None),
+        run: |data| {
+            drive(Role::Server, data);
+        },
+        seeds: || conversations(Role::Server),
     },
     Target {
         name: "uru_connection_observer",
-        run: observer,
-        seeds: || {
-            let mut seeds = streams(&[], Side::Client, Some(0));
-            for (seed, tail) in seeds.iter_mut().zip(streams(&[], Side::Server, Some(1))) {
-                seed.extend(tail);
-            }
-            seeds
+        run: |data| {
+            drive(Role::Observer, data);
         },
+        seeds: || conversations(Role::Observer),
+    },
+    Target {
+        name: "uru_connection_relay",
+        run: |data| {
+            drive(Role::Relay, data);
+        },
+        seeds: || conversations(Role::Relay),
     },
     Target {
         name: "uru_connection_encrypted",
@@ -279,3 +383,25 @@ pub(super) static TARGETS: &[Target] = &[
         },
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conversations_get_far() {
+        for role in [Role::Client, Role::Server, Role::Observer, Role::Relay] {
+            let mut most = Seen::default();
+            for seed in conversations(role) {
+                let seen = drive(role, &seed);
+                let refused = role == Role::Server && seed[0] & 20 == 16 && seed[0] % 4 != 3;
+                let pieces = if refused { 2 } else { 4 };
+                assert!(seen.pieces >= pieces, "choice {}: {seen:?}", seed[0]);
+                most.messages = most.messages.max(seen.messages);
+                most.transmitted = most.transmitted.max(seen.transmitted);
+            }
+            assert!(most.messages >= 10, "{most:?}");
+            assert_eq!(most.transmitted > 100, role != Role::Observer, "{most:?}");
+        }
+    }
+}

@@ -1,14 +1,15 @@
-//! Clients, servers, and a wire that takes its time.
+//! Clients and servers, and short ways to drive them by hand.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
+use worldwire_core::connection::Piece as _;
+use worldwire_core::connection::{Connection as _, Event, EventOf, Input};
 use worldwire_core::{Field, Sampler, Side, Writer};
 use worldwire_uru::connect::{ConnectPacket, SetupPacket};
-use worldwire_uru::connection::{ClientConfig, Connection, Encryption, Event, ServerConfig};
+use worldwire_uru::connection::{ClientConfig, Connection, Encryption, News, ServerConfig};
 use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{Message, Service, table};
@@ -45,17 +46,45 @@ pub(crate) fn open_config() -> ServerConfig {
 
 pub(crate) fn client_of(service: Service, encrypted: bool, now: Duration) -> Connection {
     let key = KEYS.public(key_kind(service)).filter(|_| encrypted).cloned();
-    let mut config = ClientConfig::new(service, key, [0x5a; 64]);
+    let mut config = ClientConfig::new(service, key);
     config.ping_every = None;
-    Connection::client(config, now).unwrap()
+    Connection::client(config.into(), [0x5a; 64], now).unwrap()
 }
 
 pub(crate) fn server_of(config: ServerConfig, now: Duration) -> Connection {
     Connection::server(Arc::new(config), [1, 2, 3, 4, 5, 6, 7], now)
 }
 
+/// Inputs and outputs, spelled short.
+pub(crate) trait Drive {
+    fn receive(&mut self, side: Side, now: Duration, bytes: &[u8]);
+    fn gap(&mut self, side: Side, now: Duration, length: u64);
+    fn end(&mut self, now: Duration);
+    fn transmit(&mut self) -> Option<Vec<u8>>;
+}
+
+impl Drive for Connection {
+    fn receive(&mut self, side: Side, now: Duration, bytes: &[u8]) {
+        self.input(now, side, Input::Bytes(bytes));
+    }
+
+    fn gap(&mut self, side: Side, now: Duration, length: u64) {
+        self.input(now, side, Input::Gap(length));
+    }
+
+    /// Both sides send nothing more.
+    fn end(&mut self, now: Duration) {
+        Side::BOTH.into_iter().for_each(|side| self.input(now, side, Input::End));
+    }
+
+    /// The next bytes for either side.
+    fn transmit(&mut self) -> Option<Vec<u8>> {
+        self.poll_transmit(Side::Client).or_else(|| self.poll_transmit(Side::Server))
+    }
+}
+
 /// One event as a line: who, what, where, and the text of faults.
-pub(crate) fn line(event: &Event<'_>) -> String {
+pub(crate) fn line(event: &EventOf<'_, Connection>) -> String {
     match event {
         Event::Received(received) => {
             let (kind, name) = received.name();
@@ -67,14 +96,14 @@ pub(crate) fn line(event: &Event<'_>) -> String {
             }
             format!("{} {kind}.{name} {}..{}{secret}", received.side, range.start, range.end)
         }
-        Event::Established { service, encrypted } => {
+        Event::News(News::Established { service, encrypted }) => {
             format!("established {} encrypted={encrypted}", service.name())
         }
         Event::Gap { side, range } => format!("{side} gap {}..{}", range.start, range.end),
         Event::Resync { side, skipped } => {
             format!("{side} resync {}..{}", skipped.start, skipped.end)
         }
-        Event::KeysNeeded { service } => format!("keys needed for {}", service.name()),
+        Event::News(News::KeysNeeded { service }) => format!("keys needed for {}", service.name()),
         Event::Fault { side, error } => format!("{side} fault {error}"),
         Event::Closed(reason) => format!("closed: {reason}"),
         other => panic!("{other:?}"),
@@ -100,7 +129,7 @@ pub(crate) fn hear(
 }
 
 pub(crate) fn sent(connection: &mut Connection) -> Vec<u8> {
-    std::iter::from_fn(|| connection.poll_transmit()).flatten().collect()
+    std::iter::from_fn(|| connection.transmit()).flatten().collect()
 }
 
 pub(crate) fn start(service: Service, setup: &SetupPacket<'_>) -> Vec<u8> {
@@ -139,46 +168,6 @@ pub(crate) fn small_messages(service: Service, side: Side) -> Vec<Message<'stati
     let infos = table(service, side).messages.iter();
     let messages = infos.map(|info| sample(service, side, info.number, 4));
     messages.filter(|message| message.to_bytes().unwrap().len() < 80).take(12).collect()
-}
-
-/// A wire that takes its time.
-pub(crate) struct Wire {
-    pub(crate) ends: [Connection; 2],
-    pub(crate) latency: Duration,
-    /// What is under way: when it arrives, who sent it.
-    pub(crate) flying: VecDeque<(Duration, Side, Vec<u8>)>,
-    pub(crate) log: Vec<(Duration, Side, String)>,
-}
-
-impl Wire {
-    pub(crate) fn new(client: Connection, server: Connection, latency: Duration) -> Self {
-        Self { ends: [client, server], latency, flying: VecDeque::new(), log: Vec::new() }
-    }
-
-    /// Lets time pass until nothing is under way.
-    pub(crate) fn settle(&mut self, mut now: Duration) {
-        loop {
-            for side in Side::BOTH {
-                let end = &mut self.ends[side.index()];
-                for text in drain(end) {
-                    self.log.push((now, side, text));
-                }
-                while let Some(bytes) = end.poll_transmit() {
-                    self.flying.push_back((now + self.latency, side, bytes));
-                }
-            }
-            let Some((arrival, side, bytes)) = self.flying.pop_front() else {
-                return;
-            };
-            now = arrival;
-            self.ends[side.other().index()].receive(side, now, &bytes);
-        }
-    }
-
-    pub(crate) fn heard_by(&self, side: Side) -> Vec<(u128, &str)> {
-        let heard = self.log.iter().filter(|(_, who, _)| *who == side);
-        heard.map(|(at, _, text)| (at.as_millis(), text.as_str())).collect()
-    }
 }
 
 /// The streams of a conversation, by side.

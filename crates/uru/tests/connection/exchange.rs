@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use worldwire_core::Side;
+use worldwire_core::connection::{Connection as _, Event, Input, Sender as _};
 use worldwire_uru::connection::{ClientConfig, Connection, Encryption, ServerConfig, Unit};
 use worldwire_uru::frame::Service;
 
-use crate::ends::{KEYS, plain_start};
-use crate::pair::{Cut, Heard, Pair, drain, every_message};
+use crate::ends::{Drive as _, KEYS, line, open_config, ping, plain_start, sample, server_of};
+use crate::pair::{Cut, Heard, Talk, drain, every_message};
 
 fn exchange_everything(service: Service, encrypted: bool, cut: Cut, seed: u64) {
-    let mut pair = Pair::new(service, encrypted, cut);
+    let mut pair = Talk::new(service, encrypted, &cut);
     let established = Heard::Established(service, encrypted && service.is_encrypted());
     assert!(pair.heard.iter().all(|heard| heard.contains(&established)));
     let messages = every_message(service, seed);
@@ -43,7 +44,7 @@ fn exchange_everything(service: Service, encrypted: bool, cut: Cut, seed: u64) {
                 next += bytes.len() as u64;
             }
         }
-        assert_eq!(next, pair.streams[side.index()].len() as u64);
+        assert_eq!(next, pair.pair.written[side.index()].len() as u64);
     }
 }
 
@@ -58,6 +59,37 @@ fn every_message_of_every_service_goes_through() {
     }
 }
 
+#[test]
+fn answers_leave_while_the_client_is_read() {
+    // The server answers every request before it looks at the next.
+    let mut server = server_of(open_config(), Duration::ZERO);
+    let pings = ping(Service::Auth).to_bytes().unwrap().repeat(3);
+    let bytes = [plain_start(Service::Auth), pings].concat();
+    server.input(Duration::ZERO, Side::Client, Input::Bytes(&bytes));
+    let reply = sample(Service::Auth, Side::Server, 3, 1);
+    let mut lines = Vec::new();
+    while let Some((event, sender)) = server.poll() {
+        lines.push(line(&event));
+        if let Event::Received(received) = event
+            && received.message().is_some()
+        {
+            sender.send(&reply).unwrap();
+            if lines.len() == 5 {
+                sender.close();
+                assert!(sender.send(&reply).is_err());
+            }
+        }
+    }
+    assert_eq!(lines.last().unwrap(), "closed: closed by this side");
+    assert_eq!(lines.len(), 6, "{lines:?}");
+    assert_eq!(server.poll_transmit(Side::Client).unwrap(), [1, 2]);
+    for _ in 0..2 {
+        assert_eq!(server.poll_transmit(Side::Client).unwrap(), reply.to_bytes().unwrap());
+    }
+    assert_eq!(server.transmit(), None);
+    assert_eq!(server.poll_transmit(Side::Server), None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -68,7 +100,7 @@ proptest! {
 
     #[test]
     fn pieces_make_no_difference(seed: u64, cut: u64) {
-        let mut pair = Pair::new(Service::Auth, true, Cut::Whole);
+        let mut pair = Talk::new(Service::Auth, true, &Cut::Whole);
         for message in every_message(Service::Auth, seed) {
             pair.say(&message);
         }
@@ -76,7 +108,7 @@ proptest! {
             let mut observer = Connection::observer(Arc::new(KEYS.clone()));
             let mut heard = Vec::new();
             for side in Side::BOTH {
-                for piece in cut.pieces(&pair.streams[side.index()]) {
+                for piece in cut.pieces(&pair.pair.written[side.index()]) {
                     observer.receive(side, Duration::ZERO, piece);
                     drain(&mut observer, &mut heard);
                 }
@@ -100,8 +132,8 @@ proptest! {
     ) {
         let mut connection = match role {
             0 => {
-                let client = ClientConfig::new(Service::Auth, None, [1; 64]);
-                Connection::client(client, Duration::ZERO).unwrap()
+                let client = ClientConfig::new(Service::Auth, None);
+                Connection::client(client.into(), [1; 64], Duration::ZERO).unwrap()
             }
             1 => {
                 let mut config = ServerConfig::new(KEYS.clone());

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::Side;
+use worldwire_core::connection::Connection as _;
 use worldwire_uru::connection::Connection;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::Service;
 
 use crate::ends::{
-    KEYS, OTHER_KEYS, SECOND, client_of, conversation, drain, established, hear, open_config, ping,
-    plain_start, sent, server_of, small_messages,
+    Drive as _, KEYS, OTHER_KEYS, SECOND, client_of, conversation, drain, established, hear,
+    open_config, ping, plain_start, sent, server_of, small_messages,
 };
 
 /// What an observer with these keys tells of both streams, and of more that comes later.
@@ -218,6 +219,27 @@ fn a_forged_gap_costs_no_keystream() {
         observer.gap(Side::Client, Duration::ZERO, u64::MAX);
         hear(&mut observer, Side::Client, Duration::ZERO, &plain[0]);
     }
+}
+
+#[test]
+fn a_gap_that_takes_long_to_skip_ends_a_stream() {
+    let streams = conversation(Service::Auth, true);
+    let (mut observer, _) = watch(&KEYS, &streams);
+    let (at, length) = (streams[0].len(), (1 << 26) + 1);
+    observer.gap(Side::Client, Duration::ZERO, length);
+    let fault =
+        format!("client fault at byte {at}: wanted a shorter gap, found {length} bytes missing");
+    assert_eq!(drain(&mut observer)[1..], [fault]);
+    let ping = ping(Service::Auth).to_bytes().unwrap();
+    assert!(hear(&mut observer, Side::Client, Duration::ZERO, &ping).is_empty());
+    // Offsets of plain streams have an end, too, and nothing overflows behind it.
+    let (mut observer, _) = watch(&KEYS, &conversation(Service::File, false));
+    for _ in 0..3 {
+        observer.gap(Side::Client, Duration::ZERO, u64::MAX);
+        hear(&mut observer, Side::Client, Duration::ZERO, &ping);
+    }
+    observer.end(Duration::ZERO);
+    assert_eq!(drain(&mut observer), ["closed: closed by the other side"]);
 }
 
 #[test]

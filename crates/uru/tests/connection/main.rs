@@ -8,6 +8,7 @@ mod exchange;
 mod keys;
 mod observer;
 mod pair;
+mod relay;
 mod rules;
 mod setup;
 mod time;

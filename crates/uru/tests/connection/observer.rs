@@ -8,24 +8,24 @@ use worldwire_uru::connection::Connection;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::Service;
 
-use crate::ends::{KEYS, OTHER_KEYS, plain_start};
-use crate::pair::{Cut, Heard, Pair, drain, every_message};
+use crate::ends::{Drive as _, KEYS, OTHER_KEYS, plain_start};
+use crate::pair::{Cut, Heard, Talk, drain, every_message};
 
 /// An auth conversation of a few messages; the streams, and where the client's segments begin.
 fn conversation(service: Service, encrypted: bool) -> ([Vec<u8>; 2], Vec<Vec<u8>>) {
-    let mut pair = Pair::new(service, encrypted, Cut::Whole);
-    let setup = pair.streams[0].len();
-    let mut segments = vec![pair.streams[0].clone()];
+    let mut pair = Talk::new(service, encrypted, &Cut::Whole);
+    let setup = pair.pair.written[0].len();
+    let mut segments = vec![pair.pair.written[0].clone()];
     let mut from = setup;
     for message in every_message(service, 3) {
         let client = message.sender() == Side::Client;
         pair.say(&message);
         if client {
-            segments.push(pair.streams[0][from..].to_vec());
-            from = pair.streams[0].len();
+            segments.push(pair.pair.written[0][from..].to_vec());
+            from = pair.pair.written[0].len();
         }
     }
-    (pair.streams, segments)
+    (pair.pair.written, segments)
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use worldwire_core::connection::{CloseReason, Connection as _, Event, EventOf};
+use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::{Sampler, Side};
-use worldwire_uru::connection::{
-    ClientConfig, CloseReason, Connection, Encryption, Event, ServerConfig, Unit,
-};
+use worldwire_uru::connection::{Connection, News, ServerConfig, Unit};
 use worldwire_uru::frame::{Message, Service, table};
 
-use crate::ends::{KEYS, key_kind};
+use crate::ends::{Drive as _, KEYS, client_of, open_config, server_of};
 
 /// How the wire cuts what is sent.
 #[derive(Clone, Debug)]
@@ -20,6 +20,14 @@ pub(crate) enum Cut {
 }
 
 impl Cut {
+    pub(crate) fn conditions(&self) -> Conditions {
+        match *self {
+            Self::Whole => Conditions::default(),
+            Self::Bytes => Conditions { segment: 1, ..Conditions::default() },
+            Self::Random(seed) => Conditions { segment: 40, seed, ..Conditions::default() },
+        }
+    }
+
     pub(crate) fn pieces<'b>(&self, mut bytes: &'b [u8]) -> Vec<&'b [u8]> {
         let mut sampler = match self {
             Self::Whole => return vec![bytes],
@@ -37,7 +45,7 @@ impl Cut {
     }
 }
 
-/// What an end heard, in a form that can be compared.
+/// What a member heard, in a form that can be compared.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Heard {
     Unit(Side, Unit, u64, Vec<u8>),
@@ -49,96 +57,68 @@ pub(crate) enum Heard {
     Closed(CloseReason),
 }
 
-pub(crate) fn drain(connection: &mut Connection, into: &mut Vec<Heard>) {
-    while let Some(event) = connection.poll_event() {
-        into.push(match event {
+impl Heard {
+    pub(crate) fn of(event: &EventOf<'_, Connection>) -> Self {
+        match event {
             Event::Received(received) => {
                 let content = received.content().expect("what came out can be read");
                 if let Some(message) = received.message() {
                     assert_eq!(message.to_bytes().unwrap(), received.bytes, "{content:?}");
                 }
-                Heard::Unit(received.side, received.unit, received.offset, received.bytes.to_vec())
+                Self::Unit(received.side, received.unit, received.offset, received.bytes.to_vec())
             }
-            Event::Established { service, encrypted } => Heard::Established(service, encrypted),
-            Event::Gap { side, range } => Heard::Gap(side, range.start, range.end),
-            Event::Resync { side, skipped } => Heard::Resync(side, skipped.start, skipped.end),
-            Event::KeysNeeded { service } => Heard::KeysNeeded(service),
-            Event::Fault { side, error } => Heard::Fault(side, error.to_string()),
-            Event::Closed(reason) => Heard::Closed(reason),
-            other => panic!("{other:?}"),
-        });
-    }
-}
-
-/// A client, a server, somebody who listens, and the streams that went over the wire.
-pub(crate) struct Pair {
-    pub(crate) ends: [Connection; 2],
-    pub(crate) heard: [Vec<Heard>; 2],
-    observer: Connection,
-    pub(crate) overheard: Vec<Heard>,
-    pub(crate) streams: [Vec<u8>; 2],
-    cut: Cut,
-    now: Duration,
-}
-
-impl Pair {
-    pub(crate) fn new(service: Service, encrypted: bool, cut: Cut) -> Self {
-        let mut server = ServerConfig::new(KEYS.clone());
-        server.encryption = Encryption::AllowPlain;
-        Self::with(service, encrypted, cut, server)
-    }
-
-    fn with(service: Service, encrypted: bool, cut: Cut, mut server: ServerConfig) -> Self {
-        server.answer_pings = false;
-        let key = KEYS.public(key_kind(service)).filter(|_| encrypted).cloned();
-        let mut client = ClientConfig::new(service, key, [0x5a; 64]);
-        client.ping_every = None;
-        let now = Duration::from_secs(1000);
-        let mut pair = Self {
-            ends: [
-                Connection::client(client, now).unwrap(),
-                Connection::server(Arc::new(server), [1, 2, 3, 4, 5, 6, 7], now),
-            ],
-            heard: Default::default(),
-            observer: Connection::observer(Arc::new(KEYS.clone())),
-            overheard: Vec::new(),
-            streams: Default::default(),
-            cut,
-            now,
-        };
-        pair.carry();
-        pair
-    }
-
-    /// Carries everything that waits to be sent to the other end and to whoever listens.
-    fn carry(&mut self) {
-        loop {
-            let mut quiet = true;
-            for side in Side::BOTH {
-                while let Some(bytes) = self.ends[side.index()].poll_transmit() {
-                    quiet = false;
-                    self.streams[side.index()].extend_from_slice(&bytes);
-                    for piece in self.cut.pieces(&bytes) {
-                        let other = side.other().index();
-                        self.ends[other].receive(side, self.now, piece);
-                        drain(&mut self.ends[other], &mut self.heard[other]);
-                        self.observer.receive(side, self.now, piece);
-                        drain(&mut self.observer, &mut self.overheard);
-                    }
-                }
+            Event::News(News::Established { service, encrypted }) => {
+                Self::Established(*service, *encrypted)
             }
-            for side in Side::BOTH {
-                drain(&mut self.ends[side.index()], &mut self.heard[side.index()]);
-            }
-            if quiet {
-                return;
-            }
+            Event::News(News::KeysNeeded { service }) => Self::KeysNeeded(*service),
+            Event::News(other) => panic!("{other:?}"),
+            Event::Gap { side, range } => Self::Gap(*side, range.start, range.end),
+            Event::Resync { side, skipped } => Self::Resync(*side, skipped.start, skipped.end),
+            Event::Fault { side, error } => Self::Fault(*side, error.to_string()),
+            Event::Closed(reason) => Self::Closed(*reason),
         }
+    }
+}
+
+pub(crate) fn drain(connection: &mut Connection, into: &mut Vec<Heard>) {
+    while let Some(event) = connection.poll_event() {
+        into.push(Heard::of(&event));
+    }
+}
+
+/// A client, a server and an observer in a box, and what each of them heard.
+pub(crate) struct Talk {
+    pub(crate) pair: Pair<Connection>,
+    pub(crate) heard: [Vec<Heard>; 2],
+    pub(crate) overheard: Vec<Heard>,
+}
+
+impl Talk {
+    pub(crate) fn new(service: Service, encrypted: bool, cut: &Cut) -> Self {
+        let client = client_of(service, encrypted, Duration::ZERO);
+        let server = server_of(open_config(), Duration::ZERO);
+        let pair = Pair::new(client, server, cut.conditions());
+        let pair = pair.watched_by(Connection::observer(Arc::new(KEYS.clone())));
+        let mut talk = Self { pair, heard: Default::default(), overheard: Vec::new() };
+        talk.settle();
+        talk
+    }
+
+    fn settle(&mut self) {
+        let Self { pair, heard: [client, server], overheard } = self;
+        pair.settle(|member, event, _| match member {
+            Member::Client => client.push(Heard::of(&event)),
+            Member::Server => server.push(Heard::of(&event)),
+            _ => overheard.push(Heard::of(&event)),
+        });
     }
 
     pub(crate) fn say(&mut self, message: &Message<'_>) {
-        self.ends[message.sender().index()].send(message).unwrap();
-        self.carry();
+        match message.sender() {
+            Side::Client => self.pair.client.send(message).unwrap(),
+            Side::Server => self.pair.server.send(message).unwrap(),
+        }
+        self.settle();
     }
 }
 

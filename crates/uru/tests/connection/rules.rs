@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
+use worldwire_core::connection::{CloseReason, Connection as _, Event, Timer};
+use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::{Error, Field, Sampler, Side, Writer};
 use worldwire_uru::connect::{BUILD_ID, ConnectPacket, SetupPacket};
 use worldwire_uru::connection::{
-    BuildPolicy, ClientConfig, CloseReason, Connection, Encryption, Event, ServerConfig, Timer,
-    Unit,
+    BuildPolicy, ClientConfig, Connection, Encryption, ServerConfig, Unit,
 };
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{auth, game};
 
-use crate::ends::{KEYS, open_config, plain_start, start};
-use crate::pair::{Cut, Heard, Pair, drain, server_fault};
+use crate::ends::{Drive as _, KEYS, open_config, plain_start, start};
+use crate::pair::{Cut, Heard, Talk, drain, server_fault};
 
 #[test]
 fn unsafe_numbers_are_refused() {
@@ -55,15 +56,15 @@ fn a_short_number_is_a_number() {
             public.client_begin(&b).unwrap().0.as_bytes().len() < 64
         });
     b[..2].copy_from_slice(&short.expect("one in 256 is short"));
-    let mut client = ClientConfig::new(Service::Auth, Some(public.clone()), b);
+    let mut client = ClientConfig::new(Service::Auth, Some(public.clone()));
     client.ping_every = None;
-    let mut client = Connection::client(client, Duration::ZERO).unwrap();
+    let mut client = Connection::client(client.into(), b, Duration::ZERO).unwrap();
     let mut server = Connection::server(open_config().into(), [5; 7], Duration::ZERO);
-    while let Some(bytes) = client.poll_transmit() {
+    while let Some(bytes) = client.transmit() {
         server.receive(Side::Client, Duration::ZERO, &bytes);
         drain(&mut server, &mut Vec::new());
     }
-    while let Some(bytes) = server.poll_transmit() {
+    while let Some(bytes) = server.transmit() {
         client.receive(Side::Server, Duration::ZERO, &bytes);
         drain(&mut client, &mut Vec::new());
     }
@@ -139,8 +140,8 @@ fn a_client_with_a_key_insists_on_a_seed() {
         (&[2, 6, 20, 0, 0, 0], "wanted a seed, found the error AuthenticationFailed (20)"),
         (&[0, 2], "wanted the setup packet of this side"),
     ] {
-        let config = ClientConfig::new(Service::Auth, key.clone(), [7; 64]);
-        let mut client = Connection::client(config, Duration::ZERO).unwrap();
+        let config = ClientConfig::new(Service::Auth, key.clone());
+        let mut client = Connection::client(config.into(), [7; 64], Duration::ZERO).unwrap();
         client.receive(Side::Server, Duration::ZERO, answer);
         let mut heard = Vec::new();
         drain(&mut client, &mut heard);
@@ -163,7 +164,7 @@ fn openuru_speaks_plain_after_the_exchange() {
     server.receive(Side::Client, Duration::ZERO, &bytes);
     let mut heard = Vec::new();
     drain(&mut server, &mut heard);
-    assert_eq!(server.poll_transmit().unwrap(), [1, 9, 5, 5, 5, 5, 5, 5, 5]);
+    assert_eq!(server.transmit().unwrap(), [1, 9, 5, 5, 5, 5, 5, 5, 5]);
     assert!(heard.contains(&Heard::Established(Service::Auth, false)), "{heard:?}");
     assert!(matches!(heard.last(), Some(Heard::Unit(_, Unit::Message(_), ..))), "{heard:?}");
 }
@@ -204,40 +205,23 @@ fn time_runs_out() {
 #[test]
 fn pings_keep_a_connection_alive_for_a_day() {
     let config = ServerConfig { answer_pings: true, ..open_config() };
-    let mut server = Connection::server(config.into(), [5; 7], Duration::ZERO);
-    let config = ClientConfig::new(Service::Auth, None, [1; 64]);
-    let mut client = Connection::client(config, Duration::ZERO).unwrap();
-    let (mut now, mut pongs) = (Duration::ZERO, 0);
-    let day = Duration::from_secs(24 * 60 * 60);
-    while now < day {
-        loop {
-            let mut quiet = true;
-            while let Some(bytes) = client.poll_transmit() {
-                quiet = false;
-                server.receive(Side::Client, now, &bytes);
-            }
-            while server.poll_event().is_some() {}
-            while let Some(bytes) = server.poll_transmit() {
-                quiet = false;
-                client.receive(Side::Server, now, &bytes);
-            }
-            while let Some(event) = client.poll_event() {
-                if let Event::Received(received) = event
-                    && received.name() == ("auth", "PingReply")
-                {
-                    pongs += 1;
-                }
-            }
-            if quiet {
-                break;
-            }
+    let server = Connection::server(config.into(), [5; 7], Duration::ZERO);
+    let config = ClientConfig::new(Service::Auth, None);
+    let client = Connection::client(config.into(), [1; 64], Duration::ZERO).unwrap();
+    let mut pair = Pair::new(client, server, Conditions::default());
+    let mut pongs = 0;
+    // The last ping is due at the end of the day.
+    let day = Duration::from_secs(24 * 60 * 60) - Duration::from_millis(1);
+    pair.run_until(day, |member, event, _| match event {
+        Event::Received(received) if member == Member::Client => {
+            pongs += u32::from(received.name() == ("auth", "PingReply"));
         }
-        let next = [client.poll_timeout(), server.poll_timeout()].into_iter().flatten().min();
-        now = next.expect("somebody waits for something");
-        client.timeout(now);
-        server.timeout(now);
-        assert!(!client.is_closed() && !server.is_closed(), "closed at {now:?}");
-    }
+        Event::Fault { .. } | Event::Closed(_) => panic!("{member:?}: {event:?}"),
+        _ => {}
+    });
+    let Pair { client, mut server, .. } = pair;
+    assert!(!client.is_closed() && !server.is_closed());
+    assert!(client.poll_timeout().is_some() && server.poll_timeout().is_some());
     assert_eq!(pongs, 24 * 60 * 2);
     // Without the client the server does not wait for ever.
     let deadline = server.poll_timeout().unwrap();
@@ -252,8 +236,8 @@ fn sending_is_checked_and_bounded() {
         Message::sample(service, Side::Client, 0, &mut sampler).unwrap()
     };
     let text = |error: Error| error.to_string();
-    let mut pair = Pair::new(Service::Auth, true, Cut::Whole);
-    let [client, server] = &mut pair.ends;
+    let mut talk = Talk::new(Service::Auth, true, &Cut::Whole);
+    let (client, server) = (&mut talk.pair.client, &mut talk.pair.server);
     let error = text(client.send(&ping(Service::Game)).unwrap_err());
     assert_eq!(error, "wanted a message of the client on auth, found game.PingRequest");
     assert!(server.send(&ping(Service::Auth)).is_err());
@@ -267,8 +251,8 @@ fn sending_is_checked_and_bounded() {
     assert!(text(refused).contains("queued bytes"));
     let small =
         game::client::ClientMessage::PingRequest(game::client::PingRequest { ping_time_ms: 1 });
-    let config = ClientConfig::new(Service::Game, None, [1; 64]);
-    let mut early = Connection::client(config, Duration::ZERO).unwrap();
+    let config = ClientConfig::new(Service::Game, None);
+    let mut early = Connection::client(config.into(), [1; 64], Duration::ZERO).unwrap();
     let small = Message::from(small);
     let refused = (0..2000).find_map(|_| early.send(&small).err()).expect("1000 are full");
     assert!(text(refused).contains("queued messages"));

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use worldwire_core::connection::Connection as _;
+use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::{ErrorKind, Field, Side, Writer};
 use worldwire_uru::connect::{
     BUILD_ID, ConnectData, ConnectPacket, SetupPacket, SimpleNetData, TokenData,
@@ -14,8 +16,8 @@ use worldwire_uru::frame::{Message, Service, table};
 use worldwire_uru::types::Uuid;
 
 use crate::ends::{
-    KEYS, Wire, client_of, conversation, drain, hear, open_config, ping, plain_start, sample, sent,
-    server_of, small_messages, start,
+    Drive as _, KEYS, client_of, conversation, drain, hear, line, open_config, ping, plain_start,
+    sample, sent, server_of, small_messages, start,
 };
 
 #[test]
@@ -27,13 +29,20 @@ fn what_is_said_early_waits_for_setup_and_keeps_its_order() {
             let early = small_messages(service, Side::Client);
             early.iter().for_each(|message| client.send(message).unwrap());
             let server = server_of(open_config(), Duration::ZERO);
-            let mut wire = Wire::new(client, server, latency);
-            wire.settle(Duration::ZERO);
+            let conditions = Conditions { latency, ..Conditions::default() };
+            let mut pair = Pair::new(client, server, conditions);
+            let mut told = Vec::new();
+            for ms in 0..=600 {
+                pair.run_until(Duration::from_millis(ms), |member, event, _| {
+                    if member == Member::Server {
+                        told.push((ms, line(&event)));
+                    }
+                });
+            }
 
             let secret = encrypted && service.is_encrypted();
             let name = service.name();
             let up = format!("established {name} encrypted={secret}");
-            let told = wire.heard_by(Side::Server);
             assert_eq!(told.iter().filter(|(_, text)| *text == up).count(), 1, "{told:?}");
             let setup_at = told.iter().find(|(_, text)| *text == up).unwrap().0;
             assert_eq!(setup_at, 150);
@@ -69,11 +78,11 @@ fn a_server_may_speak_before_the_seed_is_out() {
     );
     hear(&mut server, Side::Client, Duration::ZERO, connect);
     server.send(&greeting).unwrap();
-    assert_eq!(server.poll_transmit(), None);
+    assert_eq!(server.transmit(), None);
     hear(&mut server, Side::Client, Duration::ZERO, setup);
-    assert_eq!(server.poll_transmit().unwrap(), [1, 2]);
-    assert_eq!(server.poll_transmit().unwrap(), greeting.to_bytes().unwrap());
-    assert_eq!(server.poll_transmit(), None);
+    assert_eq!(server.transmit().unwrap(), [1, 2]);
+    assert_eq!(server.transmit().unwrap(), greeting.to_bytes().unwrap());
+    assert_eq!(server.transmit(), None);
 }
 
 #[test]
@@ -93,7 +102,7 @@ fn what_is_said_early_is_bounded_and_never_dropped() {
     assert_eq!(sent(&mut client).len(), accepted * big.to_bytes().unwrap().len());
 
     let mut config = open_config();
-    config.most_queued_messages = 3;
+    config.bounds.queued_messages = 3;
     let mut server = server_of(config, Duration::ZERO);
     let bytes = plain_start(Service::Auth);
     let (connect, setup) = bytes.split_at(51);
@@ -301,17 +310,17 @@ fn a_server_chooses_whom_to_serve() {
 
 #[test]
 fn a_client_cannot_begin_with_what_nobody_serves() {
-    let mut config = ClientConfig::new(Service::Auth, None, [1; 64]);
+    let mut config = ClientConfig::new(Service::Auth, None);
     config.connect.data = ConnectData::Csr;
-    let error = Connection::client(config, Duration::ZERO).unwrap_err();
+    let error = Connection::client(config.into(), [1; 64], Duration::ZERO).unwrap_err();
     assert_eq!(error.to_string(), "connType: wanted a service that is alive, found CliToCsr (20)");
     let key = KEYS.public(ServerKind::Auth).cloned();
-    let config = ClientConfig::new(Service::Auth, key, [0; 64]);
-    let error = Connection::client(config, Duration::ZERO).unwrap_err().to_string();
+    let config = ClientConfig::new(Service::Auth, key);
+    let error = Connection::client(config.into(), [0; 64], Duration::ZERO).unwrap_err().to_string();
     assert!(error.contains("y is 1"), "{error}");
     // The token of a reconnect goes out as it is given.
-    let mut config = ClientConfig::new(Service::Auth, None, [1; 64]);
+    let mut config = ClientConfig::new(Service::Auth, None);
     config.connect.data = ConnectData::Auth(TokenData { token: Uuid([9; 16]) });
-    let mut client = Connection::client(config, Duration::ZERO).unwrap();
+    let mut client = Connection::client(config.into(), [1; 64], Duration::ZERO).unwrap();
     assert_eq!(sent(&mut client)[35..51], [9; 16]);
 }

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use worldwire_core::connection::{Bounds, CloseReason, Connection as _, Timer};
+use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::{ErrorKind, Side};
 use worldwire_uru::connect::ConnectPacket;
-use worldwire_uru::connection::{ClientConfig, CloseReason, Connection, ServerConfig, Timer};
+use worldwire_uru::connection::{ClientConfig, Connection, ServerConfig};
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::Service;
 
 use crate::ends::{
-    SECOND, Wire, client_of, drain, established, hear, open_config, ping, sample, sent, server_of,
+    Drive as _, SECOND, client_of, drain, established, hear, line, open_config, ping, sample, sent,
+    server_of,
 };
 
 #[test]
@@ -22,7 +25,7 @@ fn a_client_waits_ten_seconds_for_setup() {
         client.timeout(SECOND * 11 - Duration::from_nanos(1));
         assert!(drain(&mut client).is_empty());
         client.timeout(SECOND * 11);
-        assert_eq!(drain(&mut client), ["closed: setup took too long"]);
+        assert_eq!(drain(&mut client), ["closed: connection setup took too long"]);
         assert_eq!(client.poll_timeout(), None);
         assert!(client.is_closed() && !client.is_established());
     }
@@ -90,39 +93,42 @@ fn pings_of_every_service_come_back_as_they_were() {
         // The driver may want to do it itself.
         let mut server = established(open_config(), service, SECOND);
         hear(&mut server, Side::Client, SECOND, &request);
-        assert_eq!(server.poll_transmit(), None);
+        assert_eq!(server.transmit(), None);
     }
 }
 
 #[test]
 fn a_silent_client_stays_for_a_day_on_every_service() {
     for service in Service::ALL {
-        let mut config = ClientConfig::new(service, None, [1; 64]);
+        let mut config = ClientConfig::new(service, None);
         config.connect = ConnectPacket::new(service);
-        let client = Connection::client(config, Duration::ZERO).unwrap();
+        let client = Connection::client(config.into(), [1; 64], Duration::ZERO).unwrap();
         let server =
             server_of(ServerConfig { answer_pings: true, ..open_config() }, Duration::ZERO);
-        let mut wire = Wire::new(client, server, Duration::from_millis(40));
-        let mut now = Duration::ZERO;
-        while now < Duration::from_secs(24 * 60 * 60) {
-            wire.settle(now);
-            let timeouts = wire.ends.iter().filter_map(Connection::poll_timeout);
-            now = now.max(timeouts.min().expect("somebody waits for something"));
-            wire.ends.iter_mut().for_each(|end| end.timeout(now));
-            assert!(wire.ends.iter().all(|end| !end.is_closed()), "{service:?} at {now:?}");
-            wire.log.retain(|(_, side, _)| *side == Side::Client);
-        }
+        let latency = Duration::from_millis(40);
+        let mut pair = Pair::new(client, server, Conditions { latency, ..Conditions::default() });
         let pong = format!("server {}.PingReply", service.name());
-        let pongs = wire.log.iter().filter(|(_, _, text)| text.starts_with(&pong)).count();
+        let mut pongs = 0;
+        pair.run_until(Duration::from_secs(24 * 60 * 60), |member, event, _| {
+            let text = line(&event);
+            assert!(!text.contains("fault") && !text.contains("closed"), "{member:?}: {text}");
+            pongs += u32::from(member == Member::Client && text.starts_with(&pong));
+        });
+        assert!(!pair.client.is_closed() && !pair.server.is_closed(), "{service:?}");
+        assert!(pair.client.poll_timeout().is_some() && pair.server.poll_timeout().is_some());
         assert!((2878..=2882).contains(&pongs), "{service:?} {pongs}");
     }
+}
+
+fn with_bounds(bounds: Bounds) -> ServerConfig {
+    ServerConfig { bounds, ..open_config() }
 }
 
 #[test]
 fn what_waits_to_be_sent_is_bounded_by_name() {
     let reply = sample(Service::Auth, Side::Server, 3, 1);
     let length = reply.to_bytes().unwrap().len();
-    let config = ServerConfig { most_queued_messages: 3, ..open_config() };
+    let config = with_bounds(Bounds { queued_messages: 3, ..Bounds::default() });
     let mut server = established(config, Service::Auth, SECOND);
     for _ in 0..3 {
         server.send(&reply).unwrap();
@@ -130,14 +136,14 @@ fn what_waits_to_be_sent_is_bounded_by_name() {
     let error = server.send(&reply).unwrap_err();
     let wanted = ErrorKind::Limit { name: "queued messages", limit: 3, asked: 4 };
     assert_eq!(error.kind(), wanted);
-    assert_eq!(server.queued_bytes(), 3 * length);
+    assert_eq!(server.queued_bytes(Side::Client), 3 * length);
     // Room comes back as bytes go out, and nothing was lost or torn.
-    assert_eq!(server.poll_transmit().unwrap(), reply.to_bytes().unwrap());
+    assert_eq!(server.transmit().unwrap(), reply.to_bytes().unwrap());
     server.send(&reply).unwrap();
     assert_eq!(sent(&mut server), reply.to_bytes().unwrap().repeat(3));
-    assert_eq!(server.queued_bytes(), 0);
+    assert_eq!(server.queued_bytes(Side::Client), 0);
 
-    let config = ServerConfig { most_queued_bytes: 2 * length, ..open_config() };
+    let config = with_bounds(Bounds { queued_bytes: 2 * length, ..Bounds::default() });
     let mut server = established(config, Service::Auth, SECOND);
     server.send(&reply).unwrap();
     server.send(&reply).unwrap();
@@ -149,7 +155,10 @@ fn what_waits_to_be_sent_is_bounded_by_name() {
 
 #[test]
 fn whoever_pings_but_never_reads_is_cut_off() {
-    let config = ServerConfig { most_queued_messages: 5, answer_pings: true, ..open_config() };
+    let config = ServerConfig {
+        answer_pings: true,
+        ..with_bounds(Bounds { queued_messages: 5, ..Bounds::default() })
+    };
     let mut server = established(config, Service::Game, SECOND);
     let request = ping(Service::Game).to_bytes().unwrap();
     let heard = hear(&mut server, Side::Client, SECOND, &request.repeat(9));

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use worldwire_capture::SyntheticTcp;
+use worldwire_core::connection::{Connection as _, Event, Input};
 use worldwire_core::{Field, Rest, Side};
 use worldwire_uru::connection::{ClientConfig, Connection, ServerConfig};
 use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
@@ -97,7 +98,7 @@ impl Stage {
         let mut seed = [0; 7];
         self.random.fill_bytes(&mut seed);
         let ends = [
-            Connection::client(ClientConfig::new(service, key, secret), self.tape.clock)?,
+            Connection::client(ClientConfig::new(service, key).into(), secret, self.tape.clock)?,
             Connection::server(Arc::clone(&self.config), seed, self.tape.clock),
         ];
         let mut talk = Talk { ends, wire: SyntheticTcp::new(client, server) };
@@ -115,14 +116,14 @@ impl Stage {
         loop {
             let mut quiet = true;
             for side in Side::BOTH {
-                while let Some(bytes) = talk.ends[side.index()].poll_transmit() {
+                while let Some(bytes) = talk.ends[side.index()].poll_transmit(side.other()) {
                     quiet = false;
                     let packets = talk.wire.data(side, &bytes);
                     self.tape.capture(packets)?;
                     let other = &mut talk.ends[side.other().index()];
-                    other.receive(side, self.tape.clock, &bytes);
+                    other.input(self.tape.clock, side, Input::Bytes(&bytes));
                     while let Some(event) = other.poll_event() {
-                        if let worldwire_uru::connection::Event::Fault { error, .. } = event {
+                        if let Event::Fault { error, .. } = event {
                             return Err(error.into());
                         }
                     }

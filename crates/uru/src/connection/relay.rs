@@ -1,0 +1,427 @@
+//! The role that stands between a client and a server.
+
+use core::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::connection::{Bounds, CloseReason, Decisions, Event, Forward, Relay, Timer};
+use worldwire_core::{Error, Field, Reader, Result, Side, Writer};
+use zeroize::Zeroize;
+
+use super::config::key_kind;
+use super::sender::Role;
+use super::setup::{private_key, refused};
+use super::stream::Phase;
+use super::{Connection, Sender, Unit, Unread};
+use crate::connect::{ConnectPacket, SetupPacket};
+use crate::crypt::exchange::{SessionKey, SharedSecret};
+use crate::file::keys::KeyRing;
+use crate::frame::{Message, Service};
+
+/// How a relay behaves.
+#[derive(Clone, Debug)]
+pub struct RelayConfig {
+    /// The keys of encrypted connections.
+    pub keys: RelayKeys,
+    /// How much may be queued for each side.
+    pub bounds: Bounds,
+    /// How long connect packet and key exchange may take. Default 20 s: longer than the ends wait.
+    pub setup_time: Duration,
+}
+
+impl RelayConfig {
+    /// The defaults with these keys.
+    #[must_use]
+    pub fn new(keys: RelayKeys) -> Self {
+        Self { keys, bounds: Bounds::default(), setup_time: Duration::from_secs(20) }
+    }
+}
+
+/// Which keys a relay has. An encrypted connection for whose service it lacks one is refused: a
+/// fault names the key, and the connection closes.
+#[derive(Clone, Debug)]
+pub enum RelayKeys {
+    /// The private keys of the server. The exchange passes through.
+    Shared(KeyRing),
+    /// A pair for each hop.
+    Separate {
+        /// The relay's own private keys; clients have the public ones.
+        own: KeyRing,
+        /// The public keys of the server.
+        server: KeyRing,
+    },
+}
+
+/// What is fresh for every connection of a relay. Only [`RelayKeys::Separate`] uses it. Cleared on
+/// drop and not shown by `Debug`.
+#[derive(Clone)]
+pub struct RelayRandom {
+    /// What the secret towards the server is made of.
+    pub secret: [u8; 64],
+    /// The seed that goes to the client.
+    pub seed: [u8; 7],
+}
+
+impl Drop for RelayRandom {
+    fn drop(&mut self) {
+        self.secret.zeroize();
+        self.seed.zeroize();
+    }
+}
+
+impl fmt::Debug for RelayRandom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RelayRandom(..)")
+    }
+}
+
+/// What a relay knows beside its streams.
+#[derive(Debug)]
+pub(super) struct Relaying {
+    config: Arc<RelayConfig>,
+    random: RelayRandom,
+    /// The client's number, where keys pass through.
+    y: Option<Vec<u8>>,
+    /// The key of the client's hop and the secret of the server's, where each has its own.
+    hops: Option<(SessionKey, SharedSecret)>,
+    /// The piece that was reported last.
+    piece: Option<Unread>,
+    decisions: Decisions,
+    /// The relay's own setup packet, which goes on instead of the piece.
+    made: Option<Vec<u8>>,
+    /// What waits for room in the queue to a side.
+    held: [Option<Held>; 2],
+    /// Whose streams go on as they came.
+    passes: [bool; 2],
+}
+
+/// Plain bytes on their way, and whether they are encrypted on the wire.
+#[derive(Debug)]
+struct Held {
+    bytes: Vec<u8>,
+    encrypted: bool,
+}
+
+/// How much of a stream that cannot be read goes on at a time.
+const MOST_PASSED_BYTES: usize = 16 << 10;
+
+impl Relaying {
+    /// A piece is reported.
+    pub(super) fn ask(&mut self, piece: Unread) {
+        self.piece = Some(piece);
+        self.decisions.ask();
+    }
+
+    /// A stream goes on as it came.
+    pub(super) fn pass(&mut self, side: Side) -> Phase {
+        self.passes[side.index()] = true;
+        Phase::Passing
+    }
+
+    /// Whether the client was answered with the relay's own key: nothing can pass unread.
+    pub(super) fn is_committed(&self) -> bool {
+        self.hops.is_some()
+    }
+
+    /// The client has sent its number. Where each hop has keys, the relay's own number goes on.
+    fn begin(&mut self, service: Service, y: Vec<u8>) -> Result<()> {
+        match &self.config.keys {
+            RelayKeys::Shared(keys) => {
+                private_key(keys, service)?;
+                self.y = Some(y);
+            }
+            RelayKeys::Separate { own, server } => {
+                let key = private_key(own, service)?;
+                let public = key_kind(service).and_then(|kind| server.public(kind));
+                let public = public.ok_or_else(|| {
+                    let wanted = format!("the server's public key for {}", service.name());
+                    Error::malformed(wanted, "none in the configuration")
+                })?;
+                let key = key.server_answer(&y, self.random.seed).map_err(refused)?;
+                let (y, secret) = public.client_begin(&self.random.secret).map_err(refused)?;
+                self.make(&SetupPacket::Connect(y.as_bytes().to_vec().into()))?;
+                self.hops = Some((key, secret));
+            }
+        }
+        Ok(())
+    }
+
+    /// The server has sent its seed, or none. The keys of both hops, if they are encrypted.
+    fn agree(
+        &mut self,
+        service: Service,
+        seed: Option<[u8; 7]>,
+    ) -> Result<Option<[SessionKey; 2]>> {
+        let keys = match (self.y.take(), self.hops.take(), seed) {
+            (Some(y), _, Some(seed)) => {
+                let RelayKeys::Shared(keys) = &self.config.keys else { return Ok(None) };
+                let key = private_key(keys, service)?.captured_key(&y, seed).map_err(refused)?;
+                Some([key.clone(), key])
+            }
+            (_, Some((client, secret)), Some(seed)) => {
+                self.make(&SetupPacket::Encrypt(Some(self.random.seed)))?;
+                Some([client, secret.session_key(seed)])
+            }
+            (_, Some(hops), None) => {
+                self.hops = Some(hops);
+                return Err(Error::malformed("a seed of 7 bytes", "none"));
+            }
+            (None, None, Some(_)) => return Err(Error::malformed("no seed", "a seed of 7 bytes")),
+            (_, None, None) => None,
+        };
+        Ok(keys)
+    }
+
+    fn make(&mut self, packet: &SetupPacket<'_>) -> Result<()> {
+        let mut writer = Writer::new();
+        packet.encode(&mut writer)?;
+        self.made = Some(writer.into_bytes());
+        Ok(())
+    }
+}
+
+impl Connection {
+    /// Stands between a client and a server. [`Sender`] is its [`Relay`].
+    ///
+    /// There are two ways to encrypted connections, by [`RelayKeys`]. Either the keys pass through:
+    /// the relay has the private key of the service and reads the exchange like an observer. What
+    /// nobody changed is then the same bytes on both sides. Or each hop has keys of its own: the
+    /// relay answers the client as a server would, and asks the server as a client would. Plain
+    /// connections and the file service need no keys, and pass as the same bytes.
+    ///
+    /// A piece goes on when there is room for it in the queue to the other side. Until then the
+    /// relay reads no more of that stream, so `poll` returns `None`, and goes on after
+    /// `poll_transmit`; the other direction does not wait. A driver that reads on although nothing
+    /// is written meets the limit "bytes behind a full queue". A piece that has no room even in an
+    /// empty queue ends the connection with the limit that it exceeds. Closing drops a piece that
+    /// is not queued yet.
+    ///
+    /// A stream that is not Uru's passes unread, as does one behind a fault; the relay sets no
+    /// deadlines then, nor after setup.
+    #[must_use]
+    pub fn relay(config: Arc<RelayConfig>, random: RelayRandom, now: Duration) -> Self {
+        let (bounds, setup_time) = (config.bounds, config.setup_time);
+        let relaying = Relaying {
+            config,
+            random,
+            y: None,
+            hops: None,
+            piece: None,
+            decisions: Decisions::default(),
+            made: None,
+            held: [None, None],
+            passes: [false; 2],
+        };
+        let role = Role::Relay(Box::new(relaying));
+        let mut connection = Self::new(role, bounds, [Phase::Connect, Phase::Setup], now);
+        connection.sender.timers.start(Timer::Setup, setup_time);
+        connection
+    }
+
+    /// A setup packet has come.
+    pub(super) fn relay_set_up(
+        &mut self,
+        service: Service,
+        side: Side,
+        packet: SetupPacket<'static>,
+    ) -> Result<()> {
+        let Role::Relay(relay) = &mut self.sender.role else { return Ok(()) };
+        match (side, packet) {
+            (Side::Client, SetupPacket::Connect(y)) => {
+                self.streams[side.index()].set_phase(Phase::Waiting);
+                if y.is_empty() {
+                    return Ok(());
+                }
+                let begun = relay.begin(service, y.into_owned());
+                if begun.is_err() {
+                    self.sender.close_for(CloseReason::Fault);
+                }
+                begun
+            }
+            (Side::Server, SetupPacket::Encrypt(seed)) => {
+                let keys = match relay.agree(service, seed) {
+                    Ok(keys) => keys,
+                    Err(error) => {
+                        if relay.is_committed() {
+                            self.sender.close_for(CloseReason::Fault);
+                        }
+                        return Err(error);
+                    }
+                };
+                self.establish(service, keys.as_ref().map(|[client, server]| [client, server]));
+                Ok(())
+            }
+            (_, SetupPacket::Error(error)) => {
+                Err(Error::malformed("a seed", format!("the error {error}")))
+            }
+            _ => Err(Error::malformed("the setup packet of this side", "that of the other")),
+        }
+    }
+
+    /// Carries out the decision about the last piece, and fills the queues up.
+    pub(super) fn settle(&mut self) {
+        self.settle_piece();
+        Side::BOTH.into_iter().for_each(|to| self.fill(to));
+    }
+
+    /// Carries out the decision about the last piece.
+    pub(super) fn settle_piece(&mut self) {
+        let Role::Relay(relay) = &mut self.sender.role else { return };
+        let Some(piece) = relay.piece.take() else { return };
+        let Unread { side, located, encrypted, .. } = piece;
+        let made = relay.made.take();
+        let incoming = &self.streams[side.index()].incoming;
+        let bytes = || made.unwrap_or_else(|| incoming.bytes(located.range).to_vec());
+        if let Some(Some(bytes)) = relay.decisions.settle(bytes) {
+            relay.held[side.other().index()] = Some(Held { bytes, encrypted });
+            self.fill(side.other());
+        }
+    }
+
+    /// Queues what waits for room, if there is some now.
+    fn fill(&mut self, to: Side) {
+        let Role::Relay(relay) = &mut self.sender.role else { return };
+        let lane = &mut self.sender.lanes[to.index()];
+        if self.sender.closing.is_closed() {
+            return;
+        }
+        let Some(held) = relay.held[to.index()].take() else { return };
+        match lane.out.check_room(held.bytes.len()) {
+            Ok(()) if held.encrypted => lane.push(held.bytes),
+            Ok(()) => lane.out.push(held.bytes),
+            Err(_) if lane.out.bytes() > 0 => relay.held[to.index()] = Some(held),
+            Err(error) => self.refuse(to.other(), error),
+        }
+    }
+
+    /// A stream exceeds what the relay is prepared to keep.
+    fn refuse(&mut self, side: Side, error: Error) {
+        let error = error.at(self.streams[side.index()].incoming.offset());
+        self.events.push_back(Event::Fault { side, error });
+        self.sender.close_for(CloseReason::Fault);
+    }
+
+    /// Whether the next piece of a side has to wait until the queue behind it has room.
+    pub(super) fn is_paused(&self, side: Side) -> bool {
+        match &self.sender.role {
+            Role::Relay(relay) => relay.held[side.other().index()].is_some(),
+            _ => false,
+        }
+    }
+
+    /// Checks that not too much of a stream comes in while it has to wait. True when there is.
+    pub(super) fn is_flooded(&mut self, side: Side) -> bool {
+        let Role::Relay(relay) = &self.sender.role else { return false };
+        let most = relay.config.bounds.queued_bytes;
+        let unread = self.streams[side.index()].incoming.unread().len();
+        if unread <= most {
+            return false;
+        }
+        let error = Error::limit("bytes behind a full queue", most as u64, unread as u64);
+        self.refuse(side, error);
+        true
+    }
+
+    /// Forwards what cannot be read; false when there is nothing.
+    pub(super) fn pass_on(&mut self, side: Side) -> bool {
+        let Role::Relay(relay) = &mut self.sender.role else { return false };
+        let stream = &mut self.streams[side.index()];
+        let most = relay.config.bounds.queued_bytes.clamp(1, MOST_PASSED_BYTES);
+        let bytes = stream.take(most);
+        if bytes.is_empty() {
+            return false;
+        }
+        let encrypted = stream.is_encrypted();
+        relay.held[side.other().index()] = Some(Held { bytes, encrypted });
+        self.fill(side.other());
+        true
+    }
+}
+
+impl Relay for Sender {
+    /// Decides about the last piece. A message may be dropped or changed into another one of its
+    /// service and side, a connect packet changed into another one of its service. Setup packets
+    /// go on unchanged, or as the relay makes them.
+    fn forward(&mut self, decision: Forward<'_>) -> Result<()> {
+        self.closing.check_open()?;
+        let (service, relay) = (self.service, relaying(&mut self.role)?);
+        let checked = match (&relay.piece, decision) {
+            (None, _) | (_, Forward::AsIs) => Ok(()),
+            (Some(piece), decision) => check(piece, service, decision),
+        };
+        let decided =
+            relay.decisions.decide(if checked.is_ok() { decision } else { Forward::AsIs });
+        checked.and(decided)
+    }
+
+    /// Queues a message for a side. It is refused as well while a piece waits for room in the
+    /// queue to that side, and behind a stream that goes on unread.
+    fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
+        self.closing.check_open()?;
+        let (service, relay) = (self.service, relaying(&mut self.role)?);
+        // It must not overtake a packet of setup that is not forwarded yet.
+        let in_setup =
+            relay.piece.as_ref().is_some_and(|piece| !matches!(piece.unit, Unit::Message(_)));
+        let (Some(service), true, false) = (service, self.is_established, in_setup) else {
+            return Err(Error::value("a connection whose setup is complete", "one in setup"));
+        };
+        check_message(service, to.other(), message)?;
+        if relay.passes[to.other().index()] {
+            return Err(Error::value("a stream that can be read", "one behind a fault"));
+        }
+        let lane = &mut self.lanes[to.index()];
+        let waiting = relay.held[to.index()].as_ref().map_or(0, |held| held.bytes.len());
+        lane.out.check_room(waiting.saturating_add(message.len()))?;
+        lane.push(message.to_vec());
+        Ok(())
+    }
+}
+
+fn relaying(role: &mut Role) -> Result<&mut Relaying> {
+    let found = match role {
+        Role::Relay(relay) => return Ok(relay),
+        Role::Client { .. } => "a client",
+        Role::Server { .. } => "a server",
+        Role::Observer { .. } => "an observer",
+    };
+    Err(Error::value("a relay", found))
+}
+
+/// Whether a piece may be dropped, or changed into these bytes.
+fn check(piece: &Unread, service: Option<Service>, decision: Forward<'_>) -> Result<()> {
+    match (piece.unit, decision) {
+        (Unit::Message(service), Forward::Instead(bytes)) => {
+            check_message(service, piece.side, bytes)
+        }
+        (Unit::Connect, Forward::Instead(bytes)) => {
+            let mut reader = Reader::new(bytes);
+            let packet = ConnectPacket::decode_fields(&mut reader)
+                .and_then(|packet| reader.end().map(|()| packet));
+            match packet {
+                Ok(packet) if packet.service() == service => Ok(()),
+                Ok(packet) => {
+                    let wanted = "a connect packet of the same service";
+                    Err(Error::value(wanted, packet.connection_type().to_string()))
+                }
+                Err(error) => Err(Error::value("one connect packet", error.to_string())),
+            }
+        }
+        (Unit::Connect, Forward::Drop) => {
+            Err(Error::value("a connect packet that goes on", "its drop"))
+        }
+        (Unit::Setup, _) => {
+            Err(Error::value("a setup packet that goes on unchanged", "another decision"))
+        }
+        (Unit::Message(_), _) | (_, Forward::AsIs) => Ok(()),
+    }
+}
+
+/// Whether bytes are exactly one message.
+fn check_message(service: Service, side: Side, bytes: &[u8]) -> Result<()> {
+    let mut reader = Reader::new(bytes);
+    let outcome = Message::decode(service, side, &mut reader).and_then(|_| reader.end());
+    outcome.map_err(|error| {
+        let wanted = format!("one whole message of the {side} on {}", service.name());
+        Error::value(wanted, error.to_string())
+    })
+}

@@ -1,0 +1,164 @@
+//! The half of a connection that sends.
+
+use std::sync::Arc;
+
+use worldwire_core::connection::{
+    Bounds, CloseReason, Closing, Outgoing, Sender as Sends, Timer, Timers,
+};
+use worldwire_core::{Error, Field, Result, Side, Writer};
+
+use super::config::{ClientConfig, ServerConfig};
+use super::ping::ping;
+use super::relay::Relaying;
+use crate::crypt::exchange::SharedSecret;
+use crate::crypt::rc4::Rc4;
+use crate::file::keys::KeyRing;
+use crate::frame::{Message, Service};
+
+/// The half of a [`Connection`](super::Connection) that sends, with all that the other half need
+/// not be borrowed for: the role, the ciphers, the queues, the clock.
+#[derive(Debug)]
+pub struct Sender {
+    pub(super) role: Role,
+    pub(super) service: Option<Service>,
+    pub(super) is_established: bool,
+    /// By the side that they lead to.
+    pub(super) lanes: [Lane; 2],
+    pub(super) timers: Timers,
+    pub(super) closing: Closing,
+}
+
+/// Who a connection is.
+#[derive(Debug)]
+pub(super) enum Role {
+    Client { config: Arc<ClientConfig>, shared: Option<SharedSecret> },
+    Server { config: Arc<ServerConfig>, seed: [u8; 7] },
+    Observer { keys: Arc<KeyRing>, y: Option<Vec<u8>> },
+    Relay(Box<Relaying>),
+}
+
+/// The way to one side.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) cipher: Option<Rc4>,
+    pub(super) out: Outgoing,
+}
+
+impl Lane {
+    /// Queues a message.
+    pub(super) fn push(&mut self, mut message: Vec<u8>) {
+        if let Some(cipher) = &mut self.cipher {
+            cipher.apply(&mut message);
+        }
+        self.out.push(message);
+    }
+}
+
+impl Role {
+    /// The side that is played, by a client or a server.
+    pub(super) fn side(&self) -> Option<Side> {
+        match self {
+            Self::Client { .. } => Some(Side::Client),
+            Self::Server { .. } => Some(Side::Server),
+            Self::Observer { .. } | Self::Relay(_) => None,
+        }
+    }
+}
+
+impl Sender {
+    pub(super) fn new(role: Role, bounds: Bounds, timers: Timers) -> Self {
+        let lane = || Lane { cipher: None, out: Outgoing::new(bounds) };
+        let lanes = [lane(), lane()];
+        let closing = Closing::default();
+        Self { role, service: None, is_established: false, lanes, timers, closing }
+    }
+
+    /// Queues a packet of setup. Each connection has two at most, so what was sent early must not
+    /// keep them back.
+    pub(super) fn transmit<'d>(&mut self, to: Side, packet: &impl Field<'d>) -> Result<()> {
+        let mut writer = Writer::new();
+        packet.encode(&mut writer)?;
+        self.lanes[to.index()].out.push(writer.into_bytes());
+        Ok(())
+    }
+
+    pub(super) fn close_for(&mut self, reason: CloseReason) {
+        self.closing.close(reason);
+        self.timers.stop_all();
+    }
+
+    /// A whole message came: the other side is alive.
+    pub(super) fn heard(&mut self, service: Service) {
+        if let Role::Server { config, .. } = &self.role {
+            let patience = match service {
+                Service::Game => config.game_idle_time,
+                _ => config.idle_time,
+            };
+            self.timers.start(Timer::Idle, patience);
+            self.timers.stop(Timer::Message);
+        }
+    }
+
+    /// A message has begun, or not, and must end in time.
+    pub(super) fn watch_message(&mut self, has_begun: bool) {
+        if let Role::Server { config, .. } = &self.role {
+            match has_begun && self.is_established {
+                true => self.timers.start_once(Timer::Message, config.message_time),
+                false => self.timers.stop(Timer::Message),
+            }
+        }
+    }
+
+    /// Sends the client's own ping.
+    ///
+    /// # Errors
+    /// Those of [`send`](Sends::send).
+    pub(super) fn ping(&mut self) -> Result<()> {
+        let (Some(service), Role::Client { config, .. }) = (self.service, &self.role) else {
+            return Ok(());
+        };
+        match config.ping_every {
+            Some(every) => self.timers.start(Timer::Beat, every),
+            None => self.timers.stop(Timer::Beat),
+        }
+        let clock = self.timers.now().as_millis() % (1 << 32);
+        self.send(&ping(service, u32::try_from(clock).unwrap_or(0)))
+    }
+}
+
+impl Sends for Sender {
+    type Message<'m> = Message<'m>;
+
+    /// Queues a message of this side and service.
+    fn send(&mut self, message: &Message<'_>) -> Result<()> {
+        let own = match self.role {
+            Role::Client { .. } => Side::Client,
+            Role::Server { .. } => Side::Server,
+            Role::Observer { .. } => {
+                return Err(Error::value("a client or a server", "an observer"));
+            }
+            Role::Relay(_) => return Err(Error::value("a client or a server", "a relay")),
+        };
+        self.closing.check_open()?;
+        if self.service != Some(message.service()) || message.sender() != own {
+            let wanted = match self.service {
+                Some(service) => format!("a message of the {own} on {}", service.name()),
+                None => "a connection whose service is known".to_owned(),
+            };
+            let found = format!("{}.{}", message.service().name(), message.name());
+            return Err(Error::value(wanted, found));
+        }
+        let bytes = message.to_bytes()?;
+        let lane = &mut self.lanes[own.other().index()];
+        lane.out.check_room(bytes.len())?;
+        match self.is_established {
+            true => lane.push(bytes),
+            false => lane.out.hold(bytes),
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.close_for(CloseReason::Local);
+    }
+}
