@@ -1,5 +1,6 @@
 //! What the fuzz targets of this family call: every way in, with the promises that must hold.
 
+mod connection;
 mod dml;
 pub mod object;
 mod wad;
@@ -9,5 +10,10 @@ use worldwire_core::testing::Target;
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    wire::TARGETS.iter().chain(dml::TARGETS).chain(object::TARGETS).chain(wad::TARGETS)
+    wire::TARGETS
+        .iter()
+        .chain(connection::TARGETS)
+        .chain(dml::TARGETS)
+        .chain(object::TARGETS)
+        .chain(wad::TARGETS)
 }
