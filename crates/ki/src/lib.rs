@@ -30,7 +30,7 @@
 //! | [`object`](mod@object) | ObjectProperty: game objects in binary, JSON and XML |
 //! | [`control`], [`crypto_block`] | session offers, accepts and keep-alives |
 //! | [`frame`](mod@frame) | how all of them stand on the wire |
-//! | [`connection`] | the state machine: client, server, observer |
+//! | [`connection`] | the state machine: client, server, observer, relay |
 //! | [`crypt`] | the login's secrets, encrypted streams, the key file |
 //! | [`file`](mod@file) | DML tables |
 //! | [`codegen`] | typed Rust from definitions |

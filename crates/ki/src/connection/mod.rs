@@ -8,8 +8,9 @@
 //! * A server may [`refresh`](Sender::refresh) the session. It may also ignore messages, with
 //!   [`News::Ignored`], and keep those that come before the accept; they are received, out of
 //!   order, behind [`News::Established`].
-//! * A client or server closes the connection when the other side asks for more answers than it
-//!   reads: keep-alive answers count in the [`Bounds`](worldwire_core::connection::Bounds).
+//! * Keep-alives and their answers count in the
+//!   [`Bounds`](worldwire_core::connection::Bounds): one that finds no room closes the connection
+//!   with that limit, since the other side asks but does not read.
 //! * A datagram that is not made of whole frames is a fault of its own: it closes nothing.
 //! * What a relay does, [`RelayConfig`] says.
 //!
@@ -180,16 +181,13 @@ impl Connection {
         self.sender.salt()
     }
 
-    fn is_observer(&self) -> bool {
-        matches!(self.sender.role, Role::Observer(_))
-    }
-
     /// What is wrong with a side ends the connection.
     fn refuse(&mut self, side: Side, error: Error) {
         self.events.push_back(Pending::Event(Event::Fault { side, error }));
         self.sender.closing.close(CloseReason::Fault);
     }
 
+    /// The outcome, or its default after [`refuse`](Self::refuse).
     fn refuse_if<T: Default>(&mut self, side: Side, outcome: Result<T>) -> T {
         outcome.unwrap_or_else(|error| {
             self.refuse(side, error);
@@ -214,7 +212,7 @@ impl Connection {
 
     fn on_gap(&mut self, side: Side, length: u64) {
         let index = side.index();
-        if !self.is_observer() {
+        if !matches!(self.sender.role, Role::Observer(_)) {
             let error =
                 Error::malformed("a stream without gaps", format!("{length} bytes missing"));
             let error = error.at(self.streams[index].end());
@@ -368,14 +366,12 @@ impl Connection {
         if handshake && self.sender.peer().is_none() {
             self.streams.iter_mut().for_each(Stream::expect_encryption);
         }
-        if self.sender.peer().is_some() && established.is_err() {
-            // The piece is reported, and then what is wrong with it.
+        // The piece is reported before what comes of it.
+        if !matches!(established, Ok(None)) {
             let piece = self.next_piece();
             self.events.extend(piece.map(Pending::Piece));
         }
         if let Some(news) = established? {
-            let piece = self.next_piece();
-            self.events.extend(piece.map(Pending::Piece));
             self.events.push_back(Pending::Event(Event::News(news)));
             let (held, _) = core::mem::take(&mut self.early);
             self.events.extend(held.into_iter().map(Pending::Piece));

@@ -3,6 +3,7 @@
 mod connection;
 mod dml;
 pub mod object;
+mod operations;
 mod wad;
 mod wire;
 
@@ -13,6 +14,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
     wire::TARGETS
         .iter()
         .chain(connection::TARGETS)
+        .chain(operations::TARGETS)
         .chain(dml::TARGETS)
         .chain(object::TARGETS)
         .chain(wad::TARGETS)

@@ -85,7 +85,7 @@ fn client_args(data: &[u8]) {
     assert_eq!(crate::client_args::parse(line.split_whitespace()), Ok(given));
 }
 
-fn samples() -> Vec<(Side, Frame<'static>)> {
+pub(super) fn samples() -> Vec<(Side, Frame<'static>)> {
     let time = SessionTime::new(1_700_000_000, 321);
     let signed = SignedOffer {
         flags: 1,

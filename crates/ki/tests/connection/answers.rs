@@ -50,14 +50,14 @@ fn what_is_done_while_reading_counts_at_once() {
         talk.settle();
         let now = talk.pair.now;
         talk.server().input(now, Side::Client, Input::Bytes(&frame_of_three()));
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         while let Some((event, sender)) = talk.pair.server.poll() {
-            told.push(line(&event));
-            if told.len() == 1 {
+            reported.push(line(&event));
+            if reported.len() == 1 {
                 act(sender);
             }
         }
-        told.join("\n")
+        reported.join("\n")
     };
     insta::assert_snapshot!(play(|_| ()), @r"
     client 200/1 [01]

@@ -366,9 +366,9 @@ fn behind_a_fault_the_ends_talk_on() {
     for piece in stream.chunks(5) {
         relay.input(Duration::ZERO, Side::Server, Input::Bytes(piece));
     }
-    let told = lines(&mut relay);
-    assert_eq!(told.len(), 2, "{told:?}");
-    insta::assert_snapshot!(told[1], @"fault of the server: messages[0].payload at byte 57: wanted 95 bytes, found 1");
+    let reported = lines(&mut relay);
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    insta::assert_snapshot!(reported[1], @"fault of the server: messages[0].payload at byte 57: wanted 95 bytes, found 1");
     assert_eq!(passed(&mut relay, Side::Client), stream);
     let error = relay.sender().inject(Side::Client, &encoded(&message(1, 1, b"x"))).unwrap_err();
     assert_eq!(error.to_string(), "wanted a stream that can be read, found one with a fault");
@@ -380,9 +380,9 @@ fn behind_a_fault_the_ends_talk_on() {
     assert!(lines(&mut relay).is_empty() && !relay.is_closed());
     relay.input(Duration::ZERO, Side::Client, Input::Bytes(&good[..5]));
     relay.input(Duration::ZERO, Side::Client, Input::End);
-    let told = lines(&mut relay);
-    assert!(told[0].starts_with("fault of the client: at byte "), "{told:?}");
-    assert_eq!(told[1], "Closed(Remote)");
+    let reported = lines(&mut relay);
+    assert!(reported[0].starts_with("fault of the client: at byte "), "{reported:?}");
+    assert_eq!(reported[1], "Closed(Remote)");
     assert_eq!(passed(&mut relay, Side::Server), &good[..5]);
 }
 
@@ -466,7 +466,7 @@ fn a_wrong_tag_is_passed_on_while_nothing_was_changed() {
     for (is_changed, size) in [(false, 1), (false, 1000), (false, 4100), (true, 1000)] {
         let mut relay = accepted(true);
         let mut out = Vec::new();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for piece in wire.chunks(size) {
             relay.input(Duration::ZERO, Side::Client, Input::Bytes(piece));
             while let Some((event, sender)) = relay.poll() {
@@ -475,13 +475,13 @@ fn a_wrong_tag_is_passed_on_while_nothing_was_changed() {
                         sender.forward(Forward::Drop).unwrap();
                     }
                 } else {
-                    told.push(line(&event));
+                    reported.push(line(&event));
                 }
             }
             out.extend(passed(&mut relay, Side::Server));
         }
-        assert!(told[0].contains("wanted the tag of an AES-GCM chunk"), "{told:?}");
-        assert_eq!(told.get(1).map(String::as_str), is_changed.then_some("Closed(Fault)"));
+        assert!(reported[0].contains("wanted the tag of an AES-GCM chunk"), "{reported:?}");
+        assert_eq!(reported.get(1).map(String::as_str), is_changed.then_some("Closed(Fault)"));
         assert!(is_changed || out == wire);
     }
 }
@@ -528,9 +528,9 @@ fn a_slow_side_is_bounded() {
     let frame = frame(&[message(1, 1, &[0; 30_000])], None);
     relay.input(Duration::ZERO, Side::Client, Input::Bytes(&frame));
     relay.input(Duration::ZERO, Side::Client, Input::Bytes(&frame));
-    let told = lines(&mut relay);
-    assert!(told[1].starts_with("client 1/1"), "{}", told.len());
-    insta::assert_snapshot!(told[2..].join("\n"), @r"
+    let reported = lines(&mut relay);
+    assert!(reported[1].starts_with("client 1/1"), "{}", reported.len());
+    insta::assert_snapshot!(reported[2..].join("\n"), @r"
     fault of the client: wanted at most 100000 (queued bytes), found 120024
     Closed(Fault)
     ");

@@ -156,11 +156,11 @@ fn who_asks_faster_than_it_reads_is_closed() {
         assert_eq!(core::iter::from_fn(|| end.poll_transmit(from)).count(), 1024);
         // Half a million questions, and nothing read.
         end.input(SECOND, from, Input::Bytes(&question.repeat(500_000)));
-        let told = lines(end);
-        assert_eq!(told.len(), 1025 + 2);
-        let fault = told[1025].split_once(": ").unwrap().1;
+        let reported = lines(end);
+        assert_eq!(reported.len(), 1025 + 2);
+        let fault = reported[1025].split_once(": ").unwrap().1;
         assert!(fault.ends_with("wanted at most 1024 (queued messages), found 1025"), "{fault}");
-        assert_eq!(told[1026], "Closed(Fault)");
+        assert_eq!(reported[1026], "Closed(Fault)");
         assert!(end.queued_bytes(from) < 20_000);
     }
     // What waits for the first accept may fill the queue: the accept still goes out.
