@@ -258,7 +258,7 @@ impl<'d> Control<'d> {
         Ok(control)
     }
 
-    /// Takes its bytes into its own hands.
+    /// Makes it owned.
     #[must_use]
     pub fn into_owned(self) -> Control<'static> {
         let owned = |crypto: Option<CryptoBlock<'d>>| crypto.map(CryptoBlock::into_owned);

@@ -263,11 +263,10 @@ impl Connection {
 
     /// Reads what stands next in a side's stream; `false` when there is nothing.
     fn step(&mut self, side: Side) -> bool {
-        let most = self.sender.most_frame_bytes();
         if self.pass_raw(side) {
             return true;
         }
-        match self.streams[side.index()].next(most) {
+        match self.streams[side.index()].next(self.sender.most_frame_bytes()) {
             Next::Wait => return self.run_out(side),
             Next::Frame(frame) => self.frame(side, frame),
             Next::Datagram => self.pass_datagram(side),
@@ -290,10 +289,7 @@ impl Connection {
         if !stream.ended || stream.is_finished {
             return false;
         }
-        let torn = stream.torn();
-        if !matches!(self.sender.role, Role::Client(_) | Role::Server(_))
-            && let Some(error) = torn
-        {
+        if let Some(error) = stream.torn().filter(|_| self.sender.peer().is_none()) {
             // What is left goes on, or nowhere.
             self.fault(side, error);
             return true;

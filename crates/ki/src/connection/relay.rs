@@ -8,18 +8,6 @@
 //!
 //! The login's secrets hang on the session offer, and the ends keep their own clocks, so session
 //! offers, accepts and keep-alives cannot be changed.
-//!
-//! # Encryption
-//!
-//! Each direction is decrypted with one state and encrypted with another, which takes over the
-//! sender's nonces: as long as nothing was changed, dropped or injected, the same bytes come out.
-//! From the first change on chunks hold other bytes, and the sender's nonces must not be used again
-//! with the same key. The relay then derives each nonce from the key and the tag of the chunk
-//! before: 16 bytes of SHA-256. A tag depends on everything in its chunk, so two chunks get the
-//! same nonce only if those before them are the same, which makes relays in a row safe too; and
-//! without the key nobody can foresee it. What remains is the chunk in which the first change
-//! falls: its nonce is on its way already. Whoever taps both wires of the relay learns how the
-//! rest of that chunk, at most 64 KiB, differs from the original, and with that can forge.
 
 use core::ops::Range;
 use std::collections::VecDeque;
@@ -46,6 +34,18 @@ use crate::message::RawMessage;
 /// as datagrams. With nothing changed the bytes on both sides are the same, encrypted or not,
 /// though not cut into the same writes. Session offers, accepts and keep-alives cannot be changed.
 /// It has no time-outs. An encrypted stream without its key closes it.
+///
+/// # Encryption
+///
+/// Each direction is decrypted with one state and encrypted with another, which takes over the
+/// sender's nonces: as long as nothing was changed, dropped or injected, the same bytes come out.
+/// From the first change on chunks hold other bytes, and the sender's nonces must not be used again
+/// with the same key. The relay then derives each nonce from the key and the tag of the chunk
+/// before: 16 bytes of SHA-256. A tag depends on everything in its chunk, so two chunks get the
+/// same nonce only if those before them are the same, which makes relays in a row safe too; and
+/// without the key nobody can foresee it. What remains is the chunk in which the first change
+/// falls: its nonce is on its way already. Whoever taps both wires of the relay learns how the
+/// rest of that chunk, at most 64 KiB, differs from the original, and with that can forge.
 #[derive(Clone, Debug)]
 pub struct RelayConfig {
     /// What the user has to read encrypted connections with.

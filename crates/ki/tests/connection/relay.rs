@@ -460,6 +460,35 @@ fn encrypted_streams_pass_unchanged_and_changed() {
 }
 
 #[test]
+fn both_directions_are_encrypted_apart() {
+    let wires = Side::BOTH.map(|side| sealed(side, 300).1);
+    for seed in 0..20 {
+        let mut sampler = Sampler::new(seed);
+        let mut relay = accepted(true);
+        let (mut read, mut out) = ([0; 2], [Vec::new(), Vec::new()]);
+        while let Some(side) =
+            Side::BOTH.into_iter().find(|s| read[s.index()] < wires[s.index()].len())
+        {
+            // Mostly this side, which has more left.
+            let side = if sampler.below(3) == 0 { side.other() } else { side };
+            let (wire, read) = (&wires[side.index()], &mut read[side.index()]);
+            let end = (*read + 1 + sampler.length(24) * 200).min(wire.len());
+            feed(&mut relay, side, &wire[*read..end], |_, _| ());
+            *read = end;
+            out[side.index()].extend(passed(&mut relay, side.other()));
+        }
+        for side in Side::BOTH {
+            relay.input(Duration::ZERO, side, Input::End);
+        }
+        assert_eq!(lines(&mut relay), ["Closed(Remote)"]);
+        for side in Side::BOTH {
+            out[side.index()].extend(passed(&mut relay, side.other()));
+        }
+        assert!(out == wires, "seed {seed}");
+    }
+}
+
+#[test]
 fn a_wrong_tag_is_passed_on_while_nothing_was_changed() {
     let (_, mut wire) = sealed(Side::Client, 40);
     wire[4100] ^= 1;
