@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use worldwire_capture::{CaptureReader, LinkType, Packet, Record, SyntheticTcp, Timestamp};
+use worldwire_core::connection::Connection as _;
 use worldwire_core::{Limits, NodeRef, Sampler, Side};
 use worldwire_dissect::filter::Filter;
 use worldwire_dissect::{Definitions, Dissection, Item, Keys, NoteKind, Options, Scratch, Summary};
@@ -229,7 +230,7 @@ fn encrypted() -> Vec<Vec<u8>> {
     let frame = Frame::message(disconnect).to_bytes().unwrap();
     Sealer::new(&key, Side::Client).seal(&frame, &mut sealed, || [9; 16]);
     let mut packets = wire.open();
-    packets.extend(wire.data(Side::Server, &{ offer }.poll_transmit().unwrap()));
+    packets.extend(wire.data(Side::Server, &{ offer }.poll_transmit(Side::Client).unwrap()));
     packets.extend(wire.data(Side::Client, &accept.to_bytes().unwrap()));
     packets.extend(wire.data(Side::Client, &sealed));
     packets.extend(wire.close());

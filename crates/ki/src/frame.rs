@@ -114,13 +114,19 @@ impl FrameHead {
         self.bytes() == 8
     }
 
+    /// Where what the frame holds begins: behind opcode and `reserved`.
+    #[must_use]
+    pub(crate) fn body(self) -> usize {
+        self.bytes() + BODY_HEAD_BYTES
+    }
+
     /// Bytes of the whole frame.
     #[must_use]
     pub fn frame_bytes(self) -> usize {
         self.bytes() + self.length as usize
     }
 
-    fn encode(self, writer: &mut Writer) {
+    pub(crate) fn encode(self, writer: &mut Writer) {
         writer.u16(MAGIC);
         match (self.form, u16::try_from(self.length)) {
             (Form::Canonical, Ok(length)) if length < LARGE => writer.u16(length),
@@ -237,16 +243,34 @@ pub fn control_in_frame(frame: &[u8], from: Option<Side>) -> Result<Control<'_>>
 /// Malformed, when a message does not fit into the frame.
 pub fn spans(frame: &[u8], head: FrameHead) -> Result<Vec<MessageSpan>> {
     let mut found = Vec::with_capacity(1);
-    let mut reader = Reader::new(frame);
-    reader.take(head.bytes() + BODY_HEAD_BYTES)?;
-    while reader.remaining() > 1 {
-        let start = reader.position();
-        let message = RawMessage::decode(&mut reader, head.is_large() && found.is_empty())
-            .map_err(|error| error.closed().inside_item(found.len()).inside("messages"))?;
-        let range = start..reader.position();
-        found.push(MessageSpan { service: message.service, order: message.order, range });
+    let mut at = head.body();
+    while let Some(span) = span_at(frame, head, at, found.len())? {
+        at = span.range.end;
+        found.push(span);
     }
     Ok(found)
+}
+
+/// The DML message that begins at this byte of a complete data frame, and is this one of its
+/// messages. `None` behind the last.
+///
+/// # Errors
+/// Malformed, when it does not fit into the frame.
+pub(crate) fn span_at(
+    frame: &[u8],
+    head: FrameHead,
+    at: usize,
+    index: usize,
+) -> Result<Option<MessageSpan>> {
+    let mut reader = Reader::new(frame);
+    reader.take(at)?;
+    if reader.remaining() <= 1 {
+        return Ok(None);
+    }
+    let message = RawMessage::decode(&mut reader, head.is_large() && index == 0)
+        .map_err(|error| error.closed().inside_item(index).inside("messages"))?;
+    let (service, order) = (message.service, message.order);
+    Ok(Some(MessageSpan { service, order, range: at..reader.position() }))
 }
 
 fn decode_body_head<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<(u8, Opcode, u16)> {

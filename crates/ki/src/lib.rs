@@ -31,7 +31,7 @@
 //! | [`object`](mod@object) | ObjectProperty: game objects in binary, JSON and XML |
 //! | [`control`], [`crypto_block`] | session offers, accepts and keep-alives |
 //! | [`frame`](mod@frame) | framing of control and DML messages |
-//! | [`connection`] | the state machine: client, server, observer |
+//! | [`connection`] | the state machine: client, server, observer, relay |
 //! | [`crypt`] | the login's secrets, encrypted streams, the key file |
 //! | [`file`](mod@file) | DML tables, KIWAD archives |
 //! | [`codegen`] | typed Rust from definitions |

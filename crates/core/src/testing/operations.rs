@@ -33,11 +33,21 @@ pub fn run_watched<C: Connection>(
     family: &mut Family<'_, C>,
     watch: impl FnMut(&EventOf<'_, C>),
 ) -> Seen {
-    let mut machine = Machine::new(connection, family, watch);
-    for operation in Operations(data) {
-        machine.apply(operation);
-    }
-    machine.finish()
+    Machine::new(connection, family, watch).run(data)
+}
+
+/// The same, for a connection that does not report all pieces in their order: it passes over some,
+/// or keeps them for later. That none is reported twice is then for `watch` to check.
+///
+/// # Panics
+/// Like [`run`].
+pub fn run_scattered<C: Connection>(
+    connection: C,
+    data: &[u8],
+    family: &mut Family<'_, C>,
+    watch: impl FnMut(&EventOf<'_, C>),
+) -> Seen {
+    Machine { is_tiled: false, ..Machine::new(connection, family, watch) }.run(data)
 }
 
 /// What only the family knows about its connections.
@@ -87,6 +97,7 @@ struct Machine<'f, 'g, 'd, C: Connection, W> {
     next: [u64; 2],
     /// Whether something may lie in front of it.
     is_excused: [bool; 2],
+    is_tiled: bool,
     is_over: bool,
     /// A decision may take effect at the next call.
     is_undecided: bool,
@@ -107,12 +118,20 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
             arrived: [0; 2],
             next: [0; 2],
             is_excused: [false; 2],
+            is_tiled: true,
             is_over: false,
             is_undecided: false,
             events: 0,
             inputs: 0,
             seen: Seen::default(),
         }
+    }
+
+    fn run(mut self, data: &'d [u8]) -> Seen {
+        for operation in Operations(data) {
+            self.apply(operation);
+        }
+        self.finish()
     }
 
     fn apply(&mut self, operation: Operation<'d>) {
@@ -218,7 +237,7 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
                 let (next, arrived) = (self.next[side.index()], self.arrived[side.index()]);
                 let is_excused = core::mem::take(&mut self.is_excused[side.index()]);
                 let tiles = range.start == next || (is_excused && range.start > next);
-                assert!(tiles, "{event:?} where the next piece begins at {next}");
+                assert!(tiles || !self.is_tiled, "{event:?} where the next piece begins at {next}");
                 assert!(range.start < range.end, "{event:?} takes up nothing");
                 assert!(range.end <= arrived, "{event:?} of {arrived} bytes");
                 assert!(!piece.bytes().is_empty(), "{event:?} has no bytes");

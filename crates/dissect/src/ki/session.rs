@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use worldwire_core::Side;
-use worldwire_ki::connection::{Connection, Event, MOST_OBSERVED_BYTES, Received, Unit};
+use worldwire_core::connection::{Connection as _, Event, Input};
+use worldwire_ki::connection::{Connection, MOST_OBSERVED_BYTES, News, Received, Unit};
 use worldwire_ki::control::Opcode;
 use worldwire_ki::crypt::login::Salt;
 use worldwire_ki::frame;
@@ -93,11 +94,8 @@ impl KiSession {
         bytes: &[u8],
         out: &mut dyn FnMut(Item<'_>),
     ) {
-        if datagram {
-            self.connection.datagram(side, Duration::ZERO, bytes);
-        } else {
-            self.connection.receive(side, Duration::ZERO, bytes);
-        }
+        let input = if datagram { Input::Datagram(bytes) } else { Input::Bytes(bytes) };
+        self.connection.input(Duration::ZERO, side, input);
         self.tell(stamp, out);
     }
 
@@ -108,12 +106,14 @@ impl KiSession {
         length: u64,
         out: &mut dyn FnMut(Item<'_>),
     ) {
-        self.connection.gap(side, Duration::ZERO, length);
+        self.connection.input(Duration::ZERO, side, Input::Gap(length));
         self.tell(stamp, out);
     }
 
     pub(crate) fn end(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
-        self.connection.end(Duration::ZERO);
+        for side in Side::BOTH {
+            self.connection.input(Duration::ZERO, side, Input::End);
+        }
         self.tell(stamp, out);
     }
 
@@ -147,7 +147,7 @@ impl KiSession {
                 Event::Resync { side, skipped } => {
                     (side, skipped.clone(), Note::resync(&skipped).into())
                 }
-                Event::KeysNeeded { side, session_id } => {
+                Event::News(News::KeysNeeded { side, session_id }) => {
                     let session =
                         session_id.map_or(String::new(), |id| format!(" of session {id}"));
                     let what = format!(

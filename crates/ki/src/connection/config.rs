@@ -1,10 +1,31 @@
-//! How the two active roles behave.
+//! How the roles behave.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use worldwire_core::connection::Bounds;
+
 use crate::control::SessionTime;
+use crate::crypt::stream::StreamKey;
 use crate::schema::Protocols;
+
+/// The most bytes of a frame that an observer reads.
+pub const MOST_OBSERVED_BYTES: u64 = 64 << 20;
+
+/// The keys that a user has for encrypted connections.
+#[derive(Clone, Debug, Default)]
+pub struct ObserverKeys {
+    /// Keys with the session they belong to, if that is known.
+    pub streams: Vec<(Option<u16>, StreamKey)>,
+}
+
+impl ObserverKeys {
+    /// The keys that may be those of a session.
+    pub(super) fn of(&self, session: Option<u16>) -> impl Iterator<Item = &StreamKey> {
+        let fits = move |id: &Option<u16>| id.is_none() || session.is_none() || *id == session;
+        self.streams.iter().filter_map(move |(id, key)| fits(id).then_some(key))
+    }
+}
 
 /// What shows that the other side lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,13 +39,13 @@ pub enum Life {
 /// What a server does with a control message whose opcode it does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownControl {
-    /// Tell the driver, and go on.
+    /// Report it, and go on.
     Ignore,
     /// Close the connection.
     Close,
 }
 
-/// What both roles need.
+/// What clients and servers need.
 #[derive(Clone, Debug)]
 pub struct Common {
     /// The time since 1970 at the moment that the driver's clock counts from.
@@ -36,10 +57,8 @@ pub struct Common {
     pub life: Life,
     /// How many bytes a frame's body may have. Default 4 MiB.
     pub most_frame_bytes: u32,
-    /// How many bytes may wait to be sent. Default 8 MiB.
-    pub most_queued_bytes: usize,
-    /// How many frames may wait to be sent. Default 1000.
-    pub most_queued_frames: usize,
+    /// How much may be queued for the other side.
+    pub bounds: Bounds,
 }
 
 impl Common {
@@ -49,8 +68,7 @@ impl Common {
             keep_alive_every,
             life: Life::Answers,
             most_frame_bytes: 4 << 20,
-            most_queued_bytes: 8 << 20,
-            most_queued_frames: 1000,
+            bounds: Bounds::default(),
         }
     }
 
@@ -68,7 +86,7 @@ pub struct ServerConfig {
     /// Put "no encryption" into offers, as official servers of today do; else nothing. Default
     /// true.
     pub offer_crypto_block: bool,
-    /// How long a client may take to accept a session. Default 15 s.
+    /// How long a client may take to accept a session (`Timer::Setup`). Default 15 s.
     pub accept_time: Duration,
     /// Keep messages that come before the session is accepted, and deliver them then; else they
     /// are ignored. Default true.
@@ -82,7 +100,7 @@ pub struct ServerConfig {
     /// Where access levels of messages stand. Without it, and for messages it does not know,
     /// everything is let through.
     pub protocols: Option<Arc<Protocols>>,
-    /// The server's own start, on the driver's clock: keep-alives tell how long ago it was.
+    /// The server's own start, on the driver's clock: keep-alives say how long ago it was.
     pub started: Duration,
 }
 
@@ -113,7 +131,7 @@ pub struct ClientConfig {
     pub accept_crypto_block: bool,
     /// Put a trailer behind keep-alives; the retail client does not. Default false.
     pub keep_alive_trailer: bool,
-    /// How long the server may take to offer a session. Default 15 s.
+    /// How long the server may take to offer a session (`Timer::Setup`). Default 15 s.
     pub offer_time: Duration,
 }
 

@@ -1,65 +1,45 @@
-//! What a connection tells its driver.
+//! What a connection reports.
 
-use core::fmt;
 use core::ops::Range;
 
-use worldwire_core::{Error, Result, Side};
+use worldwire_core::connection::Piece;
+use worldwire_core::{Result, Side};
 
 use crate::control::{Control, Opcode};
 use crate::crypt::login::Salt;
-use crate::frame::{FrameHead, control_in_frame};
+use crate::frame::control_in_frame;
+use crate::message::HEAD_BYTES;
 
-/// What happened on a connection, in the order in which it happened.
-#[derive(Debug)]
+/// What only connections of this family report.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event<'c> {
-    /// A control message or a DML message is complete.
-    Received(Received<'c>),
-    /// A session is accepted: messages may be sent. Again after a refresh.
+pub enum News {
+    /// A session is accepted: messages may be sent. Again after a refresh. Observers do not report
+    /// it; a relay does, when the accept passes through.
     Established {
         /// Its id.
         session_id: u16,
         /// The session it takes the place of; a server gives that id back.
         previous: Option<u16>,
     },
-    /// A message was not delivered.
-    Ignored {
-        /// The message.
-        message: Received<'c>,
-        /// Why.
-        why: Ignored,
-    },
-    /// Bytes are missing in a stream (observers only).
-    Gap {
-        /// Whose stream.
-        side: Side,
-        /// Where, counted from the start of the stream.
-        range: Range<u64>,
-    },
-    /// Reading goes on behind a gap; the bytes between could not be read (observers only).
-    Resync {
-        /// Whose stream.
-        side: Side,
-        /// What was passed over: gap, torn frames and all.
-        skipped: Range<u64>,
-    },
-    /// The connection is encrypted and no key fits (observers only). The stream is given up.
+    /// The connection is encrypted and no key fits (observers). The stream is given up.
     KeysNeeded {
         /// Whose stream.
         side: Side,
         /// The session.
         session_id: Option<u16>,
     },
-    /// Something cannot be read. A client or server closes the connection. An observer gives the
-    /// stream up; of datagrams only the one.
-    Fault {
-        /// Whose stream.
-        side: Side,
-        /// What is wrong, with the offset in that stream.
-        error: Error,
+    /// A client's message was not delivered (servers).
+    Ignored {
+        /// What it is.
+        unit: Unit,
+        /// Why.
+        why: Ignored,
+        /// The bytes of the client's stream that it takes up; see [`Received`].
+        range: Range<u64>,
+        /// The message: header and payload.
+        bytes: Vec<u8>,
     },
-    /// The connection is over. Always the last event.
-    Closed(CloseReason),
 }
 
 /// Why a message was not delivered.
@@ -79,45 +59,6 @@ pub enum Ignored {
     },
 }
 
-/// Why a connection is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CloseReason {
-    /// This side ended it.
-    Local,
-    /// The other side, or the network, ended it.
-    Remote,
-    /// The other side broke the rules; the fault came before.
-    Fault,
-    /// Something did not come in time.
-    Timeout(Timer),
-}
-
-/// What ran out of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Timer {
-    /// The session offer.
-    Offer,
-    /// The session accept.
-    Accept,
-    /// The answer to a keep-alive.
-    KeepAlive,
-}
-
-impl fmt::Display for CloseReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Local => "closed by this side",
-            Self::Remote => "closed by the other side",
-            Self::Fault => "closed because of a fault",
-            Self::Timeout(Timer::Offer) => "no session was offered in time",
-            Self::Timeout(Timer::Accept) => "the session was not accepted in time",
-            Self::Timeout(Timer::KeepAlive) => "a keep-alive was not answered in time",
-        })
-    }
-}
-
 /// What a piece of a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -134,8 +75,8 @@ pub enum Unit {
     Empty,
 }
 
-/// A complete control message or DML message. The pieces of a stream tile it: the head of a frame
-/// belongs to its first message, the trailer to its last.
+/// A complete control message or DML message. The head of a frame belongs to its first message,
+/// the trailer to its last.
 #[derive(Clone, Debug)]
 pub struct Received<'c> {
     /// Who sent it.
@@ -160,7 +101,7 @@ impl<'c> Received<'c> {
     /// The control message, if it is one.
     ///
     /// # Errors
-    /// Those of the decoder. There are none on pieces that a connection told.
+    /// Those of the decoder. There are none on pieces that a connection reported.
     pub fn control(&self) -> Result<Option<Control<'c>>> {
         match self.unit {
             Unit::Control(_) => control_in_frame(self.bytes, Some(self.side)).map(Some),
@@ -173,17 +114,41 @@ impl<'c> Received<'c> {
     pub fn payload(&self) -> &'c [u8] {
         let message = self.bytes.get(self.message.clone()).unwrap_or_default();
         match self.unit {
-            Unit::Message { .. } => message.get(4..).unwrap_or_default(),
+            Unit::Message { .. } => message.get(HEAD_BYTES..).unwrap_or_default(),
             _ => &[],
         }
     }
 }
 
-/// A frame in a buffer, and what it consists of.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FrameSpan {
-    pub(super) head: FrameHead,
-    /// All of it.
-    pub(super) start: usize,
-    pub(super) end: usize,
+impl<'c> Piece<'c> for Received<'c> {
+    fn side(&self) -> Side {
+        self.side
+    }
+
+    fn bytes(&self) -> &'c [u8] {
+        self.bytes
+    }
+
+    fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
+
+    fn is_message(&self) -> bool {
+        matches!(self.unit, Unit::Message { .. })
+    }
+}
+
+/// A piece that is not reported yet.
+#[derive(Debug)]
+pub(super) struct Unreported {
+    pub(super) side: Side,
+    pub(super) unit: Unit,
+    /// Where its bytes are in the buffer of its stream.
+    pub(super) bytes: Range<usize>,
+    /// The bytes, if they were kept for later.
+    pub(super) kept: Option<Vec<u8>>,
+    pub(super) message: Range<usize>,
+    pub(super) range: Range<u64>,
+    pub(super) encrypted: bool,
+    pub(super) salt: Option<Salt>,
 }

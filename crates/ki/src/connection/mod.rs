@@ -1,50 +1,49 @@
-//! The connection as a state machine, without any IO.
+//! The connection as a state machine, without any IO: sessions, keep-alives, frames.
 //!
-//! A [`Connection`] plays the client, plays the server, or watches both. Bytes and time come in as
-//! arguments; events, bytes to send and deadlines come out.
+//! A [`Connection`] fulfils the contract of [`worldwire_core::connection`], which says how to drive
+//! it, in all four roles. What is particular to KI:
 //!
-//! Its methods are of four kinds:
-//!
-//! * **inputs**: [`receive`](Connection::receive), [`datagram`](Connection::datagram),
-//!   [`gap`](Connection::gap), [`end`](Connection::end), [`timeout`](Connection::timeout);
-//! * **commands**: [`send`](Connection::send), [`refresh`](Connection::refresh),
-//!   [`close`](Connection::close);
-//! * **outputs**: [`poll_event`](Connection::poll_event) and
-//!   [`poll_transmit`](Connection::poll_transmit) until both say `None`, then
-//!   [`poll_timeout`](Connection::poll_timeout), after every input and command;
-//! * **getters**: the rest.
-//!
-//! Time is a [`Duration`] since whatever moment the driver counts from; it must not run backwards.
+//! * The server speaks first: it offers a session. Either side may send once the client has
+//!   accepted; what is sent before waits.
+//! * A server may [`refresh`](Sender::refresh) the session. It may also ignore messages, with
+//!   [`News::Ignored`], and keep those that come before the accept; they are received, out of
+//!   order, behind [`News::Established`].
+//! * Keep-alives and their answers count in the
+//!   [`Bounds`](worldwire_core::connection::Bounds): one that finds no room closes the connection
+//!   with that limit, since the other side asks but does not read.
+//! * A datagram that is not made of whole frames is a fault of its own: it closes nothing.
+//! * What a relay does, [`RelayConfig`] says.
 //!
 //! ```
 //! use std::time::Duration;
 //! use worldwire_core::Side;
+//! use worldwire_core::connection::{Connection as _, Input};
 //! use worldwire_ki::connection::{ClientConfig, Connection, ServerConfig, SessionIds};
 //!
 //! let (now, epoch) = (Duration::ZERO, Duration::from_secs(1_700_000_000));
 //! let id = SessionIds::new().allocate().unwrap();
 //! let mut server = Connection::server(ServerConfig::new(epoch).into(), id, now);
-//! let mut client = Connection::client(ClientConfig::new(epoch), now);
+//! let mut client = Connection::client(ClientConfig::new(epoch).into(), now);
 //!
 //! // A driver with no network: what one side sends, the other receives.
 //! for _ in 0..2 {
 //!     while server.poll_event().is_some() {}
-//!     while let Some(bytes) = server.poll_transmit() {
-//!         client.receive(Side::Server, now, &bytes);
+//!     while let Some(bytes) = server.poll_transmit(Side::Client) {
+//!         client.input(now, Side::Server, Input::Bytes(&bytes));
 //!     }
 //!     while client.poll_event().is_some() {}
-//!     while let Some(bytes) = client.poll_transmit() {
-//!         server.receive(Side::Client, now, &bytes);
+//!     while let Some(bytes) = client.poll_transmit(Side::Server) {
+//!         server.input(now, Side::Client, Input::Bytes(&bytes));
 //!     }
 //! }
 //! assert_eq!(client.session_id(), Some(id));
 //! assert!(client.is_established() && server.is_established());
 //! ```
 
-mod active;
 mod config;
 mod event;
-mod heartbeat;
+mod relay;
+mod sender;
 mod session;
 mod stream;
 
@@ -53,110 +52,82 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use worldwire_core::connection::{self, CloseReason, Event, EventOf, Input, Timer};
 use worldwire_core::{Error, Result, Side};
 
-pub use config::{ClientConfig, Common, Life, ServerConfig, UnknownControl};
-pub use event::{CloseReason, Event, Ignored, Received, Timer, Unit};
+pub use config::{
+    ClientConfig, Common, Life, MOST_OBSERVED_BYTES, ObserverKeys, ServerConfig, UnknownControl,
+};
+pub use event::{Ignored, News, Received, Unit};
+pub use relay::RelayConfig;
+pub use sender::Sender;
 pub use session::{MOST_SESSIONS, SessionIds};
 
 use crate::control::Control;
 use crate::crypt::login::Salt;
-use crate::crypt::stream::StreamKey;
-use crate::frame::{FrameHead, control_in_frame, is_control, spans};
-use crate::message::RawMessage;
-use active::Active;
-use event::FrameSpan;
-use stream::{Next, Stream};
+use crate::frame::{control_in_frame, is_control, span_at};
+use event::Unreported;
+use sender::{Role, Verdict};
+use stream::{BreakOff, FrameSpan, Next, Stream};
 
-/// A connection, seen from one of three roles.
+/// A connection, seen from one of four roles; the [module](self) says what is particular to it.
 #[derive(Debug)]
 pub struct Connection {
-    role: Role,
+    sender: Sender,
     /// What each side sends, as far as this role reads it; by [`Side::index`].
     streams: [Stream; 2],
-    /// The session that was offered last.
-    salt: Option<Salt>,
     events: VecDeque<Pending>,
-    /// The bytes of a piece that is told long after its frame came.
-    told: Vec<u8>,
-    now: Duration,
-    closed: bool,
+    /// The frame whose messages are being reported.
+    reading: Option<Reading>,
+    /// Server: messages that came before the accept, and how many bytes they are.
+    early: (Vec<Unreported>, usize),
+    /// The bytes of a piece that was kept.
+    kept: Vec<u8>,
 }
 
-/// Who a connection is.
-#[derive(Debug)]
-enum Role {
-    Client(Box<Active>, ClientConfig),
-    Server(Box<Active>, Arc<ServerConfig>),
-    Observer { keys: Arc<ObserverKeys>, handshake: bool },
-}
-
-/// What an observer may have been given to read encrypted connections with.
-#[derive(Clone, Debug, Default)]
-pub struct ObserverKeys {
-    /// Keys with the session they belong to, if that is known.
-    pub streams: Vec<(Option<u16>, StreamKey)>,
-}
-
-/// The most bytes of a frame that an observer takes.
-pub const MOST_OBSERVED_BYTES: u64 = 64 << 20;
-
-/// An event that is not told yet; pieces are still in the buffer of their stream.
 #[derive(Debug)]
 enum Pending {
-    Received(Piece),
-    Held(HeldFrame, Option<Ignored>),
-    Ignored(Piece, Ignored),
-    Established { session_id: u16, previous: Option<u16> },
-    Gap { side: Side, range: Range<u64> },
-    Resync { side: Side, skipped: Range<u64> },
-    KeysNeeded { side: Side },
-    Fault { side: Side, error: Error },
-    Closed(CloseReason),
+    Event(Event<Received<'static>, News>),
+    Piece(Unreported),
 }
 
-/// A piece of a stream: see [`Received`].
-#[derive(Clone, Debug)]
-struct Piece {
-    side: Side,
-    unit: Unit,
-    bytes: Range<usize>,
-    message: Range<usize>,
-    range: Range<u64>,
-    encrypted: bool,
-    salt: Option<Salt>,
-}
-
-/// A piece that waits for its session, with its bytes.
+/// A data frame that holds at least one message, or a piece that is a whole frame.
 #[derive(Debug)]
-struct HeldFrame {
-    piece: Piece,
-    bytes: Vec<u8>,
+struct Reading {
+    side: Side,
+    span: FrameSpan,
+    /// The piece, if it is all of the frame.
+    unit: Option<Unit>,
+    /// Where the next message begins, from the frame's first byte, and how many came before.
+    at: usize,
+    index: usize,
 }
 
 impl Connection {
     /// Plays a client: waits for the server's offer.
     #[must_use]
-    pub fn client(config: ClientConfig, now: Duration) -> Self {
-        let active = Active::new(now.saturating_add(config.offer_time));
-        Self::new(Role::Client(Box::new(active), config), now)
+    pub fn client(config: Arc<ClientConfig>, now: Duration) -> Self {
+        let offer_time = config.offer_time;
+        let mut connection = Self::new(Role::Client(config), now);
+        connection.sender.timers.start(Timer::Setup, offer_time);
+        connection
     }
 
     /// Plays a server: the offer of this session is ready to be sent. `session_id` comes from
     /// [`SessionIds`], and goes back there when the connection is over.
     #[must_use]
     pub fn server(config: Arc<ServerConfig>, session_id: u16, now: Duration) -> Self {
-        let mut active = Active::new(now.saturating_add(config.accept_time));
-        let salt = active.offer(&config, session_id, now);
-        let mut connection = Self::new(Role::Server(Box::new(active), config), now);
-        connection.salt = Some(salt);
+        let mut connection = Self::new(Role::Server(Arc::clone(&config)), now);
+        if let Err(error) = connection.sender.offer(&config, session_id, None) {
+            connection.refuse(Side::Client, error);
+        }
         connection
     }
 
     /// Watches both sides.
     #[must_use]
     pub fn observer(keys: Arc<ObserverKeys>) -> Self {
-        Self::new(Role::Observer { keys, handshake: false }, Duration::ZERO)
+        Self::new(Role::Observer(keys), Duration::ZERO)
     }
 
     /// Watches both sides of a connection that was there before: each is read from its first
@@ -170,420 +141,458 @@ impl Connection {
 
     fn new(role: Role, now: Duration) -> Self {
         Self {
-            role,
+            sender: Sender::new(role, now),
             streams: Side::BOTH.map(Stream::new),
-            salt: None,
             events: VecDeque::new(),
-            told: Vec::new(),
-            now,
-            closed: false,
+            reading: None,
+            early: (Vec::new(), 0),
+            kept: Vec::new(),
         }
     }
 
-    /// Input: bytes that `side` sent. For an observer a call should be a segment, since frames
-    /// tend to begin with one; otherwise the stream may be cut anywhere.
-    pub fn receive(&mut self, side: Side, now: Duration, bytes: &[u8]) {
-        self.now = now;
-        if self.closed || bytes.is_empty() {
+    /// Command: see [`Sender::refresh`].
+    ///
+    /// # Errors
+    /// Those of [`Sender::refresh`].
+    pub fn refresh(&mut self, session_id: u16) -> Result<()> {
+        self.sender.refresh(session_id)
+    }
+
+    /// Command: see [`Sender::set_access_level`].
+    pub fn set_access_level(&mut self, level: u8) {
+        self.sender.set_access_level(level);
+    }
+
+    /// See [`Sender::access_level`].
+    #[must_use]
+    pub fn access_level(&self) -> u8 {
+        self.sender.access_level()
+    }
+
+    /// See [`Sender::session_id`].
+    #[must_use]
+    pub fn session_id(&self) -> Option<u16> {
+        self.sender.session_id()
+    }
+
+    /// See [`Sender::salt`].
+    #[must_use]
+    pub fn salt(&self) -> Option<Salt> {
+        self.sender.salt()
+    }
+
+    /// What is wrong with a side ends the connection.
+    fn refuse(&mut self, side: Side, error: Error) {
+        self.events.push_back(Pending::Event(Event::Fault { side, error }));
+        self.sender.closing.close(CloseReason::Fault);
+    }
+
+    /// The outcome, or its default after [`refuse`](Self::refuse).
+    fn refuse_if<T: Default>(&mut self, side: Side, outcome: Result<T>) -> T {
+        outcome.unwrap_or_else(|error| {
+            self.refuse(side, error);
+            T::default()
+        })
+    }
+
+    /// What a side sends cannot be read.
+    fn fault(&mut self, side: Side, error: Error) {
+        let stream = &mut self.streams[side.index()];
+        let datagram = stream.drop_datagram();
+        match &self.sender.role {
+            Role::Client(_) | Role::Server(_) if datagram.is_none() => {
+                return self.refuse(side, error);
+            }
+            Role::Observer(_) if datagram.is_none() => stream.give_up(),
+            _ => {}
+        }
+        self.events.push_back(Pending::Event(Event::Fault { side, error }));
+        self.pass_unread(side, datagram);
+    }
+
+    fn on_gap(&mut self, side: Side, length: u64) {
+        let index = side.index();
+        if !matches!(self.sender.role, Role::Observer(_)) {
+            let error =
+                Error::malformed("a stream without gaps", format!("{length} bytes missing"));
+            let error = error.at(self.streams[index].end());
+            self.streams[index].break_off.get_or_insert(BreakOff { error, wire: None });
             return;
         }
-        if let Some(active) = self.active() {
-            active.heartbeat.heard();
+        if self.streams[index].is_lost() {
+            self.streams[index].skip(length);
+            return;
         }
-        let most = self.most_bytes();
-        match self.streams[side.index()].push(bytes, most) {
-            Ok(None) => {}
-            Ok(Some(skipped)) => self.events.push_back(Pending::Resync { side, skipped }),
-            Err(error) => {
-                let stream = &self.streams[side.index()];
-                let error = error.at(stream.position() + stream.unread() as u64);
-                self.fault(side, error);
+        // What was complete before the gap is reported before it.
+        loop {
+            while let Some(piece) = self.next_piece() {
+                let piece = self.kept(piece);
+                self.events.push_back(Pending::Piece(piece));
+            }
+            if !self.step(side) {
+                break;
             }
         }
-    }
-
-    /// Input: a datagram that `side` sent: whole frames.
-    pub fn datagram(&mut self, side: Side, now: Duration, bytes: &[u8]) {
-        self.now = now;
-        if self.closed || bytes.is_empty() {
+        let stream = &mut self.streams[index];
+        if stream.is_lost() {
+            stream.skip(length);
             return;
         }
-        if let Some(active) = self.active() {
-            active.heartbeat.heard();
-        }
-        self.streams[side.index()].push_datagram(bytes);
-    }
-
-    /// Input: `length` bytes that `side` sent are missing. Only an observer can live with that.
-    pub fn gap(&mut self, side: Side, now: Duration, length: u64) {
-        self.now = now;
-        if self.closed || self.streams[side.index()].is_lost() {
-            self.streams[side.index()].skip(length);
-            return;
-        }
-        // What was complete before the gap is told before it.
-        self.advance_all();
-        let stream = &mut self.streams[side.index()];
-        let at = stream.position() + stream.unread() as u64;
-        self.events.push_back(Pending::Gap { side, range: at..at.saturating_add(length) });
-        let readable = self.streams[side.index()].skip(length);
-        if !readable || !matches!(self.role, Role::Observer { .. }) {
-            let wanted = if readable { "a stream" } else { "an encrypted stream" };
-            let error = Error::malformed(
-                format!("{wanted} without gaps"),
-                format!("{length} bytes missing"),
-            );
+        let at = stream.end();
+        let gap = Event::Gap { side, range: at..at.saturating_add(length) };
+        self.events.push_back(Pending::Event(gap));
+        if !stream.skip(length) {
+            let wanted = "an encrypted stream without gaps";
+            let error = Error::malformed(wanted, format!("{length} bytes missing"));
             self.fault(side, error.at(at));
         }
     }
 
-    /// Input: both sides' streams have ended.
-    pub fn end(&mut self, now: Duration) {
-        self.now = now;
-        self.advance_all();
-        if self.closed {
-            return;
-        }
+    /// Reads on until there is something to report. Nothing is pending: the buffers forget.
+    fn advance(&mut self) -> bool {
+        self.streams.iter_mut().for_each(Stream::forget);
         for side in Side::BOTH {
-            let stream = &self.streams[side.index()];
-            let torn = stream.unread() > 0 && !stream.is_lost();
-            if torn && matches!(self.role, Role::Observer { .. }) {
-                let found = format!("{} bytes of one", stream.unread());
-                let error = Error::malformed("a whole frame", found).at(stream.position());
-                self.events.push_back(Pending::Fault { side, error });
-            }
-        }
-        self.close_for(CloseReason::Remote);
-    }
-
-    /// Input: time has passed; see [`poll_timeout`](Self::poll_timeout).
-    pub fn timeout(&mut self, now: Duration) {
-        self.now = now;
-        self.advance_all();
-        if !self.closed
-            && let Some(reason) = self.on_timeout()
-        {
-            self.close_for(reason);
-        }
-    }
-
-    /// Command: sends a DML message, in a frame of its own. Before a session is established it
-    /// waits.
-    ///
-    /// # Errors
-    /// Value, for a message that cannot state its length, for an observer, or on a closed
-    /// connection; the limit on what may wait to be sent, after which the connection should be
-    /// closed, since its other end does not read.
-    pub fn send(&mut self, message: &RawMessage<'_>) -> Result<()> {
-        if self.closed {
-            return Err(Error::value("an open connection", "a closed one"));
-        }
-        match &mut self.role {
-            Role::Client(active, config) => active.send(message, &config.common, true),
-            Role::Server(active, config) => active.send(message, &config.common, false),
-            Role::Observer { .. } => Err(Error::value("a client or a server", "an observer")),
-        }
-    }
-
-    /// Command: makes the session stale. The next message of the client is ignored, and answered
-    /// with the offer of this session; the client then sends its last message again.
-    ///
-    /// # Errors
-    /// Value, when this is no server, or no session is established.
-    pub fn refresh(&mut self, session_id: u16) -> Result<()> {
-        match &mut self.role {
-            Role::Server(active, _) if !self.closed => active.refresh(session_id),
-            _ => Err(Error::value("an open connection of a server", "another one")),
-        }
-    }
-
-    /// Command: ends the connection. What is queued can still be sent.
-    pub fn close(&mut self) {
-        self.close_for(CloseReason::Local);
-    }
-
-    /// Output: what happened next. Messages borrow from the connection until the next call.
-    pub fn poll_event(&mut self) -> Option<Event<'_>> {
-        if self.events.is_empty() {
-            self.advance();
-        }
-        Some(match self.events.pop_front()? {
-            Pending::Received(piece) => Event::Received(self.received(piece)),
-            Pending::Held(held, why) => {
-                self.told = held.bytes;
-                let message = received(held.piece, &self.told);
-                match why {
-                    None => Event::Received(message),
-                    Some(why) => Event::Ignored { message, why },
-                }
-            }
-            Pending::Ignored(piece, why) => Event::Ignored { message: self.received(piece), why },
-            Pending::Established { session_id, previous } => {
-                Event::Established { session_id, previous }
-            }
-            Pending::Gap { side, range } => Event::Gap { side, range },
-            Pending::Resync { side, skipped } => Event::Resync { side, skipped },
-            Pending::KeysNeeded { side } => {
-                Event::KeysNeeded { side, session_id: self.session_id() }
-            }
-            Pending::Fault { side, error } => Event::Fault { side, error },
-            Pending::Closed(reason) => Event::Closed(reason),
-        })
-    }
-
-    /// Output: bytes to send next; a frame, which is a datagram where datagrams are sent.
-    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
-        self.active()?.transmit()
-    }
-
-    /// Output: when to call [`timeout`](Self::timeout), at the latest.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Duration> {
-        match &self.role {
-            Role::Client(active, _) | Role::Server(active, _) if !self.closed => active.deadline(),
-            _ => None,
-        }
-    }
-
-    /// Whether a session is accepted.
-    #[must_use]
-    pub fn is_established(&self) -> bool {
-        match &self.role {
-            Role::Client(active, _) | Role::Server(active, _) => active.is_established(),
-            Role::Observer { .. } => false,
-        }
-    }
-
-    /// Whether it is over.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.closed
-    }
-
-    /// The id of the session that was offered last.
-    #[must_use]
-    pub fn session_id(&self) -> Option<u16> {
-        self.salt.map(|salt| salt.session_id)
-    }
-
-    /// What the secrets of the login hang on: the session that was offered last.
-    #[must_use]
-    pub fn salt(&self) -> Option<Salt> {
-        self.salt
-    }
-
-    /// The access level of the session: 0 before it is established, then 1 or what
-    /// [`set_access_level`](Self::set_access_level) said.
-    #[must_use]
-    pub fn access_level(&self) -> u8 {
-        match &self.role {
-            Role::Client(active, _) | Role::Server(active, _) => active.access_level(),
-            Role::Observer { .. } => 0,
-        }
-    }
-
-    /// What an established session may send from now on.
-    pub fn set_access_level(&mut self, level: u8) {
-        if let Some(active) = self.active() {
-            active.set_access_level(level);
-        }
-    }
-
-    fn active(&mut self) -> Option<&mut Active> {
-        match &mut self.role {
-            Role::Client(active, _) | Role::Server(active, _) => Some(active),
-            Role::Observer { .. } => None,
-        }
-    }
-
-    fn most_bytes(&self) -> u64 {
-        match &self.role {
-            Role::Client(_, config) => config.common.most_frame_bytes.into(),
-            Role::Server(_, config) => config.common.most_frame_bytes.into(),
-            Role::Observer { .. } => MOST_OBSERVED_BYTES,
-        }
-    }
-
-    fn received(&self, piece: Piece) -> Received<'_> {
-        let bytes = self.streams[piece.side.index()].bytes(piece.bytes.clone());
-        received(piece, bytes)
-    }
-
-    fn close_for(&mut self, reason: CloseReason) {
-        if !core::mem::replace(&mut self.closed, true) {
-            self.events.push_back(Pending::Closed(reason));
-        }
-    }
-
-    fn fault(&mut self, side: Side, error: Error) {
-        self.events.push_back(Pending::Fault { side, error });
-        if matches!(self.role, Role::Observer { .. }) {
-            self.streams[side.index()].give_up();
-        } else {
-            self.close_for(CloseReason::Fault);
-        }
-    }
-
-    /// Reads on, as far as no piece waits to be told: pieces lie in the buffers.
-    fn advance(&mut self) {
-        for side in Side::BOTH {
-            while !self.closed && self.events.is_empty() {
-                if !self.advance_stream(side) {
-                    break;
+            while !self.sender.closing.is_closed() && self.step(side) {
+                if !self.events.is_empty() || self.reading.is_some() {
+                    return true;
                 }
             }
         }
+        !self.events.is_empty()
     }
 
-    /// Reads all that is there; the pieces stay in the buffers.
-    fn advance_all(&mut self) {
-        for side in Side::BOTH {
-            while !self.closed && self.step(side) {}
-        }
-    }
-
-    fn advance_stream(&mut self, side: Side) -> bool {
-        self.streams[side.index()].forget();
-        self.step(side)
-    }
-
-    /// Reads a frame of this side; `false` when there is none.
+    /// Reads what stands next in a side's stream; `false` when there is nothing.
     fn step(&mut self, side: Side) -> bool {
-        let most = self.most_bytes();
-        let stream = &mut self.streams[side.index()];
-        match stream.next(most) {
-            Next::Wait => return false,
+        if self.pass_raw(side) {
+            return true;
+        }
+        match self.streams[side.index()].next(self.sender.most_frame_bytes()) {
+            Next::Wait => return self.run_out(side),
             Next::Frame(frame) => self.frame(side, frame),
-            Next::Torn(error) => self.events.push_back(Pending::Fault { side, error }),
-            Next::Fault(error) => self.fault(side, error),
+            Next::Datagram => self.pass_datagram(side),
             Next::Encrypted => self.encrypted(side),
+            Next::Fault(error) => self.fault(side, error),
         }
         true
     }
 
-    fn encrypted(&mut self, side: Side) {
-        let session = self.session_id();
-        let Role::Observer { keys, .. } = &self.role else {
-            let error = Error::malformed("a frame, which begins with 0d f0", "other bytes");
-            return self.fault(side, error);
-        };
-        let of = |(id, key)| match id {
-            Some(id) if session.is_some_and(|session| session != id) => None,
-            _ => Some(key),
-        };
-        let keys = Arc::clone(keys);
-        let fitting = keys.streams.iter().map(|(id, key)| (*id, key)).filter_map(of);
-        if !self.streams[side.index()].open(fitting) {
-            self.events.push_back(Pending::KeysNeeded { side });
-            self.streams[side.index()].give_up();
-        }
-    }
-
-    /// A frame is complete: its pieces are events, and what they say is done.
-    fn frame(&mut self, side: Side, frame: FrameSpan) {
-        let outcome = match self.head(side, frame) {
-            true => self.control(side, frame),
-            false => self.data(side, frame),
-        };
-        if let Err(error) = outcome {
-            let start = self.streams[side.index()].wire(frame.start);
-            let error = match error.offset() {
-                Some(_) => error.based(start),
-                None => error.at(start),
-            };
-            self.fault(side, error);
-        }
-    }
-
-    fn head(&self, side: Side, frame: FrameSpan) -> bool {
-        is_control(self.streams[side.index()].bytes(frame.start..frame.end), frame.head)
-    }
-
-    fn control(&mut self, side: Side, frame: FrameSpan) -> Result<()> {
-        let bytes = self.streams[side.index()].bytes(frame.start..frame.end);
-        let control = control_in_frame(bytes, Some(side))?.into_owned();
-        if let (Control::SessionOffer(offer), Side::Server) = (&control, side) {
-            self.salt = Some(Salt::from(offer));
-        }
-        let opcode = control.opcode();
-        let message = body_start(frame.head)..frame.end - frame.start;
-        self.tell(side, frame, Unit::Control(opcode), 0..frame.end - frame.start, message, None);
-        match &mut self.role {
-            Role::Observer { handshake, .. } => {
-                if let (Control::SessionAccept(accept), Side::Client) = (&control, side) {
-                    *handshake |= accept.crypto.as_ref().is_some_and(|block| block.0.len() > 1);
-                    if *handshake {
-                        self.streams.iter_mut().for_each(Stream::expect_encryption);
-                    }
-                }
-                Ok(())
+    /// Everything that is there was read; `false` when more may come.
+    fn run_out(&mut self, side: Side) -> bool {
+        let stream = &mut self.streams[side.index()];
+        if let Some(BreakOff { error, wire }) = stream.break_off.take() {
+            match self.pass_wire(side, wire) {
+                true => self.fault(side, error),
+                false => self.refuse(side, error),
             }
-            _ => self.on_control(side, &control),
+            return true;
+        }
+        if !stream.ended || stream.is_finished {
+            return false;
+        }
+        if let Some(error) = stream.torn().filter(|_| self.sender.peer().is_none()) {
+            // What is left goes on, or nowhere.
+            self.fault(side, error);
+            return true;
+        }
+        stream.is_finished = true;
+        self.pass_end(side);
+        let are_finished = self.streams.iter().all(|stream| stream.is_finished);
+        if are_finished || self.sender.peer() == Some(side) {
+            self.sender.closing.close(CloseReason::Remote);
+        }
+        true
+    }
+
+    /// A stream turns out to be encrypted.
+    fn encrypted(&mut self, side: Side) {
+        let session_id = self.sender.session_id();
+        let stream = &mut self.streams[side.index()];
+        match &mut self.sender.role {
+            Role::Client(_) | Role::Server(_) => {
+                let error = Error::malformed("a frame, which begins with 0d f0", "other bytes");
+                let error = error.at(stream.position());
+                self.refuse(side, error);
+            }
+            Role::Observer(keys) => {
+                if stream.open(keys.of(session_id)).is_none() {
+                    stream.give_up();
+                    let news = News::KeysNeeded { side, session_id };
+                    self.events.push_back(Pending::Event(Event::News(news)));
+                }
+            }
+            Role::Relay(_) => self.open_relayed(side),
         }
     }
 
-    fn data(&mut self, side: Side, frame: FrameSpan) -> Result<()> {
-        let length = frame.end - frame.start;
-        let bytes = self.streams[side.index()].bytes(frame.start..frame.end);
-        let found = spans(bytes, frame.head)?;
-        let Some(last) = found.len().checked_sub(1) else {
-            self.tell(side, frame, Unit::Empty, 0..length, length..length, None);
-            return Ok(());
+    /// A frame is complete: what a control message says is done, and its pieces are reported.
+    fn frame(&mut self, side: Side, span: FrameSpan) {
+        let bytes = self.streams[side.index()].bytes(span.range.clone());
+        let outcome = match is_control(bytes, span.head) {
+            true => self.control(side, &span),
+            false => self.data(side, &span),
         };
-        for (index, span) in found.into_iter().enumerate() {
-            // The frame's head belongs to the first message, its trailer to the last.
-            let start = if index == 0 { 0 } else { span.range.start };
-            let end = if index == last { length } else { span.range.end };
-            let why = self.refusal(span.service, span.order);
-            let unit = Unit::Message { service: span.service, order: span.order };
-            self.tell(side, frame, unit, start..end, span.range, why);
+        let Err(error) = outcome else { return };
+        let stream = &self.streams[side.index()];
+        let start = stream.wire_of(span.range.start);
+        let error = match error.offset() {
+            Some(_) => error.based(start),
+            None => error.at(start),
+        };
+        self.reading = None;
+        self.pass_frame(side, &span);
+        if self.sender.peer().is_some() {
+            // It broke the rules, however it came.
+            return self.refuse(side, error);
         }
-        if let Role::Client(active, _) = &mut self.role {
-            active.answered();
+        self.fault(side, error);
+    }
+
+    fn control(&mut self, side: Side, span: &FrameSpan) -> Result<()> {
+        let bytes = self.streams[side.index()].bytes(span.range.clone());
+        let control = control_in_frame(bytes, Some(side))?;
+        let unit = Some(Unit::Control(control.opcode()));
+        let handshake = match &control {
+            Control::SessionAccept(accept) if side == Side::Client => {
+                accept.crypto.as_ref().is_some_and(|block| block.0.len() > 1)
+            }
+            _ => false,
+        };
+        self.reading = Some(Reading { side, span: span.clone(), unit, at: 0, index: 0 });
+        let established = self.sender.on_control(side, &control);
+        if handshake && self.sender.peer().is_none() {
+            self.streams.iter_mut().for_each(Stream::expect_encryption);
+        }
+        // The piece is reported before what comes of it.
+        if !matches!(established, Ok(None)) {
+            let piece = self.next_piece();
+            self.events.extend(piece.map(Pending::Piece));
+        }
+        if let Some(news) = established? {
+            self.events.push_back(Pending::Event(Event::News(news)));
+            let (held, _) = core::mem::take(&mut self.early);
+            self.events.extend(held.into_iter().map(Pending::Piece));
         }
         Ok(())
     }
 
-    /// Queues the event of a piece; places count from the frame's first byte.
-    fn tell(
-        &mut self,
-        side: Side,
-        frame: FrameSpan,
-        unit: Unit,
-        bytes: Range<usize>,
-        message: Range<usize>,
-        why: Option<active::Refusal>,
-    ) {
+    fn data(&mut self, side: Side, span: &FrameSpan) -> Result<()> {
+        let bytes = self.streams[side.index()].bytes(span.range.clone());
+        let (mut at, mut count) = (span.head.body(), 0);
+        // A message that does not fit condemns the whole frame.
+        while let Some(message) = span_at(bytes, span.head, at, count)? {
+            (at, count) = (message.range.end, count + 1);
+        }
+        let unit = (count == 0).then_some(Unit::Empty);
+        let at = span.head.body();
+        self.reading = Some(Reading { side, span: span.clone(), unit, at, index: 0 });
+        if count > 0 {
+            self.sender.on_message();
+        }
+        Ok(())
+    }
+
+    /// The next piece of the frame that is being read.
+    fn next_piece(&mut self) -> Option<Unreported> {
+        let Reading { side, span, unit, at, index } = self.reading.take()?;
         let stream = &self.streams[side.index()];
-        let (from, to) = (frame.start + bytes.start, frame.start + bytes.end);
-        let piece = Piece {
+        let frame = stream.bytes(span.range.clone());
+        let (unit, message, is_last) = match unit {
+            Some(Unit::Empty) => (Unit::Empty, at..at, true),
+            Some(unit) => (unit, span.head.body()..frame.len(), true),
+            None => {
+                let message = span_at(frame, span.head, at, index).ok()??;
+                let unit = Unit::Message { service: message.service, order: message.order };
+                let is_last = frame.len().saturating_sub(message.range.end) <= 1;
+                (unit, message.range, is_last)
+            }
+        };
+        // The frame's head belongs to the first message, its trailer to the last.
+        let start = if index == 0 { 0 } else { message.start };
+        let end = if is_last { frame.len() } else { message.end };
+        let (from, to) = (span.range.start + start, span.range.start + end);
+        let piece = Unreported {
             side,
             unit,
             bytes: from..to,
-            message: message.start - bytes.start..message.end - bytes.start,
-            range: stream.wire(from)..stream.wire(to),
+            kept: None,
+            message: message.start - start..message.end - start,
+            range: stream.wire_of(from)..stream.wire_of(to),
             encrypted: stream.is_encrypted(),
-            salt: self.salt,
+            salt: self.sender.salt,
         };
-        match why {
-            None => self.events.push_back(Pending::Received(piece)),
-            Some(active::Refusal::Ignore(why)) => {
-                self.events.push_back(Pending::Ignored(piece, why));
-            }
-            Some(active::Refusal::Keep) => {
-                let bytes = stream.bytes(from..to).to_vec();
-                self.keep(HeldFrame { piece, bytes });
-            }
+        if let Role::Relay(relay) = &mut self.sender.role {
+            let control = 0..frame.len();
+            let slot = if matches!(unit, Unit::Control(_)) { control } else { message.clone() };
+            relay.ask(side, &span, unit, slot, is_last);
         }
+        if !is_last {
+            let (at, index) = (message.end, index + 1);
+            self.reading = Some(Reading { side, span, unit: None, at, index });
+        }
+        Some(piece)
+    }
+
+    /// Gives a piece its bytes, so that the buffer may forget them.
+    fn kept(&self, mut piece: Unreported) -> Unreported {
+        let bytes = || self.streams[piece.side.index()].bytes(piece.bytes.clone()).to_vec();
+        piece.kept = Some(piece.kept.take().unwrap_or_else(bytes));
+        piece
+    }
+
+    /// Server: keeps or ignores a piece, if it is not to be delivered.
+    fn admit(&mut self, piece: Unreported) -> Option<Unreported> {
+        let side = piece.side;
+        let why = match self.sender.judge(piece.unit) {
+            Ok(Verdict::Deliver) => return Some(piece),
+            Ok(Verdict::Ignore(why)) => why,
+            Ok(Verdict::Keep) => {
+                let piece = self.kept(piece);
+                let kept = self.keep(piece);
+                self.refuse_if(side, kept);
+                return None;
+            }
+            Err(error) => {
+                let error = error.at(piece.range.start);
+                self.refuse(side, error);
+                return None;
+            }
+        };
+        let piece = self.kept(piece);
+        let mut bytes = piece.kept.unwrap_or_default();
+        bytes.truncate(piece.message.end);
+        bytes.drain(..piece.message.start.min(bytes.len()));
+        let news = News::Ignored { unit: piece.unit, why, range: piece.range, bytes };
+        self.events.push_front(Pending::Event(Event::News(news)));
+        None
+    }
+
+    fn keep(&mut self, piece: Unreported) -> Result<()> {
+        let Role::Server(config) = &self.sender.role else { return Ok(()) };
+        let (pieces, total) = &mut self.early;
+        let Range { start, end } = piece.range;
+        let bytes = total.saturating_add(usize::try_from(end - start).unwrap_or(usize::MAX));
+        let limit = match (pieces.len() >= config.most_early_frames, config.most_early_bytes) {
+            (true, _) => {
+                let most = config.most_early_frames as u64;
+                Error::limit("messages before the session is accepted", most, most + 1)
+            }
+            (false, most) if bytes > most => {
+                let name = "bytes of messages before the session is accepted";
+                Error::limit(name, most as u64, bytes as u64)
+            }
+            _ => {
+                pieces.push(piece);
+                *total = bytes;
+                return Ok(());
+            }
+        };
+        Err(limit.at(start))
     }
 }
 
-fn received(piece: Piece, bytes: &[u8]) -> Received<'_> {
-    let Piece { side, unit, message, range, encrypted, salt, .. } = piece;
-    Received { side, unit, bytes, message, range, encrypted, salt }
-}
+impl connection::Connection for Connection {
+    type News = News;
+    type Received<'c> = Received<'c>;
+    type Sender = Sender;
 
-/// Where the fields of a control message begin in its frame.
-fn body_start(head: FrameHead) -> usize {
-    head.bytes() + crate::frame::BODY_HEAD_BYTES
+    fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
+        self.sender.timers.set_now(now);
+        self.settle();
+        let ignored = self.sender.closing.is_closed()
+            || self.sender.peer().is_some_and(|peer| peer != from)
+            || self.streams[from.index()].ended;
+        if ignored {
+            return;
+        }
+        let stream = &mut self.streams[from.index()];
+        let resumed = match input {
+            Input::Bytes([]) | Input::Datagram([]) => return,
+            Input::Bytes(bytes) => stream.push(bytes, self.sender.most_frame_bytes()),
+            Input::Datagram(bytes) => stream.push_datagram(bytes),
+            Input::Gap(length) => return self.on_gap(from, length),
+            Input::End => {
+                stream.ended = true;
+                return;
+            }
+        };
+        self.sender.on_traffic();
+        if let Some(skipped) = resumed {
+            self.events.push_back(Pending::Event(Event::Resync { side: from, skipped }));
+        }
+        self.on_relayed_input(from, matches!(input, Input::Datagram(_)));
+    }
+
+    fn timeout(&mut self, now: Duration) {
+        self.sender.timers.set_now(now);
+        self.settle();
+        if !self.sender.closing.is_closed() {
+            let outcome = self.sender.on_timeout();
+            self.refuse_if(self.sender.peer().unwrap_or(Side::Client), outcome);
+        }
+    }
+
+    fn poll(&mut self) -> Option<(EventOf<'_, Self>, &mut Sender)> {
+        self.settle();
+        let piece = loop {
+            let is_closed = self.sender.closing.is_closed();
+            let piece = match self.events.pop_front() {
+                Some(Pending::Event(event)) => return Some((event, &mut self.sender)),
+                Some(Pending::Piece(piece)) => piece,
+                None if is_closed => {
+                    let reason = self.sender.closing.report()?;
+                    return Some((Event::Closed(reason), &mut self.sender));
+                }
+                None => match self.next_piece() {
+                    Some(piece) => piece,
+                    None if self.advance() || self.sender.closing.is_closed() => continue,
+                    None => return None,
+                },
+            };
+            if let Some(piece) = self.admit(piece) {
+                break piece;
+            }
+        };
+        let Unreported { side, unit, bytes, kept, message, range, encrypted, salt } = piece;
+        let bytes = match kept {
+            None => self.streams[side.index()].bytes(bytes),
+            Some(kept) => {
+                self.kept = kept;
+                &self.kept
+            }
+        };
+        let received = Received { side, unit, bytes, message, range, encrypted, salt };
+        Some((Event::Received(received), &mut self.sender))
+    }
+
+    fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>> {
+        self.settle();
+        if let Role::Relay(relay) = &mut self.sender.role {
+            return relay.pop(to);
+        }
+        if self.sender.peer() == Some(to) { self.sender.out.pop() } else { None }
+    }
+
+    fn poll_timeout(&self) -> Option<Duration> {
+        self.sender.timers.next().filter(|_| !self.is_closed())
+    }
+
+    fn sender(&mut self) -> &mut Sender {
+        &mut self.sender
+    }
+
+    fn is_established(&self) -> bool {
+        self.sender.is_established()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.sender.closing.is_closed()
+    }
+
+    fn queued_bytes(&self, to: Side) -> usize {
+        match &self.sender.role {
+            Role::Relay(relay) => relay.queued_bytes(to),
+            _ if self.sender.peer() == Some(to) => self.sender.out.bytes(),
+            _ => 0,
+        }
+    }
 }

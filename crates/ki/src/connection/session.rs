@@ -1,7 +1,5 @@
 //! The ids of the sessions that live on a server.
 
-use std::collections::VecDeque;
-
 use worldwire_core::{Error, Result};
 
 /// Gives out session ids: 1 to 65535, each to one live session, and none again at once.
@@ -101,37 +99,6 @@ impl SessionIds {
 
 fn place(id: u16) -> (usize, u32) {
     (usize::from(id / 64), u32::from(id % 64))
-}
-
-/// Messages a server keeps for a client that has not taken its session yet.
-#[derive(Debug, Default)]
-pub(super) struct Early {
-    frames: VecDeque<super::HeldFrame>,
-    bytes: usize,
-}
-
-impl Early {
-    /// Keeps a frame; `false` when there is no more room.
-    pub(super) fn push(
-        &mut self,
-        frame: super::HeldFrame,
-        most_frames: usize,
-        most: usize,
-    ) -> bool {
-        let bytes = frame.bytes.len();
-        if self.frames.len() >= most_frames || self.bytes + bytes > most {
-            return false;
-        }
-        self.bytes += bytes;
-        self.frames.push_back(frame);
-        true
-    }
-
-    /// Hands out everything.
-    pub(super) fn take(&mut self) -> VecDeque<super::HeldFrame> {
-        self.bytes = 0;
-        core::mem::take(&mut self.frames)
-    }
 }
 
 #[cfg(test)]

@@ -3,26 +3,39 @@
 use core::ops::Range;
 use std::collections::VecDeque;
 
-use worldwire_core::{Error, Limits, Reader, Result, Side};
+use worldwire_core::connection::Incoming;
+use worldwire_core::{Error, Limits, Reader, Side};
 
-use super::event::FrameSpan;
 use crate::crypt::stream::{Opener, StreamKey, chunk_bytes};
 use crate::frame::{FrameHead, MAGIC, recognize};
 
-/// The bytes of one side that are not told yet.
+/// The bytes of one side that are not reported yet.
 #[derive(Debug)]
 pub(super) struct Stream {
     side: Side,
-    /// Plain bytes; those before `start` were told.
-    buffer: Vec<u8>,
-    start: usize,
-    /// How many plain bytes, and missing ones, stood before the buffer.
-    before: u64,
+    /// Plain bytes.
+    incoming: Incoming,
     encryption: Encryption,
     /// Nothing can be read until a frame begins with a segment.
     lost: Option<u64>,
     /// Where datagrams end, in plain bytes from the start of the stream.
     datagrams: VecDeque<u64>,
+    /// What comes once all that is there was read.
+    pub(super) break_off: Option<BreakOff>,
+    /// The side sends nothing more.
+    pub(super) ended: bool,
+    /// And all of it was read.
+    pub(super) is_finished: bool,
+    /// For a relay: the nonces that came and were not taken yet.
+    pub(super) nonces: Option<Vec<[u8; 16]>>,
+}
+
+/// Why nothing can be read behind what is there.
+#[derive(Debug)]
+pub(super) struct BreakOff {
+    pub(super) error: Error,
+    /// What came from there on, as it was on the wire; `None` when bytes are missing.
+    pub(super) wire: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -35,17 +48,25 @@ enum Encryption {
     On { opener: Box<Opener>, from: u64 },
 }
 
+/// A frame in the buffer.
+#[derive(Clone, Debug)]
+pub(super) struct FrameSpan {
+    pub(super) head: FrameHead,
+    pub(super) range: Range<usize>,
+}
+
 /// What stands next in a stream.
+#[derive(Debug)]
 pub(super) enum Next {
     /// A whole frame.
     Frame(FrameSpan),
+    /// A datagram was read to its end.
+    Datagram,
     /// More bytes are needed.
     Wait,
     /// The stream turns out to be encrypted; see [`Stream::open`].
     Encrypted,
-    /// A datagram ended within a frame; it was dropped.
-    Torn(Error),
-    /// The stream cannot be read.
+    /// This cannot be read; see [`Stream::give_up`] and [`Stream::drop_datagram`].
     Fault(Error),
 }
 
@@ -53,12 +74,14 @@ impl Stream {
     pub(super) fn new(side: Side) -> Self {
         Self {
             side,
-            buffer: Vec::new(),
-            start: 0,
-            before: 0,
+            incoming: Incoming::default(),
             encryption: Encryption::Plain,
             lost: None,
             datagrams: VecDeque::new(),
+            break_off: None,
+            ended: false,
+            is_finished: false,
+            nonces: None,
         }
     }
 
@@ -67,107 +90,123 @@ impl Stream {
         self.lost = Some(0);
     }
 
-    /// Bytes that come next. For an observer a call is a segment: a lost stream is read again
-    /// from a segment that begins with a frame, and the range passed over is returned.
-    pub(super) fn push(&mut self, bytes: &[u8], most: u64) -> Result<Option<Range<u64>>> {
-        let mut resumed = None;
-        if let Some(from) = self.lost {
-            if self.is_over() || recognize(bytes, most) != Some(true) {
-                self.before += bytes.len() as u64;
-                return Ok(None);
+    /// Bytes that come next. For an observer a call is a segment: a lost stream is read again from
+    /// a segment that begins with a frame, and the range passed over is returned.
+    pub(super) fn push(&mut self, mut bytes: &[u8], most: u64) -> Option<Range<u64>> {
+        if let Some(BreakOff { wire, .. }) = &mut self.break_off {
+            if let Some(wire) = wire {
+                wire.extend_from_slice(bytes);
             }
-            self.lost = None;
-            resumed = Some(from..self.before).filter(|skipped| !skipped.is_empty());
+            return None;
         }
-        match &mut self.encryption {
-            Encryption::On { opener, .. } => opener.open(bytes, &mut self.buffer)?,
-            _ => self.buffer.extend_from_slice(bytes),
+        if self.lost.is_some() && (self.is_over() || recognize(bytes, most) != Some(true)) {
+            self.incoming.skip(bytes.len() as u64);
+            return None;
         }
-        Ok(resumed)
+        let resumed = self.resume();
+        let Encryption::On { opener, .. } = &mut self.encryption else {
+            self.incoming.push(bytes);
+            return resumed;
+        };
+        let nonces = &mut self.nonces;
+        let opened = opener.open_part(&mut bytes, self.incoming.buffer_mut(), |nonce| {
+            if let Some(nonces) = nonces {
+                nonces.push(nonce);
+            }
+        });
+        if let Err(error) = opened {
+            let wire = [opener.rest(), bytes].concat();
+            let error = error.at(self.end());
+            self.break_off = Some(BreakOff { error, wire: Some(wire) });
+        }
+        resumed
     }
 
     /// A datagram: frames that end with it.
-    pub(super) fn push_datagram(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
-        self.datagrams.push_back(self.before + self.buffer.len() as u64);
+    pub(super) fn push_datagram(&mut self, bytes: &[u8]) -> Option<Range<u64>> {
+        if self.is_over() || self.break_off.is_some() {
+            return None;
+        }
+        let resumed = self.resume();
+        self.incoming.push(bytes);
+        self.datagrams.push_back(self.incoming.end());
+        resumed
     }
 
-    /// What stands next; a frame counts as told when this is called again.
+    fn resume(&mut self) -> Option<Range<u64>> {
+        let from = self.lost.take()?;
+        Some(from..self.incoming.offset()).filter(|skipped| !skipped.is_empty())
+    }
+
+    /// What stands next; a frame counts as read.
     pub(super) fn next(&mut self, most: u64) -> Next {
         if self.lost.is_some() {
             return Next::Wait;
         }
-        let end = match self.datagrams.front() {
-            Some(end) => usize::try_from(end - self.before).unwrap_or(usize::MAX),
-            None => self.buffer.len(),
-        };
-        let bytes = self.buffer.get(self.start..end).unwrap_or_default();
+        let bytes = self.incoming.unread();
+        let bytes = self.datagram().and_then(|length| bytes.get(..length)).unwrap_or(bytes);
         if bytes.is_empty() {
-            if self.datagrams.pop_front().is_some() {
-                return self.next(most);
-            }
-            return Next::Wait;
+            return match self.datagrams.pop_front() {
+                Some(_) => Next::Datagram,
+                None => Next::Wait,
+            };
         }
-        let magic = MAGIC.to_le_bytes();
-        if matches!(self.encryption, Encryption::Possible) {
+        if matches!(self.encryption, Encryption::Possible) && !self.is_datagram() {
             match bytes {
                 [_] => return Next::Wait,
-                [first, second, ..] if [*first, *second] != magic => return Next::Encrypted,
+                [first, second, ..] if [*first, *second] != MAGIC.to_le_bytes() => {
+                    return Next::Encrypted;
+                }
                 _ => {}
             }
         }
         let limits = Limits { message_bytes: most, ..Limits::DEFAULT };
         let mut reader = Reader::within(bytes, &limits);
-        let head = FrameHead::decode(&mut reader);
-        let found = match &head {
-            Ok(head) => reader.remaining() >= head.length as usize,
-            Err(error) if error.needed().is_some() => false,
-            Err(error) => {
-                let error = error.clone().based(self.position());
-                return self.broken(error);
+        match FrameHead::decode(&mut reader) {
+            Ok(head) if reader.remaining() >= head.length as usize => {
+                let range = self.incoming.advance(head.frame_bytes()).range;
+                Next::Frame(FrameSpan { head, range })
             }
-        };
-        match head {
-            Ok(head) if found => {
-                let (start, end) = (self.start, self.start + head.frame_bytes());
-                self.start = end;
-                Next::Frame(FrameSpan { head, start, end })
-            }
-            _ if self.datagrams.is_empty() => Next::Wait,
+            Err(error) if error.needed().is_none() => Next::Fault(error.based(self.position())),
+            _ if !self.is_datagram() => Next::Wait,
             _ => {
                 let found = format!("{} bytes of one", bytes.len());
                 let error = Error::malformed("a datagram of whole frames", found);
-                self.broken(error.at(self.position()))
+                Next::Fault(error.at(self.position()))
             }
         }
     }
 
-    /// What cannot be read ends the stream, or the datagram.
-    fn broken(&mut self, error: Error) -> Next {
-        match self.datagrams.pop_front() {
-            Some(end) => {
-                self.start = usize::try_from(end - self.before).unwrap_or(usize::MAX);
-                Next::Torn(error)
-            }
-            None => Next::Fault(error),
-        }
+    /// How many bytes of the datagram that is being read are left.
+    fn datagram(&self) -> Option<usize> {
+        let left = self.datagrams.front()?.saturating_sub(self.incoming.offset());
+        usize::try_from(left).ok()
     }
 
-    /// Forgets what was told.
+    /// Whether what is being read came in a datagram.
+    pub(super) fn is_datagram(&self) -> bool {
+        !self.datagrams.is_empty()
+    }
+
+    /// Passes over the rest of a datagram, and returns where it is in the buffer; `None` when what
+    /// is being read did not come in one.
+    pub(super) fn drop_datagram(&mut self) -> Option<Range<usize>> {
+        let length = self.datagram()?;
+        Some(self.incoming.advance(length).range)
+    }
+
+    /// Everything that is there counts as read.
+    pub(super) fn take(&mut self) -> Range<usize> {
+        self.incoming.advance(self.incoming.unread().len()).range
+    }
+
+    /// Forgets what was read.
     pub(super) fn forget(&mut self) {
-        if self.start == self.buffer.len() {
-            self.before += self.buffer.len() as u64;
-            self.buffer.clear();
-            self.start = 0;
-        } else if self.start > self.buffer.len() / 2 {
-            self.buffer.drain(..self.start);
-            self.before += self.start as u64;
-            self.start = 0;
-        }
+        self.incoming.forget();
     }
 
     pub(super) fn bytes(&self, range: Range<usize>) -> &[u8] {
-        self.buffer.get(range).unwrap_or_default()
+        self.incoming.bytes(range)
     }
 
     /// A handshake was seen.
@@ -178,21 +217,37 @@ impl Stream {
     }
 
     /// Tries keys on a stream that turned out to be encrypted; the right one yields a frame.
-    pub(super) fn open<'k>(&mut self, keys: impl IntoIterator<Item = &'k StreamKey>) -> bool {
-        let sealed = self.buffer.get(self.start..).unwrap_or_default();
-        let from = self.before + self.start as u64;
-        let magic = MAGIC.to_le_bytes();
+    pub(super) fn open<'k>(
+        &mut self,
+        keys: impl IntoIterator<Item = &'k StreamKey>,
+    ) -> Option<&'k StreamKey> {
+        let from = self.incoming.offset();
         for key in keys {
             let mut opener = Opener::new(key, self.side);
-            let mut plain = Vec::new();
-            if opener.open(sealed, &mut plain).is_ok() && plain.starts_with(&magic) {
-                self.buffer.truncate(self.start);
-                self.buffer.extend_from_slice(&plain);
+            let (mut plain, mut nonces) = (Vec::new(), Vec::new());
+            let mut sealed = self.incoming.unread();
+            let opened = opener.open_part(&mut sealed, &mut plain, |nonce| nonces.push(nonce));
+            if opened.is_ok() && plain.starts_with(&MAGIC.to_le_bytes()) {
+                self.incoming.replace_unread(&plain);
+                self.nonces = self.nonces.take().map(|_| nonces);
                 self.encryption = Encryption::On { opener: Box::new(opener), from };
-                return true;
+                return Some(key);
             }
         }
-        false
+        None
+    }
+
+    /// The rest is not decrypted any more.
+    pub(super) fn close_cipher(&mut self) {
+        self.encryption = Encryption::Plain;
+    }
+
+    /// The part of a tag and nonce that has come.
+    pub(super) fn torn_tag(&self) -> &[u8] {
+        match &self.encryption {
+            Encryption::On { opener, .. } => opener.rest(),
+            _ => &[],
+        }
     }
 
     pub(super) fn is_encrypted(&self) -> bool {
@@ -205,28 +260,45 @@ impl Stream {
 
     /// Where what was not cut into frames yet begins on the wire.
     pub(super) fn position(&self) -> u64 {
-        self.wire(self.start)
+        self.wire(self.incoming.offset())
     }
 
-    /// Bytes that were not cut into frames yet.
-    pub(super) fn unread(&self) -> usize {
-        self.buffer.len() - self.start
+    /// Where the bytes that come next begin on the wire.
+    pub(super) fn end(&self) -> u64 {
+        self.wire(self.incoming.end())
+    }
+
+    /// Where a byte of the buffer stands on the wire.
+    pub(super) fn wire_of(&self, at: usize) -> u64 {
+        self.wire(self.incoming.offset_of(at))
+    }
+
+    fn wire(&self, plain: u64) -> u64 {
+        match &self.encryption {
+            Encryption::On { from, .. } if plain > *from => {
+                let chunks = (plain - from) / chunk_bytes(self.side) as u64;
+                plain.saturating_add(chunks.saturating_mul(32))
+            }
+            _ => plain,
+        }
+    }
+
+    /// The error for a stream that ended within a frame.
+    pub(super) fn torn(&self) -> Option<Error> {
+        let error = self.incoming.torn("a whole frame").filter(|_| !self.is_lost())?;
+        // Tags and nonces count.
+        Some(error.based(self.position().saturating_sub(self.incoming.offset())))
     }
 
     /// Bytes are missing: what is torn by that is dropped. `false` when the stream cannot be read
     /// any more, because the keystream goes on behind the gap.
     pub(super) fn skip(&mut self, length: u64) -> bool {
-        if self.is_over() {
-            self.before += length;
-            return true;
+        if !self.is_over() {
+            self.lost = Some(self.lost.unwrap_or_else(|| self.position()));
         }
-        let from = self.lost.unwrap_or_else(|| self.position());
-        // What was cut into frames already is still told.
-        let torn = self.unread() as u64;
-        self.buffer.truncate(self.start);
-        self.before += torn + length;
-        self.lost = Some(from);
-        !self.is_encrypted()
+        self.datagrams.clear();
+        self.incoming.skip(length);
+        self.is_over() || !self.is_encrypted()
     }
 
     /// Nothing of this stream is read any more.
@@ -238,17 +310,5 @@ impl Stream {
     /// Whether it was given up.
     pub(super) fn is_over(&self) -> bool {
         self.lost == Some(u64::MAX)
-    }
-
-    /// Where a byte of the buffer stands on the wire.
-    pub(super) fn wire(&self, at: usize) -> u64 {
-        let plain = self.before + at as u64;
-        match &self.encryption {
-            Encryption::On { from, .. } if plain > *from => {
-                let chunks = (plain - from) / chunk_bytes(self.side) as u64;
-                plain + 32 * chunks
-            }
-            _ => plain,
-        }
     }
 }

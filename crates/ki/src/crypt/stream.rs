@@ -82,6 +82,17 @@ impl Opener {
     /// Malformed, when a tag is not right; what was handed out of that chunk was forged, or the
     /// key is not this connection's.
     pub fn open(&mut self, mut bytes: &[u8], plain: &mut Vec<u8>) -> Result<()> {
+        self.open_part(&mut bytes, plain, |_| ())
+    }
+
+    /// As [`open`](Self::open); hands out every nonce, and leaves in `bytes` what stands behind a
+    /// wrong tag and its nonce, which are then the [`rest`](Self::rest).
+    pub(crate) fn open_part(
+        &mut self,
+        bytes: &mut &[u8],
+        plain: &mut Vec<u8>,
+        mut on_nonce: impl FnMut([u8; BLOCK_BYTES]),
+    ) -> Result<()> {
         while !bytes.is_empty() {
             if self.stream.left > 0 {
                 let (now, later) = bytes.split_at(bytes.len().min(self.stream.left));
@@ -89,12 +100,12 @@ impl Opener {
                 plain.extend_from_slice(now);
                 self.stream.hash(now);
                 self.stream.apply(plain.get_mut(start..).unwrap_or_default());
-                bytes = later;
+                *bytes = later;
                 continue;
             }
             let (now, later) = bytes.split_at(bytes.len().min(REST_BYTES - self.rest.len()));
             self.rest.extend_from_slice(now);
-            bytes = later;
+            *bytes = later;
             if let Some((tag, nonce)) = self.rest.split_first_chunk::<BLOCK_BYTES>()
                 && let Ok(nonce) = <[u8; BLOCK_BYTES]>::try_from(nonce)
             {
@@ -106,9 +117,15 @@ impl Opener {
                 }
                 self.stream.begin(&nonce);
                 self.rest.clear();
+                on_nonce(nonce);
             }
         }
         Ok(())
+    }
+
+    /// Tag and nonce, as far as they have come.
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.rest
     }
 }
 
@@ -128,19 +145,38 @@ impl Sealer {
         mut nonce: impl FnMut() -> [u8; 16],
     ) {
         while !plain.is_empty() {
-            let (now, later) = plain.split_at(plain.len().min(self.stream.left));
-            let start = sealed.len();
-            sealed.extend_from_slice(now);
-            self.stream.apply(sealed.get_mut(start..).unwrap_or_default());
-            self.stream.hash(sealed.get(start..).unwrap_or_default());
-            plain = later;
-            if self.stream.left == 0 {
-                let nonce = nonce();
-                sealed.extend_from_slice(&self.stream.tag());
-                sealed.extend_from_slice(&nonce);
-                self.stream.begin(&nonce);
+            plain = self.seal_part(plain, sealed);
+            if self.is_full() {
+                self.begin_chunk(&nonce(), sealed);
             }
         }
+    }
+
+    /// Encrypts bytes as far as the chunk goes, and returns those behind it.
+    pub(crate) fn seal_part<'p>(&mut self, plain: &'p [u8], sealed: &mut Vec<u8>) -> &'p [u8] {
+        let (now, later) = plain.split_at(plain.len().min(self.stream.left));
+        let start = sealed.len();
+        sealed.extend_from_slice(now);
+        self.stream.apply(sealed.get_mut(start..).unwrap_or_default());
+        self.stream.hash(sealed.get(start..).unwrap_or_default());
+        later
+    }
+
+    /// Whether the chunk is full: its tag and the next nonce come now.
+    pub(crate) fn is_full(&self) -> bool {
+        self.stream.left == 0
+    }
+
+    /// The tag of a full chunk.
+    pub(crate) fn tag(&self) -> [u8; BLOCK_BYTES] {
+        self.stream.tag()
+    }
+
+    /// Appends the tag of a full chunk and the nonce of the next one, which begins.
+    pub(crate) fn begin_chunk(&mut self, nonce: &[u8; BLOCK_BYTES], sealed: &mut Vec<u8>) {
+        sealed.extend_from_slice(&self.stream.tag());
+        sealed.extend_from_slice(nonce);
+        self.stream.begin(nonce);
     }
 }
 

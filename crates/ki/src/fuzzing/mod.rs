@@ -1,8 +1,10 @@
 //! What the fuzz targets of this family call: every kind of input, with the promises that must
 //! hold.
 
+mod connection;
 mod dml;
 pub mod object;
+mod operations;
 mod wad;
 mod wire;
 
@@ -10,5 +12,11 @@ use worldwire_core::testing::Target;
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    wire::TARGETS.iter().chain(dml::TARGETS).chain(object::TARGETS).chain(wad::TARGETS)
+    wire::TARGETS
+        .iter()
+        .chain(connection::TARGETS)
+        .chain(operations::TARGETS)
+        .chain(dml::TARGETS)
+        .chain(object::TARGETS)
+        .chain(wad::TARGETS)
 }

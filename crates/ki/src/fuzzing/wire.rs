@@ -1,13 +1,9 @@
-//! Targets for frames, connections, key files and the login's secrets.
-
-use std::sync::Arc;
-use std::time::Duration;
+//! Targets for frames, key files and the login's secrets.
 
 use worldwire_core::json::Style;
 use worldwire_core::testing::{Target, render};
 use worldwire_core::{Reader, Sampler, Side, Tree};
 
-use crate::connection::{ClientConfig, Connection, Event, ObserverKeys, ServerConfig};
 use crate::control::{Control, KeepAlive, Opcode, SessionAccept, SessionOffer, SessionTime};
 use crate::crypt::keys::KeyFile;
 use crate::crypt::login::{Rec1, Salt, password_hash};
@@ -20,9 +16,6 @@ use crate::schema::Protocols;
 /// All targets of this file.
 pub(super) const TARGETS: &[Target] = &[
     Target { name: "ki_frame", run: frame, seeds: frames },
-    Target { name: "ki_connection_client", run: client, seeds: server_streams },
-    Target { name: "ki_connection_server", run: server, seeds: client_streams },
-    Target { name: "ki_connection_observer", run: observer, seeds: client_streams },
     Target { name: "ki_key_file", run: key_file, seeds: key_files },
     Target { name: "ki_client_args", run: client_args, seeds: command_lines },
 ];
@@ -65,64 +58,8 @@ fn protocols() -> &'static Protocols {
     &PROTOCOLS
 }
 
-const EPOCH: Duration = Duration::from_secs(1_700_000_000);
-
-/// The first byte says how the rest is cut.
-fn feed(mut connection: Connection, side: Side, data: &[u8]) {
-    let Some((cut, data)) = data.split_first() else { return };
-    let mut read = 0;
-    for (index, piece) in data.chunks(usize::from(*cut).max(1)).enumerate() {
-        let now = Duration::from_secs(index as u64);
-        connection.receive(side, now, piece);
-        while let Some(event) = connection.poll_event() {
-            let (Event::Received(received) | Event::Ignored { message: received, .. }) = event
-            else {
-                continue;
-            };
-            if received.side == side && !received.encrypted {
-                // Messages kept for later come after the accept that released them.
-                read = received.range.end.max(read);
-                assert!(read <= data.len() as u64, "nothing that was not there");
-            }
-            received.control().expect("it was decoded before");
-            assert!(received.payload().len() <= received.bytes.len());
-        }
-        while connection.poll_transmit().is_some() {}
-        if connection.poll_timeout().is_some_and(|at| at <= now) {
-            connection.timeout(now);
-        }
-    }
-    connection.end(Duration::from_secs(100_000));
-    while connection.poll_event().is_some() {}
-}
-
-fn client(data: &[u8]) {
-    let mut client = Connection::client(ClientConfig::new(EPOCH), Duration::ZERO);
-    let message = RawMessage { service: 1, order: 1, payload: b"early"[..].into() };
-    client.send(&message).expect("there is room");
-    feed(client, Side::Server, data);
-}
-
-fn server(data: &[u8]) {
-    let config = Arc::new(ServerConfig::new(EPOCH));
-    feed(Connection::server(config, 0x1234, Duration::ZERO), Side::Client, data);
-}
-
-const KEY: StreamKey = StreamKey { key: [1; 16], nonce: [2; 16] };
-
-fn observer(data: &[u8]) {
-    let keys = Arc::new(ObserverKeys { streams: vec![(None, KEY)] });
-    feed(Connection::observer(Arc::clone(&keys)), Side::Client, data);
-    feed(Connection::observer_from_the_middle(Arc::clone(&keys)), Side::Server, data);
-    let mut datagrams = Connection::observer(keys);
-    for (index, piece) in data.chunks(40).enumerate() {
-        datagrams.datagram(Side::BOTH[index % 2], Duration::ZERO, piece);
-        if index % 5 == 4 {
-            datagrams.gap(Side::Client, Duration::ZERO, 10);
-        }
-    }
-    while datagrams.poll_event().is_some() {}
-}
+/// Key and first nonce of the encrypted samples.
+pub(super) const KEY: StreamKey = StreamKey { key: [1; 16], nonce: [2; 16] };
 
 fn key_file(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
@@ -145,7 +82,7 @@ fn client_args(data: &[u8]) {
     assert_eq!(crate::client_args::parse(line.split_whitespace()), Ok(given));
 }
 
-fn samples() -> Vec<(Side, Frame<'static>)> {
+pub(super) fn samples() -> Vec<(Side, Frame<'static>)> {
     let time = SessionTime::new(1_700_000_000, 321);
     let signed = SignedOffer {
         flags: 1,
@@ -204,12 +141,12 @@ fn stream(side: Side) -> Vec<u8> {
     core::iter::once(vec![200]).chain(frames).collect::<Vec<_>>().concat()
 }
 
-fn server_streams() -> Vec<Vec<u8>> {
+pub(super) fn server_streams() -> Vec<Vec<u8>> {
     let whole = stream(Side::Server);
     vec![whole.iter().take(29).copied().collect(), whole]
 }
 
-fn client_streams() -> Vec<Vec<u8>> {
+pub(super) fn client_streams() -> Vec<Vec<u8>> {
     let whole = stream(Side::Client);
     let mut sealed: Vec<u8> = whole.iter().take(31 + 270).copied().collect();
     Sealer::new(&KEY, Side::Client).seal(&whole[1..], &mut sealed, || [3; 16]);

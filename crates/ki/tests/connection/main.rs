@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod answers;
 mod observer;
-mod pair;
+mod relay;
 mod rules;
 mod session;
+mod support;

@@ -4,43 +4,43 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use worldwire_core::connection::{Connection as _, Event, Input};
 use worldwire_core::{Sampler, Side};
-use worldwire_ki::connection::{ClientConfig, Connection, Event, ObserverKeys, ServerConfig};
+use worldwire_ki::connection::{Connection, ObserverKeys, ServerConfig};
 use worldwire_ki::control::{Control, KeepAlive, SessionAccept, SessionTime};
 use worldwire_ki::crypt::stream::{Sealer, StreamKey};
 use worldwire_ki::crypto_block::CryptoBlock;
 use worldwire_ki::frame::Frame;
 
-use crate::pair::{EPOCH, Pair, SECOND, line, lines, message};
+use crate::support::{EPOCH, SECOND, client, line, lines, message, server};
 
 /// What both sides of a session say, in order: sealed pieces of a stream.
 fn session(sampler: &mut Sampler) -> Vec<(Side, Vec<u8>)> {
-    let mut pair = Pair::new(ClientConfig::new(EPOCH), ServerConfig::new(EPOCH));
+    let (mut client, mut server) = (client(), server());
     let mut said = Vec::new();
     for round in 0..20u32 {
         let now = SECOND * 7 * round;
-        pair.now = now;
-        pair.client.timeout(now);
-        pair.server.timeout(now);
-        for connection in [&mut pair.client, &mut pair.server] {
+        client.timeout(now);
+        server.timeout(now);
+        for connection in [&mut client, &mut server] {
             let length = usize::try_from(sampler.below(40)).unwrap();
             let payload = sampler.bytes(length);
             connection.send(&message(5, 1 + (round % 200) as u8, &payload)).unwrap();
         }
         if round == 9 {
-            pair.server.send(&message(7, 9, &sampler.bytes(40_000))).unwrap();
+            server.send(&message(7, 9, &sampler.bytes(40_000))).unwrap();
         }
         for _ in 0..3 {
-            while let Some(bytes) = pair.server.poll_transmit() {
-                pair.client.receive(Side::Server, now, &bytes);
+            while let Some(bytes) = server.poll_transmit(Side::Client) {
+                client.input(now, Side::Server, Input::Bytes(&bytes));
                 said.push((Side::Server, bytes));
             }
-            lines(&mut pair.client);
-            while let Some(bytes) = pair.client.poll_transmit() {
-                pair.server.receive(Side::Client, now, &bytes);
+            lines(&mut client);
+            while let Some(bytes) = client.poll_transmit(Side::Server) {
+                server.input(now, Side::Client, Input::Bytes(&bytes));
                 said.push((Side::Client, bytes));
             }
-            lines(&mut pair.server);
+            lines(&mut server);
         }
     }
     said
@@ -52,7 +52,7 @@ fn observe(said: &[(Side, Vec<u8>)], cut: impl Fn(&[u8]) -> Vec<Vec<u8>>) -> [Ve
     let mut read = [0, 0];
     for (side, bytes) in said {
         for piece in cut(bytes) {
-            observer.receive(*side, Duration::ZERO, &piece);
+            observer.input(Duration::ZERO, *side, Input::Bytes(&piece));
             while let Some(event) = observer.poll_event() {
                 let Event::Received(received) = &event else {
                     panic!("{}", line(&event));
@@ -70,7 +70,9 @@ fn observe(said: &[(Side, Vec<u8>)], cut: impl Fn(&[u8]) -> Vec<Vec<u8>>) -> [Ve
         let total: usize = said.iter().filter(|(by, _)| *by == side).map(|(_, b)| b.len()).sum();
         assert_eq!(read, total as u64);
     }
-    observer.end(Duration::ZERO);
+    for side in Side::BOTH {
+        observer.input(Duration::ZERO, side, Input::End);
+    }
     assert_eq!(lines(&mut observer), ["Closed(Remote)"]);
     heard
 }
@@ -96,9 +98,9 @@ proptest! {
         let mut heard = Vec::new();
         for (index, (side, bytes)) in said.iter().enumerate() {
             if index == lost {
-                observer.gap(*side, Duration::ZERO, bytes.len() as u64);
+                observer.input(Duration::ZERO, *side, Input::Gap(bytes.len() as u64));
             } else {
-                observer.receive(*side, Duration::ZERO, bytes);
+                observer.input(Duration::ZERO, *side, Input::Bytes(bytes));
             }
             heard.extend(lines(&mut observer));
         }
@@ -106,7 +108,7 @@ proptest! {
             let mut observer = Connection::observer(Arc::default());
             let mut all = Vec::new();
             for (index, (side, bytes)) in said.iter().enumerate() {
-                observer.receive(*side, Duration::ZERO, bytes);
+                observer.input(Duration::ZERO, *side, Input::Bytes(bytes));
                 let told = lines(&mut observer);
                 if index != lost {
                     all.extend(told);
@@ -126,8 +128,8 @@ proptest! {
         let mut stream = Connection::observer(Arc::default());
         let mut datagrams = Connection::observer(Arc::default());
         for (side, bytes) in &said {
-            stream.receive(*side, Duration::ZERO, bytes);
-            datagrams.datagram(*side, Duration::ZERO, bytes);
+            stream.input(Duration::ZERO, *side, Input::Bytes(bytes));
+            datagrams.input(Duration::ZERO, *side, Input::Datagram(bytes));
             prop_assert_eq!(lines(&mut stream), lines(&mut datagrams));
         }
     }
@@ -138,7 +140,7 @@ fn a_torn_datagram_hurts_nobody_else() {
     let good = Frame::message(message(1, 1, b"good")).to_bytes().unwrap();
     let mut observer = Connection::observer(Arc::default());
     for bytes in [&good[..], &good[..9], b"junk", &good[..]] {
-        observer.datagram(Side::Client, Duration::ZERO, bytes);
+        observer.input(Duration::ZERO, Side::Client, Input::Datagram(bytes));
     }
     insta::assert_snapshot!(lines(&mut observer).join("\n"), @r"
     client 1/1 [67, 6f, 6f, 64]
@@ -173,13 +175,17 @@ fn encrypted_streams_need_a_key() {
     let read = |keys: Vec<(Option<u16>, StreamKey)>, size: usize| {
         let mut observer = Connection::observer(Arc::new(ObserverKeys { streams: keys }));
         let offer = Connection::server(ServerConfig::new(EPOCH).into(), 77, Duration::ZERO);
-        observer.receive(Side::Server, Duration::ZERO, &{ offer }.poll_transmit().unwrap());
-        observer.receive(Side::Client, Duration::ZERO, &accept);
+        observer.input(
+            Duration::ZERO,
+            Side::Server,
+            Input::Bytes(&{ offer }.poll_transmit(Side::Client).unwrap()),
+        );
+        observer.input(Duration::ZERO, Side::Client, Input::Bytes(&accept));
         lines(&mut observer);
         let mut heard = Vec::new();
         let mut end = 0;
         for piece in sealed.chunks(size) {
-            observer.receive(Side::Client, Duration::ZERO, piece);
+            observer.input(Duration::ZERO, Side::Client, Input::Bytes(piece));
             while let Some(event) = observer.poll_event() {
                 if let Event::Received(received) = &event {
                     assert!(received.encrypted);

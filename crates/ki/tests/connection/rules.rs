@@ -4,18 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::Side;
+use worldwire_core::connection::{Bounds, Connection as _, Input};
 use worldwire_ki::connection::{ClientConfig, Connection, ServerConfig, UnknownControl};
-use worldwire_ki::control::{Control, Opcode, SessionAccept, SessionTime};
+use worldwire_ki::control::{Control, KeepAlive, Opcode, SessionAccept, SessionTime};
 use worldwire_ki::frame::Frame;
 use worldwire_ki::schema::{Mode, Protocols};
 
-use crate::pair::{EPOCH, Pair, SECOND, lines, message};
+use crate::support::{EPOCH, SECOND, Talk, lines, message};
 
 #[test]
 fn rules_are_kept() {
     let fresh = || {
         let mut server = Connection::server(ServerConfig::new(EPOCH).into(), 9, Duration::ZERO);
-        server.poll_transmit().unwrap();
+        server.poll_transmit(Side::Client).unwrap();
         server
     };
     let accept = |id| {
@@ -29,7 +30,7 @@ fn rules_are_kept() {
         .unwrap()
     };
     let said = |mut server: Connection, bytes: &[u8]| {
-        server.receive(Side::Client, Duration::ZERO, bytes);
+        server.input(Duration::ZERO, Side::Client, Input::Bytes(bytes));
         lines(&mut server).into_iter().rev().take(2).rev().collect::<Vec<_>>().join("; ")
     };
     // Another session's accept, a second accept, an offer of a client.
@@ -37,7 +38,7 @@ fn rules_are_kept() {
     assert!(said(fresh(), &[accept(9), accept(9)].concat()).starts_with("Established"));
     insta::assert_snapshot!(said(fresh(), &[accept(9), accept(8)].concat()), @"fault of the client: at byte 25: wanted no accept without an offer, found SessionAccept; Closed(Fault)");
     let offer = Connection::server(ServerConfig::new(EPOCH).into(), 1, Duration::ZERO);
-    let offer = { offer }.poll_transmit().unwrap();
+    let offer = { offer }.poll_transmit(Side::Client).unwrap();
     insta::assert_snapshot!(said(fresh(), &offer), @"fault of the client: at byte 0: wanted what a client sends, found SessionOffer; Closed(Fault)");
     // No frame, a frame that is too long, a body that is too short.
     insta::assert_snapshot!(said(fresh(), b"GET / HTTP"), @"fault of the client: magic at byte 0: wanted a frame, which begins with 0d f0, found 47 45; Closed(Fault)");
@@ -48,11 +49,11 @@ fn rules_are_kept() {
     let mut server = fresh();
     assert_eq!(server.poll_timeout(), Some(15 * SECOND));
     server.timeout(15 * SECOND);
-    assert_eq!(lines(&mut server), ["Closed(Timeout(Accept))"]);
+    assert_eq!(lines(&mut server), ["Closed(Timeout(Setup))"]);
     assert!(server.send(&message(1, 1, b"")).is_err());
-    let mut client = Connection::client(ClientConfig::new(EPOCH), Duration::ZERO);
+    let mut client = Connection::client(ClientConfig::new(EPOCH).into(), Duration::ZERO);
     client.timeout(15 * SECOND);
-    assert_eq!(lines(&mut client), ["Closed(Timeout(Offer))"]);
+    assert_eq!(lines(&mut client), ["Closed(Timeout(Setup))"]);
 }
 
 #[test]
@@ -62,7 +63,7 @@ fn unknown_control_messages_are_ignored_or_not() {
     for (rule, wanted) in [(UnknownControl::Ignore, 1), (UnknownControl::Close, 3)] {
         let config = ServerConfig { unknown_control: rule, ..ServerConfig::new(EPOCH) };
         let mut server = Connection::server(config.into(), 9, Duration::ZERO);
-        server.receive(Side::Client, Duration::ZERO, &hello);
+        server.input(Duration::ZERO, Side::Client, Input::Bytes(&hello));
         let lines = lines(&mut server);
         assert_eq!(lines.len(), wanted, "{lines:?}");
     }
@@ -93,48 +94,93 @@ fn levels() -> Protocols {
 fn messages_above_the_access_level_are_ignored() {
     let protocols = Some(Arc::new(levels()));
     let config = ServerConfig { protocols, ..ServerConfig::new(EPOCH) };
-    let mut pair = Pair::new(ClientConfig::new(EPOCH), config);
-    assert_eq!(pair.server.access_level(), 0);
-    pair.pump();
+    let mut talk = Talk::new(ClientConfig::new(EPOCH), config);
+    assert_eq!(talk.server().access_level(), 0);
+    talk.settle();
     // A session is worth level 1.
-    assert_eq!(pair.server.access_level(), 1);
-    pair.heard = Default::default();
+    assert_eq!(talk.server().access_level(), 1);
+    talk.heard = Default::default();
     for order in 1..=3 {
-        pair.client.send(&message(200, order, &[order])).unwrap();
+        talk.client().send(&message(200, order, &[order])).unwrap();
     }
     // Nobody has said what service 9 needs.
-    pair.client.send(&message(9, 9, &[9])).unwrap();
-    pair.pump();
+    talk.client().send(&message(9, 9, &[9])).unwrap();
+    talk.settle();
     let refused = "ignored [03] because AccessLevel { needed: 2, has: 1 }";
     assert_eq!(
-        pair.heard[1],
+        talk.heard[1],
         ["client 200/1 [01]", "client 200/2 [02]", refused, "client 9/9 [09]"]
     );
-    pair.heard = Default::default();
-    pair.server.set_access_level(2);
-    pair.client.send(&message(200, 3, &[3])).unwrap();
-    pair.pump();
-    assert_eq!(pair.heard[1], ["client 200/3 [03]"]);
+    talk.heard = Default::default();
+    talk.server().set_access_level(2);
+    talk.client().send(&message(200, 3, &[3])).unwrap();
+    talk.settle();
+    assert_eq!(talk.heard[1], ["client 200/3 [03]"]);
 }
 
 #[test]
 fn what_waits_to_be_sent_is_bounded() {
     let mut config = ClientConfig::new(EPOCH);
-    (config.common.most_queued_frames, config.common.most_queued_bytes) = (3, 64);
-    let mut pair = Pair::new(config.clone(), ServerConfig::new(EPOCH));
-    pair.pump();
+    config.common.bounds = Bounds { queued_messages: 3, queued_bytes: 64 };
+    let mut talk = Talk::new(config.clone(), ServerConfig::new(EPOCH));
+    talk.settle();
     for _ in 0..3 {
-        pair.client.send(&message(1, 1, b"")).unwrap();
+        talk.client().send(&message(1, 1, b"")).unwrap();
     }
-    let error = pair.client.send(&message(1, 1, b"")).unwrap_err().to_string();
-    assert_eq!(error, "wanted at most 3 (queued frames), found 4");
-    let mut pair = Pair::new(config, ServerConfig::new(EPOCH));
-    pair.pump();
-    let error = pair.client.send(&message(1, 1, &[0; 64])).unwrap_err().to_string();
+    let error = talk.client().send(&message(1, 1, b"")).unwrap_err().to_string();
+    assert_eq!(error, "wanted at most 3 (queued messages), found 4");
+    let mut talk = Talk::new(config, ServerConfig::new(EPOCH));
+    talk.settle();
+    let error = talk.client().send(&message(1, 1, &[0; 64])).unwrap_err().to_string();
     assert!(error.starts_with("wanted at most 64 (queued bytes), found "), "{error}");
     // What was refused does not count.
-    pair.client.send(&message(1, 1, b"")).unwrap();
-    pair.heard = Default::default();
-    pair.pump();
-    assert_eq!(pair.heard[1].len(), 1);
+    talk.client().send(&message(1, 1, b"")).unwrap();
+    talk.heard = Default::default();
+    talk.settle();
+    assert_eq!(talk.heard[1].len(), 1);
+}
+
+#[test]
+fn who_asks_faster_than_it_reads_is_closed() {
+    let ask = |alive| Frame::control(Control::KeepAlive(alive)).to_bytes().unwrap();
+    let by_client = ask(KeepAlive::Client { session_id: 4660, millis: 1, minutes: 2 });
+    let by_server = ask(KeepAlive::Server { session_id: 0, uptime_millis: 3 });
+    let mut talk = Talk::established();
+    for (end, from, question) in [
+        (&mut talk.pair.server, Side::Client, by_client),
+        (&mut talk.pair.client, Side::Server, by_server),
+    ] {
+        // As many as may wait are answered.
+        end.input(SECOND, from, Input::Bytes(&question.repeat(1024)));
+        assert_eq!(lines(end).len(), 1024);
+        assert_eq!(core::iter::from_fn(|| end.poll_transmit(from)).count(), 1024);
+        // Half a million questions, and nothing read.
+        end.input(SECOND, from, Input::Bytes(&question.repeat(500_000)));
+        let reported = lines(end);
+        assert_eq!(reported.len(), 1025 + 2);
+        let fault = reported[1025].split_once(": ").unwrap().1;
+        assert!(fault.ends_with("wanted at most 1024 (queued messages), found 1025"), "{fault}");
+        assert_eq!(reported[1026], "Closed(Fault)");
+        assert!(end.queued_bytes(from) < 20_000);
+    }
+    // What waits for the first accept may fill the queue: the accept still goes out.
+    let mut talk = Talk::new(ClientConfig::new(EPOCH), ServerConfig::new(EPOCH));
+    for _ in 0..1024 {
+        talk.client().send(&message(1, 1, b"")).unwrap();
+    }
+    talk.settle();
+    assert!(talk.client().is_established());
+    // An end that reads nothing is not asked whether it lives without end, either.
+    let mut config = ServerConfig::new(EPOCH);
+    config.common.bounds.queued_messages = 2;
+    let mut talk = Talk::new(ClientConfig::new(EPOCH), config);
+    talk.settle();
+    for _ in 0..2 {
+        talk.server().send(&message(1, 1, b"")).unwrap();
+    }
+    talk.server().timeout(60 * SECOND);
+    insta::assert_snapshot!(lines(talk.server()).join("\n"), @r"
+    fault of the client: wanted at most 2 (queued messages), found 3
+    Closed(Fault)
+    ");
 }

@@ -4,27 +4,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::Side;
-use worldwire_ki::connection::{
-    ClientConfig, CloseReason, Connection, Event, Life, ServerConfig, SessionIds, Timer,
-};
+use worldwire_core::connection::{CloseReason, Connection as _, Event, Input, Timer};
+use worldwire_ki::connection::{ClientConfig, Connection, Life, ServerConfig, SessionIds};
 use worldwire_ki::frame::Frame;
 
-use crate::pair::{EPOCH, Pair, SECOND, lines, message, payloads};
+use crate::support::{EPOCH, SECOND, Talk, lines, message, payloads};
 
 #[test]
 fn a_session_is_offered_and_accepted() {
-    let mut pair = Pair::new(ClientConfig::new(EPOCH), ServerConfig::new(EPOCH));
-    pair.client.send(&message(1, 1, b"early")).unwrap();
-    assert!(!pair.server.is_established());
-    assert_eq!(pair.server.access_level(), 0);
-    pair.pump();
-    assert_eq!(pair.server.access_level(), 1);
-    assert_eq!(pair.client.salt(), pair.server.salt());
-    insta::assert_snapshot!(pair.heard[0].join("\n"), @r"
+    let mut talk = Talk::new(ClientConfig::new(EPOCH), ServerConfig::new(EPOCH));
+    talk.client().send(&message(1, 1, b"early")).unwrap();
+    assert!(!talk.server().is_established());
+    assert_eq!(talk.server().access_level(), 0);
+    talk.settle();
+    assert_eq!(talk.server().access_level(), 1);
+    assert_eq!(talk.client().salt(), talk.server().salt());
+    insta::assert_snapshot!(talk.heard[0].join("\n"), @r"
     server SessionOffer(SessionOffer { session_id: 4660, time: SessionTime { high: 0, low: 1700000000, millis: 321 }, crypto: Some(CryptoBlock([0])) })
     Established { session_id: 4660, previous: None }
     ");
-    insta::assert_snapshot!(pair.heard[1].join("\n"), @r"
+    insta::assert_snapshot!(talk.heard[1].join("\n"), @r"
     client SessionAccept(SessionAccept { reserved: 0, time: SessionTime { high: 0, low: 1700000000, millis: 321 }, session_id: 4660, crypto: Some(CryptoBlock([0])) })
     Established { session_id: 4660, previous: None }
     client 1/1 [65, 61, 72, 6c, 79]
@@ -33,43 +32,43 @@ fn a_session_is_offered_and_accepted() {
 
 #[test]
 fn a_session_survives_a_day() {
-    let mut pair = Pair::established();
+    let mut talk = Talk::established();
     let day = Duration::from_secs(24 * 60 * 60);
-    let deadlines = pair.wait(day);
+    let deadlines = talk.wait(day);
     // The client asks every 10 seconds, the server every 60; six of the client's coincide.
     assert_eq!(deadlines, 24 * 60 * 6);
-    assert!(!pair.client.is_closed() && !pair.server.is_closed());
+    assert!(!talk.client().is_closed() && !talk.server().is_closed());
     let asked =
         |heard: &[String], what: &str| heard.iter().filter(|line| line.contains(what)).count();
-    assert_eq!(asked(&pair.heard[1], "client KeepAlive(Client"), 24 * 60 * 6);
-    assert_eq!(asked(&pair.heard[0], "server KeepAliveRsp"), 24 * 60 * 6);
-    assert_eq!(asked(&pair.heard[0], "server KeepAlive(Server"), 24 * 60);
-    assert_eq!(asked(&pair.heard[1], "client KeepAliveRsp"), 24 * 60);
-    let last = pair.heard[0].iter().rfind(|line| line.contains("KeepAlive(Server")).unwrap();
+    assert_eq!(asked(&talk.heard[1], "client KeepAlive(Client"), 24 * 60 * 6);
+    assert_eq!(asked(&talk.heard[0], "server KeepAliveRsp"), 24 * 60 * 6);
+    assert_eq!(asked(&talk.heard[0], "server KeepAlive(Server"), 24 * 60);
+    assert_eq!(asked(&talk.heard[1], "client KeepAliveRsp"), 24 * 60);
+    let last = talk.heard[0].iter().rfind(|line| line.contains("KeepAlive(Server")).unwrap();
     insta::assert_snapshot!(last, @"server KeepAlive(Server { session_id: 0, uptime_millis: 86400000 })");
 }
 
 /// A server that answers, or not, the n-th keep-alive of a client; returns when the client dies.
 fn client_dies(unanswered: Option<u32>, late: Duration) -> Option<Duration> {
-    let mut pair = Pair::established();
+    let mut talk = Talk::established();
     let mut asked = 0;
-    while let Some(at) = pair.client.poll_timeout().filter(|at| *at < Duration::from_secs(600)) {
-        pair.client.timeout(at);
-        while let Some(event) = pair.client.poll_event() {
+    while let Some(at) = talk.client().poll_timeout().filter(|at| *at < Duration::from_secs(600)) {
+        talk.client().timeout(at);
+        while let Some(event) = talk.client().poll_event() {
             if let Event::Closed(reason) = event {
                 assert_eq!(reason, CloseReason::Timeout(Timer::KeepAlive));
                 return Some(at);
             }
         }
-        while let Some(bytes) = pair.client.poll_transmit() {
+        while let Some(bytes) = talk.client().poll_transmit(Side::Server) {
             asked += 1;
-            pair.server.receive(Side::Client, at, &bytes);
-            lines(&mut pair.server);
-            let answer = pair.server.poll_transmit().unwrap();
+            talk.server().input(at, Side::Client, Input::Bytes(&bytes));
+            lines(talk.server());
+            let answer = talk.server().poll_transmit(Side::Client).unwrap();
             if unanswered != Some(asked) {
-                pair.client.receive(Side::Server, at + late, &answer);
+                talk.client().input(at + late, Side::Server, Input::Bytes(&answer));
             }
-            lines(&mut pair.client);
+            lines(talk.client());
         }
     }
     None
@@ -88,14 +87,14 @@ fn a_session_dies_when_an_answer_is_missing_and_only_then() {
 
 #[test]
 fn a_server_notices_a_dead_client() {
-    let mut pair = Pair::established();
+    let mut talk = Talk::established();
     let mut now = Duration::ZERO;
-    while let Some(at) = pair.server.poll_timeout() {
+    while let Some(at) = talk.server().poll_timeout() {
         now = at;
-        pair.server.timeout(now);
+        talk.server().timeout(now);
     }
     assert_eq!(now, 120 * SECOND);
-    assert_eq!(lines(&mut pair.server), ["Closed(Timeout(KeepAlive))"]);
+    assert_eq!(lines(talk.server()), ["Closed(Timeout(KeepAlive))"]);
 }
 
 #[test]
@@ -103,18 +102,18 @@ fn any_traffic_is_life_when_that_is_wanted() {
     for life in [Life::Answers, Life::AnyTraffic] {
         let mut config = ServerConfig::new(EPOCH);
         config.common.life = life;
-        let mut pair = Pair::new(ClientConfig::new(EPOCH), config);
-        pair.pump();
+        let mut talk = Talk::new(ClientConfig::new(EPOCH), config);
+        talk.settle();
         let ping = Frame::message(message(1, 1, b"")).to_bytes().unwrap();
         // Nothing is answered, but every 50 seconds something is said.
         let mut closed = false;
         for round in 1..10 {
             let now = 50 * SECOND * round;
-            while let Some(at) = pair.server.poll_timeout().filter(|at| *at <= now) {
-                pair.server.timeout(at);
+            while let Some(at) = talk.server().poll_timeout().filter(|at| *at <= now) {
+                talk.server().timeout(at);
             }
-            pair.server.receive(Side::Client, now, &ping);
-            closed |= lines(&mut pair.server).iter().any(|line| line.starts_with("Closed"));
+            talk.server().input(now, Side::Client, Input::Bytes(&ping));
+            closed |= lines(talk.server()).iter().any(|line| line.starts_with("Closed"));
         }
         assert_eq!(closed, life == Life::Answers);
     }
@@ -123,15 +122,15 @@ fn any_traffic_is_life_when_that_is_wanted() {
 #[test]
 fn a_stale_session_is_refreshed_and_the_last_message_comes_once() {
     let mut ids = SessionIds::new();
-    let mut pair = Pair::established();
-    pair.client.send(&message(5, 1, b"one")).unwrap();
-    pair.pump();
+    let mut talk = Talk::established();
+    talk.client().send(&message(5, 1, b"one")).unwrap();
+    talk.settle();
     let next = ids.allocate().unwrap();
-    pair.server.refresh(next).unwrap();
-    assert!(pair.server.is_established(), "the socket stays");
-    pair.client.send(&message(5, 2, b"two")).unwrap();
-    pair.pump();
-    insta::assert_snapshot!(pair.heard[1].join("\n"), @r"
+    talk.server().refresh(next).unwrap();
+    assert!(talk.server().is_established(), "the socket stays");
+    talk.client().send(&message(5, 2, b"two")).unwrap();
+    talk.settle();
+    insta::assert_snapshot!(talk.heard[1].join("\n"), @r"
     client 5/1 [6f, 6e, 65]
     ignored [74, 77, 6f] because Stale
     client SessionAccept(SessionAccept { reserved: 0, time: SessionTime { high: 0, low: 1700000000, millis: 321 }, session_id: 1, crypto: Some(CryptoBlock([0])) })
@@ -139,31 +138,31 @@ fn a_stale_session_is_refreshed_and_the_last_message_comes_once() {
     client 5/2 [74, 77, 6f]
     ");
     assert_eq!(
-        pair.heard[0].last().unwrap(),
+        talk.heard[0].last().unwrap(),
         "Established { session_id: 1, previous: Some(4660) }"
     );
-    assert_eq!((pair.client.session_id(), pair.server.session_id()), (Some(1), Some(1)));
+    assert_eq!((talk.client().session_id(), talk.server().session_id()), (Some(1), Some(1)));
     // And it lives on.
-    pair.wait(Duration::from_secs(3600));
-    assert!(!pair.server.is_closed());
+    talk.wait(Duration::from_secs(3600));
+    assert!(!talk.server().is_closed());
 }
 
 #[test]
 fn a_message_that_was_answered_is_not_sent_again() {
-    let mut pair = Pair::established();
-    pair.client.send(&message(5, 1, b"one")).unwrap();
-    pair.pump();
-    pair.server.send(&message(5, 9, b"answer")).unwrap();
-    pair.pump();
-    pair.heard = Default::default();
+    let mut talk = Talk::established();
+    talk.client().send(&message(5, 1, b"one")).unwrap();
+    talk.settle();
+    talk.server().send(&message(5, 9, b"answer")).unwrap();
+    talk.settle();
+    talk.heard = Default::default();
     // An offer out of the blue.
-    let mut other = Connection::server(ServerConfig::new(EPOCH).into(), 7, pair.now);
-    let offer = other.poll_transmit().unwrap();
-    pair.client.receive(Side::Server, pair.now, &offer);
-    lines(&mut pair.client);
-    let accept = pair.client.poll_transmit().unwrap();
-    assert_eq!(pair.client.poll_transmit(), None, "only the accept");
-    other.receive(Side::Client, pair.now, &accept);
+    let mut other = Connection::server(ServerConfig::new(EPOCH).into(), 7, talk.pair.now);
+    let offer = other.poll_transmit(Side::Client).unwrap();
+    talk.pair.client.input(talk.pair.now, Side::Server, Input::Bytes(&offer));
+    lines(talk.client());
+    let accept = talk.client().poll_transmit(Side::Server).unwrap();
+    assert_eq!(talk.client().poll_transmit(Side::Server), None, "only the accept");
+    other.input(talk.pair.now, Side::Client, Input::Bytes(&accept));
     assert!(lines(&mut other).contains(&"Established { session_id: 7, previous: None }".into()));
 }
 
@@ -178,10 +177,18 @@ fn all_ids_live_and_the_next_is_refused() {
     seen.sort_unstable();
     assert!(seen.into_iter().eq(1..=u16::MAX));
     for session in &mut sessions {
-        let mut client = Connection::client(ClientConfig::new(EPOCH), Duration::ZERO);
-        client.receive(Side::Server, Duration::ZERO, &session.poll_transmit().unwrap());
+        let mut client = Connection::client(ClientConfig::new(EPOCH).into(), Duration::ZERO);
+        client.input(
+            Duration::ZERO,
+            Side::Server,
+            Input::Bytes(&session.poll_transmit(Side::Client).unwrap()),
+        );
         while client.poll_event().is_some() {}
-        session.receive(Side::Client, Duration::ZERO, &client.poll_transmit().unwrap());
+        session.input(
+            Duration::ZERO,
+            Side::Client,
+            Input::Bytes(&client.poll_transmit(Side::Server).unwrap()),
+        );
         while session.poll_event().is_some() {}
         assert!(session.is_established());
     }
@@ -196,22 +203,26 @@ fn what_comes_before_the_accept_waits_or_is_ignored() {
     let ping = Frame::message(message(1, 1, b"x")).to_bytes().unwrap();
     let start = |config: ServerConfig| {
         let mut server = Connection::server(config.into(), 9, Duration::ZERO);
-        let mut client = Connection::client(ClientConfig::new(EPOCH), Duration::ZERO);
-        client.receive(Side::Server, Duration::ZERO, &server.poll_transmit().unwrap());
+        let mut client = Connection::client(ClientConfig::new(EPOCH).into(), Duration::ZERO);
+        client.input(
+            Duration::ZERO,
+            Side::Server,
+            Input::Bytes(&server.poll_transmit(Side::Client).unwrap()),
+        );
         while client.poll_event().is_some() {}
-        (server, client.poll_transmit().unwrap())
+        (server, client.poll_transmit(Side::Server).unwrap())
     };
     let (mut server, accept) = start(ServerConfig::new(EPOCH));
     for _ in 0..256 {
-        server.receive(Side::Client, Duration::ZERO, &ping);
+        server.input(Duration::ZERO, Side::Client, Input::Bytes(&ping));
     }
     assert_eq!(lines(&mut server), Vec::<String>::new());
-    server.receive(Side::Client, Duration::ZERO, &accept);
+    server.input(Duration::ZERO, Side::Client, Input::Bytes(&accept));
     assert_eq!(payloads(&mut server).len(), 256);
 
     let (mut server, _) = start(ServerConfig::new(EPOCH));
     for _ in 0..257 {
-        server.receive(Side::Client, Duration::ZERO, &ping);
+        server.input(Duration::ZERO, Side::Client, Input::Bytes(&ping));
     }
     insta::assert_snapshot!(lines(&mut server).join("\n"), @r"
     fault of the client: at byte 3584: wanted at most 256 (messages before the session is accepted), found 257
@@ -221,8 +232,8 @@ fn what_comes_before_the_accept_waits_or_is_ignored() {
     let mut config = ServerConfig::new(EPOCH);
     config.keep_early = false;
     let (mut server, accept) = start(config);
-    server.receive(Side::Client, Duration::ZERO, &ping);
+    server.input(Duration::ZERO, Side::Client, Input::Bytes(&ping));
     assert_eq!(lines(&mut server), ["ignored [78] because Early"]);
-    server.receive(Side::Client, Duration::ZERO, &accept);
+    server.input(Duration::ZERO, Side::Client, Input::Bytes(&accept));
     assert!(payloads(&mut server).is_empty());
 }

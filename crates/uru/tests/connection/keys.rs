@@ -227,9 +227,12 @@ fn a_gap_that_takes_long_to_skip_ends_a_stream() {
     let (mut observer, _) = watch(&KEYS, &streams);
     let (at, length) = (streams[0].len(), (1 << 26) + 1);
     observer.gap(Side::Client, Duration::ZERO, length);
-    let fault =
-        format!("client fault at byte {at}: wanted a shorter gap, found {length} bytes missing");
-    assert_eq!(drain(&mut observer)[1..], [fault]);
+    let fault = drain(&mut observer).remove(1);
+    let wanted = format!("client fault at byte {at}: wanted at most ");
+    assert!(
+        fault.starts_with(&wanted) && fault.contains("(keystream for missing bytes)"),
+        "{fault}"
+    );
     let ping = ping(Service::Auth).to_bytes().unwrap();
     assert!(hear(&mut observer, Side::Client, Duration::ZERO, &ping).is_empty());
     // Offsets of plain streams have an end, too, and nothing overflows behind it.

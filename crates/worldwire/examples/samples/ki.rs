@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use worldwire_capture::SyntheticTcp;
+use worldwire_core::connection::{Connection as _, Input};
 use worldwire_core::{Sampler, Side};
 use worldwire_ki::connection::{ClientConfig, Connection, ServerConfig, SessionIds};
 use worldwire_ki::crypt::login::{Rec1, Secret, apply_rec1, ck2, password_hash, pk3};
@@ -107,7 +108,7 @@ impl Stage {
         let client = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 10), self.port);
         let server = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), port);
         let id = self.ids.allocate()?;
-        let config = ClientConfig::new(Duration::from_secs(DAY.unsigned_abs()));
+        let config = Arc::new(ClientConfig::new(Duration::from_secs(DAY.unsigned_abs())));
         let ends = [
             Connection::client(config, self.tape.clock),
             Connection::server(Arc::clone(&self.config), id, self.tape.clock),
@@ -124,12 +125,12 @@ impl Stage {
         loop {
             let mut quiet = true;
             for side in [Side::Server, Side::Client] {
-                while let Some(bytes) = talk.ends[side.index()].poll_transmit() {
+                while let Some(bytes) = talk.ends[side.index()].poll_transmit(side.other()) {
                     quiet = false;
                     let packets = talk.wire.data(side, &bytes);
                     self.tape.capture(packets)?;
                     let other = &mut talk.ends[side.other().index()];
-                    other.receive(side, self.tape.clock, &bytes);
+                    other.input(self.tape.clock, side, Input::Bytes(&bytes));
                     while other.poll_event().is_some() {}
                 }
             }

@@ -1,0 +1,415 @@
+//! The half that sends: sessions, keep-alives, queues.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::connection::{self, CloseReason, Closing, Outgoing, Timer, Timers};
+use worldwire_core::{Error, Result, Side};
+
+use super::config::{ClientConfig, Common, Life, ObserverKeys, ServerConfig, UnknownControl};
+use super::event::{Ignored, News, Unit};
+use super::relay::Relaying;
+use crate::control::{Control, KeepAlive, SessionAccept, SessionOffer};
+use crate::crypt::login::Salt;
+use crate::crypto_block::CryptoBlock;
+use crate::frame::Frame;
+use crate::message::RawMessage;
+
+/// The half of a [`Connection`](super::Connection) that sends: it can answer while an event
+/// borrows the other half.
+#[derive(Debug)]
+pub struct Sender {
+    pub(super) role: Role,
+    pub(super) session: Session,
+    /// The session that was offered last.
+    pub(super) salt: Option<Salt>,
+    /// When the first session was established.
+    since: Duration,
+    level: u8,
+    /// For the other side; a relay has a queue for each.
+    pub(super) out: Outgoing,
+    pub(super) timers: Timers,
+    pub(super) closing: Closing,
+    /// Client: the last message that nothing has followed from the server.
+    last: Option<Vec<u8>>,
+}
+
+/// Who a connection is.
+#[derive(Debug)]
+pub(super) enum Role {
+    Client(Arc<ClientConfig>),
+    Server(Arc<ServerConfig>),
+    Observer(Arc<ObserverKeys>),
+    Relay(Box<Relaying>),
+}
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Session {
+    /// Nothing offered yet.
+    None,
+    /// Server: offered, not accepted. `previous` is the stale one.
+    Offered { id: u16, previous: Option<u16> },
+    /// Accepted.
+    Established { id: u16 },
+    /// Server: the next message is answered with the offer of another session.
+    Stale { id: u16, next: u16 },
+}
+
+/// What a server does with a message.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Verdict {
+    Deliver,
+    Ignore(Ignored),
+    /// The session is not accepted yet.
+    Keep,
+}
+
+impl Sender {
+    pub(super) fn new(role: Role, now: Duration) -> Self {
+        let mut sender = Self {
+            role,
+            session: Session::None,
+            salt: None,
+            since: now,
+            level: 1,
+            out: Outgoing::default(),
+            timers: Timers::new(now),
+            closing: Closing::default(),
+            last: None,
+        };
+        if let Some(common) = sender.common() {
+            sender.out = Outgoing::new(common.bounds);
+        }
+        sender
+    }
+
+    /// Makes the session stale (servers). The next message of the client is ignored, and answered
+    /// with the offer of this session; the client then sends its last message again.
+    ///
+    /// # Errors
+    /// Value, when this is no server, no session is established, or the id is not another one.
+    pub fn refresh(&mut self, session_id: u16) -> Result<()> {
+        self.closing.check_open()?;
+        let (Role::Server(_), Session::Established { id }) = (&self.role, self.session) else {
+            return Err(Error::value("a server's established session", "none"));
+        };
+        if session_id == 0 || session_id == id {
+            return Err(Error::value("another session id", session_id.to_string()));
+        }
+        self.session = Session::Stale { id, next: session_id };
+        Ok(())
+    }
+
+    /// What an established session may send from now on (servers): see [`Ignored::AccessLevel`].
+    pub fn set_access_level(&mut self, level: u8) {
+        self.level = level;
+    }
+
+    /// The access level of the session: 0 before it is established, then 1 or what
+    /// [`set_access_level`](Self::set_access_level) said.
+    #[must_use]
+    pub fn access_level(&self) -> u8 {
+        if self.is_established() { self.level } else { 0 }
+    }
+
+    /// The id of the session that was offered last.
+    #[must_use]
+    pub fn session_id(&self) -> Option<u16> {
+        self.salt.map(|salt| salt.session_id)
+    }
+
+    /// What the secrets of the login hang on: the session that was offered last.
+    #[must_use]
+    pub fn salt(&self) -> Option<Salt> {
+        self.salt
+    }
+
+    /// Whether a session is accepted.
+    #[must_use]
+    pub fn is_established(&self) -> bool {
+        matches!(self.session, Session::Established { .. } | Session::Stale { .. })
+    }
+
+    /// The side whose stream a client or server reads.
+    pub(super) fn peer(&self) -> Option<Side> {
+        match self.role {
+            Role::Client(_) => Some(Side::Server),
+            Role::Server(_) => Some(Side::Client),
+            Role::Observer(_) | Role::Relay(_) => None,
+        }
+    }
+
+    fn common(&self) -> Option<&Common> {
+        match &self.role {
+            Role::Client(config) => Some(&config.common),
+            Role::Server(config) => Some(&config.common),
+            Role::Observer(_) | Role::Relay(_) => None,
+        }
+    }
+
+    /// The most bytes of a frame's body.
+    pub(super) fn most_frame_bytes(&self) -> u64 {
+        match &self.role {
+            Role::Client(config) => config.common.most_frame_bytes.into(),
+            Role::Server(config) => config.common.most_frame_bytes.into(),
+            Role::Observer(_) => super::MOST_OBSERVED_BYTES,
+            Role::Relay(relay) => relay.config.most_frame_bytes.into(),
+        }
+    }
+
+    /// Something came from the other side.
+    pub(super) fn on_traffic(&mut self) {
+        if self.common().is_some_and(|common| common.life == Life::AnyTraffic) {
+            self.timers.stop(Timer::KeepAlive);
+        }
+    }
+
+    /// A client received a message, so its own last one need not be sent again. Keep-alives prove
+    /// nothing: they may have crossed it on the way.
+    pub(super) fn on_message(&mut self) {
+        self.last = None;
+    }
+
+    /// What becomes of a piece that a client sent.
+    ///
+    /// # Errors
+    /// The limits on what is queued, when a new session must be offered.
+    pub(super) fn judge(&mut self, unit: Unit) -> Result<Verdict> {
+        let (Role::Server(config), Unit::Message { service, order }) = (&self.role, unit) else {
+            return Ok(Verdict::Deliver);
+        };
+        match self.session {
+            Session::Stale { id, next } => {
+                let config = Arc::clone(config);
+                self.offer(&config, next, Some(id))?;
+                Ok(Verdict::Ignore(Ignored::Stale))
+            }
+            // The client sends only its last message again; what it sent in between is of the
+            // stale session.
+            Session::Offered { previous: Some(_), .. } => Ok(Verdict::Ignore(Ignored::Stale)),
+            Session::Offered { .. } | Session::None if config.keep_early => Ok(Verdict::Keep),
+            Session::Offered { .. } | Session::None => Ok(Verdict::Ignore(Ignored::Early)),
+            Session::Established { .. } => {
+                let protocols = config.protocols.as_ref();
+                let message = protocols.and_then(|protocols| protocols.message(service, order));
+                let (needed, has) = (message.map_or(0, |message| message.access_level), self.level);
+                Ok(match needed > has {
+                    true => Verdict::Ignore(Ignored::AccessLevel { needed, has }),
+                    false => Verdict::Deliver,
+                })
+            }
+        }
+    }
+
+    /// A control message came; returns the session that is established by it.
+    ///
+    /// # Errors
+    /// Malformed, for what breaks the rules; the limits on what is queued, for an answer.
+    pub(super) fn on_control(&mut self, side: Side, control: &Control<'_>) -> Result<Option<News>> {
+        if let (Control::SessionOffer(offer), Side::Server) = (control, side) {
+            self.salt = Some(Salt::from(offer));
+        }
+        let wrong =
+            |name: &'static str| Err(Error::malformed(format!("what a {side} sends"), name));
+        match (control, &self.role) {
+            (Control::SessionAccept(accept), Role::Relay(_)) => Ok(self.on_relayed(side, accept)),
+            (_, Role::Observer(_) | Role::Relay(_)) => Ok(None),
+            (Control::SessionOffer(offer), Role::Client(config)) => {
+                let config = Arc::clone(config);
+                self.on_offer(&config, offer).map(Some)
+            }
+            (Control::SessionOffer(_), _) => wrong("SessionOffer"),
+            (Control::SessionAccept(accept), Role::Server(_)) => self.on_accept(accept),
+            (Control::SessionAccept(_), _) => wrong("SessionAccept"),
+            (Control::KeepAlive(alive), _) => {
+                self.queue_control(Control::KeepAliveRsp(Some(*alive)), true).map(|()| None)
+            }
+            (Control::KeepAliveRsp(_), _) => {
+                self.timers.stop(Timer::KeepAlive);
+                Ok(None)
+            }
+            (Control::Other { opcode, .. }, Role::Server(config))
+                if config.unknown_control == UnknownControl::Close =>
+            {
+                Err(Error::malformed("a known control message", opcode.to_string()))
+            }
+            (Control::Other { .. }, _) => Ok(None),
+        }
+    }
+
+    /// Time has passed.
+    ///
+    /// # Errors
+    /// The limits on what is queued, when a keep-alive is due.
+    pub(super) fn on_timeout(&mut self) -> Result<()> {
+        match self.timers.passed() {
+            None => Ok(()),
+            Some(Timer::Beat) => self.beat(),
+            Some(timer) => {
+                self.closing.close(CloseReason::Timeout(timer));
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks whether the other side lives. The answer must be there when the next question is due.
+    fn beat(&mut self) -> Result<()> {
+        let Some(common) = self.common() else { return Ok(()) };
+        let (now, every) = (self.timers.now(), common.keep_alive_every);
+        let due = self.timers.get(Timer::Beat).unwrap_or(now).saturating_add(every);
+        // A driver that was late does not ask many times at once.
+        let next = if due > now { due } else { now.saturating_add(every) };
+        self.timers.set(Timer::Beat, next);
+        self.timers.set(Timer::KeepAlive, next);
+        let (alive, trailer) = match &self.role {
+            Role::Client(config) => {
+                let alive = client_alive(self.salt, now.saturating_sub(self.since));
+                (alive, config.keep_alive_trailer)
+            }
+            Role::Server(config) => (server_alive(now.saturating_sub(config.started)), true),
+            Role::Observer(_) | Role::Relay(_) => return Ok(()),
+        };
+        self.queue_control(Control::KeepAlive(alive), trailer)
+    }
+
+    /// Server: offers a session.
+    ///
+    /// # Errors
+    /// The limits on what is queued, for another offer than the first.
+    pub(super) fn offer(
+        &mut self,
+        config: &ServerConfig,
+        id: u16,
+        previous: Option<u16>,
+    ) -> Result<()> {
+        let time = config.common.clock(self.timers.now());
+        let crypto = config.offer_crypto_block.then_some(CryptoBlock::NONE);
+        let offer = SessionOffer { session_id: id, time, crypto };
+        let salt = Salt::from(&offer);
+        let bytes = Frame::control(Control::SessionOffer(offer)).to_bytes()?;
+        if previous.is_some() {
+            self.out.check_room(bytes.len())?;
+        }
+        self.out.push(bytes);
+        self.salt = Some(salt);
+        self.session = Session::Offered { id, previous };
+        self.timers.start(Timer::Setup, config.accept_time);
+        Ok(())
+    }
+
+    fn on_offer(&mut self, config: &ClientConfig, offer: &SessionOffer<'_>) -> Result<News> {
+        let previous = match self.session {
+            Session::Established { id } => Some(id),
+            _ => None,
+        };
+        let crypto = offer.crypto.is_some() && config.accept_crypto_block;
+        let accept = Frame::control(Control::SessionAccept(SessionAccept {
+            reserved: 0,
+            time: config.common.clock(self.timers.now()),
+            session_id: offer.session_id,
+            crypto: crypto.then_some(CryptoBlock::NONE),
+        }));
+        let accept = accept.to_bytes()?;
+        // What waits for the first accept may fill the queue.
+        if previous.is_some() {
+            let last = self.last.as_ref().map_or(0, Vec::len);
+            self.out.check_room(accept.len().saturating_add(last))?;
+        }
+        self.out.push(accept);
+        if previous.is_some()
+            && let Some(last) = self.last.take()
+        {
+            self.out.push(last);
+        }
+        self.establish(offer.session_id);
+        Ok(News::Established { session_id: offer.session_id, previous })
+    }
+
+    fn on_accept(&mut self, accept: &SessionAccept<'_>) -> Result<Option<News>> {
+        let (session_id, previous) = match self.session {
+            Session::Offered { id, previous } => (id, previous),
+            // Accepted twice.
+            Session::Established { id } if id == accept.session_id => return Ok(None),
+            _ => return Err(Error::malformed("no accept without an offer", "SessionAccept")),
+        };
+        if accept.session_id != session_id {
+            let error = Error::malformed(session_id.to_string(), accept.session_id.to_string());
+            return Err(error.inside("sessionId"));
+        }
+        self.establish(session_id);
+        Ok(Some(News::Established { session_id, previous }))
+    }
+
+    /// A session begins, and what waited for it is sent.
+    fn establish(&mut self, id: u16) {
+        if self.timers.get(Timer::Beat).is_none() {
+            self.since = self.timers.now();
+        }
+        self.session = Session::Established { id };
+        self.timers.stop(Timer::Setup);
+        if let Some(every) = self.common().map(|common| common.keep_alive_every) {
+            self.timers.start_once(Timer::Beat, every);
+        }
+        while let Some(message) = self.out.release() {
+            self.push_message(message);
+        }
+    }
+
+    fn push_message(&mut self, message: Vec<u8>) {
+        if matches!(self.role, Role::Client(_)) {
+            self.last = Some(message.clone());
+        }
+        self.out.push(message);
+    }
+
+    fn queue_control(&mut self, control: Control<'_>, trailer: bool) -> Result<()> {
+        let mut frame = Frame::control(control);
+        frame.trailer = trailer.then_some(0);
+        let bytes = frame.to_bytes()?;
+        self.out.check_room(bytes.len())?;
+        self.out.push(bytes);
+        Ok(())
+    }
+}
+
+impl connection::Sender for Sender {
+    type Message<'m> = RawMessage<'m>;
+
+    /// Queues a DML message, in a frame of its own.
+    fn send(&mut self, message: &RawMessage<'_>) -> Result<()> {
+        self.closing.check_open()?;
+        if self.common().is_none() {
+            let role = if matches!(self.role, Role::Relay(_)) { "a relay" } else { "an observer" };
+            return Err(Error::value("a client or a server", role));
+        }
+        let bytes = Frame::message(message.clone()).to_bytes()?;
+        self.out.check_room(bytes.len())?;
+        match self.is_established() {
+            true => self.push_message(bytes),
+            false => self.out.hold(bytes),
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.closing.close(CloseReason::Local);
+    }
+}
+
+/// Milliseconds within the minute, and minutes; the minutes wrap after 45 days.
+/// Unverified: what the retail client's milliseconds count; they go beyond 999.
+#[expect(clippy::cast_possible_truncation, reason = "the wire has 16 bits for either")]
+fn client_alive(salt: Option<Salt>, since: Duration) -> KeepAlive {
+    KeepAlive::Client {
+        session_id: salt.map_or(0, |salt| salt.session_id),
+        millis: (since.as_millis() % 60_000) as u16,
+        minutes: (since.as_secs() / 60) as u16,
+    }
+}
+
+/// Milliseconds since the server was started; they wrap after 49 days.
+#[expect(clippy::cast_possible_truncation, reason = "the wire has 32 bits for it")]
+fn server_alive(uptime: Duration) -> KeepAlive {
+    KeepAlive::Server { session_id: 0, uptime_millis: uptime.as_millis() as u32 }
+}

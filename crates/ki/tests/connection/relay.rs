@@ -1,0 +1,567 @@
+//! A relay between a client and a server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::connection::{
+    Bounds, Connection as _, Event, EventOf, Forward, Input, Relay as _, Sender as _,
+};
+use worldwire_core::testing::pair::{Conditions, Member, Pair};
+use worldwire_core::{Sampler, Side, Writer};
+use worldwire_ki::connection::{
+    Connection, News, ObserverKeys, RelayConfig, Sender, ServerConfig, Unit,
+};
+use worldwire_ki::control::{Control, Opcode, SessionAccept, SessionTime};
+use worldwire_ki::crypt::stream::{Opener, Sealer, StreamKey};
+use worldwire_ki::crypto_block::CryptoBlock;
+use worldwire_ki::frame::{Body, Frame};
+use worldwire_ki::message::RawMessage;
+
+use crate::support::{SECOND, client, line, lines, message, server};
+
+const KEY: StreamKey = StreamKey { key: [3; 16], nonce: [4; 16] };
+
+fn relay() -> Connection {
+    let keys = ObserverKeys { streams: vec![(Some(77), KEY)] };
+    Connection::relay(Arc::new(RelayConfig::new(Arc::new(keys))), Duration::ZERO)
+}
+
+fn encoded(message: &RawMessage<'_>) -> Vec<u8> {
+    let mut writer = Writer::new();
+    message.encode(&mut writer).unwrap();
+    writer.into_bytes()
+}
+
+fn frame(messages: &[RawMessage<'static>], trailer: Option<u8>) -> Vec<u8> {
+    let body = Body::Data(messages.to_vec());
+    Frame { body, trailer, ..Frame::message(message(1, 1, b"")) }.to_bytes().unwrap()
+}
+
+fn number(payload: &[u8]) -> u32 {
+    u32::from_le_bytes(*payload.first_chunk().unwrap())
+}
+
+/// All that a side's way through the relay has ready.
+fn passed(relay: &mut Connection, to: Side) -> Vec<u8> {
+    core::iter::from_fn(|| relay.poll_transmit(to)).collect::<Vec<_>>().concat()
+}
+
+/// Lets a side say something, and decides about every message.
+fn feed(relay: &mut Connection, from: Side, bytes: &[u8], mut on: impl FnMut(&[u8], &mut Sender)) {
+    relay.input(Duration::ZERO, from, Input::Bytes(bytes));
+    while let Some((event, sender)) = relay.poll() {
+        match event {
+            Event::Received(received) if matches!(received.unit, Unit::Message { .. }) => {
+                on(received.payload(), sender);
+            }
+            Event::Fault { error, .. } => panic!("{error}"),
+            _ => {}
+        }
+    }
+}
+
+/// Brings a relay to an accepted session, encrypted from then on or not.
+fn accepted(handshake: bool) -> Connection {
+    accepted_by(relay(), handshake)
+}
+
+fn accepted_by(mut relay: Connection, handshake: bool) -> Connection {
+    let mut offerer =
+        Connection::server(ServerConfig::new(Duration::ZERO).into(), 77, Duration::ZERO);
+    let offer = offerer.poll_transmit(Side::Client).unwrap();
+    let block = if handshake { CryptoBlock(vec![1; 257].into()) } else { CryptoBlock::NONE };
+    let accept = Frame::control(Control::SessionAccept(SessionAccept {
+        reserved: 0,
+        time: SessionTime::new(5, 6),
+        session_id: 77,
+        crypto: Some(block),
+    }));
+    let accept = accept.to_bytes().unwrap();
+    for (side, bytes) in [(Side::Server, &offer), (Side::Client, &accept)] {
+        feed(&mut relay, side, bytes, |_, _| ());
+        assert_eq!(&passed(&mut relay, side.other()), bytes);
+    }
+    assert!(relay.is_established());
+    relay
+}
+
+#[test]
+fn with_nothing_changed_the_bytes_are_the_same() {
+    for seed in 0..8 {
+        let segment = [0, 1, 7, 100][usize::try_from(seed % 4).unwrap()];
+        let latency = Duration::from_millis(35);
+        let conditions = Conditions { latency, segment, seed, ..Conditions::default() };
+        let mut pair = Pair::relayed(client(), relay(), server(), conditions);
+        let mut sampler = Sampler::new(seed);
+        let mut heard = 0;
+        for round in 1..=60u32 {
+            for end in [&mut pair.client, &mut pair.server] {
+                let length = usize::try_from(sampler.below(3000)).unwrap();
+                end.send(&message(5, 9, &sampler.bytes(length))).unwrap();
+            }
+            if round == 30 {
+                pair.server.refresh(5).unwrap();
+                pair.server.send(&message(5, 10, &[7; 40_000])).unwrap();
+            }
+            pair.run_until(SECOND * round, |member, event, _| {
+                assert!(!matches!(event, Event::Fault { .. } | Event::Closed(_)), "{event:?}");
+                let message = matches!(&event, Event::Received(received)
+                    if matches!(received.unit, Unit::Message { .. }));
+                heard += u32::from(message && member != Member::Relay);
+            });
+        }
+        assert_eq!(pair.written, pair.arrived);
+        // The client's message that met the stale session crossed with one of the server's, and
+        // counts as answered.
+        assert_eq!(heard, 120);
+        assert_eq!(pair.client.session_id(), Some(5));
+    }
+}
+
+#[test]
+fn datagrams_stay_datagrams() {
+    let mut established = 0;
+    for seed in 0..12 {
+        let conditions = Conditions {
+            latency: Duration::from_millis(35),
+            datagrams: true,
+            loss: 40,
+            duplication: 40,
+            reordering: 100,
+            seed,
+            ..Conditions::default()
+        };
+        let mut pair = Pair::relayed(client(), relay(), server(), conditions);
+        let mut sent = [0u32; 2];
+        let mut heard = [Vec::new(), Vec::new()];
+        let mut sampler = Sampler::new(seed);
+        for round in 1..=14u32 {
+            for (end, sent) in [&mut pair.client, &mut pair.server].into_iter().zip(&mut sent) {
+                for _ in 0..10 {
+                    let rest = sampler.bytes(30);
+                    end.send(&message(5, 9, &[&sent.to_le_bytes(), &rest[..]].concat())).unwrap();
+                    *sent += 1;
+                }
+            }
+            pair.run_until(SECOND * round / 2, |member, event, _| {
+                let Event::Received(received) = event else { return };
+                if matches!(received.unit, Unit::Message { .. }) && member != Member::Relay {
+                    heard[received.side.index()].push(number(received.payload()));
+                }
+            });
+        }
+        if !pair.client.is_established() || !pair.server.is_established() {
+            continue;
+        }
+        established += 1;
+        for (heard, sent) in heard.iter_mut().zip(sent) {
+            heard.sort_unstable();
+            heard.dedup();
+            assert!(heard.len() > 90 && heard.iter().all(|number| *number < sent), "{heard:?}");
+        }
+        assert!(pair.relay.is_some_and(|relay| !relay.is_closed()));
+    }
+    assert!(established > 6, "{established}");
+
+    // One by one: every datagram is the one that came, whatever is in it.
+    let mut relay = accepted(false);
+    let two =
+        [frame(&[message(1, 1, b"a")], Some(0)), frame(&[message(1, 2, b"b")], None)].concat();
+    for datagram in [&two[..], &two[..9], b"junk", &two[..], &[&two[..], b"junk"].concat()] {
+        relay.input(Duration::ZERO, Side::Client, Input::Datagram(datagram));
+        lines(&mut relay);
+        assert_eq!(relay.poll_transmit(Side::Server).as_deref(), Some(datagram));
+        assert_eq!(relay.poll_transmit(Side::Server), None);
+    }
+    // One message of two is dropped, another injected: behind the datagram.
+    let mut count = 0;
+    relay.input(Duration::ZERO, Side::Client, Input::Datagram(&two));
+    while let Some((event, sender)) = relay.poll() {
+        if matches!(event, Event::Received(_)) {
+            count += 1;
+            sender.inject(Side::Server, &encoded(&message(3, 3, &[count]))).unwrap();
+            if count == 1 {
+                sender.forward(Forward::Drop).unwrap();
+            }
+        }
+    }
+    let out: Vec<_> = core::iter::from_fn(|| relay.poll_transmit(Side::Server)).collect();
+    let injected = |count| frame(&[message(3, 3, &[count])], Some(0));
+    assert_eq!(out, [frame(&[message(1, 2, b"b")], None), injected(1), injected(2)]);
+}
+
+/// What the relay of the long talk does with the message of this number.
+fn plan(number: u32) -> u32 {
+    number.wrapping_mul(2_654_435_761) >> 28
+}
+
+#[test]
+fn ten_thousand_messages_with_edits_drops_and_injections() {
+    let latency = Duration::from_millis(20);
+    let conditions = Conditions { latency, segment: 64, seed: 3, ..Conditions::default() };
+    let mut pair = Pair::relayed(client(), relay(), server(), conditions);
+    let mut sent = [0u32; 2];
+    let mut wanted = [Vec::new(), Vec::new()];
+    let mut heard = [Vec::new(), Vec::new()];
+    let mut on = |member: Member, event: EventOf<'_, Connection>, sender: &mut Sender| {
+        let Event::Received(received) = event else {
+            assert!(matches!(event, Event::News(_)), "{event:?}");
+            // Nothing is ignored but what meets the stale session.
+            let Event::News(News::Ignored { bytes, .. }) = event else { return };
+            assert_eq!(number(&bytes[4..]), 1_000_000);
+            return;
+        };
+        let Unit::Message { order, .. } = received.unit else { return };
+        let (side, value) = (received.side, number(received.payload()));
+        if member != Member::Relay {
+            heard[side.index()].push((order, value));
+            return;
+        }
+        match plan(value) {
+            0 | 1 if value < 1_000_000 => sender.forward(Forward::Drop).unwrap(),
+            2 | 3 if value < 1_000_000 => {
+                let other = encoded(&message(8, 2, &(value ^ 0xffff).to_le_bytes()));
+                sender.forward(Forward::Instead(&other)).unwrap();
+                wanted[side.index()].push((2, value ^ 0xffff));
+            }
+            4 if value < 1_000_000 => {
+                wanted[side.index()].push((1, value));
+                wanted[side.index()].push((3, value));
+                sender
+                    .inject(side.other(), &encoded(&message(8, 3, &value.to_le_bytes())))
+                    .unwrap();
+            }
+            _ => wanted[side.index()].push((order, value)),
+        }
+    };
+    for round in 1..=250u32 {
+        for (end, sent) in [&mut pair.client, &mut pair.server].into_iter().zip(&mut sent) {
+            for _ in 0..20 {
+                end.send(&message(8, 1, &sent.to_le_bytes())).unwrap();
+                *sent += 1;
+            }
+        }
+        pair.run_until(SECOND * round, &mut on);
+        if round == 120 {
+            // The message that meets the stale session is ignored, and sent again by the client.
+            pair.server.refresh(9).unwrap();
+            pair.client.send(&message(8, 1, &1_000_000u32.to_le_bytes())).unwrap();
+            pair.run_until(SECOND * round + SECOND / 2, &mut on);
+        }
+    }
+    pair.run_until(SECOND * 251, &mut on);
+    // The relay saw that one twice.
+    let twice = wanted[0].iter().position(|item| *item == (1, 1_000_000)).unwrap();
+    wanted[0].remove(twice);
+    assert_eq!(sent, [5000, 5000]);
+    assert_eq!(heard, wanted);
+    assert!(heard.iter().all(|heard| heard.len() > 4000 && heard.len() != 5000));
+    assert_eq!((pair.client.session_id(), pair.server.session_id()), (Some(9), Some(9)));
+    assert!(!pair.client.is_closed() && !pair.server.is_closed());
+    // And they live on, keep-alives and all.
+    pair.run_until(SECOND * 3600, |_, event, _| assert!(!matches!(event, Event::Closed(_))));
+}
+
+#[test]
+fn a_frame_of_several_messages_is_made_anew() {
+    let all = [message(1, 1, b"one"), message(1, 2, b"two"), message(1, 3, b"three")];
+    let long = message(9, 9, &[9; 40_000]);
+    let play = |bytes: &[u8], decide: &dyn Fn(&[u8]) -> Forward<'static>| {
+        let mut relay = accepted(false);
+        feed(&mut relay, Side::Client, bytes, |payload, sender| {
+            sender.forward(decide(payload)).unwrap();
+        });
+        passed(&mut relay, Side::Server)
+    };
+    let other: &'static [u8] = Box::leak(encoded(&message(7, 7, b"another")).into_boxed_slice());
+    for trailer in [None, Some(0), Some(0x55)] {
+        let original = frame(&all, trailer);
+        assert_eq!(play(&original, &|_| Forward::AsIs), original);
+        let edit = |payload: &[u8]| match payload {
+            b"two" => Forward::Instead(other),
+            _ => Forward::AsIs,
+        };
+        let wanted = frame(&[all[0].clone(), message(7, 7, b"another"), all[2].clone()], trailer);
+        assert_eq!(play(&original, &edit), wanted);
+        let drop = |payload: &[u8]| match payload {
+            b"two" => Forward::AsIs,
+            _ => Forward::Drop,
+        };
+        assert_eq!(play(&original, &drop), frame(&all[1..2], trailer));
+        assert_eq!(play(&original, &|_| Forward::Drop), b"");
+        // The large form is left when the frame is short, and kept when somebody insisted.
+        let original = frame(&[all[0].clone(), long.clone()], trailer);
+        let shorten = |payload: &[u8]| match payload {
+            b"one" => Forward::AsIs,
+            _ => Forward::Drop,
+        };
+        assert_eq!(play(&original, &shorten), frame(&all[..1], trailer));
+    }
+    let form = worldwire_ki::frame::Form::Large { marker: 0x9000 };
+    let large = |messages: &[RawMessage<'static>]| {
+        let body = Body::Data(messages.to_vec());
+        Frame { form, body, ..Frame::message(message(1, 1, b"")) }.to_bytes().unwrap()
+    };
+    let shorten = |payload: &[u8]| if payload == b"two" { Forward::Drop } else { Forward::AsIs };
+    assert_eq!(play(&large(&all[..2]), &shorten), large(&all[..1]));
+    // Frames without messages go on, too.
+    let empty = frame(&[], Some(0));
+    assert_eq!(play(&empty, &|_| Forward::Drop), empty);
+}
+
+#[test]
+fn what_hangs_together_cannot_be_changed() {
+    let mut relay = relay();
+    let error = relay.sender().inject(Side::Client, &encoded(&message(1, 1, b"x"))).unwrap_err();
+    assert_eq!(error.to_string(), "wanted an accepted session, found none");
+    let offer = server().poll_transmit(Side::Client).unwrap();
+    relay.input(Duration::ZERO, Side::Server, Input::Bytes(&offer));
+    let (event, sender) = relay.poll().unwrap();
+    assert!(matches!(event, Event::Received(_)));
+    for decision in [Forward::Drop, Forward::Instead(&offer)] {
+        let error = sender.forward(decision).unwrap_err().to_string();
+        let wanted =
+            "wanted a control message unchanged, found SessionOffer (0) changed or dropped";
+        assert_eq!(error, wanted);
+    }
+    assert_eq!(passed(&mut relay, Side::Client), offer, "it goes on");
+    assert!(relay.sender().forward(Forward::Drop).is_err(), "it is gone");
+
+    let mut relay = accepted(false);
+    let bytes = frame(&[message(1, 1, b"x")], Some(0));
+    relay.input(Duration::ZERO, Side::Client, Input::Bytes(&bytes));
+    let (_, sender) = relay.poll().unwrap();
+    for wrong in [&b""[..], b"xyz", &bytes, &[encoded(&message(1, 1, b"x")), vec![0]].concat()] {
+        assert!(sender.forward(Forward::Instead(wrong)).is_err());
+        assert!(sender.inject(Side::Client, wrong).is_err());
+    }
+    assert!(sender.send(&message(1, 1, b"x")).is_err());
+    assert_eq!(passed(&mut relay, Side::Server), bytes);
+
+    // Nothing is known to hang on unknown control messages.
+    let unknown = |opcode, body: &'static [u8]| {
+        Frame::control(Control::Other { opcode: Opcode(opcode), body: body.into() }).to_bytes()
+    };
+    let (bytes, other) = (unknown(7, b"abc").unwrap(), unknown(9, b"").unwrap());
+    for (decision, wanted) in [(Forward::Drop, &[][..]), (Forward::Instead(&other), &other)] {
+        relay.input(Duration::ZERO, Side::Client, Input::Bytes(&bytes));
+        let (_, sender) = relay.poll().unwrap();
+        assert!(sender.forward(Forward::Instead(&offer)).is_err());
+        sender.forward(decision).unwrap();
+        assert_eq!(passed(&mut relay, Side::Server), wanted);
+    }
+    for end in [&mut client(), &mut server()] {
+        assert!(end.sender().forward(Forward::AsIs).is_err());
+        assert!(end.sender().inject(Side::Client, &encoded(&message(1, 1, b""))).is_err());
+    }
+}
+
+#[test]
+fn behind_a_fault_the_ends_talk_on() {
+    let mut relay = accepted(false);
+    // A message that claims to be longer than its frame; the ends may know better.
+    let odd = [0x0d, 0xf0, 9, 0, 0, 0, 0, 0, 1, 1, 99, 0, 0];
+    let good = frame(&[message(1, 1, b"good")], Some(0));
+    let stream = [&good[..], &odd, &good, b"no frame at all"].concat();
+    for piece in stream.chunks(5) {
+        relay.input(Duration::ZERO, Side::Server, Input::Bytes(piece));
+    }
+    let reported = lines(&mut relay);
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    insta::assert_snapshot!(reported[1], @"fault of the server: messages[0].payload at byte 57: wanted 95 bytes, found 1");
+    assert_eq!(passed(&mut relay, Side::Client), stream);
+    let error = relay.sender().inject(Side::Client, &encoded(&message(1, 1, b"x"))).unwrap_err();
+    assert_eq!(error.to_string(), "wanted a stream that can be read, found one with a fault");
+    // The other direction is read as before.
+    feed(&mut relay, Side::Client, &good, |_, sender| sender.forward(Forward::Drop).unwrap());
+    assert_eq!(passed(&mut relay, Side::Server), b"");
+    // Each side ends on its own.
+    relay.input(Duration::ZERO, Side::Server, Input::End);
+    assert!(lines(&mut relay).is_empty() && !relay.is_closed());
+    relay.input(Duration::ZERO, Side::Client, Input::Bytes(&good[..5]));
+    relay.input(Duration::ZERO, Side::Client, Input::End);
+    let reported = lines(&mut relay);
+    assert!(reported[0].starts_with("fault of the client: at byte "), "{reported:?}");
+    assert_eq!(reported[1], "Closed(Remote)");
+    assert_eq!(passed(&mut relay, Side::Server), &good[..5]);
+}
+
+/// Frames enough for several chunks, and what they are sealed.
+fn sealed(side: Side, count: u32) -> (Vec<Vec<u8>>, Vec<u8>) {
+    let text = |number: u32| [&number.to_le_bytes()[..], &[0x20; 400]].concat();
+    let frames: Vec<_> = (0..count).map(|n| frame(&[message(5, 6, &text(n))], Some(0))).collect();
+    let mut wire = Vec::new();
+    let mut nonce = 100;
+    Sealer::new(&KEY, side).seal(&frames.concat(), &mut wire, || {
+        nonce += 1;
+        [nonce; 16]
+    });
+    (frames, wire)
+}
+
+#[test]
+fn encrypted_streams_pass_unchanged_and_changed() {
+    for side in Side::BOTH {
+        let (frames, wire) = sealed(side, 400);
+        for size in [1, 100, 4128, 10_000, wire.len()] {
+            let mut relay = accepted(true);
+            let mut out = Vec::new();
+            for piece in wire.chunks(size) {
+                feed(&mut relay, side, piece, |_, _| ());
+                out.extend(passed(&mut relay, side.other()));
+            }
+            assert!(wire.starts_with(&out) && wire.len() - out.len() < 420, "whole frames");
+            relay.input(Duration::ZERO, side, Input::End);
+            lines(&mut relay);
+            out.extend(passed(&mut relay, side.other()));
+            assert!(out == wire, "{side} in pieces of {size}");
+        }
+        // Messages are dropped, changed and added; the other end opens what comes out.
+        let mut relay = accepted(true);
+        let mut wanted = Vec::new();
+        let mut out = Vec::new();
+        let changed = message(7, 7, &[1; 4000]);
+        for piece in wire.chunks(777) {
+            feed(&mut relay, side, piece, |payload, sender| {
+                let number = number(payload);
+                match number {
+                    40..45 => return sender.forward(Forward::Drop).unwrap(),
+                    60 | 200 => {
+                        sender.forward(Forward::Instead(&encoded(&changed))).unwrap();
+                        wanted.push(frame(core::slice::from_ref(&changed), Some(0)));
+                    }
+                    _ => wanted.push(frames[number as usize].clone()),
+                }
+                if number.is_multiple_of(50) {
+                    sender.inject(side.other(), &encoded(&message(3, 3, b"hello"))).unwrap();
+                    wanted.push(frame(&[message(3, 3, b"hello")], Some(0)));
+                }
+            });
+            out.extend(passed(&mut relay, side.other()));
+        }
+        let mut plain = Vec::new();
+        Opener::new(&KEY, side).open(&out, &mut plain).unwrap();
+        assert!(plain == wanted.concat());
+        // No nonce of the sender is used for chunks behind the first change.
+        if side == Side::Client {
+            let nonces = |bytes: &[u8]| -> Vec<Vec<u8>> {
+                bytes.chunks_exact(4128).map(|chunk| chunk[4112..].to_vec()).collect()
+            };
+            let (theirs, ours) = (nonces(&wire), nonces(&out));
+            assert!(ours.len() > 30);
+            let shared = ours.iter().take_while(|nonce| theirs.contains(nonce)).count();
+            assert!(shared <= 4 && ours[shared..].iter().all(|nonce| !theirs.contains(nonce)));
+            let mut unique = ours.clone();
+            unique.sort_unstable();
+            unique.dedup();
+            assert_eq!(unique.len(), ours.len());
+        }
+    }
+}
+
+#[test]
+fn both_directions_are_encrypted_apart() {
+    let wires = Side::BOTH.map(|side| sealed(side, 300).1);
+    for seed in 0..20 {
+        let mut sampler = Sampler::new(seed);
+        let mut relay = accepted(true);
+        let (mut read, mut out) = ([0; 2], [Vec::new(), Vec::new()]);
+        while let Some(side) =
+            Side::BOTH.into_iter().find(|s| read[s.index()] < wires[s.index()].len())
+        {
+            // Mostly this side, which has more left.
+            let side = if sampler.below(3) == 0 { side.other() } else { side };
+            let (wire, read) = (&wires[side.index()], &mut read[side.index()]);
+            let end = (*read + 1 + sampler.length(24) * 200).min(wire.len());
+            feed(&mut relay, side, &wire[*read..end], |_, _| ());
+            *read = end;
+            out[side.index()].extend(passed(&mut relay, side.other()));
+        }
+        for side in Side::BOTH {
+            relay.input(Duration::ZERO, side, Input::End);
+        }
+        assert_eq!(lines(&mut relay), ["Closed(Remote)"]);
+        for side in Side::BOTH {
+            out[side.index()].extend(passed(&mut relay, side.other()));
+        }
+        assert!(out == wires, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_wrong_tag_is_passed_on_while_nothing_was_changed() {
+    let (_, mut wire) = sealed(Side::Client, 40);
+    wire[4100] ^= 1;
+    for (is_changed, size) in [(false, 1), (false, 1000), (false, 4100), (true, 1000)] {
+        let mut relay = accepted(true);
+        let mut out = Vec::new();
+        let mut reported = Vec::new();
+        for piece in wire.chunks(size) {
+            relay.input(Duration::ZERO, Side::Client, Input::Bytes(piece));
+            while let Some((event, sender)) = relay.poll() {
+                if matches!(event, Event::Received(_)) {
+                    if is_changed {
+                        sender.forward(Forward::Drop).unwrap();
+                    }
+                } else {
+                    reported.push(line(&event));
+                }
+            }
+            out.extend(passed(&mut relay, Side::Server));
+        }
+        assert!(reported[0].contains("wanted the tag of an AES-GCM chunk"), "{reported:?}");
+        assert_eq!(reported.get(1).map(String::as_str), is_changed.then_some("Closed(Fault)"));
+        assert!(is_changed || out == wire);
+    }
+}
+
+#[test]
+fn an_encrypted_stream_without_its_key_is_refused() {
+    let (_, wire) = sealed(Side::Server, 3);
+    for streams in [vec![], vec![(Some(78), KEY)]] {
+        let config = RelayConfig::new(Arc::new(ObserverKeys { streams }));
+        let relay = Connection::relay(Arc::new(config), Duration::ZERO);
+        let mut relay = accepted_by(relay, true);
+        relay.input(Duration::ZERO, Side::Server, Input::Bytes(&wire));
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(lines(&mut relay).join("\n"), @r"
+            fault of the server: at byte 28: wanted the AES key and first nonce of session 77, found an encrypted stream and no key that fits
+            Closed(Fault)
+            ");
+        }
+        assert_eq!(passed(&mut relay, Side::Client), b"");
+        assert!(relay.sender().inject(Side::Client, &encoded(&message(1, 1, b""))).is_err());
+    }
+}
+
+#[test]
+fn a_slow_side_is_bounded() {
+    let bounds = Bounds { queued_bytes: 100_000, queued_messages: 1000 };
+    let config = RelayConfig { bounds, ..RelayConfig::new(Arc::default()) };
+    let relay = Connection::relay(Arc::new(config), Duration::ZERO);
+    let mut relay = accepted_by(relay, false);
+    // Injections are refused; the connection goes on.
+    let big = encoded(&message(1, 1, &[0; 60_000]));
+    relay.sender().inject(Side::Server, &big).unwrap();
+    let error = relay.sender().inject(Side::Server, &big).unwrap_err().to_string();
+    assert!(error.starts_with("wanted at most 100000 (queued bytes), found 12"), "{error}");
+    assert!(!relay.is_closed());
+    // Small frames join into few writes: 5,000 of them are no reason to close.
+    passed(&mut relay, Side::Server);
+    let small = frame(&[message(1, 1, b"")], None);
+    for _ in 0..50 {
+        feed(&mut relay, Side::Client, &small.repeat(100), |_, _| ());
+    }
+    assert_eq!(relay.queued_bytes(Side::Server), 5000 * small.len());
+    // What the client goes on sending closes it.
+    let frame = frame(&[message(1, 1, &[0; 30_000])], None);
+    relay.input(Duration::ZERO, Side::Client, Input::Bytes(&frame));
+    relay.input(Duration::ZERO, Side::Client, Input::Bytes(&frame));
+    let reported = lines(&mut relay);
+    assert!(reported[1].starts_with("client 1/1"), "{}", reported.len());
+    insta::assert_snapshot!(reported[2..].join("\n"), @r"
+    fault of the client: wanted at most 100000 (queued bytes), found 120024
+    Closed(Fault)
+    ");
+    assert!(relay.queued_bytes(Side::Server) <= 100_000);
+}

@@ -1,0 +1,125 @@
+//! What the tests share: pairs of machines, and events as lines.
+
+use std::time::Duration;
+
+use worldwire_core::connection::{Connection as _, Event, EventOf};
+use worldwire_core::testing::pair::{Conditions, Member, Pair};
+use worldwire_ki::connection::{ClientConfig, Connection, News, ServerConfig, Unit};
+use worldwire_ki::message::RawMessage;
+
+pub(crate) const EPOCH: Duration = Duration::from_millis(1_700_000_000_321);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+pub(crate) fn message(service: u8, order: u8, payload: &[u8]) -> RawMessage<'static> {
+    RawMessage { service, order, payload: payload.to_vec().into() }
+}
+
+pub(crate) fn client() -> Connection {
+    Connection::client(ClientConfig::new(EPOCH).into(), Duration::ZERO)
+}
+
+pub(crate) fn server() -> Connection {
+    Connection::server(ServerConfig::new(EPOCH).into(), 4660, Duration::ZERO)
+}
+
+/// One line for an event.
+pub(crate) fn line(event: &EventOf<'_, Connection>) -> String {
+    match event {
+        Event::Received(received) => match received.unit {
+            Unit::Message { service, order } => {
+                format!("{} {service}/{order} {:02x?}", received.side, received.payload())
+            }
+            Unit::Control(_) => {
+                format!("{} {:?}", received.side, received.control().unwrap().unwrap())
+            }
+            Unit::Empty => format!("{} empty", received.side),
+        },
+        Event::News(News::Ignored { why, bytes, .. }) => {
+            format!("ignored {:02x?} because {why:?}", &bytes[4..])
+        }
+        Event::News(news) => format!("{news:?}"),
+        Event::Fault { side, error } => format!("fault of the {side}: {error}"),
+        other => format!("{other:?}"),
+    }
+}
+
+pub(crate) fn lines(connection: &mut Connection) -> Vec<String> {
+    let mut lines = Vec::new();
+    while let Some(event) = connection.poll_event() {
+        lines.push(line(&event));
+    }
+    lines
+}
+
+/// Only the payloads of delivered messages.
+pub(crate) fn payloads(connection: &mut Connection) -> Vec<Vec<u8>> {
+    let mut payloads = Vec::new();
+    while let Some(event) = connection.poll_event() {
+        if let Event::Received(received) = event
+            && matches!(received.unit, Unit::Message { .. })
+        {
+            payloads.push(received.payload().to_vec());
+        }
+    }
+    payloads
+}
+
+/// A client and a server, nothing between them, and what each reports.
+pub(crate) struct Talk {
+    pub(crate) pair: Pair<Connection>,
+    pub(crate) heard: [Vec<String>; 2],
+}
+
+impl Talk {
+    pub(crate) fn new(client: ClientConfig, server: ServerConfig) -> Self {
+        let client = Connection::client(client.into(), Duration::ZERO);
+        let server = Connection::server(server.into(), 4660, Duration::ZERO);
+        let pair = Pair::new(client, server, Conditions::default());
+        Self { pair, heard: Default::default() }
+    }
+
+    pub(crate) fn established() -> Self {
+        let mut talk = Self::new(ClientConfig::new(EPOCH), ServerConfig::new(EPOCH));
+        talk.settle();
+        assert!(talk.pair.client.is_established() && talk.pair.server.is_established());
+        talk.heard = Default::default();
+        talk
+    }
+
+    pub(crate) fn client(&mut self) -> &mut Connection {
+        &mut self.pair.client
+    }
+
+    pub(crate) fn server(&mut self) -> &mut Connection {
+        &mut self.pair.server
+    }
+
+    /// Carries bytes to and fro until both are silent.
+    pub(crate) fn settle(&mut self) {
+        let heard = &mut self.heard;
+        self.pair.settle(|member, event, _| heard[index(member)].push(line(&event)));
+    }
+
+    /// Lets time pass, deadline by deadline, until a moment or until one of them is closed.
+    /// Returns how many deadlines passed.
+    pub(crate) fn wait(&mut self, until: Duration) -> usize {
+        let mut deadlines = 0;
+        loop {
+            let next = [self.pair.client.poll_timeout(), self.pair.server.poll_timeout()];
+            let Some(at) = next.into_iter().flatten().min().filter(|at| *at <= until) else {
+                return deadlines;
+            };
+            deadlines += 1;
+            let heard = &mut self.heard;
+            self.pair.run_until(at, |member, event, _| heard[index(member)].push(line(&event)));
+        }
+    }
+}
+
+fn index(member: Member) -> usize {
+    match member {
+        Member::Client => 0,
+        Member::Server => 1,
+        Member::Relay | Member::Observer => unreachable!("there is none"),
+    }
+}
