@@ -4,10 +4,10 @@
 //! the JSON that it writes back to the same bytes.
 
 use worldwire_core::json::{Json, Style, write_children, write_node};
+use worldwire_core::opener::Opener;
 use worldwire_core::{Error, Limits, MessageInfo, Reader, Result, Side, Tree, TreeBuilder, Value};
 
-use crate::{Definitions, Keys, KiObjects};
-use crate::{ki, tera, uru};
+use crate::knowledge::{Definitions, Keys};
 
 /// A format that can be decoded and encoded by name.
 #[derive(Clone, Copy, Debug)]
@@ -20,11 +20,14 @@ pub struct Codec {
     pub shape: Shape,
     /// Whether client and server say different things, so that the sender has to be known.
     pub sided: bool,
-    pub(crate) decode: for<'d> fn(&'d [u8], &CodecOptions<'d>, Tree<'d>) -> Tree<'d>,
-    pub(crate) encode: fn(&Json, &CodecOptions<'_>) -> Result<Vec<u8>>,
+    /// Decodes all of the data into a tree; see [`read`].
+    pub decode: for<'d> fn(&'d [u8], &CodecOptions<'d>, Tree<'d>) -> Tree<'d>,
+    /// Encodes what the tree shows as JSON.
+    pub encode: fn(&Json, &CodecOptions<'_>) -> Result<Vec<u8>>,
     /// The tables of its messages, if it has any.
-    pub(crate) tables: fn() -> Vec<&'static [MessageInfo]>,
-    pub(crate) remarks: fn(&[u8], &CodecOptions<'_>) -> Vec<String>,
+    pub tables: fn() -> Vec<&'static [MessageInfo]>,
+    /// What there is to say of a blob that can be decoded; see [`no_remarks`].
+    pub remarks: fn(&[u8], &CodecOptions<'_>) -> Vec<String>,
 }
 
 /// What the top nodes of a codec's tree are.
@@ -50,25 +53,6 @@ pub struct CodecOptions<'o> {
 }
 
 impl Codec {
-    /// All codecs, by name.
-    pub fn all() -> impl Iterator<Item = &'static Self> {
-        ki::CODECS.iter().chain(tera::CODECS).chain(uru::CODECS)
-    }
-
-    /// The codec of that name.
-    ///
-    /// # Errors
-    /// Value, with the nearest known name.
-    pub fn named(name: &str) -> Result<&'static Self> {
-        Self::all().find(|codec| codec.name == name).ok_or_else(|| {
-            let error = Error::value("the name of a codec", format!("\"{name}\""));
-            match worldwire_core::nearest(name, Self::all().map(|codec| codec.name)) {
-                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-                None => error.hint("`worldwire codecs` lists them"),
-            }
-        })
-    }
-
     /// The messages it knows, a table a side; empty for formats that are no messages.
     #[must_use]
     pub fn tables(&self) -> Vec<&'static [MessageInfo]> {
@@ -145,13 +129,14 @@ impl Codec {
     }
 }
 
-/// Nothing to say.
-pub(crate) fn no_remarks(_: &[u8], _: &CodecOptions<'_>) -> Vec<String> {
+/// Nothing to say of a blob: what most codecs have for [`Codec::remarks`].
+#[must_use]
+pub fn no_remarks(_: &[u8], _: &CodecOptions<'_>) -> Vec<String> {
     Vec::new()
 }
 
 /// Runs a decoder over all of the data. Nothing more can come, so what is incomplete is an error.
-pub(crate) fn read<'d>(
+pub fn read<'d>(
     name: &'static str,
     data: &'d [u8],
     options: &CodecOptions<'d>,
@@ -161,15 +146,15 @@ pub(crate) fn read<'d>(
     read_all(name, Reader::traced_within("input", data, tree, options.limits), decode)
 }
 
-/// The same, with what users know of the formats inside fields.
-pub(crate) fn read_opening<'d>(
+/// The same, with an [opener](worldwire_core::opener) for the formats inside fields.
+pub fn read_opening<'d>(
     name: &'static str,
     data: &'d [u8],
     options: &CodecOptions<'d>,
     tree: Tree<'d>,
+    opener: &'d dyn Opener<'d>,
     decode: impl FnOnce(&mut Reader<'d, TreeBuilder<'d>>) -> Result<()>,
 ) -> Tree<'d> {
-    let opener: &'d KiObjects = &options.definitions.ki_objects;
     let reader = Reader::traced_within("input", data, tree, options.limits).opening(opener);
     read_all(name, reader, decode)
 }

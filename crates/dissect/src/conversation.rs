@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 
 use worldwire_core::Side;
+use worldwire_core::connection::Input;
 
-use crate::family::{self, Family, Held, Recognition, Session};
+use crate::family::{Family, HeldPiece, Opening, Recognition, Start};
 use crate::item::{Item, ItemBody, Note, Stamp};
-use crate::uru;
-use crate::{Definitions, Keys};
+use crate::knowledge::{Definitions, Fact, Facts, Keys};
+use crate::session::Session;
 
 /// The most bytes kept of a conversation that is not recognised yet.
 const MOST_UNDECIDED_BYTES: usize = 4096;
@@ -17,11 +18,13 @@ const MOST_UNDECIDED_BYTES: usize = 4096;
 pub(crate) struct Known<'k> {
     pub(crate) keys: &'k Keys,
     pub(crate) definitions: &'k Definitions,
+    pub(crate) facts: &'k Facts,
 }
 
 impl Known<'_> {
-    fn session(self, family: Family, midstream: bool) -> Session {
-        Session::new(family, midstream, self.keys, self.definitions)
+    fn session(self, family: &dyn Family, midstream: bool) -> Box<dyn Session> {
+        let Self { keys, definitions, facts } = self;
+        family.session(&Start { keys, definitions, facts, midstream })
     }
 }
 
@@ -55,8 +58,8 @@ pub(crate) struct Conversation {
 
 #[derive(Debug)]
 enum State {
-    Undecided { held: Vec<Held>, bytes: usize },
-    Read(Session),
+    Undecided { held: Vec<HeldPiece>, bytes: usize },
+    Read(&'static dyn Family, Box<dyn Session>),
     Unknown,
 }
 
@@ -66,12 +69,12 @@ impl Conversation {
         stream: u64,
         ends: [SocketAddr; 2],
         kind: Kind,
-        forced: Option<Family>,
+        forced: Option<&'static dyn Family>,
         known: Known<'_>,
     ) -> Self {
         let Kind { midstream, datagrams } = kind;
         let state = match forced {
-            Some(family) => State::Read(known.session(family, midstream)),
+            Some(family) => State::Read(family, known.session(family, midstream)),
             None => State::Undecided { held: Vec::new(), bytes: 0 },
         };
         let (last, swapped, told) = (None, false, false);
@@ -79,9 +82,9 @@ impl Conversation {
     }
 
     /// The family, once it is known.
-    pub(crate) fn family(&self) -> Option<Family> {
+    pub(crate) fn family(&self) -> Option<&'static dyn Family> {
         match &self.state {
-            State::Read(session) => Some(session.family()),
+            State::Read(family, _) => Some(*family),
             _ => None,
         }
     }
@@ -97,14 +100,16 @@ impl Conversation {
     ) {
         self.last = Some(stamp);
         let side = self.side(side);
-        if matches!(self.state, State::Read(_)) {
+        if matches!(self.state, State::Read(..)) {
             self.introduce(stamp, out);
         }
         match &mut self.state {
-            State::Read(session) => session.data(self.datagrams, side, stamp, bytes, out),
+            State::Read(_, session) => {
+                session.input(stamp, side, input(self.datagrams, bytes), out)
+            }
             State::Undecided { held, bytes: total } => {
                 *total += bytes.len();
-                held.push(Held { side, stamp, bytes: bytes.to_vec() });
+                held.push(HeldPiece { side, stamp, bytes: bytes.to_vec() });
                 self.decide(known, out);
             }
             State::Unknown => {}
@@ -113,6 +118,7 @@ impl Conversation {
 
     pub(crate) fn gap(
         &mut self,
+        known: Known<'_>,
         side: Side,
         stamp: Stamp,
         length: u64,
@@ -121,20 +127,50 @@ impl Conversation {
         self.last = Some(stamp);
         let side = self.side(side);
         match &mut self.state {
-            State::Read(session) => session.gap(side, stamp, length, out),
+            State::Read(_, session) => session.input(stamp, side, Input::Gap(length), out),
             // What begins with a hole cannot be recognised.
-            State::Undecided { .. } => self.give_up(stamp, out),
+            State::Undecided { .. } => self.give_up(known, stamp, out),
             State::Unknown => {}
         }
     }
 
-    pub(crate) fn end(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
-        let stamp = Stamp { stream: self.stream, ..self.last.unwrap_or(stamp) };
+    pub(crate) fn end(&mut self, known: Known<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+        let stamp = self.last_stamp(stamp);
         match &mut self.state {
-            State::Read(session) => session.end(stamp, out),
-            State::Undecided { .. } => self.give_up(stamp, out),
+            State::Read(_, session) => {
+                for side in Side::BOTH {
+                    session.input(stamp, side, Input::End, out);
+                }
+            }
+            State::Undecided { .. } => self.give_up(known, stamp, out),
             State::Unknown => {}
         }
+    }
+
+    /// What other conversations should know.
+    pub(crate) fn facts(&mut self) -> Vec<Fact> {
+        match &mut self.state {
+            State::Read(_, session) => session.facts(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether it keeps something until it learns a fact.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(&self.state, State::Read(_, session) if session.waits())
+    }
+
+    /// Learns what others stated.
+    pub(crate) fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+        let stamp = self.last_stamp(stamp);
+        if let State::Read(_, session) = &mut self.state {
+            session.learn(facts, stamp, out);
+        }
+    }
+
+    /// Where what comes behind everything stands: at the last packet.
+    fn last_stamp(&self, stamp: Stamp) -> Stamp {
+        Stamp { stream: self.stream, ..self.last.unwrap_or(stamp) }
     }
 
     fn side(&self, side: Side) -> Side {
@@ -142,10 +178,12 @@ impl Conversation {
     }
 
     fn decide(&mut self, known: Known<'_>, out: &mut dyn FnMut(Item<'_>)) {
+        let (datagrams, midstream) = (self.datagrams, self.midstream);
         let State::Undecided { held, bytes } = &mut self.state else {
             return;
         };
-        let (family, swapped) = match family::recognize(held, self.datagrams, self.midstream) {
+        let opening = Opening { pieces: held, ends: Some(self.ends), datagrams, midstream };
+        let (family, swapped) = match known.definitions.families().recognize(&opening) {
             Recognition::Yes(family, swapped) => (family, swapped),
             Recognition::No => return self.state = State::Unknown,
             Recognition::NeedMore if *bytes > MOST_UNDECIDED_BYTES => {
@@ -155,14 +193,14 @@ impl Conversation {
         };
         let held = core::mem::take(held);
         self.swapped ^= swapped;
-        let mut session = known.session(family, self.midstream);
+        let mut session = known.session(family, midstream);
         self.state = State::Unknown;
         self.named(family, held.first().map(|piece| piece.stamp), out);
         for piece in held {
             let side = if swapped { piece.side.other() } else { piece.side };
-            session.data(self.datagrams, side, piece.stamp, &piece.bytes, out);
+            session.input(piece.stamp, side, input(datagrams, &piece.bytes), out);
         }
-        self.state = State::Read(session);
+        self.state = State::Read(family, session);
     }
 
     /// Names the ends, once.
@@ -172,7 +210,12 @@ impl Conversation {
         }
     }
 
-    fn named(&mut self, family: Family, stamp: Option<Stamp>, out: &mut dyn FnMut(Item<'_>)) {
+    fn named(
+        &mut self,
+        family: &'static dyn Family,
+        stamp: Option<Stamp>,
+        out: &mut dyn FnMut(Item<'_>),
+    ) {
         let Some(stamp) = stamp.filter(|_| !core::mem::replace(&mut self.told, true)) else {
             return;
         };
@@ -184,14 +227,24 @@ impl Conversation {
         out(Item { stamp, family: family.name(), from: Side::Client, range: 0..0, body });
     }
 
-    fn give_up(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
-        self.state = State::Unknown;
-        if self.midstream && self.ends[1].port() == uru::PORT {
-            let text = "the beginning is missing, and an encrypted connection can be read only \
-                        from its first byte"
-                .to_owned();
-            let body = ItemBody::Note(Note::problem(text));
-            out(Item { stamp, family: "uru", from: Side::Client, range: 0..0, body });
+    fn give_up(&mut self, known: Known<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+        let State::Undecided { held, .. } = core::mem::replace(&mut self.state, State::Unknown)
+        else {
+            return;
+        };
+        let Self { ends, datagrams, midstream, .. } = *self;
+        let opening = Opening { pieces: &held, ends: Some(ends), datagrams, midstream };
+        for family in known.definitions.families().iter() {
+            if let Some(text) = family.missed(&opening) {
+                let body = ItemBody::Note(Note::problem(text));
+                let (family, range) = (family.name(), 0..0);
+                out(Item { stamp, family, from: Side::Client, range, body });
+            }
         }
     }
+}
+
+/// A segment, or a datagram.
+fn input(is_datagram: bool, bytes: &[u8]) -> Input<'_> {
+    if is_datagram { Input::Datagram(bytes) } else { Input::Bytes(bytes) }
 }

@@ -1,8 +1,7 @@
 //! A capture in, items out: in batches, on as many threads as there are, always in the same order.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::net::SocketAddr;
 
 use rayon::prelude::*;
 use worldwire_capture::{Conversations, Event, EventKind, Packet, Timestamp, Unusable};
@@ -11,9 +10,10 @@ use worldwire_core::{Limits, Side};
 use crate::conversation::{Conversation, Kind, Known};
 use crate::defect::{Defect, catch_defect};
 use crate::family::Family;
-use crate::item::{Item, ItemBody, Note, NoteKind, Stamp};
+use crate::item::{Item, ItemBody, Note, NoteKind, Stamp, Time};
+use crate::knowledge::{Definitions, Fact, Facts, Keys};
+use crate::overview::{Counts, Overview, Summary};
 use crate::sink::Sink;
-use crate::{Definitions, Keys};
 
 /// How a capture is read.
 #[derive(Clone, Debug, Default)]
@@ -23,9 +23,15 @@ pub struct Options {
     /// What messages look like.
     pub definitions: Definitions,
     /// Read every conversation as this family, whatever it looks like.
-    pub family: Option<Family>,
+    pub family: Option<&'static dyn Family>,
     /// Bounds.
     pub limits: Limits,
+}
+
+impl Options {
+    fn known<'k>(&'k self, facts: &'k Facts) -> Known<'k> {
+        Known { keys: &self.keys, definitions: &self.definitions, facts }
+    }
 }
 
 /// Reads the conversations of a capture.
@@ -50,7 +56,7 @@ pub struct Options {
 /// let mut dissection = Dissection::new(Options { keys, ..Options::default() });
 ///
 /// // The sink is a list of packet numbers and names; for text it would be a `String`.
-/// let show = |item: &Item<'_>, _: &mut Scratch, names: &mut Vec<(u64, String)>| {
+/// let show = |item: &Item<'_>, _: &mut Scratch, names: &mut Vec<(Option<u64>, String)>| {
 ///     let mut name = String::new();
 ///     item.push_name(&mut name);
 ///     names.push((item.stamp.packet, name));
@@ -74,7 +80,8 @@ pub struct Options {
 pub struct Dissection {
     options: Options,
     conversations: Conversations,
-    open: HashMap<u64, Open>,
+    open: BTreeMap<u64, Open>,
+    facts: Facts,
     batch: Batch,
     overviews: Vec<Overview>,
 }
@@ -84,73 +91,6 @@ struct Open {
     /// Nothing once a defect has cost it.
     conversation: Option<Conversation>,
     overview: Overview,
-}
-
-/// What can be said of a conversation as a whole.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Overview {
-    /// Its number.
-    pub stream: u64,
-    /// The end that opened it.
-    pub client: SocketAddr,
-    /// The other end.
-    pub server: SocketAddr,
-    /// Whether it is UDP; otherwise it is TCP.
-    pub datagrams: bool,
-    /// Whether its first packets are missing.
-    pub midstream: bool,
-    /// Whose it is, if that is known.
-    pub family: Option<Family>,
-    /// When it began.
-    pub first: Timestamp,
-    /// When its last packet came.
-    pub last: Timestamp,
-    /// Bytes of payload from client and server.
-    pub bytes: [u64; 2],
-    /// Messages by dotted name, from client and server.
-    pub messages: Counts,
-    /// What could not be read.
-    pub problems: u64,
-    /// Holes in the capture.
-    pub gaps: u64,
-}
-
-/// How many messages of each name came from client and server.
-pub type Counts = HashMap<String, [u64; 2]>;
-
-/// What was read in all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// All conversations.
-    pub conversations: u64,
-    /// Those that were recognised.
-    pub recognised: u64,
-    /// Messages.
-    pub messages: u64,
-    /// What could not be read.
-    pub problems: u64,
-    /// Holes in the capture.
-    pub gaps: u64,
-}
-
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = |count: u64| if count == 1 { "" } else { "s" };
-        let Self { conversations, recognised, messages, problems, gaps } = *self;
-        write!(f, "{conversations} conversation{}", plural(conversations))?;
-        if recognised != conversations {
-            write!(f, " ({recognised} recognised)")?;
-        }
-        write!(f, ", {messages} message{}", plural(messages))?;
-        if gaps > 0 {
-            write!(f, ", {gaps} gap{}", plural(gaps))?;
-        }
-        if problems > 0 {
-            write!(f, ", {problems} problem{}", plural(problems))?;
-        }
-        Ok(())
-    }
 }
 
 /// Events that are not read yet, in capture order, with their bytes in one piece.
@@ -186,6 +126,8 @@ struct Task<S> {
     /// Events of the batch that added to the sink, and how much was in it behind each.
     parts: Vec<(usize, usize)>,
     closed: bool,
+    /// It is closed, but what it keeps may be read with what others state in this batch.
+    ending: Option<Stamp>,
 }
 
 /// Enough bytes for a batch to be worth sharing out, and few enough to stay in the caches.
@@ -200,7 +142,8 @@ impl Dissection {
         Self {
             conversations: Conversations::new(&options.limits),
             options,
-            open: HashMap::new(),
+            open: BTreeMap::new(),
+            facts: Facts::default(),
             batch: Batch::default(),
             overviews: Vec::new(),
         }
@@ -243,12 +186,18 @@ impl Dissection {
         let fresh = Batch { start: self.batch.start, ..Batch::default() };
         let batch = core::mem::replace(&mut self.batch, fresh);
         let mut tasks: Vec<Task<S>> = self.share_out(&batch);
-        let options = &self.options;
+        let (options, facts) = (&self.options, &self.facts);
         let mut feed = Feed { conversations: &mut self.conversations, batch: &mut self.batch };
         let (result, ()) = rayon::join(
             || meanwhile(&mut feed),
-            || tasks.par_iter_mut().for_each(|task| task.run(&batch, options, show)),
+            || tasks.par_iter_mut().for_each(|task| task.run(&batch, options, facts, show)),
         );
+        let mut learns = false;
+        for fact in tasks.iter_mut().flat_map(Task::facts) {
+            self.facts.state(fact);
+            learns = true;
+        }
+        let mut ending: Vec<(Open, Stamp)> = Vec::new();
         // Every part by its event, with its task and length.
         let mut order: Vec<(usize, usize, usize)> = Vec::new();
         let mut sources: Vec<S::Source> = Vec::with_capacity(tasks.len());
@@ -259,19 +208,51 @@ impl Dissection {
                 from = to;
             }
             sources.push(task.sink.into_source());
-            if let Some(open) = task.open {
-                if task.closed {
-                    self.overviews.push(open.overview);
-                } else {
+            match (task.open, task.ending) {
+                (Some(open), Some(stamp)) => ending.push((open, stamp)),
+                (Some(open), None) if task.closed => self.overviews.push(open.overview),
+                (Some(open), None) => {
                     self.open.insert(task.stream, open);
                 }
+                (None, _) => {}
             }
         }
         order.sort_unstable();
         for (_, task, count) in order {
             out.append(&mut sources[task], count);
         }
+        self.settle(learns, ending, show, out);
         result
+    }
+
+    /// Behind a batch: conversations learn what was stated in it, and those that waited for that
+    /// end.
+    fn settle<S: Sink>(
+        &mut self,
+        learns: bool,
+        mut ending: Vec<(Open, Stamp)>,
+        show: &(impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync),
+        out: &mut S,
+    ) {
+        let mut scratch = Scratch::default();
+        let known = self.options.known(&self.facts);
+        if learns {
+            let open = self.open.values_mut().map(|open| (open, Stamp::default()));
+            let mut all: Vec<(&mut Open, Stamp)> =
+                ending.iter_mut().map(|(open, stamp)| (open, *stamp)).chain(open).collect();
+            all.sort_by_key(|(open, _)| open.overview.stream);
+            for (open, stamp) in all {
+                open.guarded(&mut scratch, out, show, |conversation, tell| {
+                    conversation.learn(known.facts, stamp, tell);
+                });
+            }
+        }
+        for (mut open, stamp) in ending {
+            open.guarded(&mut scratch, out, show, |conversation, tell| {
+                conversation.end(known, stamp, tell);
+            });
+            self.overviews.push(open.overview);
+        }
     }
 
     /// A task for every conversation of the batch, in the order in which they come up.
@@ -288,6 +269,7 @@ impl Dissection {
                     sink: S::default(),
                     parts: Vec::new(),
                     closed: false,
+                    ending: None,
                 });
                 tasks.len() - 1
             });
@@ -350,9 +332,9 @@ impl Batch {
     fn hold(&mut self, event: Event<'_>) {
         let stamp = Stamp {
             stream: event.conversation,
-            time: event.time,
+            time: Time(event.time.nanos()),
             since: event.time.since(self.start.unwrap_or(event.time)),
-            packet: event.packet,
+            packet: Some(event.packet),
         };
         let what = match event.kind {
             EventKind::Opened(opened) => What::Opened(Box::new(Overview {
@@ -362,8 +344,8 @@ impl Batch {
                 datagrams: opened.datagrams,
                 midstream: opened.midstream,
                 family: None,
-                first: event.time,
-                last: event.time,
+                first: stamp.time,
+                last: stamp.time,
                 bytes: [0; 2],
                 messages: HashMap::new(),
                 problems: 0,
@@ -383,14 +365,21 @@ impl Batch {
 }
 
 impl<S: Sink> Task<S> {
+    /// What its conversation states.
+    fn facts(&mut self) -> Vec<Fact> {
+        let conversation = self.open.as_mut().and_then(|open| open.conversation.as_mut());
+        conversation.map(Conversation::facts).unwrap_or_default()
+    }
+
     fn run(
         &mut self,
         batch: &Batch,
         options: &Options,
+        facts: &Facts,
         show: &(impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync),
     ) {
         let mut scratch = Scratch::default();
-        let known = Known { keys: &options.keys, definitions: &options.definitions };
+        let known = options.known(facts);
         for index in &self.events {
             let Held { stamp, what } = &batch.events[*index];
             if let What::Opened(overview) = what {
@@ -412,6 +401,10 @@ impl<S: Sink> Task<S> {
             let Some(reading) = conversation else {
                 continue;
             };
+            if matches!(what, What::Closed) && reading.waits() {
+                self.ending = Some(*stamp);
+                continue;
+            }
             let mut tell = Tell { overview, scratch: &mut scratch, sink: &mut self.sink, show };
             let read = || what.read(reading, batch, *stamp, known, &mut |item| tell.item(&item));
             match catch_defect(read) {
@@ -419,7 +412,7 @@ impl<S: Sink> Task<S> {
                 Err(defect) => {
                     // Its state may be half changed: nothing more is read of it.
                     *conversation = None;
-                    tell.given_up(&defect, what, batch, *stamp);
+                    tell.given_up(&defect, what.side(), what.bytes(batch), *stamp);
                 }
             }
             if self.sink.len() != self.parts.last().map_or(0, |part| part.1) {
@@ -432,8 +425,7 @@ impl<S: Sink> Task<S> {
 impl Open {
     fn new(overview: &Overview, options: &Options, known: Known<'_>) -> Self {
         let (midstream, datagrams) = (overview.midstream, overview.datagrams);
-        // Of the families only KI's speaks UDP.
-        let forced = options.family.filter(|family| !datagrams || *family == Family::Ki);
+        let forced = options.family.filter(|family| !datagrams || family.speaks_datagrams());
         let conversation = Conversation::new(
             overview.stream,
             [overview.client, overview.server],
@@ -442,6 +434,24 @@ impl Open {
             known,
         );
         Self { conversation: Some(conversation), overview: overview.clone() }
+    }
+
+    /// Lets the conversation do something behind its batch. A panic ends it.
+    fn guarded<S: Sink>(
+        &mut self,
+        scratch: &mut Scratch,
+        sink: &mut S,
+        show: &impl Fn(&Item<'_>, &mut Scratch, &mut S),
+        act: impl FnOnce(&mut Conversation, &mut dyn FnMut(Item<'_>)),
+    ) {
+        let Self { conversation, overview } = self;
+        let Some(reading) = conversation else { return };
+        let stamp = Stamp { stream: overview.stream, time: overview.last, ..Stamp::default() };
+        let mut tell = Tell { overview, scratch, sink, show };
+        if let Err(defect) = catch_defect(|| act(reading, &mut |item| tell.item(&item))) {
+            *conversation = None;
+            tell.given_up(&defect, Side::Client, &[], stamp);
+        }
     }
 }
 
@@ -461,8 +471,8 @@ impl What {
             Self::Data { side, .. } => {
                 conversation.data(known, *side, stamp, self.bytes(batch), tell);
             }
-            Self::Gap { side, length } => conversation.gap(*side, stamp, *length, tell),
-            Self::Closed => conversation.end(stamp, tell),
+            Self::Gap { side, length } => conversation.gap(known, *side, stamp, *length, tell),
+            Self::Closed => conversation.end(known, stamp, tell),
             Self::Opened(_) => {}
         }
     }
@@ -503,9 +513,8 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
         if catch_defect(|| item.push_name(&mut name)).is_err() {
             name.push_str("of unknown name");
         }
-        let Stamp { stream, packet, .. } = item.stamp;
-        let what =
-            format!("{} message {name}, conversation {stream}, packet {packet}", item.family);
+        let (stream, packet) = (item.stamp.stream, packet_text(item.stamp));
+        let what = format!("{} message {name}, conversation {stream}, {packet}", item.family);
         let note = Note::problem(defect.report(&what, item.bytes()));
         let (stamp, family, from) = (item.stamp, item.family, item.from);
         let range = item.range.clone();
@@ -523,16 +532,12 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
     }
 
     /// Reports a panic outside of any message.
-    fn given_up(&mut self, defect: &Defect, what: &What, batch: &Batch, stamp: Stamp) {
+    fn given_up(&mut self, defect: &Defect, side: Side, bytes: &[u8], stamp: Stamp) {
         let family = self.overview.family.map_or("unknown", Family::name);
-        let Stamp { stream, packet, .. } = stamp;
-        let reading = format!(
-            "{family} conversation {stream}, given up at packet {packet} of {}",
-            what.side().name()
-        );
-        let note = Note::problem(defect.report(&reading, what.bytes(batch)));
-        let (from, body) = (what.side(), ItemBody::Note(note));
-        self.problem(self.sink.len(), &Item { stamp, family, from, range: 0..0, body });
+        let (stream, packet) = (stamp.stream, packet_text(stamp));
+        let reading = format!("{family} conversation {stream}, given up at {packet} of {side}");
+        let body = ItemBody::Note(Note::problem(defect.report(&reading, bytes)));
+        self.problem(self.sink.len(), &Item { stamp, family, from: side, range: 0..0, body });
     }
 
     /// Shows the report of a panic in place of what stands behind `before`.
@@ -544,6 +549,11 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
             self.sink.truncate(before);
         }
     }
+}
+
+/// The packet, or the end of the batch where there is none.
+fn packet_text(stamp: Stamp) -> String {
+    stamp.packet.map_or_else(|| "the end".to_owned(), |packet| format!("packet {packet}"))
 }
 
 /// Counts a message without allocating once its name is known.

@@ -1,77 +1,195 @@
-//! The families: how their conversations are recognised and read.
+//! What there is to know of a family: everything that dissection, codecs, filters and relays ask.
 
 use core::fmt;
+use std::net::SocketAddr;
 
-use worldwire_core::Side;
+use worldwire_core::{Diagnostic, Error, Result, Side};
 
-use crate::item::{Item, Stamp};
-use crate::{Definitions, Keys};
-use crate::{ki, tera, uru};
+use crate::codec::Codec;
+use crate::item::Stamp;
+use crate::knowledge::{Definitions, Facts, Keys};
+use crate::session::{RelaySession, Session};
 
-/// The families that conversations can belong to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Family {
-    /// Wizard101 and Pirate101.
-    Ki,
-    /// TERA.
-    Tera,
-    /// Myst Online: Uru Live.
-    Uru,
+/// A family of games with a protocol of its own.
+///
+/// Everything else in this crate knows families only by this trait. The ones that worldwire comes
+/// with stand in [`Families::standard`]; a program may add its own.
+pub trait Family: fmt::Debug + Sync {
+    /// The name in output, in front of codecs and on the command line: `uru`.
+    fn name(&self) -> &'static str;
+
+    /// Whether its conversations may be UDP.
+    fn speaks_datagrams(&self) -> bool {
+        false
+    }
+
+    /// Whether a conversation is one of its own, by what was said first.
+    fn recognize(&self, opening: &Opening<'_>) -> Verdict;
+
+    /// What there is to say of a conversation whose beginning is missing and that nobody
+    /// recognised, if it was likely one of its own.
+    fn missed(&self, opening: &Opening<'_>) -> Option<String> {
+        let _ = opening;
+        None
+    }
+
+    /// Begins to read a conversation.
+    fn session(&self, start: &Start<'_>) -> Box<dyn Session>;
+
+    /// Begins to relay a conversation: to read it, and to forward it changed or unchanged.
+    /// `random` fills a buffer with fresh random bytes.
+    ///
+    /// # Errors
+    /// Value, when the family cannot be relayed, or not with these keys.
+    fn relay(
+        &self,
+        start: &Start<'_>,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<Box<dyn RelaySession>> {
+        let _ = (start, random);
+        Err(Error::value("a family that can be relayed", self.name()))
+    }
+
+    /// Its codecs, by name.
+    fn codecs(&self) -> &'static [Codec] {
+        &[]
+    }
+
+    /// Every message, with the names of its fields: what a filter is checked against.
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>>;
+
+    /// Reads its part of a key file; whether there was any.
+    ///
+    /// # Errors
+    /// All faults of its part, a line each.
+    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
+        let _ = (text, keys);
+        Ok(false)
+    }
+
+    /// Puts what is built in into definitions.
+    fn built_in(&self, definitions: &mut Definitions) {
+        let _ = definitions;
+    }
+
+    /// Whether a file may hold its definitions, by its name alone.
+    fn may_define(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+
+    /// Reads definitions from those files that hold its own, told by their names and contents, over
+    /// what is there. `None` when none does; else all that is to be said about them.
+    fn define(
+        &self,
+        files: &[(&str, &[u8])],
+        definitions: &mut Definitions,
+    ) -> Option<Vec<Diagnostic>> {
+        let _ = (files, definitions);
+        None
+    }
+
+    /// How to learn the names of messages that have none, for `doctor`: `give ... with --data`.
+    fn advice(&self) -> Option<&'static str> {
+        None
+    }
 }
 
-impl Family {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Ki, Self::Tera, Self::Uru];
+/// Which families there are.
+#[derive(Clone, Copy)]
+pub struct Families(&'static [&'static dyn Family]);
 
-    /// The name in output and on the command line.
+impl Families {
+    /// These families, in the order in which they are asked about a conversation.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ki => "ki",
-            Self::Tera => "tera",
-            Self::Uru => "uru",
-        }
+    pub const fn of(families: &'static [&'static dyn Family]) -> Self {
+        Self(families)
+    }
+
+    /// All of them.
+    pub fn iter(self) -> impl Iterator<Item = &'static dyn Family> {
+        self.0.iter().copied()
     }
 
     /// The family of that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|family| family.name() == name)
+    ///
+    /// # Errors
+    /// Value, with the nearest known name.
+    pub fn named(self, name: &str) -> Result<&'static dyn Family> {
+        self.iter().find(|family| family.name() == name).ok_or_else(|| {
+            let error = Error::value("the name of a family", format!("\"{name}\""));
+            match worldwire_core::nearest(name, self.iter().map(Family::name)) {
+                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+                None => error,
+            }
+        })
+    }
+
+    /// All codecs, by family and name.
+    pub fn codecs(self) -> impl Iterator<Item = &'static Codec> {
+        self.iter().flat_map(|family| family.codecs())
+    }
+
+    /// Whose conversation this is; true when client and server have to change places.
+    pub(crate) fn recognize(self, opening: &Opening<'_>) -> Recognition {
+        let mut wait = false;
+        for family in self.iter().filter(|family| !opening.datagrams || family.speaks_datagrams()) {
+            match family.recognize(opening) {
+                Verdict::Yes => return Recognition::Yes(family, false),
+                Verdict::Swapped => return Recognition::Yes(family, true),
+                Verdict::NeedMore => wait = true,
+                Verdict::No => {}
+            }
+        }
+        if wait { Recognition::NeedMore } else { Recognition::No }
     }
 }
 
-impl fmt::Display for Family {
+impl fmt::Debug for Families {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.debug_list().entries(self.iter().map(Family::name)).finish()
     }
 }
 
-/// Bytes that came before the conversation was recognised.
-#[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) side: Side,
-    pub(crate) stamp: Stamp,
-    pub(crate) bytes: Vec<u8>,
+/// What was said first on a conversation, by which it is recognised.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening<'o> {
+    /// The pieces, in the order of the capture: segments or datagrams.
+    pub pieces: &'o [HeldPiece],
+    /// The ends, client first; `None` where there are no addresses.
+    pub ends: Option<[SocketAddr; 2]>,
+    /// Whether it is UDP.
+    pub datagrams: bool,
+    /// Whether the beginning is missing.
+    pub midstream: bool,
 }
 
-/// What is made of the first bytes of a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Recognition {
-    /// It is this family's; true when client and server have to change places.
-    Yes(Family, bool),
-    /// It is nobody's.
-    No,
-    /// More bytes are needed to tell.
-    NeedMore,
+impl Opening<'_> {
+    /// The first bytes of a side, at most this many.
+    #[must_use]
+    pub fn first(&self, side: Side, most: usize) -> Vec<u8> {
+        let of_side = self.pieces.iter().filter(|piece| piece.side == side);
+        of_side.flat_map(|piece| &piece.bytes).copied().take(most).collect()
+    }
+}
+
+/// Bytes that came before a conversation was recognised.
+#[derive(Clone, Debug)]
+pub struct HeldPiece {
+    /// Who sent them.
+    pub side: Side,
+    /// Where they stand.
+    pub stamp: Stamp,
+    /// The bytes.
+    pub bytes: Vec<u8>,
 }
 
 /// What a family makes of the first bytes of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// It is this family's, and the sides are right.
+pub enum Verdict {
+    /// It is its own, and the sides are right.
     Yes,
-    /// It is this family's, but what looks like the client is the server.
+    /// It is its own, but what looks like the client is the server.
     Swapped,
     /// It is not.
     No,
@@ -79,97 +197,39 @@ pub(crate) enum Verdict {
     NeedMore,
 }
 
-/// Whose conversation begins with these pieces.
-pub(crate) fn recognize(held: &[Held], datagrams: bool, midstream: bool) -> Recognition {
-    let first = |side: Side| {
-        let of_side = held.iter().filter(|piece| piece.side == side);
-        of_side.flat_map(|piece| &piece.bytes).copied().take(256).collect::<Vec<u8>>()
-    };
-    let first = Side::BOTH.map(first);
-    let verdicts = [
-        (Family::Ki, ki::recognize(held, datagrams, midstream)),
-        (Family::Tera, if datagrams { Verdict::No } else { tera::recognize(&first) }),
-        (Family::Uru, if datagrams { Verdict::No } else { uru::recognize(&first) }),
-    ];
-    for (family, verdict) in verdicts {
-        match verdict {
-            Verdict::Yes => return Recognition::Yes(family, false),
-            Verdict::Swapped => return Recognition::Yes(family, true),
-            Verdict::No | Verdict::NeedMore => {}
-        }
-    }
-    if verdicts.iter().any(|(_, verdict)| *verdict == Verdict::NeedMore) {
-        Recognition::NeedMore
-    } else {
-        Recognition::No
-    }
+/// What all families make of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Recognition {
+    /// It is this family's; true when client and server have to change places.
+    Yes(&'static dyn Family, bool),
+    /// It is nobody's.
+    No,
+    /// More bytes are needed to tell.
+    NeedMore,
 }
 
-/// A conversation that is being read.
-#[derive(Debug)]
-pub(crate) enum Session {
-    Ki(Box<ki::KiSession>),
-    Tera(Box<tera::TeraSession>),
-    Uru(Box<uru::UruSession>),
+/// What a session begins with.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'s> {
+    /// Secrets.
+    pub keys: &'s Keys,
+    /// What users know of messages.
+    pub definitions: &'s Definitions,
+    /// What other conversations stated so far.
+    pub facts: &'s Facts,
+    /// Whether the beginning is missing.
+    pub midstream: bool,
 }
 
-impl Session {
-    pub(crate) fn new(
-        family: Family,
-        midstream: bool,
-        keys: &Keys,
-        definitions: &Definitions,
-    ) -> Self {
-        match family {
-            Family::Ki => Self::Ki(Box::new(ki::KiSession::new(midstream, keys, definitions))),
-            Family::Tera => Self::Tera(Box::new(tera::TeraSession::new(definitions))),
-            Family::Uru => Self::Uru(Box::new(uru::UruSession::new(keys))),
-        }
-    }
-
-    pub(crate) fn family(&self) -> Family {
-        match self {
-            Self::Ki(_) => Family::Ki,
-            Self::Tera(_) => Family::Tera,
-            Self::Uru(_) => Family::Uru,
-        }
-    }
-
-    /// Bytes: a segment, or a datagram.
-    pub(crate) fn data(
-        &mut self,
-        datagram: bool,
-        side: Side,
-        stamp: Stamp,
-        bytes: &[u8],
-        out: &mut dyn FnMut(Item<'_>),
-    ) {
-        match self {
-            Self::Ki(session) => session.data(datagram, side, stamp, bytes, out),
-            Self::Tera(session) => session.data(side, stamp, bytes, out),
-            Self::Uru(session) => session.data(side, stamp, bytes, out),
-        }
-    }
-
-    pub(crate) fn gap(
-        &mut self,
-        side: Side,
-        stamp: Stamp,
-        length: u64,
-        out: &mut dyn FnMut(Item<'_>),
-    ) {
-        match self {
-            Self::Ki(session) => session.gap(side, stamp, length, out),
-            Self::Tera(session) => session.gap(side, stamp, length, out),
-            Self::Uru(session) => session.gap(side, stamp, length, out),
-        }
-    }
-
-    pub(crate) fn end(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
-        match self {
-            Self::Ki(session) => session.end(stamp, out),
-            Self::Tera(session) => session.end(stamp, out),
-            Self::Uru(session) => session.end(stamp, out),
-        }
-    }
+/// The names of a message and of its fields.
+#[derive(Clone, Debug)]
+pub struct MessageNames<'d> {
+    /// The dotted name.
+    pub name: String,
+    /// Its own fields.
+    pub fields: Vec<&'d str>,
+    /// What may stand inside them.
+    pub inner: Vec<&'d str>,
+    /// Whether these are all the names there can be.
+    pub is_complete: bool,
 }

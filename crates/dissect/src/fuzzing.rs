@@ -6,9 +6,9 @@ use worldwire_core::testing::{Target, render};
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Side};
 
-use crate::definitions::definitions;
 use crate::filter::fuzzing::filter;
-use crate::{Codec, CodecOptions, Dissection, Family, Format, Item, Keys, Options, Scratch};
+use crate::registry::definitions;
+use crate::{Codec, CodecOptions, Dissection, Families, Format, Item, Keys, Options, Scratch};
 
 /// Any bytes as a capture, dissected to text and JSON.
 ///
@@ -19,7 +19,8 @@ pub fn dissect(data: &[u8]) {
     let Ok(mut capture) = CaptureReader::new(data, &limits) else {
         return;
     };
-    let family = Family::ALL.get(data.len() % (2 * Family::ALL.len())).copied();
+    let families = Families::standard();
+    let family = families.iter().nth(data.len() % (2 * families.iter().count()));
     let definitions = definitions().clone();
     let options = Options { keys: Keys::none(), definitions, family, limits };
     let mut dissection = Dissection::new(options);

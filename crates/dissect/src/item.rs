@@ -1,30 +1,82 @@
-//! What a conversation tells: messages, and notes about what is none.
+//! What a conversation consists of: messages, and notes about what is none.
 
+use core::any::Any;
+use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 
-use worldwire_capture::Timestamp;
-use worldwire_core::{Limits, Side, Tree};
-use worldwire_uru::connection::Received;
+use worldwire_core::json::Json;
+use worldwire_core::{Error, Limits, Result, Side, Tree};
 
-use crate::ki::KiItem;
-use crate::tera::TeraItem;
-
-/// Where something stands in a capture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where something stands: in which conversation, and when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// The conversation, counted from 0 in the order of first packets.
     pub stream: u64,
-    /// When the packet was captured that completed it.
-    pub time: Timestamp,
-    /// How long after the first packet of the capture that was.
+    /// When it was complete.
+    pub time: Time,
+    /// How long after the beginning that was: after the first packet of a capture.
     pub since: Duration,
-    /// That packet's number, counted from 1.
-    pub packet: u64,
+    /// The number of the packet that completed it, counted from 1; `None` where there are no
+    /// packets.
+    pub packet: Option<u64>,
+}
+
+/// A moment: nanoseconds since 1970-01-01 00:00 UTC, negative before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time(pub i64);
+
+impl Time {
+    /// How long after `earlier` this is; nothing when it is before. Packets of a capture may go
+    /// back in time.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        let nanos = i128::from(self.0) - i128::from(earlier.0);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Time {
+    /// `1700000000.000000001`: seconds, a point and nine digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SECOND: u64 = 1_000_000_000;
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let nanos = self.0.unsigned_abs();
+        write!(f, "{sign}{}.{:09}", nanos / SECOND, nanos % SECOND)
+    }
+}
+
+/// A message of any family, as [`Item`]s carry it.
+///
+/// It borrows what it takes to read it: the connection's buffer, keys, definitions.
+pub trait Message: fmt::Debug {
+    /// Appends the dotted name: `auth.AcctLoginRequest`. Numbers stand where no name is known.
+    fn push_name(&self, name: &mut String);
+
+    /// Its plain bytes.
+    fn bytes(&self) -> &[u8];
+
+    /// Whether it is a message, rather than a step of connection setup.
+    fn is_message(&self) -> bool;
+
+    /// Its tree, in the memory of an old one. Places count from the start of the sender's stream.
+    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t>;
+
+    /// Encodes what [`Item::encode`] was given, with the definitions that [`tree`](Self::tree) uses.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else, or a piece of this kind cannot be encoded.
+    fn encode(&self, fields: &Json) -> Result<Vec<u8>>;
+
+    /// What only this family knows of the message, for programs that know the family: TERA's
+    /// `Arc<Packets>`.
+    fn knowledge(&self) -> Option<&(dyn Any + Send + Sync)> {
+        None
+    }
 }
 
 /// One thing that was said on a conversation, or that there is to say about it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Item<'i> {
     /// Where it stands.
     pub stamp: Stamp,
@@ -39,15 +91,11 @@ pub struct Item<'i> {
 }
 
 /// What an item is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ItemBody<'i> {
-    /// A control message or DML message of KI.
-    Ki(KiItem<'i>),
-    /// A message of TERA, or a step of its handshake.
-    Tera(TeraItem<'i>),
-    /// A message of Uru.
-    Uru(Received<'i>),
+    /// A message, or a step of connection setup.
+    Message(&'i dyn Message),
     /// Something about the conversation.
     Note(Note),
 }
@@ -61,7 +109,7 @@ pub struct Note {
     pub text: String,
 }
 
-/// What a note tells.
+/// What a note reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
     /// A conversation was recognised; the text names its ends.
@@ -97,29 +145,39 @@ impl From<Note> for ItemBody<'_> {
 }
 
 impl Note {
-    pub(crate) fn opened(text: String) -> Self {
-        Self { kind: NoteKind::Opened, text }
+    /// A note with one line of text.
+    #[must_use]
+    pub const fn new(kind: NoteKind, text: String) -> Self {
+        Self { kind, text }
+    }
+
+    pub(crate) const fn opened(text: String) -> Self {
+        Self::new(NoteKind::Opened, text)
     }
 
     /// Bytes of a stream that are missing.
     pub(crate) fn gap(range: &Range<u64>) -> Self {
         let text = format!("{} bytes are missing", range.end - range.start);
-        Self { kind: NoteKind::Gap, text }
+        Self::new(NoteKind::Gap, text)
     }
 
     /// Bytes of a stream that were passed over.
     pub(crate) fn resync(skipped: &Range<u64>) -> Self {
         let bytes = skipped.end - skipped.start;
         let text = format!("reading goes on, {bytes} bytes were passed over");
-        Self { kind: NoteKind::Resync, text }
+        Self::new(NoteKind::Resync, text)
     }
 
-    pub(crate) fn warning(text: String) -> Self {
-        Self { kind: NoteKind::Warning, text }
+    /// A definition seems to be of another revision.
+    #[must_use]
+    pub const fn warning(text: String) -> Self {
+        Self::new(NoteKind::Warning, text)
     }
 
-    pub(crate) fn problem(text: String) -> Self {
-        Self { kind: NoteKind::Problem, text }
+    /// Something cannot be read.
+    #[must_use]
+    pub const fn problem(text: String) -> Self {
+        Self::new(NoteKind::Problem, text)
     }
 }
 
@@ -127,14 +185,7 @@ impl<'i> Item<'i> {
     /// Appends the dotted name: `auth.AcctLoginRequest`; for notes the word of their kind.
     pub fn push_name(&self, name: &mut String) {
         match &self.body {
-            ItemBody::Ki(item) => item.push_name(name),
-            ItemBody::Tera(item) => item.push_name(name),
-            ItemBody::Uru(received) => {
-                let (kind, message) = received.name();
-                name.push_str(kind);
-                name.push('.');
-                name.push_str(message);
-            }
+            ItemBody::Message(message) => message.push_name(name),
             ItemBody::Note(note) => name.push_str(note.kind.name()),
         }
     }
@@ -144,29 +195,52 @@ impl<'i> Item<'i> {
     pub fn note(&self) -> Option<&Note> {
         match &self.body {
             ItemBody::Note(note) => Some(note),
-            ItemBody::Ki(_) | ItemBody::Tera(_) | ItemBody::Uru(_) => None,
+            ItemBody::Message(_) => None,
         }
+    }
+
+    /// The message or step of setup, if it is one.
+    #[must_use]
+    pub fn message(&self) -> Option<&'i dyn Message> {
+        match self.body {
+            ItemBody::Message(message) => Some(message),
+            ItemBody::Note(_) => None,
+        }
+    }
+
+    /// What only the message's family knows of it; see [`Message::knowledge`].
+    #[must_use]
+    pub fn knowledge<T: Any>(&self) -> Option<&'i T> {
+        self.message()?.knowledge()?.downcast_ref()
     }
 
     /// The plain bytes of a message; none for notes.
     #[must_use]
     pub fn bytes(&self) -> &'i [u8] {
-        match &self.body {
-            ItemBody::Ki(item) => item.received.bytes,
-            ItemBody::Tera(item) => item.received.bytes,
-            ItemBody::Uru(received) => received.bytes,
-            ItemBody::Note(_) => &[],
-        }
+        self.message().map_or(&[], |message| message.bytes())
     }
 
     /// The tree of a message, in the memory of an old one; empty for notes.
     #[must_use]
     pub fn tree(&self, tree: Tree<'i>, limits: &'i Limits) -> Tree<'i> {
         match &self.body {
-            ItemBody::Ki(item) => item.tree(tree, limits),
-            ItemBody::Tera(item) => item.tree(tree, limits),
-            ItemBody::Uru(received) => received.tree(tree, limits),
+            ItemBody::Message(message) => message.tree(tree, limits),
             ItemBody::Note(_) => tree.recycle(),
+        }
+    }
+
+    /// Encodes the message anew from its JSON, with the definitions that its tree was made with.
+    /// `fields` is what stands under `fields` of a JSON line, changed or not; unchanged JSON gives
+    /// the same message. The result is a whole message of the family, plain, as a
+    /// [relay](crate::RelaySession) takes it.
+    ///
+    /// # Errors
+    /// Value, for notes, for steps of setup that cannot be encoded, and when the JSON is something
+    /// else.
+    pub fn encode(&self, fields: &Json) -> Result<Vec<u8>> {
+        match &self.body {
+            ItemBody::Message(message) => message.encode(fields),
+            ItemBody::Note(note) => Err(Error::value("a message", note.kind.name())),
         }
     }
 }

@@ -24,6 +24,8 @@
 //! | --- | --- |
 //! | [`Codec`] | decodes a blob to a tree, and encodes JSON back to bytes |
 //! | [`Dissection`] | turns a capture into [`Item`]s: messages and notes of its conversations |
+//! | [`Family`], [`Families`] | what there is to know of a family; the list of them |
+//! | [`Session`], [`RelaySession`] | a conversation that is read or relayed, free of captures |
 //! | [`Sink`] | collects the text or the values that items become |
 //! | [`Defect`] | a panic that was caught, as a report |
 //! | [`filter`] | selects items |
@@ -34,7 +36,6 @@
 mod codec;
 mod conversation;
 mod defect;
-mod definitions;
 mod dissection;
 mod family;
 pub mod filter;
@@ -42,21 +43,26 @@ pub mod filter;
 #[doc(hidden)]
 pub mod fuzzing;
 mod item;
-mod keys;
 mod ki;
+mod knowledge;
+mod overview;
+mod registry;
 mod render;
+mod session;
 mod sink;
 mod tera;
 mod uru;
 
-pub use codec::{Codec, CodecOptions, Shape};
+pub use codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
 pub use defect::{Defect, catch_defect, quiet_defects};
-pub use definitions::Definitions;
-pub use dissection::{Counts, Dissection, Feed, Options, Overview, Scratch, Summary};
-pub use family::Family;
-pub use item::{Item, ItemBody, Note, NoteKind, Stamp};
-pub use keys::{Keys, KeysError};
-pub use ki::{KiItem, KiObjects};
+pub use dissection::{Dissection, Feed, Options, Scratch};
+pub use family::{Families, Family, HeldPiece, MessageNames, Opening, Start, Verdict};
+pub use item::{Item, ItemBody, Message, Note, NoteKind, Stamp, Time};
+pub use ki::KiObjects;
+pub use knowledge::{Definitions, Fact, Facts, Keys};
+pub use overview::{Counts, Overview, Summary};
+pub use registry::KeysError;
 pub use render::Format;
+pub use session::{Decision, Emit, Interpreter, RelaySession, Session, Watched};
 pub use sink::Sink;
-pub use tera::{TeraDefinitions, TeraItem};
+pub use tera::TeraDefinitions;

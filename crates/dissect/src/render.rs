@@ -23,7 +23,7 @@ pub enum Format {
     /// | key | value |
     /// | --- | --- |
     /// | `time` | seconds since 1970 with nine digits, of the packet that completed the item |
-    /// | `packet` | that packet's number, counted from 1 |
+    /// | `packet` | that packet's number, counted from 1; missing where there are no packets |
     /// | `stream` | the conversation, counted from 0 |
     /// | `family` | `uru`, ... |
     /// | `from` | `client` or `server` |
@@ -90,11 +90,13 @@ fn write_text(
 }
 
 fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &mut String) {
+    let _ = write!(out, "{{\"time\":{},", item.stamp.time);
+    if let Some(packet) = item.stamp.packet {
+        let _ = write!(out, "\"packet\":{packet},");
+    }
     let _ = write!(
         out,
-        "{{\"time\":{},\"packet\":{},\"stream\":{},\"family\":\"{}\",\"from\":\"{}\",\"name\":",
-        item.stamp.time,
-        item.stamp.packet,
+        "\"stream\":{},\"family\":\"{}\",\"from\":\"{}\",\"name\":",
         item.stamp.stream,
         item.family,
         item.from.name(),

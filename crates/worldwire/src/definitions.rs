@@ -1,10 +1,10 @@
 //! Definitions of messages, from files and directories.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use worldwire_core::{Diagnostic, Severity};
-use worldwire_dissect::Definitions;
+use worldwire_dissect::{Definitions, KiObjects, TeraDefinitions};
+use worldwire_ki::schema::Protocols;
 use worldwire_tera::file::library::Known;
 
 use crate::cli::{Common, Data};
@@ -19,7 +19,7 @@ pub(crate) fn load(data: &Data, common: &Common) -> Result<Definitions, Failure>
     if revision.is_some() || patch.is_some() || !pin.is_empty() {
         let pins = pin.iter().map(|pin| (pin.name.as_str().into(), pin.version)).collect();
         let known = Known { revision: *revision, patch: *patch, pins };
-        Arc::make_mut(&mut definitions.tera).set_known(known);
+        definitions.edit(|tera: &mut TeraDefinitions| tera.set_known(known));
     }
     Ok(definitions)
 }
@@ -46,7 +46,7 @@ pub(crate) fn add(
         let files = files.into_iter().map(|file| (file.display().to_string(), file));
         // Folders may hold anything, at any size; a file that is named is looked into.
         let is_named = !path.is_dir();
-        let files = files.filter(|(name, _)| is_named || Definitions::may_be_in(name));
+        let files = files.filter(|(name, _)| is_named || definitions.may_be_in(name));
         let files = files.map(|(name, file)| read(&file).map(|bytes| (name, bytes)));
         let files: Vec<(String, Vec<u8>)> = files.collect::<Result<_, Failure>>()?;
         let Some(said) = definitions.add(files) else {
@@ -59,7 +59,7 @@ pub(crate) fn add(
         let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
         report::diagnostics(shown);
         // A file of hints is somebody's own, and says what the built-in ones say wrong.
-        let of_hints = |one: &&Diagnostic| Definitions::are_hints(one.file());
+        let of_hints = |one: &&Diagnostic| one.file().ends_with(".toml");
         if said.iter().filter(of_hints).any(|one| one.severity() == Severity::Error) {
             return Err(Failure::Input);
         }
@@ -69,10 +69,11 @@ pub(crate) fn add(
     }
     if !lists.is_empty() {
         let classes = types::load(&lists, common)?;
-        Arc::make_mut(&mut definitions.ki_objects).set_classes(classes);
+        definitions.edit(|objects: &mut KiObjects| objects.set_classes(classes));
     }
     if !common.quiet {
-        report::diagnostics(&definitions.ki_objects.warnings(&definitions.ki));
+        let objects = definitions.part::<KiObjects>();
+        report::diagnostics(&objects.warnings(&definitions.part::<Protocols>()));
     }
     Ok(())
 }

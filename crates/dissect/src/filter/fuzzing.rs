@@ -3,7 +3,7 @@
 use worldwire_core::{Limits, Side};
 
 use super::{Filter, Subject};
-use crate::definitions::definitions;
+use crate::registry::definitions;
 use crate::{Codec, CodecOptions, Keys};
 
 /// Reads any text as a filter; what can be read must print as the same filter and answer the same.

@@ -102,7 +102,7 @@ use expression::{Expression, Pattern};
 pub use fields::UnknownField;
 use fields::nearest_name;
 
-use crate::{Codec, Definitions, Family};
+use crate::knowledge::Definitions;
 
 /// A filter that was read and can be asked about any number of messages.
 #[derive(Clone, Debug, PartialEq)]
@@ -198,16 +198,11 @@ impl fmt::Display for Filter {
 
 /// Every name that an item can have, and the families.
 fn known_names(definitions: &Definitions) -> Vec<String> {
-    let mut names: Vec<String> = Family::ALL.map(|family| family.name().to_owned()).to_vec();
-    for codec in Codec::all() {
-        let kind = codec.name.rsplit('.').next().unwrap_or(codec.name);
-        for message in codec.tables().into_iter().flatten() {
-            names.push(format!("{kind}.{}", message.name));
-        }
+    let mut names = Vec::new();
+    for family in definitions.families().iter() {
+        names.push(family.name().to_owned());
+        names.extend(family.messages(definitions).into_iter().map(|message| message.name));
     }
-    names.extend(crate::ki::names(definitions));
-    names.extend(crate::tera::names(definitions));
-    names.extend(crate::uru::SETUP_NAMES.map(str::to_owned));
     names.extend(["opened", "gap", "resync", "warning", "problem"].map(str::to_owned));
     names
 }

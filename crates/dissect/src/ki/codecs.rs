@@ -10,6 +10,7 @@ use worldwire_ki::object::{Codec as ObjectCodec, MAGIC, Options};
 use worldwire_ki::schema::classes::Classes;
 
 use super::objects::{object_from_json, unread};
+use super::{objects, protocols};
 use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
 
 /// All of them, by name.
@@ -20,15 +21,16 @@ pub(crate) static CODECS: &[Codec] = &[
         shape: Shape::Fields,
         sided: false,
         decode: |data, options, tree| {
-            read_opening("ki.dml", data, options, tree, |reader| {
-                let protocols = &options.definitions.ki;
+            read_opening("ki.dml", data, options, tree, objects(options.definitions), |reader| {
+                let protocols = protocols(options.definitions);
                 RawMessage::decode_named(reader, false, protocols).map(drop)
             })
         },
         encode: |json, options| {
             let mut writer = Writer::new();
-            let given = Given::closing(json, &*options.definitions.ki_objects);
-            RawMessage::from_named_json(given, &options.definitions.ki)?.encode(&mut writer)?;
+            let given = Given::closing(json, objects(options.definitions));
+            RawMessage::from_named_json(given, protocols(options.definitions))?
+                .encode(&mut writer)?;
             Ok(writer.into_bytes())
         },
         tables: Vec::new,
@@ -55,8 +57,8 @@ pub(crate) static CODECS: &[Codec] = &[
         shape: Shape::Fields,
         sided: true,
         decode: |data, options, tree| {
-            read_opening("ki.frame", data, options, tree, |reader| {
-                let protocols = &options.definitions.ki;
+            read_opening("ki.frame", data, options, tree, objects(options.definitions), |reader| {
+                let protocols = protocols(options.definitions);
                 Frame::decode_named(reader, Some(options.from), protocols).map(drop)
             })
         },
@@ -102,7 +104,7 @@ pub(crate) static CODECS: &[Codec] = &[
 
 /// The classes that the user has.
 fn classes<'o>(options: &CodecOptions<'o>) -> Result<&'o Classes> {
-    options.definitions.ki_objects.classes().map(|classes| &**classes).ok_or_else(|| {
+    objects(options.definitions).classes().map(|classes| &**classes).ok_or_else(|| {
         Error::value("the classes of a type list", "none").hint("give the list with --data")
     })
 }
@@ -125,10 +127,10 @@ fn encode_object(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
 /// What there is to say of a message without an object where one should be.
 fn not_an_object(message: &RawMessage<'_>, options: &CodecOptions<'_>) -> Option<String> {
     let RawMessage { service, order, ref payload } = *message;
-    unread((service, order), payload, options.definitions)
+    unread((service, order), payload, protocols(options.definitions), objects(options.definitions))
 }
 
 fn encode_frame(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
-    let given = Given::closing(json, &*options.definitions.ki_objects);
-    Frame::from_json(given, &options.definitions.ki)?.to_bytes()
+    let given = Given::closing(json, objects(options.definitions));
+    Frame::from_json(given, protocols(options.definitions))?.to_bytes()
 }

@@ -1,84 +1,118 @@
 //! KI: its codecs, and how its conversations are recognised and read.
 
 mod codecs;
+mod definitions;
+mod message;
+mod names;
 mod objects;
 mod secrets;
 mod session;
 
-use worldwire_core::{Limits, Reader, Tree};
-use worldwire_ki::connection::{Received, Unit};
-use worldwire_ki::control::{Control, Opcode};
-use worldwire_ki::message::RawMessage;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
-pub(crate) use codecs::CODECS;
+use worldwire_core::{Diagnostic, Result};
+use worldwire_ki::connection::{Connection, RelayConfig};
+use worldwire_ki::crypt::keys::KeyFile;
+use worldwire_ki::schema::Protocols;
+
+use crate::codec::Codec;
+use crate::family::{Family, MessageNames, Opening, Start, Verdict};
+use crate::knowledge::{Definitions, Keys};
+use crate::session::{RelaySession, Session, Watched};
 pub use objects::KiObjects;
-pub(crate) use session::{KiSession, recognize};
+use session::Reading;
 
-use crate::Definitions;
-use objects::Fillings;
+/// Wizard101 and Pirate101.
+///
+/// Its keys are a [`KeyFile`]; its definitions are [`Protocols`] and [`KiObjects`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ki;
 
-/// Every name that an item can have.
-pub(crate) fn names(definitions: &Definitions) -> Vec<String> {
-    let control = Opcode::NAMES.iter().map(|(_, name)| format!("control.{name}"));
-    let protocols = &definitions.ki;
-    let messages = protocols
-        .iter()
-        .flat_map(|protocol| protocol.messages().iter().map(|message| protocols.name(message)));
-    control.chain(messages).chain(["data.empty".to_owned()]).collect()
+/// The definitions of messages.
+pub(crate) fn protocols(definitions: &Definitions) -> &Protocols {
+    static NONE: LazyLock<Protocols> = LazyLock::new(Protocols::new);
+    definitions.get_ref::<Protocols>().unwrap_or_else(|| &NONE)
 }
 
-/// A control message or DML message of a conversation, with what is needed to read it.
-#[derive(Clone, Debug)]
-pub struct KiItem<'i> {
-    /// The piece.
-    pub received: Received<'i>,
-    pub(crate) definitions: &'i Definitions,
-    pub(crate) fillings: &'i Fillings<'i>,
+/// What is known of game objects.
+pub(crate) fn objects(definitions: &Definitions) -> &KiObjects {
+    static NONE: LazyLock<KiObjects> = LazyLock::new(KiObjects::default);
+    definitions.get_ref::<KiObjects>().unwrap_or_else(|| &NONE)
 }
 
-impl<'i> KiItem<'i> {
-    /// Appends the dotted name: `LOGIN.MSG_USER_AUTHEN_V3`, `control.SessionOffer`; numbers where
-    /// no definition has a name.
-    pub fn push_name(&self, name: &mut String) {
-        let push = |name: &mut String, known: Option<&str>, number: u8| match known {
-            Some(known) => name.push_str(known),
-            None => name.push_str(&number.to_string()),
-        };
-        match self.received.unit {
-            Unit::Control(opcode) => {
-                name.push_str("control.");
-                push(name, opcode.name(), opcode.0);
-            }
-            Unit::Message { service, order } => {
-                let protocols = &self.definitions.ki;
-                push(name, protocols.service_names().name(service.into()), service);
-                name.push('.');
-                push(name, protocols.message(service, order).map(|message| &*message.tag), order);
-            }
-            Unit::Empty => name.push_str("data.empty"),
-        }
+impl Family for Ki {
+    fn name(&self) -> &'static str {
+        "ki"
     }
 
-    /// The tree, in the memory of an old one; places count from the start of the sender's stream.
-    #[must_use]
-    pub fn tree(&self, tree: Tree<'i>, limits: &'i Limits) -> Tree<'i> {
-        let Received { message, bytes, range, side, .. } = &self.received;
-        let inside = bytes.get(message.clone()).unwrap_or_default();
-        let mut reader =
-            Reader::traced_within("stream", inside, tree, limits).opening(self.fillings);
-        let outcome = match self.received.unit {
-            Unit::Control(opcode) => reader
-                .record("fields", |reader| Control::decode(opcode, Some(*side), reader))
-                .map(drop),
-            Unit::Message { .. } => {
-                let large = inside.len() > usize::from(u16::MAX);
-                let protocols = &self.definitions.ki;
-                RawMessage::decode_named(&mut reader, large, protocols).map(drop)
-            }
-            Unit::Empty => Ok(()),
+    fn speaks_datagrams(&self) -> bool {
+        true
+    }
+
+    fn recognize(&self, opening: &Opening<'_>) -> Verdict {
+        session::recognize(opening)
+    }
+
+    fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
+        let streams = start.keys.part::<KeyFile>().observer();
+        let connection = match start.midstream {
+            true => Connection::observer_from_the_middle(streams),
+            false => Connection::observer(streams),
         };
-        let mut tree = reader.conclude(outcome).0;
-        tree.set_base(range.start + message.start as u64);
-        tree
+        Box::new(Watched::new(connection, Reading::new(start)))
+    }
+
+    fn relay(
+        &self,
+        start: &Start<'_>,
+        _: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<Box<dyn RelaySession>> {
+        let config = Arc::new(RelayConfig::new(start.keys.part::<KeyFile>().observer()));
+        let connection = Connection::relay(config, Duration::ZERO);
+        Ok(Box::new(Watched::new(connection, Reading::new(start))))
+    }
+
+    fn codecs(&self) -> &'static [Codec] {
+        codecs::CODECS
+    }
+
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
+        names::messages(definitions)
+    }
+
+    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
+        let file = KeyFile::parse("keys", text).map_err(|errors| {
+            let line = |error: &Diagnostic| {
+                let (line, column) = (error.line(), error.column());
+                format!("line {line}, column {column}: {}", error.message())
+            };
+            errors.iter().map(line).collect::<Vec<_>>()
+        })?;
+        let found = !file.is_empty();
+        keys.set(file);
+        Ok(found)
+    }
+
+    fn built_in(&self, definitions: &mut Definitions) {
+        let protocols = Protocols::built_in();
+        definitions.set(KiObjects::new(&protocols));
+        definitions.set(protocols);
+    }
+
+    fn may_define(&self, name: &str) -> bool {
+        definitions::may_define(name)
+    }
+
+    fn define(
+        &self,
+        files: &[(&str, &[u8])],
+        definitions: &mut Definitions,
+    ) -> Option<Vec<Diagnostic>> {
+        definitions::define(files, definitions)
+    }
+
+    fn advice(&self) -> Option<&'static str> {
+        Some("give message XML of this revision with --data")
     }
 }

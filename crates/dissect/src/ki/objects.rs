@@ -13,7 +13,6 @@ use worldwire_ki::schema::{Message, Protocols};
 use worldwire_ki::types::FieldValue;
 
 use super::secrets::Secrets;
-use crate::Definitions;
 
 /// The classes of game objects, and which fields of messages hold them.
 #[derive(Clone, Debug)]
@@ -21,6 +20,12 @@ pub struct KiObjects {
     classes: Option<Arc<Classes>>,
     hints: Hints,
     fields: Fields,
+}
+
+impl Default for KiObjects {
+    fn default() -> Self {
+        Self::new(&Protocols::new())
+    }
 }
 
 impl KiObjects {
@@ -197,11 +202,11 @@ pub(super) fn object_from_json(
 pub(crate) fn unread(
     (service, order): (u8, u8),
     payload: &[u8],
-    definitions: &Definitions,
+    protocols: &Protocols,
+    objects: &KiObjects,
 ) -> Option<String> {
-    let objects = &definitions.ki_objects;
     objects.classes.as_ref()?;
-    let message = definitions.ki.message(service, order)?;
+    let message = protocols.message(service, order)?;
     let hinted = |(index, field): (usize, &worldwire_ki::schema::FieldDef)| {
         objects.known((service, order), &field.name).map(|known| (index, known))
     };
@@ -215,7 +220,7 @@ pub(crate) fn unread(
         let bytes = text.as_bytes();
         let outcome = if bytes.is_empty() { None } else { codec.decode_all(bytes, &mut ()).err() };
         let (field, error) = (&message.fields().get(index)?.name, outcome?);
-        let name = definitions.ki.name(message);
+        let name = protocols.name(message);
         let what = "is shown as bytes: it cannot be read as an object with this type list and hint";
         Some(format!("{name}.{field} {what}: {error}"))
     })

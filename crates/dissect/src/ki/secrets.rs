@@ -3,12 +3,13 @@
 use worldwire_core::opener::{Site, Subject};
 use worldwire_core::{Form, Reader, Result, TreeBuilder};
 use worldwire_ki::connection::{Received, Unit};
+use worldwire_ki::crypt::keys::KeyFile;
 use worldwire_ki::crypt::login::{Salt, apply_rec1};
 use worldwire_ki::message::Values;
+use worldwire_ki::schema::Protocols;
 use worldwire_ki::types::FieldValue;
 
 use super::objects::message;
-use crate::{Definitions, Keys};
 
 /// The service of the login server.
 const LOGIN: u8 = 7;
@@ -20,7 +21,7 @@ const USER_AUTHEN_V3: u8 = 27;
 /// Opens `Rec1` fields that the user has the secret of.
 #[derive(Clone, Debug)]
 pub(crate) struct Secrets<'k> {
-    pub(crate) keys: &'k Keys,
+    pub(crate) keys: &'k KeyFile,
     pub(crate) salt: Option<Salt>,
     /// The session whose client proved a password of the user's: what the server answers is the
     /// user's too.
@@ -41,7 +42,7 @@ impl Secrets<'_> {
             && site.field == "Rec1"
             && !bytes.is_empty();
         let salt = self.salt.filter(|_| carries)?;
-        if let Some(opened) = self.keys.ki.open_rec1(bytes, salt) {
+        if let Some(opened) = self.keys.open_rec1(bytes, salt) {
             return Some(opened.0);
         }
         if order == USER_AUTHEN_RSP && self.proven == self.salt {
@@ -81,12 +82,12 @@ impl Secrets<'_> {
 }
 
 /// Whether a message of the client proves a password that the user has.
-pub(crate) fn proves(received: &Received<'_>, keys: &Keys, definitions: &Definitions) -> bool {
+pub(crate) fn proves(received: &Received<'_>, keys: &KeyFile, protocols: &Protocols) -> bool {
     let asks = Unit::Message { service: LOGIN, order: USER_AUTHEN_V3 };
-    if received.unit != asks || keys.ki.logins().is_empty() {
+    if received.unit != asks || keys.logins().is_empty() {
         return false;
     }
-    let Some(message) = definitions.ki.message(LOGIN, USER_AUTHEN_V3) else {
+    let Some(message) = protocols.message(LOGIN, USER_AUTHEN_V3) else {
         return false;
     };
     let mut values = Values::new();

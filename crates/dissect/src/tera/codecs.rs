@@ -1,5 +1,6 @@
 //! The codec of TERA.
 
+use super::library;
 use crate::codec::{Codec, Shape, no_remarks, read};
 
 /// All of them, by name.
@@ -9,10 +10,10 @@ pub(crate) static CODECS: &[Codec] = &[Codec {
     shape: Shape::Fields,
     sided: false,
     decode: |data, options, tree| {
-        let packets = options.definitions.tera.shared();
+        let packets = library(options.definitions).shared();
         read("tera.packet", data, options, tree, |reader| packets.decode(reader).map(drop))
     },
-    encode: |json, options| options.definitions.tera.shared().encode_json(json),
+    encode: |json, options| library(options.definitions).shared().encode_json(json),
     tables: Vec::new,
     remarks: no_remarks,
 }];

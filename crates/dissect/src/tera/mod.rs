@@ -2,76 +2,84 @@
 
 mod codecs;
 mod definitions;
+mod names;
 mod session;
 
-use worldwire_core::{Limits, Reader, Result, Tree, TreeBuilder};
-use worldwire_tera::connection::{Received, Unit};
-use worldwire_tera::packet::Packets;
+use std::sync::Arc;
+use std::sync::LazyLock;
+use std::time::Duration;
 
-pub(crate) use codecs::CODECS;
+use worldwire_core::{Diagnostic, Result};
+use worldwire_tera::connection::{Connection, RelayConfig};
+
+use crate::codec::Codec;
+use crate::family::{Family, MessageNames, Opening, Start, Verdict};
+use crate::knowledge::Definitions;
+use crate::session::{RelaySession, Session, Watched};
 pub use definitions::TeraDefinitions;
-pub(crate) use definitions::is_of_library;
-pub(crate) use session::{TeraSession, recognize};
+use definitions::is_of_library;
+use session::Build;
 
-use crate::Definitions;
+/// TERA. Its definitions are [`TeraDefinitions`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tera;
 
-/// Every name that an item can have.
-pub(crate) fn names(definitions: &Definitions) -> Vec<String> {
-    let handshake = ["handshake.Hello", "handshake.Key"].map(str::to_owned);
-    let messages = definitions.tera.names().into_iter().map(|name| format!("tera.{name}"));
-    handshake.into_iter().chain(messages).collect()
+/// TERA's part of definitions.
+pub(crate) fn library(definitions: &Definitions) -> &TeraDefinitions {
+    static NONE: LazyLock<TeraDefinitions> = LazyLock::new(TeraDefinitions::default);
+    definitions.get_ref::<TeraDefinitions>().unwrap_or_else(|| &NONE)
 }
 
-/// A message of a conversation, or a step of its handshake, with what is needed to read it.
-#[derive(Clone, Debug)]
-pub struct TeraItem<'i> {
-    /// The piece.
-    pub received: Received<'i>,
-    pub(crate) packets: &'i std::sync::Arc<Packets>,
-}
-
-impl<'i> TeraItem<'i> {
-    /// The messages of the build, as far as they are known.
-    #[must_use]
-    pub fn packets(&self) -> &'i std::sync::Arc<Packets> {
-        self.packets
+impl Family for Tera {
+    fn name(&self) -> &'static str {
+        "tera"
     }
 
-    /// Appends the dotted name: `tera.S_LOGIN`, `handshake.Key`; a number where no map has a name.
-    pub fn push_name(&self, name: &mut String) {
-        match self.received.unit {
-            Unit::Hello => name.push_str("handshake.Hello"),
-            Unit::Key { .. } => name.push_str("handshake.Key"),
-            Unit::Message { opcode } => {
-                name.push_str("tera.");
-                match self.packets.get(opcode) {
-                    Some(packet) => name.push_str(packet.name),
-                    None => name.push_str(&opcode.to_string()),
-                }
-            }
+    fn recognize(&self, opening: &Opening<'_>) -> Verdict {
+        session::recognize(opening)
+    }
+
+    fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
+        let build = Build::new(start.definitions.part());
+        Box::new(Watched::new(Connection::observer(None), build))
+    }
+
+    fn relay(
+        &self,
+        start: &Start<'_>,
+        _: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<Box<dyn RelaySession>> {
+        let build = Build::new(start.definitions.part());
+        let config = Arc::new(RelayConfig::default());
+        Ok(Box::new(Watched::new(Connection::relay(config, Duration::ZERO), build)))
+    }
+
+    fn codecs(&self) -> &'static [Codec] {
+        codecs::CODECS
+    }
+
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
+        names::messages(library(definitions))
+    }
+
+    fn built_in(&self, definitions: &mut Definitions) {
+        definitions.set(TeraDefinitions::default());
+    }
+
+    fn may_define(&self, name: &str) -> bool {
+        is_of_library(name)
+    }
+
+    fn define(
+        &self,
+        files: &[(&str, &[u8])],
+        definitions: &mut Definitions,
+    ) -> Option<Vec<Diagnostic>> {
+        let own = files.iter().filter(|(name, _)| is_of_library(name));
+        let own: Vec<_> = own.map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
+        if own.is_empty() {
+            return None;
         }
-    }
-
-    /// The tree, in the memory of an old one; places count from the start of the sender's stream.
-    #[must_use]
-    pub fn tree(&self, tree: Tree<'i>, limits: &'i Limits) -> Tree<'i> {
-        let mut reader = Reader::traced_within("stream", self.received.bytes, tree, limits);
-        let outcome = self.decode(&mut reader);
-        let mut tree = reader.conclude(outcome).0;
-        tree.set_base(self.received.offset);
-        tree
-    }
-
-    fn decode(&self, reader: &mut Reader<'i, TreeBuilder<'i>>) -> Result<()> {
-        match self.received.unit {
-            Unit::Hello => reader.record("fields", |reader| reader.u32("hello").map(drop)),
-            Unit::Key { number } => reader.record("fields", |reader| {
-                let place = reader.place();
-                reader.leaf_from("number", place, worldwire_core::Value::Unsigned(number.into()));
-                let left = reader.remaining();
-                reader.bytes("key", left).map(drop)
-            }),
-            Unit::Message { .. } => self.packets.decode(reader).map(drop),
-        }
+        Some(definitions.edit(|library: &mut TeraDefinitions| library.add(own)))
     }
 }

@@ -1,18 +1,20 @@
-//! A conversation of TERA, read by an observer.
+//! A conversation of TERA.
 
+use core::any::Any;
 use std::sync::Arc;
-use std::time::Duration;
 
-use worldwire_core::Side;
-use worldwire_tera::connection::{Connection, Event, Received, Unit};
+use worldwire_core::connection::Piece;
+use worldwire_core::json::Json;
+use worldwire_core::{Error, Limits, Reader, Result, Side, Tree, TreeBuilder, Value};
+use worldwire_tera::connection::{Connection, News, Received, Unit};
 use worldwire_tera::file::library::CheckVersion;
 use worldwire_tera::frame::CHECK_VERSION;
 use worldwire_tera::packet::Packets;
 
-use super::{TeraDefinitions, TeraItem};
-use crate::Definitions;
-use crate::family::Verdict;
-use crate::item::{Item, ItemBody, Note, Stamp};
+use super::TeraDefinitions;
+use crate::family::{Opening, Verdict};
+use crate::item::{Message, Note};
+use crate::session::{Emit, Interpreter};
 
 /// What a server says first.
 const HELLO: [u8; 4] = [1, 0, 0, 0];
@@ -21,9 +23,9 @@ const KEY_BYTES: usize = 128;
 
 /// Whether the server says hello and the client answers with a key. Keys are random, so there is
 /// nothing else to go by; everything behind them is encrypted.
-pub(crate) fn recognize(first: &[Vec<u8>; 2]) -> Verdict {
-    let [client, server] = first;
-    match (greets(server, client), greets(client, server)) {
+pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
+    let [client, server] = Side::BOTH.map(|side| opening.first(side, 256));
+    match (greets(&server, &client), greets(&client, &server)) {
         (Verdict::Yes, _) => Verdict::Yes,
         (_, Verdict::Yes) => Verdict::Swapped,
         (Verdict::No, Verdict::No) => Verdict::No,
@@ -42,82 +44,39 @@ fn greets(server: &[u8], client: &[u8]) -> Verdict {
     }
 }
 
-/// A conversation that was recognised as TERA's.
+/// What is known of the build that a client is.
 #[derive(Debug)]
-pub(crate) struct TeraSession {
-    connection: Connection,
+pub(super) struct Build {
     definitions: Arc<TeraDefinitions>,
     packets: Arc<Packets>,
     /// Whether the client has said which build it is.
     is_known: bool,
 }
 
-impl TeraSession {
-    pub(crate) fn new(definitions: &Definitions) -> Self {
-        let definitions = Arc::clone(&definitions.tera);
+impl Build {
+    pub(super) fn new(definitions: Arc<TeraDefinitions>) -> Self {
         let packets = definitions.packets(None);
-        Self { connection: Connection::observer(None), definitions, packets, is_known: false }
+        Self { definitions, packets, is_known: false }
     }
+}
 
-    pub(crate) fn data(
-        &mut self,
-        side: Side,
-        stamp: Stamp,
-        bytes: &[u8],
-        out: &mut dyn FnMut(Item<'_>),
-    ) {
-        self.connection.receive(side, Duration::ZERO, bytes);
-        self.tell(stamp, out);
-    }
+impl Interpreter<Connection> for Build {
+    const FAMILY: &'static str = "tera";
 
-    pub(crate) fn gap(
-        &mut self,
-        side: Side,
-        stamp: Stamp,
-        length: u64,
-        out: &mut dyn FnMut(Item<'_>),
-    ) {
-        self.connection.gap(side, Duration::ZERO, length);
-        self.tell(stamp, out);
-    }
-
-    pub(crate) fn end(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
-        self.connection.end(Duration::ZERO);
-        self.tell(stamp, out);
-    }
-
-    fn tell(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
-        while let Some(event) = self.connection.poll_event() {
-            let (from, range, body) = match event {
-                Event::Received(received) => {
-                    let (side, range) = (received.side, received.range());
-                    if !self.is_known
-                        && let Some(packets) = introduced(&received, &self.definitions)
-                    {
-                        self.is_known = true;
-                        self.packets = packets;
-                        if let Some(note) = unmapped(&self.packets) {
-                            let body = ItemBody::Note(Note::warning(note));
-                            let (from, range) = (side, range.clone());
-                            out(Item { stamp, family: "tera", from, range, body });
-                        }
-                    }
-                    let item = TeraItem { received, packets: &self.packets };
-                    (side, range, ItemBody::Tera(item))
-                }
-                Event::Gap { side, range } => (side, range.clone(), Note::gap(&range).into()),
-                Event::Resync { side, skipped } => {
-                    (side, skipped.clone(), Note::resync(&skipped).into())
-                }
-                Event::Fault { side, error } => {
-                    let at = error.offset().unwrap_or(0);
-                    (side, at..at, ItemBody::Note(Note::problem(error.to_string())))
-                }
-                _ => continue,
-            };
-            out(Item { stamp, family: "tera", from, range, body });
+    fn received(&mut self, received: Received<'_>, emit: &mut Emit<'_>) {
+        if !self.is_known
+            && let Some(packets) = introduced(&received, &self.definitions)
+        {
+            self.is_known = true;
+            self.packets = packets;
+            if let Some(note) = unmapped(&self.packets) {
+                emit.note(Note::warning(note));
+            }
         }
+        emit.message(&TeraMessage { received, packets: &self.packets });
     }
+
+    fn news(&mut self, _: News, _: &mut Emit<'_>) {}
 }
 
 /// The messages of the build that the client names in its first message.
@@ -139,4 +98,78 @@ fn unmapped(packets: &Packets) -> Option<String> {
         ),
         None => "the client does not say which build it is; name it with --revision".to_owned(),
     })
+}
+
+/// A message, or a step of the handshake, with what is needed to read it.
+#[derive(Clone, Debug)]
+struct TeraMessage<'i> {
+    received: Received<'i>,
+    packets: &'i Arc<Packets>,
+}
+
+impl TeraMessage<'_> {
+    fn decode<'t>(&'t self, reader: &mut Reader<'t, TreeBuilder<'t>>) -> Result<()> {
+        match self.received.unit {
+            Unit::Hello => reader.record("fields", |reader| reader.u32("hello").map(drop)),
+            Unit::Key { number } => reader.record("fields", |reader| {
+                let place = reader.place();
+                reader.leaf_from("number", place, Value::Unsigned(number.into()));
+                let left = reader.remaining();
+                reader.bytes("key", left).map(drop)
+            }),
+            Unit::Message { .. } => self.packets.decode(reader).map(drop),
+        }
+    }
+}
+
+impl Message for TeraMessage<'_> {
+    fn push_name(&self, name: &mut String) {
+        match self.received.unit {
+            Unit::Hello => name.push_str("handshake.Hello"),
+            Unit::Key { .. } => name.push_str("handshake.Key"),
+            Unit::Message { opcode } => {
+                name.push_str("tera.");
+                match self.packets.get(opcode) {
+                    Some(packet) => name.push_str(packet.name),
+                    None => name.push_str(&opcode.to_string()),
+                }
+            }
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.received.bytes
+    }
+
+    fn is_message(&self) -> bool {
+        self.received.is_message()
+    }
+
+    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
+        let mut reader = Reader::traced_within("stream", self.received.bytes, tree, limits);
+        let outcome = self.decode(&mut reader);
+        let mut tree = reader.conclude(outcome).0;
+        tree.set_base(self.received.offset);
+        tree
+    }
+
+    fn encode(&self, fields: &Json) -> Result<Vec<u8>> {
+        let Unit::Message { opcode } = self.received.unit else {
+            return Err(Error::value("a message", "a step of the handshake"));
+        };
+        // Without a definition the fields are the whole message: header and payload.
+        if fields.get("payload").is_some() && fields.get("opcode").is_some() {
+            return self.packets.encode_json(fields);
+        }
+        let mut json = serde_json::json!({"opcode": opcode, "fields": fields});
+        let definition = self.packets.get(opcode).and_then(|packet| packet.definition);
+        if let Some(definition) = definition {
+            json["version"] = definition.version().into();
+        }
+        self.packets.encode_json(&json)
+    }
+
+    fn knowledge(&self) -> Option<&(dyn Any + Send + Sync)> {
+        Some(self.packets)
+    }
 }

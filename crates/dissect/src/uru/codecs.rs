@@ -3,6 +3,7 @@
 use worldwire_core::json::{FieldsOf, Json, bytes as json_bytes};
 use worldwire_core::{Error, Field, Form, Result, Side, Tree, Writer};
 use worldwire_uru::connect::{ConnectPacket, SetupPacket};
+use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::file::manifest::{FileList, Manifest};
 use worldwire_uru::file::secure;
 use worldwire_uru::frame::{Message, Service, table};
@@ -118,10 +119,16 @@ pub(crate) static CODECS: &[Codec] = &[
     field_codec! { "uru.vault-node", VaultNode<'_>, "node", "a vault node" },
 ];
 
+/// The keys of a shard.
+fn ring<'o>(options: &CodecOptions<'o>) -> Option<&'o KeyRing> {
+    options.keys.get_ref()
+}
+
 fn decode_secure<'d>(data: &'d [u8], options: &CodecOptions<'d>, tree: Tree<'d>) -> Tree<'d> {
     read("uru.secure-file", data, options, tree, |reader| {
-        let opened = secure::open(data, options.keys.uru.droid(), options.limits.file_bytes)
-            .map_err(|error| Error::malformed("a file that can be opened", error.to_string()))?;
+        let opened =
+            secure::open(data, ring(options).and_then(KeyRing::droid), options.limits.file_bytes)
+                .map_err(|error| Error::malformed("a file that can be opened", error.to_string()))?;
         reader.span("magic", secure::Magic::BYTES, Form::Utf8)?;
         reader.u32("plainLength")?;
         let start = reader.place();
@@ -171,9 +178,11 @@ fn encode_secure(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
         None => json_bytes(content).map_err(|error| error.inside("content"))?,
     };
     let key = match magic {
-        secure::Magic::NotTheDroids => options.keys.uru.droid().cloned().ok_or_else(|| {
-            Error::value("a droid key", "none").hint("give a key file with --keys")
-        })?,
+        secure::Magic::NotTheDroids => {
+            ring(options).and_then(KeyRing::droid).cloned().ok_or_else(|| {
+                Error::value("a droid key", "none").hint("give a key file with --keys")
+            })?
+        }
         _ => secure::SecureKey::SETTINGS,
     };
     secure::SecureFile::new(magic, plain)

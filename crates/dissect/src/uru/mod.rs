@@ -1,7 +1,82 @@
 //! Uru: its codecs, and how its conversations are recognised and read.
 
 mod codecs;
+mod names;
 mod session;
 
-pub(crate) use codecs::CODECS;
-pub(crate) use session::{PORT, SETUP_NAMES, UruSession, recognize};
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::Result;
+use worldwire_uru::connection::{Connection, RelayConfig, RelayKeys, RelayRandom};
+use worldwire_uru::file::keys::KeyRing;
+
+use crate::codec::Codec;
+use crate::family::{Family, MessageNames, Opening, Start, Verdict};
+use crate::knowledge::{Definitions, Keys};
+use crate::session::{RelaySession, Session, Watched};
+use session::Plain;
+
+/// Myst Online: Uru Live.
+///
+/// Its keys are a [`KeyRing`]. A relay uses the same private keys on both of its sides, unless the
+/// keys hold [`RelayKeys`], which say otherwise.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Uru;
+
+/// The port that shards use unless told otherwise.
+const PORT: u16 = 14617;
+
+impl Family for Uru {
+    fn name(&self) -> &'static str {
+        "uru"
+    }
+
+    fn recognize(&self, opening: &Opening<'_>) -> Verdict {
+        session::recognize(opening)
+    }
+
+    fn missed(&self, opening: &Opening<'_>) -> Option<String> {
+        let [_, server] = opening.ends?;
+        (opening.midstream && !opening.datagrams && server.port() == PORT).then(|| {
+            "the beginning is missing, and an encrypted connection can be read only from its \
+             first byte"
+                .to_owned()
+        })
+    }
+
+    fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
+        Box::new(Watched::new(Connection::observer(start.keys.part()), Plain))
+    }
+
+    fn relay(
+        &self,
+        start: &Start<'_>,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<Box<dyn RelaySession>> {
+        let keys = start.keys.get_ref::<RelayKeys>().cloned().unwrap_or_else(|| {
+            RelayKeys::Shared(start.keys.get_ref::<KeyRing>().cloned().unwrap_or_default())
+        });
+        let mut fresh = RelayRandom { secret: [0; 64], seed: [0; 7] };
+        random(&mut fresh.secret);
+        random(&mut fresh.seed);
+        let config = Arc::new(RelayConfig::new(keys));
+        Ok(Box::new(Watched::new(Connection::relay(config, fresh, Duration::ZERO), Plain)))
+    }
+
+    fn codecs(&self) -> &'static [Codec] {
+        codecs::CODECS
+    }
+
+    fn messages<'d>(&self, _: &'d Definitions) -> Vec<MessageNames<'d>> {
+        names::messages()
+    }
+
+    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
+        let lines = |error: &dyn ToString| error.to_string().lines().map(str::to_owned).collect();
+        let ring = KeyRing::parse(text).map_err(|errors| -> Vec<String> { lines(&errors) })?;
+        let found = !ring.is_empty();
+        keys.set(ring);
+        Ok(found)
+    }
+}

@@ -1,36 +1,19 @@
-//! A conversation of Uru, read by an observer.
+//! A conversation of Uru.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use worldwire_core::Side;
-use worldwire_core::connection::{Connection as _, Event, Input, Piece as _};
+use worldwire_core::json::Json;
+use worldwire_core::{Error, Limits, Reader, Result, Side, Tree, Writer};
+use worldwire_core::{Field, connection};
 use worldwire_uru::connect::ConnectPacket;
-use worldwire_uru::connection::{Connection, News};
+use worldwire_uru::connection::{Connection, News, Received, Unit};
+use worldwire_uru::frame;
 
-use crate::Keys;
-use crate::family::Verdict;
-use crate::item::{Item, ItemBody, Note, Stamp};
-
-/// The port that shards use unless told otherwise.
-pub(crate) const PORT: u16 = 14617;
-
-/// The names of what stands in front of all messages.
-pub(crate) const SETUP_NAMES: [&str; 9] = [
-    "connect.CliToAuth",
-    "connect.CliToGame",
-    "connect.CliToFile",
-    "connect.CliToCsr",
-    "connect.SimpleNet",
-    "connect.CliToGateKeeper",
-    "setup.Connect",
-    "setup.Encrypt",
-    "setup.Error",
-];
+use crate::family::{Opening, Verdict};
+use crate::item::{Message, Note};
+use crate::session::{Emit, Interpreter};
 
 /// Whether what either side sends first is a connect packet of Uru: the client's.
-pub(crate) fn recognize(first: &[Vec<u8>; 2]) -> Verdict {
-    match first.each_ref().map(|first| connects(first)) {
+pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
+    match Side::BOTH.map(|side| connects(&opening.first(side, 256))) {
         [Verdict::Yes, _] => Verdict::Yes,
         [_, Verdict::Yes] => Verdict::Swapped,
         [Verdict::No, Verdict::No] => Verdict::No,
@@ -44,79 +27,68 @@ fn connects(first: &[u8]) -> Verdict {
     if first.len() < HEAD {
         return Verdict::NeedMore;
     }
-    let mut reader = worldwire_core::Reader::new(first);
-    match ConnectPacket::decode_fields(&mut reader) {
+    match ConnectPacket::decode_fields(&mut Reader::new(first)) {
         Ok(_) => Verdict::Yes,
         Err(error) if error.needed().is_some() => Verdict::NeedMore,
         Err(_) => Verdict::No,
     }
 }
 
-/// A conversation that was recognised as Uru's.
-#[derive(Debug)]
-pub(crate) struct UruSession {
-    connection: Connection,
+/// Emits pieces as they are: Uru's messages need no definitions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plain;
+
+impl Interpreter<Connection> for Plain {
+    const FAMILY: &'static str = "uru";
+
+    fn received(&mut self, received: Received<'_>, emit: &mut Emit<'_>) {
+        emit.message(&received);
+    }
+
+    fn news(&mut self, news: News, emit: &mut Emit<'_>) {
+        if let News::KeysNeeded { service } = news {
+            emit.note(Note::problem(format!(
+                "the {} connection is encrypted and no key for it was given; give the shard's \
+                 keys with --keys",
+                service.name()
+            )));
+        }
+    }
 }
 
-impl UruSession {
-    pub(crate) fn new(keys: &Keys) -> Self {
-        Self { connection: Connection::observer(Arc::clone(&keys.uru)) }
+impl Message for Received<'_> {
+    fn push_name(&self, name: &mut String) {
+        let (kind, message) = self.name();
+        name.push_str(kind);
+        name.push('.');
+        name.push_str(message);
     }
 
-    pub(crate) fn data(
-        &mut self,
-        side: Side,
-        stamp: Stamp,
-        bytes: &[u8],
-        out: &mut dyn FnMut(Item<'_>),
-    ) {
-        self.connection.input(Duration::ZERO, side, Input::Bytes(bytes));
-        self.tell(stamp, out);
+    fn bytes(&self) -> &[u8] {
+        self.bytes
     }
 
-    pub(crate) fn gap(
-        &mut self,
-        side: Side,
-        stamp: Stamp,
-        length: u64,
-        out: &mut dyn FnMut(Item<'_>),
-    ) {
-        self.connection.input(Duration::ZERO, side, Input::Gap(length));
-        self.tell(stamp, out);
+    fn is_message(&self) -> bool {
+        connection::Piece::is_message(self)
     }
 
-    pub(crate) fn end(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
-        for side in Side::BOTH {
-            self.connection.input(Duration::ZERO, side, Input::End);
-        }
-        self.tell(stamp, out);
+    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
+        Received::tree(self, tree, limits)
     }
 
-    fn tell(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
-        while let Some(event) = self.connection.poll_event() {
-            let (from, range, body) = match event {
-                Event::Received(received) => {
-                    (received.side, received.range(), ItemBody::Uru(received))
-                }
-                Event::Gap { side, range } => (side, range.clone(), Note::gap(&range).into()),
-                Event::Resync { side, skipped } => {
-                    (side, skipped.clone(), Note::resync(&skipped).into())
-                }
-                Event::News(News::KeysNeeded { service }) => {
-                    let what = format!(
-                        "the {} connection is encrypted and no key for it was given; \
-                         give the shard's keys with --keys",
-                        service.name()
-                    );
-                    (Side::Client, 0..0, ItemBody::Note(Note::problem(what)))
-                }
-                Event::Fault { side, error } => {
-                    let at = error.offset().unwrap_or(0);
-                    (side, at..at, ItemBody::Note(Note::problem(error.to_string())))
-                }
-                _ => continue,
-            };
-            out(Item { stamp, family: "uru", from, range, body });
+    fn encode(&self, fields: &Json) -> Result<Vec<u8>> {
+        match self.unit {
+            Unit::Message(service) => {
+                let (_, name) = self.name();
+                let json = serde_json::json!({"name": name, "fields": fields});
+                frame::Message::from_json(service, self.side, &json)?.to_bytes()
+            }
+            Unit::Connect => {
+                let mut writer = Writer::new();
+                ConnectPacket::from_json(fields.into())?.encode(&mut writer)?;
+                Ok(writer.into_bytes())
+            }
+            Unit::Setup => Err(Error::value("a message, or the connect packet", "a setup packet")),
         }
     }
 }

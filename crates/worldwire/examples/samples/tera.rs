@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use worldwire_capture::SyntheticTcp;
 use worldwire_core::{Sampler, Side};
-use worldwire_dissect::Definitions;
+use worldwire_dissect::{Definitions, TeraDefinitions};
 use worldwire_tera::connection::{Config, Connection};
 use worldwire_tera::integrity::Signer;
 use worldwire_tera::message::HeaderForm;
@@ -144,7 +144,7 @@ impl Stage {
 
     /// Lets a message wait to be sent.
     fn queue(&mut self, from: Side, opcode: &Value, fields: &Value) -> Outcome<()> {
-        let packets = self.definitions.tera.packets(Some(REVISION));
+        let packets = self.definitions.part::<TeraDefinitions>().packets(Some(REVISION));
         let message = json!({ "opcode": opcode, "fields": fields });
         let mut bytes = packets.encode_json(&message)?;
         let form = opcode
@@ -230,7 +230,7 @@ impl Stage {
 
     /// Sends a message under an opcode that no map has.
     fn unnamed(&mut self, opcode: u16, name: &str, fields: &Value) -> Outcome<()> {
-        let packets = self.definitions.tera.packets(Some(REVISION));
+        let packets = self.definitions.part::<TeraDefinitions>().packets(Some(REVISION));
         let definition = packets.versions(name).last().ok_or("no such definition")?;
         let mut bytes = Vec::new();
         definition.plan().encode_json(

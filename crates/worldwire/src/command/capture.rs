@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use worldwire_capture::{CaptureError, Packet};
 use worldwire_core::{Limits, nearest};
-use worldwire_dissect::{Definitions, Dissection, Family, Item, Options, Scratch, Sink};
+use worldwire_dissect::{Definitions, Dissection, Families, Family, Item, Options, Scratch, Sink};
 
 use crate::cli::{Capture, Common};
 use crate::input;
@@ -31,7 +31,7 @@ pub(crate) fn read<S: Sink>(
 ) -> Result<(Dissection, bool), Failure> {
     let family = match &arguments.family {
         None => None,
-        Some(name) => Some(Family::from_name(name).ok_or_else(|| unknown_family(name))?),
+        Some(name) => Some(family(definitions.families(), name)?),
     };
     let keys = input::keys(arguments.keys.as_deref())?;
     let options = Options { keys, definitions, family, limits: Limits::DEFAULT };
@@ -129,11 +129,13 @@ fn progress(arguments: &Capture, common: &Common) -> ProgressBar {
     bar
 }
 
-fn unknown_family(name: &str) -> Failure {
-    let names = Family::ALL.map(Family::name);
-    let hint = match nearest(name, names) {
-        Some(near) => format!("; did you mean \"{near}\"?"),
-        None => String::new(),
-    };
-    Failure::Run(format!("--as: wanted one of {}, found \"{name}\"{hint}", names.join(", ")))
+fn family(families: Families, name: &str) -> Result<&'static dyn Family, Failure> {
+    families.named(name).map_err(|_| {
+        let names: Vec<&str> = families.iter().map(|family| family.name()).collect();
+        let hint = match nearest(name, names.iter().copied()) {
+            Some(near) => format!("; did you mean \"{near}\"?"),
+            None => String::new(),
+        };
+        Failure::Run(format!("--as: wanted one of {}, found \"{name}\"{hint}", names.join(", ")))
+    })
 }

@@ -16,7 +16,7 @@ pub(crate) fn run(arguments: &Codegen, common: &Common) -> Result<(), Failure> {
                 _ => Definitions::none(),
             };
             definitions::add(&mut definitions, paths, common)?;
-            let source = worldwire_ki::codegen::rust(&definitions.ki, select)
+            let source = worldwire_ki::codegen::rust(&definitions.part(), select)
                 .map_err(|error| Failure::Run(error.to_string()))?;
             write_all(target, source.as_bytes())
         }

@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
             family: item.family,
             from: item.from.name(),
             stream: item.stamp.stream,
-            packet: item.stamp.packet,
+            packet: item.stamp.packet.unwrap_or(0),
             time: item.stamp.since.as_secs_f64(),
             length: item.bytes().len() as u64,
             tree: &tree,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use worldwire_core::json::string;
-use worldwire_dissect::{Family, Item, Overview, Scratch};
+use worldwire_dissect::{Item, Overview, Scratch};
 
 use super::capture;
 use crate::cli::{Common, Stats};
@@ -42,7 +42,7 @@ fn messages(overview: &Overview) -> Vec<(&str, [u64; 2])> {
 fn text(overview: &Overview, out: &mut String) {
     let seconds = overview.last.since(overview.first).as_secs_f64();
     let protocol = if overview.datagrams { "udp" } else { "tcp" };
-    let family = overview.family.map_or("unknown", Family::name);
+    let family = overview.family.map_or("unknown", |family| family.name());
     let [client, server] = overview.bytes;
     let _ = writeln!(
         out,
@@ -68,7 +68,9 @@ fn json(overview: &Overview, out: &mut String) {
          \"first\":{},\"last\":{},\"bytes\":{{\"client\":{client},\"server\":{server}}},\
          \"midstream\":{},\"gaps\":{},\"problems\":{},\"messages\":[",
         overview.stream,
-        overview.family.map_or_else(|| "null".to_owned(), |family| format!("\"{family}\"")),
+        overview
+            .family
+            .map_or_else(|| "null".to_owned(), |family| format!("\"{}\"", family.name())),
         if overview.datagrams { "udp" } else { "tcp" },
         overview.client,
         overview.server,

@@ -4,10 +4,10 @@ mod tera;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use worldwire_core::{Limits, Tree};
-use worldwire_dissect::{Family, Item, ItemBody, Note, NoteKind, Scratch};
+use worldwire_dissect::{Item, KiObjects, Note, NoteKind, Scratch, TeraDefinitions};
+use worldwire_ki::schema::Protocols;
 
 use super::capture;
 use crate::cli::{Common, Doctor};
@@ -20,15 +20,15 @@ const MOST_LISTED: usize = 50;
 pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.capture.data, common)?;
     let limits = Limits::DEFAULT;
-    let tera_definitions = Arc::clone(&definitions.tera);
-    let objects = Arc::clone(&definitions.ki_objects);
-    let protocols = Arc::clone(&definitions.ki);
+    let tera_definitions = definitions.part::<TeraDefinitions>();
+    let objects = definitions.part::<KiObjects>();
+    let protocols = definitions.part::<Protocols>();
     let tera = tera::Builds::default();
     // What was said, how often, and in which conversation first.
     let mut findings: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let show = |item: &Item<'_>, scratch: &mut Scratch, found: &mut Vec<(String, u64)>| {
-        if let ItemBody::Tera(message) = &item.body {
-            return tera.look(item.from, message);
+        if tera.look(item) {
+            return;
         }
         // That a build is not known is among the findings of its messages.
         let told = |note: &Note| item.family == "tera" && note.kind == NoteKind::Warning;
@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     if findings.len() > MOST_LISTED {
         let _ = writeln!(out, "     {} more findings", findings.len() - MOST_LISTED);
     }
-    let mut unknown: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut unknown: BTreeMap<(&str, Option<&str>, &str), u64> = BTreeMap::new();
     let mut strange = 0;
     let mut closed: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for overview in dissection.overviews() {
@@ -84,10 +84,11 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
             continue;
         };
         for (name, [client, server]) in &overview.messages {
-            if family != Family::Tera && has_no_name(name) {
-                *unknown.entry((family.name(), name)).or_default() += client + server;
+            if family.name() != "tera" && has_no_name(name) {
+                let advice = family.advice();
+                *unknown.entry((family.name(), advice, name)).or_default() += client + server;
             }
-            if family == Family::Ki && objects.classes().is_none() {
+            if family.name() == "ki" && objects.classes().is_none() {
                 let message = protocols.message_named(name);
                 for field in message.into_iter().flat_map(|message| objects.fields(message)) {
                     *closed.entry((name, field)).or_default() += client + server;
@@ -97,12 +98,9 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     }
     well &= unknown.is_empty();
     well &= tera.report(&arguments.capture.file, &tera_definitions, &mut out);
-    for ((family, name), count) in unknown {
+    for ((family, advice, name), count) in unknown {
         let plural = if count == 1 { "" } else { "s" };
-        let help = match Family::from_name(family) {
-            Some(Family::Ki) => "; give message XML of this revision with --data",
-            _ => "",
-        };
+        let help = advice.map_or(String::new(), |advice| format!("; {advice}"));
         let _ = writeln!(
             out,
             "     {family} {name}: {count} message{plural} without a definition{help}"

@@ -5,26 +5,28 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use worldwire_core::Side;
-use worldwire_dissect::{TeraDefinitions, TeraItem};
-use worldwire_tera::connection::Unit;
+use worldwire_dissect::{Item, TeraDefinitions};
 use worldwire_tera::diagnosis::{Diagnosis, Finding};
+use worldwire_tera::packet::Packets;
 
 /// A diagnosis for each build that speaks in the capture.
 #[derive(Default)]
 pub(super) struct Builds(Mutex<BTreeMap<Option<u32>, Diagnosis>>);
 
 impl Builds {
-    /// Looks at a message.
-    pub(super) fn look(&self, from: Side, item: &TeraItem<'_>) {
-        if !matches!(item.received.unit, Unit::Message { .. }) {
-            return;
+    /// Looks at an item; true when it is TERA's.
+    pub(super) fn look(&self, item: &Item<'_>) -> bool {
+        let Some(packets) = item.knowledge::<Arc<Packets>>() else {
+            return false;
+        };
+        if item.message().is_some_and(|message| message.is_message())
+            && let Ok(mut builds) = self.0.lock()
+        {
+            let fresh = || Diagnosis::new(Arc::clone(packets));
+            let build = builds.entry(packets.known().revision).or_insert_with(fresh);
+            build.look(item.from, item.bytes());
         }
-        let revision = item.packets().known().revision;
-        if let Ok(mut builds) = self.0.lock() {
-            let fresh = || Diagnosis::new(Arc::clone(item.packets()));
-            builds.entry(revision).or_insert_with(fresh).look(from, item.received.bytes);
-        }
+        true
     }
 
     /// Writes all findings; true when there are none.

@@ -18,16 +18,16 @@ pub(crate) fn run(arguments: &KiDml, common: &Common) -> Result<(), Failure> {
     match arguments {
         KiDml::List { service, data, json } => {
             let definitions = definitions::load_from(data, common)?;
-            list(&definitions.ki, service.as_deref(), *json)
+            list(&definitions.part(), service.as_deref(), *json)
         }
         KiDml::Show { message, data, json } => {
             let definitions = definitions::load_from(data, common)?;
-            show(&definitions.ki, message, *json)
+            show(&definitions.part(), message, *json)
         }
         KiDml::Check { paths, strict } => check(paths, *strict),
         KiDml::Fit { message, file, hex, data } => {
             let definitions = definitions::load_from(data, common)?;
-            fit(&definitions.ki, message, file.as_deref(), hex.as_deref())
+            fit(&definitions.part(), message, file.as_deref(), hex.as_deref())
         }
         KiDml::Table { file, to, table, target } => table::run(file, *to, table.as_deref(), target),
     }

@@ -22,7 +22,10 @@ pub(crate) fn run(arguments: &KiStringId, common: &Common) -> Result<(), Failure
         input::read_text(path)?.lines().for_each(|word| dictionary.add(word.trim()));
     }
     let definitions = definitions::load_from(&arguments.data, common)?;
-    definitions.ki.words().for_each(|word| dictionary.add(word));
+    definitions
+        .part::<worldwire_ki::schema::Protocols>()
+        .words()
+        .for_each(|word| dictionary.add(word));
     let mut missing = false;
     for id in &arguments.find {
         let texts = dictionary.find(*id);

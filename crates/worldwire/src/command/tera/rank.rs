@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use rayon::prelude::*;
 use serde_json::json;
 use worldwire_core::Side;
-use worldwire_dissect::{Item, ItemBody, Scratch};
-use worldwire_tera::connection::Unit;
+use worldwire_dissect::{Item, Scratch};
+use worldwire_tera::frame::Header;
 use worldwire_tera::message::HeaderForm;
 use worldwire_tera::packet::Packets;
 use worldwire_tera::rank::{Candidate, Ranking};
@@ -34,24 +34,25 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
     let definitions = definitions::load(&data, common)?;
     let found: Mutex<BTreeMap<u16, Found>> = Mutex::default();
     let take = |item: &Item<'_>, _: &mut Scratch, _: &mut String| {
-        let ItemBody::Tera(tera) = &item.body else { return };
-        let Unit::Message { opcode: number } = tera.received.unit else { return };
+        let Some(packets) = item.knowledge::<Arc<Packets>>() else { return };
+        let is_message = item.message().is_some_and(|message| message.is_message());
+        let header = Header::peek(item.bytes()).ok().flatten().filter(|_| is_message);
+        let Some(Header { opcode: number, .. }) = header else { return };
         let is_wanted = match opcode {
             Some(opcode) => *opcode == number,
-            None => tera.packets().get(number).is_none(),
+            None => packets.get(number).is_none(),
         };
         let Ok(mut found) = found.lock() else { return };
         if !is_wanted {
             return;
         }
-        let packets = || Arc::clone(tera.packets());
         let of = found.entry(number).or_insert_with(|| Found {
-            packets: packets(),
+            packets: Arc::clone(packets),
             messages: Vec::new(),
             more: 0,
         });
         if of.messages.len() < MOST_MESSAGES {
-            of.messages.push((item.from, tera.received.bytes.into()));
+            of.messages.push((item.from, item.bytes().into()));
         } else {
             of.more += 1;
         }

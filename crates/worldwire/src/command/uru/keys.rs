@@ -25,7 +25,7 @@ pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
         UruKeys::Convert { file, to, target } => {
             let keys = input::keys(Some(file))?;
             let spelling = spelling(*to);
-            let text = keys.uru.format(spelling);
+            let text = keys.part::<KeyRing>().format(spelling);
             // Comments alone are no keys.
             let empty = text.lines().all(|line| line.trim().is_empty() || line.starts_with('#'));
             if empty {

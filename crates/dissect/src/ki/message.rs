@@ -1,0 +1,88 @@
+//! A message of a conversation.
+
+use worldwire_core::connection::Piece;
+use worldwire_core::json::{Given, Json};
+use worldwire_core::{Error, Limits, Reader, Result, Tree, Writer};
+use worldwire_ki::connection::{Received, Unit};
+use worldwire_ki::control::Control;
+use worldwire_ki::message::RawMessage;
+use worldwire_ki::schema::Protocols;
+
+use super::objects::Fillings;
+use crate::item::Message;
+
+/// A control message or DML message, with what is needed to read it.
+#[derive(Clone, Debug)]
+pub(super) struct KiMessage<'i> {
+    pub(super) received: Received<'i>,
+    pub(super) protocols: &'i Protocols,
+    pub(super) fillings: &'i Fillings<'i>,
+}
+
+impl Message for KiMessage<'_> {
+    /// `LOGIN.MSG_USER_AUTHEN_V3`, `control.SessionOffer`.
+    fn push_name(&self, name: &mut String) {
+        let push = |name: &mut String, known: Option<&str>, number: u8| match known {
+            Some(known) => name.push_str(known),
+            None => name.push_str(&number.to_string()),
+        };
+        match self.received.unit {
+            Unit::Control(opcode) => {
+                name.push_str("control.");
+                push(name, opcode.name(), opcode.0);
+            }
+            Unit::Message { service, order } => {
+                let protocols = self.protocols;
+                push(name, protocols.service_names().name(service.into()), service);
+                name.push('.');
+                push(name, protocols.message(service, order).map(|message| &*message.tag), order);
+            }
+            Unit::Empty => name.push_str("data.empty"),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.received.bytes
+    }
+
+    fn is_message(&self) -> bool {
+        self.received.is_message()
+    }
+
+    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
+        let Received { message, bytes, range, side, .. } = &self.received;
+        let inside = bytes.get(message.clone()).unwrap_or_default();
+        let mut reader =
+            Reader::traced_within("stream", inside, tree, limits).opening(self.fillings);
+        let outcome = match self.received.unit {
+            Unit::Control(opcode) => reader
+                .record("fields", |reader| Control::decode(opcode, Some(*side), reader))
+                .map(drop),
+            Unit::Message { .. } => {
+                let large = inside.len() > usize::from(u16::MAX);
+                RawMessage::decode_named(&mut reader, large, self.protocols).map(drop)
+            }
+            Unit::Empty => Ok(()),
+        };
+        let mut tree = reader.conclude(outcome).0;
+        tree.set_base(range.start + message.start as u64);
+        tree
+    }
+
+    /// A DML message with its header; what relays take.
+    fn encode(&self, fields: &Json) -> Result<Vec<u8>> {
+        let Unit::Message { service, order } = self.received.unit else {
+            return Err(Error::value("a DML message", "a control message"));
+        };
+        let mut writer = Writer::new();
+        match self.protocols.message(service, order) {
+            Some(definition) if fields.get("payload").is_none() => {
+                let given = Given::closing(fields, self.fillings);
+                let payload = definition.payload(&definition.from_json(given)?)?;
+                RawMessage { service, order, payload: payload.into() }.encode(&mut writer)?;
+            }
+            _ => RawMessage::from_json(fields)?.encode(&mut writer)?,
+        }
+        Ok(writer.into_bytes())
+    }
+}

@@ -1,0 +1,67 @@
+//! The names of messages and fields.
+
+use std::collections::BTreeSet;
+
+use worldwire_ki::control::Opcode;
+
+use super::{objects, protocols};
+use crate::family::MessageNames;
+use crate::knowledge::Definitions;
+
+/// The fields of control messages, and what is in them.
+const CONTROL: &[&str] = &[
+    "sessionId",
+    "timeHigh",
+    "timeLow",
+    "millis",
+    "crypto",
+    "reserved",
+    "minutes",
+    "uptimeMillis",
+    "flags",
+    "keySlot",
+    "keyMask",
+    "echo",
+    "signature",
+    "controlMask",
+    "spec",
+    "rest",
+    "unknown",
+    "sealed",
+    "nonce",
+];
+/// What is shown inside `STR` fields: opened secrets, and objects.
+const FILLED: &[&str] =
+    &["sessionId", "username", "ck1", "ck2", "object", "envelope", "compressed", "size", "flags"];
+
+/// Every control message and every DML message.
+pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
+    let (protocols, objects) = (protocols(definitions), objects(definitions));
+    let control = Opcode::NAMES.iter().map(|(_, name)| format!("control.{name}"));
+    let mut all: Vec<MessageNames<'_>> = control
+        .chain(["data.empty".to_owned()])
+        .map(|name| MessageNames {
+            name,
+            fields: CONTROL.to_vec(),
+            inner: CONTROL.to_vec(),
+            is_complete: true,
+        })
+        .collect();
+    let mut inner: BTreeSet<&str> = FILLED.iter().chain(CONTROL).copied().collect();
+    if let Some(classes) = objects.classes() {
+        let properties = classes.all().iter().flat_map(|class| class.properties());
+        inner.extend(properties.map(|property| &*property.name));
+    }
+    for message in protocols.iter().flat_map(|protocol| protocol.messages()) {
+        // Only these hold more than a value; the list of all classes is long.
+        let is_open = objects.fields(message).next().is_some();
+        let own = message.fields().iter().chain(message.appended());
+        all.push(MessageNames {
+            name: protocols.name(message),
+            fields: own.map(|field| &*field.name).collect(),
+            inner: if is_open { inner.iter().copied().collect() } else { FILLED.to_vec() },
+            is_complete: !is_open,
+        });
+    }
+    all
+}

@@ -1,0 +1,229 @@
+//! What users know: keys, and definitions of messages. Each family keeps its own part.
+
+use core::any::Any;
+use core::fmt;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::family::Families;
+
+/// One part of what users know, by its type.
+type Part = Arc<dyn Any + Send + Sync>;
+
+/// Parts of different types, each there at most once.
+#[derive(Clone, Default)]
+struct Parts(Vec<Part>);
+
+impl Parts {
+    fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.0.iter().find_map(|part| Arc::clone(part).downcast().ok())
+    }
+
+    fn get_ref<T: Any>(&self) -> Option<&T> {
+        self.0.iter().find_map(|part| part.downcast_ref())
+    }
+
+    fn set<T: Any + Send + Sync>(&mut self, part: Arc<T>) {
+        match self.0.iter_mut().find(|part| part.is::<T>()) {
+            Some(place) => *place = part,
+            None => self.0.push(part),
+        }
+    }
+
+    fn edit<T: Any + Send + Sync + Clone + Default, R>(
+        &mut self,
+        change: impl FnOnce(&mut T) -> R,
+    ) -> R {
+        // Taken out for the change, so that it need not be copied when nobody else has it.
+        let place = self.0.iter().position(|part| part.is::<T>());
+        let part = place.map(|place| self.0.swap_remove(place));
+        let part = part.and_then(|part| part.downcast::<T>().ok());
+        let mut part = part.unwrap_or_default();
+        let outcome = change(Arc::make_mut(&mut part));
+        self.0.push(part);
+        outcome
+    }
+}
+
+macro_rules! knowledge {
+    ($name:ident) => {
+        impl $name {
+            /// A part, shared; `None` when no family put it there.
+            #[must_use]
+            pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+                self.parts.get()
+            }
+
+            /// A part, shared; its default when no family put it there.
+            #[must_use]
+            pub fn part<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
+                self.parts.get().unwrap_or_default()
+            }
+
+            /// A part, borrowed; `None` when no family put it there.
+            #[must_use]
+            pub fn get_ref<T: Any>(&self) -> Option<&T> {
+                self.parts.get_ref()
+            }
+
+            /// Puts a part there, in the place of the one of its type.
+            pub fn set<T: Any + Send + Sync>(&mut self, part: T) {
+                self.parts.set(Arc::new(part));
+            }
+
+            /// Changes a part; it is copied if it is shared, and begins with its default.
+            pub fn edit<T: Any + Send + Sync + Clone + Default, R>(
+                &mut self,
+                change: impl FnOnce(&mut T) -> R,
+            ) -> R {
+                self.parts.edit(change)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let parts = self.parts.0.len();
+                f.debug_struct(stringify!($name)).field("parts", &parts).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+/// Secrets that decrypt traffic and files: a part for every family that has any.
+///
+/// ```
+/// use worldwire_dissect::Keys;
+/// use worldwire_uru::file::keys::KeyRing;
+///
+/// let keys = Keys::parse(include_str!("../../../samples/uru-keys.toml"))?;
+/// assert!(keys.get::<KeyRing>().is_some());
+/// # Ok::<(), worldwire_dissect::KeysError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Keys {
+    parts: Parts,
+}
+
+knowledge! { Keys }
+
+impl Keys {
+    /// No keys.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+}
+
+/// What users know of messages, over what is built in: a part for every family that has
+/// definitions. Also names the families that a program knows.
+#[derive(Clone)]
+pub struct Definitions {
+    families: Families,
+    parts: Parts,
+}
+
+knowledge! { Definitions }
+
+impl Definitions {
+    /// Nothing, not even what is built in, for these families.
+    #[must_use]
+    pub fn none_for(families: Families) -> Self {
+        Self { families, parts: Parts::default() }
+    }
+
+    /// The families.
+    #[must_use]
+    pub fn families(&self) -> Families {
+        self.families
+    }
+}
+
+/// What conversations tell each other: facts that one learned and another needs, such as the key
+/// of a connection that was agreed upon on another one.
+///
+/// A conversation [states](crate::Session::facts) a fact under a name of its family's choice. Facts
+/// become known between batches: whatever was stated in one batch, all conversations
+/// [learn](crate::Session::learn) behind it, in the order of their numbers, and those that begin
+/// later know from the start. So the result does not hang on the number of threads. A conversation
+/// that cannot be read without a fact keeps what came, within bounds, and reads it when it learns.
+#[derive(Clone, Default)]
+pub struct Facts(HashMap<(&'static str, String), Part>);
+
+/// Something that one conversation learned and another may need.
+#[derive(Clone)]
+pub struct Fact {
+    /// Whose it is.
+    pub family: &'static str,
+    /// What it is about, as the family writes it: `session 7`.
+    pub name: String,
+    /// What was learned.
+    pub value: Arc<dyn Any + Send + Sync>,
+}
+
+/// The most facts that are remembered; what comes beyond is forgotten.
+const MOST_FACTS: usize = 65_536;
+
+impl Facts {
+    /// Adds a fact. Of two with one name the later counts.
+    pub fn state(&mut self, fact: Fact) {
+        let key = (fact.family, fact.name);
+        if self.0.len() < MOST_FACTS || self.0.contains_key(&key) {
+            self.0.insert(key, fact.value);
+        }
+    }
+
+    /// What is known under a name.
+    #[must_use]
+    pub fn get<T: Any>(&self, family: &'static str, name: &str) -> Option<&T> {
+        self.0.get(&(family, name.to_owned()))?.downcast_ref()
+    }
+
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The value may be a secret.
+        write!(f, "{}: {}", self.family, self.name)
+    }
+}
+
+impl fmt::Debug for Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_found_by_type_and_changed_in_place() {
+        let mut keys = Keys::none();
+        assert!(keys.get::<u32>().is_none() && *keys.part::<u32>() == 0);
+        keys.set(5_u32);
+        keys.set("text".to_owned());
+        keys.edit(|number: &mut u32| *number += 1);
+        let shared = keys.part::<u32>();
+        keys.edit(|number: &mut u32| *number += 1);
+        assert_eq!((*shared, keys.get_ref::<u32>()), (6, Some(&7)));
+        assert_eq!(keys.get_ref::<String>().map(String::as_str), Some("text"));
+    }
+
+    #[test]
+    fn the_later_fact_counts() {
+        let mut facts = Facts::default();
+        for value in [1_u32, 2] {
+            let name = "session 7".to_owned();
+            facts.state(Fact { family: "toy", name, value: Arc::new(value) });
+        }
+        assert_eq!(facts.get("toy", "session 7"), Some(&2_u32));
+        assert_eq!(facts.get::<u32>("toy", "session 8"), None);
+        assert_eq!(format!("{facts:?}"), "{(\"toy\", \"session 7\")}");
+    }
+}

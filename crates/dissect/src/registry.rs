@@ -1,0 +1,229 @@
+//! The families that worldwire comes with, and what is asked of all of them.
+
+use std::fmt;
+
+use worldwire_core::{Diagnostic, Error, Result};
+
+use crate::codec::Codec;
+use crate::family::{Families, Family};
+use crate::knowledge::{Definitions, Keys};
+use crate::{ki, tera, uru};
+
+/// Every family, in the order in which they are asked about a conversation.
+static STANDARD: [&dyn Family; 3] = [&ki::Ki, &tera::Tera, &uru::Uru];
+
+impl Families {
+    /// The families that worldwire comes with.
+    #[must_use]
+    pub const fn standard() -> Self {
+        Self::of(&STANDARD)
+    }
+
+    /// The codec of that name.
+    ///
+    /// # Errors
+    /// Value, with the nearest known name.
+    pub fn codec(self, name: &str) -> Result<&'static Codec> {
+        self.codecs().find(|codec| codec.name == name).ok_or_else(|| {
+            let error = Error::value("the name of a codec", format!("\"{name}\""));
+            match worldwire_core::nearest(name, self.codecs().map(|codec| codec.name)) {
+                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+                None => error.hint("`worldwire codecs` lists them"),
+            }
+        })
+    }
+}
+
+impl Codec {
+    /// All codecs of the standard families, by family and name.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        Families::standard().codecs()
+    }
+
+    /// The codec of that name.
+    ///
+    /// # Errors
+    /// Value, with the nearest known name.
+    pub fn named(name: &str) -> Result<&'static Self> {
+        Families::standard().codec(name)
+    }
+}
+
+impl Keys {
+    /// Reads a key file. One file can hold the keys of several families; each reads its own part,
+    /// in the project's own TOML form and in every spelling that the family knows.
+    ///
+    /// # Errors
+    /// All faults of the file, each with line and column; [`KeysError::NoKeyFile`] when most of its
+    /// lines are at fault, [`KeysError::Nothing`] when it holds no key at all.
+    pub fn parse(text: &str) -> Result<Self, KeysError> {
+        Self::parse_for(Families::standard(), text)
+    }
+
+    /// Reads a key file for these families.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_for(families: Families, text: &str) -> Result<Self, KeysError> {
+        let mut keys = Self::none();
+        let mut found = false;
+        for family in families.iter() {
+            let part = family.read_keys(text, &mut keys);
+            found |= part.map_err(|faults| KeysError::of(text, faults))?;
+        }
+        if found { Ok(keys) } else { Err(KeysError::Nothing) }
+    }
+}
+
+/// Why a key file cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeysError {
+    /// The part of a family has faults: a line each.
+    Faults(Vec<String>),
+    /// It is some other file: so many of its lines cannot be read.
+    NoKeyFile {
+        /// The lines.
+        lines: usize,
+    },
+    /// There is no key in the file.
+    Nothing,
+}
+
+impl KeysError {
+    /// The error for a text with these faults. One that has little but faults is something else
+    /// and merely looks like a key file in a line or two.
+    fn of(text: &str, faults: Vec<String>) -> Self {
+        /// A key file in which everything is wrong has fewer.
+        const MANY: usize = 16;
+        let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
+        let count = faults.len();
+        if count > MANY && count > lines / 2 {
+            Self::NoKeyFile { lines: count }
+        } else {
+            Self::Faults(faults)
+        }
+    }
+}
+
+impl fmt::Display for KeysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Faults(faults) => f.write_str(&faults.join("\n")),
+            Self::NoKeyFile { lines } => write!(
+                f,
+                "not a key file: {lines} of its lines cannot be read; a key file has tables such \
+                 as `[uru.auth]` and `[[ki.login]]`, or lines such as `Key.Auth.N = ...`"
+            ),
+            Self::Nothing => f.write_str(
+                "wanted keys such as `Key.Auth.N = ...` or `[uru.auth]`, found none; \
+                 `worldwire uru keys generate` makes some",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for KeysError {}
+
+impl Default for Definitions {
+    fn default() -> Self {
+        Self::built_in()
+    }
+}
+
+impl Definitions {
+    /// What is built in, and nothing else.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self::built_in_for(Families::standard())
+    }
+
+    /// What is built into these families.
+    #[must_use]
+    pub fn built_in_for(families: Families) -> Self {
+        let mut definitions = Self::none_for(families);
+        families.iter().for_each(|family| family.built_in(&mut definitions));
+        definitions
+    }
+
+    /// Nothing, not even what is built in.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::none_for(Families::standard())
+    }
+
+    /// Whether a file may hold definitions, by its name alone.
+    #[must_use]
+    pub fn may_be_in(&self, name: &str) -> bool {
+        self.families().iter().any(|family| family.may_define(name))
+    }
+
+    /// Reads files, told by their names (with folders) and contents. `None` when none of them holds
+    /// definitions of a known kind; else all that is to be said about them. Type lists of KI are
+    /// compiled elsewhere, see [`KiObjects::set_classes`](crate::KiObjects::set_classes).
+    ///
+    /// Files that belong together have to come together: TERA's definitions can include each
+    /// other. What came before stays, and gives way to files of the same name.
+    pub fn add<N: AsRef<str>, B: AsRef<[u8]>>(
+        &mut self,
+        files: impl IntoIterator<Item = (N, B)>,
+    ) -> Option<Vec<Diagnostic>> {
+        let files: Vec<(N, B)> = files.into_iter().collect();
+        let files: Vec<(&str, &[u8])> =
+            files.iter().map(|(name, bytes)| (name.as_ref(), bytes.as_ref())).collect();
+        let said = self.families().iter().filter_map(|family| family.define(&files, self));
+        said.reduce(|mut all, more| {
+            all.extend(more);
+            all
+        })
+    }
+}
+
+/// What is built in and a little of TERA, once for all fuzz runs: making it takes longer than a
+/// run.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn definitions() -> &'static Definitions {
+    static DEFINITIONS: std::sync::LazyLock<Definitions> = std::sync::LazyLock::new(|| {
+        let mut definitions = Definitions::built_in();
+        definitions.add([
+            ("S_PLAIN.1.def", "uint32 a\nbool b\nfloat c\n"),
+            ("S_LISTS.1.def", "skillid s\narray l\n- angle w\n- string t\nbytes b\n"),
+            ("S_SYSTEM_MESSAGE.1.def", "string message\n"),
+            ("protocol.1.map", "S_PLAIN = 5\nS_LISTS = 6\nS_SYSTEM_MESSAGE = 7\n"),
+            ("sysmsg.1.map", "SMT_A = 0\nSMT_B = 1\n"),
+        ]);
+        definitions
+    });
+    &DEFINITIONS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_file_is_told_in_one_line() {
+        let readme = include_str!("../../../README.md");
+        let error = Keys::parse(readme).unwrap_err().to_string();
+        let is_short = error.lines().count() == 1;
+        assert!(is_short && error.contains("`[uru.auth]`"), "{error}");
+        let prose = format!("[uru.auth]\n{}", "like this = that\n".repeat(40));
+        let error = Keys::parse(&prose).unwrap_err().to_string();
+        assert!(error.starts_with("not a key file: ") && error.lines().count() == 1, "{error}");
+        let typing_error = "[uru.auth]\nn = 3\nodd\n";
+        let error = Keys::parse(typing_error).unwrap_err().to_string();
+        assert!(error.contains("line 3"), "{error}");
+    }
+
+    #[test]
+    fn families_and_codecs_are_found_by_name() {
+        let families = Families::standard();
+        assert!(families.iter().all(|family| families.named(family.name()).is_ok()));
+        let error = families.named("urru").unwrap_err().to_string();
+        assert!(error.ends_with("did you mean \"uru\"?"), "{error}");
+        let of_family = |codec: &Codec| {
+            families.iter().any(|family| codec.name.starts_with(&format!("{}.", family.name())))
+        };
+        assert!(Codec::all().all(of_family));
+    }
+}

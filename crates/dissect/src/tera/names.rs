@@ -1,0 +1,81 @@
+//! The names of messages and fields.
+
+use worldwire_tera::schema::Definition;
+use worldwire_tera::schema::plan::{Field, FieldKind, Plan};
+
+use super::TeraDefinitions;
+use crate::family::MessageNames;
+
+/// The parts of values (points, skills, looks), and of what system messages say.
+const PARTS: &[&str] = &[
+    "x",
+    "y",
+    "z",
+    "w",
+    "type",
+    "npc",
+    "huntingZoneId",
+    "id",
+    "reserved",
+    "unk",
+    "skinColor",
+    "faceStyle",
+    "faceDecal",
+    "hairStyle",
+    "hairColor",
+    "voice",
+    "tattoos",
+    "name",
+    "values",
+    "value",
+    "key",
+    "index",
+];
+
+/// The messages of all definitions, whichever of them a build may choose, and the names that have
+/// only a number.
+pub(super) fn messages(library: &TeraDefinitions) -> Vec<MessageNames<'_>> {
+    let built_in = library.shared().definitions().iter();
+    let definitions = library.library().definitions.definitions().chain(built_in);
+    let mut all: Vec<MessageNames<'_>> = definitions
+        .map(|definition| MessageNames {
+            name: format!("tera.{}", definition.name()),
+            fields: definition.plan().fields().iter().map(Field::name).collect(),
+            inner: inner(definition),
+            is_complete: true,
+        })
+        .collect();
+    let plain = |name: String, fields: &[&'static str]| {
+        let fields = fields.to_vec();
+        MessageNames { name, inner: fields.clone(), fields, is_complete: true }
+    };
+    let has =
+        |name: &str| all.iter().any(|message| message.name.strip_prefix("tera.") == Some(name));
+    let names = library.names();
+    let rest: Vec<&str> = names.into_iter().filter(|name| !has(name)).collect();
+    all.extend(rest.into_iter().map(|name| plain(format!("tera.{name}"), &["payload"])));
+    all.push(plain("handshake.Hello".to_owned(), &["hello"]));
+    all.push(plain("handshake.Key".to_owned(), &["number", "key"]));
+    all
+}
+
+/// Every field of a definition.
+fn inner(definition: &Definition) -> Vec<&str> {
+    let plan: &Plan = definition.plan();
+    let mut inner = Vec::new();
+    let mut rest = vec![plan.fields()];
+    while let Some(fields) = rest.pop() {
+        for field in fields {
+            inner.push(field.name());
+            match field.kind() {
+                FieldKind::Array { scope, .. } => rest.push(plan.element(*scope).0),
+                FieldKind::Object(range) | FieldKind::Row(range) => {
+                    rest.push(plan.fields_of(range));
+                }
+                FieldKind::Scalar { .. } | FieldKind::Text { .. } | FieldKind::Bytes { .. } => {}
+            }
+        }
+    }
+    inner.extend(PARTS);
+    inner
+}
