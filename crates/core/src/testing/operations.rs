@@ -1,0 +1,619 @@
+//! Connection machines driven by lists of operations, for fuzz targets: every promise of the
+//! contract in [`connection`](crate::connection) that can be checked from outside is checked.
+
+use core::fmt;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::connection::{Bounds, Connection, Event, Input, Piece, Sender};
+use crate::{Sampler, Side};
+
+/// Drives `connection` through the operations that `data` encodes, ends both streams, and returns
+/// what was seen.
+///
+/// # Panics
+/// When a promise is broken: [`Event::Closed`] comes last and once; nothing happens on a closed
+/// connection; pieces tile their stream and lie within what arrived; `queued_bytes` agrees with
+/// what `poll_transmit` returns and stays within the bounds; time-outs and events come to an end.
+pub fn run<C: Connection>(connection: C, data: &[u8], family: &mut Family<'_, C>) -> Seen {
+    let mut machine = Machine::new(connection, family);
+    for operation in Operations(data) {
+        machine.apply(operation);
+    }
+    machine.finish()
+}
+
+/// What only the family knows about its connections.
+pub struct Family<'f, C: Connection> {
+    /// What the connection was configured with.
+    pub bounds: Bounds,
+    /// Carries out a command (never [`Command::Close`]). Refusals are fine.
+    pub command: &'f mut dyn FnMut(&mut C::Sender, Command<'_>),
+    /// Turns the plain bytes of a side into what is on the wire: encrypts them, where there is a
+    /// cipher.
+    pub wire: &'f mut dyn FnMut(Side, &mut Vec<u8>),
+}
+
+impl<C: Connection> fmt::Debug for Family<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Family").field("bounds", &self.bounds).finish_non_exhaustive()
+    }
+}
+
+/// What a [`run`] saw: whether seeds get as far as they should.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Pieces received.
+    pub pieces: u64,
+    /// Those of them that are messages.
+    pub messages: u64,
+    /// Faults.
+    pub faults: u64,
+    /// Bytes handed out to be written.
+    pub transmitted: u64,
+}
+
+/// One step of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation<'d> {
+    /// A side's next bytes arrive.
+    Bytes(Side, &'d [u8]),
+    /// A datagram of a side arrives.
+    Datagram(Side, &'d [u8]),
+    /// Bytes of a side are missing.
+    Gap(Side, u64),
+    /// A side sends nothing more.
+    End(Side),
+    /// Time passes.
+    Wait(Duration),
+    /// Time passes until the next deadline.
+    Timeout,
+    /// The driver does something now.
+    Now(Command<'d>),
+    /// The driver does something as soon as a piece is received, before it asks for another event.
+    OnPiece(Command<'d>),
+    /// The driver asks for at most so many events.
+    Poll(u8),
+    /// The driver writes at most so many times to a side.
+    Transmit(Side, u8),
+    /// The driver polls only when told to, or (again) after each operation.
+    Lazy(bool),
+}
+
+/// What a driver asks of a connection's sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command<'d> {
+    /// Send a message made from these bytes; see [`sampler`].
+    Send(&'d [u8]),
+    /// Relays: the piece goes on unchanged.
+    AsIs,
+    /// Relays: the piece does not go on.
+    Drop,
+    /// Relays: something made from these bytes goes on instead of the piece.
+    Instead(&'d [u8]),
+    /// Relays: something made from these bytes goes to a side.
+    Inject(Side, &'d [u8]),
+    /// The connection ends.
+    Close,
+}
+
+/// A sampler that begins with these bytes.
+#[must_use]
+pub fn sampler(data: &[u8]) -> Sampler {
+    let fold = |seed: u64, byte: &u8| seed.wrapping_mul(0x100_0000_01b3) ^ u64::from(*byte);
+    Sampler::new(data.iter().fold(0xcbf2_9ce4_8422_2325, fold))
+}
+
+const SERVER: u8 = 0x10;
+const ON_PIECE: u8 = 0x20;
+
+impl<'d> Operation<'d> {
+    /// Appends the operation to a list, as [`run`] reads it. Bytes are cut after 255, gaps and
+    /// times rounded down to what fits.
+    pub fn write(&self, list: &mut Vec<u8>) {
+        let bit = |side: Side| if side == Side::Server { SERVER } else { 0 };
+        let mut put = |kind: u8, data: &[u8]| {
+            let length = u8::try_from(data.len()).unwrap_or(u8::MAX);
+            list.extend([kind, length]);
+            list.extend_from_slice(data.get(..usize::from(length)).unwrap_or(data));
+        };
+        let scaled = |number: u64| {
+            let shift = (64 - number.leading_zeros()).saturating_sub(8);
+            let [shift, head] = [u64::from(shift), number >> shift];
+            [shift, head].map(|number| number.to_le_bytes()[0])
+        };
+        match *self {
+            Self::Bytes(side, bytes) => put(bit(side), bytes),
+            Self::Datagram(side, bytes) => put(1 | bit(side), bytes),
+            Self::Gap(side, length) => put(2 | bit(side), &scaled(length)),
+            Self::End(side) => put(3 | bit(side), &[]),
+            Self::Wait(time) => {
+                put(4, &scaled(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)));
+            }
+            Self::Timeout => put(5, &[]),
+            Self::Poll(most) => put(6, &[most]),
+            Self::Transmit(side, most) => put(7 | bit(side), &[most]),
+            Self::Lazy(lazy) => put(8, &[u8::from(lazy)]),
+            Self::Now(command) | Self::OnPiece(command) => {
+                let later = if matches!(self, Self::OnPiece(_)) { ON_PIECE } else { 0 };
+                match command {
+                    Command::Send(data) => put(9 | later, data),
+                    Command::AsIs => put(10 | later, &[]),
+                    Command::Drop => put(11 | later, &[]),
+                    Command::Instead(data) => put(12 | later, data),
+                    Command::Inject(to, data) => put(13 | later | bit(to), data),
+                    Command::Close => put(14 | later, &[]),
+                }
+            }
+        }
+    }
+
+    /// Reads an operation from its kind and data: every pair says something.
+    fn read(kind: u8, data: &'d [u8]) -> Self {
+        let side = if kind & SERVER == 0 { Side::Client } else { Side::Server };
+        let first = data.first().copied().unwrap_or(0);
+        let scaled = || {
+            let head = u64::from(data.get(1).copied().unwrap_or(0));
+            head.checked_shl(u32::from(first % 64)).unwrap_or(0)
+        };
+        let command = match kind & 0x0f {
+            0 | 15 => return Self::Bytes(side, data),
+            1 => return Self::Datagram(side, data),
+            2 => return Self::Gap(side, scaled()),
+            3 => return Self::End(side),
+            4 => return Self::Wait(Duration::from_millis(scaled() % (1 << 32))),
+            5 => return Self::Timeout,
+            6 => return Self::Poll(first),
+            7 => return Self::Transmit(side, first),
+            8 => return Self::Lazy(first & 1 != 0),
+            9 => Command::Send(data),
+            10 => Command::AsIs,
+            11 => Command::Drop,
+            12 => Command::Instead(data),
+            13 => Command::Inject(side, data),
+            _ => Command::Close,
+        };
+        if kind & ON_PIECE == 0 { Self::Now(command) } else { Self::OnPiece(command) }
+    }
+}
+
+/// Reads operations until the bytes are used up.
+#[derive(Clone, Debug)]
+pub struct Operations<'d>(pub &'d [u8]);
+
+impl<'d> Iterator for Operations<'d> {
+    type Item = Operation<'d>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (kind, rest) = self.0.split_first()?;
+        let (length, rest) = rest.split_first().unwrap_or((&0, rest));
+        let (data, rest) = rest.split_at(usize::from(*length).min(rest.len()));
+        self.0 = rest;
+        Some(Operation::read(*kind, data))
+    }
+}
+
+/// A machine and what is known about it from outside.
+struct Machine<'f, 'g, 'd, C: Connection> {
+    connection: C,
+    family: &'g mut Family<'f, C>,
+    now: Duration,
+    is_lazy: bool,
+    on_piece: VecDeque<Command<'d>>,
+    /// How far the stream of a side has come in, gaps included.
+    arrived: [u64; 2],
+    /// Where the next piece of a side begins.
+    next: [u64; 2],
+    /// Whether something may lie in front of it.
+    is_excused: [bool; 2],
+    is_over: bool,
+    /// A decision may take effect at the next call.
+    is_undecided: bool,
+    events: u64,
+    inputs: u64,
+    seen: Seen,
+}
+
+impl<'f, 'g, 'd, C: Connection> Machine<'f, 'g, 'd, C> {
+    fn new(connection: C, family: &'g mut Family<'f, C>) -> Self {
+        Self {
+            connection,
+            family,
+            now: Duration::ZERO,
+            is_lazy: false,
+            on_piece: VecDeque::new(),
+            arrived: [0; 2],
+            next: [0; 2],
+            is_excused: [false; 2],
+            is_over: false,
+            is_undecided: false,
+            events: 0,
+            inputs: 0,
+            seen: Seen::default(),
+        }
+    }
+
+    fn apply(&mut self, operation: Operation<'d>) {
+        self.inputs += 1;
+        match operation {
+            Operation::Bytes(side, bytes) => {
+                let mut bytes = bytes.to_vec();
+                (self.family.wire)(side, &mut bytes);
+                self.arrive(side, bytes.len() as u64);
+                self.connection.input(self.now, side, Input::Bytes(&bytes));
+            }
+            Operation::Datagram(side, bytes) => {
+                self.arrive(side, bytes.len() as u64);
+                self.connection.input(self.now, side, Input::Datagram(bytes));
+            }
+            Operation::Gap(side, length) => {
+                self.arrive(side, length);
+                self.connection.input(self.now, side, Input::Gap(length));
+            }
+            Operation::End(side) => self.connection.input(self.now, side, Input::End),
+            Operation::Wait(time) => {
+                self.now = self.now.saturating_add(time);
+                self.time_out();
+            }
+            Operation::Timeout => {
+                self.now = self.connection.poll_timeout().unwrap_or(self.now).max(self.now);
+                self.time_out();
+            }
+            Operation::Now(command) => {
+                let sender = self.connection.sender();
+                match command {
+                    Command::Close => sender.close(),
+                    command => (self.family.command)(sender, command),
+                }
+            }
+            Operation::OnPiece(command) => return self.on_piece.push_back(command),
+            Operation::Poll(most) => {
+                for _ in 0..most {
+                    if !self.poll() {
+                        break;
+                    }
+                }
+                return;
+            }
+            Operation::Transmit(to, most) => return self.transmit(to, usize::from(most)),
+            Operation::Lazy(lazy) => self.is_lazy = lazy,
+        }
+        if !matches!(operation, Operation::Now(_) | Operation::Lazy(_)) {
+            self.is_undecided = false;
+        }
+        if !self.is_lazy {
+            self.drain();
+        }
+    }
+
+    fn arrive(&mut self, side: Side, length: u64) {
+        let arrived = &mut self.arrived[side.index()];
+        *arrived = arrived.saturating_add(length);
+    }
+
+    /// Deadlines that have passed; a driver would call until the next one lies ahead.
+    fn time_out(&mut self) {
+        for _ in 0..16 {
+            self.connection.timeout(self.now);
+            if self.connection.poll_timeout().is_none_or(|at| at > self.now) {
+                return;
+            }
+        }
+        panic!("time-outs at {:?} without end", self.now);
+    }
+
+    fn drain(&mut self) {
+        while self.poll() {}
+        for side in Side::BOTH {
+            self.transmit(side, usize::MAX);
+        }
+    }
+
+    /// Asks for one event; false when there is none.
+    fn poll(&mut self) -> bool {
+        self.is_undecided = false;
+        let Some((event, sender)) = self.connection.poll() else { return false };
+        assert!(!self.is_over, "{event:?} behind Closed");
+        self.events += 1;
+        let all = self.arrived.iter().fold(0, |all: u64, arrived| all.saturating_add(*arrived));
+        let most = all.saturating_add(self.inputs.saturating_mul(8)).saturating_add(64);
+        assert!(self.events <= most, "events without end: {event:?}");
+        let mut is_piece = false;
+        let mut is_closed = false;
+        match &event {
+            Event::Received(piece) => {
+                is_piece = true;
+                let (side, range) = (piece.side(), piece.range());
+                let (next, arrived) = (self.next[side.index()], self.arrived[side.index()]);
+                let is_excused = core::mem::take(&mut self.is_excused[side.index()]);
+                let tiles = range.start == next || (is_excused && range.start > next);
+                assert!(tiles, "{event:?} where the next piece begins at {next}");
+                assert!(range.start < range.end, "{event:?} takes up nothing");
+                assert!(range.end <= arrived, "{event:?} of {arrived} bytes");
+                assert!(!piece.bytes().is_empty(), "{event:?} has no bytes");
+                self.next[side.index()] = range.end;
+                self.seen.pieces += 1;
+                self.seen.messages += u64::from(piece.is_message());
+            }
+            Event::Gap { side, range } => {
+                let arrived = self.arrived[side.index()];
+                assert!(range.start <= range.end && range.end <= arrived, "{event:?}");
+                self.is_excused[side.index()] = true;
+            }
+            Event::Resync { side, skipped } => {
+                let next = &mut self.next[side.index()];
+                assert!(skipped.start <= skipped.end, "{event:?} backwards");
+                assert!(skipped.end >= *next, "{event:?} behind {next}");
+                *next = skipped.end;
+                self.is_excused[side.index()] = false;
+            }
+            Event::Fault { side, .. } => {
+                self.is_excused[side.index()] = true;
+                self.seen.faults += 1;
+            }
+            Event::Closed(_) => is_closed = true,
+            Event::News(_) => {}
+        }
+        if is_piece && let Some(command) = self.on_piece.pop_front() {
+            match command {
+                Command::Close => sender.close(),
+                command => (self.family.command)(sender, command),
+            }
+        }
+        drop(event);
+        self.is_undecided = is_piece;
+        if is_closed {
+            self.is_over = true;
+            assert!(self.connection.is_closed(), "Closed on an open connection");
+            assert_eq!(self.connection.poll_timeout(), None, "a deadline on a closed connection");
+        }
+        true
+    }
+
+    fn transmit(&mut self, to: Side, most: usize) {
+        for _ in 0..most {
+            let before = self.connection.queued_bytes(to);
+            let written = self.connection.poll_transmit(to);
+            let after = self.connection.queued_bytes(to);
+            let length = written.as_ref().map_or(0, Vec::len);
+            // A decision about a piece may have queued more.
+            if !core::mem::take(&mut self.is_undecided) {
+                assert_eq!(before, after + length, "queued bytes before and after a write");
+            }
+            let bound = self.family.bounds.queued_bytes;
+            assert!(before.max(after) <= bound, "{before} bytes are queued, {bound} at most");
+            self.seen.transmitted += length as u64;
+            if written.is_none() {
+                let waits = !self.connection.is_established() || self.connection.is_closed();
+                assert!(after == 0 || waits, "{after} bytes are queued, and none are written");
+                return;
+            }
+        }
+    }
+
+    fn finish(mut self) -> Seen {
+        self.is_lazy = false;
+        for side in Side::BOTH {
+            self.apply(Operation::End(side));
+        }
+        assert!(self.connection.is_closed(), "open after the end of both streams");
+        assert!(self.is_over, "closed, and never reported it");
+        for side in Side::BOTH {
+            self.apply(Operation::Bytes(side, &[0; 16]));
+        }
+        self.apply(Operation::Wait(Duration::from_secs(1 << 20)));
+        self.seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ops::Range;
+
+    use super::*;
+    use crate::connection::{CloseReason, Closing, EventOf, Outgoing};
+    use crate::{Error, Result};
+
+    /// A family whose messages are single bytes, which come back; with promises to break.
+    #[derive(Debug, Default)]
+    struct Echo {
+        sender: EchoSender,
+        heard: VecDeque<u8>,
+        offset: u64,
+        breaks: Option<Promise>,
+    }
+
+    #[derive(Debug, Default)]
+    struct EchoSender {
+        out: Outgoing,
+        closing: Closing,
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Promise {
+        ClosedOnce,
+        Tiling,
+        QueuedBytes,
+        Ending,
+    }
+
+    #[derive(Debug)]
+    struct Heard([u8; 1], Range<u64>);
+
+    impl<'c> Piece<'c> for Heard {
+        fn side(&self) -> Side {
+            Side::Client
+        }
+
+        fn bytes(&self) -> &'c [u8] {
+            &[0]
+        }
+
+        fn range(&self) -> Range<u64> {
+            self.1.clone()
+        }
+
+        fn is_message(&self) -> bool {
+            self.0 != [0]
+        }
+    }
+
+    impl Sender for EchoSender {
+        type Message<'m> = [u8];
+
+        fn send(&mut self, message: &[u8]) -> Result<()> {
+            self.closing.check_open()?;
+            self.out.check_room(message.len())?;
+            self.out.push(message.to_vec());
+            Ok(())
+        }
+
+        fn close(&mut self) {
+            self.closing.close(CloseReason::Local);
+        }
+    }
+
+    impl Connection for Echo {
+        type News = Error;
+        type Received<'c> = Heard;
+        type Sender = EchoSender;
+
+        fn input(&mut self, _: Duration, from: Side, input: Input<'_>) {
+            match input {
+                _ if self.sender.closing.is_closed() => {}
+                Input::Bytes(bytes) if from == Side::Client => self.heard.extend(bytes),
+                Input::End if from == Side::Client && self.breaks != Some(Promise::Ending) => {
+                    self.sender.closing.close(CloseReason::Remote);
+                }
+                _ => {}
+            }
+        }
+
+        fn timeout(&mut self, _: Duration) {}
+
+        fn poll(&mut self) -> Option<(EventOf<'_, Self>, &mut EchoSender)> {
+            if let Some(heard) = self.heard.pop_front() {
+                let range = self.offset..self.offset + 1;
+                self.offset = range.end + u64::from(self.breaks == Some(Promise::Tiling));
+                return Some((Event::Received(Heard([heard], range)), &mut self.sender));
+            }
+            if self.breaks == Some(Promise::ClosedOnce) && self.is_closed() {
+                return Some((Event::Closed(CloseReason::Local), &mut self.sender));
+            }
+            Some((Event::Closed(self.sender.closing.report()?), &mut self.sender))
+        }
+
+        fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>> {
+            if to == Side::Server { None } else { self.sender.out.pop() }
+        }
+
+        fn poll_timeout(&self) -> Option<Duration> {
+            None
+        }
+
+        fn sender(&mut self) -> &mut EchoSender {
+            &mut self.sender
+        }
+
+        fn is_established(&self) -> bool {
+            true
+        }
+
+        fn is_closed(&self) -> bool {
+            self.sender.closing.is_closed()
+        }
+
+        fn queued_bytes(&self, to: Side) -> usize {
+            let wrong = usize::from(self.breaks == Some(Promise::QueuedBytes));
+            if to == Side::Server { 0 } else { self.sender.out.bytes() << wrong }
+        }
+    }
+
+    fn list(operations: &[Operation<'_>]) -> Vec<u8> {
+        let mut list = Vec::new();
+        operations.iter().for_each(|operation| operation.write(&mut list));
+        list
+    }
+
+    fn play(breaks: Option<Promise>, operations: &[Operation<'_>]) -> Seen {
+        let bounds = Bounds::default();
+        let mut family = Family {
+            bounds,
+            command: &mut |sender: &mut EchoSender, command| {
+                if let Command::Send(data) = command {
+                    let _ = sender.send(data);
+                }
+            },
+            wire: &mut |_, bytes| bytes.iter_mut().for_each(|byte| *byte ^= 1),
+        };
+        let sender = EchoSender { out: Outgoing::new(bounds), ..EchoSender::default() };
+        let connection = Echo { sender, breaks, ..Echo::default() };
+        run(connection, &list(operations), &mut family)
+    }
+
+    const TALK: [Operation<'static>; 4] = [
+        Operation::OnPiece(Command::Send(b"twelve bytes")),
+        Operation::Bytes(Side::Client, &[1, 2, 3]),
+        Operation::Now(Command::Send(b"five.")),
+        Operation::Wait(Duration::from_secs(1)),
+    ];
+
+    #[test]
+    fn lists_read_as_they_were_written() {
+        let all = [
+            Operation::Bytes(Side::Server, b"bytes"),
+            Operation::Datagram(Side::Client, b""),
+            Operation::Gap(Side::Client, 0x3400),
+            Operation::End(Side::Server),
+            Operation::Wait(Duration::from_millis(255)),
+            Operation::Timeout,
+            Operation::Now(Command::Inject(Side::Server, b"x")),
+            Operation::OnPiece(Command::Instead(b"y")),
+            Operation::OnPiece(Command::Drop),
+            Operation::OnPiece(Command::AsIs),
+            Operation::Now(Command::Close),
+            Operation::Poll(3),
+            Operation::Transmit(Side::Server, 4),
+            Operation::Lazy(true),
+        ];
+        assert_eq!(Operations(&list(&all)).collect::<Vec<_>>(), all);
+        // Any bytes are a list.
+        assert_eq!(Operations(&[3]).collect::<Vec<_>>(), [Operation::End(Side::Client)]);
+        let cut = Operations(&[0x10, 9, 1]).next();
+        assert_eq!(cut, Some(Operation::Bytes(Side::Server, &[1])));
+    }
+
+    #[test]
+    fn a_machine_that_keeps_its_promises_passes() {
+        let seen = Seen { pieces: 3, messages: 2, faults: 0, transmitted: 17 };
+        assert_eq!(play(None, &TALK), seen);
+        let lazy = [&[Operation::Lazy(true)], &TALK[..], &[Operation::Poll(1)]].concat();
+        assert_eq!(play(None, &lazy), seen);
+        let closed = [Operation::Now(Command::Close), TALK[1]];
+        assert_eq!(play(None, &closed), Seen::default());
+    }
+
+    #[test]
+    #[should_panic(expected = "behind Closed")]
+    fn closed_comes_once() {
+        play(Some(Promise::ClosedOnce), &TALK);
+    }
+
+    #[test]
+    #[should_panic(expected = "where the next piece begins at 1")]
+    fn pieces_tile() {
+        play(Some(Promise::Tiling), &TALK);
+    }
+
+    #[test]
+    #[should_panic(expected = "queued bytes before and after a write")]
+    fn queued_bytes_agree() {
+        play(Some(Promise::QueuedBytes), &TALK);
+    }
+
+    #[test]
+    #[should_panic(expected = "open after the end of both streams")]
+    fn streams_end() {
+        play(Some(Promise::Ending), &TALK);
+    }
+}
