@@ -115,13 +115,13 @@ impl Incoming {
         } else {
             return;
         }
-        self.base += self.read as u64;
+        self.base = self.base.saturating_add(self.read as u64);
         self.read = 0;
     }
 
     /// Drops what is unread.
     pub fn drop_unread(&mut self) {
-        self.base += self.unread().len() as u64;
+        self.base = self.base.saturating_add(self.unread().len() as u64);
         self.buffer.truncate(self.read);
         self.needed = 1;
     }
@@ -221,6 +221,11 @@ mod tests {
         assert_eq!((stream.offset(), stream.torn("a number")), (15, None));
         stream.skip(u64::MAX);
         stream.push(&[9]);
+        assert_eq!(stream.offset(), u64::MAX);
+        stream.advance(1);
+        stream.forget();
+        stream.push(&[9]);
+        stream.drop_unread();
         assert_eq!(stream.offset(), u64::MAX);
     }
 }

@@ -111,6 +111,22 @@ pub enum Event<R, N> {
     Closed(CloseReason),
 }
 
+impl<R, N> Event<R, N> {
+    /// The same event with another form of its piece: a queue keeps where a piece stands, and the
+    /// event that is reported borrows it.
+    #[inline]
+    pub fn map<S>(self, piece: impl FnOnce(R) -> S) -> Event<S, N> {
+        match self {
+            Self::Received(received) => Event::Received(piece(received)),
+            Self::News(news) => Event::News(news),
+            Self::Gap { side, range } => Event::Gap { side, range },
+            Self::Resync { side, skipped } => Event::Resync { side, skipped },
+            Self::Fault { side, error } => Event::Fault { side, error },
+            Self::Closed(reason) => Event::Closed(reason),
+        }
+    }
+}
+
 /// The event that a connection emits.
 pub type EventOf<'c, C> = Event<<C as Connection>::Received<'c>, <C as Connection>::News>;
 
@@ -274,6 +290,15 @@ impl Closing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_piece_changes_its_form() {
+        let received: Event<u8, ()> = Event::Received(7);
+        assert_eq!(received.map(|piece| piece + 1), Event::Received(8));
+        let gap: Event<u8, ()> = Event::Gap { side: Side::Client, range: 1..2 };
+        let same = gap.clone().map(|piece| piece + 1);
+        assert_eq!(same, gap);
+    }
 
     #[test]
     fn the_first_reason_to_close_counts_and_is_reported_once() {

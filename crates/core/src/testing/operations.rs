@@ -303,9 +303,17 @@ impl<'f, 'g, 'd, C: Connection> Machine<'f, 'g, 'd, C> {
     }
 
     fn drain(&mut self) {
-        while self.poll() {}
-        for side in Side::BOTH {
-            self.transmit(side, usize::MAX);
+        // What is written makes room, and a relay may go on.
+        let mut moved = true;
+        while core::mem::take(&mut moved) {
+            while self.poll() {
+                moved = true;
+            }
+            for side in Side::BOTH {
+                let before = self.seen.transmitted;
+                self.transmit(side, usize::MAX);
+                moved |= self.seen.transmitted > before;
+            }
         }
     }
 

@@ -62,6 +62,8 @@ pub struct Pair<C> {
     pub arrived: [Vec<u8>; 2],
     wires: Vec<Wire>,
     ended: [bool; 4],
+    /// Whose stream has ended at the relay.
+    ended_at_relay: [bool; 2],
 }
 
 /// One direction between two members.
@@ -75,6 +77,7 @@ struct Wire {
     sampler: Sampler,
     flying: BinaryHeap<Flight>,
     count: u64,
+    has_ended: bool,
 }
 
 /// Something under way.
@@ -102,8 +105,8 @@ impl PartialOrd for Flight {
 impl Wire {
     fn new(from: Member, to: Member, side: Side, conditions: Conditions) -> Self {
         let seed = conditions.seed.wrapping_mul(8) + from as u64 * 2 + side.index() as u64;
-        let (flying, count) = (BinaryHeap::new(), 0);
-        Self { from, to, side, conditions, sampler: Sampler::new(seed), flying, count }
+        let (flying, sampler) = (BinaryHeap::new(), Sampler::new(seed));
+        Self { from, to, side, conditions, sampler, flying, count: 0, has_ended: false }
     }
 
     fn chance(&mut self, in_a_thousand: u64) -> bool {
@@ -113,6 +116,15 @@ impl Wire {
     fn fly(&mut self, arrival: Duration, bytes: Option<Vec<u8>>) {
         self.count += 1;
         self.flying.push(Flight { arrival, number: self.count, bytes });
+    }
+
+    /// Ends the stream; false when it has ended before.
+    fn end(&mut self, now: Duration) -> bool {
+        let first = !core::mem::replace(&mut self.has_ended, true);
+        if first {
+            self.fly(now + self.conditions.latency, None);
+        }
+        first
     }
 
     /// Carries what a member wrote; returns the segments, as an observer sees them.
@@ -188,6 +200,7 @@ impl<C: Connection> Pair<C> {
             arrived: Default::default(),
             wires,
             ended: [false; 4],
+            ended_at_relay: [false; 2],
         }
     }
 
@@ -269,6 +282,9 @@ impl<C: Connection> Pair<C> {
                 {
                     self.arrived[side.index()].extend_from_slice(bytes);
                 }
+                if to == Member::Relay && flight.bytes.is_none() {
+                    self.ended_at_relay[side.index()] = true;
+                }
                 let Some(connection) = self.member(to) else { continue };
                 match &flight.bytes {
                     None => connection.input(now, side, Input::End),
@@ -316,13 +332,15 @@ impl<C: Connection> Pair<C> {
                 }
             }
         }
+        if member == Member::Relay && !moved {
+            moved = self.pass_on_ends();
+        }
         let closed = self.member(member).is_some_and(|member| member.is_closed());
         if closed && !core::mem::replace(&mut self.ended[member as usize], true) {
             moved = true;
             let now = self.now;
             for wire in self.wires.iter_mut().filter(|wire| wire.from == member) {
-                let arrival = now + wire.conditions.latency;
-                wire.fly(arrival, None);
+                wire.end(now);
             }
             let side = match member {
                 Member::Client => Some(Side::Client),
@@ -334,6 +352,15 @@ impl<C: Connection> Pair<C> {
             }
         }
         moved
+    }
+
+    /// Ends the wires behind the relay whose streams have ended, once all of it is on the wire, as
+    /// a driver does with the halves of its sockets.
+    fn pass_on_ends(&mut self) -> bool {
+        let (now, ended) = (self.now, self.ended_at_relay);
+        let is_due = |wire: &&mut Wire| wire.from == Member::Relay && ended[wire.side.index()];
+        self.wires.iter_mut().filter(is_due).filter_map(|wire| wire.end(now).then_some(())).count()
+            > 0
     }
 
     fn observe(&mut self, wire: usize, side: Side, segments: &[Vec<u8>]) {
