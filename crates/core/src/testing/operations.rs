@@ -5,7 +5,7 @@ use core::fmt;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::connection::{Bounds, Connection, Event, Input, Piece, Sender};
+use crate::connection::{Bounds, Connection, Event, EventOf, Input, Piece, Sender};
 use crate::{Sampler, Side};
 
 /// Drives `connection` through the operations that `data` encodes, ends both streams, and returns
@@ -16,7 +16,20 @@ use crate::{Sampler, Side};
 /// connection; pieces tile their stream and lie within what arrived; `queued_bytes` agrees with
 /// what `poll_transmit` returns and stays within the bounds; time-outs and events come to an end.
 pub fn run<C: Connection>(connection: C, data: &[u8], family: &mut Family<'_, C>) -> Seen {
-    let mut machine = Machine::new(connection, family);
+    run_watched(connection, data, family, |_| {})
+}
+
+/// The same, with every event shown to `watch`, which may check what only the family promises.
+///
+/// # Panics
+/// Like [`run`].
+pub fn run_watched<C: Connection>(
+    connection: C,
+    data: &[u8],
+    family: &mut Family<'_, C>,
+    watch: impl FnMut(&EventOf<'_, C>),
+) -> Seen {
+    let mut machine = Machine::new(connection, family, watch);
     for operation in Operations(data) {
         machine.apply(operation);
     }
@@ -104,6 +117,8 @@ pub fn sampler(data: &[u8]) -> Sampler {
     Sampler::new(data.iter().fold(0xcbf2_9ce4_8422_2325, fold))
 }
 
+/// What a machine may queue for setup beyond the bounds on messages.
+const MOST_SETUP_BYTES: usize = 256;
 const SERVER: u8 = 0x10;
 const ON_PIECE: u8 = 0x20;
 
@@ -194,9 +209,10 @@ impl<'d> Iterator for Operations<'d> {
 }
 
 /// A machine and what is known about it from outside.
-struct Machine<'f, 'g, 'd, C: Connection> {
+struct Machine<'f, 'g, 'd, C: Connection, W> {
     connection: C,
     family: &'g mut Family<'f, C>,
+    watch: W,
     now: Duration,
     is_lazy: bool,
     on_piece: VecDeque<Command<'d>>,
@@ -214,11 +230,12 @@ struct Machine<'f, 'g, 'd, C: Connection> {
     seen: Seen,
 }
 
-impl<'f, 'g, 'd, C: Connection> Machine<'f, 'g, 'd, C> {
-    fn new(connection: C, family: &'g mut Family<'f, C>) -> Self {
+impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C, W> {
+    fn new(connection: C, family: &'g mut Family<'f, C>, watch: W) -> Self {
         Self {
             connection,
             family,
+            watch,
             now: Duration::ZERO,
             is_lazy: false,
             on_piece: VecDeque::new(),
@@ -322,6 +339,7 @@ impl<'f, 'g, 'd, C: Connection> Machine<'f, 'g, 'd, C> {
         self.is_undecided = false;
         let Some((event, sender)) = self.connection.poll() else { return false };
         assert!(!self.is_over, "{event:?} behind Closed");
+        (self.watch)(&event);
         self.events += 1;
         let all = self.arrived.iter().fold(0, |all: u64, arrived| all.saturating_add(*arrived));
         let most = all.saturating_add(self.inputs.saturating_mul(8)).saturating_add(64);
@@ -388,7 +406,7 @@ impl<'f, 'g, 'd, C: Connection> Machine<'f, 'g, 'd, C> {
             if !core::mem::take(&mut self.is_undecided) {
                 assert_eq!(before, after + length, "queued bytes before and after a write");
             }
-            let bound = self.family.bounds.queued_bytes;
+            let bound = self.family.bounds.queued_bytes.saturating_add(MOST_SETUP_BYTES);
             assert!(before.max(after) <= bound, "{before} bytes are queued, {bound} at most");
             self.seen.transmitted += length as u64;
             if written.is_none() {
@@ -419,7 +437,7 @@ mod tests {
     use core::ops::Range;
 
     use super::*;
-    use crate::connection::{CloseReason, Closing, EventOf, Outgoing};
+    use crate::connection::{CloseReason, Closing, Outgoing};
     use crate::{Error, Result};
 
     /// A family whose messages are single bytes, which come back; with promises to break.
