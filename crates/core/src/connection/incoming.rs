@@ -119,6 +119,13 @@ impl Incoming {
         self.read = 0;
     }
 
+    /// Puts plain bytes in the place of the unread ones, which turn out to be encrypted.
+    pub fn replace_unread(&mut self, plain: &[u8]) {
+        self.buffer.truncate(self.read);
+        self.buffer.extend_from_slice(plain);
+        self.needed = 1;
+    }
+
     /// Drops what is unread.
     pub fn drop_unread(&mut self) {
         self.base = self.base.saturating_add(self.unread().len() as u64);
@@ -227,5 +234,8 @@ mod tests {
         stream.push(&[9]);
         stream.drop_unread();
         assert_eq!(stream.offset(), u64::MAX);
+        stream.push(&[9]);
+        stream.replace_unread(&[7, 0, 0, 0]);
+        assert_eq!(stream.attempt(number).unwrap().unwrap().0, 7);
     }
 }

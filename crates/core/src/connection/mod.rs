@@ -59,7 +59,7 @@ use crate::{Error, Result, Side};
 
 pub use incoming::{Incoming, Located};
 pub use outgoing::{Bounds, Outgoing};
-pub use relay::{Decisions, Forward, Relay};
+pub use relay::{Decision, Decisions, Forward, Relay};
 pub use timers::{Timer, Timers};
 
 /// What reaches a connection from one side.

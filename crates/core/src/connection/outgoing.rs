@@ -43,22 +43,38 @@ impl Outgoing {
     /// # Errors
     /// The limits on queued messages and queued bytes.
     pub fn check_room(&self, length: usize) -> Result<()> {
-        let Bounds { queued_bytes, queued_messages } = self.bounds;
+        let Bounds { queued_messages, .. } = self.bounds;
         let messages = self.ready.len() + self.waiting.len() + 1;
         if messages > queued_messages {
             return Err(Error::limit("queued messages", queued_messages as u64, messages as u64));
         }
-        let bytes = self.bytes.saturating_add(length);
-        if bytes > queued_bytes {
-            return Err(Error::limit("queued bytes", queued_bytes as u64, bytes as u64));
-        }
-        Ok(())
+        check_bytes(self.bounds, self.bytes, length)
     }
 
     /// Queues bytes as they go onto the wire.
     pub fn push(&mut self, bytes: Vec<u8>) {
         self.bytes += bytes.len();
         self.ready.push_back(bytes);
+    }
+
+    /// Queues bytes of a stream that need no write of their own: they join the one before, up to
+    /// 64 KiB. What a relay forwards, so that many small messages do not count as many writes.
+    ///
+    /// # Errors
+    /// Those of [`check_room`](Self::check_room); bytes that join a write add no message.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        match self.ready.back_mut() {
+            Some(last) if last.len().saturating_add(bytes.len()) <= JOINED_BYTES => {
+                check_bytes(self.bounds, self.bytes, bytes.len())?;
+                last.extend_from_slice(bytes);
+                self.bytes += bytes.len();
+            }
+            _ => {
+                self.check_room(bytes.len())?;
+                self.push(bytes.to_vec());
+            }
+        }
+        Ok(())
     }
 
     /// Keeps a message until setup is complete.
@@ -88,6 +104,17 @@ impl Outgoing {
     }
 }
 
+/// How long a write gets by what [joins](Outgoing::append) it.
+const JOINED_BYTES: usize = 64 << 10;
+
+fn check_bytes(bounds: Bounds, queued: usize, more: usize) -> Result<()> {
+    let (most, asked) = (bounds.queued_bytes, queued.saturating_add(more));
+    if asked > most {
+        return Err(Error::limit("queued bytes", most as u64, asked as u64));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +135,20 @@ mod tests {
         assert_eq!(queue.release(), Some(vec![1; 4]));
         assert_eq!((queue.release(), queue.bytes()), (None, 2));
         assert_eq!((queue.pop(), queue.pop(), queue.bytes()), (Some(vec![3; 2]), None, 0));
+    }
+
+    #[test]
+    fn small_writes_are_joined_within_the_bounds() {
+        let mut queue = Outgoing::new(Bounds { queued_bytes: 70_000, queued_messages: 2 });
+        for _ in 0..100 {
+            queue.append(&[1; 600]).unwrap();
+        }
+        queue.append(&[2; 6000]).unwrap();
+        let error = queue.append(&[3; 4001]).unwrap_err();
+        assert_eq!(error.to_string(), "wanted at most 70000 (queued bytes), found 70001");
+        let error = queue.append(&vec![3; JOINED_BYTES]).unwrap_err();
+        assert_eq!(error.to_string(), "wanted at most 2 (queued messages), found 3");
+        assert_eq!((queue.pop().unwrap().len(), queue.pop().unwrap().len()), (60_000, 6000));
+        assert_eq!((queue.pop(), queue.bytes()), (None, 0));
     }
 }

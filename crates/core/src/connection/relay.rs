@@ -53,11 +53,15 @@ pub struct Decisions {
     pending: Option<Decision>,
 }
 
-#[derive(Clone, Debug, Default)]
-enum Decision {
+/// A decision that is carried out now: an owned [`Forward`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Decision {
+    /// The piece goes on unchanged.
     #[default]
     AsIs,
+    /// These bytes go on in its place.
     Instead(Vec<u8>),
+    /// Nothing goes on.
     Drop,
 }
 
@@ -89,10 +93,16 @@ impl Decisions {
         Ok(())
     }
 
+    /// The decision about the piece, once; `None` when there is no piece. For families that forward
+    /// several pieces at once, and have to know whether all are unchanged.
+    pub fn take(&mut self) -> Option<Decision> {
+        self.pending.take()
+    }
+
     /// The decision about the piece, once; `bytes` are its own. `None` when there is no piece;
     /// inside it `None` for one that was dropped.
     pub fn settle(&mut self, bytes: impl FnOnce() -> Vec<u8>) -> Option<Option<Vec<u8>>> {
-        Some(match self.pending.take()? {
+        Some(match self.take()? {
             Decision::AsIs => Some(bytes()),
             Decision::Instead(bytes) => Some(bytes),
             Decision::Drop => None,
@@ -119,5 +129,7 @@ mod tests {
         decisions.decide(Forward::Drop).unwrap();
         assert_eq!(decisions.settle(|| vec![1]), Some(None));
         assert!(!decisions.is_pending());
+        decisions.ask();
+        assert_eq!((decisions.take(), decisions.take()), (Some(Decision::AsIs), None));
     }
 }
