@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::Side;
-use worldwire_tera::connection::{Connection, Event, Received, Unit};
+use worldwire_core::connection::{Connection as _, Event, Input, Piece as _};
+use worldwire_tera::connection::{Connection, Received, Unit};
 use worldwire_tera::file::library::CheckVersion;
 use worldwire_tera::frame::CHECK_VERSION;
 use worldwire_tera::packet::Packets;
@@ -66,7 +67,7 @@ impl TeraSession {
         bytes: &[u8],
         out: &mut dyn FnMut(Item<'_>),
     ) {
-        self.connection.receive(side, Duration::ZERO, bytes);
+        self.connection.input(Duration::ZERO, side, Input::Bytes(bytes));
         self.tell(stamp, out);
     }
 
@@ -77,12 +78,14 @@ impl TeraSession {
         length: u64,
         out: &mut dyn FnMut(Item<'_>),
     ) {
-        self.connection.gap(side, Duration::ZERO, length);
+        self.connection.input(Duration::ZERO, side, Input::Gap(length));
         self.tell(stamp, out);
     }
 
     pub(crate) fn end(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
-        self.connection.end(Duration::ZERO);
+        for side in Side::BOTH {
+            self.connection.input(Duration::ZERO, side, Input::End);
+        }
         self.tell(stamp, out);
     }
 
@@ -122,7 +125,7 @@ impl TeraSession {
 
 /// The messages of the build that the client names in its first message.
 fn introduced(received: &Received<'_>, definitions: &TeraDefinitions) -> Option<Arc<Packets>> {
-    let first = received.side == Side::Client && matches!(received.unit, Unit::Message { .. });
+    let first = received.side == Side::Client && received.is_message();
     first.then(|| {
         let is_check = received.unit == Unit::Message { opcode: CHECK_VERSION };
         let check = is_check.then(|| CheckVersion::decode(received.bytes).ok()).flatten();
