@@ -61,17 +61,11 @@ pub trait Closer: Sync {
 }
 
 /// An opener in a struct that derives `Debug`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Carried<'n>(pub(crate) Option<&'n dyn Opener<'n>>);
 
 impl fmt::Debug for Carried<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "Opener" } else { "None" })
-    }
-}
-
-impl Default for Carried<'_> {
-    fn default() -> Self {
-        Self(None)
     }
 }

@@ -54,6 +54,19 @@ impl Header {
             Err(error) => Err(error),
         }
     }
+
+    /// The header of bytes that are exactly one message.
+    ///
+    /// # Errors
+    /// Value when they are fewer or more than the header says; Malformed for a length below 4.
+    pub fn whole(message: &[u8]) -> Result<Self> {
+        let header = Self::peek(message)?;
+        let length = header.map_or(HEADER_BYTES, |header| header.length.into());
+        header.filter(|_| length == message.len()).ok_or_else(|| {
+            let found = format!("{} bytes", message.len());
+            Error::value(format!("a message of {length} bytes"), found)
+        })
+    }
 }
 
 /// Whether bytes are whole messages, one after the other.

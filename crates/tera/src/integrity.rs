@@ -18,6 +18,8 @@ use std::collections::HashMap;
 
 /// Bytes of a header with counter and checksum.
 pub const HEADER_BYTES: usize = 12;
+/// Where the counter stands.
+const COUNTER: core::ops::Range<usize> = 4..8;
 /// Where the checksum stands; it is not part of itself.
 const CHECKSUM: core::ops::Range<usize> = 8..12;
 
@@ -110,10 +112,84 @@ impl Signer {
         };
         let counter = self.counters.entry(u16::from_le_bytes([*low, *high])).or_default();
         *counter = counter.wrapping_add(1);
-        message[4..8].copy_from_slice(&counter.to_le_bytes());
-        let sum = self.iv.and_then(|iv| checksum(message, iv)).unwrap_or(0);
-        message[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
+        write(message, *counter, self.iv);
         true
+    }
+}
+
+/// Keeps counters and checksums right on the way to the server, where a relay drops, adds and
+/// changes messages. Messages that are shorter than the header do not count.
+#[derive(Debug, Default)]
+pub(crate) struct Resigner {
+    iv: Option<u32>,
+    counts: HashMap<u16, Count>,
+}
+
+/// How the messages of an opcode are counted.
+#[derive(Debug, Default)]
+struct Count {
+    /// The counter of the last one that went on.
+    last: u32,
+    /// How many more went on than came, modulo 2^32.
+    shift: u32,
+}
+
+impl Resigner {
+    /// From here on checksums are made with this seed; before they are 0.
+    pub(crate) fn set_seed(&mut self, iv: u32) {
+        self.iv = Some(iv);
+    }
+
+    /// A message goes on as it came: untouched, unless the count differs.
+    pub(crate) fn pass(&mut self, message: &mut [u8]) {
+        let (iv, Some((counter, _))) = (self.iv, header(message)) else { return };
+        let count = self.count(message);
+        count.last = counter.wrapping_add(count.shift);
+        if count.shift != 0 {
+            write(message, count.last, iv);
+        }
+    }
+
+    /// A message goes on in the place of another one with the same opcode.
+    pub(crate) fn change(&mut self, original: &[u8], message: &mut [u8]) {
+        let Some((counter, _)) = header(original) else { return self.add(message) };
+        let iv = self.iv;
+        let count = self.count(message);
+        count.last = counter.wrapping_add(count.shift);
+        write(message, count.last, iv);
+    }
+
+    /// A message does not go on.
+    pub(crate) fn drop(&mut self, message: &[u8]) {
+        if header(message).is_some() {
+            let count = self.count(message);
+            count.shift = count.shift.wrapping_sub(1);
+        }
+    }
+
+    /// A message goes on that never came.
+    pub(crate) fn add(&mut self, message: &mut [u8]) {
+        let iv = self.iv;
+        let count = self.count(message);
+        count.last = count.last.wrapping_add(1);
+        count.shift = count.shift.wrapping_add(1);
+        write(message, count.last, iv);
+    }
+
+    fn count(&mut self, message: &[u8]) -> &mut Count {
+        let opcode = message.get(2..4).and_then(|bytes| bytes.try_into().ok());
+        self.counts.entry(opcode.map_or(0, u16::from_le_bytes)).or_default()
+    }
+}
+
+/// Writes counter and checksum into a message that has room for them.
+fn write(message: &mut [u8], counter: u32, iv: Option<u32>) {
+    if let Some(place) = message.get_mut(COUNTER) {
+        place.copy_from_slice(&counter.to_le_bytes());
+    }
+    let sum = iv.and_then(|iv| checksum(message, iv)).unwrap_or(0);
+    if let Some(place) = message.get_mut(CHECKSUM) {
+        place.copy_from_slice(&sum.to_le_bytes());
     }
 }
 
@@ -146,5 +222,56 @@ mod tests {
         let mut message = [12, 0, 1, 2, 0, 0, 0, 0, 9, 9, 9, 9];
         Signer::new(None).sign(&mut message);
         assert_eq!(message, [12, 0, 1, 2, 1, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_follows_a_change_is_counted_and_signed_again() {
+        let iv = 0x1234_5678;
+        let mut client = Signer::new(Some(iv));
+        let mut came = |last: u8| {
+            let mut message = vec![13, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, last];
+            client.sign(&mut message);
+            message
+        };
+        let mut relay = Resigner::default();
+        relay.set_seed(iv);
+        let mut counter = 0;
+        let mut gone = |message: &[u8]| {
+            counter += 1;
+            assert_eq!(header(message).map(|(counter, _)| counter), Some(counter));
+            assert_eq!(verify(message, iv), Verdict::Right);
+        };
+        let same = |relay: &mut Resigner, message: &[u8]| {
+            let mut passed = message.to_vec();
+            relay.pass(&mut passed);
+            let is_same = passed == message;
+            (passed, is_same)
+        };
+        let (passed, is_same) = same(&mut relay, &came(1));
+        gone(&passed);
+        assert!(is_same);
+        // Changed: only itself.
+        let mut other = vec![14, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 7, 7];
+        relay.change(&came(2), &mut other);
+        gone(&other);
+        let (passed, is_same) = same(&mut relay, &came(3));
+        gone(&passed);
+        assert!(is_same);
+        // Added: all that follow, until one is dropped.
+        relay.add(&mut other);
+        gone(&other);
+        let (passed, is_same) = same(&mut relay, &came(4));
+        gone(&passed);
+        assert!(!is_same);
+        relay.drop(&came(5));
+        let (passed, is_same) = same(&mut relay, &came(6));
+        gone(&passed);
+        assert!(is_same);
+        // Too short for the header, as nobody's count has it.
+        relay.drop(&[4, 0, 1, 2]);
+        assert_eq!(same(&mut relay, &[4, 0, 1, 2]), (vec![4, 0, 1, 2], true));
+        let (passed, is_same) = same(&mut relay, &came(7));
+        gone(&passed);
+        assert!(is_same);
     }
 }

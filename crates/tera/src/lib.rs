@@ -11,7 +11,7 @@
 //! | [`file`](mod@file) | maps of names and numbers, revisions, deprecations |
 //! | [`sysmsg`] | system messages |
 //! | [`frame`](mod@frame) | framing |
-//! | [`connection`] | the state machine: client, server, observer |
+//! | [`connection`] | the state machine: client, server, observer, relay |
 //! | [`crypt`] | the cipher and the exchange of its keys |
 //! | [`integrity`] | counter and checksum of client messages |
 //!

@@ -80,8 +80,8 @@ pub struct Seen {
     pub transmitted: u64,
 }
 
-/// What a machine may queue for setup beyond the bounds on messages.
-const MOST_SETUP_BYTES: usize = 256;
+/// What a machine may queue for setup beyond the bounds on messages: TERA's two keys and more.
+const MOST_SETUP_BYTES: usize = 512;
 
 /// A machine and what is known about it from outside.
 struct Machine<'f, 'g, 'd, C: Connection, W> {

@@ -1,67 +1,16 @@
-//! What a connection tells its driver.
+//! What a connection reports to its driver.
 
-use core::fmt;
 use core::ops::Range;
 
-use worldwire_core::{Error, Side};
+use worldwire_core::Side;
+use worldwire_core::connection::Piece;
 
-/// What happened on a connection, in the order in which it happened.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Event<'c> {
-    /// Hello, a key or a message is complete.
-    Received(Received<'c>),
-    /// The keys are exchanged; messages may be sent.
-    Established,
-    /// Bytes are missing in a stream (observers only).
-    Gap {
-        /// Whose stream.
-        side: Side,
-        /// Where, counted from the start of the stream.
-        range: Range<u64>,
-    },
-    /// Reading goes on behind a gap; the bytes between could not be read (observers only).
-    Resync {
-        /// Whose stream.
-        side: Side,
-        /// What was passed over: gap, torn messages and all.
-        skipped: Range<u64>,
-    },
-    /// A stream cannot be read any further. A client or server closes the connection; an observer
-    /// gives the stream up.
-    Fault {
-        /// Whose stream.
-        side: Side,
-        /// What is wrong, with the offset in that stream.
-        error: Error,
-    },
-    /// The connection is over. Always the last event.
-    Closed(CloseReason),
-}
-
-/// Why a connection is over.
+/// What only connections of TERA report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum CloseReason {
-    /// This side ended it.
-    Local,
-    /// The other side, or the network, ended it.
-    Remote,
-    /// The other side broke the rules; the fault came before.
-    Fault,
-    /// A step of the key exchange did not come in time.
-    Timeout,
-}
-
-impl fmt::Display for CloseReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Local => "closed by this side",
-            Self::Remote => "closed by the other side",
-            Self::Fault => "closed because of a fault",
-            Self::Timeout => "the key exchange took too long",
-        })
-    }
+pub enum News {
+    /// The keys are exchanged; messages may be sent.
+    Established,
 }
 
 /// What a piece of a stream is.
@@ -82,7 +31,7 @@ pub enum Unit {
 }
 
 /// A complete piece of a stream. The pieces tile it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Received<'c> {
     /// Who sent it.
     pub side: Side,
@@ -94,10 +43,21 @@ pub struct Received<'c> {
     pub offset: u64,
 }
 
-impl Received<'_> {
-    /// Its bytes in its side's stream.
-    #[must_use]
-    pub fn range(&self) -> Range<u64> {
-        self.offset..self.offset + self.bytes.len() as u64
+impl<'c> Piece<'c> for Received<'c> {
+    fn side(&self) -> Side {
+        self.side
+    }
+
+    fn bytes(&self) -> &'c [u8] {
+        self.bytes
+    }
+
+    /// Encryption does not change lengths.
+    fn range(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.bytes.len() as u64)
+    }
+
+    fn is_message(&self) -> bool {
+        matches!(self.unit, Unit::Message { .. })
     }
 }

@@ -1,149 +1,100 @@
-//! The connection as a state machine, without any IO.
+//! The connection as a state machine, without any IO: TERA's fulfilment of the contract in
+//! [`worldwire_core::connection`].
 //!
-//! A [`Connection`] plays the client, plays the server, or watches both. Bytes and time come in as
-//! arguments; events, bytes to send and deadlines come out.
-//!
-//! Its methods are of four kinds:
-//!
-//! * **inputs**: [`receive`](Connection::receive), [`gap`](Connection::gap),
-//!   [`end`](Connection::end), [`timeout`](Connection::timeout);
-//! * **commands**: [`send`](Connection::send), [`close`](Connection::close);
-//! * **outputs**: [`poll_event`](Connection::poll_event) and
-//!   [`poll_transmit`](Connection::poll_transmit) until both say `None`, then
-//!   [`poll_timeout`](Connection::poll_timeout), after every input and command;
-//! * **getters**: the rest.
+//! A [`Connection`] plays the client, plays the server, watches both, or stands between them.
 //!
 //! The server speaks first (01 00 00 00), then keys of 128 bytes go to and fro, the client's first
 //! one, the server's first one, the client's second one, the server's second one; from there on
 //! both directions are encrypted.
 //!
 //! ```
+//! use std::sync::Arc;
 //! use std::time::Duration;
 //! use worldwire_core::Side;
+//! use worldwire_core::connection::{Connection as _, Input};
 //! use worldwire_tera::connection::{Config, Connection};
 //!
 //! let now = Duration::ZERO;
-//! let mut server = Connection::server(Config::new([[1; 128], [2; 128]]), now);
-//! let mut client = Connection::client(Config::new([[3; 128], [4; 128]]), now);
+//! let config = Arc::new(Config::default());
+//! let mut server = Connection::server(Arc::clone(&config), [[1; 128], [2; 128]], now);
+//! let mut client = Connection::client(config, [[3; 128], [4; 128]], now);
+//!
+//! // A driver with no network: what one side sends, the other receives.
 //! for _ in 0..3 {
-//!     while let Some(bytes) = server.poll_transmit() {
-//!         client.receive(Side::Server, now, &bytes);
+//!     while let Some(bytes) = server.poll_transmit(Side::Client) {
+//!         client.input(now, Side::Server, Input::Bytes(&bytes));
 //!     }
 //!     while client.poll_event().is_some() {}
-//!     while let Some(bytes) = client.poll_transmit() {
-//!         server.receive(Side::Client, now, &bytes);
+//!     while let Some(bytes) = client.poll_transmit(Side::Server) {
+//!         server.input(now, Side::Client, Input::Bytes(&bytes));
 //!     }
 //!     while server.poll_event().is_some() {}
 //! }
 //! assert!(client.is_established() && server.is_established());
 //! ```
 
+mod config;
 mod event;
+mod relay;
+mod sender;
 mod stream;
 
-use core::ops::Range;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::{Error, Result, Side};
+use worldwire_core::connection::{
+    Bounds, CloseReason, Connection as Machine, Event, EventOf, Input, Located, Timer, Timers,
+};
+use worldwire_core::{Error, Side};
 
-pub use event::{CloseReason, Event, Received, Unit};
+pub use config::Config;
+pub use event::{News, Received, Unit};
+pub use relay::RelayConfig;
+pub use sender::Sender;
 
-use crate::crypt::exchange::{Key, Keys, Session, Variant};
-use crate::crypt::pike::Pike;
-use crate::frame::{CHECK_VERSION, HEADER_BYTES, Header};
-use stream::{HELLO, Piece, Stream};
+use crate::crypt::exchange::{Exchange, Key, Session, Variant};
+use sender::Role;
+use stream::{HELLO, Phase, Stream};
 
-/// How the two active roles behave.
-#[derive(Clone)]
-pub struct Config {
-    /// The keys of this side: fresh random bytes for every connection.
-    pub keys: [Key; 2],
-    /// By how much keys are turned. Default: patch 45 and later.
-    pub variant: Variant,
-    /// How long each step of the key exchange may take. Default 5 s.
-    pub step_time: Duration,
-    /// How many bytes may wait to be sent. Default 8 MiB.
-    pub most_queued_bytes: usize,
-}
-
-impl core::fmt::Debug for Config {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Config").field("variant", &self.variant).finish_non_exhaustive()
-    }
-}
-
-impl Config {
-    /// The defaults, with these keys.
-    #[must_use]
-    pub fn new(keys: [Key; 2]) -> Self {
-        Self {
-            keys,
-            variant: Variant::From45,
-            step_time: Duration::from_secs(5),
-            most_queued_bytes: 8 << 20,
-        }
-    }
-}
-
-/// A connection, seen from one of three roles.
+/// A connection in one of four roles.
 #[derive(Debug)]
 pub struct Connection {
-    role: Role,
+    sender: Sender,
     /// What each side sends, as far as this role reads it; by [`Side::index`].
     streams: [Stream; 2],
-    /// The keys that came, by side.
-    keys: [Vec<Key>; 2],
-    events: VecDeque<Pending>,
-    out: VecDeque<Vec<u8>>,
-    /// Sent before the keys were exchanged.
-    early: VecDeque<Vec<u8>>,
-    queued: usize,
-    /// Encrypts what this role sends.
-    cipher: Option<Box<Pike>>,
-    established: bool,
-    closed: bool,
-    deadline: Option<Duration>,
-    now: Duration,
+    keys: Exchange,
+    /// Not reported yet; pieces are still in the buffer of their stream.
+    events: VecDeque<Event<Unread, News>>,
 }
 
-/// Who a connection is.
-#[derive(Debug)]
-enum Role {
-    Client(Config),
-    Server(Config),
-    /// The variant, if it is known.
-    Observer(Option<Variant>),
-}
-
-/// An event that is not told yet; pieces are still in the buffer of their stream.
-#[derive(Debug)]
-enum Pending {
-    Received(Side, Piece),
-    Established,
-    Gap { side: Side, range: Range<u64> },
-    Resync { side: Side, skipped: Range<u64> },
-    Fault { side: Side, error: Error },
-    Closed(CloseReason),
+/// A piece that is not reported yet.
+#[derive(Clone, Debug)]
+struct Unread {
+    side: Side,
+    unit: Unit,
+    located: Located,
 }
 
 impl Connection {
-    /// Plays a client: waits for the server's hello.
+    /// Plays a client: waits for the server's hello. The keys are fresh random bytes.
     #[must_use]
-    pub fn client(config: Config, now: Duration) -> Self {
-        let deadline = now.saturating_add(config.step_time);
-        let mut connection = Self::new(Role::Client(config), now);
-        connection.deadline = Some(deadline);
+    pub fn client(config: Arc<Config>, keys: [Key; 2], now: Duration) -> Self {
+        let (bounds, step_time) = (config.bounds, config.step_time);
+        let mut connection = Self::new(Role::Client(config), bounds, now);
+        connection.keys.of[Side::Client.index()] = keys.into();
+        connection.sender.timers.start(Timer::Setup, step_time);
         connection
     }
 
-    /// Plays a server: hello is ready to be sent.
+    /// Plays a server: hello is ready to be sent. The keys are fresh random bytes.
     #[must_use]
-    pub fn server(config: Config, now: Duration) -> Self {
-        let deadline = now.saturating_add(config.step_time);
-        let mut connection = Self::new(Role::Server(config), now);
-        connection.deadline = Some(deadline);
-        connection.queue(HELLO.to_vec());
+    pub fn server(config: Arc<Config>, keys: [Key; 2], now: Duration) -> Self {
+        let (bounds, step_time) = (config.bounds, config.step_time);
+        let mut connection = Self::new(Role::Server(config), bounds, now);
+        connection.keys.of[Side::Server.index()] = keys.into();
+        connection.sender.timers.start(Timer::Setup, step_time);
+        connection.sender.lanes[Side::Client.index()].out.push(HELLO.into());
         connection
     }
 
@@ -151,328 +102,285 @@ impl Connection {
     /// whose opcode never changed, tells which it is.
     #[must_use]
     pub fn observer(variant: Option<Variant>) -> Self {
-        Self::new(Role::Observer(variant), Duration::ZERO)
+        Self::new(Role::Observer(variant), Bounds::default(), Duration::ZERO)
     }
 
-    fn new(role: Role, now: Duration) -> Self {
+    fn new(role: Role, bounds: Bounds, now: Duration) -> Self {
         Self {
-            role,
+            sender: Sender::new(role, bounds, Timers::new(now)),
             streams: Side::BOTH.map(Stream::new),
-            keys: Default::default(),
+            keys: Exchange::default(),
             events: VecDeque::new(),
-            out: VecDeque::new(),
-            early: VecDeque::new(),
-            queued: 0,
-            cipher: None,
-            established: false,
-            closed: false,
-            deadline: None,
-            now,
         }
     }
+}
 
-    /// Input: bytes that `side` sent. For an observer a call should be a segment, since messages
-    /// tend to begin with one; otherwise the stream may be cut anywhere.
-    pub fn receive(&mut self, side: Side, now: Duration, bytes: &[u8]) {
-        self.now = now;
-        if self.closed || bytes.is_empty() {
+impl Machine for Connection {
+    type News = News;
+    type Received<'c> = Received<'c>;
+    type Sender = Sender;
+
+    fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
+        self.sender.timers.set_now(now);
+        self.settle();
+        let stream = &mut self.streams[from.index()];
+        let is_over = self.sender.closing.is_closed() || stream.is_ended;
+        if is_over || self.sender.role.side() == Some(from) {
             return;
         }
-        if let Some(skipped) = self.streams[side.index()].push(bytes) {
-            self.events.push_back(Pending::Resync { side, skipped });
-        }
-        self.agree(false);
-    }
-
-    /// Input: `length` bytes that `side` sent are missing. Only an observer can live with that,
-    /// and only behind the keys.
-    pub fn gap(&mut self, side: Side, now: Duration, length: u64) {
-        self.now = now;
-        if self.closed || self.streams[side.index()].is_lost() {
-            if let Err(error) = self.streams[side.index()].skip(length)
-                && !self.closed
-            {
-                let at = self.streams[side.index()].position();
-                self.fault(side, error.at(at));
+        match input {
+            Input::Bytes(bytes) => {
+                if let Some(skipped) = stream.push(bytes) {
+                    self.events.push_back(Event::Resync { side: from, skipped });
+                }
             }
-            return;
-        }
-        self.agree(true);
-        self.advance_all();
-        let stream = &mut self.streams[side.index()];
-        let at = stream.position().saturating_add(stream.unread() as u64);
-        self.events.push_back(Pending::Gap { side, range: at..at.saturating_add(length) });
-        let watches = matches!(self.role, Role::Observer(_));
-        let error = match stream.skip(length) {
-            Ok(true) if watches => return,
-            Err(error) if watches => error,
-            outcome => {
-                let readable = !matches!(outcome, Ok(false));
-                let wanted =
-                    if readable { "a stream without gaps" } else { "the whole key exchange" };
-                Error::malformed(wanted, format!("{length} bytes missing"))
+            Input::Datagram(_) => {
+                let error = Error::malformed("a stream: TERA runs over TCP", "a datagram");
+                let error = error.at(stream.incoming.end());
+                self.events.push_back(Event::Fault { side: from, error });
+                if !matches!(self.sender.role, Role::Observer(_)) {
+                    self.sender.close_for(CloseReason::Fault);
+                }
             }
-        };
-        self.fault(side, error.at(at));
-    }
-
-    /// Input: both sides' streams have ended.
-    pub fn end(&mut self, now: Duration) {
-        self.now = now;
-        self.agree(true);
-        self.advance_all();
-        if self.closed {
-            return;
-        }
-        for side in Side::BOTH {
-            let stream = &self.streams[side.index()];
-            let torn = stream.unread() > 0 && !stream.is_lost() && !stream.is_over();
-            if torn && matches!(self.role, Role::Observer(_)) {
-                let wanted =
-                    if self.established { "a whole message" } else { "the whole key exchange" };
-                let found = format!("{} bytes of one", stream.unread());
-                let error = Error::malformed(wanted, found).at(stream.position());
-                self.events.push_back(Pending::Fault { side, error });
-            }
-        }
-        self.close_for(CloseReason::Remote);
-    }
-
-    /// Input: time has passed; see [`poll_timeout`](Self::poll_timeout).
-    pub fn timeout(&mut self, now: Duration) {
-        self.now = now;
-        self.advance_all();
-        if self.deadline.is_some_and(|at| at <= now) {
-            self.close_for(CloseReason::Timeout);
+            Input::Gap(length) => self.gap(from, length),
+            Input::End => stream.is_ended = true,
         }
     }
 
-    /// Command: sends a message, whole, with its header. Before the keys are exchanged it waits.
-    ///
-    /// # Errors
-    /// Value, for bytes that are not exactly one message, for an observer, or on a closed
-    /// connection; the limit on what may wait to be sent.
-    pub fn send(&mut self, message: &[u8]) -> Result<()> {
-        let most = match &self.role {
-            Role::Client(config) | Role::Server(config) => config.most_queued_bytes,
-            Role::Observer(_) => return Err(Error::value("a client or a server", "an observer")),
-        };
-        if self.closed {
-            return Err(Error::value("an open connection", "a closed one"));
+    fn timeout(&mut self, now: Duration) {
+        self.sender.timers.set_now(now);
+        self.settle();
+        if let Some(timer) = self.sender.timers.passed() {
+            self.sender.close_for(CloseReason::Timeout(timer));
         }
-        let length = Header::peek(message)?.map_or(HEADER_BYTES, |header| header.length.into());
-        if length != message.len() {
-            let found = format!("{} bytes", message.len());
-            return Err(Error::value(format!("a message of {length} bytes"), found));
-        }
-        if self.queued + length > most {
-            let asked = (self.queued + length) as u64;
-            return Err(Error::limit("queued bytes", most as u64, asked));
-        }
-        self.queued += length;
-        self.early.push_back(message.to_vec());
-        self.flush();
-        Ok(())
     }
 
-    /// Command: ends the connection. What is queued can still be sent.
-    pub fn close(&mut self) {
-        self.close_for(CloseReason::Local);
-    }
-
-    /// Output: what happened next. Messages borrow from the connection until the next call.
-    pub fn poll_event(&mut self) -> Option<Event<'_>> {
+    fn poll(&mut self) -> Option<(EventOf<'_, Self>, &mut Sender)> {
+        self.settle();
         if self.events.is_empty() {
             self.advance();
         }
-        Some(match self.events.pop_front()? {
-            Pending::Received(side, piece) => {
-                let bytes = self.streams[side.index()].bytes(piece.range);
-                Event::Received(Received { side, unit: piece.unit, bytes, offset: piece.offset })
-            }
-            Pending::Established => Event::Established,
-            Pending::Gap { side, range } => Event::Gap { side, range },
-            Pending::Resync { side, skipped } => Event::Resync { side, skipped },
-            Pending::Fault { side, error } => Event::Fault { side, error },
-            Pending::Closed(reason) => Event::Closed(reason),
-        })
-    }
-
-    /// Output: bytes to send next.
-    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
-        let bytes = self.out.pop_front()?;
-        self.queued -= bytes.len();
-        Some(bytes)
-    }
-
-    /// Output: when to call [`timeout`](Self::timeout), at the latest.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Duration> {
-        self.deadline.filter(|_| !self.closed)
-    }
-
-    /// Whether the keys are exchanged.
-    #[must_use]
-    pub fn is_established(&self) -> bool {
-        self.established
-    }
-
-    /// Whether it is over.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.closed
-    }
-
-    fn queue(&mut self, bytes: Vec<u8>) {
-        self.queued += bytes.len();
-        self.out.push_back(bytes);
-    }
-
-    fn close_for(&mut self, reason: CloseReason) {
-        if !core::mem::replace(&mut self.closed, true) {
-            self.events.push_back(Pending::Closed(reason));
+        let Some(event) = self.events.pop_front() else {
+            return Some((Event::Closed(self.sender.closing.report()?), &mut self.sender));
+        };
+        if let (Event::Received(unread), Role::Relay(relay)) = (&event, &mut self.sender.role) {
+            relay.ask(unread.clone());
         }
+        let event = event.map(|Unread { side, unit, located }| {
+            let bytes = self.streams[side.index()].incoming.bytes(located.range);
+            Received { side, unit, bytes, offset: located.offset }
+        });
+        Some((event, &mut self.sender))
     }
 
-    fn fault(&mut self, side: Side, error: Error) {
-        self.events.push_back(Pending::Fault { side, error });
-        if matches!(self.role, Role::Observer(_)) {
-            self.streams[side.index()].give_up();
-        } else {
-            self.close_for(CloseReason::Fault);
-        }
+    fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>> {
+        self.settle_piece();
+        self.sender.lanes[to.index()].out.pop()
     }
 
-    /// Reads on, as far as no piece waits to be told: pieces lie in the buffers.
+    fn poll_timeout(&self) -> Option<Duration> {
+        self.sender.timers.next()
+    }
+
+    fn sender(&mut self) -> &mut Sender {
+        &mut self.sender
+    }
+
+    fn is_established(&self) -> bool {
+        self.sender.is_established
+    }
+
+    fn is_closed(&self) -> bool {
+        self.sender.closing.is_closed()
+    }
+
+    fn queued_bytes(&self, to: Side) -> usize {
+        self.sender.lanes[to.index()].out.bytes()
+    }
+}
+
+/// Reading.
+impl Connection {
+    /// Reads until something happens or nothing more can be read.
     fn advance(&mut self) {
-        for side in Side::BOTH {
-            while !self.closed && self.events.is_empty() {
-                self.streams[side.index()].forget();
-                if !self.step(side) {
-                    break;
-                }
-            }
+        self.streams.iter_mut().for_each(|stream| stream.incoming.forget());
+        while self.events.is_empty() && (self.advance_either() || self.finish()) {}
+        if let Some(own) = self.sender.role.side()
+            && !self.is_closed()
+        {
+            let peer = &self.streams[own.other().index()];
+            self.sender.watch_message(!peer.incoming.unread().is_empty());
         }
     }
 
-    /// Reads all that is there; the pieces stay in the buffers.
-    fn advance_all(&mut self) {
-        loop {
-            let mut moved = false;
-            for side in Side::BOTH {
-                while !self.closed && self.step(side) {
-                    moved = true;
-                }
-            }
-            if !moved {
-                return;
-            }
-        }
+    /// Reads one unit of either side; false when there is none.
+    fn advance_either(&mut self) -> bool {
+        !self.is_closed() && Side::BOTH.into_iter().any(|side| self.advance_side(side))
     }
 
-    /// Reads a piece of this side; `false` when there is none.
-    fn step(&mut self, side: Side) -> bool {
+    /// Reads one unit of one side; false when there is none.
+    fn advance_side(&mut self, side: Side) -> bool {
+        if self.is_paused(side) {
+            return self.is_flooded(side);
+        }
+        let phase = self.streams[side.index()].phase;
+        if phase == Phase::Passing {
+            return self.pass_on(side);
+        }
+        if phase == Phase::Waiting && self.agree(self.streams[Side::Client.index()].is_ended) {
+            return true;
+        }
         match self.streams[side.index()].next() {
             Ok(None) => return false,
+            Ok(Some((unit, located))) => {
+                match unit {
+                    Unit::Message { .. } => self.sender.heard(),
+                    Unit::Hello | Unit::Key { .. } => self.exchange(side, unit, &located),
+                }
+                self.events.push_back(Event::Received(Unread { side, unit, located }));
+            }
             Err(error) => self.fault(side, error),
-            Ok(Some(piece)) => {
-                let key = match piece.unit {
-                    Unit::Key { .. } => self.streams[side.index()].key(&piece),
-                    _ => None,
-                };
-                let unit = piece.unit;
-                self.events.push_back(Pending::Received(side, piece));
-                self.keys[side.index()].extend(key);
-                self.answer(side, unit);
+        }
+        true
+    }
+
+    /// A step of the key exchange: keys are kept, and an active role answers.
+    fn exchange(&mut self, side: Side, unit: Unit, located: &Located) {
+        let mut received = 0;
+        if let Unit::Key { number } = unit {
+            let incoming = &self.streams[side.index()].incoming;
+            let key = incoming.bytes(located.range.clone()).first_chunk();
+            self.keys.of[side.index()].extend(key);
+            received = usize::from(number);
+        }
+        let (Some(own), Some(config)) = (self.sender.role.side(), self.sender.role.config()) else {
+            return;
+        };
+        self.sender.timers.start(Timer::Setup, config.step_time);
+        // The server's hello asks for the client's first key, a key of one for the next of the
+        // other.
+        let answer = match own {
+            Side::Client => Some(received),
+            Side::Server => received.checked_sub(1),
+        };
+        if let Some(key) = answer.and_then(|index| self.keys.of[own.index()].get(index)) {
+            self.sender.lanes[own.other().index()].out.push(key.to_vec());
+        }
+    }
+
+    /// Begins to decrypt when all keys are known. `is_last` when nothing more can come that would
+    /// tell the variant.
+    fn agree(&mut self, is_last: bool) -> bool {
+        let (false, Some(keys)) = (self.sender.is_established, self.keys.whole()) else {
+            return false;
+        };
+        let variant = match &self.sender.role {
+            Role::Client(config) | Role::Server(config) => Some(config.variant),
+            Role::Observer(variant) => *variant,
+            Role::Relay(relay) => relay.variant(),
+        };
+        let session = match variant {
+            Some(variant) => Session::new(&keys, variant),
+            None => match self.streams[Side::Client.index()].sealed() {
+                Some(head) => Session::guess(&keys, head),
+                None if is_last => Session::new(&keys, Variant::default()),
+                None => return false,
+            },
+        };
+        // The last key is on its way; what comes next from the other side is encrypted.
+        let own = self.sender.role.side();
+        for (side, cipher) in Side::BOTH.into_iter().zip([session.client, session.server]) {
+            if own != Some(side.other()) {
+                self.sender.lanes[side.other().index()].cipher = Some(cipher.clone().into());
+            }
+            if own != Some(side) {
+                self.streams[side.index()].begin(cipher);
+            }
+        }
+        self.sender.is_established = true;
+        self.sender.timers.stop(Timer::Setup);
+        self.events.push_back(Event::News(News::Established));
+        self.sender.heard();
+        // There was room for them when they were sent.
+        for lane in &mut self.sender.lanes {
+            while let Some(message) = lane.out.release() {
+                lane.push(message);
             }
         }
         true
     }
 
-    /// The next step of the key exchange.
-    fn answer(&mut self, side: Side, unit: Unit) {
-        let (config, reply) = match (&self.role, side, unit) {
-            (Role::Client(config), Side::Server, Unit::Hello) => (config, Some(0)),
-            (Role::Client(config), Side::Server, Unit::Key { number: 1 }) => (config, Some(1)),
-            (Role::Client(config), Side::Server, Unit::Key { .. }) => (config, None),
-            (Role::Server(config), Side::Client, Unit::Key { number: 1 }) => (config, Some(0)),
-            (Role::Server(config), Side::Client, Unit::Key { .. }) => (config, Some(1)),
-            (Role::Observer(_), _, Unit::Key { .. }) => return self.agree(false),
-            _ => return,
-        };
-        self.deadline = Some(self.now.saturating_add(config.step_time));
-        if let Some(key) = reply.and_then(|index: usize| config.keys.get(index)) {
-            let bytes = key.to_vec();
-            self.queue(bytes);
-        }
-        self.agree(false);
-    }
-
-    /// Begins to decrypt when all keys are known. `last` when nothing more can come that would
-    /// tell the variant.
-    fn agree(&mut self, last: bool) {
-        if self.established {
+    /// Bytes are missing, which only an observer survives.
+    fn gap(&mut self, side: Side, length: u64) {
+        let watches = matches!(self.sender.role, Role::Observer(_));
+        // What was complete before the gap is reported before it.
+        self.agree(true);
+        while self.advance_either() {}
+        if self.is_closed() {
             return;
         }
-        let own = |config: &Config| config.keys.to_vec();
-        let [client, server] = match &self.role {
-            Role::Client(config) => [own(config), self.keys[1].clone()],
-            Role::Server(config) => [self.keys[0].clone(), own(config)],
-            Role::Observer(_) => self.keys.clone(),
+        let stream = &mut self.streams[side.index()];
+        let at = stream.incoming.end();
+        if !matches!(stream.phase, Phase::Searching(_) | Phase::Lost) {
+            self.events.push_back(Event::Gap { side, range: at..at.saturating_add(length) });
+        }
+        let wanted = "a stream without gaps";
+        let error = match stream.skip(length) {
+            Ok(()) if watches => return,
+            Ok(()) => Error::malformed(wanted, format!("{length} bytes missing")),
+            Err(error) => error,
         };
-        let (Ok(client), Ok(server)) = (client.try_into(), server.try_into()) else {
-            return;
-        };
-        let keys = Keys { client, server };
-        let variant = match &self.role {
-            Role::Client(config) | Role::Server(config) => Some(config.variant),
-            Role::Observer(Some(variant)) => Some(*variant),
-            Role::Observer(None) => self.guess(&keys, last),
-        };
-        let Some(variant) = variant else { return };
-        let Session { client, server } = Session::new(&keys, variant);
-        // The last key is on its way; what comes next from the other side is encrypted.
-        match &self.role {
-            Role::Client(_) => {
-                self.cipher = Some(Box::new(client));
-                self.streams[Side::Server.index()].begin(server);
+        self.fault(side, error.at(at));
+        if !watches {
+            self.sender.close_for(CloseReason::Fault);
+        }
+    }
+
+    /// Nothing more can be read: streams that have ended are over. False when none is.
+    fn finish(&mut self) -> bool {
+        if self.is_closed() {
+            return false;
+        }
+        if let Some(own) = self.sender.role.side() {
+            if self.streams[own.other().index()].is_ended {
+                self.sender.close_for(CloseReason::Remote);
             }
-            Role::Server(_) => {
-                self.cipher = Some(Box::new(server));
-                self.streams[Side::Client.index()].begin(client);
-            }
-            Role::Observer(_) => {
-                self.streams[Side::Client.index()].begin(client);
-                self.streams[Side::Server.index()].begin(server);
+            return false;
+        }
+        let all_ended = self.streams.iter().all(|stream| stream.is_ended);
+        let mut is_torn = false;
+        for side in Side::BOTH {
+            let stream = &self.streams[side.index()];
+            let may_go_on = stream.phase == Phase::Waiting && !all_ended;
+            if stream.is_ended
+                && !may_go_on
+                && !self.is_paused(side)
+                && let Some(error) = stream.torn()
+            {
+                self.fault(side, error);
+                is_torn = true;
             }
         }
-        self.established = true;
-        self.deadline = None;
-        self.events.push_back(Pending::Established);
-        self.flush();
+        if !is_torn && all_ended && !Side::BOTH.into_iter().any(|side| self.is_paused(side)) {
+            self.sender.close_for(CloseReason::Remote);
+        }
+        is_torn
     }
 
-    /// The variant with which the client's first message is the one that it always is.
-    fn guess(&self, keys: &Keys, last: bool) -> Option<Variant> {
-        let sealed = self.streams[Side::Client.index()].sealed();
-        let Some(head) = sealed.first_chunk::<HEADER_BYTES>() else {
-            return last.then(Variant::default);
-        };
-        let fits = |variant: &Variant| {
-            let mut head = *head;
-            Session::new(keys, *variant).client.apply(&mut head);
-            let header = Header::peek(&head).ok().flatten();
-            header.is_some_and(|header| header.opcode == CHECK_VERSION)
-        };
-        Some(Variant::ALL.into_iter().find(fits).unwrap_or_default())
-    }
-
-    /// What was sent goes out, encrypted.
-    fn flush(&mut self) {
-        if let (true, Some(cipher)) = (self.established, &mut self.cipher) {
-            for mut message in self.early.drain(..) {
-                cipher.apply(&mut message);
-                self.out.push_back(message);
+    /// The rules were broken: an observer or relay gives the stream up, an active role the
+    /// connection. A relay cannot read either stream when the keys are not exchanged.
+    fn fault(&mut self, side: Side, error: Error) {
+        self.events.push_back(Event::Fault { side, error });
+        match &mut self.sender.role {
+            Role::Client(_) | Role::Server(_) => self.sender.close_for(CloseReason::Fault),
+            Role::Observer(_) => self.streams[side.index()].set_phase(Phase::Lost),
+            Role::Relay(relay) => {
+                let all = !self.sender.is_established;
+                for side in Side::BOTH.into_iter().filter(|one| all || *one == side) {
+                    relay.pass(side);
+                    self.streams[side.index()].set_phase(Phase::Passing);
+                }
+                self.sender.timers.stop(Timer::Setup);
             }
         }
     }

@@ -1,13 +1,13 @@
-//! What one side sends: decrypted, and cut into pieces.
+//! One direction of a connection.
 
 use core::ops::Range;
 
-use worldwire_core::{Error, Result, Side};
+use worldwire_core::connection::{Incoming, Located};
+use worldwire_core::{Error, Reader, Result, Side};
 
 use super::event::Unit;
-use crate::crypt::exchange::Key;
 use crate::crypt::pike::{KEY_BYTES, Pike};
-use crate::frame::{Header, are_messages};
+use crate::frame::{HEADER_BYTES, Header, are_messages};
 
 /// The server's first bytes.
 pub(super) const HELLO: [u8; 4] = [1, 0, 0, 0];
@@ -20,216 +20,179 @@ const PASSABLE_AT_FIRST: u64 = 1 << 20;
 /// read, while a forged segment far ahead costs about what its own bytes do.
 const PASSABLE_A_BYTE: u64 = 16;
 
-/// The bytes of one side that are not told yet.
+/// One direction: its bytes, its cipher and what is to come next.
 #[derive(Debug)]
 pub(super) struct Stream {
-    buffer: Vec<u8>,
-    /// What stands before is told.
-    start: usize,
-    /// What stands before is decrypted.
-    plain: usize,
-    /// How many bytes of the stream stood before the buffer, missing ones too.
-    before: u64,
-    phase: Phase,
+    pub(super) incoming: Incoming,
     cipher: Option<Box<Pike>>,
+    pub(super) phase: Phase,
     /// How much keystream may still be passed over for missing bytes.
     passable: u64,
-    lost: Option<u64>,
+    /// Nothing more comes.
+    pub(super) is_ended: bool,
 }
 
-/// What comes next.
+/// What is to come next in a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
+    /// The server's first bytes.
     Hello,
+    /// A key: the first or the second.
     Key(u8),
-    /// The other side's keys are not known yet.
+    /// Messages, but the other side's keys are not known yet: encrypted bytes pile up.
     Waiting,
+    /// Messages.
     Messages,
-    Over,
-}
-
-/// A piece in the buffer.
-#[derive(Clone, Debug)]
-pub(super) struct Piece {
-    pub(super) unit: Unit,
-    pub(super) range: Range<usize>,
-    pub(super) offset: u64,
+    /// Messages, from a segment on that is whole messages. Reading stopped at this offset.
+    Searching(u64),
+    /// Nothing that could be read.
+    Lost,
+    /// Nothing that a relay could read: it goes on as it came.
+    Passing,
 }
 
 impl Stream {
     pub(super) fn new(side: Side) -> Self {
-        Self {
-            buffer: Vec::new(),
-            start: 0,
-            plain: 0,
-            before: 0,
-            phase: match side {
-                Side::Client => Phase::Key(1),
-                Side::Server => Phase::Hello,
-            },
-            cipher: None,
-            passable: PASSABLE_AT_FIRST,
-            lost: None,
-        }
+        let phase = match side {
+            Side::Client => Phase::Key(1),
+            Side::Server => Phase::Hello,
+        };
+        let (incoming, passable) = (Incoming::default(), PASSABLE_AT_FIRST);
+        Self { incoming, cipher: None, phase, passable, is_ended: false }
     }
 
-    /// Bytes that come next. For an observer a call is a segment: a lost stream is read again from
-    /// a segment that is whole messages, and the range passed over is returned.
+    pub(super) fn set_phase(&mut self, phase: Phase) {
+        self.incoming.retry();
+        if phase == Phase::Lost {
+            self.incoming.drop_unread();
+            self.cipher = None;
+        }
+        self.phase = phase;
+    }
+
+    /// Takes in what came off the wire. `Some` is what had to be passed over, when it ends a
+    /// search.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Option<Range<u64>> {
-        if self.phase == Phase::Over {
-            self.before = self.before.saturating_add(bytes.len() as u64);
+        if self.phase == Phase::Lost {
+            self.incoming.skip(bytes.len() as u64);
             return None;
         }
         let earned = PASSABLE_A_BYTE.saturating_mul(bytes.len() as u64);
         self.passable = self.passable.saturating_add(earned);
-        self.buffer.extend_from_slice(bytes);
-        self.decrypt();
-        let from = self.lost?;
-        let segment = self.buffer.get(self.start..).unwrap_or_default();
-        if !are_messages(segment) {
-            self.drop_rest();
+        let new = self.incoming.push(bytes);
+        if let Some(cipher) = &mut self.cipher {
+            cipher.apply(new);
+        }
+        let Phase::Searching(from) = self.phase else { return None };
+        if !are_messages(self.incoming.unread()) {
+            self.incoming.drop_unread();
             return None;
         }
-        self.lost = None;
-        Some(from..self.position())
+        self.phase = Phase::Messages;
+        Some(from..self.incoming.offset())
     }
 
     /// The keys are known: everything behind them can be read.
-    pub(super) fn begin(&mut self, cipher: Pike) {
+    pub(super) fn begin(&mut self, mut cipher: Pike) {
+        cipher.apply(self.incoming.unread_mut());
         self.cipher = Some(Box::new(cipher));
-        self.phase = Phase::Messages;
-        self.plain = self.start;
-        self.decrypt();
+        self.set_phase(Phase::Messages);
     }
 
-    fn decrypt(&mut self) {
-        if let Some(cipher) = &mut self.cipher {
-            cipher.apply(self.buffer.get_mut(self.plain..).unwrap_or_default());
-            self.plain = self.buffer.len();
-        }
-    }
-
-    /// The piece that comes next, if it is complete. It counts as told when this is called again.
-    pub(super) fn next(&mut self) -> Result<Option<Piece>> {
-        let bytes = self.buffer.get(self.start..).unwrap_or_default();
-        let (unit, length) = match self.phase {
-            Phase::Waiting if bytes.len() > MOST_WAITING_BYTES => {
-                let (limit, asked) = (MOST_WAITING_BYTES as u64, bytes.len() as u64);
-                let error = Error::limit("bytes before the key exchange", limit, asked);
-                return Err(error.at(self.position()));
-            }
-            Phase::Over | Phase::Waiting => return Ok(None),
-            _ if self.lost.is_some() => return Ok(None),
-            Phase::Hello => {
-                let same = bytes.iter().zip(HELLO).all(|(found, wanted)| *found == wanted);
-                if !same {
-                    let found = bytes.iter().take(4).map(|byte| format!("{byte:02x}"));
-                    let found = found.collect::<Vec<_>>().join(" ");
-                    let error = Error::malformed("hello, 01 00 00 00", found);
-                    return Err(error.at(self.position()));
+    /// The piece that comes next, if it is complete.
+    pub(super) fn next(&mut self) -> Result<Option<(Unit, Located)>> {
+        let next = match self.phase {
+            Phase::Waiting => {
+                let (most, unread) = (MOST_WAITING_BYTES, self.incoming.unread().len());
+                if unread <= most {
+                    return Ok(None);
                 }
-                (Unit::Hello, HELLO.len())
+                let error =
+                    Error::limit("bytes before the key exchange", most as u64, unread as u64);
+                return Err(error.at(self.incoming.offset()));
             }
-            Phase::Key(number) => (Unit::Key { number }, KEY_BYTES),
-            Phase::Messages => match Header::peek(bytes) {
-                Ok(Some(header)) => {
-                    (Unit::Message { opcode: header.opcode }, usize::from(header.length))
-                }
-                Ok(None) => return Ok(None),
-                Err(error) => return Err(error.based(self.position())),
-            },
+            Phase::Searching(_) | Phase::Lost | Phase::Passing => return Ok(None),
+            Phase::Hello => self.incoming.attempt(hello)?,
+            Phase::Key(number) => {
+                self.incoming.attempt(|bytes| fixed(Unit::Key { number }, KEY_BYTES, bytes))?
+            }
+            Phase::Messages => self.incoming.attempt(message)?,
         };
-        if bytes.len() < length {
-            return Ok(None);
+        if next.is_some() {
+            self.phase = match self.phase {
+                Phase::Hello => Phase::Key(1),
+                Phase::Key(1) => Phase::Key(2),
+                Phase::Key(_) => Phase::Waiting,
+                phase => phase,
+            };
         }
-        self.phase = match self.phase {
-            Phase::Hello => Phase::Key(1),
-            Phase::Key(1) => Phase::Key(2),
-            Phase::Key(_) => Phase::Waiting,
-            phase => phase,
-        };
-        let piece = Piece { unit, range: self.start..self.start + length, offset: self.position() };
-        self.start += length;
-        Ok(Some(piece))
+        Ok(next)
     }
 
-    /// The key in a piece.
-    pub(super) fn key(&self, piece: &Piece) -> Option<Key> {
-        self.bytes(piece.range.clone()).try_into().ok()
+    /// The first bytes behind the keys, still encrypted.
+    pub(super) fn sealed(&self) -> Option<[u8; HEADER_BYTES]> {
+        let unread = self.incoming.unread().first_chunk().copied();
+        unread.filter(|_| self.phase == Phase::Waiting)
     }
 
-    /// Forgets what was told.
-    pub(super) fn forget(&mut self) {
-        if self.start == self.buffer.len() || self.start > self.buffer.len() / 2 {
-            self.buffer.drain(..self.start);
-            self.before = self.before.saturating_add(self.start as u64);
-            self.plain = self.plain.saturating_sub(self.start);
-            self.start = 0;
-        }
-    }
-
-    pub(super) fn bytes(&self, range: Range<usize>) -> &[u8] {
-        self.buffer.get(range).unwrap_or_default()
-    }
-
-    /// The bytes behind the keys, still encrypted.
-    pub(super) fn sealed(&self) -> &[u8] {
-        match self.phase {
-            Phase::Waiting => self.buffer.get(self.start..).unwrap_or_default(),
-            _ => &[],
-        }
-    }
-
-    /// Bytes are missing. `false` when nothing can be read behind them: the keys are torn.
+    /// Bytes are missing.
     ///
     /// # Errors
-    /// The limit on keystream that is passed over; the stream is over then.
-    pub(super) fn skip(&mut self, length: u64) -> Result<bool> {
-        if self.phase == Phase::Over {
-            self.before = self.before.saturating_add(length);
-            return Ok(true);
-        }
-        let from = self.lost.unwrap_or_else(|| self.position());
-        self.drop_rest();
-        self.before = self.before.saturating_add(length);
-        self.lost = Some(from);
-        let Some(cipher) = &mut self.cipher else { return Ok(false) };
+    /// Malformed when keys are torn; the limit on keystream that is passed over. Nothing can be read
+    /// behind either.
+    pub(super) fn skip(&mut self, length: u64) -> Result<()> {
+        let from = match self.phase {
+            Phase::Searching(from) => from,
+            _ => self.incoming.offset(),
+        };
+        self.incoming.skip(length);
+        let Some(cipher) = &mut self.cipher else {
+            let error =
+                Error::malformed("the whole key exchange", format!("{length} bytes missing"));
+            return if self.phase == Phase::Lost { Ok(()) } else { Err(error) };
+        };
         let Some(left) = self.passable.checked_sub(length) else {
-            self.phase = Phase::Over;
             return Err(Error::limit("keystream for missing bytes", self.passable, length));
         };
         self.passable = left;
         cipher.skip(length);
-        Ok(true)
+        self.phase = Phase::Searching(from);
+        Ok(())
     }
 
-    fn drop_rest(&mut self) {
-        self.before = self.before.saturating_add(self.unread() as u64);
-        self.buffer.truncate(self.start);
-        self.plain = self.plain.min(self.start);
+    /// Passes over the next unread bytes and returns them, at most so many.
+    pub(super) fn take(&mut self, most: usize) -> Vec<u8> {
+        let length = self.incoming.unread().len().min(most);
+        let located = self.incoming.advance(length);
+        self.incoming.bytes(located.range).to_vec()
     }
 
-    /// Nothing of this stream is read any more.
-    pub(super) fn give_up(&mut self) {
-        self.drop_rest();
-        self.phase = Phase::Over;
+    /// The error for a stream that ends within what it says.
+    pub(super) fn torn(&self) -> Option<Error> {
+        self.incoming.torn(match self.phase {
+            Phase::Lost | Phase::Passing => return None,
+            Phase::Hello | Phase::Key(_) | Phase::Waiting => "the whole key exchange",
+            Phase::Messages | Phase::Searching(_) => "a whole message",
+        })
     }
+}
 
-    pub(super) fn is_over(&self) -> bool {
-        self.phase == Phase::Over
+fn hello(bytes: &[u8]) -> Result<(Unit, usize)> {
+    if bytes.iter().zip(HELLO).any(|(found, wanted)| *found != wanted) {
+        let found = bytes.iter().take(HELLO.len()).map(|byte| format!("{byte:02x}"));
+        let found = found.collect::<Vec<_>>().join(" ");
+        return Err(Error::malformed("hello, 01 00 00 00", found).at(0));
     }
+    fixed(Unit::Hello, HELLO.len(), bytes)
+}
 
-    pub(super) fn is_lost(&self) -> bool {
-        self.lost.is_some()
-    }
+fn fixed(unit: Unit, length: usize, bytes: &[u8]) -> Result<(Unit, usize)> {
+    Reader::new(bytes).take(length).map(|_| (unit, length))
+}
 
-    /// Where what is not told yet begins.
-    pub(super) fn position(&self) -> u64 {
-        self.before.saturating_add(self.start as u64)
-    }
-
-    /// Bytes that are not told yet.
-    pub(super) fn unread(&self) -> usize {
-        self.buffer.len() - self.start
-    }
+fn message(bytes: &[u8]) -> Result<(Unit, usize)> {
+    let mut reader = Reader::new(bytes);
+    let Header { length, opcode } = Header::decode(&mut reader)?;
+    reader.take(usize::from(length).saturating_sub(HEADER_BYTES))?;
+    Ok((Unit::Message { opcode }, length.into()))
 }

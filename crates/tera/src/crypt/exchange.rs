@@ -1,6 +1,9 @@
 //! How the keys of both directions come out of the four that are exchanged.
 
+use core::fmt;
+
 use super::pike::{KEY_BYTES, Pike};
+use crate::frame::{CHECK_VERSION, HEADER_BYTES, Header};
 
 /// A key as it goes over the wire.
 pub type Key = [u8; KEY_BYTES];
@@ -42,6 +45,27 @@ pub struct Keys {
     pub server: [Key; 2],
 }
 
+/// The keys that have come so far. Not shown by `Debug`.
+#[derive(Default)]
+pub(crate) struct Exchange {
+    /// By the side that they come from, in order.
+    pub(crate) of: [Vec<Key>; 2],
+}
+
+impl fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Exchange(..)")
+    }
+}
+
+impl Exchange {
+    /// All four, when they are there.
+    pub(crate) fn whole(&self) -> Option<Keys> {
+        let [client, server] = self.of.each_ref().map(|keys| keys.first_chunk().copied());
+        Some(Keys { client: client?, server: server? })
+    }
+}
+
 /// The keystreams of both directions.
 #[derive(Clone, Debug)]
 pub struct Session {
@@ -60,6 +84,19 @@ impl Session {
         let mut server_key = server_key(keys, variant);
         client.apply(&mut server_key);
         Self { client, server: Pike::new(&server_key) }
+    }
+
+    /// The keystreams with which these encrypted bytes begin the client's first message, whose
+    /// opcode never changed. Where none fits, those of the present variant.
+    pub(crate) fn guess(keys: &Keys, head: [u8; HEADER_BYTES]) -> Self {
+        let fits = |session: &Self| {
+            let mut head = head;
+            session.client.clone().apply(&mut head);
+            let header = Header::peek(&head).ok().flatten();
+            header.is_some_and(|header| header.opcode == CHECK_VERSION)
+        };
+        let sessions = Variant::ALL.into_iter().map(|variant| Self::new(keys, variant));
+        sessions.into_iter().find(fits).unwrap_or_else(|| Self::new(keys, Variant::default()))
     }
 }
 

@@ -2,12 +2,13 @@
 
 use sha2::{Digest, Sha256};
 use std::time::Duration;
+use worldwire_core::connection::{Connection as _, Event, Input, Piece as _};
 use worldwire_core::json::Json;
 use worldwire_core::sha0::sha0;
 use worldwire_core::testing::hex;
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Error, Side};
-use worldwire_tera::connection::{Connection, Event, Unit};
+use worldwire_tera::connection::Connection;
 use worldwire_tera::crypt::exchange::{Key, Keys, Session, Variant, client_key};
 use worldwire_tera::crypt::pike::{Pike, expand};
 use worldwire_tera::frame::Header;
@@ -100,15 +101,15 @@ pub(crate) fn transcript(case: &Json) -> Outcome {
             other => return Err(format!("no side {other:?}")),
         };
         let bytes = hex(segment, "bytes")?;
-        observer.receive(side, Duration::ZERO, &bytes);
+        observer.input(Duration::ZERO, side, Input::Bytes(&bytes));
         while let Some(event) = observer.poll_event() {
             match event {
                 Event::Received(received) => {
-                    if matches!(received.unit, Unit::Message { .. }) {
+                    if received.is_message() {
                         found.push((received.side, received.bytes.to_vec()));
                     }
                 }
-                Event::Established => {}
+                Event::News(_) => {}
                 other => return Err(format!("{other:?}")),
             }
         }

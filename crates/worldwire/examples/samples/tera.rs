@@ -2,13 +2,16 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use worldwire_capture::SyntheticTcp;
+use worldwire_core::connection::{Connection as _, Input};
 use worldwire_core::{Sampler, Side};
 use worldwire_dissect::{Definitions, TeraDefinitions};
 use worldwire_tera::connection::{Config, Connection};
+use worldwire_tera::crypt::exchange::Key;
 use worldwire_tera::integrity::Signer;
 use worldwire_tera::message::HeaderForm;
 
@@ -102,13 +105,14 @@ impl Stage {
         let mut wire = SyntheticTcp::new(client, server);
         tape.capture(wire.open())?;
         let mut random = Sampler::new(9_900);
-        let mut config = || -> Outcome<Config> {
+        let mut keys = || -> Outcome<[Key; 2]> {
             let mut key = || random.bytes(128).try_into().map_err(|_| "128 bytes");
-            Ok(Config::new([key()?, key()?]))
+            Ok([key()?, key()?])
         };
+        let config = Arc::new(Config::default());
         let ends = [
-            Connection::client(config()?, Duration::ZERO),
-            Connection::server(config()?, Duration::ZERO),
+            Connection::client(Arc::clone(&config), keys()?, Duration::ZERO),
+            Connection::server(config, keys()?, Duration::ZERO),
         ];
         let signer = Signer::new(Some(0x0051_7a11));
         let mut stage = Self { tape, definitions, ends, wire, signer };
@@ -123,7 +127,7 @@ impl Stage {
             let mut quiet = true;
             for side in [Side::Server, Side::Client] {
                 let mut bytes = Vec::new();
-                while let Some(more) = self.ends[side.index()].poll_transmit() {
+                while let Some(more) = self.ends[side.index()].poll_transmit(side.other()) {
                     bytes.extend_from_slice(&more);
                 }
                 if bytes.is_empty() {
@@ -133,7 +137,7 @@ impl Stage {
                 let packets = self.wire.data(side, &bytes);
                 self.tape.capture(packets)?;
                 let other = &mut self.ends[side.other().index()];
-                other.receive(side, self.tape.clock, &bytes);
+                other.input(self.tape.clock, side, Input::Bytes(&bytes));
                 while other.poll_event().is_some() {}
             }
             if quiet {

@@ -1,15 +1,15 @@
 //! What the fuzz targets of this family call: every kind of input, with the promises that must
 //! hold.
 
+mod connection;
+
 use std::sync::LazyLock;
-use std::time::Duration;
 
 use worldwire_core::json::{Json, Style};
 use worldwire_core::testing::{Target, render};
-use worldwire_core::{Reader, Side, Tree};
+use worldwire_core::{Reader, Tree};
 
 use crate::codegen::rust;
-use crate::connection::{Config, Connection, Event};
 use crate::file::map::{CodeMap, MapKind};
 use crate::message::{HeaderForm, Item, Leniency, RecordView, View};
 use crate::schema::{Definition, Dialect, FileName, Options};
@@ -17,7 +17,10 @@ use crate::sysmsg::SystemMessage;
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
-    Target { name: "tera_connection", run: connection, seeds: connections },
+    connection::CLIENT,
+    connection::SERVER,
+    connection::OBSERVER,
+    connection::RELAY,
     Target { name: "tera_def", run: definition, seeds: definitions },
     Target { name: "tera_map", run: map, seeds: maps },
     Target { name: "tera_message", run: message, seeds: messages },
@@ -228,38 +231,6 @@ fn system_message(data: &[u8]) {
 
 fn system_messages() -> Vec<Vec<u8>> {
     vec!["@5\u{b}name\u{b}Elin\u{b}item\u{b}@item:888".into(), "@achievement:5".into()]
-}
-
-fn connection(data: &[u8]) {
-    let Some((cut, data)) = data.split_first() else { return };
-    let config = || Config::new([[1; 128], [2; 128]]);
-    let ends = [
-        (Connection::client(config(), Duration::ZERO), Side::Server),
-        (Connection::server(config(), Duration::ZERO), Side::Client),
-        (Connection::observer(None), Side::Server),
-    ];
-    for (mut connection, side) in ends {
-        for (index, piece) in data.chunks(usize::from(*cut).max(1)).enumerate() {
-            connection.receive(side, Duration::ZERO, piece);
-            if index % 7 == 6 {
-                connection.gap(side, Duration::ZERO, 3);
-            }
-            while let Some(event) = connection.poll_event() {
-                if let Event::Received(received) = event {
-                    assert!(!received.bytes.is_empty(), "a piece has bytes");
-                }
-            }
-            while connection.poll_transmit().is_some() {}
-        }
-        connection.end(Duration::ZERO);
-        while connection.poll_event().is_some() {}
-    }
-}
-
-fn connections() -> Vec<Vec<u8>> {
-    let keys: Vec<u8> = (0..=255).collect();
-    let hello = [&[200, 1, 0, 0, 0][..], &keys, &[9; 60]].concat();
-    vec![hello, [&[100][..], &keys, &[7; 90]].concat()]
 }
 
 #[cfg(test)]

@@ -1,0 +1,350 @@
+//! The role that stands between a client and a server.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::connection::{
+    Bounds, CloseReason, Decision, Decisions, Event, Forward, Relay, Timer,
+};
+use worldwire_core::{Error, Result, Side};
+
+use super::sender::Role;
+use super::{Connection, Sender, Unit, Unread};
+use crate::crypt::exchange::Variant;
+use crate::frame::Header;
+use crate::integrity::{self, Resigner};
+
+/// How a relay behaves.
+#[derive(Clone, Debug)]
+pub struct RelayConfig {
+    /// By how much keys are turned. Without a variant the client's first message tells, as it does
+    /// an observer. Default: none.
+    pub variant: Option<Variant>,
+    /// The opcodes of the client messages that carry counter and checksum; see
+    /// [`integrity`]. Default: none.
+    pub integrity: HashSet<u16>,
+    /// How much may be queued for each side.
+    pub bounds: Bounds,
+    /// How long the whole key exchange may take. Default 20 s: longer than the ends wait.
+    pub setup_time: Duration,
+}
+
+impl Default for RelayConfig {
+    fn default() -> Self {
+        Self {
+            variant: None,
+            integrity: HashSet::new(),
+            bounds: Bounds::default(),
+            setup_time: Duration::from_secs(20),
+        }
+    }
+}
+
+/// What a relay knows beside its streams.
+#[derive(Debug)]
+pub(super) struct Relaying {
+    config: Arc<RelayConfig>,
+    resigner: Resigner,
+    /// The piece that was reported last.
+    piece: Option<Unread>,
+    decisions: Decisions,
+    /// What waits for room in the queue to a side.
+    held: [Option<Held>; 2],
+    /// Whose streams go on as they came.
+    passes: [bool; 2],
+}
+
+/// Plain bytes on their way, and whether they are encrypted on the wire.
+#[derive(Debug)]
+struct Held {
+    bytes: Vec<u8>,
+    encrypted: bool,
+}
+
+/// How much of a stream that cannot be read goes on at a time.
+const MOST_PASSED_BYTES: usize = 16 << 10;
+
+impl Relaying {
+    pub(super) fn variant(&self) -> Option<Variant> {
+        self.config.variant
+    }
+
+    /// A piece is reported.
+    pub(super) fn ask(&mut self, piece: Unread) {
+        self.piece = Some(piece);
+        self.decisions.ask();
+    }
+
+    /// A stream goes on as it came.
+    pub(super) fn pass(&mut self, side: Side) {
+        self.passes[side.index()] = true;
+    }
+
+    /// What goes on of a message, with counter and checksum as the server expects them.
+    fn outcome(&mut self, side: Side, original: &[u8], decision: Decision) -> Option<Vec<u8>> {
+        let signs = |message: &[u8]| side == Side::Client && self.signs(message);
+        let was_signed = signs(original);
+        match decision {
+            Decision::Instead(mut bytes) if bytes != original => {
+                let is_signed = signs(&bytes);
+                if was_signed && is_signed && opcode(original) == opcode(&bytes) {
+                    self.resigner.change(original, &mut bytes);
+                    return Some(bytes);
+                }
+                if was_signed {
+                    self.resigner.drop(original);
+                }
+                if is_signed {
+                    self.resigner.add(&mut bytes);
+                }
+                Some(bytes)
+            }
+            Decision::AsIs | Decision::Instead(_) => {
+                let mut bytes = original.to_vec();
+                if was_signed {
+                    self.resigner.pass(&mut bytes);
+                }
+                Some(bytes)
+            }
+            Decision::Drop => {
+                if was_signed {
+                    self.resigner.drop(original);
+                }
+                None
+            }
+        }
+    }
+
+    /// Whether a message of the client carries counter and checksum.
+    fn signs(&self, message: &[u8]) -> bool {
+        opcode(message).is_some_and(|opcode| self.config.integrity.contains(&opcode))
+    }
+
+    /// Checks that bytes are exactly one message of a side.
+    fn check(&self, side: Side, message: &[u8]) -> Result<()> {
+        Header::whole(message)
+            .map_err(|error| Error::value("one whole message", error.to_string()))?;
+        if side == Side::Client && self.signs(message) && message.len() < integrity::HEADER_BYTES {
+            let found = format!("a message of {} bytes", message.len());
+            return Err(Error::value("counter and checksum behind the opcode", found));
+        }
+        Ok(())
+    }
+}
+
+fn opcode(message: &[u8]) -> Option<u16> {
+    let [_, _, low, high] = *message.first_chunk()?;
+    Some(u16::from_le_bytes([low, high]))
+}
+
+impl Connection {
+    /// Stands between a client and a server. [`Sender`] is its [`Relay`].
+    ///
+    /// The keys pass through: the relay reads the exchange like an observer, decrypts each stream
+    /// with one cipher state and encrypts it with another. What nobody changed is the same bytes
+    /// on both sides.
+    ///
+    /// Some client messages carry a [counter and a checksum](crate::integrity). Behind a message
+    /// that was dropped, added or changed, the relay counts and signs those of the same opcode
+    /// again, as far as they differ; all others pass untouched. It has to be told which messages
+    /// they are ([`RelayConfig::integrity`]) and the seed
+    /// ([`set_integrity_seed`](Sender::set_integrity_seed)).
+    ///
+    /// A piece goes on when there is room for it in the queue to the other side. Until then the
+    /// relay reads no more of that stream, so `poll` returns `None`, and goes on after
+    /// `poll_transmit`; the other direction does not wait. A driver that reads on although nothing
+    /// is written meets the limit "bytes behind a full queue". A piece that has no room even in an
+    /// empty queue ends the connection with the limit that it exceeds. Closing drops a piece that
+    /// is not queued yet.
+    ///
+    /// A stream that is not TERA's passes unread, as does one behind a fault; the relay sets no
+    /// deadlines then, nor after the key exchange.
+    #[must_use]
+    pub fn relay(config: Arc<RelayConfig>, now: Duration) -> Self {
+        let (bounds, setup_time) = (config.bounds, config.setup_time);
+        let relaying = Relaying {
+            config,
+            resigner: Resigner::default(),
+            piece: None,
+            decisions: Decisions::default(),
+            held: [None, None],
+            passes: [false; 2],
+        };
+        let mut connection = Self::new(Role::Relay(Box::new(relaying)), bounds, now);
+        connection.sender.timers.start(Timer::Setup, setup_time);
+        connection
+    }
+
+    /// Carries out the decision about the last piece, and fills the queues up.
+    pub(super) fn settle(&mut self) {
+        self.settle_piece();
+        Side::BOTH.into_iter().for_each(|to| self.fill(to));
+    }
+
+    /// Carries out the decision about the last piece.
+    pub(super) fn settle_piece(&mut self) {
+        let Role::Relay(relay) = &mut self.sender.role else { return };
+        let (Some(piece), Some(decision)) = (relay.piece.take(), relay.decisions.take()) else {
+            return;
+        };
+        let Unread { side, unit, located } = piece;
+        let encrypted = matches!(unit, Unit::Message { .. });
+        let original = self.streams[side.index()].incoming.bytes(located.range);
+        let bytes = match encrypted {
+            true => relay.outcome(side, original, decision),
+            false => Some(original.to_vec()),
+        };
+        if let Some(bytes) = bytes {
+            relay.held[side.other().index()] = Some(Held { bytes, encrypted });
+            self.fill(side.other());
+        }
+    }
+
+    /// Queues what waits for room, if there is some now.
+    fn fill(&mut self, to: Side) {
+        if let Err(error) = self.sender.fill(to) {
+            self.refuse(to.other(), error);
+        }
+    }
+
+    /// A stream exceeds what the relay is prepared to keep.
+    fn refuse(&mut self, side: Side, error: Error) {
+        let error = error.at(self.streams[side.index()].incoming.offset());
+        self.events.push_back(Event::Fault { side, error });
+        self.sender.close_for(CloseReason::Fault);
+    }
+
+    /// Whether the next piece of a side has to wait until the queue behind it has room.
+    pub(super) fn is_paused(&self, side: Side) -> bool {
+        match &self.sender.role {
+            Role::Relay(relay) => relay.held[side.other().index()].is_some(),
+            _ => false,
+        }
+    }
+
+    /// Checks that not too much of a stream comes in while it has to wait. True when there is.
+    pub(super) fn is_flooded(&mut self, side: Side) -> bool {
+        let Role::Relay(relay) = &self.sender.role else { return false };
+        let most = relay.config.bounds.queued_bytes;
+        let unread = self.streams[side.index()].incoming.unread().len();
+        if unread <= most {
+            return false;
+        }
+        let error = Error::limit("bytes behind a full queue", most as u64, unread as u64);
+        self.refuse(side, error);
+        true
+    }
+
+    /// Forwards what cannot be read; false when there is nothing.
+    pub(super) fn pass_on(&mut self, side: Side) -> bool {
+        let Role::Relay(relay) = &mut self.sender.role else { return false };
+        let stream = &mut self.streams[side.index()];
+        let most = relay.config.bounds.queued_bytes.clamp(1, MOST_PASSED_BYTES);
+        let bytes = stream.take(most);
+        if bytes.is_empty() {
+            return false;
+        }
+        let encrypted = self.sender.is_established;
+        relay.held[side.other().index()] = Some(Held { bytes, encrypted });
+        self.fill(side.other());
+        true
+    }
+}
+
+impl Sender {
+    /// Relays: the seed of the checksums (`iv`), which the server names in
+    /// `S_LOGIN_ACCOUNT_INFO` from patch 93 on. What the relay signs before it knows the seed, or
+    /// in patch 92, has the checksum 0.
+    ///
+    /// Unverified: the checksum itself; see [`integrity`].
+    ///
+    /// # Errors
+    /// Value, when this is no relay.
+    pub fn set_integrity_seed(&mut self, iv: u32) -> Result<()> {
+        relaying(&mut self.role)?.resigner.set_seed(iv);
+        Ok(())
+    }
+
+    /// Queues what waits for room, if there is some now.
+    ///
+    /// # Errors
+    /// The limit that it exceeds even in an empty queue.
+    fn fill(&mut self, to: Side) -> Result<()> {
+        let Role::Relay(relay) = &mut self.role else { return Ok(()) };
+        let lane = &mut self.lanes[to.index()];
+        if self.closing.is_closed() {
+            return Ok(());
+        }
+        let Some(held) = relay.held[to.index()].take() else { return Ok(()) };
+        match lane.out.check_room(held.bytes.len()) {
+            Ok(()) if held.encrypted => lane.push(held.bytes),
+            Ok(()) => lane.out.push(held.bytes),
+            Err(error) => {
+                relay.held[to.index()] = Some(held);
+                return if lane.out.bytes() > 0 { Ok(()) } else { Err(error) };
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Relay for Sender {
+    /// Decides about the last piece. A message may be dropped or changed into another one; hello
+    /// and keys go on unchanged. Counter and checksum need not be right: the relay fills them in.
+    fn forward(&mut self, decision: Forward<'_>) -> Result<()> {
+        self.closing.check_open()?;
+        let relay = relaying(&mut self.role)?;
+        let checked = match (&relay.piece, decision) {
+            (None, _) | (_, Forward::AsIs) => Ok(()),
+            (Some(Unread { unit: Unit::Message { .. }, side, .. }), decision) => match decision {
+                Forward::Instead(bytes) => relay.check(*side, bytes),
+                _ => Ok(()),
+            },
+            (Some(_), _) => {
+                Err(Error::value("hello or a key that goes on unchanged", "another decision"))
+            }
+        };
+        let decided =
+            relay.decisions.decide(if checked.is_ok() { decision } else { Forward::AsIs });
+        checked.and(decided)
+    }
+
+    /// Queues a message for a side. It is refused as well while a piece waits for room in the
+    /// queue to that side, and behind a stream that goes on unread. Counter and checksum are filled
+    /// in.
+    fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
+        self.closing.check_open()?;
+        let side = to.other();
+        let relay = relaying(&mut self.role)?;
+        relay.check(side, message)?;
+        if !self.is_established {
+            return Err(Error::value("a connection whose setup is complete", "one in setup"));
+        }
+        if relay.passes[side.index()] {
+            return Err(Error::value("a stream that can be read", "one behind a fault"));
+        }
+        // What was signed first goes first.
+        self.fill(to)?;
+        let relay = relaying(&mut self.role)?;
+        let lane = &mut self.lanes[to.index()];
+        let waiting = relay.held[to.index()].as_ref().map_or(0, |held| held.bytes.len());
+        lane.out.check_room(waiting.saturating_add(message.len()))?;
+        let mut message = message.to_vec();
+        if side == Side::Client && relay.signs(&message) {
+            relay.resigner.add(&mut message);
+        }
+        lane.push(message);
+        Ok(())
+    }
+}
+
+fn relaying(role: &mut Role) -> Result<&mut Relaying> {
+    let found = match role {
+        Role::Relay(relay) => return Ok(relay),
+        Role::Client(_) => "a client",
+        Role::Server(_) => "a server",
+        Role::Observer(_) => "an observer",
+    };
+    Err(Error::value("a relay", found))
+}

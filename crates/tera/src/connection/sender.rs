@@ -1,0 +1,131 @@
+//! The half of a connection that sends.
+
+use std::sync::Arc;
+
+use worldwire_core::connection::{
+    Bounds, CloseReason, Closing, Outgoing, Sender as Sends, Timer, Timers,
+};
+use worldwire_core::{Error, Result, Side};
+
+use super::config::Config;
+use super::relay::Relaying;
+use crate::crypt::exchange::Variant;
+use crate::crypt::pike::Pike;
+use crate::frame::Header;
+
+/// The half of a [`Connection`](super::Connection) that sends, with all that the other half need
+/// not be borrowed for: the role, the ciphers, the queues, the clock.
+#[derive(Debug)]
+pub struct Sender {
+    pub(super) role: Role,
+    pub(super) is_established: bool,
+    /// By the side that they lead to.
+    pub(super) lanes: [Lane; 2],
+    pub(super) timers: Timers,
+    pub(super) closing: Closing,
+}
+
+/// Who a connection is.
+#[derive(Debug)]
+pub(super) enum Role {
+    Client(Arc<Config>),
+    Server(Arc<Config>),
+    /// The variant, if it is known.
+    Observer(Option<Variant>),
+    Relay(Box<Relaying>),
+}
+
+/// The way to one side.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) cipher: Option<Box<Pike>>,
+    pub(super) out: Outgoing,
+}
+
+impl Lane {
+    /// Queues a message.
+    pub(super) fn push(&mut self, mut message: Vec<u8>) {
+        if let Some(cipher) = &mut self.cipher {
+            cipher.apply(&mut message);
+        }
+        self.out.push(message);
+    }
+}
+
+impl Role {
+    /// The side that is played, by a client or a server.
+    pub(super) fn side(&self) -> Option<Side> {
+        match self {
+            Self::Client(_) => Some(Side::Client),
+            Self::Server(_) => Some(Side::Server),
+            Self::Observer(_) | Self::Relay(_) => None,
+        }
+    }
+
+    /// What a client or a server was configured with.
+    pub(super) fn config(&self) -> Option<&Config> {
+        match self {
+            Self::Client(config) | Self::Server(config) => Some(config),
+            Self::Observer(_) | Self::Relay(_) => None,
+        }
+    }
+}
+
+impl Sender {
+    pub(super) fn new(role: Role, bounds: Bounds, timers: Timers) -> Self {
+        let lanes = [(); 2].map(|()| Lane { cipher: None, out: Outgoing::new(bounds) });
+        Self { role, is_established: false, lanes, timers, closing: Closing::default() }
+    }
+
+    pub(super) fn close_for(&mut self, reason: CloseReason) {
+        self.closing.close(reason);
+        self.timers.stop_all();
+    }
+
+    /// A whole message came, or the keys are exchanged: the other side is alive.
+    pub(super) fn heard(&mut self) {
+        self.timers.stop(Timer::Message);
+        if let Role::Server(config) = &self.role
+            && let Some(idle_time) = config.idle_time
+        {
+            self.timers.start(Timer::Idle, idle_time);
+        }
+    }
+
+    /// A message has begun, or not, and must end in time.
+    pub(super) fn watch_message(&mut self, has_begun: bool) {
+        if let Some(config) = self.role.config() {
+            match has_begun && self.is_established {
+                true => self.timers.start_once(Timer::Message, config.message_time),
+                false => self.timers.stop(Timer::Message),
+            }
+        }
+    }
+}
+
+impl Sends for Sender {
+    type Message<'m> = [u8];
+
+    /// Queues a message, whole, with its header.
+    fn send(&mut self, message: &[u8]) -> Result<()> {
+        let to = match &self.role {
+            Role::Client(_) => Side::Server,
+            Role::Server(_) => Side::Client,
+            Role::Observer(_) => return Err(Error::value("a client or a server", "an observer")),
+            Role::Relay(_) => return Err(Error::value("a client or a server", "a relay")),
+        };
+        self.closing.check_open()?;
+        Header::whole(message)?;
+        let lane = &mut self.lanes[to.index()];
+        lane.out.check_room(message.len())?;
+        match self.is_established {
+            true => lane.push(message.to_vec()),
+            false => lane.out.hold(message.to_vec()),
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.close_for(CloseReason::Local);
+    }
+}

@@ -1,0 +1,206 @@
+//! What clients and servers insist on, and when they give up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::Side;
+use worldwire_core::connection::{
+    Bounds, CloseReason, Connection as _, Event, Forward, Input, Piece as _, Relay as _,
+    Sender as _, Timer,
+};
+use worldwire_core::testing::pair::{Conditions, Member, Pair};
+use worldwire_tera::connection::{Config, Connection, RelayConfig};
+use worldwire_tera::crypt::exchange::Variant;
+
+use crate::ends::{NOW, client, hear, lines, message, rough, server};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn rules_are_kept() {
+    let mut end = client(Variant::From45);
+    end.input(NOW, Side::Server, Input::Bytes(&[1, 0, 2]));
+    insta::assert_snapshot!(lines(&mut end).join("\n"), @r"
+    fault of the server: at byte 0: wanted hello, 01 00 00 00, found 01 00 02
+    Closed(Fault)
+    ");
+    let mut end = client(Variant::From45);
+    assert_eq!(end.poll_timeout(), Some(SECOND * 5));
+    end.input(SECOND * 4, Side::Server, Input::Bytes(&[1, 0, 0, 0]));
+    lines(&mut end);
+    assert_eq!(end.poll_timeout(), Some(SECOND * 9));
+    end.timeout(SECOND * 9);
+    assert_eq!(lines(&mut end), ["Closed(Timeout(Setup))"]);
+    let error = end.send(&[4, 0, 0, 0]).unwrap_err();
+    assert_eq!(error.to_string(), "wanted an open connection, found a closed one");
+
+    let mut end = server(Variant::From45);
+    let error = end.send(&[5, 0, 0, 0]).unwrap_err();
+    assert_eq!(error.to_string(), "wanted a message of 5 bytes, found 4 bytes");
+    let error = end.send(&[5, 0, 0]).unwrap_err();
+    assert_eq!(error.to_string(), "wanted a message of 4 bytes, found 3 bytes");
+    let error = end.send(&[3, 0, 0, 0]).unwrap_err();
+    assert_eq!(error.to_string(), "length at byte 0: wanted a length of at least 4, found 3");
+    end.close();
+    assert_eq!(end.poll_transmit(Side::Client).as_deref(), Some(&[1, 0, 0, 0][..]));
+    let event = end.poll_event();
+    assert!(matches!(event, Some(Event::Closed(CloseReason::Local))));
+    let error = Connection::observer(None).send(&[4, 0, 0, 0]).unwrap_err();
+    assert_eq!(error.to_string(), "wanted a client or a server, found an observer");
+}
+
+#[test]
+fn an_active_role_ends_with_its_peer() {
+    let mut pair = Pair::new(client(Variant::From45), server(Variant::From45), rough(1));
+    pair.settle(|_, _, _| {});
+    pair.client.send(&message(7, &[1; 500])).unwrap();
+    pair.client.close();
+    let mut seen = Vec::new();
+    pair.settle(|member, event, _| {
+        seen.push((
+            member,
+            match event {
+                Event::Closed(reason) => Some(reason),
+                _ => None,
+            },
+        ));
+    });
+    let wanted = [
+        (Member::Client, Some(CloseReason::Local)),
+        (Member::Server, None),
+        (Member::Server, Some(CloseReason::Remote)),
+    ];
+    assert_eq!(seen, wanted);
+    // Its own side's bytes are none of its business, and a gap is not survived.
+    let mut end = client(Variant::From45);
+    assert!(hear(&mut end, Side::Client, &[9; 9]).is_empty());
+    end.input(NOW, Side::Server, Input::Gap(4));
+    let heard = lines(&mut end);
+    assert_eq!(heard[0], "Gap { side: Server, range: 0..4 }");
+    assert!(heard[1].ends_with("wanted the whole key exchange, found 4 bytes missing"));
+    assert_eq!(heard[2], "Closed(Fault)");
+    let mut end = pair.server;
+    assert!(end.is_closed() && hear(&mut end, Side::Client, &[1; 100]).is_empty());
+}
+
+#[test]
+fn who_is_silent_or_does_not_finish_is_closed() {
+    let run = |idle_time: Option<Duration>, end: u64, at: &[u64], half: bool| {
+        let config = Config { idle_time, ..Config::default() };
+        let server = Connection::server(Arc::new(config), [[5; 128]; 2], NOW);
+        let mut pair = Pair::new(client(Variant::From45), server, Conditions::default());
+        pair.settle(|_, _, _| {});
+        let mut closed = None;
+        let mut note = |member, event: worldwire_core::connection::EventOf<'_, Connection>| {
+            if let (Member::Server, Event::Closed(reason)) = (member, event) {
+                closed = Some(reason);
+            }
+        };
+        for second in at {
+            pair.run_until(SECOND * u32::try_from(*second).unwrap(), |member, event, _| {
+                note(member, event);
+            });
+            pair.client.send(&message(7, &[1; 8])).unwrap();
+        }
+        if half {
+            pair.settle(|_, _, _| {});
+            // One byte at a time is no message.
+            let now = pair.now;
+            pair.client.send(&message(7, &[1; 8])).unwrap();
+            let bytes = pair.client.poll_transmit(Side::Server).unwrap();
+            for (index, byte) in bytes.iter().take(4).enumerate() {
+                let now = now + SECOND * u32::try_from(index).unwrap();
+                pair.server.input(now, Side::Client, Input::Bytes(&[*byte]));
+                while pair.server.poll_event().is_some() {}
+            }
+        }
+        pair.run_until(SECOND * u32::try_from(end).unwrap(), |member, event, _| {
+            note(member, event);
+        });
+        (closed, pair.server.poll_timeout())
+    };
+    let idle = Some(CloseReason::Timeout(Timer::Idle));
+    let default = Config::default().idle_time;
+    assert_eq!(run(default, 119, &[], false), (None, Some(SECOND * 120)));
+    assert_eq!(run(default, 120, &[], false), (idle, None));
+    // Every whole message is a sign of life.
+    assert_eq!(run(default, 300, &[100, 200], false), (None, Some(SECOND * 320)));
+    assert_eq!(run(default, 320, &[100, 200], false), (idle, None));
+    assert_eq!(run(None, 100_000, &[100], false), (None, None));
+    let torn = Some(CloseReason::Timeout(Timer::Message));
+    assert_eq!(run(default, 129, &[100], true), (None, Some(SECOND * 130)));
+    assert_eq!(run(default, 130, &[100], true), (torn, None));
+    assert_eq!(run(None, 130, &[100], true), (torn, None));
+}
+
+#[test]
+fn queues_are_bounded() {
+    let bounds = Bounds { queued_bytes: 100, queued_messages: 4 };
+    let config = Arc::new(Config { bounds, ..Config::default() });
+    let mut end = Connection::client(config, [[1; 128]; 2], NOW);
+    end.send(&message(1, &[0; 90])).unwrap();
+    let error = end.send(&message(1, &[0; 10])).unwrap_err();
+    assert_eq!(error.to_string(), "wanted at most 100 (queued bytes), found 108");
+    for _ in 0..1 {
+        end.send(&message(1, &[])).unwrap();
+    }
+    assert_eq!(end.queued_bytes(Side::Server), 98);
+    // Keys are not kept back by what was sent early.
+    let mut pair = Pair::new(end, server(Variant::From45), Conditions::default());
+    let mut heard = 0;
+    pair.settle(|_, event, _| {
+        if let Event::Received(received) = event {
+            heard += usize::from(received.is_message());
+        }
+    });
+    assert_eq!((heard, pair.client.queued_bytes(Side::Server)), (2, 0));
+    for _ in 0..4 {
+        pair.client.send(&message(1, &[])).unwrap();
+    }
+    let error = pair.client.send(&message(1, &[])).unwrap_err();
+    assert_eq!(error.to_string(), "wanted at most 4 (queued messages), found 5");
+}
+
+#[test]
+fn what_is_read_can_be_answered() {
+    let mut pair = Pair::new(client(Variant::From45), server(Variant::From45), rough(3));
+    pair.client.send(&message(7, &[9; 9])).unwrap();
+    let mut heard = Vec::new();
+    pair.settle(|member, event, sender| {
+        let Event::Received(received) = event else { return };
+        if !received.is_message() {
+            return;
+        }
+        heard.push(received.bytes.to_vec());
+        if member == Member::Server && received.bytes.len() < 40 {
+            sender
+                .send(&[&[received.bytes[0] + 1, 0, 8, 0], &received.bytes[4..], &[1]].concat())
+                .unwrap();
+        }
+        if member == Member::Client {
+            sender.send(received.bytes).unwrap();
+        }
+    });
+    // 13 bytes to the server, 14 back, and on until 40.
+    assert_eq!(heard.len(), 2 * (40 - 13) + 1);
+}
+
+#[test]
+fn a_datagram_is_refused_in_every_role() {
+    let relay = Connection::relay(Arc::new(RelayConfig::default()), NOW);
+    let roles = [
+        (client(Variant::From45), Side::Server),
+        (server(Variant::From45), Side::Client),
+        (relay, Side::Client),
+        (Connection::observer(None), Side::Client),
+    ];
+    for (mut end, side) in roles {
+        end.input(NOW, side, Input::Datagram(&[1, 2, 3]));
+        let heard = lines(&mut end);
+        let fault = "at byte 0: wanted a stream: TERA runs over TCP, found a datagram";
+        assert_eq!(heard[0], format!("fault of the {side}: {fault}"));
+        assert_eq!(end.is_closed(), heard.len() == 2);
+    }
+    let error = client(Variant::From45).sender().forward(Forward::AsIs).unwrap_err();
+    assert_eq!(error.to_string(), "wanted a relay, found a client");
+}
