@@ -4,9 +4,10 @@
 //! the JSON that it writes back to the same bytes.
 
 use worldwire_core::json::{Json, Style, write_children, write_node};
+use worldwire_core::opener::Opener;
 use worldwire_core::{Error, Limits, MessageInfo, Reader, Result, Side, Tree, TreeBuilder, Value};
 
-use crate::{Definitions, Keys, KiObjects};
+use crate::{Definitions, Keys};
 use crate::{ki, tera, uru};
 
 /// A format that can be decoded and encoded by name.
@@ -161,15 +162,15 @@ pub(crate) fn read<'d>(
     read_all(name, Reader::traced_within("input", data, tree, options.limits), decode)
 }
 
-/// The same, with what users know of the formats inside fields.
+/// The same, with what reads the formats inside fields.
 pub(crate) fn read_opening<'d>(
     name: &'static str,
     data: &'d [u8],
     options: &CodecOptions<'d>,
     tree: Tree<'d>,
+    opener: &'d dyn Opener<'d>,
     decode: impl FnOnce(&mut Reader<'d, TreeBuilder<'d>>) -> Result<()>,
 ) -> Tree<'d> {
-    let opener: &'d KiObjects = &options.definitions.ki_objects;
     let reader = Reader::traced_within("input", data, tree, options.limits).opening(opener);
     read_all(name, reader, decode)
 }

@@ -20,7 +20,8 @@ pub(crate) static CODECS: &[Codec] = &[
         shape: Shape::Fields,
         sided: false,
         decode: |data, options, tree| {
-            read_opening("ki.dml", data, options, tree, |reader| {
+            let opener = &*options.definitions.ki_objects;
+            read_opening("ki.dml", data, options, tree, opener, |reader| {
                 let protocols = &options.definitions.ki;
                 RawMessage::decode_named(reader, false, protocols).map(drop)
             })
@@ -55,7 +56,8 @@ pub(crate) static CODECS: &[Codec] = &[
         shape: Shape::Fields,
         sided: true,
         decode: |data, options, tree| {
-            read_opening("ki.frame", data, options, tree, |reader| {
+            let opener = &*options.definitions.ki_objects;
+            read_opening("ki.frame", data, options, tree, opener, |reader| {
                 let protocols = &options.definitions.ki;
                 Frame::decode_named(reader, Some(options.from), protocols).map(drop)
             })

@@ -1,6 +1,6 @@
 //! The codec of TERA.
 
-use crate::codec::{Codec, Shape, no_remarks, read};
+use crate::codec::{Codec, Shape, no_remarks, read_opening};
 
 /// All of them, by name.
 pub(crate) static CODECS: &[Codec] = &[Codec {
@@ -10,7 +10,9 @@ pub(crate) static CODECS: &[Codec] = &[Codec {
     sided: false,
     decode: |data, options, tree| {
         let packets = options.definitions.tera.shared();
-        read("tera.packet", data, options, tree, |reader| packets.decode(reader).map(drop))
+        read_opening("tera.packet", data, options, tree, packets, |reader| {
+            packets.decode(reader).map(drop)
+        })
     },
     encode: |json, options| options.definitions.tera.shared().encode_json(json),
     tables: Vec::new,

@@ -55,7 +55,8 @@ impl<'i> TeraItem<'i> {
     /// The tree, in the memory of an old one; places count from the start of the sender's stream.
     #[must_use]
     pub fn tree(&self, tree: Tree<'i>, limits: &'i Limits) -> Tree<'i> {
-        let mut reader = Reader::traced_within("stream", self.received.bytes, tree, limits);
+        let reader = Reader::traced_within("stream", self.received.bytes, tree, limits);
+        let mut reader = reader.opening(&**self.packets);
         let outcome = self.decode(&mut reader);
         let mut tree = reader.conclude(outcome).0;
         tree.set_base(self.received.offset);
