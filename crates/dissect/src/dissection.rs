@@ -72,8 +72,8 @@ impl Options {
 /// dissection.end();
 /// dissection.run(&show, &mut names, |_| ());
 ///
-/// assert_eq!(names[0], (4, "opened".to_owned()));
-/// assert_eq!(names[1], (4, "connect.CliToGateKeeper".to_owned()));
+/// assert_eq!(names[0], (Some(4), "opened".to_owned()));
+/// assert_eq!(names[1], (Some(4), "connect.CliToGateKeeper".to_owned()));
 /// assert!(names.is_sorted_by_key(|(packet, _)| *packet));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
