@@ -349,7 +349,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     #[cold]
     fn too_many<T>(&self, reader: &Reader<'_, T>) -> Result<()> {
         let error = Error::limit("object values", self.most_values, self.values);
-        Err(reader.place_error(error).hint("a few bytes must not become millions of values"))
+        Err(reader.place_error(error))
     }
 
     fn list<T: Trace<'c>>(
