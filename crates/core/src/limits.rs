@@ -34,6 +34,17 @@ pub struct Limits {
     /// Times its own size that a compressed block may grow to. Default 1,100 (deflate cannot
     /// honestly do more than 1,032).
     pub inflated_ratio: u64,
+    /// Times its own size that a file may grow to as text that repeats names, beyond the first
+    /// 64 KiB: XML of tables has the names of columns in every record. Default 256; a table of
+    /// nothing but bytes, with names of 40 characters, needs a little over 100.
+    pub text_ratio: u64,
+    /// Values that one game object and all in it may hold for each byte that it takes on the
+    /// wire, where it may be compressed, beyond the first 4,096. Default 32; without compression
+    /// no object can hold more than 8.
+    pub values_per_byte: u64,
+    /// Bytes that all the files of an archive which are read may have together. Default 16 GiB:
+    /// an archive itself has at most 4 GiB, and the game's largest hold a few.
+    pub archive_bytes: u64,
     /// Layers of one tree. Default 64.
     pub layers: u32,
     /// Bytes held back per stream while a hole in it waits to be filled. Default 8 MiB.
@@ -64,6 +75,9 @@ impl Limits {
         depth: 128,
         inflated_bytes: 256 << 20,
         inflated_ratio: 1_100,
+        text_ratio: 256,
+        values_per_byte: 32,
+        archive_bytes: 16 << 30,
         layers: 64,
         stream_bytes: 8 << 20,
         streams_bytes: 256 << 20,

@@ -8,18 +8,23 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use worldwire_core::{Diagnostic, Source, nearest};
 
+/// The most errors that are told one by one.
+const MOST_ERRORS: usize = 200;
+
 pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
 
 /// A text being read, and what is wrong with it so far.
 pub(crate) struct Settings<'t> {
     pub(crate) source: Source<'t>,
-    pub(crate) errors: Vec<Diagnostic>,
+    errors: Vec<Diagnostic>,
+    /// How many more there were.
+    untold: usize,
 }
 
 impl<'t> Settings<'t> {
     /// The tables of a text; none where it is no TOML.
     pub(crate) fn open(name: &str, text: &'t str) -> (Self, DeTable<'t>) {
-        let mut settings = Self { source: Source::new(name, text), errors: Vec::new() };
+        let mut settings = Self { source: Source::new(name, text), errors: Vec::new(), untold: 0 };
         let (root, errors) = DeTable::parse_recoverable(text);
         for error in &errors {
             settings.error(error.span().unwrap_or(0..0), error.message());
@@ -33,11 +38,25 @@ impl<'t> Settings<'t> {
             return Ok(read);
         }
         self.errors.sort_by_key(|error| (error.line(), error.column()));
+        if self.untold > 0 {
+            let text = format!("{} more like these", self.untold);
+            self.errors.push(self.source.error(0..0, text));
+        }
         Err(self.errors)
     }
 
+    /// How many errors there are so far.
+    pub(crate) fn count(&self) -> usize {
+        self.errors.len() + self.untold
+    }
+
     pub(crate) fn error(&mut self, span: Range<usize>, message: impl Into<String>) {
-        self.errors.push(self.source.error(span, message));
+        // Each error looks at its whole line, and a hostile file is one long line.
+        if self.errors.len() < MOST_ERRORS {
+            self.errors.push(self.source.error(span, message));
+        } else {
+            self.untold += 1;
+        }
     }
 
     /// The keys and values of a table.
@@ -72,6 +91,10 @@ impl<'t> Settings<'t> {
 
     /// Says that a key means nothing.
     pub(crate) fn unknown(&mut self, key: &Spanned<Cow<'_, str>>, known: &[&str]) {
+        if self.errors.len() >= MOST_ERRORS {
+            self.untold += 1;
+            return;
+        }
         let message = format!("wanted one of {}, found {}", known.join(", "), key.get_ref());
         let error = self.source.error(key.span(), message);
         self.errors.push(match nearest(key.get_ref(), known.iter().copied()) {

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use worldwire_core::wire_enum;
 
+/// The most words of one id that a dictionary keeps.
+const MOST_WORDS: usize = 64;
+
 /// The id of a text: type tags, error codes, school and state names.
 ///
 /// The hash takes the raw bytes of the text, UTF-8 in practice. For bytes below 0x20, which no
@@ -115,10 +118,11 @@ impl Dictionary {
         dictionary
     }
 
-    /// Adds a word; adding it again changes nothing.
+    /// Adds a word; adding it again changes nothing. At most 64 words of one id are kept, the
+    /// first ones: real words hardly ever share an id, but it is easy to make up words that do.
     pub fn add(&mut self, word: &str) {
         let words = self.words.entry(string_id(word.as_bytes())).or_default();
-        if !words.iter().any(|known| known == word) {
+        if words.len() < MOST_WORDS && !words.iter().any(|known| known == word) {
             words.push(word.to_owned());
         }
     }

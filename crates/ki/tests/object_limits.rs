@@ -1,10 +1,11 @@
-//! What can be decoded within limits can be written as text, and the text can be read.
+//! What can be decoded within limits can be written as text, and the text can be read; what
+//! cannot is named.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use worldwire_core::json::Style;
-use worldwire_core::{ErrorKind, Limits};
-use worldwire_ki::object::{Codec, JsonWriter, Object, Options, xml};
+use worldwire_core::{ErrorKind, Limits, Reader};
+use worldwire_ki::object::{Codec, JsonWriter, Object, Options, open_envelope, seal_envelope, xml};
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 
 fn classes() -> Classes {
@@ -100,4 +101,52 @@ fn long_json_is_read() {
     let json = String::from_utf8(writer.finish().unwrap()).unwrap();
     let object = Object::parse_json(&classes, &json).unwrap();
     assert_eq!(codec.encode(&object, decoded.header).unwrap(), bytes);
+}
+
+fn list_of_bool() -> Classes {
+    let list = r#"{"class L": {"bases": [], "hash": 8, "properties": {
+        "m_l": {"type": "bool", "id": 0, "flags": 24, "container": "List"}}}}"#;
+    let mut lists = TypeLists::new();
+    lists.add("list.json", list.as_bytes()).unwrap();
+    lists.compile()
+}
+
+/// An object with so many values that are not.
+fn falses(count: u32) -> Vec<u8> {
+    let mut plain = [[8, 0, 0, 0], count.to_le_bytes()].concat();
+    plain.resize(8 + count.div_ceil(8) as usize, 0);
+    plain
+}
+
+#[test]
+fn values_of_objects_follow_the_bytes_on_the_wire() {
+    let classes = list_of_bool();
+    let codec = Codec::new(&classes, Options { envelope: true, ..Options::default() });
+    let packed = seal_envelope(&falses(4_000_000), true).unwrap();
+    assert!(packed.len() < 1_000);
+    let most = 4_096 + 32 * packed.len() as u64;
+    for outcome in [
+        codec.decode_all(&packed, &mut Object::new()),
+        codec.decode_all(&packed, &mut ()),
+        codec.decode(&mut Reader::new(&packed), &mut ()),
+    ] {
+        let error = outcome.unwrap_err();
+        let wanted = ErrorKind::Limit { name: "object values", limit: most, asked: 4_000_002 };
+        assert_eq!(error.kind(), wanted);
+    }
+    let wide = Limits { values_per_byte: 1 << 20, ..Limits::DEFAULT };
+    let mut object = Object::within(&wide);
+    let decoded = codec.decode_all_within(&packed, &wide, &mut object).unwrap();
+    // What is written can be read: here it is not compressed.
+    let again = codec.encode(&object, decoded.header).unwrap();
+    assert!(!codec.decode_all(&again, &mut Object::new()).unwrap().header.is_packed);
+    assert_eq!(open_envelope(&again, &Limits::DEFAULT).unwrap(), falses(4_000_000));
+    let again = codec.encode_within(&object, decoded.header, &wide).unwrap();
+    assert!(codec.decode_all_within(&again, &wide, &mut ()).unwrap().header.is_packed);
+    // Without compression nothing is refused, nor is a short list with it.
+    let plain = Codec::new(&classes, Options::default());
+    plain.decode_all(&falses(4_000_000), &mut ()).unwrap();
+    let packed = seal_envelope(&falses(4_000), true).unwrap();
+    assert!(packed.len() < 100);
+    codec.decode_all(&packed, &mut ()).unwrap();
 }

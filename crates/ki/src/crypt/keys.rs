@@ -156,7 +156,7 @@ fn hex(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<[u8; 16]> {
 
 fn stream(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<(Option<u16>, StreamKey)> {
     let (mut session, mut stream_key, mut nonce) = (None, None, None);
-    let before = settings.errors.len();
+    let before = settings.count();
     for (key, value) in settings.table(value) {
         match key.get_ref().as_ref() {
             "session" => {
@@ -173,7 +173,7 @@ fn stream(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<(Option<u16>
     match (stream_key, nonce) {
         (Some(key), Some(nonce)) => Some((session, StreamKey { key, nonce })),
         _ => {
-            if settings.errors.len() == before {
+            if settings.count() == before {
                 settings.error(value.span(), "wanted both key and nonce");
             }
             None
@@ -183,7 +183,7 @@ fn stream(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<(Option<u16>
 
 fn login(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<Login> {
     let (mut user, mut secrets) = (None, Vec::new());
-    let before = settings.errors.len();
+    let before = settings.count();
     for (key, value) in settings.table(value) {
         let text = settings.text(value)?;
         match key.get_ref().as_ref() {
@@ -194,7 +194,7 @@ fn login(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<Login> {
             _ => settings.unknown(key, &["user", "password", "password-hash", "ck2"]),
         }
     }
-    if settings.errors.len() == before && secrets.len() != 1 {
+    if settings.count() == before && secrets.len() != 1 {
         settings.error(value.span(), "wanted one of password, password-hash and ck2");
     }
     let secret = secrets.pop()?;

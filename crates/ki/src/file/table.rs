@@ -7,6 +7,8 @@
 //! The template lists the fields: `u16` count and name, `u8` type, `u8` flags. The last one is
 //! `_TargetTable`, behind which stands a `STR`: the name of the table. A record has the values.
 
+use core::fmt;
+
 use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::{Error, Field, Reader, Result, Trace, Value, Writer};
 
@@ -117,30 +119,26 @@ impl<'d> TableFile<'d> {
     /// # Errors
     /// Malformed, for the first size that is stated wrongly.
     pub fn strict(&self) -> Result<()> {
-        match self.warnings().into_iter().next() {
+        match self.warnings().next() {
             None => Ok(()),
             Some(warning) => Err(Error::malformed("correct sizes", warning)),
         }
     }
 
-    /// What is odd: sizes that are stated wrongly.
-    #[must_use]
-    pub fn warnings(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        for table in &self.tables {
-            let name = String::from_utf8_lossy(table.name.as_bytes());
-            if let Some(size) = table.stated_size {
-                found.push(format!("table {name}: the template states a wrong size, {size} bytes"));
-            }
-            for (index, row) in table.records.iter().enumerate() {
-                if let Some(size) = row.stated_size {
-                    found.push(format!(
-                        "table {name}: record {index} states a wrong size, {size} bytes"
-                    ));
-                }
-            }
-        }
-        found
+    /// What is odd: sizes that are stated wrongly. Each text is made when it is asked for, and
+    /// quotes at most 80 characters of a name: every record of a hostile file can be odd.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.tables.iter().flat_map(|table| {
+            let text = |what: fmt::Arguments<'_>, size: u16| {
+                let name = shown(table.name.as_bytes());
+                format!("table {name}: {what} states a wrong size, {size} bytes")
+            };
+            let template = table.stated_size.map(|size| text(format_args!("the template"), size));
+            let records = table.records.iter().enumerate().filter_map(move |(index, row)| {
+                row.stated_size.map(|size| text(format_args!("record {index}"), size))
+            });
+            template.into_iter().chain(records)
+        })
     }
 }
 
@@ -221,6 +219,19 @@ impl<'d> Table<'d> {
 }
 
 const HEAD_BYTES: usize = 4;
+/// The most characters of a name that a warning quotes.
+const MOST_SHOWN: usize = 80;
+
+/// A name for people: its first characters, when it has too many.
+pub(super) fn shown(name: &[u8]) -> String {
+    // A character has at most four bytes, so the rest need not be looked at.
+    let head = name.get(..MOST_SHOWN * 4).unwrap_or(name);
+    let text = String::from_utf8_lossy(head);
+    match text.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text.into_owned(),
+    }
+}
 
 impl<'d> Column<'d> {
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
@@ -329,11 +340,16 @@ fn table_from_json(json: &Json) -> Result<Table<'static>> {
 }
 
 impl Table<'_> {
-    /// Sizes from JSON are kept only where they are wrong.
-    fn forget_right_sizes(&mut self) -> Result<()> {
+    /// How many bytes the template takes.
+    pub(super) fn template_bytes(&self) -> usize {
         let name = self.name.as_bytes().len();
         let columns = self.columns.iter().map(|column| column.name.as_bytes().len() + 4);
-        let template = HEAD_BYTES + columns.sum::<usize>() + TARGET.len() + 4 + 2 + name;
+        HEAD_BYTES + columns.sum::<usize>() + TARGET.len() + 4 + 2 + name
+    }
+
+    /// Sizes from JSON are kept only where they are wrong.
+    fn forget_right_sizes(&mut self) -> Result<()> {
+        let template = self.template_bytes();
         self.stated_size = self.stated_size.filter(|size| usize::from(*size) != template);
         for row in &mut self.records {
             let mut writer = Writer::new();
@@ -342,6 +358,24 @@ impl Table<'_> {
             row.stated_size = row.stated_size.filter(|size| usize::from(*size) != real);
         }
         Ok(())
+    }
+}
+
+impl Row<'_> {
+    /// How many bytes the record takes.
+    pub(super) fn bytes(&self) -> usize {
+        HEAD_BYTES + self.values.iter().map(value_bytes).sum::<usize>()
+    }
+}
+
+fn value_bytes(value: &FieldValue<'_>) -> usize {
+    match value {
+        FieldValue::Byt(_) | FieldValue::Ubyt(_) | FieldValue::Bool(_) => 1,
+        FieldValue::Shrt(_) | FieldValue::Ushrt(_) => 2,
+        FieldValue::Int(_) | FieldValue::Uint(_) | FieldValue::Flt(_) => 4,
+        FieldValue::Gid(_) | FieldValue::Dbl(_) => 8,
+        FieldValue::Str(text) => 2 + text.as_bytes().len(),
+        FieldValue::WStr(text) => 2 + text.as_bytes().len(),
     }
 }
 

@@ -12,13 +12,17 @@
 //! place here, nor have the columns of a table without records, nor strings that are no text.
 
 use core::fmt::Write as _;
+use std::collections::{HashMap, HashSet};
 
 use quick_xml::escape::escape;
-use worldwire_core::{Diagnostic, Error, Result, Source};
+use worldwire_core::{Diagnostic, Error, Limits, Result, Source};
 
-use super::table::{Column, Row, Table, TableFile, USUAL_FLAGS};
+use super::table::{Column, Row, Table, TableFile, USUAL_FLAGS, shown};
 use crate::schema::xml::{Element, Item, Notes, document, text};
 use crate::types::{FieldType, FieldValue, Str};
+
+/// So many bytes of text are written whatever the limits say.
+const FREE_TEXT: u64 = 1 << 16;
 
 /// Tables that were read from XML, and all that is to be said about it.
 #[derive(Debug)]
@@ -37,22 +41,33 @@ pub fn load(name: &str, bytes: &[u8]) -> Loaded {
         Err(error) => return Loaded { file: None, diagnostics: vec![*error] },
     };
     let mut notes = Notes::new(Source::new(name, &text), false);
-    let tables = document(&text, &mut notes)
-        .map(|document| document.elements.iter().map(|one| table(one, &mut notes)).collect());
+    let mut missing = text.len();
+    let tables = document(&text, &mut notes).map(|document| {
+        document.elements.iter().map(|one| table(one, &mut missing, &mut notes)).collect()
+    });
     let file = tables.filter(|_| !notes.failed()).map(|tables| TableFile { tables });
     Loaded { file, diagnostics: notes.into_said() }
 }
 
-fn table(element: &Element<'_>, notes: &mut Notes<'_>) -> Table<'static> {
-    let mut columns: Vec<Column<'static>> = Vec::new();
+/// One table. Values that records lack are made up, as many as are left of `missing`: each takes
+/// memory that no byte of the file stands for.
+fn table(element: &Element<'_>, missing: &mut usize, notes: &mut Notes<'_>) -> Table<'static> {
+    let first = element.records.first().map_or(&[][..], Vec::as_slice);
+    let columns: Vec<_> = first.iter().filter_map(|item| column(item, notes)).collect();
+    let known: HashSet<&[u8]> = columns.iter().map(|column| column.name.as_bytes()).collect();
     let mut records = Vec::with_capacity(element.records.len());
     for (index, items) in element.records.iter().enumerate() {
-        if index == 0 {
-            columns = items.iter().filter_map(|item| column(item, notes)).collect();
-        }
+        // Of items with one name the first counts.
+        let named: HashMap<&[u8], &Item<'_>> =
+            items.iter().rev().map(|item| (item.name.as_bytes(), item)).collect();
+        let Some(left) = missing.checked_sub(columns.len().saturating_sub(items.len())) else {
+            let help = "list all columns in every record";
+            notes.error(&element.span, "more values are missing than the file has bytes", help);
+            break;
+        };
+        *missing = left;
         let values = columns.iter().map(|column| {
-            let named = |item: &&Item<'_>| item.name.as_bytes() == column.name.as_bytes();
-            let Some(item) = items.iter().find(named) else {
+            let Some(item) = named.get(column.name.as_bytes()) else {
                 let what = String::from_utf8_lossy(column.name.as_bytes()).into_owned();
                 notes.odd(&element.span, format!("record {index} has no {what}; using 0"), "");
                 return FieldValue::zero(column.kind);
@@ -65,7 +80,7 @@ fn table(element: &Element<'_>, notes: &mut Notes<'_>) -> Table<'static> {
         });
         records.push(Row { values: values.collect(), stated_size: None });
         for item in items.iter().filter(|_| index > 0) {
-            if !columns.iter().any(|column| column.name.as_bytes() == item.name.as_bytes()) {
+            if !known.contains(item.name.as_bytes()) {
                 let text = format!("{} is not a column of {}", item.name, element.name);
                 notes.odd(&item.span, text, "the first record defines the columns");
             }
@@ -89,14 +104,27 @@ impl TableFile<'_> {
     /// Writes table XML.
     ///
     /// # Errors
-    /// Value, for names that cannot be elements, and for values that XML has no place for.
+    /// Value, for names that cannot be elements, and for values that XML has no place for; the
+    /// limit on what the text may grow to, as every record repeats the names of its columns.
     pub fn to_xml(&self) -> Result<String> {
+        self.to_xml_within(&Limits::DEFAULT)
+    }
+
+    /// The same within other limits.
+    ///
+    /// # Errors
+    /// Those of [`Self::to_xml`].
+    pub fn to_xml_within(&self, limits: &Limits) -> Result<String> {
+        let mut binary = 0_u64;
         let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Tables>\n");
         for table in &self.tables {
             let name = element(table.name.as_bytes())?;
             let _ = writeln!(out, "  <{name}>");
+            binary += table.template_bytes() as u64;
             for (index, row) in table.records.iter().enumerate() {
                 out.push_str("    <RECORD>");
+                binary += row.bytes() as u64;
+                let most = FREE_TEXT.saturating_add(limits.text_ratio.saturating_mul(binary));
                 for (column, value) in table.columns.iter().zip(&row.values) {
                     let column_name = element(column.name.as_bytes())?;
                     let text = value.to_text().filter(|text| text.chars().all(allowed));
@@ -109,6 +137,12 @@ impl TableFile<'_> {
                     })?;
                     let (kind, text) = (column.kind.name(), escape(&*text));
                     let _ = write!(out, "<{column_name} TYPE=\"{kind}\">{text}</{column_name}>");
+                    if out.len() as u64 > most {
+                        let error = Error::limit("text ratio", most, out.len() as u64);
+                        return Err(error
+                            .inside(&shown(table.name.as_bytes()))
+                            .hint("JSON and CSV do not repeat the names of columns"));
+                    }
                 }
                 out.push_str("</RECORD>\n");
             }

@@ -3,6 +3,7 @@
 use worldwire_core::{Error, Limits, Result, Writer};
 
 use super::core_table::CoreClass;
+use super::decode::most_values;
 use super::pack::{deflate, seal_envelope};
 use super::value::{Object, ValueRef, foreign};
 use super::visitor::{Bits, CoreId, Leaf, Slot};
@@ -32,8 +33,12 @@ pub(super) fn encode(
     let mut encoder = Encoder { classes, options, flags, depth: 0, most_depth, out };
     encoder.value(None, root)?;
     let mut bytes = encoder.out.into_bytes();
+    // What compresses so well that decoding would refuse it is written as it is.
+    let values = object.len() as u64;
+    let may_take = |length: usize| values <= most_values(length, limits);
     if may_pack {
         let packed = if header.is_compressed { deflate(&bytes) } else { None };
+        let packed = packed.filter(|packed| may_take(packed.len()));
         let mut stream = Writer::new();
         if is_stateful {
             stream.u32(flags);
@@ -46,7 +51,11 @@ pub(super) fn encode(
         bytes = stream.into_bytes();
     }
     if options.envelope {
-        bytes = seal_envelope(&bytes, header.is_packed)?;
+        let sealed = seal_envelope(&bytes, header.is_packed)?;
+        bytes = match header.is_packed && !may_take(sealed.len()) {
+            true => seal_envelope(&bytes, false)?,
+            false => sealed,
+        };
     }
     if options.magic {
         bytes.splice(0..0, *MAGIC);

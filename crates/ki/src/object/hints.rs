@@ -227,7 +227,7 @@ fn texts(message: &Message) -> impl Iterator<Item = &str> {
 fn hint(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Hint> {
     let (mut message, mut field, mut core) = (None, None, false);
     let mut options = Options::default();
-    let before = settings.errors.len();
+    let before = settings.count();
     for (key, value) in settings.table(table) {
         let mask = "wanted a number of 32 bits";
         match key.get_ref().as_ref() {
@@ -265,7 +265,7 @@ fn hint(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Hint> {
             Some(Hint { message, field, options, core, unknown: Some(unknown) })
         }
         _ => {
-            if settings.errors.len() == before {
+            if settings.count() == before {
                 settings.error(table.span(), "wanted both message and field");
             }
             None
@@ -284,7 +284,7 @@ struct Pair {
 
 fn pair(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Pair> {
     let (mut block, mut kind, mut class) = (None, None, None);
-    let before = settings.errors.len();
+    let before = settings.count();
     for (key, value) in settings.table(table) {
         let byte = "wanted a number from 0 to 255";
         match key.get_ref().as_ref() {
@@ -303,7 +303,7 @@ fn pair(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Pair> {
             _ => settings.unknown(key, &["block", "type", "class"]),
         }
     }
-    if settings.errors.len() == before && (block.is_none() || kind.is_none() || class.is_none()) {
+    if settings.count() == before && (block.is_none() || kind.is_none() || class.is_none()) {
         settings.error(table.span(), "wanted block, type and class");
     }
     let (class, span) = class?;

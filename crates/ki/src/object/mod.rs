@@ -198,7 +198,8 @@ pub struct Header {
     /// written with these.
     pub flags: u32,
     /// Whether the object is compressed, where the flags allow it. A compressed stream is written
-    /// so only if that makes it smaller.
+    /// so only if that makes it smaller, and not too small for all the values in it
+    /// ([`Limits::values_per_byte`]).
     pub is_compressed: bool,
     /// Whether the envelope is compressed, if there is one.
     pub is_packed: bool,

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
-use worldwire_core::{Diagnostic, Severity, Source};
+use worldwire_core::{Diagnostic, Source};
 
 /// The most bytes of a file.
 const MOST_BYTES: usize = 16 << 20;
@@ -58,11 +58,15 @@ impl<'t> Notes<'t> {
         Self { source, said: Vec::new(), strict, failed: false, unsaid: 0 }
     }
 
-    fn say(&mut self, diagnostic: Diagnostic) {
-        let error = diagnostic.severity() == Severity::Error;
-        // The first error is always said.
-        if self.said.len() < MOST_SAID || (error && !self.failed) {
-            self.said.push(diagnostic);
+    fn say(&mut self, error: bool, span: &Range<usize>, text: impl Into<String>, help: &str) {
+        // The first error is always said. What is not said is not made: that looks at the whole
+        // line, and a hostile file is one long line.
+        if self.has_room() || (error && !self.failed) {
+            let said = match error {
+                true => self.source.error(span.clone(), text),
+                false => self.source.warning(span.clone(), text),
+            };
+            self.said.push(if help.is_empty() { said } else { said.help(help) });
         } else {
             self.unsaid += 1;
         }
@@ -71,8 +75,7 @@ impl<'t> Notes<'t> {
 
     /// Worth knowing, even when everything is in order.
     pub(crate) fn note(&mut self, span: &Range<usize>, text: impl Into<String>, help: &str) {
-        let said = self.source.warning(span.clone(), text);
-        self.say(if help.is_empty() { said } else { said.help(help) });
+        self.say(false, span, text, help);
     }
 
     /// Odd: an error when strict.
@@ -86,8 +89,7 @@ impl<'t> Notes<'t> {
 
     /// Cannot stand.
     pub(crate) fn error(&mut self, span: &Range<usize>, text: impl Into<String>, help: &str) {
-        let said = self.source.error(span.clone(), text);
-        self.say(if help.is_empty() { said } else { said.help(help) });
+        self.say(true, span, text, help);
     }
 
     /// Whether what is said is still kept: else it need not be worked out.

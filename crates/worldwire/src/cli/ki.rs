@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use worldwire_core::Limits;
 
 use super::{KiWad, Target, threads};
 
@@ -260,6 +261,10 @@ pub(crate) struct KiOpDecode {
     /// Show the position of every value, in text
     #[arg(long)]
     pub(crate) bytes: bool,
+    /// Reject objects with more values than this for each of their bytes, and 4096 more; only
+    /// compressed objects can have more than 8
+    #[arg(long, value_name = "NUMBER", default_value_t = Limits::DEFAULT.values_per_byte)]
+    pub(crate) values_per_byte: u64,
     /// How many threads to use, up to 256; 0 uses all cores
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,

@@ -67,6 +67,9 @@ pub(crate) enum KiWad {
         /// Type lists for --decode; later ones override earlier ones
         #[arg(short, long, value_name = "LIST", requires = "decode")]
         types: Vec<PathBuf>,
+        /// With --decode, reject objects with more values than this for each of their bytes
+        #[arg(long, value_name = "NUMBER", default_value_t = Limits::DEFAULT.values_per_byte)]
+        values_per_byte: u64,
         /// Reject an archive in which the data of files overlaps, instead of a warning
         #[arg(long)]
         refuse_overlaps: bool,
@@ -137,6 +140,9 @@ pub(crate) struct KiWadReading {
     /// Reject files that are larger than this when decompressed
     #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.inflated_bytes)]
     pub(crate) most_inflated: u64,
+    /// Reject an archive if its files are larger than this together; files may share their data
+    #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.archive_bytes)]
+    pub(crate) most_total: u64,
     /// How many threads to use, up to 256; 0 uses all cores
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,

@@ -185,6 +185,59 @@ fn a_larger_file_is_inflated_when_asked_for() {
 }
 
 #[test]
+fn files_that_share_their_data_are_too_much_together() {
+    let home = tempdir().unwrap();
+    let names: Vec<_> = (0..5_000).map(|number| format!("n{number}")).collect();
+    let long = format!("{}a", format!("{}/", "b".repeat(200)).repeat(5));
+    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &[][..])).collect();
+    let files = [&[(&*long, &[0; 4_000][..])], &files[..]].concat();
+    let bytes = craft_with(&files, |entries| {
+        let (offset, crc) = (entries[0].offset, entries[0].crc);
+        for entry in entries {
+            (entry.offset, entry.crc, entry.size) = (offset, crc, 4_000);
+        }
+    });
+    fs::write(home.path().join("a.wad"), bytes).unwrap();
+    let most = 5_001 * 4_000;
+    for command in
+        [&["test", "a.wad"][..], &["diff", "a.wad", "a.wad"], &["extract", "a.wad", "-C", "out"]]
+    {
+        let limit = (most - 1).to_string();
+        let outcome = wad(home.path(), &[command, &["--most-total", &limit]].concat());
+        let wanted = format!(
+            "worldwire: a.wad: wanted at most {limit} (archive bytes), found {most}; \
+             --most-total allows more\n"
+        );
+        assert_eq!(said(&outcome, 1), wanted);
+        let limit = most.to_string();
+        let outcome = wad(home.path(), &[command, &["--most-total", &limit]].concat());
+        // What is said of a file does not quote the whole name of the other.
+        assert!(outcome.stderr.len() + outcome.stdout.len() < 5_001 * 300);
+    }
+    assert_eq!(fs::read_dir(home.path().join("out")).unwrap().count(), 5_001);
+    let huge = craft_with(&[("a", b""), ("b", b""), ("c", b""), ("d", b""), ("e", b"")], |all| {
+        all.iter_mut().for_each(|entry| entry.size = u32::MAX);
+    });
+    fs::write(home.path().join("huge.wad"), huge).unwrap();
+    let outcome = wad(home.path(), &["test", "huge.wad"]);
+    assert!(said(&outcome, 1).contains("at most 17179869184 (archive bytes)"));
+}
+
+#[test]
+fn names_with_thousands_of_parts_are_refused() {
+    let home = tempdir().unwrap();
+    let name = "a/".repeat(20_000) + "b";
+    fs::write(home.path().join("a.wad"), craft(&[(&name, b""), ("b", b"b")])).unwrap();
+    for command in [&["test", "a.wad"][..], &["extract", "a.wad", "-C", "out"]] {
+        let outcome = wad(home.path(), command);
+        assert_eq!(outcome.status.code(), Some(1));
+        let both = String::from_utf8([outcome.stdout, outcome.stderr].concat()).unwrap();
+        assert!(both.contains("at most 4095 bytes and 128 parts"), "{}", both.len());
+    }
+    assert_eq!(names(&home.path().join("out")), ["b"]);
+}
+
+#[test]
 fn a_pattern_stays_in_its_folder() {
     let home = tempdir().unwrap();
     fs::write(home.path().join("a.wad"), craft(&[("a.txt", b""), ("b/c.xml", b"")])).unwrap();

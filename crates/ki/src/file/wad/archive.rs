@@ -103,6 +103,24 @@ impl<'d> Archive<'d> {
         }
     }
 
+    /// Checks what reading these entries takes, from the table alone. Entries may share their
+    /// data, so a small archive can promise any amount of files.
+    ///
+    /// # Errors
+    /// The limit on the bytes of an archive's files.
+    pub fn check_total<'e>(&self, entries: impl IntoIterator<Item = &'e Entry<'d>>) -> Result<()>
+    where
+        'd: 'e,
+    {
+        // The stored bytes count where they are more: their CRC is checked.
+        let bytes = |entry: &Entry<'_>| u64::from(entry.size.max(entry.stored_size()));
+        let total = entries.into_iter().map(bytes).fold(0, u64::saturating_add);
+        if total > self.limits.archive_bytes {
+            return Err(Error::limit("archive bytes", self.limits.archive_bytes, total));
+        }
+        Ok(())
+    }
+
     /// Entries whose data begins inside the data of another one, as pairs of indices: the one
     /// that stands before, and the one that begins too early.
     #[must_use]

@@ -5,17 +5,30 @@ use worldwire_core::{Error, Result};
 /// Names that are devices on Windows, whatever their ending.
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
 
+/// The most bytes of a path: Linux opens no longer ones, Windows mostly much shorter ones.
+const MOST_BYTES: usize = 4_095;
+/// The most parts of a path. Each stands for a folder to make, so a few names with thousands of
+/// parts would take far more memory than they have bytes.
+const MOST_PARTS: usize = 128;
+
 /// The name of an entry as a path below a folder that somebody chose: parts with `/` between them.
 ///
 /// # Errors
 /// Malformed, for whatever could lead elsewhere on any system: absolute paths, empty parts, `.`
 /// and `..`, drives and streams (`:`), backslashes, control characters, names of devices, parts
-/// that end with a dot or a space, and bytes that are no UTF-8.
+/// that end with a dot or a space, and bytes that are no UTF-8; more than 4,095 bytes or 128
+/// parts.
 pub fn safe_path(name: &[u8]) -> Result<&str> {
     let Ok(text) = core::str::from_utf8(name) else {
         let found = String::from_utf8_lossy(name).into_owned();
         return Err(Error::malformed("a path in UTF-8", "other bytes").about(found));
     };
+    let parts = text.split('/').count();
+    if text.len() > MOST_BYTES || parts > MOST_PARTS {
+        let wanted = format!("a path of at most {MOST_BYTES} bytes and {MOST_PARTS} parts");
+        let found = format!("{} bytes and {parts} parts", text.len());
+        return Err(Error::malformed(wanted, found).about(text.to_owned()));
+    }
     match text.split('/').find_map(fault) {
         None => Ok(text),
         Some(found) => {
@@ -91,5 +104,10 @@ mod tests {
             assert_eq!(safe_path(good.as_bytes()).unwrap(), good);
         }
         assert!(safe_path(b"a\xff").is_err());
+        assert!(safe_path("a".repeat(4_095).as_bytes()).is_ok());
+        assert!(safe_path("a".repeat(4_096).as_bytes()).is_err());
+        assert!(safe_path("a/".repeat(127).as_bytes()[..253].as_ref()).is_ok());
+        let error = safe_path(&"a/".repeat(129).as_bytes()[..257]).unwrap_err();
+        assert_eq!(error.found(), "257 bytes and 129 parts");
     }
 }

@@ -64,6 +64,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             };
             return Err(reader.place_error(error));
         }
+        self.charge(reader, 1)?;
         let text = format!("the last {left} bits of {} are not a property", class.name);
         self.note(position(reader), text);
         let start = reader.place();
@@ -99,6 +100,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             let error = Error::malformed(wanted, format!("{hash} ({hash:#010x})"));
             return Err(reader.place_error(error).hint("is the type list from this revision?"));
         }
+        self.charge(reader, 1)?;
         let text = format!("property {hash} ({hash:#010x}) is not in {}", class.name);
         self.note(position(reader), text);
         let bits = raw(reader, bits)?;
@@ -120,14 +122,14 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         if self.misfits.as_ref().is_some_and(|misfits| misfits.is_at(begin)) {
             return self.misfit(reader, property, bits, start);
         }
-        let objects = self.objects;
+        let (objects, values) = (self.objects, self.values);
         let outcome = reader.part_bits(bits, |reader| {
             if property.is_list() {
                 self.list(reader, property, start)?;
             } else if property.kind() == Kind::Object {
                 self.object(reader, Slot::Property(property), &property.name, start)?;
             } else {
-                let leaf = self.leaf(reader, property);
+                let leaf = self.charge(reader, 1).and_then(|()| self.leaf(reader, property));
                 let leaf = leaf.map_err(|error| error.inside(&property.name))?;
                 fits(reader, property, begin, bits)?;
                 // Told in here, where the cursor still stands right behind the value.
@@ -140,7 +142,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             Err(error) => {
                 let Some(misfits) = &mut self.misfits else { return Err(error) };
                 misfits.add(begin, error)?;
-                self.objects = objects;
+                (self.objects, self.values) = (objects, values);
                 Ok(())
             }
         }
@@ -155,6 +157,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         bits: u64,
         start: Place,
     ) -> Result<()> {
+        self.charge(reader, 1)?;
         if let Some(text) = self.misfits.as_mut().and_then(|misfits| misfits.take()) {
             self.note(position(reader), text.into());
         }

@@ -81,6 +81,8 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             options: self.options,
             flags: self.flags,
             objects: 0,
+            values: self.values,
+            most_values: self.most_values,
             last: None,
             misfits: Misfits::scout(reader.position() as u64),
             notes: Vec::new(),

@@ -4,7 +4,7 @@ mod deep;
 mod leaf;
 mod misfits;
 
-use worldwire_core::{Error, Place, Reader, Result, Trace, Value};
+use worldwire_core::{Error, Limits, Place, Reader, Result, Trace, Value};
 
 use super::core_table::{CoreClass, CoreTable};
 use super::pack::{inflate, stored};
@@ -16,6 +16,14 @@ use misfits::Misfits;
 
 /// The most notes that are kept.
 const MOST_NOTES: usize = 200;
+/// So many values an object may hold whatever its size: a short list of equal ones compresses to
+/// almost nothing.
+const FREE_VALUES: u64 = 4_096;
+
+/// How many values there may be in an object that takes so many bytes on the wire.
+pub(super) fn most_values(bytes: usize, limits: &Limits) -> u64 {
+    FREE_VALUES.saturating_add(limits.values_per_byte.saturating_mul(bytes as u64))
+}
 
 pub(super) fn decode<'d, 'c, T: Trace<'c>, V: Visitor<'c>>(
     codec: &Codec<'c>,
@@ -28,6 +36,9 @@ pub(super) fn decode<'d, 'c, T: Trace<'c>, V: Visitor<'c>>(
         options,
         flags: options.flags,
         objects: 0,
+        values: 0,
+        // Bytes that are inflated later do not count: those are cheap to send.
+        most_values: most_values(reader.remaining(), reader.limits()),
         last: None,
         misfits: None,
         notes: Vec::new(),
@@ -56,6 +67,10 @@ struct Decoder<'o, 'c, V> {
     flags: u32,
     /// How many there have been.
     objects: u64,
+    /// How many values there have been: objects, lists, and all that is in them.
+    values: u64,
+    /// How many there may be.
+    most_values: u64,
     /// The class of the last one: neighbours mostly have the same.
     last: Option<&'c Class>,
     /// The properties that cannot be read, if those are kept.
@@ -140,6 +155,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     ) -> Result<bool> {
         let outcome = self.tag(reader);
         let (tag, id, at) = outcome.map_err(|error| error.inside(name))?;
+        self.charge(reader, 1).map_err(|error| error.inside(name))?;
         if tag == 0 {
             reader.leaf_from(name, start, Value::Null);
             self.visitor.value(slot, Leaf::Null)?;
@@ -312,12 +328,28 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             } else if property.kind() == Kind::Object {
                 self.object(reader, Slot::Property(property), &property.name, start)?;
             } else {
-                let leaf = self.leaf(reader, property);
+                let leaf = self.charge(reader, 1).and_then(|()| self.leaf(reader, property));
                 let leaf = leaf.map_err(|error| error.inside(&property.name))?;
                 self.tell(reader, Slot::Property(property), &property.name, start, leaf)?;
             }
         }
         Ok(())
+    }
+
+    /// Counts values before anything is made of them.
+    #[inline]
+    fn charge<T>(&mut self, reader: &Reader<'_, T>, count: u64) -> Result<()> {
+        self.values += count;
+        if self.values <= self.most_values {
+            return Ok(());
+        }
+        self.too_many(reader)
+    }
+
+    #[cold]
+    fn too_many<T>(&self, reader: &Reader<'_, T>) -> Result<()> {
+        let error = Error::limit("object values", self.most_values, self.values);
+        Err(reader.place_error(error))
     }
 
     fn list<T: Trace<'c>>(
@@ -328,6 +360,9 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     ) -> Result<()> {
         let count = self.length(reader, true).and_then(|count| {
             self.check_count(reader, property, count)?;
+            // Objects among the elements count themselves.
+            let elements = if property.kind() == Kind::Object { 0 } else { count as u64 };
+            self.charge(reader, 1 + elements)?;
             Ok(count)
         });
         let count = count.map_err(|error| error.inside(&property.name))?;

@@ -11,6 +11,9 @@ use crate::cli::{KiTableForm, Target};
 use crate::output::{Failure, complain, write_all};
 use crate::{input, report};
 
+/// The most warnings that are shown one by one: every record can have one.
+const MOST_WARNINGS: usize = 20;
+
 pub(crate) fn run(
     path: &Path,
     to: KiTableForm,
@@ -47,8 +50,13 @@ pub(crate) fn run(
             TableFile::from_csv(&text, &name).map_err(|error| bad(&error))?
         }
     };
-    for warning in file.warnings() {
+    let mut warnings = file.warnings();
+    for warning in warnings.by_ref().take(MOST_WARNINGS) {
         complain(&subject, &format!("warning: {warning}"));
+    }
+    let more = warnings.count();
+    if more > 0 {
+        complain(&subject, &format!("warning: {more} more like these"));
     }
     let single = only.is_some();
     if let Some(name) = only {

@@ -2,6 +2,7 @@
 
 mod read;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ use crate::{djb2_31, property_hash, string_id};
 
 /// The most notes that are kept.
 pub(crate) const MOST_NOTES: usize = 200;
+/// The most characters of a name that a note quotes: classes have long ones, of templates.
+const MOST_SHOWN: usize = 200;
 
 /// Type lists on their way to [`Classes`]: version 1 and 2, of Wizard101 and Pirate101. Of a class
 /// that several lists have, the last counts.
@@ -82,6 +85,7 @@ impl TypeLists {
         let classes = classes.into_iter().flatten().map(|(list, class)| {
             let old = by_hash.insert(class.hash, Arc::clone(&class.name));
             if let Some(old) = old.filter(|_| notes.len() < MOST_NOTES) {
+                let old = shown(&old);
                 let text =
                     format!("hash {} is also that of {old}; the later class counts", class.hash);
                 notes.push(Note { list, class: Arc::clone(&class.name), text });
@@ -95,33 +99,43 @@ impl TypeLists {
 
 /// Computes the hashes again. Pirate101 has the other hash for its classes.
 fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<Note>) {
-    let mut say = |text: String| {
+    // What is not kept is not made: names may be long, and each may be in thousands of notes.
+    let mut say = |text: &dyn Fn() -> String| {
         if notes.len() < MOST_NOTES {
+            let text = text();
             notes.push(Note { list: Arc::clone(list), class: Arc::clone(&class.name), text });
         }
     };
     let hash = string_id(class.name.as_bytes());
     if class.hash != hash && class.hash != djb2_31(class.name.as_bytes()) {
-        say(format!("hash {}, computed {hash}", class.hash));
+        say(&|| format!("hash {}, computed {hash}", class.hash));
     }
     for property in &class.properties {
         let hash = property_hash(property.type_name.as_bytes(), property.name.as_bytes());
         if property.hash != hash {
-            say(format!("{}: hash {}, computed {hash}", property.name, property.hash));
+            let name = || shown(&property.name);
+            say(&|| format!("{}: hash {}, computed {hash}", name(), property.hash));
         }
         if let Some(other) = class.by_hash(property.hash).filter(|other| *other != property) {
-            say(format!("{} and {} have the same hash", other.name, property.name));
+            let (one, other) = (&other.name, &property.name);
+            say(&|| format!("{} and {} have the same hash", shown(one), shown(other)));
         }
     }
     for pair in class.properties.windows(2) {
         if let [one, other] = pair
             && one.id == other.id
         {
-            say(format!(
-                "{} and {} have the same id, so their order is a guess",
-                one.name, other.name
-            ));
+            let text = "have the same id, so their order is a guess";
+            say(&|| format!("{} and {} {text}", shown(&one.name), shown(&other.name)));
         }
+    }
+}
+
+/// A name for people: its first characters, when it has too many.
+fn shown(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => Cow::Owned(format!("{}...", name.get(..end).unwrap_or_default())),
+        None => Cow::Borrowed(name),
     }
 }
 

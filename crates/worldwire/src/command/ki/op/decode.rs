@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use rayon::prelude::*;
+use worldwire_core::Limits;
 use worldwire_ki::object::MAGIC;
 
 use super::inputs::{Input, expand, fault, keep, targets};
@@ -31,6 +32,7 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
         ranges: arguments.bytes,
         colour: common.colour(Some(&arguments.target)),
         quiet: common.quiet,
+        limits: Limits { values_per_byte: arguments.values_per_byte, ..Limits::DEFAULT },
     };
     let work = Work { arguments, show };
     if let [only] = &inputs[..]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use worldwire_core::json::{Style, string};
 use worldwire_core::text::{TextStyle, write_tree};
-use worldwire_core::{Error, Limits, Reader, Tree};
+use worldwire_core::{Error, ErrorKind, Limits, Reader, Tree};
 use worldwire_ki::object::{Codec, Decoded, JsonWriter, Object, xml};
 use worldwire_ki::schema::classes::Classes;
 
@@ -23,6 +23,7 @@ pub(in crate::command::ki) struct Show<'s> {
     pub(in crate::command::ki) colour: bool,
     /// Do not tell what was odd.
     pub(in crate::command::ki) quiet: bool,
+    pub(in crate::command::ki) limits: Limits,
 }
 
 impl Show<'_> {
@@ -54,24 +55,24 @@ impl Show<'_> {
                 shown.map(|()| (out, true)).map_err(|message| vec![message])
             }
             KiObjectForm::Xml => {
-                let mut object = Object::new();
+                let mut object = Object::within(&self.limits);
                 let codec = Codec::new(self.classes, self.choices.of(bytes));
-                let decoded = codec.decode_all(bytes, &mut object);
+                let decoded = codec.decode_all_within(bytes, &self.limits, &mut object);
                 let text = decoded.and_then(|decoded| {
                     self.notes(&decoded, subject);
                     xml::to_xml(self.classes, &[object])
                 });
-                text.map(|text| (text.into_bytes(), true)).map_err(|error| vec![error.to_string()])
+                text.map(|text| (text.into_bytes(), true))
+                    .map_err(|error| vec![explained(error).to_string()])
             }
             KiObjectForm::Text => {
                 let codec = Codec::new(self.classes, self.choices.of(bytes));
-                let limits = Limits::DEFAULT;
-                let mut reader = Reader::traced_within("input", bytes, Tree::new(), &limits);
+                let mut reader = Reader::traced_within("input", bytes, Tree::new(), &self.limits);
                 let outcome = codec.decode(&mut reader, &mut ()).and_then(|decoded| {
                     self.notes(&decoded, subject);
                     reader.end()
                 });
-                let tree = reader.conclude(outcome.map_err(Error::closed)).0;
+                let tree = reader.conclude(outcome.map_err(|error| explained(error.closed()))).0;
                 let mut out = String::new();
                 if let Some(name) = name {
                     out.push_str(name);
@@ -109,9 +110,9 @@ impl Show<'_> {
         head.push_str("\"object\":");
         out.write_all(head.as_bytes()).map_err(failed)?;
         let mut writer = JsonWriter::new(&mut *out, Style::default());
-        let decoded = codec.decode_all(bytes, &mut writer);
+        let decoded = codec.decode_all_within(bytes, &self.limits, &mut writer);
         let finished = writer.finish();
-        let decoded = decoded.map_err(|error| error.to_string())?;
+        let decoded = decoded.map_err(|error| explained(error).to_string())?;
         finished.map_err(|error| error.to_string())?;
         self.notes(&decoded, subject);
         let stream = serde_json::to_string(&Stream::new(codec.options(), decoded.header));
@@ -126,5 +127,15 @@ impl Show<'_> {
                 complain(subject, &format!("at bit {}: {}", note.bit, note.text));
             }
         }
+    }
+}
+
+/// An error with what may help.
+fn explained(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Limit { name: "object values", .. } => {
+            error.hint("--values-per-byte allows more")
+        }
+        _ => error,
     }
 }

@@ -48,6 +48,7 @@ pub(super) fn run(
     let old = super::parse(before, &old, &limits)?;
     let new = super::parse(after, &new, &limits)?;
     for (path, archive) in [(before, &old), (after, &new)] {
+        super::check_total(path, archive, archive.entries())?;
         tell_doubles(path, archive, common);
     }
     let pairs = pairs(old.table(), new.table());

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use worldwire_ki::file::wad::{Archive, Entry, Inflater};
+use worldwire_ki::file::wad::{Archive, Entry, Inflater, safe_path};
 use worldwire_ki::object::MAGIC;
 
 use super::names::{self, judge, parents};
@@ -57,6 +57,7 @@ pub(super) fn run(
     if how.refuse_overlaps {
         super::refuse_overlaps(path, &archive)?;
     }
+    super::check_total(path, &archive, chosen.iter().copied())?;
     for (entry, text) in super::overlaps(&archive, &chosen) {
         common.note(&entry.name_lossy(), &format!("warning: {text}"));
     }
@@ -84,7 +85,7 @@ pub(super) fn run(
         how,
         taken: match how.show {
             None => HashSet::new(),
-            Some(_) => names::taken(archive.entries().iter().flat_map(|e| str::from_utf8(&e.name))),
+            Some(_) => names::taken(archive.entries().iter().flat_map(|e| safe_path(&e.name))),
         },
         is_over: AtomicBool::new(false),
     };

@@ -18,6 +18,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use worldwire_core::{Error, ErrorKind, Limits};
 use worldwire_ki::file::wad::{Archive, Entry};
 
+use self::names::brief;
 use self::patterns::Patterns;
 use super::op::show::Show;
 use super::op::stream::Choices;
@@ -38,6 +39,7 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
             force,
             decode,
             types,
+            values_per_byte,
             refuse_overlaps,
             reading,
         } => {
@@ -54,6 +56,7 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
                 ranges: false,
                 colour: false,
                 quiet: common.quiet,
+                limits: Limits { values_per_byte: *values_per_byte, ..LIMITS },
             });
             let how = extract::How {
                 folder,
@@ -80,7 +83,7 @@ static LIMITS: Limits = Limits::DEFAULT;
 
 /// The bounds of reading files.
 fn limits(reading: &KiWadReading) -> Limits {
-    Limits { inflated_bytes: reading.most_inflated, ..LIMITS }
+    Limits { inflated_bytes: reading.most_inflated, archive_bytes: reading.most_total, ..LIMITS }
 }
 
 fn parse<'d>(path: &Path, bytes: &'d [u8], limits: &'d Limits) -> Result<Archive<'d>, Failure> {
@@ -98,6 +101,9 @@ fn explained(error: Error) -> String {
         ErrorKind::Limit { name: "inflated bytes", .. } => {
             error.hint("--most-inflated allows more").to_string()
         }
+        ErrorKind::Limit { name: "archive bytes", .. } => {
+            error.hint("--most-total allows more").to_string()
+        }
         _ => error.to_string(),
     }
 }
@@ -114,6 +120,18 @@ fn chosen<'a, 'd>(
     Patterns::new(patterns)?.choose(entries, |entry| entry.name_lossy(), "of the archive")
 }
 
+/// Refuses files that are too much together, before any of them is read.
+fn check_total<'e, 'd: 'e>(
+    path: &Path,
+    archive: &'e Archive<'d>,
+    entries: impl IntoIterator<Item = &'e Entry<'d>>,
+) -> Result<(), Failure> {
+    archive.check_total(entries).map_err(|error| {
+        complain(&title(path), &explained(error));
+        Failure::Input
+    })
+}
+
 /// What is to be said of overlaps about the chosen entries, by entry.
 fn overlaps<'a, 'd>(
     archive: &'a Archive<'d>,
@@ -126,9 +144,11 @@ fn overlaps<'a, 'd>(
     let told = archive.overlaps().into_iter().filter_map(|(before, after)| {
         let (before, after) = (entry(before)?, entry(after)?);
         if is_chosen(&after) {
-            return Some((after, format!("begins inside the data of {}", before.name_lossy())));
+            let before = before.name_lossy();
+            return Some((after, format!("begins inside the data of {}", brief(&before))));
         }
-        let text = || format!("the data of {} begins inside its own", after.name_lossy());
+        let after = after.name_lossy();
+        let text = || format!("the data of {} begins inside its own", brief(&after));
         is_chosen(&before).then(|| (before, text()))
     });
     told.collect()

@@ -1,5 +1,6 @@
 //! Which names of files can stand beside each other in a folder.
 
+use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -8,6 +9,11 @@ use worldwire_core::Error;
 use worldwire_ki::file::wad::{self, safe_path};
 
 use crate::output::{Failure, printable};
+
+/// No more parents of a name are looked at.
+const MOST_PARENTS: usize = 128;
+/// The most characters of the name of another file.
+const MOST_SHOWN: usize = 200;
 
 /// Why a file is not written under its name.
 pub(super) enum Fault<'a> {
@@ -38,8 +44,12 @@ impl fmt::Display for Fault<'_> {
         match self {
             Self::Unsafe(error) => write!(f, "wanted {}, found {}", error.wanted(), error.found()),
             Self::Twice => f.write_str("an earlier file has the same name"),
-            Self::Case(other) => write!(f, "differs only in case from {other}, which comes first"),
-            Self::Folder(other) => write!(f, "is also the name of a directory, that of {other}"),
+            Self::Case(other) => {
+                write!(f, "differs only in case from {}, which comes first", brief(other))
+            }
+            Self::Folder(other) => {
+                write!(f, "is also the name of a directory, that of {}", brief(other))
+            }
         }
     }
 }
@@ -118,9 +128,19 @@ pub(super) fn taken<'a>(names: impl Iterator<Item = &'a str>) -> HashSet<String>
     taken
 }
 
-/// `a`, `a/b` for `a/b/c`.
+/// `a`, `a/b` for `a/b/c`. Names with more parents than this gives cannot be extracted; see
+/// [`safe_path`].
 pub(super) fn parents(name: &str) -> impl Iterator<Item = &str> {
-    name.match_indices('/').filter_map(|(at, _)| name.get(..at))
+    name.match_indices('/').take(MOST_PARENTS).filter_map(|(at, _)| name.get(..at))
+}
+
+/// The name of one file in what is said of another: its end, when it is long. One name can be in
+/// what is said of every other.
+pub(super) fn brief(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth_back(MOST_SHOWN) {
+        Some((start, _)) => Cow::Owned(format!("...{}", name.get(start..).unwrap_or_default())),
+        None => Cow::Borrowed(name),
+    }
 }
 
 #[cfg(test)]

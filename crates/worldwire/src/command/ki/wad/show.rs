@@ -85,6 +85,7 @@ pub(super) fn test(
     if refuse_overlaps {
         super::refuse_overlaps(path, &archive)?;
     }
+    super::check_total(path, &archive, chosen.iter().copied())?;
     let bar = super::progress(chosen.len(), common);
     let look = |inflater: &mut Inflater, entry: &&Entry<'_>| {
         let outcome = archive.read(entry, inflater);
