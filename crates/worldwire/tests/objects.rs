@@ -449,3 +449,37 @@ fn hints_for_what_is_not_there_are_told() {
     let (code, _, err) = decode(&[]);
     assert!(code == 1 && err.contains("two brackets"), "{err}");
 }
+
+#[test]
+fn values_for_each_byte_are_bounded_and_more_are_allowed_when_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let [types, object] = ["types.json", "object"].map(|name| folder.path().join(name));
+    let list = r#"{"class L": {"bases": [], "hash": 8, "properties": {
+        "m_l": {"type": "bool", "id": 0, "flags": 24, "container": "List"}}}}"#;
+    fs::write(&types, list).unwrap();
+    let mut plain = [8, 0, 0, 0, 0x40, 0x9c, 0, 0].to_vec();
+    plain.resize(8 + 5_000, 0);
+    fs::write(&object, worldwire_ki::object::seal_envelope(&plain, true).unwrap()).unwrap();
+    for form in ["json", "xml", "text"] {
+        let decode = |most: &str| {
+            run(&[
+                &"ki",
+                &"op",
+                &"decode",
+                &object,
+                &"-t",
+                &types,
+                &"--envelope",
+                &"--to",
+                &form,
+                &"--values-per-byte",
+                &most,
+            ])
+        };
+        let (code, out, err) = decode("32");
+        let said = format!("{out}{err}");
+        assert!(code == 1 && said.contains("--values-per-byte allows more"), "{said}");
+        let (code, out, err) = decode("10000");
+        assert!(code == 0 && out.len() > 40_000 * 5, "{err}");
+    }
+}

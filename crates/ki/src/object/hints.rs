@@ -136,7 +136,10 @@ impl Hints {
         self.hints.extend(hints);
         let core = Arc::make_mut(&mut self.core);
         for Pair { block, kind, class, unknown } in pairs {
-            self.names.retain(|(old, of, _)| (*old, *of) != (block, kind));
+            // Most pairs are new: there is nothing to look for.
+            if core.get(block, kind).is_some() {
+                self.names.retain(|(old, of, _)| (*old, *of) != (block, kind));
+            }
             if let CoreClass::Name(_) = class {
                 self.names.push((block, kind, unknown));
             }
