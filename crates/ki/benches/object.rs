@@ -10,7 +10,7 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use worldwire_core::json::Style;
 use worldwire_core::{Reader, Tree};
-use worldwire_ki::object::{COMPACT, Codec, JsonWriter, Object, Options};
+use worldwire_ki::object::{COMPACT, JsonWriter, Object, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::{Classes, ContentHash, TypeLists};
 use worldwire_ki::{property_hash, string_id};
 
@@ -67,9 +67,10 @@ fn compile(json: &str) -> Classes {
 }
 
 /// One small object and its codec.
-fn small(classes: &Classes, deep: bool) -> (Codec<'_>, Object, Vec<u8>) {
+fn small(classes: &Classes, deep: bool) -> (ObjectCodec<'_>, Object, Vec<u8>) {
     let flags = if deep { COMPACT } else { 0 };
-    let codec = Codec::new(classes, Options { deep, flags, ..Options::default() });
+    let codec =
+        ObjectCodec::new(classes, ObjectOptions { deep, flags, ..ObjectOptions::default() });
     let json = "{\"$class\":\"class Made0\",\"m_globalID\":191965934121493239,\"m_templateID\":77,\
                 \"m_level\":-3,\"m_name\":\"Merle Ambrose\",\"m_isActive\":true,\
                 \"m_isHidden\":false,\"m_scale\":1.25,\"m_location\":{\"x\":1.0,\"y\":2.0,\
@@ -83,7 +84,7 @@ fn small(classes: &Classes, deep: bool) -> (Codec<'_>, Object, Vec<u8>) {
 const BAG: [(&str, &str); 1] = [("m_items", "class SharedPointer<class Made0>")];
 
 /// An object of 10,000 small ones: about half a megabyte, or more than one when deep.
-fn large(classes: &Classes, deep: bool) -> (Codec<'_>, Vec<u8>) {
+fn large(classes: &Classes, deep: bool) -> (ObjectCodec<'_>, Vec<u8>) {
     let (codec, one, _) = small(classes, deep);
     let one = one.to_json(classes).unwrap();
     let json =

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use worldwire_core::Sampler;
 use worldwire_core::json::Style;
-use worldwire_ki::object::{Codec, JsonWriter, Object, Options};
+use worldwire_ki::object::{JsonWriter, Object, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 use worldwire_ki::{property_hash, string_id};
 
@@ -110,8 +110,8 @@ fn small(sampler: &mut Sampler, names: &[&str]) -> String {
     )
 }
 
-fn options(deep: bool) -> Options {
-    Options { deep, ..Options::default() }
+fn options(deep: bool) -> ObjectOptions {
+    ObjectOptions { deep, ..ObjectOptions::default() }
 }
 
 /// Objects with their lengths in front.
@@ -120,7 +120,7 @@ fn write(folder: &Path) {
     let classes = compile(&json);
     fs::write(folder.join("types.json"), &json).unwrap();
     for (name, deep) in [("shallow.bin", false), ("deep.bin", true)] {
-        let codec = Codec::new(&classes, options(deep));
+        let codec = ObjectCodec::new(&classes, options(deep));
         let mut sampler = Sampler::new(101);
         let mut out = Vec::new();
         for _ in 0..OBJECTS {
@@ -135,7 +135,7 @@ fn write(folder: &Path) {
     let items: Vec<String> = (0..IN_LARGE).map(|_| small(&mut sampler, &TEXTS)).collect();
     let bag = format!("{{\"$class\":\"class Bag\",\"m_items\":[{}]}}", items.join(","));
     let object = Object::parse_json(&classes, &bag).unwrap();
-    let codec = Codec::new(&classes, options(false));
+    let codec = ObjectCodec::new(&classes, options(false));
     fs::write(folder.join("large.bin"), codec.encode(&object, codec.header()).unwrap()).unwrap();
 }
 
@@ -146,7 +146,7 @@ fn time(folder: &Path) {
     for _ in 0..ROUNDS {
         let start = Instant::now();
         let large = fs::read(folder.join("large.bin")).unwrap();
-        let codec = Codec::new(&classes, options(false));
+        let codec = ObjectCodec::new(&classes, options(false));
         let file = BufWriter::new(File::create(folder.join("ours.json")).unwrap());
         let mut json = JsonWriter::new(file, Style::default());
         codec.decode_all(&large, &mut json).unwrap();
@@ -167,7 +167,7 @@ fn time(folder: &Path) {
             objects.push(object);
             rest = behind;
         }
-        let codec = Codec::new(&classes, options(deep));
+        let codec = ObjectCodec::new(&classes, options(deep));
         let mut best = f64::MAX;
         for _ in 0..ROUNDS {
             let start = Instant::now();

@@ -29,7 +29,7 @@ pub(crate) const BODY_HEAD_BYTES: usize = 4;
 
 /// How the length of a frame is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Form {
+pub enum FrameForm {
     /// Small below 0x8000 bytes, else large with [`LARGE`] in front: what everybody writes.
     #[default]
     Canonical,
@@ -40,7 +40,7 @@ pub enum Form {
     },
 }
 
-impl Form {
+impl FrameForm {
     fn of(marker: u16, length: u32) -> Self {
         if marker == LARGE && length >= u32::from(LARGE) {
             Self::Canonical
@@ -54,7 +54,7 @@ impl Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
     /// How the length is written.
-    pub form: Form,
+    pub form: FrameForm,
     /// Bytes of the body.
     pub length: u32,
 }
@@ -83,11 +83,11 @@ impl FrameHead {
         let first = u16::from_le_bytes(first);
         let (form, length) = if first < LARGE {
             reader.leaf_from("length", start, Value::Unsigned(u64::from(first)));
-            (Form::Canonical, u32::from(first))
+            (FrameForm::Canonical, u32::from(first))
         } else {
             reader.leaf_from("marker", start, Value::Hex(u64::from(first)));
             let length = reader.u32("length")?;
-            (Form::of(first, length), length)
+            (FrameForm::of(first, length), length)
         };
         if (length as usize) < BODY_HEAD_BYTES {
             let error = Error::malformed("a body of at least 4 bytes", format!("{length}"));
@@ -104,7 +104,7 @@ impl FrameHead {
     /// Bytes of the head itself.
     #[must_use]
     pub fn bytes(self) -> usize {
-        let large = self.length >= u32::from(LARGE) || self.form != Form::Canonical;
+        let large = self.length >= u32::from(LARGE) || self.form != FrameForm::Canonical;
         if large { 8 } else { 4 }
     }
 
@@ -129,11 +129,11 @@ impl FrameHead {
     pub(crate) fn encode(self, writer: &mut Writer) {
         writer.u16(MAGIC);
         match (self.form, u16::try_from(self.length)) {
-            (Form::Canonical, Ok(length)) if length < LARGE => writer.u16(length),
+            (FrameForm::Canonical, Ok(length)) if length < LARGE => writer.u16(length),
             (form, _) => {
                 writer.u16(match form {
-                    Form::Canonical => LARGE,
-                    Form::Large { marker } => marker,
+                    FrameForm::Canonical => LARGE,
+                    FrameForm::Large { marker } => marker,
                 });
                 writer.u32(self.length);
             }
@@ -152,7 +152,7 @@ fn no_magic<'n, T: Trace<'n>>(reader: &Reader<'_, T>) -> Error {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame<'d> {
     /// How its length is written.
-    pub form: Form,
+    pub form: FrameForm,
     /// 0 for data; 1, or anything else, for a control message.
     pub is_control: u8,
     /// The opcode of a control message; 0 in data frames.
@@ -326,7 +326,7 @@ impl<'d> Frame<'d> {
     #[must_use]
     pub fn control(control: Control<'d>) -> Self {
         Self {
-            form: Form::Canonical,
+            form: FrameForm::Canonical,
             is_control: 1,
             opcode: control.opcode(),
             reserved: 0,
@@ -339,7 +339,7 @@ impl<'d> Frame<'d> {
     #[must_use]
     pub fn message(message: RawMessage<'d>) -> Self {
         Self {
-            form: Form::Canonical,
+            form: FrameForm::Canonical,
             is_control: 0,
             opcode: Opcode(0),
             reserved: 0,
@@ -426,14 +426,14 @@ impl<'d> Frame<'d> {
         };
         fields.end()?;
         let opcode = opcode.unwrap_or_default();
-        let form = Form::Canonical;
+        let form = FrameForm::Canonical;
         let mut frame = Self { form, is_control, opcode, reserved, body, trailer };
         if let Some(marker) = marker {
             let length = frame.to_bytes()?.len() - 4;
             // What everybody writes needs no mention.
             let length = u32::try_from(length).unwrap_or(u32::MAX);
             let large = length >= u32::from(LARGE);
-            frame.form = Form::of(marker, if large { length } else { 0 });
+            frame.form = FrameForm::of(marker, if large { length } else { 0 });
         }
         Ok(frame)
     }

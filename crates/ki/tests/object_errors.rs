@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use worldwire_ki::object::{Codec, CoreTable, Object, Options};
+use worldwire_ki::object::{CoreTable, Object, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 
 fn classes() -> Classes {
@@ -28,7 +28,8 @@ fn unknown_tags_and_pairs_stand_where_they_begin() {
     let classes = classes();
     let error = |core: bool, deep: bool, bytes: &[u8]| {
         let core = core.then(|| Arc::new(CoreTable::default()));
-        let codec = Codec::new(&classes, Options { core, deep, ..Options::default() });
+        let codec =
+            ObjectCodec::new(&classes, ObjectOptions { core, deep, ..ObjectOptions::default() });
         codec.decode_all(bytes, &mut Object::new()).unwrap_err().to_string()
     };
     let tag = "wanted the tag of a known class, found 99 (0x00000063); is the type list from this revision?";
@@ -52,7 +53,7 @@ fn unknown_tags_and_pairs_stand_where_they_begin() {
 #[test]
 fn shallow_streams_have_every_property_once() {
     let classes = classes();
-    let codec = Codec::new(&classes, Options::default());
+    let codec = ObjectCodec::new(&classes, ObjectOptions::default());
     let encode = |json: &str| {
         let object = Object::parse_json(&classes, json).unwrap();
         codec.encode(&object, codec.header()).map_err(|error| error.to_string())

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use worldwire_core::json::Style;
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Reader, Tree};
-use worldwire_ki::object::{Codec, CoreTable, Decoded, JsonWriter, Object, Options, xml};
+use worldwire_ki::object::{
+    CoreTable, Decoded, JsonWriter, Object, ObjectCodec, ObjectOptions, xml,
+};
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 
 const LIST: &str = r#"{
@@ -46,12 +48,12 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-fn lenient() -> Options {
-    Options { deep: true, lenient: true, ..Options::default() }
+fn lenient() -> ObjectOptions {
+    ObjectOptions { deep: true, lenient: true, ..ObjectOptions::default() }
 }
 
 /// Decodes in every way, and encodes to the same bytes by way of JSON; gives the JSON and the notes.
-fn round(codec: &Codec<'_>, bytes: &[u8]) -> (String, Decoded) {
+fn round(codec: &ObjectCodec<'_>, bytes: &[u8]) -> (String, Decoded) {
     let classes = codec.classes();
     let mut object = Object::new();
     let decoded = codec.decode_all(bytes, &mut object).unwrap();
@@ -90,10 +92,10 @@ fn all_that_is_kept_has_its_note() {
     let size = u32::try_from(bytes.len() * 8 - 32).unwrap();
     bytes[4..8].copy_from_slice(&size.to_le_bytes());
     let classes = classes(LIST);
-    let strict = Codec::new(&classes, Options { lenient: false, ..lenient() });
+    let strict = ObjectCodec::new(&classes, ObjectOptions { lenient: false, ..lenient() });
     let error = strict.decode_all(&bytes, &mut Object::new()).unwrap_err().to_string();
     assert!(error.contains("wanted the hash of a property of class A, found 42"), "{error}");
-    let (json, decoded) = round(&Codec::new(&classes, lenient()), &bytes);
+    let (json, decoded) = round(&ObjectCodec::new(&classes, lenient()), &bytes);
     assert_eq!(
         json,
         r#"{"$class":"class A","m_n":5,"0x0000002a":{"$bits":16,"$hex":"abcd"},"#.to_owned()
@@ -116,7 +118,7 @@ fn all_that_is_kept_has_its_note() {
 #[test]
 fn what_does_not_fit_is_kept_whole() {
     let classes = classes(LIST);
-    let codec = Codec::new(&classes, lenient());
+    let codec = ObjectCodec::new(&classes, lenient());
     let small = object(7, &[(1, words(&[5]))], &[]);
     let nested = [&small[..], &[0xab, 0xcd]].concat();
     let cases = [
@@ -142,7 +144,7 @@ fn what_does_not_fit_is_kept_whole() {
         assert_eq!(json, wanted);
         assert_eq!(decoded.notes.len(), 1);
         assert!(decoded.notes[0].text.starts_with(name), "{:?}", decoded.notes);
-        let strict = Codec::new(&classes, Options { lenient: false, ..lenient() });
+        let strict = ObjectCodec::new(&classes, ObjectOptions { lenient: false, ..lenient() });
         assert!(strict.decode_all(&bytes, &mut Object::new()).is_err());
         // XML has no form for it, and says so.
         let mut kept = Object::new();
@@ -155,7 +157,7 @@ fn what_does_not_fit_is_kept_whole() {
 #[test]
 fn what_fits_inside_of_what_does_not_is_not_told() {
     let classes = classes(LIST);
-    let codec = Codec::new(&classes, lenient());
+    let codec = ObjectCodec::new(&classes, lenient());
     // The innermost number is short, and the list around its object has a byte too many.
     let short = object(7, &[(1, vec![1, 2])], &[]);
     let good = object(7, &[(4, short.clone())], &[]);
@@ -172,7 +174,8 @@ fn what_fits_inside_of_what_does_not_is_not_told() {
     assert!(notes[0].starts_with("m_l at byte"), "{notes:?}");
     // Places count from the beginning of the stream, whatever stands around it.
     assert_eq!(notes[1], "m_n at byte 79: wanted 4 bytes, found 2");
-    let around = Codec::new(&classes, Options { envelope: true, flags: 1, ..lenient() });
+    let around =
+        ObjectCodec::new(&classes, ObjectOptions { envelope: true, flags: 1, ..lenient() });
     let header = worldwire_ki::object::Header { is_packed: false, ..around.header() };
     let mut kept = Object::new();
     codec.decode_all(&bytes, &mut kept).unwrap();
@@ -184,7 +187,7 @@ fn what_fits_inside_of_what_does_not_is_not_told() {
 #[test]
 fn what_is_left_of_an_object_is_kept() {
     let classes = classes(LIST);
-    let codec = Codec::new(&classes, lenient());
+    let codec = ObjectCodec::new(&classes, lenient());
     for rest in [&[0xab][..], &[1, 2, 3, 4, 5, 6, 7]] {
         let hex: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
         let inner = object(8, &[], rest);
@@ -215,7 +218,7 @@ fn what_is_left_of_an_object_is_kept() {
         let (json, decoded) = round(&codec, &bytes);
         assert!(json.starts_with(r#"{"$class":"class A","m_f":31,"$rest":{"$bits":99,"#), "{json}");
         assert_eq!(notes(&decoded), ["the last 99 bits of class A are not a property"]);
-        let strict = Codec::new(&classes, Options { lenient: false, ..lenient() });
+        let strict = ObjectCodec::new(&classes, ObjectOptions { lenient: false, ..lenient() });
         let error = strict.decode_all(&bytes, &mut Object::new()).unwrap_err().to_string();
         assert_eq!(
             error,
@@ -274,7 +277,7 @@ fn what_is_kept_can_be_changed_by_its_path() {
 fn ids_of_unknown_objects_are_kept() {
     let classes = classes(LIST);
     let core = Some(Arc::new(CoreTable::default()));
-    let codec = Codec::new(&classes, Options { core, ..lenient() });
+    let codec = ObjectCodec::new(&classes, ObjectOptions { core, ..lenient() });
     let bytes = parse_hex("0202 37000000 30000000 abcd").unwrap();
     let (json, _) = round(&codec, &bytes);
     assert_eq!(
@@ -292,7 +295,7 @@ fn ids_of_unknown_objects_are_kept() {
     let (again, _) = round(&codec, &outer);
     assert!(again.contains(&json), "{again}");
     // An object with an id has no place in a stream without ids.
-    let plain = Codec::new(&classes, lenient());
+    let plain = ObjectCodec::new(&classes, lenient());
     let object = Object::parse_json(&classes, &json).unwrap();
     let error = plain.encode(&object, plain.header()).unwrap_err().to_string();
     assert_eq!(
@@ -310,7 +313,8 @@ fn pairs_may_name_their_classes() {
     for (kind, name) in [(1, "B"), (2, "class B"), (3, "class C")] {
         table.insert(1, kind, name);
     }
-    let codec = Codec::new(&classes, Options { core: Some(Arc::new(table)), ..lenient() });
+    let codec =
+        ObjectCodec::new(&classes, ObjectOptions { core: Some(Arc::new(table)), ..lenient() });
     let bytes = |kind| [&[1, kind, 5, 0, 0, 0][..], &bits(5), &[9]].concat();
     for kind in [1, 2] {
         let (json, _) = round(&codec, &bytes(kind));
@@ -322,7 +326,8 @@ fn pairs_may_name_their_classes() {
     let (json, decoded) = round(&codec, &bytes(3));
     assert!(json.contains("\"$block\":1,\"$type\":3,\"$template\":5,\"$bits\":8"), "{json}");
     assert!(decoded.notes[0].text.ends_with("is in no type list"), "{:?}", decoded.notes);
-    let strict = Codec::new(&classes, Options { lenient: false, ..codec.options().clone() });
+    let strict =
+        ObjectCodec::new(&classes, ObjectOptions { lenient: false, ..codec.options().clone() });
     let error = strict.decode_all(&bytes(3), &mut Object::new()).unwrap_err().to_string();
     assert_eq!(
         error,
@@ -339,13 +344,13 @@ fn what_was_kept_is_written_by_those_who_know_it() {
     let (few, all) = (classes(few), classes(LIST));
     let unknown = object(8, &[], &[]);
     let bytes = object(7, &[(1, words(&[5])), (4, unknown), (3, vec![0x1f, 0xff])], &[]);
-    let (json, decoded) = round(&Codec::new(&few, lenient()), &bytes);
+    let (json, decoded) = round(&ObjectCodec::new(&few, lenient()), &bytes);
     let object = Object::parse_json(&all, &json).unwrap();
-    let codec = Codec::new(&all, Options { deep: true, ..Options::default() });
+    let codec = ObjectCodec::new(&all, ObjectOptions { deep: true, ..ObjectOptions::default() });
     assert_eq!(codec.encode(&object, decoded.header).unwrap(), bytes);
     // What is in there is then read.
     let mut known = Object::new();
-    let kept = Codec::new(&all, lenient()).decode_all(&bytes, &mut known).unwrap();
+    let kept = ObjectCodec::new(&all, lenient()).decode_all(&bytes, &mut known).unwrap();
     assert_eq!(notes(&kept), ["m_f at byte 44 bit 5: wanted a value of 16 bits, found 5"]);
     assert_eq!(
         known.to_json(&all).unwrap(),
@@ -368,7 +373,7 @@ fn an_object_of_another_family_gets_a_note() {
         "class Base": {"bases": [], "hash": 8, "properties": {}},
         "class Other": {"bases": ["Third"], "hash": 9, "properties": {}}}"#;
     let classes = classes(list);
-    let codec = Codec::new(&classes, lenient());
+    let codec = ObjectCodec::new(&classes, lenient());
     let read = |tag| {
         let bytes = object(7, &[(4, object(tag, &[], &[]))], &[]);
         let (_, decoded) = round(&codec, &bytes);

@@ -5,7 +5,9 @@
 
 use worldwire_core::json::Style;
 use worldwire_core::{ErrorKind, Limits, Reader};
-use worldwire_ki::object::{Codec, JsonWriter, Object, Options, open_envelope, seal_envelope, xml};
+use worldwire_ki::object::{
+    JsonWriter, Object, ObjectCodec, ObjectOptions, open_envelope, seal_envelope, xml,
+};
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 
 fn classes() -> Classes {
@@ -27,7 +29,7 @@ fn chain(depth: usize) -> Vec<u8> {
 #[test]
 fn depth_is_the_same_for_all_forms() {
     let classes = classes();
-    let codec = Codec::new(&classes, Options::default());
+    let codec = ObjectCodec::new(&classes, ObjectOptions::default());
     let wide = Limits { depth: 300, ..Limits::DEFAULT };
     for (limits, most) in [(&Limits::DEFAULT, 128), (&wide, 300)] {
         let bytes = chain(most);
@@ -80,7 +82,7 @@ fn nulls(count: u32) -> Vec<u8> {
 #[test]
 fn long_xml_is_read() {
     let classes = classes();
-    let codec = Codec::new(&classes, Options::default());
+    let codec = ObjectCodec::new(&classes, ObjectOptions::default());
     let mut object = Object::new();
     codec.decode_all(&nulls(1_100_000), &mut object).unwrap();
     let written = xml::to_xml(&classes, core::slice::from_ref(&object)).unwrap();
@@ -93,7 +95,7 @@ fn long_xml_is_read() {
 #[test]
 fn long_json_is_read() {
     let classes = classes();
-    let codec = Codec::new(&classes, Options::default());
+    let codec = ObjectCodec::new(&classes, ObjectOptions::default());
     let count = u32::try_from(Limits::DEFAULT.nodes).unwrap() + 1;
     let bytes = nulls(count);
     let mut writer = JsonWriter::new(Vec::new(), Style::default());
@@ -121,7 +123,8 @@ fn falses(count: u32) -> Vec<u8> {
 #[test]
 fn values_of_objects_follow_the_bytes_on_the_wire() {
     let classes = list_of_bool();
-    let codec = Codec::new(&classes, Options { envelope: true, ..Options::default() });
+    let codec =
+        ObjectCodec::new(&classes, ObjectOptions { envelope: true, ..ObjectOptions::default() });
     let packed = seal_envelope(&falses(4_000_000), true).unwrap();
     assert!(packed.len() < 1_000);
     let most = 4_096 + 32 * packed.len() as u64;
@@ -144,7 +147,7 @@ fn values_of_objects_follow_the_bytes_on_the_wire() {
     let again = codec.encode_within(&object, decoded.header, &wide).unwrap();
     assert!(codec.decode_all_within(&again, &wide, &mut ()).unwrap().header.is_packed);
     // Without compression nothing is refused, nor is a short list with it.
-    let plain = Codec::new(&classes, Options::default());
+    let plain = ObjectCodec::new(&classes, ObjectOptions::default());
     plain.decode_all(&falses(4_000_000), &mut ()).unwrap();
     let packed = seal_envelope(&falses(4_000), true).unwrap();
     assert!(packed.len() < 100);

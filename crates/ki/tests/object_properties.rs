@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use worldwire_core::json::{Style, write_node};
 use worldwire_core::{Reader, Sampler, Tree};
 use worldwire_ki::fuzzing::object::{made_up_classes, options};
-use worldwire_ki::object::{Codec, Header, JsonWriter, Note, Object, xml};
+use worldwire_ki::object::{Header, JsonWriter, Object, ObjectCodec, ObjectNote, xml};
 use worldwire_ki::schema::classes::{Classes, Property, TypeLists};
 
 /// A codec's way through bytes: as a value, as JSON, as a tree.
-fn round(codec: &Codec<'_>, bytes: &[u8]) -> (Object, Header) {
+fn round(codec: &ObjectCodec<'_>, bytes: &[u8]) -> (Object, Header) {
     let classes = codec.classes();
     let mut object = Object::new();
     let decoded = codec.decode_all(bytes, &mut object).unwrap();
@@ -63,7 +63,7 @@ proptest! {
         let bits = if bits & 0x20 == 0 { bits & !0x10 } else { bits };
         let options = options(&classes, bits);
         let (deep, mask) = (options.deep, options.mask);
-        let codec = Codec::new(&classes, options);
+        let codec = ObjectCodec::new(&classes, options);
         for class in classes.all() {
             let made = Object::sample(&classes, class, !deep, sampler).unwrap();
             let bytes = codec.encode(&made, codec.header()).unwrap();
@@ -96,9 +96,9 @@ proptest! {
         let sampler = &mut Sampler::new(seed);
         let classes = made_up_classes(sampler, 6);
         let bits = if hr { 0x126 } else { 0x120 };
-        let codec = Codec::new(&classes, options(&classes, bits));
+        let codec = ObjectCodec::new(&classes, options(&classes, bits));
         let others = made_up_classes(sampler, 5);
-        let foreign = Codec::new(&others, options(&others, bits));
+        let foreign = ObjectCodec::new(&others, options(&others, bits));
         for class in classes.all() {
             let made = Object::sample(&classes, class, false, sampler).unwrap();
             let bytes = codec.encode(&made, codec.header()).unwrap();
@@ -116,10 +116,10 @@ proptest! {
             if !hr && let Ok(known) = Object::parse_json(&classes, &json) {
                 prop_assert_eq!(&codec.encode(&known, decoded.header).unwrap(), &bytes, "{}", json);
             }
-            let strict = Codec::new(&others, options(&others, bits & 0xff));
+            let strict = ObjectCodec::new(&others, options(&others, bits & 0xff));
             let strictly = strict.decode_all(&bytes, &mut Object::new());
             // Objects of an unrelated class are told, but are no mistake.
-            let is_mistake = |note: &Note| !note.text.contains(" belongs");
+            let is_mistake = |note: &ObjectNote| !note.text.contains(" belongs");
             prop_assert_eq!(strictly.is_err(), decoded.notes.iter().any(is_mistake));
         }
     }
@@ -171,7 +171,7 @@ proptest! {
     fn any_bits_survive_lenient_reading(seed: u64, count in 0_u32..900, bits in 0_u16..4) {
         let sampler = &mut Sampler::new(seed);
         let classes = made_up_classes(sampler, 6);
-        let codec = Codec::new(&classes, options(&classes, 0x120 | bits << 1));
+        let codec = ObjectCodec::new(&classes, options(&classes, 0x120 | bits << 1));
         for class in classes.all() {
             let mut bytes = class.hash.to_le_bytes().to_vec();
             bytes.extend((count + 32).to_le_bytes());
@@ -201,7 +201,7 @@ proptest! {
         let sampler = &mut Sampler::new(seed);
         let classes = made_up_classes(sampler, 6);
         let bits = 0x120 | bits << 1 | if core { 0x80 } else { 0 };
-        let codec = Codec::new(&classes, options(&classes, bits));
+        let codec = ObjectCodec::new(&classes, options(&classes, bits));
         for class in classes.all() {
             let made = Object::sample(&classes, class, false, sampler).unwrap();
             let whole = codec.encode(&made, codec.header()).unwrap();

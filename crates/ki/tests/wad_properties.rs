@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use worldwire_core::{ErrorKind, Limits};
 use worldwire_ki::file::wad::{
-    Archive, Change, Inflater, Options, Packer, Plan, build, diff, is_stored_kind,
+    Archive, BuildOptions, Change, Inflater, Packer, Plan, build, diff, is_stored_kind,
 };
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-fn made(options: &Options, files: &Files) -> Vec<u8> {
+fn made(options: &BuildOptions, files: &Files) -> Vec<u8> {
     build(options, files.iter().rev().map(|(name, file)| (&**name, &**file))).unwrap()
 }
 
@@ -36,8 +36,8 @@ fn files() -> impl Strategy<Value = Files> {
     proptest::collection::btree_map("[a-cΩ]{1,3}(/[a-c]{1,2})?(\\.(mp3|OGG|xml))?", file, 0..12)
 }
 
-fn options() -> impl Strategy<Value = Options> {
-    (1_u32..4, 0_u8..4, 1_u8..=12).prop_map(|(version, flags, level)| Options {
+fn options() -> impl Strategy<Value = BuildOptions> {
+    (1_u32..4, 0_u8..4, 1_u8..=12).prop_map(|(version, flags, level)| BuildOptions {
         version,
         flags: if version == 1 { 0 } else { flags },
         level,
@@ -70,7 +70,7 @@ proptest! {
         files in files(),
         other in proptest::collection::vec(any::<u8>(), 0..99),
     ) {
-        let options = Options { level: 12, ..Options::default() };
+        let options = BuildOptions { level: 12, ..BuildOptions::default() };
         let before = made(&options, &files);
         let archive = Archive::parse(&before, &Limits::DEFAULT).unwrap();
         let mut names: Vec<Cow<'_, [u8]>> =
@@ -99,7 +99,7 @@ proptest! {
     #[test]
     fn a_changed_byte_is_seen_or_harmless(at in any::<prop::sample::Index>(), bit in 0_u8..8) {
         let files = Files::from([("a".into(), vec![7; 500]), ("b.ogg".into(), vec![1, 2, 3])]);
-        let mut bytes = made(&Options::default(), &files);
+        let mut bytes = made(&BuildOptions::default(), &files);
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
         let Ok(archive) = Archive::parse(&bytes, &Limits::DEFAULT) else { return Ok(()) };
@@ -116,7 +116,7 @@ proptest! {
 #[test]
 fn every_prefix_is_refused_or_has_errors() {
     let files = Files::from([("a".into(), vec![7; 500]), ("b.ogg".into(), vec![1, 2, 3])]);
-    let bytes = made(&Options::default(), &files);
+    let bytes = made(&BuildOptions::default(), &files);
     for end in 0..bytes.len() {
         let Ok(archive) = Archive::parse(&bytes[..end], &Limits::DEFAULT) else { continue };
         let mut inflater = Inflater::new();
@@ -127,7 +127,7 @@ fn every_prefix_is_refused_or_has_errors() {
 
 #[test]
 fn sizes_that_lie_are_named_errors() {
-    let bytes = made(&Options::default(), &Files::from([("a".into(), vec![7; 500])]));
+    let bytes = made(&BuildOptions::default(), &Files::from([("a".into(), vec![7; 500])]));
     // The size stands behind the head of 14 bytes and the offset.
     for (size, wanted) in [(499_u32, "a longer one"), (501, "500 bytes")] {
         let mut bytes = bytes.clone();
@@ -142,7 +142,7 @@ fn sizes_that_lie_are_named_errors() {
     let error = archive.read(&archive.entries()[0], &mut Inflater::new()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Limit { name: "inflated bytes", .. }), "{error}");
     let limits = Limits { inflated_ratio: 2, ..Limits::DEFAULT };
-    let bytes = made(&Options::default(), &Files::from([("a".into(), vec![7; 500])]));
+    let bytes = made(&BuildOptions::default(), &Files::from([("a".into(), vec![7; 500])]));
     let archive = Archive::parse(&bytes, &limits).unwrap();
     let error = archive.read(&archive.entries()[0], &mut Inflater::new()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Limit { name: "inflated ratio", .. }), "{error}");
@@ -150,11 +150,14 @@ fn sizes_that_lie_are_named_errors() {
 
 #[test]
 fn what_cannot_be_an_archive_is_refused() {
-    let options = Options { version: 1, flags: 1, ..Options::default() };
+    let options = BuildOptions { version: 1, flags: 1, ..BuildOptions::default() };
     assert!(build(&options, []).is_err(), "flags in version 1");
-    assert!(build(&Options::default(), [("a", &b""[..]), ("a", b"")]).is_err(), "a name twice");
-    assert!(build(&Options::default(), [("", &b""[..])]).is_err(), "no name");
-    assert!(build(&Options { level: 13, ..Options::default() }, []).is_err(), "level 13");
-    let plan = Plan::new(&Options::default(), vec![Cow::Borrowed(b"a")]).unwrap();
+    assert!(
+        build(&BuildOptions::default(), [("a", &b""[..]), ("a", b"")]).is_err(),
+        "a name twice"
+    );
+    assert!(build(&BuildOptions::default(), [("", &b""[..])]).is_err(), "no name");
+    assert!(build(&BuildOptions { level: 13, ..BuildOptions::default() }, []).is_err(), "level 13");
+    let plan = Plan::new(&BuildOptions::default(), vec![Cow::Borrowed(b"a")]).unwrap();
     assert!(plan.finish().is_err(), "a file is missing");
 }

@@ -13,7 +13,7 @@ use divan::counter::{BytesCount, ItemsCount};
 use worldwire_core::{Reader, Tree};
 use worldwire_tera::message::typed::Typed;
 use worldwire_tera::message::{Head, HeaderForm, Value, View};
-use worldwire_tera::schema::{Definition, Dialect, Options, Plan, Set};
+use worldwire_tera::schema::{Definition, Dialect, ParseOptions, Plan, Set};
 
 mod made_up;
 #[path = "made_up/typed.rs"]
@@ -77,7 +77,7 @@ impl<'s> Work<'s> {
 fn load(bencher: Bencher<'_, '_>) {
     let files = made_up::files();
     let bytes: usize = files.iter().map(|(_, text)| text.len()).sum();
-    let options = || Options { dialect: Some(Dialect::Toolbox), ..Options::default() };
+    let options = || ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() };
     bencher.counter(BytesCount::new(bytes)).counter(ItemsCount::new(files.len())).bench_local(
         || {
             let set = Set::load(black_box(&files).iter().map(|(n, t)| (n, t)), options());

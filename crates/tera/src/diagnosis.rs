@@ -9,7 +9,7 @@ use worldwire_core::Side;
 
 use crate::file::Deprecated;
 use crate::frame::Header;
-use crate::message::{HeaderForm, NoteKind, Notes};
+use crate::message::{HeaderForm, NoteKind, Oddities};
 use crate::packet::Packets;
 use crate::schema::diff::{Change, diff};
 use crate::schema::{Definition, Patch};
@@ -215,7 +215,7 @@ impl Diagnosis {
 }
 
 /// Whether a message looks as if it had another layout.
-fn is_odd(notes: &Notes) -> bool {
+fn is_odd(notes: &Oddities) -> bool {
     notes.has(NoteKind::TrailingBytes) || notes.has(NoteKind::OffsetMismatch)
 }
 
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
     use crate::file::library::Known;
     use crate::file::{CodeMap, Library};
-    use crate::schema::{Options, Set};
+    use crate::schema::{ParseOptions, Set};
 
     #[test]
     fn everything_that_is_missing_is_named() {
@@ -273,7 +273,7 @@ mod tests {
             ("S_B.1.def", "string s\n"),
         ];
         let mut library = Library {
-            definitions: Set::load(files, Options::default()),
+            definitions: Set::load(files, ParseOptions::default()),
             deprecated: Deprecated::parse("d", r#"{"S_B": {"1": {"max": 80, "readable": true}}}"#)
                 .0,
             ..Library::default()

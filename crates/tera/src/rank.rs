@@ -24,10 +24,10 @@
 //! ```
 //! use worldwire_core::Side;
 //! use worldwire_tera::rank::Ranking;
-//! use worldwire_tera::schema::{Options, Set};
+//! use worldwire_tera::schema::{ParseOptions, Set};
 //!
 //! let files = [("S_HP.1.def", "int32 hp\n"), ("S_NAME.1.def", "string name\n")];
-//! let set = Set::load(files, Options::default());
+//! let set = Set::load(files, ParseOptions::default());
 //! let mut ranking = Ranking::new(set.definitions());
 //! ranking.push(Side::Server, &[12, 0, 0x39, 0x30, 6, 0, b'E', 0, b'l', 0, 0, 0]);
 //! let best = &ranking.finish()[0];
@@ -37,7 +37,7 @@
 use worldwire_core::Side;
 
 use crate::file::library::sender;
-use crate::message::{HeaderForm, NoteKind, Notes, Sink, read_front, run_fields};
+use crate::message::{HeaderForm, NoteKind, Oddities, Sink, read_front, run_fields};
 use crate::schema::Definition;
 use crate::types::Scalar;
 
@@ -202,7 +202,7 @@ fn ending(left: usize) -> f64 {
     }
 }
 
-fn remarks(notes: &Notes) -> f64 {
+fn remarks(notes: &Oddities) -> f64 {
     let odd = |kind| kind != NoteKind::TrailingBytes && kind != NoteKind::BoolNot0Or1;
     let count = notes.list().iter().filter(|note| odd(note.kind)).count();
     -5.0 * f64::from(u32::try_from(count).unwrap_or(u32::MAX))
@@ -293,7 +293,7 @@ impl<'d, 'n> Sink<'d, 'n> for Judge {
 mod tests {
     use super::*;
     use crate::message::Head;
-    use crate::schema::{Options, Set};
+    use crate::schema::{ParseOptions, Set};
     use worldwire_core::Sampler;
 
     const FILES: [(&str, &str); 7] = [
@@ -309,7 +309,7 @@ mod tests {
     /// What was made by a definition is found again, among all the others.
     #[test]
     fn the_right_definition_comes_first() {
-        let set = Set::load(FILES, Options::default());
+        let set = Set::load(FILES, ParseOptions::default());
         let mut sampler = Sampler::new(7);
         for definition in set.definitions() {
             let from = sender(definition.name()).unwrap();
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn counter_and_checksum_are_found() {
-        let set = Set::load(FILES, Options::default());
+        let set = Set::load(FILES, ParseOptions::default());
         let mut ranking = Ranking::new(set.definitions());
         let text = [b'H', 0, b'i', 0, 0, 0];
         let mut message = vec![24, 0, 1, 2, 1, 0, 0, 0, 0xaa, 0xbb, 0xcc, 0xdd, 18, 0, 3, 0, 0, 0];
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn what_the_other_side_sends_does_not_fit() {
-        let set = Set::load(FILES, Options::default());
+        let set = Set::load(FILES, ParseOptions::default());
         let mut ranking = Ranking::new(set.definitions());
         ranking.push(Side::Server, &[4, 0, 1, 2]);
         assert!(ranking.finish().iter().all(|one| one.definition.name() != "C_EMPTY"));

@@ -8,10 +8,10 @@ use worldwire_core::{Error, ErrorKind, Reader, Side, Tree};
 use worldwire_tera::message::typed::{Input, Output, Typed, word};
 use worldwire_tera::message::{Fault, HeaderForm, Item, MOST_READINGS, RecordView, Value, View};
 use worldwire_tera::rank::Ranking;
-use worldwire_tera::schema::{Definition, Dialect, FileName, Options};
+use worldwire_tera::schema::{Definition, Dialect, FileName, ParseOptions};
 
 fn definition(text: &str) -> Definition {
-    let options = Options { dialect: Some(Dialect::Toolbox), ..Options::default() };
+    let options = ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() };
     Definition::parse(&FileName::parse("S_A.1.def").unwrap(), text, &options).unwrap()
 }
 

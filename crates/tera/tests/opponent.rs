@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use worldwire_tera::schema::{Definition, Options, Set};
+use worldwire_tera::schema::{Definition, ParseOptions, Set};
 
 #[path = "../benches/made_up/opponent.rs"]
 mod opponent;
@@ -18,9 +18,9 @@ fn a_stand_in_is_timed() {
         return;
     }
     let files = [("S_A.1.def".to_owned(), "int32 a\nstring b\n".to_owned())];
-    let set = Set::load(files.iter().map(|(name, text)| (name, text)), Options::default());
+    let set = Set::load(files.iter().map(|(name, text)| (name, text)), ParseOptions::default());
     let known: &Definition = set.newest("S_A").unwrap();
-    let other = Set::load([("S_B.1.def", "int32 a\n")], Options::default());
+    let other = Set::load([("S_B.1.def", "int32 a\n")], ParseOptions::default());
     let good = vec![(known, vec![12, 0, 1, 0, 10, 0, 5, 0, 0, 0, 0, 0]); 3];
     let bad = vec![(other.newest("S_B").unwrap(), vec![8, 0, 1, 0, 5, 0, 0, 0])];
     let folder = Folder::write(&files, &[("good", good), ("bad", bad)]).unwrap();

@@ -12,10 +12,11 @@ use worldwire_core::Sampler;
 use worldwire_tera::message::{Head, HeaderForm};
 use worldwire_tera::schema::diff::diff;
 use worldwire_tera::schema::format::canonical;
-use worldwire_tera::schema::{Definition, FileName, Options, Problem, Set};
+use worldwire_tera::schema::{Definition, FileName, ParseOptions, Problem, Set};
 
 fn parse(made: &MadeUp, text: &str) -> Result<Definition, Vec<Problem>> {
-    let options = Options { dialect: Some(made.dialect), patch: made.patch, ..Options::default() };
+    let options =
+        ParseOptions { dialect: Some(made.dialect), patch: made.patch, ..ParseOptions::default() };
     Definition::parse(&FileName::parse("S_MADE_UP.1.def").unwrap(), text, &options)
 }
 
@@ -90,12 +91,12 @@ proptest! {
     fn sets_hold_what_was_put_in(made in made_up::definitions()) {
         let text = made.text();
         let options =
-            Options { dialect: Some(made.dialect), patch: made.patch, ..Options::default() };
+            ParseOptions { dialect: Some(made.dialect), patch: made.patch, ..ParseOptions::default() };
         let set = Set::load([("S_MADE_UP.1.def", &text)], options);
         let alone = definition(&made);
         prop_assert_eq!(set.get("S_MADE_UP", 1).unwrap().plan(), alone.plan());
         for patch in set.boundaries() {
-            let set = set.with(Options { patch: Some(patch), ..set.options().clone() });
+            let set = set.with(ParseOptions { patch: Some(patch), ..set.options().clone() });
             prop_assert!(set.get("S_MADE_UP", 1).is_some());
         }
     }

@@ -13,7 +13,7 @@ use definitions::Message;
 use worldwire_core::json::Json;
 use worldwire_core::value::parse_hex;
 use worldwire_tera::message::{HeaderForm, Leniency};
-use worldwire_tera::schema::{Dialect, Options, Patch, Set};
+use worldwire_tera::schema::{Dialect, ParseOptions, Patch, Set};
 
 /// Each file of messages, with the set that it names the files of.
 const FILES: [(&str, &str, Dialect); 3] = [
@@ -41,7 +41,8 @@ fn files(folder: &Path) -> Vec<(String, String)> {
 }
 
 fn set(folder: &Path, dialect: Dialect, patch: Option<Patch>, lenient: bool) -> Set {
-    let options = Options { dialect: Some(dialect), patch, lenient, ..Options::default() };
+    let options =
+        ParseOptions { dialect: Some(dialect), patch, lenient, ..ParseOptions::default() };
     Set::load(files(folder), options)
 }
 
@@ -69,7 +70,7 @@ fn real_sets_load() {
         let read = start.elapsed();
         let count = texts.len();
         // Recognised by what the files use.
-        let set = Set::load(texts, Options::default());
+        let set = Set::load(texts, ParseOptions::default());
         println!(
             "{folder}: {count} files, {} definitions, read in {read:?}, loaded in {:?}",
             set.definitions().count(),

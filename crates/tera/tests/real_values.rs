@@ -12,7 +12,7 @@ use definitions::Message;
 use worldwire_core::Sampler;
 use worldwire_tera::file::{CodeMap, Deprecated, MapName, NameList, Revisions};
 use worldwire_tera::message::HeaderForm;
-use worldwire_tera::schema::{Options, Patch, Problem, Set};
+use worldwire_tera::schema::{ParseOptions, Patch, Problem, Set};
 
 fn data() -> Option<PathBuf> {
     std::env::var_os("WORLDWIRE_TERA_DATA").map(PathBuf::from)
@@ -41,7 +41,7 @@ fn values_go_through_every_definition() {
         sets.entry(path.parent().unwrap().into()).or_default().push((name(path), text));
     }
     for (path, texts) in sets {
-        let set = Set::load(texts.iter().map(|(name, text)| (name, text)), Options::default());
+        let set = Set::load(texts.iter().map(|(name, text)| (name, text)), ParseOptions::default());
         // Typing slips of single lines; anything more is ours.
         let bad = set.problems().filter(|problem| problem.is_error()).count();
         assert!(bad * 100 <= set.files(), "{bad} errors");
@@ -49,7 +49,7 @@ fn values_go_through_every_definition() {
         patches.extend(set.boundaries().into_iter().map(Some));
         let mut messages = 0;
         for patch in patches {
-            let set = set.with(Options { patch, ..Options::default() });
+            let set = set.with(ParseOptions { patch, ..ParseOptions::default() });
             for definition in set.definitions() {
                 for (seed, form) in [(1, HeaderForm::Plain), (2, HeaderForm::Integrity)] {
                     let message = Message { plan: definition.plan(), opcode: 0x1234, form };

@@ -6,7 +6,7 @@ use worldwire_ki::file::table::TableFile;
 use worldwire_ki::file::wad::ArchiveFile;
 use worldwire_ki::frame::{Body, Frame};
 use worldwire_ki::message::RawMessage;
-use worldwire_ki::object::{Codec as ObjectCodec, MAGIC, Options};
+use worldwire_ki::object::{MAGIC, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::Classes;
 
 use super::objects::{object_from_json, unread};
@@ -110,9 +110,9 @@ fn classes<'o>(options: &CodecOptions<'o>) -> Result<&'o Classes> {
 }
 
 /// How objects stand in files, and in most messages.
-fn stream(is_file: bool) -> Options {
-    let base = if is_file { Options::file() } else { Options::default() };
-    Options { null_root: true, ..base }
+fn stream(is_file: bool) -> ObjectOptions {
+    let base = if is_file { ObjectOptions::file() } else { ObjectOptions::default() };
+    ObjectOptions { null_root: true, ..base }
 }
 
 fn encode_object(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {

@@ -7,7 +7,9 @@ use worldwire_core::opener::{Closer, Opener, Site};
 use worldwire_core::{Diagnostic, Error, Reader, Result, TreeBuilder};
 use worldwire_ki::message::Values;
 use worldwire_ki::object::hints::{Fields, Hints};
-use worldwire_ki::object::{Codec, ENVELOPE_STORED, FLAG_NAMES, Header, Object, Options, ZLIB};
+use worldwire_ki::object::{
+    ENVELOPE_STORED, FLAG_NAMES, Header, Object, ObjectCodec, ObjectOptions, ZLIB,
+};
 use worldwire_ki::schema::classes::Classes;
 use worldwire_ki::schema::{Message, Protocols};
 use worldwire_ki::types::FieldValue;
@@ -75,10 +77,10 @@ impl KiObjects {
     }
 
     /// What reads the object in a field, if one is known to be there; it may be null.
-    fn known(&self, (service, order): (u8, u8), field: &str) -> Option<Codec<'_>> {
+    fn known(&self, (service, order): (u8, u8), field: &str) -> Option<ObjectCodec<'_>> {
         let options = self.fields.get(service, order, field)?;
-        let options = Options { null_root: true, ..options.clone() };
-        Some(Codec::new(self.classes.as_ref()?, options))
+        let options = ObjectOptions { null_root: true, ..options.clone() };
+        Some(ObjectCodec::new(self.classes.as_ref()?, options))
     }
 }
 
@@ -128,7 +130,7 @@ pub(super) fn message(site: Site<'_>) -> (u8, u8) {
 
 /// Whether these bytes hold this object: then they stay as they are, to the last bit, though the
 /// object in JSON says nothing of their order and padding.
-fn is_unchanged(bytes: &[u8], object: &Object, header: Header, codec: &Codec<'_>) -> bool {
+fn is_unchanged(bytes: &[u8], object: &Object, header: Header, codec: &ObjectCodec<'_>) -> bool {
     let mut read = Object::new();
     let decoded = codec.decode_all(bytes, &mut read);
     if !decoded.is_ok_and(|decoded| decoded.header == header) {
@@ -143,7 +145,7 @@ fn is_unchanged(bytes: &[u8], object: &Object, header: Header, codec: &Codec<'_>
 /// is such a thing, and the object.
 pub(super) fn object_from_json(
     mut parts: FieldsOf<'_>,
-    codec: &Codec<'_>,
+    codec: &ObjectCodec<'_>,
 ) -> Result<(Object, Header)> {
     let mut header = codec.header();
     header.is_compressed = false;

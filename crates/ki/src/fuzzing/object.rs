@@ -7,7 +7,7 @@ use worldwire_core::json::{Style, write_node};
 use worldwire_core::testing::{Target, render};
 use worldwire_core::{Reader, Sampler, Tree};
 
-use crate::object::{Codec, CoreTable, JsonWriter, Object, Options, ZLIB, xml};
+use crate::object::{CoreTable, JsonWriter, Object, ObjectCodec, ObjectOptions, ZLIB, xml};
 use crate::schema::classes::cache::{HEAD_BYTES, sealed};
 use crate::schema::classes::{Classes, ContentHash, Tuple, TypeLists};
 
@@ -110,7 +110,7 @@ pub fn made_up_classes(sampler: &mut Sampler, classes: usize) -> Classes {
 
 /// All options that change the bytes, by the bits of a number.
 #[must_use]
-pub fn options(classes: &Classes, bits: u16) -> Options {
+pub fn options(classes: &Classes, bits: u16) -> ObjectOptions {
     let core = (bits & 0x80 != 0).then(|| {
         let mut table = CoreTable::default();
         if let Some(first) = classes.all().first() {
@@ -118,7 +118,7 @@ pub fn options(classes: &Classes, bits: u16) -> Options {
         }
         Arc::new(table)
     });
-    Options {
+    ObjectOptions {
         flags: u32::from(bits & 0x1f),
         deep: bits & 0x20 != 0,
         envelope: bits & 0x40 != 0,
@@ -128,7 +128,7 @@ pub fn options(classes: &Classes, bits: u16) -> Options {
         mask: if bits & 0x400 != 0 { 1 } else { 0x18 },
         null_root: bits & 0x800 != 0,
         skip_deprecated: bits & 0x1000 != 0,
-        ..Options::default()
+        ..ObjectOptions::default()
     }
 }
 
@@ -140,11 +140,11 @@ fn object(data: &[u8]) {
     let [low, high, bytes @ ..] = data else { return };
     let bits = u16::from_le_bytes([*low, *high]);
     for classes in [&*CLASSES, &*NONE] {
-        stream(&Codec::new(classes, options(classes, bits)), bytes);
+        stream(&ObjectCodec::new(classes, options(classes, bits)), bytes);
     }
 }
 
-fn stream(codec: &Codec<'_>, bytes: &[u8]) {
+fn stream(codec: &ObjectCodec<'_>, bytes: &[u8]) {
     let classes = codec.classes();
     let mut object = Object::new();
     let mut reader = Reader::new(bytes);
@@ -202,7 +202,10 @@ fn types(data: &[u8]) {
         if made.len() > 20_000 {
             continue;
         }
-        let codec = Codec::new(&classes, Options { null_root: true, ..Options::default() });
+        let codec = ObjectCodec::new(
+            &classes,
+            ObjectOptions { null_root: true, ..ObjectOptions::default() },
+        );
         if let Ok(bytes) = codec.encode(&made, codec.header()) {
             // Hashes may stand for another class, so only the promise not to panic is left.
             drop(codec.decode_all(&bytes, &mut Object::new()));
@@ -243,10 +246,10 @@ fn json(data: &[u8]) {
         assert!(Object::from_json(&CLASSES, &value).is_ok(), "both ways in agree");
     }
     for bits in [0, 0x20, 0x26] {
-        let codec = Codec::new(&CLASSES, options(&CLASSES, bits));
+        let codec = ObjectCodec::new(&CLASSES, options(&CLASSES, bits));
         if let Ok(bytes) = codec.encode(&object, codec.header()) {
-            let lenient = Options { lenient: true, ..codec.options().clone() };
-            let codec = Codec::new(&CLASSES, lenient);
+            let lenient = ObjectOptions { lenient: true, ..codec.options().clone() };
+            let codec = ObjectCodec::new(&CLASSES, lenient);
             codec.decode_all(&bytes, &mut Object::new()).expect("it was written just now");
         }
     }
@@ -258,7 +261,7 @@ fn object_seeds() -> Vec<Vec<u8>> {
     for (at, class) in CLASSES.all().iter().enumerate() {
         for extra in [0, 0x26, 0x127, 0x0b, 0x82, 0xaf, 0x40, 0x10] {
             let bits: u16 = extra | [0, 0x200, 0x400][at % 3];
-            let codec = Codec::new(&CLASSES, options(&CLASSES, bits));
+            let codec = ObjectCodec::new(&CLASSES, options(&CLASSES, bits));
             let complete = bits & 0x20 == 0;
             let made = Object::sample(&CLASSES, class, complete, &mut sampler);
             let made = made.and_then(|made| codec.encode(&made, codec.header()));

@@ -5,7 +5,7 @@ use worldwire_core::testing::{Target, render};
 use worldwire_core::{Limits, Reader, Tree};
 
 use crate::file::wad::{
-    Archive, ArchiveFile, Inflater, Options, Packed, Plan, build, diff, safe_path,
+    Archive, ArchiveFile, BuildOptions, Inflater, Packed, Plan, build, diff, safe_path,
 };
 
 /// All targets of this file.
@@ -48,7 +48,7 @@ fn repack(archive: &Archive<'_>) {
     }
     kept.sort_by_key(|(name, _)| *name);
     let names = kept.iter().map(|(name, _)| (*name).into()).collect();
-    let options = Options { version: archive.table().version, flags: 0, level: 1 };
+    let options = BuildOptions { version: archive.table().version, flags: 0, level: 1 };
     let Ok(mut plan) = Plan::new(&options, names) else { return };
     let most: usize = 4 << 20;
     if kept.iter().map(|(_, packed)| packed.bytes.len()).sum::<usize>() > most {
@@ -71,7 +71,7 @@ fn repack(archive: &Archive<'_>) {
 fn seeds() -> Vec<Vec<u8>> {
     let files = [("Root.txt", &[b'a'; 200][..]), ("Sound/x.mp3", &[1, 2, 3]), ("empty", &[])];
     let versions = [1, 2].map(|version| {
-        build(&Options { version, ..Options::default() }, files).unwrap_or_default()
+        build(&BuildOptions { version, ..BuildOptions::default() }, files).unwrap_or_default()
     });
     versions.to_vec()
 }

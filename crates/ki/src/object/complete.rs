@@ -2,7 +2,7 @@
 
 use worldwire_core::{Error, Limits, Result};
 
-use super::Codec;
+use super::ObjectCodec;
 use super::encode::parse_choice;
 use super::value::{Object, ValueRef, foreign};
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
@@ -35,7 +35,7 @@ impl Object {
     }
 }
 
-impl Codec<'_> {
+impl ObjectCodec<'_> {
     /// The same object with the defaults that its streams want: in a shallow stream those of all
     /// properties that it has, in a deep one those that the mask asks for, that are in use and that
     /// are not left out as unchanged. What the object has stays.
@@ -156,7 +156,7 @@ fn too_deep() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Codec, Options};
+    use super::super::{ObjectCodec, ObjectOptions};
     use super::*;
     use crate::schema::classes::TypeLists;
 
@@ -170,16 +170,16 @@ mod tests {
         lists.add("list.json", list).unwrap();
         let classes = lists.compile();
         let object = Object::parse_json(&classes, r#"{"$class":"A"}"#).unwrap();
-        let complete = |options: Options| {
-            let whole = Codec::new(&classes, options).complete(&object).unwrap();
+        let complete = |options: ObjectOptions| {
+            let whole = ObjectCodec::new(&classes, options).complete(&object).unwrap();
             whole.to_json(&classes).unwrap().replace("{\"$class\":\"class A\",", "{")
         };
-        assert_eq!(complete(Options::file()), r#"{"m_save":0}"#);
-        let shallow = Options { mask: 1, ..Options::default() };
+        assert_eq!(complete(ObjectOptions::file()), r#"{"m_save":0}"#);
+        let shallow = ObjectOptions { mask: 1, ..ObjectOptions::default() };
         assert_eq!(complete(shallow.clone()), r#"{"m_save":0,"m_old":0,"m_delta":0}"#);
-        let skipping = Options { skip_deprecated: true, ..shallow };
+        let skipping = ObjectOptions { skip_deprecated: true, ..shallow };
         assert_eq!(complete(skipping), r#"{"m_save":0,"m_delta":0}"#);
-        assert_eq!(complete(Options::default()), r#"{"m_net":0}"#);
+        assert_eq!(complete(ObjectOptions::default()), r#"{"m_net":0}"#);
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
         lists.add("list.json", list.as_bytes()).unwrap();
         let classes = lists.compile();
         let part = Object::parse_json(&classes, r#"{"$class":"A","m_p":null,"m_n":5}"#).unwrap();
-        let codec = Codec::new(&classes, Options::default());
+        let codec = ObjectCodec::new(&classes, ObjectOptions::default());
         let error = codec.encode(&part, codec.header()).unwrap_err().to_string();
         assert_eq!(
             error,

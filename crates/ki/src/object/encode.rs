@@ -7,19 +7,21 @@ use super::decode::most_values;
 use super::pack::{deflate, seal_envelope};
 use super::value::{Object, ValueRef, foreign};
 use super::visitor::{Bits, CoreId, Leaf, Slot};
-use super::{COMPACT, Codec, FORBID_DELTA, HUMAN_READABLE, Header, MAGIC, Options, ZLIB};
+use super::{
+    COMPACT, FORBID_DELTA, HUMAN_READABLE, Header, MAGIC, ObjectCodec, ObjectOptions, ZLIB,
+};
 use crate::schema::classes::{Class, Classes, Kind, Property, parse_number};
 
 /// Room for bytes to begin with.
 const FIRST_ROOM: usize = 256;
 
 pub(super) fn encode(
-    codec: &Codec<'_>,
+    codec: &ObjectCodec<'_>,
     object: &Object,
     header: Header,
     limits: &Limits,
 ) -> Result<Vec<u8>> {
-    let Codec { classes, options } = codec;
+    let ObjectCodec { classes, options } = codec;
     let root = object.known_root(classes)?;
     let mut out = Writer::append_to(Vec::with_capacity(FIRST_ROOM));
     let is_stateful = options.is_stateful();
@@ -69,7 +71,7 @@ fn word(length: usize) -> Result<u32> {
 
 struct Encoder<'o> {
     classes: &'o Classes,
-    options: &'o Options,
+    options: &'o ObjectOptions,
     flags: u32,
     depth: u32,
     most_depth: u32,

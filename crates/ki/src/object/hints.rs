@@ -3,7 +3,7 @@
 //! Nothing on the wire says so. A few fields are known; users add theirs:
 //!
 //! ```toml
-//! # A field with an object. What is left out is as in Options::default().
+//! # A field with an object. What is left out is as in ObjectOptions::default().
 //! [[ki.object]]
 //! message = "GAME.MSG_LOGINCOMPLETE"
 //! field = "Data"
@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use worldwire_core::{Diagnostic, nearest};
 
-use super::{CoreClass, CoreTable, Options};
+use super::{CoreClass, CoreTable, ObjectOptions};
 use crate::schema::classes::Classes;
 use crate::schema::{Message, Protocols};
 use crate::settings::{Settings, Value};
@@ -52,7 +52,7 @@ struct Hint {
     /// Service and message, by names or numbers: `LOGIN.MSG_CHARACTERINFO`, `7.1`.
     message: String,
     field: String,
-    options: Options,
+    options: ObjectOptions,
     /// Whether tags are in the CoreObject form; the table comes in the end.
     core: bool,
     /// What to say of a user's hint when there is no such message or no such field.
@@ -64,7 +64,7 @@ struct Hint {
 pub struct Fields(HashMap<(u8, u8), OfMessage>);
 
 /// The fields of one message, by name.
-type OfMessage = Vec<(Box<str>, Options)>;
+type OfMessage = Vec<(Box<str>, ObjectOptions)>;
 
 impl Default for Hints {
     fn default() -> Self {
@@ -81,7 +81,7 @@ impl Hints {
         let hint = |message: &str, field: &str, envelope, core| Hint {
             message: message.to_owned(),
             field: field.to_owned(),
-            options: Options { envelope, ..Options::default() },
+            options: ObjectOptions { envelope, ..ObjectOptions::default() },
             core,
             unknown: None,
         };
@@ -198,7 +198,7 @@ impl Hints {
         for Hint { message, field, options, core, .. } in &self.hints {
             let Some(message) = protocols.message_named(message) else { continue };
             let core = core.then(|| Arc::clone(&self.core));
-            let options = Options { core, ..options.clone() };
+            let options = ObjectOptions { core, ..options.clone() };
             let of = fields.0.entry((message.service, message.order)).or_default();
             of.retain(|(known, _)| **known != *field);
             of.push((field.as_str().into(), options));
@@ -210,7 +210,7 @@ impl Hints {
 impl Fields {
     /// How the object in a field is to be read; `None` where no object is known to be.
     #[must_use]
-    pub fn get(&self, service: u8, order: u8, field: &str) -> Option<&Options> {
+    pub fn get(&self, service: u8, order: u8, field: &str) -> Option<&ObjectOptions> {
         let fields = self.0.get(&(service, order))?;
         fields.iter().find(|(name, _)| **name == *field).map(|(_, options)| options)
     }
@@ -229,7 +229,7 @@ fn texts(message: &Message) -> impl Iterator<Item = &str> {
 
 fn hint(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Hint> {
     let (mut message, mut field, mut core) = (None, None, false);
-    let mut options = Options::default();
+    let mut options = ObjectOptions::default();
     let before = settings.count();
     for (key, value) in settings.table(table) {
         let mask = "wanted a number of 32 bits";

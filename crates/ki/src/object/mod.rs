@@ -2,20 +2,20 @@
 //!
 //! Bits fill a byte from the least significant up; most values begin at a whole byte. An object is
 //! the tag of its class and its values. In shallow streams the values follow each other in the
-//! order of the class; in deep streams each has its size and hash before it. [`Codec`] reads and
+//! order of the class; in deep streams each has its size and hash before it. [`ObjectCodec`] reads and
 //! writes both, by the [`Classes`] of the user's type lists.
 //!
 //! | layer | layout | when |
 //! | --- | --- | --- |
-//! | file | `BINd` | [`Options::magic`] |
-//! | envelope | `u32` size, zlib data; or `u32` size with bit 31, plain data | [`Options::envelope`] |
+//! | file | `BINd` | [`ObjectOptions::magic`] |
+//! | envelope | `u32` size, zlib data; or `u32` size with bit 31, plain data | [`ObjectOptions::envelope`] |
 //! | flags | `u32`, which override those of the options | [`STATEFUL`] |
 //! | compression | `u8` 0, or another and `u32` size, zlib data | [`ZLIB`] |
-//! | object | `u32` tag or six bytes ([`Options::core`]), values; 0 for none | always |
+//! | object | `u32` tag or six bytes ([`ObjectOptions::core`]), values; 0 for none | always |
 //!
 //! ```
 //! use worldwire_core::Reader;
-//! use worldwire_ki::object::{Codec, Object, Options};
+//! use worldwire_ki::object::{ObjectCodec, Object, ObjectOptions};
 //! use worldwire_ki::schema::classes::TypeLists;
 //!
 //! let list = br#"{"version": 2, "classes": {"84938464": {"name": "class Leaf", "bases": [],
@@ -26,7 +26,7 @@
 //! let classes = lists.compile();
 //!
 //! let bytes = b"\xe0\x0e\x10\x05\x07\0\0\0\x02\0hi";
-//! let codec = Codec::new(&classes, Options::default());
+//! let codec = ObjectCodec::new(&classes, ObjectOptions::default());
 //! let mut object = Object::new();
 //! let decoded = codec.decode_all(bytes, &mut object)?;
 //! let root = object.root(&classes).expect("it was read just now");
@@ -92,7 +92,7 @@ pub const MAGIC: &[u8; 4] = b"BINd";
 /// How a stream is to be read and written. Nothing in a stream says it, so whoever has the stream
 /// has to know.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ObjectOptions {
     /// [`STATEFUL`], [`COMPACT`] and so on. A stateful stream brings its own.
     pub flags: u32,
     /// A shallow stream has the properties whose flags have all bits of the mask: 0x18 for the
@@ -126,7 +126,7 @@ pub struct Options {
     pub most_objects: u64,
 }
 
-impl Default for Options {
+impl Default for ObjectOptions {
     fn default() -> Self {
         Self {
             flags: 0,
@@ -144,7 +144,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl ObjectOptions {
     /// Those of `BINd` files: deep, stateful, with names. What is written is compressed.
     #[must_use]
     pub fn file() -> Self {
@@ -186,9 +186,9 @@ impl Shallow {
 
 /// Reads and writes objects of these classes.
 #[derive(Clone, Debug)]
-pub struct Codec<'c> {
+pub struct ObjectCodec<'c> {
     classes: &'c Classes,
-    options: Options,
+    options: ObjectOptions,
 }
 
 /// What stands around an object and is not in its value.
@@ -211,22 +211,22 @@ pub struct Decoded {
     /// What stood around it.
     pub header: Header,
     /// What was odd, when lenient: at most 200 notes.
-    pub notes: Vec<Note>,
+    pub notes: Vec<ObjectNote>,
 }
 
 /// Something odd that was read all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct ObjectNote {
     /// Where, in bits of the innermost layer.
     pub bit: u64,
     /// What.
     pub text: String,
 }
 
-impl<'c> Codec<'c> {
+impl<'c> ObjectCodec<'c> {
     /// Reads and writes objects of these classes.
     #[must_use]
-    pub fn new(classes: &'c Classes, options: Options) -> Self {
+    pub fn new(classes: &'c Classes, options: ObjectOptions) -> Self {
         Self { classes, options }
     }
 
@@ -238,7 +238,7 @@ impl<'c> Codec<'c> {
 
     /// The options.
     #[must_use]
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &ObjectOptions {
         &self.options
     }
 
@@ -287,7 +287,7 @@ impl<'c> Codec<'c> {
     }
 
     /// Writes an object; `header` is that of the stream it was read from, or [`Self::header`]. A
-    /// shallow stream gets the properties that the [mask](Options::mask) asks for and no others.
+    /// shallow stream gets the properties that the [mask](ObjectOptions::mask) asks for and no others.
     ///
     /// # Errors
     /// Value, when the object cannot be written: a property that a shallow stream needs is

@@ -297,7 +297,7 @@ fn a_frame_of_several_messages_is_made_anew() {
         };
         assert_eq!(play(&original, &shorten), frame(&all[..1], trailer));
     }
-    let form = worldwire_ki::frame::Form::Large { marker: 0x9000 };
+    let form = worldwire_ki::frame::FrameForm::Large { marker: 0x9000 };
     let large = |messages: &[RawMessage<'static>]| {
         let body = Body::Data(messages.to_vec());
         Frame { form, body, ..Frame::message(message(1, 1, b"")) }.to_bytes().unwrap()

@@ -6,8 +6,8 @@ use worldwire_core::json::{Json, Style, write_node};
 use worldwire_core::testing::{Case, hex};
 use worldwire_core::{Limits, Reader, Tree};
 use worldwire_ki::object::{
-    Codec, CoreTable, Header, JsonWriter, Object, Options, STATEFUL, ZLIB, open_envelope,
-    seal_envelope, xml,
+    CoreTable, Header, JsonWriter, Object, ObjectCodec, ObjectOptions, STATEFUL, ZLIB,
+    open_envelope, seal_envelope, xml,
 };
 use worldwire_ki::schema::classes::{Classes, ContentHash, TypeLists};
 
@@ -48,22 +48,26 @@ fn ours(value: &Json) -> Json {
     }
 }
 
-fn options(case: &Json) -> Options {
+fn options(case: &Json) -> ObjectOptions {
     let options = &case["options"];
     let number = |key: &str| u32::try_from(options[key].as_u64().unwrap_or(0)).unwrap();
     let bind = options["bind_file"] == true;
-    Options {
+    ObjectOptions {
         flags: if bind { STATEFUL } else { number("flags") },
         mask: number("mask"),
         deep: options["shallow"] == false,
         envelope: options["manual_compression"] == true,
         magic: bind,
-        ..Options::default()
+        ..ObjectOptions::default()
     }
 }
 
 /// All the ways that bytes and a value can go.
-fn all_ways(codec: &Codec<'_>, bytes: &[u8], wanted: &Json) -> Result<(Object, Header), String> {
+fn all_ways(
+    codec: &ObjectCodec<'_>,
+    bytes: &[u8],
+    wanted: &Json,
+) -> Result<(Object, Header), String> {
     let classes = codec.classes();
     let say = |error: worldwire_core::Error| error.to_string();
     let mut object = Object::new();
@@ -110,7 +114,7 @@ pub(crate) fn binary(Case { section, case, whole, .. }: &Case<'_>) -> Outcome {
         _ => {}
     }
     let classes = classes(whole["types"].as_str().unwrap());
-    let codec = Codec::new(&classes, options(case));
+    let codec = ObjectCodec::new(&classes, options(case));
     if *section == "invalid" {
         let outcome = codec.decode_all(&bytes, &mut Object::new());
         return check(outcome.is_err(), "accepted");
@@ -141,7 +145,8 @@ fn core_object(case: &Json, bytes: &[u8], whole: &Json) -> Outcome {
     }
     let null_root = name(case) == "null";
     let core = Some(Arc::new(table));
-    let codec = Codec::new(&classes, Options { core, null_root, ..Options::default() });
+    let codec =
+        ObjectCodec::new(&classes, ObjectOptions { core, null_root, ..ObjectOptions::default() });
     if case.get("must").is_some() {
         let error = codec.decode_all(bytes, &mut Object::new()).unwrap_err().to_string();
         return check(error.contains("block 9 type 77"), error);
@@ -161,7 +166,7 @@ fn core_object(case: &Json, bytes: &[u8], whole: &Json) -> Outcome {
     all_ways(&codec, bytes, &wanted).map(|_| ())
 }
 
-fn all_core_ways(codec: &Codec<'_>, bytes: &[u8], wanted: &Json) -> Outcome {
+fn all_core_ways(codec: &ObjectCodec<'_>, bytes: &[u8], wanted: &Json) -> Outcome {
     let value = Object::from_json(codec.classes(), wanted).map_err(|error| error.to_string())?;
     let mut object = Object::new();
     codec.decode_all(bytes, &mut object).map_err(|error| error.to_string())?;
@@ -222,7 +227,7 @@ pub(crate) fn character_blob() -> Outcome {
     let mut lists = TypeLists::new();
     lists.add("character_blob.json", case["types"].to_string().as_bytes()).unwrap();
     let classes = lists.compile();
-    let codec = Codec::new(&classes, options(&case));
+    let codec = ObjectCodec::new(&classes, options(&case));
     let (bytes, canonical) = (hex(&case, "hex")?, hex(&case, "reencoded_hex")?);
     let (object, header) = all_ways(&codec, &canonical, &case["value"])?;
     check(header.flags & ZLIB == 0, "flags")?;

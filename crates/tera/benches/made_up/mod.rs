@@ -2,7 +2,7 @@
 
 use worldwire_core::Sampler;
 use worldwire_tera::message::{Head, Value};
-use worldwire_tera::schema::{Definition, Dialect, Options, Set};
+use worldwire_tera::schema::{Definition, Dialect, ParseOptions, Set};
 
 /// How many files there are.
 pub(crate) const FILES: usize = 836;
@@ -156,7 +156,7 @@ pub(crate) fn files() -> Vec<(String, String)> {
 
 /// All definitions.
 pub(crate) fn set() -> Set {
-    Set::load(files(), Options { dialect: Some(Dialect::Toolbox), ..Options::default() })
+    Set::load(files(), ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() })
 }
 
 /// So many messages of a definition.

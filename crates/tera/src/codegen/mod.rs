@@ -24,9 +24,9 @@
 //!
 //! ```
 //! use worldwire_tera::codegen::rust;
-//! use worldwire_tera::schema::{Options, Set};
+//! use worldwire_tera::schema::{ParseOptions, Set};
 //!
-//! let set = Set::load([("S_GREETING.1.def", "int32 id\nstring name\n")], Options::default());
+//! let set = Set::load([("S_GREETING.1.def", "int32 id\nstring name\n")], ParseOptions::default());
 //! let made = rust(set.definitions().map(|one| (one.name(), one.version(), one.plan())));
 //! assert!(made.contains("pub struct SGreetingV1<'d> {"));
 //! assert!(made.contains("    pub name: Text<'d>,"));
@@ -216,12 +216,12 @@ fn value_of(shape: &Shape, place: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Definition, FileName, Options};
+    use crate::schema::{Definition, FileName, ParseOptions};
 
     #[test]
     fn names_cannot_leave_their_places() {
         let file = FileName::parse("S_A.1.def").unwrap();
-        let definition = Definition::parse(&file, "int32 a\n", &Options::default()).unwrap();
+        let definition = Definition::parse(&file, "int32 a\n", &ParseOptions::default()).unwrap();
         let plan = definition.plan();
         let hostile = "*/ }\nfn main() {} // \"; ``` \u{202e}";
         let made = rust([(hostile, 1, plan), ("S_A", 1, plan), ("s_a", 1, plan), ("", 0, plan)]);

@@ -14,7 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::{CodeMap, Deprecated, bad_value, parse_json};
-use crate::schema::{Options, Problem, Set};
+use crate::schema::{ParseOptions, Problem, Set};
 
 /// What a `data.json` holds.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ impl Bundle {
 
     /// The definitions as a set.
     #[must_use]
-    pub fn definitions(&self, options: Options) -> Set {
+    pub fn definitions(&self, options: ParseOptions) -> Set {
         Set::load(self.files.iter().map(|(name, text)| (name, text)), options)
     }
 }
@@ -97,7 +97,7 @@ mod tests {
         let lines: Vec<_> = problems.iter().map(|problem| problem.diagnostic.line()).collect();
         assert_eq!(lines, [2, 3]);
         assert_eq!(bundle.maps[&387_486].code("C_CHAT"), Some(2));
-        let set = bundle.definitions(Options::default());
+        let set = bundle.definitions(ParseOptions::default());
         assert_eq!(set.newest("S_LOGIN").map(|definition| definition.version()), Some(14));
         assert!(!bundle.deprecated.may_write("S_LOGIN", 14, 114));
         assert_eq!(Bundle::parse("data.json", "[]").1.len(), 1);

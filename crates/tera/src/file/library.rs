@@ -7,7 +7,7 @@ use worldwire_core::{Result, Side};
 use super::{CodeMap, Deprecated, MapKind, MapName, NameList, Revisions};
 use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER};
 use crate::message::{HeaderForm, Item, View};
-use crate::schema::{Definition, FileName, Options, Patch, Set};
+use crate::schema::{Definition, FileName, ParseOptions, Patch, Set};
 
 /// Maps, definitions and lists, as far as there are any.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,7 @@ impl CheckVersion {
     /// Malformed, when it is not that message.
     pub fn decode(message: &[u8]) -> Result<Self> {
         let file = FileName { name: "C_CHECK_VERSION".into(), version: 1, platform: None };
-        let definition = Definition::parse(&file, Self::DEFINITION, &Options::default());
+        let definition = Definition::parse(&file, Self::DEFINITION, &ParseOptions::default());
         let mut found = Self::default();
         // The text above is a good one.
         let Ok(definition) = definition else { return Ok(found) };
@@ -244,7 +244,7 @@ mod tests {
             ("C_B.1.def", ""),
         ];
         let mut library = Library {
-            definitions: Set::load(files, Options::default()),
+            definitions: Set::load(files, ParseOptions::default()),
             revisions: Revisions::parse("r", r#"{"363037": "eu-93.04", "7": "80/x"}"#).0,
             ..Library::default()
         };

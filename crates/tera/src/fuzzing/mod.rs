@@ -12,7 +12,7 @@ use worldwire_core::{Reader, Tree};
 use crate::codegen::rust;
 use crate::file::map::{CodeMap, MapKind};
 use crate::message::{HeaderForm, Item, Leniency, RecordView, View};
-use crate::schema::{Definition, Dialect, FileName, Options};
+use crate::schema::{Definition, Dialect, FileName, ParseOptions};
 use crate::sysmsg::SystemMessage;
 
 /// All targets.
@@ -79,7 +79,7 @@ static PLANS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
     let parsed = LAYOUTS.iter().filter_map(|(name, dialect, text)| {
         // One of them has its string where it stands.
         let lenient = name.starts_with("S_INLINE");
-        let options = Options { dialect: Some(*dialect), lenient, ..Options::default() };
+        let options = ParseOptions { dialect: Some(*dialect), lenient, ..ParseOptions::default() };
         Definition::parse(&FileName::parse(name).ok()?, text, &options).ok()
     });
     parsed.collect()
@@ -167,7 +167,8 @@ fn definition(data: &[u8]) {
     let file = FileName::parse("S_FUZZ.1.def").expect("it is one");
     for dialect in [Dialect::Legacy, Dialect::Toolbox, Dialect::Proto] {
         for lenient in [false, true] {
-            let options = Options { dialect: Some(dialect), lenient, ..Options::default() };
+            let options =
+                ParseOptions { dialect: Some(dialect), lenient, ..ParseOptions::default() };
             match Definition::parse(&file, text, &options) {
                 Ok(definition) => {
                     let mut bytes = Vec::new();

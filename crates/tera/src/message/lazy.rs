@@ -26,10 +26,10 @@ use crate::types::text::text_length;
 ///
 /// ```
 /// # use worldwire_tera::message::{HeaderForm, Item, View};
-/// # use worldwire_tera::schema::{Definition, FileName, Options};
+/// # use worldwire_tera::schema::{Definition, FileName, ParseOptions};
 /// # let file = FileName::parse("S_GREETING.1.def").unwrap();
 /// # let text = "string name\nint32 level\n";
-/// # let definition = Definition::parse(&file, text, &Options::default()).unwrap();
+/// # let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
 /// let message = [14, 0, 1, 0, 10, 0, 65, 0, 0, 0, b'E', 0, 0, 0];
 /// let view = View::new(definition.plan(), &message, HeaderForm::Plain)?;
 /// let Some(Item::Text(name)) = view.fields().get("name")? else { panic!("no name") };

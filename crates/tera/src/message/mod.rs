@@ -6,11 +6,11 @@
 //! ```
 //! use worldwire_core::{Reader, Tree};
 //! use worldwire_tera::message::HeaderForm;
-//! use worldwire_tera::schema::{Definition, FileName, Options};
+//! use worldwire_tera::schema::{Definition, FileName, ParseOptions};
 //!
 //! let file = FileName::parse("S_GREETING.1.def").unwrap();
 //! let text = "int32 number\narray list\n- int16 value\n";
-//! let definition = Definition::parse(&file, text, &Options::default()).unwrap();
+//! let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
 //! let message = [
 //!     0x18, 0, 0x34, 0x12, 2, 0, 0x0c, 0, 7, 0, 0, 0, // the fixed part
 //!     0x0c, 0, 0x12, 0, 1, 0, // an element and where the next one is
@@ -28,7 +28,7 @@ mod encode;
 mod fault;
 pub mod json;
 mod lazy;
-mod note;
+mod oddity;
 mod sample;
 mod trace;
 pub mod typed;
@@ -39,7 +39,7 @@ use worldwire_core::{Reader, Result, Trace};
 pub use bounds::MOST_READINGS;
 pub use fault::Fault;
 pub use lazy::{Item, ListView, RecordView, View};
-pub use note::{Note, NoteKind, Notes};
+pub use oddity::{NoteKind, Oddities, Oddity};
 pub use value::Value;
 
 use crate::schema::plan::Plan;
@@ -133,7 +133,7 @@ impl Plan {
         &'n self,
         reader: &mut Reader<'d, T>,
         form: HeaderForm,
-    ) -> Result<Notes> {
+    ) -> Result<Oddities> {
         let (base, data) = (reader.position(), reader.rest());
         let based = |error: worldwire_core::Error| error.based(base as u64);
         let front = read_front(data, form).map_err(based)?;
@@ -173,7 +173,7 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::decode`].
-    pub fn check(&self, message: &[u8], form: HeaderForm) -> Result<Notes> {
+    pub fn check(&self, message: &[u8], form: HeaderForm) -> Result<Oddities> {
         read_front(message, form)?;
         Ok(run_fields(self, message, form, &mut Silent)?.notes)
     }
@@ -209,7 +209,7 @@ impl Plan {
 pub struct Message<'d> {
     head: Head,
     fields: Value<'d>,
-    notes: Notes,
+    notes: Oddities,
     original: &'d [u8],
     /// The end of the furthest body.
     end: usize,
@@ -243,7 +243,7 @@ impl<'d> Message<'d> {
 
     /// What was odd.
     #[must_use]
-    pub fn notes(&self) -> &Notes {
+    pub fn notes(&self) -> &Oddities {
         &self.notes
     }
 

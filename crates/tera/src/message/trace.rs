@@ -3,7 +3,7 @@
 use worldwire_core::{Form, Place, Reader, Span, Trace, Value};
 
 use super::decode::Sink;
-use super::note::{NAMES, Notes};
+use super::oddity::{NAMES, Oddities};
 use crate::types::angle::{component_is_whole, component_radians};
 use crate::types::scalar::CUSTOMIZE;
 use crate::types::{Angle, Scalar, Skill, SkillForm};
@@ -112,7 +112,7 @@ impl<T> TraceSink<'_, '_, T> {
 
     /// What is not part of the fields: see [`message`](super).
     #[cold]
-    pub(crate) fn remarks<'n>(&mut self, notes: &Notes, end: usize, length: usize)
+    pub(crate) fn remarks<'n>(&mut self, notes: &Oddities, end: usize, length: usize)
     where
         T: Trace<'n>,
     {

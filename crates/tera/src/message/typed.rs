@@ -3,7 +3,7 @@
 //! A made struct holds the layout of one definition as plain code. It keeps every promise of the
 //! decoder that runs definitions: the same messages are read and the same are refused, within the
 //! same bounds of work, and the same values encode to the same bytes. Two things differ: what is
-//! odd about a message ([`Notes`](super::Notes)) is not collected, and when the fixed part of a
+//! odd about a message ([`Oddities`](super::Oddities)) is not collected, and when the fixed part of a
 //! record goes beyond the end, the error names the record and not the field in it.
 //!
 //! [`Input`] and [`Output`] are for made code; everybody else wants [`Typed`].

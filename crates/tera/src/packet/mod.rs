@@ -8,10 +8,10 @@
 //! use worldwire_tera::file::library::Known;
 //! use worldwire_tera::file::{CodeMap, Library};
 //! use worldwire_tera::packet::Packets;
-//! use worldwire_tera::schema::{Options, Set};
+//! use worldwire_tera::schema::{ParseOptions, Set};
 //!
 //! let mut library = Library {
-//!     definitions: Set::load([("S_LIFE.1.def", "uint32 hp\n")], Options::default()),
+//!     definitions: Set::load([("S_LIFE.1.def", "uint32 hp\n")], ParseOptions::default()),
 //!     ..Library::default()
 //! };
 //! library.add_map("protocol.7.map", CodeMap::from_pairs([("S_LIFE", 500)]));
@@ -39,8 +39,8 @@ use worldwire_core::{Error, Form, Names, Reader, Result, Trace, Value, nearest};
 use crate::file::library::{CheckVersion, Known};
 use crate::file::{CodeMap, Library};
 use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, HEADER_BYTES, Header};
-use crate::message::{Fault, HeaderForm, Leniency, Notes};
-use crate::schema::{Definition, FileName, Options, Patch, Set};
+use crate::message::{Fault, HeaderForm, Leniency, Oddities};
+use crate::schema::{Definition, FileName, ParseOptions, Patch, Set};
 
 /// Every message of a build: names, definitions and headers, by opcode.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ impl Packets {
         let set = &library.definitions;
         let fitting = match patch {
             Some(patch) if set.options().patch != Some(patch) && !set.boundaries().is_empty() => {
-                Some(set.with(Options { patch: Some(patch), ..set.options().clone() }))
+                Some(set.with(ParseOptions { patch: Some(patch), ..set.options().clone() }))
             }
             _ => None,
         };
@@ -189,7 +189,7 @@ impl Packets {
     ///
     /// # Errors
     /// As [`Plan::decode`](crate::schema::plan::Plan::decode).
-    pub fn decode<'d, 'n, T: Trace<'n>>(&'n self, reader: &mut Reader<'d, T>) -> Result<Notes> {
+    pub fn decode<'d, 'n, T: Trace<'n>>(&'n self, reader: &mut Reader<'d, T>) -> Result<Oddities> {
         let at = reader.position();
         let data = reader.rest();
         let Some(Header { opcode, .. }) =
@@ -227,7 +227,7 @@ impl Packets {
                 reader.take(HEADER_BYTES)?;
                 let left = reader.remaining();
                 reader.span("payload", left, Form::Bytes)?;
-                Ok(Notes::default())
+                Ok(Oddities::default())
             }
         }
     }
@@ -317,7 +317,7 @@ fn built_in(set: &Set) -> impl Iterator<Item = Definition> {
     let texts = [("C_CHECK_VERSION", CheckVersion::DEFINITION), ("S_CHECK_VERSION", "bool ok\n")];
     texts.into_iter().filter(|(name, _)| set.newest(name).is_none()).filter_map(|(name, text)| {
         let file = FileName { name: name.into(), version: 1, platform: None };
-        Definition::parse(&file, text, &Options::default()).ok()
+        Definition::parse(&file, text, &ParseOptions::default()).ok()
     })
 }
 
@@ -345,7 +345,7 @@ mod tests {
             ("C_B.1.def", "int32 a ^90\nstring s\n"),
         ];
         let mut library = Library {
-            definitions: Set::load(files, Options::default()),
+            definitions: Set::load(files, ParseOptions::default()),
             revisions: Revisions::parse("r", r#"{"7": "eu-89.03"}"#).0,
             ..Library::default()
         };
@@ -398,8 +398,10 @@ mod tests {
 
     fn with_system_messages() -> Packets {
         let files = [("S_SYSTEM_MESSAGE.1.def", "string message\n")];
-        let mut library =
-            Library { definitions: Set::load(files, Options::default()), ..Library::default() };
+        let mut library = Library {
+            definitions: Set::load(files, ParseOptions::default()),
+            ..Library::default()
+        };
         library.add_map("protocol.7.map", CodeMap::from_pairs([("S_SYSTEM_MESSAGE", 5)]));
         let map = CodeMap::from_pairs([("SMT_LOOT", 42), ("SMT_GIFT", 44)]);
         library.add_map("sysmsg.7.map", map);

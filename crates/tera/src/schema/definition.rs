@@ -18,7 +18,7 @@ const MOST_LINES: usize = 65_536;
 
 /// Choices for reading definitions.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ParseOptions {
     /// The dialect; recognised by what the files use, if nobody says.
     pub dialect: Option<Dialect>,
     /// Skips lines that cannot be read, as the first parsers do, and reads a string without offset
@@ -31,7 +31,7 @@ pub struct Options {
     pub platform: Platform,
 }
 
-impl Default for Options {
+impl Default for ParseOptions {
     fn default() -> Self {
         Self { dialect: None, lenient: false, patch: None, platform: Platform::Pc }
     }
@@ -53,7 +53,11 @@ impl Definition {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn parse(file: &FileName, text: &str, options: &Options) -> Result<Self, Vec<Problem>> {
+    pub fn parse(
+        file: &FileName,
+        text: &str,
+        options: &ParseOptions,
+    ) -> Result<Self, Vec<Problem>> {
         let title = file.to_string();
         let file_text = FileText::read(&title, text);
         let dialect = options.dialect.unwrap_or_else(|| file_text.marks.of_file());
@@ -246,7 +250,7 @@ pub(super) fn build<'f>(
     file: &FileName,
     text: &'f FileText,
     dialect: Dialect,
-    options: &Options,
+    options: &ParseOptions,
     find: &dyn Fn(&str) -> Option<&'f FileText>,
 ) -> Built {
     let name = file.to_string();

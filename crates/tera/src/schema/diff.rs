@@ -80,10 +80,10 @@ impl fmt::Display for Change {
 /// where it stood.
 ///
 /// ```
-/// use worldwire_tera::schema::{Definition, FileName, Options, diff::diff};
+/// use worldwire_tera::schema::{Definition, FileName, ParseOptions, diff::diff};
 /// let read = |text| {
 ///     let file = FileName::parse("S_A.1.def").unwrap();
-///     Definition::parse(&file, text, &Options::default()).unwrap()
+///     Definition::parse(&file, text, &ParseOptions::default()).unwrap()
 /// };
 /// let (old, new) = (read("int32 id\nint32 hp\n"), read("int32 id\nint64 hp\nstring name\n"));
 /// let changes: Vec<_> =

@@ -5,13 +5,13 @@
 //! folder.
 //!
 //! ```
-//! use worldwire_tera::schema::{Options, Set};
+//! use worldwire_tera::schema::{ParseOptions, Set};
 //!
 //! let files = [
 //!     ("S_GREETING.1.def", "int32 id\nstring name\n"),
 //!     ("S_GREETING.2.def", "int32 id\nstring nmae\nuint gold\n"),
 //! ];
-//! let set = Set::load(files, Options::default());
+//! let set = Set::load(files, ParseOptions::default());
 //! assert_eq!(set.newest("S_GREETING").map(|definition| definition.version()), Some(1));
 //! assert_eq!(
 //!     set.problems().next().map(ToString::to_string).as_deref(),
@@ -35,5 +35,5 @@ pub mod version;
 pub use dialect::Dialect;
 pub use plan::Plan;
 pub use problem::{Problem, ProblemKind};
-pub use set::{Definition, Options, Set};
+pub use set::{Definition, ParseOptions, Set};
 pub use version::{FileName, Patch, PatchRange, Platform};

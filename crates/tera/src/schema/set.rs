@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use worldwire_core::Source;
 
 use super::definition::{Built, FileText, build};
-pub use super::definition::{Definition, Options};
+pub use super::definition::{Definition, ParseOptions};
 use super::dialect::{Dialect, Marks};
 use super::problem::{Problem, ProblemKind};
 use super::version::{FileName, NotADefinition, Patch, Platform};
@@ -24,7 +24,7 @@ struct Entry {
 /// One bad file does not stop the others: it is missing, and [`Set::problems`] says why.
 #[derive(Clone, Debug, Default)]
 pub struct Set {
-    options: Options,
+    options: ParseOptions,
     entries: BTreeMap<Box<str>, Entry>,
     /// The files of a message by version, and the file that is in force.
     names: BTreeMap<Box<str>, BTreeMap<u32, Box<str>>>,
@@ -50,7 +50,7 @@ impl Set {
     #[must_use]
     pub fn load<N: AsRef<str>, T: AsRef<str>>(
         files: impl IntoIterator<Item = (N, T)>,
-        options: Options,
+        options: ParseOptions,
     ) -> Self {
         let mut set = Self { options, ..Self::default() };
         set.update(files);
@@ -228,13 +228,13 @@ impl Set {
 
     /// What it was loaded with.
     #[must_use]
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &ParseOptions {
         &self.options
     }
 
     /// The set as it is at another patch or with other choices, compiled anew from the same texts.
     #[must_use]
-    pub fn with(&self, options: Options) -> Self {
+    pub fn with(&self, options: ParseOptions) -> Self {
         let mut set = Self { options, ..self.clone() };
         let all = set.entries.keys().cloned().collect();
         set.remarks.retain(|problem| {
@@ -299,7 +299,7 @@ mod tests {
                      @include S_A.1.def\n@include S_A.1.def\n",
                 ),
             ],
-            Options::default(),
+            ParseOptions::default(),
         );
         assert_eq!(set.get("S_A", 2).unwrap().lines().len(), 2);
         let wanted = ["bad_include", "bad_include", "bad_include", "bad_include"];
@@ -315,7 +315,7 @@ mod tests {
             ("S_B.1.def", "int32 a ^86\n"),
             ("README.md", "hello"),
         ];
-        let mut set = Set::load(files.clone(), Options::default());
+        let mut set = Set::load(files.clone(), ParseOptions::default());
         assert_eq!(set.files(), 3);
         assert_eq!(set.update(files.clone()), Update::default());
         files[0].1 = "int32 c\nint32 d\n";
@@ -339,9 +339,10 @@ mod tests {
             ("C_H.3.js", ""),
             ("S_G.def", ""),
         ];
-        let set = Set::load(files, Options { platform: Platform::Ps4, ..Options::default() });
+        let set =
+            Set::load(files, ParseOptions { platform: Platform::Ps4, ..ParseOptions::default() });
         assert_eq!(set.get("S_A", 1).unwrap().lines().len(), 2);
-        let set = Set::load(files, Options::default());
+        let set = Set::load(files, ParseOptions::default());
         assert_eq!(set.get("S_A", 1).unwrap().lines().len(), 1);
         let wanted = ["code_definition", "bad_file_name", "duplicate_file", "unknown_platform"];
         assert_eq!(kinds(&set), wanted);
@@ -354,7 +355,7 @@ mod tests {
                 ("S_A.1.def", "count l\nint32 x\noffset l\narray l\n- byte b\n"),
                 ("S_B.1.def", "ref s\nint32 x\nstring s\n"),
             ],
-            Options::default(),
+            ParseOptions::default(),
         );
         assert_eq!(kinds(&set), [""; 0]);
         assert_eq!(set.dialect(), None);
@@ -363,10 +364,10 @@ mod tests {
 
     #[test]
     fn fields_come_and_go_with_patches() {
-        let options = Options { patch: Some(Patch::major(85)), ..Options::default() };
+        let options = ParseOptions { patch: Some(Patch::major(85)), ..ParseOptions::default() };
         let set = Set::load([("S_A.1.def", "int32 a ^86\nint64 b ^0-86.02\n")], options);
         assert_eq!(set.newest("S_A").unwrap().plan().least(), 8);
         assert_eq!(set.boundaries().len(), 3);
-        assert_eq!(set.with(Options::default()).newest("S_A").unwrap().plan().least(), 4);
+        assert_eq!(set.with(ParseOptions::default()).newest("S_A").unwrap().plan().least(), 4);
     }
 }

@@ -8,7 +8,7 @@ use worldwire_tera::message::{
     Fault, Head, HeaderForm, Integrity, Item, Leniency, NoteKind, Value as Fields, View,
 };
 use worldwire_tera::schema::plan::{Field, FieldKind};
-use worldwire_tera::schema::{Definition, Dialect, FileName, Options, Plan};
+use worldwire_tera::schema::{Definition, Dialect, FileName, ParseOptions, Plan};
 
 use super::{Outcome, check, error_of, expect, number, text};
 
@@ -205,10 +205,10 @@ pub(crate) fn codec(file: &str, case: &Json) -> Outcome {
         _ => None,
     };
     let patch = case.get("patch").map(|patch| patch.to_string().parse());
-    let options = Options {
+    let options = ParseOptions {
         dialect,
         patch: patch.transpose().map_err(|_| "no patch")?,
-        ..Options::default()
+        ..ParseOptions::default()
     };
     let name = FileName::parse("S_CASE.1.def").map_err(|_| "no file name")?;
     let definition = match Definition::parse(&name, text(case, "def")?, &options) {
@@ -250,7 +250,7 @@ pub(crate) fn codec(file: &str, case: &Json) -> Outcome {
 pub(crate) fn malformed(case: &Json) -> Outcome {
     let expect = expect(case)?;
     let name = FileName::parse("S_CASE.1.def").map_err(|_| "no file name")?;
-    let definition = Definition::parse(&name, text(case, "def")?, &Options::default());
+    let definition = Definition::parse(&name, text(case, "def")?, &ParseOptions::default());
     let definition = definition.map_err(|problems| format!("{problems:?}"))?;
     let plan = definition.plan();
     let bytes = parse_hex(text(case, "bytes")?).ok_or("no bytes")?;

@@ -4,7 +4,9 @@ use worldwire_core::json::Json;
 use worldwire_tera::file::{CodeMap, MapKind, Rule};
 use worldwire_tera::schema::parse::{Line, Type};
 use worldwire_tera::schema::version::NotADefinition;
-use worldwire_tera::schema::{Definition, FileName, Options, Platform, Problem, ProblemKind, Set};
+use worldwire_tera::schema::{
+    Definition, FileName, ParseOptions, Platform, Problem, ProblemKind, Set,
+};
 use worldwire_tera::sysmsg::SystemMessage;
 
 use super::{Outcome, check, error_of, expect, number, text};
@@ -16,7 +18,7 @@ fn kinds(problems: &[Problem]) -> Vec<&'static str> {
 pub(crate) fn syntax(case: &Json) -> Outcome {
     let (text, expect) = (text(case, "text")?, expect(case)?);
     let file = FileName::parse("S_CASE.1.def").map_err(|_| "no file name")?;
-    let outcome = Definition::parse(&file, text, &Options::default());
+    let outcome = Definition::parse(&file, text, &ParseOptions::default());
     match (outcome, error_of(expect)) {
         (Ok(definition), None) => {
             let wanted = expect.get("ast").ok_or("no ast")?;
@@ -68,7 +70,7 @@ fn tree(lines: &[&Line], at: &mut usize, depth: usize) -> Json {
 
 pub(crate) fn file_name(case: &Json) -> Outcome {
     let (file, expect) = (text(case, "file")?, expect(case)?);
-    let set = Set::load([(file, "")], Options::default());
+    let set = Set::load([(file, "")], ParseOptions::default());
     let remarks: Vec<_> = set.problems().map(|problem| problem.kind).collect();
     if let Some(wanted) = expect.get("diagnostic").and_then(Json::as_str) {
         let found = remarks.iter().any(|kind| kind.name() == wanted);

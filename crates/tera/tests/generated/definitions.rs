@@ -1,6 +1,6 @@
 //! The definitions that `messages.rs` is made from.
 
-use worldwire_tera::schema::{Definition, Dialect, FileName, Options};
+use worldwire_tera::schema::{Definition, Dialect, FileName, ParseOptions};
 
 /// Every kind of field, in every dialect, and names that want out.
 const DEFINITIONS: [(&str, Dialect, &str); 10] = [
@@ -71,7 +71,7 @@ const DEFINITIONS: [(&str, Dialect, &str); 10] = [
 pub(crate) fn definitions() -> Vec<Definition> {
     let parse = |(name, dialect, text): (&str, Dialect, &str)| {
         let lenient = name.starts_with("S_INLINE");
-        let options = Options { dialect: Some(dialect), lenient, ..Options::default() };
+        let options = ParseOptions { dialect: Some(dialect), lenient, ..ParseOptions::default() };
         let file = FileName::parse(name).unwrap();
         Definition::parse(&file, text, &options).unwrap_or_else(|problems| panic!("{problems:?}"))
     };

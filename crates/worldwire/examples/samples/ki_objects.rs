@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use worldwire_ki::object::{Codec, Object, Options};
+use worldwire_ki::object::{Object, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 use worldwire_ki::{property_hash, string_id};
 
@@ -110,7 +110,7 @@ pub(crate) fn character(classes: &Classes) -> Outcome<Vec<u8>> {
         r#"{{"$class": "class MadeUpCharacter", "m_name": "Merle Ashthorn", "m_level": 12,
             "m_school": "Storm", "m_isNew": false, "m_zoneId": 191965934121493239, "m_pet": {PET}}}"#
     );
-    let codec = Codec::new(classes, Options::default());
+    let codec = ObjectCodec::new(classes, ObjectOptions::default());
     Ok(codec.encode(&Object::parse_json(classes, &json)?, codec.header())?)
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn character(classes: &Classes) -> Outcome<Vec<u8>> {
 pub(crate) fn write(folder: &Path) -> Outcome<()> {
     let classes = classes()?;
     std::fs::write(folder.join("ki-types.json"), types())?;
-    let codec = Codec::new(&classes, Options::file());
+    let codec = ObjectCodec::new(&classes, ObjectOptions::file());
     let pet = codec.encode(&Object::parse_json(&classes, PET)?, codec.header())?;
     std::fs::write(folder.join("ki-pet.xml"), pet)?;
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use worldwire_ki::file::wad::{Options, build};
+use worldwire_ki::file::wad::{BuildOptions, build};
 
 use super::Outcome;
 
@@ -13,7 +13,7 @@ pub(super) fn write(folder: &Path) -> Outcome<()> {
         ("Root.txt", b"Made by this project.\n"),
         ("Sound/Tone.ogg", &[0x55; 64]),
     ];
-    let options = Options { flags: 1, ..Options::default() };
+    let options = BuildOptions { flags: 1, ..BuildOptions::default() };
     std::fs::write(folder.join("ki-made-up.wad"), build(&options, files)?)?;
     let hostile = build(&options, [("../outside.txt", &b"nobody wants this\n"[..])])?;
     std::fs::write(folder.join("ki-hostile.wad"), hostile)?;

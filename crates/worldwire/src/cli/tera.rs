@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use worldwire_tera::schema::{Dialect, Options, Patch, Platform};
+use worldwire_tera::schema::{Dialect, ParseOptions, Patch, Platform};
 
 use super::Target;
 
@@ -42,8 +42,8 @@ pub(crate) struct TeraReading {
 
 impl TeraReading {
     /// As choices for a set.
-    pub(crate) fn options(&self) -> Options {
-        Options {
+    pub(crate) fn options(&self) -> ParseOptions {
+        ParseOptions {
             dialect: self.dialect.map(|dialect| match dialect {
                 TeraDialect::Legacy => Dialect::Legacy,
                 TeraDialect::Toolbox => Dialect::Toolbox,

@@ -19,7 +19,7 @@ pub const MOST_COMPRESSED: u64 = Limits::DEFAULT.inflated_bytes;
 
 /// How to make an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct BuildOptions {
     /// 1, or 2 for an archive with flags. Default 2.
     pub version: u32,
     /// See [`FLAGS`](super::FLAGS). Default 0.
@@ -28,7 +28,7 @@ pub struct Options {
     pub level: u8,
 }
 
-impl Default for Options {
+impl Default for BuildOptions {
     fn default() -> Self {
         Self { version: 2, flags: 0, level: DEFAULT_LEVEL }
     }
@@ -122,7 +122,7 @@ impl<'d> Plan<'d> {
     /// # Errors
     /// Value, for a name that is empty, has a NUL or is there twice, and for flags in version 1;
     /// the limit of 4 GiB.
-    pub fn new(options: &Options, mut names: Vec<Cow<'d, [u8]>>) -> Result<Self> {
+    pub fn new(options: &BuildOptions, mut names: Vec<Cow<'d, [u8]>>) -> Result<Self> {
         if options.version == 0 {
             return Err(Error::value("version 1 or later", "0").inside("version"));
         }
@@ -222,7 +222,7 @@ impl<'d> Archive<'d> {
 /// # Errors
 /// As [`Plan`] and [`Packer`].
 pub fn build<'d>(
-    options: &Options,
+    options: &BuildOptions,
     files: impl IntoIterator<Item = (&'d str, &'d [u8])>,
 ) -> Result<Vec<u8>> {
     let mut files: Vec<_> = files.into_iter().collect();

@@ -13,9 +13,9 @@
 //!
 //! ```
 //! use worldwire_core::Limits;
-//! use worldwire_ki::file::wad::{Archive, Inflater, Options, build};
+//! use worldwire_ki::file::wad::{Archive, Inflater, BuildOptions, build};
 //!
-//! let bytes = build(&Options::default(), [("Root.txt", &b"hello wizard"[..])])?;
+//! let bytes = build(&BuildOptions::default(), [("Root.txt", &b"hello wizard"[..])])?;
 //! let archive = Archive::parse(&bytes, &Limits::DEFAULT)?;
 //! let mut inflater = Inflater::new();
 //! let entry = &archive.entries()[0];
@@ -31,7 +31,7 @@ mod table;
 
 pub use archive::{Archive, Inflater};
 pub use build::{
-    DEFAULT_LEVEL, MOST_COMPRESSED, Options, Packed, Packer, Plan, build, is_stored_kind,
+    BuildOptions, DEFAULT_LEVEL, MOST_COMPRESSED, Packed, Packer, Plan, build, is_stored_kind,
 };
 pub use diff::{Change, Pair, diff, pairs};
 pub use path::safe_path;

@@ -10,7 +10,9 @@ use super::core_table::{CoreClass, CoreTable};
 use super::pack::{inflate, stored};
 use super::show::{show_leaf, show_tag};
 use super::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
-use super::{Codec, Decoded, FLAG_NAMES, FORBID_DELTA, Header, MAGIC, Note, Options, ZLIB};
+use super::{
+    Decoded, FLAG_NAMES, FORBID_DELTA, Header, MAGIC, ObjectCodec, ObjectNote, ObjectOptions, ZLIB,
+};
 use crate::schema::classes::{Class, Classes, Kind, Property};
 use misfits::Misfits;
 
@@ -26,7 +28,7 @@ pub(super) fn most_values(bytes: usize, limits: &Limits) -> u64 {
 }
 
 pub(super) fn decode<'d, 'c, T: Trace<'c>, V: Visitor<'c>>(
-    codec: &Codec<'c>,
+    codec: &ObjectCodec<'c>,
     reader: &mut Reader<'d, T>,
     visitor: &mut V,
 ) -> Result<Decoded> {
@@ -62,7 +64,7 @@ pub(super) fn decode<'d, 'c, T: Trace<'c>, V: Visitor<'c>>(
 
 struct Decoder<'o, 'c, V> {
     classes: &'c Classes,
-    options: &'o Options,
+    options: &'o ObjectOptions,
     /// Those of the stream.
     flags: u32,
     /// How many there have been.
@@ -75,7 +77,7 @@ struct Decoder<'o, 'c, V> {
     last: Option<&'c Class>,
     /// The properties that cannot be read, if those are kept.
     misfits: Option<Box<Misfits>>,
-    notes: Vec<Note>,
+    notes: Vec<ObjectNote>,
     visitor: &'o mut V,
 }
 
@@ -414,7 +416,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     #[cold]
     fn note(&mut self, bit: u64, text: String) {
         if self.notes.len() < MOST_NOTES {
-            self.notes.push(Note { bit, text });
+            self.notes.push(ObjectNote { bit, text });
         }
     }
 }
@@ -445,7 +447,7 @@ fn behind<T>(reader: &Reader<'_, T>, bytes: usize) -> u64 {
 mod tests {
     use worldwire_core::{ErrorKind, Tree};
 
-    use super::super::{Object, Options};
+    use super::super::{Object, ObjectOptions};
     use super::*;
     use crate::schema::classes::TypeLists;
 
@@ -461,10 +463,10 @@ mod tests {
         lists.compile()
     }
 
-    fn decode(options: Options, bytes: &[u8]) -> Result<(String, Vec<Note>)> {
+    fn decode(options: ObjectOptions, bytes: &[u8]) -> Result<(String, Vec<ObjectNote>)> {
         let classes = classes();
         let mut object = Object::new();
-        let decoded = Codec::new(&classes, options).decode_all(bytes, &mut object)?;
+        let decoded = ObjectCodec::new(&classes, options).decode_all(bytes, &mut object)?;
         Ok((object.to_json(&classes)?, decoded.notes))
     }
 
@@ -474,7 +476,7 @@ mod tests {
 
     #[test]
     fn errors_say_where_and_what() {
-        let error = |bytes: &[u8]| decode(Options::default(), bytes).unwrap_err().to_string();
+        let error = |bytes: &[u8]| decode(ObjectOptions::default(), bytes).unwrap_err().to_string();
         let bytes = words(&[7, 1, 1, 7, 2, 0]);
         assert_eq!(error(&bytes), "object.m_l[0].m_f at byte 24: wanted 1 byte, found 0");
         let bytes = words(&[7, 1, 0x7fff_ffff, 0]);
@@ -497,16 +499,16 @@ mod tests {
         // Each object has one element: the next.
         let mut bytes = words(&[7, 1, 1].repeat(200));
         bytes.extend([0; 64]);
-        let error = decode(Options::default(), &bytes).unwrap_err();
+        let error = decode(ObjectOptions::default(), &bytes).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Limit { name: "depth", limit: 128, .. }));
         let classes = classes();
-        let codec = Codec::new(&classes, Options::default());
+        let codec = ObjectCodec::new(&classes, ObjectOptions::default());
         let mut reader = Reader::traced("stream", &bytes, Tree::new());
         let outcome = codec.decode(&mut reader, &mut Object::new());
         let (tree, outcome) = reader.conclude(outcome);
         assert_eq!(outcome.unwrap_err(), error);
         assert!(tree.find("object.m_l[0].m_l[0].m_n").is_some());
-        let options = Options { most_objects: 10, ..Options::default() };
+        let options = ObjectOptions { most_objects: 10, ..ObjectOptions::default() };
         let error = decode(options, &bytes).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Limit { name: "objects", limit: 10, .. }));
     }
@@ -518,12 +520,15 @@ mod tests {
         let mut lists = TypeLists::new();
         lists.add("list.json", list.as_bytes()).unwrap();
         let classes = lists.compile();
-        let free = Codec::new(&classes, Options::default());
+        let free = ObjectCodec::new(&classes, ObjectOptions::default());
         let bytes = [7, 0, 0, 0, 0];
         let mut object = Object::new();
         free.decode_all(&bytes, &mut object).unwrap();
         assert_eq!(object.to_json(&classes).as_deref(), Ok(r#"{"$class":"class D"}"#));
-        let bound = Codec::new(&classes, Options { flags: FORBID_DELTA, ..Options::default() });
+        let bound = ObjectCodec::new(
+            &classes,
+            ObjectOptions { flags: FORBID_DELTA, ..ObjectOptions::default() },
+        );
         let error = bound.decode_all(&bytes, &mut Object::new()).unwrap_err();
         assert!(error.to_string().contains("object.m_d"), "{error}");
         assert!(bound.encode(&object, bound.header()).is_err());

@@ -275,7 +275,7 @@ mod tests {
     use worldwire_core::{Error, Result};
 
     use super::super::Object;
-    use crate::object::{Codec, CoreId, Leaf, Options, Slot, Visitor};
+    use crate::object::{CoreId, Leaf, ObjectCodec, ObjectOptions, Slot, Visitor};
     use crate::schema::classes::{Class, Classes, TypeLists};
 
     fn classes() -> Classes {
@@ -309,7 +309,10 @@ mod tests {
     #[test]
     fn another_outermost_object_takes_the_place_of_the_last() {
         let classes = classes();
-        let codec = Codec::new(&classes, Options { null_root: true, ..Options::default() });
+        let codec = ObjectCodec::new(
+            &classes,
+            ObjectOptions { null_root: true, ..ObjectOptions::default() },
+        );
         let bytes = |json: &str| {
             let object = Object::parse_json(&classes, json).unwrap();
             codec.encode(&object.complete(&classes).unwrap(), codec.header()).unwrap()

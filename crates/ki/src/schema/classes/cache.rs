@@ -17,7 +17,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use worldwire_core::{Error, Reader, Result, Writer};
 
-use super::{Choices, Class, Classes, Container, Kind, Note, Property};
+use super::{Choices, Class, ClassNote, Classes, Container, Kind, Property};
 
 const MAGIC: &[u8; 8] = b"WWclass\0";
 const VERSION: u32 = 2;
@@ -221,7 +221,7 @@ fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
     })?;
     let notes = list(reader, "notes", 12, |reader| {
         let (list, class) = (text(reader)?, text(reader)?);
-        Ok(Note { list, class, text: text(reader)?.to_string() })
+        Ok(ClassNote { list, class, text: text(reader)?.to_string() })
     })?;
     reader.end()?;
     Ok(Classes::assemble(classes, notes))

@@ -46,7 +46,7 @@ pub struct Classes {
     by_hash: HashMap<u32, u32, FixedState>,
     by_name: HashMap<Arc<str>, u32, FixedState>,
     names: Names,
-    notes: Vec<Note>,
+    notes: Vec<ClassNote>,
 }
 
 /// One class, with the properties that it inherits.
@@ -114,7 +114,7 @@ pub enum Container {
 
 /// Something odd in a type list that was read all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct ClassNote {
     /// The list.
     pub list: Arc<str>,
     /// The class.
@@ -123,7 +123,7 @@ pub struct Note {
     pub text: String,
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for ClassNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}: {}", self.list, self.class, self.text)
     }
@@ -160,7 +160,7 @@ static FLAGS: Names = Names::fixed(&[
 
 impl Classes {
     /// Puts classes together; of several with one hash or name the last counts.
-    pub(crate) fn assemble(mut classes: Vec<Class>, notes: Vec<Note>) -> Self {
+    pub(crate) fn assemble(mut classes: Vec<Class>, notes: Vec<ClassNote>) -> Self {
         let mut by_hash = HashMap::with_capacity_and_hasher(classes.len(), FixedState::default());
         let mut by_name = HashMap::with_capacity_and_hasher(classes.len(), FixedState::default());
         for (index, class) in (0..).zip(&mut classes) {
@@ -242,7 +242,7 @@ impl Classes {
 
     /// What was odd in the lists: at most [`Self::MOST_NOTES`].
     #[must_use]
-    pub fn notes(&self) -> &[Note] {
+    pub fn notes(&self) -> &[ClassNote] {
         &self.notes
     }
 

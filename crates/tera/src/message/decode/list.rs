@@ -5,7 +5,7 @@ use worldwire_core::Result;
 use super::{Run, Sink};
 use crate::message::bounds::Chain;
 use crate::message::fault::Fault;
-use crate::message::note::NoteKind;
+use crate::message::oddity::NoteKind;
 use crate::schema::plan::Scope;
 
 /// Where an element of an interleaved list stands.

@@ -8,7 +8,7 @@ use worldwire_core::{Error, Result};
 
 use super::bounds::{self, Budget};
 use super::fault::Fault;
-use super::note::{NoteKind, Notes};
+use super::oddity::{NoteKind, Oddities};
 use super::{HeaderForm, Integrity};
 use crate::schema::plan::{FieldKind, Op, Plan, Scope, Spot, TextPlace};
 use crate::types::Scalar;
@@ -90,7 +90,7 @@ pub(crate) struct Front {
 /// What is left when the fields are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rest {
-    pub(crate) notes: Notes,
+    pub(crate) notes: Oddities,
     /// The end of the furthest body.
     pub(crate) end: usize,
 }
@@ -172,7 +172,7 @@ struct Run<'d, 'n> {
     segments: Vec<usize>,
     /// The elements of open groups.
     extents: Vec<Extent>,
-    notes: Notes,
+    notes: Oddities,
     /// Set while fields are read a second time, in their own order: all was noted before.
     quiet: bool,
 }
@@ -208,7 +208,7 @@ impl<'d, 'n> Run<'d, 'n> {
             furthest: 0,
             segments: Vec::new(),
             extents: Vec::new(),
-            notes: Notes::default(),
+            notes: Oddities::default(),
             quiet: false,
         }
     }
@@ -536,12 +536,12 @@ impl<'d, 'n> Run<'d, 'n> {
 #[cfg(test)]
 mod tests {
     use crate::message::{Head, HeaderForm, Value};
-    use crate::schema::{Definition, Dialect, FileName, Options};
+    use crate::schema::{Definition, Dialect, FileName, ParseOptions};
 
     /// Objects in two pieces are read twice, and their lists with them: not over and over.
     #[test]
     fn pieces_within_pieces_are_no_hard_work() {
-        let options = Options { dialect: Some(Dialect::Legacy), ..Options::default() };
+        let options = ParseOptions { dialect: Some(Dialect::Legacy), ..ParseOptions::default() };
         let file = FileName::parse("S_A.1.def").unwrap();
         let (mut text, depth) = (String::new(), 30);
         for level in 0..depth {
@@ -566,7 +566,7 @@ mod tests {
     /// What is read a second time, for the pieces of an object, goes behind a group as well.
     #[test]
     fn a_field_may_stand_behind_a_group_that_is_read_twice() {
-        let options = Options { dialect: Some(Dialect::Toolbox), ..Options::default() };
+        let options = ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() };
         let file = FileName::parse("S_A.1.def").unwrap();
         let text = "object o\narray l\n- array[interleaved] a\n- - byte x\n\
                     - array[interleaved] b\n- byte z\nobject o\n";
@@ -583,7 +583,7 @@ mod tests {
     /// The offset of the second text stands behind the first text.
     #[test]
     fn a_body_may_stand_before_the_words_of_another() {
-        let options = Options { dialect: Some(Dialect::Legacy), ..Options::default() };
+        let options = ParseOptions { dialect: Some(Dialect::Legacy), ..ParseOptions::default() };
         let file = FileName::parse("S_A.1.def").unwrap();
         let text = "offset a\nstring a\noffset b\nstring b\n";
         let definition = Definition::parse(&file, text, &options).unwrap();

@@ -298,11 +298,11 @@ impl Spots {
 #[cfg(test)]
 mod tests {
     use crate::message::{Head, HeaderForm, Item, Value, View};
-    use crate::schema::{Definition, Dialect, FileName, Options, Problem};
+    use crate::schema::{Definition, Dialect, FileName, ParseOptions, Problem};
     use crate::types::Text;
 
     fn parse(text: &str, dialect: Dialect, lenient: bool) -> Result<Definition, Vec<Problem>> {
-        let options = Options { dialect: Some(dialect), lenient, ..Options::default() };
+        let options = ParseOptions { dialect: Some(dialect), lenient, ..ParseOptions::default() };
         Definition::parse(&FileName::parse("S_A.1.def").unwrap(), text, &options)
     }
 

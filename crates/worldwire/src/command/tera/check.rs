@@ -8,7 +8,7 @@ use std::time::Duration;
 use notify::{RecursiveMode, Watcher};
 use serde_json::json;
 use worldwire_tera::schema::set::Update;
-use worldwire_tera::schema::{Options, Problem, Set};
+use worldwire_tera::schema::{ParseOptions, Problem, Set};
 
 use super::folder;
 use crate::cli::Common;
@@ -20,7 +20,7 @@ const SETTLED: Duration = Duration::from_millis(50);
 
 pub(super) fn run(
     paths: &[PathBuf],
-    options: Options,
+    options: ParseOptions,
     json: bool,
     watch: bool,
     common: &Common,

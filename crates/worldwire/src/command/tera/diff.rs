@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use worldwire_tera::schema::diff::{Change, diff};
-use worldwire_tera::schema::{Definition, Options, Set};
+use worldwire_tera::schema::{Definition, ParseOptions, Set};
 
 use super::folder;
 use crate::output::{Failure, print};
@@ -20,7 +20,7 @@ enum Side {
 pub(super) fn run(
     sides: [&String; 2],
     data: &[PathBuf],
-    options: Options,
+    options: ParseOptions,
     json: bool,
 ) -> Result<(), Failure> {
     let known = match data {
@@ -40,7 +40,7 @@ pub(super) fn run(
     print(&out)
 }
 
-fn side(word: &str, known: Option<&Set>, options: &Options) -> Result<Side, Failure> {
+fn side(word: &str, known: Option<&Set>, options: &ParseOptions) -> Result<Side, Failure> {
     let path = Path::new(word);
     if path.is_dir() {
         return Ok(Side::Folder(Box::new(folder::set(&[path.to_owned()], options.clone())?)));

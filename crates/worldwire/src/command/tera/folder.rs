@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use worldwire_core::nearest;
-use worldwire_tera::schema::{Definition, Options, Set};
+use worldwire_tera::schema::{Definition, ParseOptions, Set};
 
 use crate::input;
 use crate::output::{Failure, complain};
@@ -38,7 +38,7 @@ pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Reads definitions; what is wrong with them is told.
-pub(in crate::command) fn set(paths: &[PathBuf], options: Options) -> Result<Set, Failure> {
+pub(in crate::command) fn set(paths: &[PathBuf], options: ParseOptions) -> Result<Set, Failure> {
     let set = Set::load(texts(paths)?, options);
     let errors = set.problems().filter(|problem| problem.is_error());
     report::diagnostics(errors.map(|problem| &problem.diagnostic));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use worldwire_tera::frame::HEADER_BYTES;
 use worldwire_tera::message::{Head, Value};
-use worldwire_tera::schema::Options;
+use worldwire_tera::schema::ParseOptions;
 
 use super::folder;
 use crate::output::{Failure, print};
@@ -14,7 +14,7 @@ use crate::output::{Failure, print};
 pub(super) fn run(
     word: &str,
     data: &[PathBuf],
-    options: Options,
+    options: ParseOptions,
     header: u32,
     json: bool,
 ) -> Result<(), Failure> {

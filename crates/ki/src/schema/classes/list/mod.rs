@@ -11,7 +11,7 @@ use worldwire_core::{Error, Limits, Result};
 
 use read::{List, Place};
 
-use super::{Class, Classes, Note};
+use super::{Class, ClassNote, Classes};
 use crate::{djb2_31, property_hash, string_id};
 
 /// The most notes that are kept.
@@ -27,7 +27,7 @@ pub struct TypeLists {
     classes: Vec<Option<(Arc<str>, Class)>>,
     by_name: HashMap<Arc<str>, usize>,
     texts: HashSet<Arc<str>>,
-    notes: Vec<Note>,
+    notes: Vec<ClassNote>,
 }
 
 impl TypeLists {
@@ -88,7 +88,7 @@ impl TypeLists {
                 let old = shown(&old);
                 let text =
                     format!("hash {} is also that of {old}; the later class counts", class.hash);
-                notes.push(Note { list, class: Arc::clone(&class.name), text });
+                notes.push(ClassNote { list, class: Arc::clone(&class.name), text });
             }
             class
         });
@@ -98,12 +98,12 @@ impl TypeLists {
 }
 
 /// Computes the hashes again. Pirate101 has the other hash for its classes.
-fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<Note>) {
+fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<ClassNote>) {
     // What is not kept is not made: names may be long, and each may be in thousands of notes.
     let mut say = |text: &dyn Fn() -> String| {
         if notes.len() < MOST_NOTES {
             let text = text();
-            notes.push(Note { list: Arc::clone(list), class: Arc::clone(&class.name), text });
+            notes.push(ClassNote { list: Arc::clone(list), class: Arc::clone(&class.name), text });
         }
     };
     let hash = string_id(class.name.as_bytes());

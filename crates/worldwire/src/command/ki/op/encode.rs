@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use worldwire_core::value::push_hex;
-use worldwire_ki::object::{Codec, Header, Object, xml};
+use worldwire_ki::object::{Header, Object, ObjectCodec, xml};
 use worldwire_ki::schema::classes::Classes;
 
 use super::inputs::{Input, expand, fault, keep, targets};
@@ -144,12 +144,17 @@ impl Work<'_> {
             Err(_) => (text, self.choices.options(self.choices.is_file()), None),
         };
         let object = Object::parse_json(self.classes, object).map_err(|error| error.to_string())?;
-        let codec = Codec::new(self.classes, options);
+        let codec = ObjectCodec::new(self.classes, options);
         let header = header.unwrap_or_else(|| codec.header());
         self.write(&codec, object, header)
     }
 
-    fn write(&self, codec: &Codec<'_>, object: Object, header: Header) -> Result<Vec<u8>, String> {
+    fn write(
+        &self,
+        codec: &ObjectCodec<'_>,
+        object: Object,
+        header: Header,
+    ) -> Result<Vec<u8>, String> {
         let whole = if self.complete { codec.complete(&object) } else { Ok(object) };
         let bytes = whole.and_then(|object| codec.encode(&object, header));
         bytes.map_err(|error| error.to_string())
@@ -164,7 +169,7 @@ impl Work<'_> {
         let Some(object) = objects.pop().filter(|_| count == 1) else {
             return Err(format!("wanted one object, found {count}"));
         };
-        let codec = Codec::new(self.classes, self.choices.options(self.choices.is_file()));
+        let codec = ObjectCodec::new(self.classes, self.choices.options(self.choices.is_file()));
         self.write(&codec, object, codec.header())
     }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde_json::json;
 use worldwire_core::value::parse_hex;
 use worldwire_ki::object::{
-    COMPACT, Codec, CoreTable, FLAG_NAMES, HUMAN_READABLE, MAGIC, Object, Options, STATEFUL, ZLIB,
+    COMPACT, CoreTable, FLAG_NAMES, HUMAN_READABLE, MAGIC, Object, ObjectCodec, ObjectOptions,
+    STATEFUL, ZLIB,
 };
 
 use super::stream;
@@ -17,7 +18,7 @@ use crate::{input, types};
 
 /// A way of reading that works.
 struct Way {
-    options: Options,
+    options: ObjectOptions,
     object: Object,
 }
 
@@ -43,7 +44,7 @@ pub(super) fn run(
     stream::tell_unknown(&hints, &classes, common);
     let mut ways: Vec<Way> = Vec::new();
     for options in all(&bytes, hints.core()) {
-        let codec = Codec::new(&classes, options.clone());
+        let codec = ObjectCodec::new(&classes, options.clone());
         let mut object = Object::new();
         if codec.decode_all(&bytes, &mut object).is_err() {
             continue;
@@ -83,9 +84,9 @@ pub(super) fn run(
 }
 
 /// Every way of reading, the plainest first.
-fn all(bytes: &[u8], core: &Arc<CoreTable>) -> Vec<Options> {
+fn all(bytes: &[u8], core: &Arc<CoreTable>) -> Vec<ObjectOptions> {
     if bytes.starts_with(MAGIC) {
-        return vec![Options::file()];
+        return vec![ObjectOptions::file()];
     }
     let mut all = Vec::new();
     for envelope in [false, true] {
@@ -99,14 +100,14 @@ fn all(bytes: &[u8], core: &Arc<CoreTable>) -> Vec<Options> {
                             if deep && skip_deprecated {
                                 continue;
                             }
-                            all.push(Options {
+                            all.push(ObjectOptions {
                                 flags,
                                 mask: *mask,
                                 deep,
                                 envelope,
                                 core: core.cloned(),
                                 skip_deprecated,
-                                ..Options::default()
+                                ..ObjectOptions::default()
                             });
                         }
                     }
@@ -125,7 +126,7 @@ fn flags() -> impl Iterator<Item = u32> {
 }
 
 /// The options as arguments of `ki op decode`.
-fn words(options: &Options) -> String {
+fn words(options: &ObjectOptions) -> String {
     if options.magic {
         return "a BINd file".to_owned();
     }

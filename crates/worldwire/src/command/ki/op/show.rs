@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use worldwire_core::json::{Style, string};
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Error, ErrorKind, Limits, Reader, Tree};
-use worldwire_ki::object::{Codec, Decoded, JsonWriter, Object, xml};
+use worldwire_ki::object::{Decoded, JsonWriter, Object, ObjectCodec, xml};
 use worldwire_ki::schema::classes::Classes;
 
 use super::stream::{Choices, Stream};
@@ -56,7 +56,7 @@ impl Show<'_> {
             }
             KiObjectForm::Xml => {
                 let mut object = Object::within(&self.limits);
-                let codec = Codec::new(self.classes, self.choices.of(bytes));
+                let codec = ObjectCodec::new(self.classes, self.choices.of(bytes));
                 let decoded = codec.decode_all_within(bytes, &self.limits, &mut object);
                 let text = decoded.and_then(|decoded| {
                     self.notes(&decoded, subject);
@@ -66,7 +66,7 @@ impl Show<'_> {
                     .map_err(|error| vec![explained(error).to_string()])
             }
             KiObjectForm::Text => {
-                let codec = Codec::new(self.classes, self.choices.of(bytes));
+                let codec = ObjectCodec::new(self.classes, self.choices.of(bytes));
                 let mut reader = Reader::traced_within("input", bytes, Tree::new(), &self.limits);
                 let outcome = codec.decode(&mut reader, &mut ()).and_then(|decoded| {
                     self.notes(&decoded, subject);
@@ -100,7 +100,7 @@ impl Show<'_> {
     ) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("output: {error}");
         let options = self.choices.of(bytes);
-        let codec = Codec::new(self.classes, options);
+        let codec = ObjectCodec::new(self.classes, options);
         let mut head = String::from("{");
         if let Some(name) = name {
             head.push_str("\"file\":");

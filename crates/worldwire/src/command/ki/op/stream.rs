@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use worldwire_ki::object::hints::Hints;
-use worldwire_ki::object::{Header, MAGIC, Options, STATEFUL};
+use worldwire_ki::object::{Header, MAGIC, ObjectOptions, STATEFUL};
 use worldwire_ki::schema::classes::Classes;
 
 use crate::cli::{Common, KiStream};
@@ -36,7 +36,7 @@ pub(super) struct Stream {
 
 impl Default for Stream {
     fn default() -> Self {
-        let Options { flags, mask, .. } = Options::default();
+        let ObjectOptions { flags, mask, .. } = ObjectOptions::default();
         let (bind, deep, stateful, envelope, core) = (false, None, false, false, false);
         let (skip_deprecated, lenient, compressed, packed) = (false, false, true, true);
         Self {
@@ -57,7 +57,7 @@ impl Default for Stream {
 
 impl Stream {
     /// What options and a header say.
-    pub(super) fn new(options: &Options, header: Header) -> Self {
+    pub(super) fn new(options: &ObjectOptions, header: Header) -> Self {
         Self {
             bind: options.magic,
             deep: Some(options.deep),
@@ -74,8 +74,8 @@ impl Stream {
     }
 
     /// The options and the header to write with.
-    pub(super) fn open(&self, choices: &Choices<'_>) -> (Options, Header) {
-        let options = Options {
+    pub(super) fn open(&self, choices: &Choices<'_>) -> (ObjectOptions, Header) {
+        let options = ObjectOptions {
             flags: if self.stateful { self.flags | STATEFUL } else { self.flags },
             mask: self.mask,
             deep: self.deep.unwrap_or(self.bind),
@@ -85,7 +85,7 @@ impl Stream {
             skip_deprecated: self.skip_deprecated,
             lenient: self.lenient,
             null_root: true,
-            ..Options::default()
+            ..ObjectOptions::default()
         };
         let header =
             Header { flags: self.flags, is_compressed: self.compressed, is_packed: self.packed };
@@ -130,7 +130,7 @@ impl<'c> Choices<'c> {
     }
 
     /// How these bytes are to be read.
-    pub(super) fn of(&self, bytes: &[u8]) -> Options {
+    pub(super) fn of(&self, bytes: &[u8]) -> ObjectOptions {
         self.options(bytes.starts_with(MAGIC))
     }
 
@@ -141,12 +141,12 @@ impl<'c> Choices<'c> {
     }
 
     /// How an object is to be read or written, that is a file or is none.
-    pub(super) fn options(&self, is_file: bool) -> Options {
+    pub(super) fn options(&self, is_file: bool) -> ObjectOptions {
         let KiStream {
             deep, shallow, flags, mask, envelope, core, skip_deprecated, lenient, ..
         } = self.arguments;
-        let base = if is_file { Options::file() } else { Options::default() };
-        Options {
+        let base = if is_file { ObjectOptions::file() } else { ObjectOptions::default() };
+        ObjectOptions {
             deep: (base.deep || *deep) && !*shallow,
             flags: flags.unwrap_or(base.flags),
             mask: mask.unwrap_or(base.mask),

@@ -9,7 +9,7 @@ use std::thread;
 use indicatif::ProgressBar;
 use rayon::ThreadPool;
 use worldwire_core::Error;
-use worldwire_ki::file::wad::{Archive, Options, Packed, Packer, Plan, is_stored_kind};
+use worldwire_ki::file::wad::{Archive, BuildOptions, Packed, Packer, Plan, is_stored_kind};
 
 use super::contents::{Content, Contents, add_folder, keep};
 use super::patterns::Patterns;
@@ -32,7 +32,7 @@ pub(super) fn create(
     let target = place(target)?;
     let mut contents = Contents::new();
     add_folder(folder, &target, &mut contents, common)?;
-    write(&Options { version, flags, level: packing.level }, contents, packing, target, common)
+    write(&BuildOptions { version, flags, level: packing.level }, contents, packing, target, common)
 }
 
 pub(super) fn update(
@@ -52,7 +52,7 @@ pub(super) fn update(
         add_folder(folder, &target, &mut contents, common)?;
     }
     let (version, flags) = (archive.table().version, archive.table().flags);
-    write(&Options { version, flags, level: packing.level }, contents, packing, target, common)
+    write(&BuildOptions { version, flags, level: packing.level }, contents, packing, target, common)
 }
 
 /// Where the archive goes. What is no place for one is refused before anything is read.
@@ -61,7 +61,7 @@ fn place(target: &KiWadTarget) -> Result<FilePlace, Failure> {
 }
 
 fn write(
-    options: &Options,
+    options: &BuildOptions,
     contents: Contents<'_>,
     packing: &KiWadPacking,
     target: FilePlace,

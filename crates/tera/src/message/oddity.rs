@@ -4,7 +4,7 @@ use core::fmt;
 
 use worldwire_core::Names;
 
-/// Notes that are kept of one message; more are only counted.
+/// Oddities that are kept of one message; more are only counted.
 const MOST_NOTES: usize = 256;
 
 /// What is odd. The names are stable.
@@ -65,7 +65,7 @@ impl fmt::Display for NoteKind {
 
 /// Something odd, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct Oddity {
     /// What.
     pub kind: NoteKind,
     /// The byte of the message.
@@ -75,15 +75,15 @@ pub struct Note {
 /// All that is odd about a message. A message without notes is canonical: its fields alone encode
 /// to the same bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Notes {
-    list: Vec<Note>,
+pub struct Oddities {
+    list: Vec<Oddity>,
     more: usize,
 }
 
-impl Notes {
+impl Oddities {
     pub(crate) fn add(&mut self, kind: NoteKind, at: usize) {
         if self.list.len() < MOST_NOTES {
-            self.list.push(Note { kind, at });
+            self.list.push(Oddity { kind, at });
         } else {
             self.more += 1;
         }
@@ -91,7 +91,7 @@ impl Notes {
 
     /// The first 256.
     #[must_use]
-    pub fn list(&self) -> &[Note] {
+    pub fn list(&self) -> &[Oddity] {
         &self.list
     }
 
