@@ -14,13 +14,13 @@ use crate::time::Timestamp;
 
 /// Sorts the packets of a capture into conversations and puts their streams together again.
 ///
-/// Packets go in in capture order; events come out at once. An event of a packet is told before
+/// Packets go in in capture order; events come out at once. An event of a packet is reported before
 /// the next packet goes in, so it can borrow the packet's bytes: nothing is copied as long as
 /// segments come in order.
 ///
-/// TCP: segments that were sent twice or overlap are told once (what came first counts); segments
+/// TCP: segments that were sent twice or overlap are reported once (what came first counts); segments
 /// that came early wait, within [`Limits::stream_bytes`], [`Limits::stream_pieces`] and
-/// [`Limits::streams_bytes`]; bytes the capture lost are told as a gap as soon as something waits
+/// [`Limits::streams_bytes`]; bytes the capture lost are reported as a gap as soon as something waits
 /// behind them and the other side acknowledges them, a bound is hit, or the conversation ends. Two
 /// gaps may follow each other. Checksums are not verified, since captures made on the sending
 /// machine rarely have them.
@@ -149,7 +149,7 @@ struct Talk {
     /// Since when it holds bytes back.
     waiting: Option<u64>,
     last: (Timestamp, u64),
-    /// Its end was told; late packets of it are not a new conversation.
+    /// Its end was reported; late packets of it are not a new conversation.
     over: bool,
 }
 
@@ -506,7 +506,7 @@ impl Conversations {
 }
 
 impl Talk {
-    /// Tells what is held back and the end, unless that was told before.
+    /// Reports what is held back and the end, unless that was reported before.
     fn end(&mut self, why: Closed, stamp: (Timestamp, u64), out: &mut dyn FnMut(Event<'_>)) {
         if self.over {
             return;

@@ -24,7 +24,7 @@ pub const SMALL: Limits = Limits {
 /// Any bytes as a capture file, and what comes out as packets.
 ///
 /// # Panics
-/// When what is told about the streams contradicts itself.
+/// When what is reported about the streams contradicts itself.
 pub fn reader(data: &[u8]) {
     let Ok(mut capture) = CaptureReader::new(data, &SMALL) else {
         return;
@@ -56,7 +56,7 @@ pub fn reader(data: &[u8]) {
 /// length), then payload.
 ///
 /// # Panics
-/// When what is told about the streams contradicts itself, or more is held than allowed.
+/// When what is reported about the streams contradicts itself, or more is held than allowed.
 pub fn reassembly(data: &[u8]) {
     let mut watch = Watch::default();
     let mut conversations = Conversations::new(&SMALL);
@@ -102,7 +102,7 @@ fn raw_tcp(who: u8, flags: u8, sequence: [u8; 4], acknowledge: u8, payload: &[u8
     packet
 }
 
-/// Follows what is told: streams have no holes but named ones, and nothing is told twice.
+/// Follows what is reported: streams have no holes but named ones, and nothing is reported twice.
 #[derive(Debug, Default)]
 struct Watch {
     open: HashMap<u64, [u64; 2]>,

@@ -25,7 +25,7 @@ pub struct Place {
 /// `'n` is how long the names live: static ones for messages that are part of a protocol, as long
 /// as the loaded definitions for layouts that come from data files.
 pub trait Trace<'n>: Scopes<'n> {
-    /// Whether anybody listens: lets a decoder skip work that only a listener needs.
+    /// Whether anything is recorded: lets a decoder skip work that only a trace needs.
     const ON: bool;
 
     /// A value was read.
@@ -123,7 +123,7 @@ pub(crate) mod sealed {
     }
 }
 
-/// Nobody listens.
+/// Records nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTrace;
 

@@ -42,7 +42,7 @@ pub(crate) struct Kind {
 pub(crate) struct Conversation {
     state: State,
     stream: u64,
-    /// The packet that came last, for what is told at the end.
+    /// The packet that came last, for what is reported at the end.
     last: Option<Stamp>,
     /// Client and server change places: the capture began in the middle and had them wrong.
     swapped: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Conversation {
     midstream: bool,
     /// Whether it is UDP.
     datagrams: bool,
-    /// Whether the ends were told.
+    /// Whether the ends were reported.
     told: bool,
 }
 

@@ -1,4 +1,4 @@
-//! TOML that people write, read by hand so that everything wrong with it is told with its place.
+//! TOML that people write, read by hand so that everything wrong with it is reported with its place.
 
 use core::ops::Range;
 use core::str::FromStr;
@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use worldwire_core::{Diagnostic, Source, nearest};
 
-/// The most errors that are told one by one.
+/// The most errors that are reported one by one.
 const MOST_ERRORS: usize = 200;
 
 pub(crate) type Value<'t> = Spanned<DeValue<'t>>;

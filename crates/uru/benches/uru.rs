@@ -1,4 +1,4 @@
-//! How fast messages are read, traced and written: the same decoder with and without a listener,
+//! How fast messages are read, traced and written: the same decoder with and without a trace,
 //! on a mix of what is said most.
 
 use std::hint::black_box;
@@ -113,7 +113,7 @@ fn decode_typed(bencher: Bencher<'_, '_>, name: &str) {
     count(bencher, name, |sample| {
         let mut reader = Reader::new(black_box(&sample.bytes));
         let message = Message::decode(sample.service, sample.side, &mut reader);
-        // A listener is shown the node inside, so it has to be read here, too.
+        // A trace is shown the node inside, so it has to be read here, too.
         if let Ok(Message::AuthServer(auth::server::ServerMessage::VaultNodeFetched(fetched))) =
             &message
         {

@@ -205,7 +205,7 @@ pub struct Table {
 }
 
 impl<'d> Message<'d> {
-    /// Reads one message with its head. A listener sees `name` (over the head) and `fields`.
+    /// Reads one message with its head. A trace sees `name` (over the head) and `fields`.
     ///
     /// # Errors
     /// Incomplete, when the message is not all there; Malformed for an unknown number or a byte
@@ -282,7 +282,7 @@ impl<'d> Message<'d> {
         reader: &mut Reader<'d, T>,
     ) -> Result<Self> {
         let start = reader.place_if_on();
-        // The scope of the fields is for listeners; errors name the message instead.
+        // The scope of the fields is for traces; errors name the message instead.
         let outcome = if T::ON {
             reader.scope_from("fields", Value::Record, start, |reader| {
                 Self::decode_body(service, sender, number, reader)

@@ -32,7 +32,7 @@ pub(crate) fn is_list(path: &Path, is_of_folder: bool) -> bool {
     has(b"\"hash\"") && if is_of_folder { has(b"\"bases\"") } else { has(b"\"properties\"") }
 }
 
-/// How many odd things of type lists are told where the lists are only used.
+/// How many odd things of type lists are reported where the lists are only used.
 const MOST_TOLD: usize = 3;
 
 /// Reads type lists, later ones over earlier ones, and tells what is odd in them, if not too much.

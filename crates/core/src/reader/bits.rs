@@ -34,7 +34,7 @@ impl<'n, T: Trace<'n>> Reader<'_, T> {
         self.shown(name, |r| r.take_bits(1).map(|bit| bit != 0), |v| Value::Bool(*v))
     }
 
-    /// Takes `count` bits (at most 64) without telling the listener.
+    /// Takes `count` bits (at most 64) without reporting them to the trace.
     ///
     /// # Errors
     /// Incomplete, when fewer are left.

@@ -10,7 +10,7 @@ use crate::value::{Form, Span, Value};
 use crate::{Error, Limits, Names, Result};
 
 /// A cursor over bytes: little-endian numbers, bits from the least significant up, bounded parts,
-/// and scopes that a listening [`Trace`] turns into a [`Tree`].
+/// and scopes that a [`Trace`] turns into a [`Tree`].
 ///
 /// Every read checks first and names the field it was for. A byte read after bit reads starts at
 /// the next whole byte.
@@ -40,14 +40,14 @@ pub struct Reader<'d, T = NoTrace> {
 }
 
 impl<'d> Reader<'d, NoTrace> {
-    /// Reads with nobody listening, within the default limits.
+    /// Reads without a trace, within the default limits.
     #[inline]
     #[must_use]
     pub fn new(data: &'d [u8]) -> Self {
         Self::within(data, &Limits::DEFAULT)
     }
 
-    /// Reads with nobody listening, within these limits.
+    /// Reads without a trace, within these limits.
     #[inline]
     #[must_use]
     pub fn within(data: &'d [u8], limits: &'d Limits) -> Self {
@@ -166,7 +166,7 @@ impl<'d, T> Reader<'d, T> {
         }
     }
 
-    /// Takes the next `count` bytes without telling the listener.
+    /// Takes the next `count` bytes without reporting them to the trace.
     ///
     /// # Errors
     /// Incomplete, when fewer are left.
@@ -182,7 +182,7 @@ impl<'d, T> Reader<'d, T> {
         }
     }
 
-    /// Takes a fixed number of bytes without telling the listener.
+    /// Takes a fixed number of bytes without reporting them to the trace.
     ///
     /// # Errors
     /// Incomplete, when fewer are left.
@@ -254,7 +254,7 @@ macro_rules! numbers {
     )*};
 }
 
-/// Reading values that the listener learns of.
+/// Reading values that are reported to the trace.
 impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     numbers! {
         u8: u8, Unsigned, u64;
@@ -316,7 +316,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         self.span(name, count, Form::Bytes)
     }
 
-    /// Reads `count` bytes as text or bytes of a form. The listener decodes them only when
+    /// Reads `count` bytes as text or bytes of a form. The tree decodes them only when
     /// somebody looks.
     ///
     /// # Errors
@@ -337,7 +337,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         }
     }
 
-    /// Tells the listener of a value that was read since `start` (see [`Reader::place`]); what
+    /// Reports a value that was read since `start` (see [`Reader::place`]); what
     /// readers of composite values such as counted strings use.
     #[inline]
     pub fn leaf_from(&mut self, name: &'n str, start: Place, value: Value<'n>) {

@@ -103,7 +103,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         outcome
     }
 
-    /// Reads a field of `length` bytes that began at `start`, with its count. The listener's
+    /// Reads a field of `length` bytes that began at `start`, with its count. The trace's
     /// [opener](crate::opener) may know what the bytes hold: then the field is a record, `bytes` and
     /// what it read behind it.
     ///
@@ -130,7 +130,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     }
 
     /// Opens a field, like a [blob](Self::blob), whose bytes stand `distance` further on; the cursor
-    /// stays where it is. False when the listener has no opener for it: nothing is reported then.
+    /// stays where it is. False when the trace has no opener for it: nothing is reported then.
     #[inline]
     pub fn open_ahead(
         &mut self,
@@ -264,7 +264,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     }
 
     /// Tries to read something. When that fails nothing has happened: the cursor stands where it
-    /// stood, and the listener has heard nothing.
+    /// stood, and nothing was reported to the trace.
     ///
     /// # Errors
     /// Those of `read`.

@@ -34,7 +34,7 @@ pub struct TeraDefinitions {
     shared: OnceLock<Arc<Packets>>,
 }
 
-/// Builds without a map that are told apart.
+/// Builds without a map that are distinguished.
 const MOST_BUILDS: usize = 64;
 
 impl Clone for TeraDefinitions {

@@ -62,7 +62,7 @@ fn message(data: &[u8]) {
     let mut reader = Reader::traced("payload", payload, Tree::new());
     let mut values = Values::new();
     let traced = definition.decode(&mut reader, &mut values);
-    assert_eq!(traced, outcome, "a listener changes nothing");
+    assert_eq!(traced, outcome, "a trace changes nothing");
     let (tree, _) = reader.conclude(traced);
     let json = render(&tree, Style::default());
     assert!(!definition.fit(payload).to_string().is_empty(), "a fit says something");
@@ -90,7 +90,7 @@ fn table(data: &[u8]) {
     let plain = TableFile::decode(&mut Reader::new(data));
     let mut reader = Reader::traced("file", data, Tree::new());
     let traced = TableFile::decode(&mut reader);
-    assert_eq!(plain, traced, "a listener changes nothing");
+    assert_eq!(plain, traced, "a trace changes nothing");
     let (tree, outcome) = reader.conclude(traced);
     let json = render(&tree, Style::default());
     let Ok(file) = outcome else { return };

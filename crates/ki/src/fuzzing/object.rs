@@ -152,14 +152,14 @@ fn stream(codec: &ObjectCodec<'_>, bytes: &[u8]) {
     let mut traced = Reader::traced("stream", bytes, Tree::new());
     let mut shown = Object::new();
     let heard = codec.decode(&mut traced, &mut shown);
-    assert_eq!(outcome, heard, "a listener changes nothing");
+    assert_eq!(outcome, heard, "a trace changes nothing");
     let (tree, _) = traced.conclude(heard);
     render(&tree, Style::default());
     let mut json = JsonWriter::new(Vec::new(), Style::default());
     let streamed = codec.decode(&mut Reader::new(bytes), &mut json);
     assert_eq!(streamed, outcome, "the visitor changes nothing");
     let Ok(decoded) = outcome else { return };
-    assert!(object == shown, "a listener changes no value");
+    assert!(object == shown, "a trace changes no value");
     let json = json.finish().expect("memory takes everything");
     let json = String::from_utf8(json).expect("JSON is text");
     assert_eq!(object.to_json(classes).as_ref(), Ok(&json), "JSON of the value");

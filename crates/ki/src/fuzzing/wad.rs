@@ -16,7 +16,7 @@ fn wad(data: &[u8]) {
     let plain = ArchiveFile::decode(&mut Reader::new(data));
     let mut reader = Reader::traced("file", data, Tree::new());
     let traced = ArchiveFile::decode(&mut reader);
-    assert_eq!(plain, traced, "a listener changes nothing");
+    assert_eq!(plain, traced, "a trace changes nothing");
     let (tree, outcome) = reader.conclude(traced);
     let json = render(&tree, Style::default());
     let limits = Limits { inflated_bytes: 1 << 20, ..Limits::DEFAULT };

@@ -20,7 +20,7 @@ pub(super) const TARGETS: &[Target] = &[
     Target { name: "ki_client_args", run: client_args, seeds: command_lines },
 ];
 
-/// Decodes, with and without a listener, with and without definitions, and all the way back.
+/// Decodes, with and without a trace, with and without definitions, and all the way back.
 fn frame(data: &[u8]) {
     let protocols = protocols();
     for from in [None, Some(Side::Client), Some(Side::Server)] {
@@ -30,7 +30,7 @@ fn frame(data: &[u8]) {
         let mut traced = Reader::traced("frame", data, Tree::new());
         let outcome = Frame::decode(&mut traced, from);
         let (tree, outcome) = traced.conclude(outcome);
-        assert_eq!(plain, outcome, "a listener changes nothing");
+        assert_eq!(plain, outcome, "a trace changes nothing");
         let mut named = Reader::traced("frame", data, Tree::new());
         let outcome = Frame::decode_named(&mut named, from, protocols);
         let (named, outcome) = named.conclude(outcome);

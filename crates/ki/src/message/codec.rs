@@ -110,7 +110,7 @@ impl Message {
         for (index, field) in self.fields().iter().enumerate() {
             let value = if let Some(names) = field.names() {
                 let read = |reader: &mut Reader<'d, T>| {
-                    // Nobody listens to the number under the name.
+                    // The number under the name is not reported.
                     let bytes: [u8; 4] = reader.take_array()?;
                     FieldValue::decode(field.kind, &mut Reader::new(&bytes), "")
                         .map(FieldValue::into_owned)

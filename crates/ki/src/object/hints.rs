@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Type lists may come later than hints. The tag of a class that is called by its name is looked up
-//! in the list while objects are read; [`Hints::unknown_classes`] tells the names that are in none.
+//! in the list while objects are read; [`Hints::unknown_classes`] lists the names that are in none.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -248,7 +248,7 @@ impl<'c> ObjectCodec<'c> {
         Header { flags: self.options.flags, is_compressed: true, is_packed: true }
     }
 
-    /// Reads one stream and tells the visitor what is in it: an [`Object`], a [`JsonWriter`] or
+    /// Reads one stream and reports what is in it to the visitor: an [`Object`], a [`JsonWriter`] or
     /// your own. The stream ends where the object does; an envelope takes all that is left.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What a listener learns of a decode.
+//! What a decode reports to a trace.
 
 use worldwire_core::{Form, Place, Reader, Trace, Value};
 

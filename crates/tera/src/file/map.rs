@@ -118,7 +118,7 @@ impl CodeMap {
         map
     }
 
-    /// Adds an entry; gives what is to be said about it.
+    /// Adds an entry; gives what there is to report about it.
     fn insert(&mut self, name: &str, code: u32) -> Vec<(ProblemKind, String)> {
         let mut remarks = Vec::new();
         let index = match self.names.get(name) {

@@ -97,7 +97,7 @@ fn message(data: &[u8]) {
     let outcome = plan.decode(&mut reader, form);
     let (tree, outcome) = reader.conclude(outcome);
     assert_eq!(checked.is_ok(), read.is_ok(), "checking and reading agree");
-    assert_eq!(checked.is_ok(), outcome.is_ok(), "a listener changes nothing");
+    assert_eq!(checked.is_ok(), outcome.is_ok(), "a trace changes nothing");
     let json = render(&tree, Style::default());
     assert!(tree.len() <= 64 + MOST_NODES_A_BYTE * data.len(), "{} nodes", tree.len());
     if let Ok(view) = View::new(plan, data, form) {

@@ -119,7 +119,7 @@ pub enum Leniency {
 }
 
 impl Plan {
-    /// Reads the one message that is left in a reader and tells its listener every field, in the
+    /// Reads the one message that is left in a reader and reports every field to its trace, in the
     /// order of the definition.
     ///
     /// What is odd about the message comes back, and stands in the tree behind the fields: the list

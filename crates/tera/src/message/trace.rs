@@ -8,7 +8,7 @@ use crate::types::angle::{component_is_whole, component_radians};
 use crate::types::scalar::CUSTOMIZE;
 use crate::types::{Angle, Scalar, Skill, SkillForm};
 
-/// Tells a listener what the decoder finds.
+/// Reports what the decoder finds to a trace.
 pub(crate) struct TraceSink<'t, 'd, T> {
     /// Stands where the message begins.
     pub(crate) reader: &'t mut Reader<'d, T>,

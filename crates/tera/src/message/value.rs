@@ -46,7 +46,7 @@ pub enum Value<'d> {
 }
 
 impl Value<'_> {
-    /// Takes text and bytes into its own hands.
+    /// Makes it owned: text and bytes are copied.
     #[must_use]
     pub fn into_owned(self) -> Value<'static> {
         match self {

@@ -31,7 +31,7 @@ pub trait Inner<'d>: Field<'d> {
 /// A counted buffer (`u32` count of units, at most `MOST`) whose content has a format of its own.
 ///
 /// Decoding the message leaves the buffer alone, so that a bad node does not cost the connection;
-/// [`Nested::decode`] reads it. A listener is shown the content, or the plain bytes when they are
+/// [`Nested::decode`] reads it. A trace is shown the content, or the plain bytes when they are
 /// not a canonical form of the format.
 pub struct Nested<'d, I, const MOST: usize> {
     bytes: Cow<'d, [u8]>,

@@ -217,7 +217,7 @@ impl<'d> Field<'d> for SafeString<'d> {
 }
 
 impl SafeString<'_> {
-    /// Tells the listener: plain text for the form that everybody writes, otherwise a record that
+    /// Reports it: plain text for the form that everybody writes, otherwise a record that
     /// says how it differs.
     fn show<'d, 'n, T: Trace<'n>>(
         &self,

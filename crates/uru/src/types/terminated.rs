@@ -185,7 +185,7 @@ impl<'d> Field<'d> for ZStr<'d> {
 pub struct HiLo(pub u32);
 
 impl HiLo {
-    /// Takes the six bytes without telling the listener.
+    /// Takes the six bytes without reporting them to the trace.
     ///
     /// # Errors
     /// Incomplete; Malformed when the third unit is not zero.

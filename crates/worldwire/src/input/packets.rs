@@ -40,7 +40,7 @@ pub(crate) enum Next {
     Block(Block),
     /// Nothing has come in time.
     Pause,
-    /// The capture is over. The fault is told when it ended in the middle.
+    /// The capture is over. The fault is reported when it ended in the middle.
     End(Option<CaptureError>),
 }
 
@@ -202,7 +202,7 @@ impl Outbox {
         let fresh =
             Block { bytes: Vec::with_capacity(bytes), packets: Vec::with_capacity(packets) };
         let full = std::mem::replace(&mut self.block, fresh);
-        self.sender.send(Message::Block(full)).map_err(|_| io::Error::other("nobody listens"))
+        self.sender.send(Message::Block(full)).map_err(|_| io::Error::other("the reader is gone"))
     }
 }
 
@@ -219,7 +219,7 @@ impl<R: Read> Read for Punctual<R> {
     }
 }
 
-/// Reads a capture to its end, or until nobody listens.
+/// Reads a capture to its end, or until the reader is gone.
 fn read(path: &Path, limits: &Limits, progress: &ProgressBar, sender: &SyncSender<Message>) {
     let tell = |message| sender.send(message).is_ok();
     let input = match super::open(path) {

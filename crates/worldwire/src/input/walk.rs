@@ -13,7 +13,7 @@ const MOST_FOUND: usize = 1 << 21;
 const MOST_LINKS: usize = 1 << 14;
 
 /// A file, or all files of a folder and the folders in it, in the order of their names. Links are
-/// followed; what is passed over is told: loops, and what is no file, such as a FIFO that would wait
+/// followed; what is passed over is reported: loops, and what is no file, such as a FIFO that would wait
 /// for somebody.
 pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut files = all(path, &complain)?;

@@ -88,7 +88,7 @@ impl<'d> Entry<'d> {
         let most = reader.limits().string_bytes;
         let (name, terminated) = take_name(reader, at, most).map_err(|e| e.inside("name"))?;
         if T::ON {
-            // The span is told before the NUL is taken, so that it covers just the name.
+            // The span is reported before the NUL is taken, so that it covers just the name.
             let span = reader.span_behind(Form::Utf8, name.len());
             reader.leaf_from("name", start, span);
         }

@@ -1,6 +1,6 @@
-//! What lenient reading cannot read, found before anything is told of it.
+//! What lenient reading cannot read, found before anything is reported of it.
 //!
-//! Whether the value of a property fits its size shows only when it was read; but what was told of
+//! Whether the value of a property fits its size shows only when it was read; but what was reported of
 //! its parts cannot be taken back: it may be in a file by then. So a deep object is gone through
 //! twice. The first walk tells nobody; it finds the outermost properties that fail. The second
 //! tells everything, and keeps those properties as the bits that they are.

@@ -397,7 +397,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         Ok(())
     }
 
-    /// Tells the visitor and the listener of a value that was just read.
+    /// Reports a value that was just read to the visitor and the trace.
     #[inline]
     fn tell<T: Trace<'c>>(
         &mut self,

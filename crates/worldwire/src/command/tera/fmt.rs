@@ -44,7 +44,7 @@ pub(super) fn run(paths: &[PathBuf], check: bool) -> Result<(), Failure> {
     if broken || (check && differs) { Err(Failure::Input) } else { Ok(()) }
 }
 
-/// The canonical text; what is wrong with one that cannot be read is told.
+/// The canonical text; what is wrong with one that cannot be read is reported.
 fn tidy(name: &str, text: &str) -> Option<String> {
     let problems = match canonical(name, text) {
         Ok(tidy) => return Some(tidy),

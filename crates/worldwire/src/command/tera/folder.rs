@@ -37,7 +37,7 @@ pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-/// Reads definitions; what is wrong with them is told.
+/// Reads definitions; what is wrong with them is reported.
 pub(in crate::command) fn set(paths: &[PathBuf], options: ParseOptions) -> Result<Set, Failure> {
     let set = Set::load(texts(paths)?, options);
     let errors = set.problems().filter(|problem| problem.is_error());

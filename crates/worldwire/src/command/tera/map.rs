@@ -71,7 +71,7 @@ pub(super) fn convert(
     if clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Reads a map in any form; what is wrong with it is told. False when parts were left out.
+/// Reads a map in any form; what is wrong with it is reported. False when parts were left out.
 fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool), Failure> {
     let text = input::read_text(file)?;
     let path = file.display().to_string();

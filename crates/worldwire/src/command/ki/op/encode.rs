@@ -105,7 +105,7 @@ struct Work<'w> {
     choices: &'w Choices<'w>,
     /// What an object lacks is put in.
     complete: bool,
-    /// Something of an input was left out, which was told.
+    /// Something of an input was left out, which was reported.
     is_lossy: AtomicBool,
 }
 
@@ -114,7 +114,7 @@ impl Work<'_> {
         if self.is_lossy.load(Ordering::Relaxed) { Err(Failure::Input) } else { Ok(()) }
     }
 
-    /// The bytes of one input; `None` when it has faults, which are told.
+    /// The bytes of one input; `None` when it has faults, which are reported.
     fn encode(&self, path: &Path) -> Result<Option<Vec<u8>>, Failure> {
         let text = input::read(path)?;
         let subject = path.display().to_string();

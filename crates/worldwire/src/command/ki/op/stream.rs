@@ -106,7 +106,7 @@ pub(super) fn hints(files: &[PathBuf]) -> Result<Hints, Failure> {
     Ok(hints)
 }
 
-/// Tells of pairs whose classes are in no type list.
+/// Reports pairs whose classes are in no type list.
 pub(super) fn tell_unknown(hints: &Hints, classes: &Classes, common: &Common) {
     if !common.quiet {
         report::diagnostics(&hints.unknown_classes(classes));
@@ -124,7 +124,7 @@ impl<'c> Choices<'c> {
         Ok(Self { arguments, hints: hints(&arguments.hints)? })
     }
 
-    /// Tells which hints the type list makes useless.
+    /// Reports which hints the type list makes useless.
     pub(super) fn check(&self, classes: &Classes, common: &Common) {
         tell_unknown(&self.hints, classes, common);
     }

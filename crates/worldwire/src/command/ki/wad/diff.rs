@@ -25,7 +25,7 @@ const PATCHED: Kind = ('>', "patched");
 /// The data has gone.
 const UNPATCHED: Kind = ('<', "unpatched");
 
-/// What is to be told of a name.
+/// What there is to report about a name.
 #[derive(Default)]
 struct Finding {
     kind: Option<Kind>,
