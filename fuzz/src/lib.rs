@@ -1,4 +1,11 @@
-//! Finds fuzz targets by name.
+//! All fuzz targets, by name, with what a coverage-guided fuzzer begins with: seeds and dictionaries.
+//!
+//! The crates' lists of targets are the only ones: nothing here or in `fuzz/run` repeats them.
+
+mod dictionary;
+
+use std::io;
+use std::path::Path;
 
 use worldwire_core::testing::Target;
 
@@ -11,24 +18,51 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
     capture.chain(ki).chain(tera).chain(uru).chain(worldwire_dissect::fuzzing::TARGETS)
 }
 
-/// Runs a target.
+/// The target of that name.
 ///
-/// # Panics
-/// When there is none of that name, or when a promise is broken.
-pub fn run(name: &str, data: &[u8]) {
-    let target = targets().find(|target| target.name == name);
-    (target.expect("a target of that name").run)(data);
+/// # Errors
+/// When there is none; the text lists all of them.
+pub fn find(name: &str) -> Result<&'static Target, String> {
+    targets().find(|target| target.name == name).ok_or_else(|| {
+        let names: Vec<_> = targets().map(|target| target.name).collect();
+        format!("wanted one of {}; found {name:?}", names.join(", "))
+    })
+}
+
+/// Writes every seed of a target to `FOLDER/NAME/seed-0000` and so on, and its dictionary, if it
+/// has one, to `FOLDER/NAME.dict`. Returns how many seeds there are.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn export(target: &Target, folder: &Path) -> io::Result<usize> {
+    let seeds = (target.seeds)();
+    let own = folder.join(target.name);
+    std::fs::create_dir_all(&own)?;
+    for (number, seed) in seeds.iter().enumerate() {
+        std::fs::write(own.join(format!("seed-{number:04}")), seed)?;
+    }
+    if let Some(text) = dictionary::text(target.name, &seeds) {
+        std::fs::write(folder.join(format!("{}.dict", target.name)), text)?;
+    }
+    Ok(seeds.len())
 }
 
 #[cfg(test)]
 mod tests {
-    /// A target without a program would never be fuzzed.
+    use std::collections::BTreeSet;
+
+    use super::*;
+
     #[test]
-    fn every_target_has_a_program() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz_targets");
-        for target in super::targets() {
-            let path = format!("{folder}/{}.rs", target.name);
-            assert!(std::path::Path::new(&path).is_file(), "{path}");
+    fn names_are_names_of_files_and_stand_for_one_target_each() {
+        let mut names = BTreeSet::new();
+        for target in targets() {
+            let name = target.name;
+            assert!(names.insert(name), "{name} twice");
+            let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+            assert!(name.bytes().all(|byte| is_plain(byte) || byte == b'_'), "{name:?}");
+            assert_eq!(find(name).map(|found| found.name), Ok(name));
         }
+        assert!(find("").is_err_and(|why| why.contains("uru_auth_client")));
     }
 }

@@ -1,26 +1,32 @@
 //! Names and literals that are good Rust, whatever stands in the definitions that code is made of.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
-/// Names that are in use.
+/// Names that are in use, and the number that the next like it is tried with.
 #[derive(Debug, Default)]
-pub struct Taken(HashSet<String>);
+pub struct Taken(HashMap<String, u64>);
 
 impl Taken {
     /// The name, or one like it that nobody has.
     pub fn fresh(&mut self, name: String) -> String {
-        let mut unique = name.clone();
-        let mut number = 2;
-        while !self.0.insert(unique.clone()) {
-            // Types have no underscores, fields do.
-            let apart = match name.starts_with(|c: char| c.is_ascii_uppercase()) {
-                true => "No",
-                false if name.ends_with('_') => "",
-                false => "_",
-            };
-            unique = format!("{name}{apart}{number}");
+        let Some(next) = self.0.get(&name) else {
+            self.0.insert(name.clone(), 2);
+            return name;
+        };
+        // Types have no underscores, fields do.
+        let apart = match name.starts_with(|c: char| c.is_ascii_uppercase()) {
+            true => "No",
+            false if name.ends_with('_') => "",
+            false => "_",
+        };
+        let mut number = *next;
+        let mut unique = format!("{name}{apart}{number}");
+        while self.0.contains_key(&unique) {
             number += 1;
+            unique = format!("{name}{apart}{number}");
         }
+        self.0.insert(unique.clone(), 2);
+        self.0.insert(name, number + 1);
         unique
     }
 }
@@ -117,5 +123,13 @@ mod tests {
         let names = ["a", "a", "a_2", "a", "A", "A"].map(|name| taken.fresh(name.into()));
         assert_eq!(names, ["a", "a_2", "a_2_2", "a_3", "A", "ANo2"]);
         assert_eq!(quoted("a\"\n"), "\"a\\\"\\n\"");
+    }
+
+    #[test]
+    fn a_name_may_come_very_often() {
+        let mut taken = Taken::default();
+        // To try all numbers from the first would take minutes.
+        let last = (0..50_000).map(|_| taken.fresh("a".into())).last();
+        assert_eq!(last.as_deref(), Some("a_50000"));
     }
 }

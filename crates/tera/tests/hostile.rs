@@ -244,3 +244,14 @@ fn made_code_keeps_the_same_bounds() {
     let of_plan = definition("array l\n- int16 v\n").plan().check(&data, HeaderForm::Plain);
     assert_eq!(error.is_err(), of_plan.is_err());
 }
+
+#[test]
+fn a_problem_in_every_line_is_no_burden() {
+    // To look for the lines of the text again for every problem would take minutes.
+    let text = "string a\n".repeat(20_000);
+    let file = FileName::parse("S_A.1.def").unwrap();
+    let options = Options { dialect: Some(Dialect::Toolbox), ..Options::default() };
+    let problems = Definition::parse(&file, &text, &options).unwrap_err();
+    assert_eq!(problems.len(), 19_999);
+    assert_eq!(problems.last().map(|last| last.diagnostic.line()), Some(20_000));
+}

@@ -622,3 +622,12 @@ proptest! {
         with_subject(|subject| assert_ne!(filter.matches(subject), opposite.matches(subject)));
     }
 }
+
+#[test]
+fn a_filter_of_very_many_values_is_read() {
+    // To look through the rest of the text for every value would take minutes.
+    let values = "1,".repeat(30_000);
+    assert!(Filter::parse(&format!("a in {{{values}1}}")).is_ok());
+    let ranges = Filter::parse("a in {1..3, 0.5..2, 7}").map(|filter| filter.to_string());
+    assert_eq!(ranges.as_deref(), Ok("a in {1..3, 0.5..2, 7}"));
+}

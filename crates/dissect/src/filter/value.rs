@@ -147,7 +147,7 @@ fn atom<'f>(input: &mut Input<'f>) -> Outcome<Atom<'f>> {
     }
     // Two dots belong to a range.
     let end = next.find(|c: char| !is_value_char(c)).unwrap_or(next.len());
-    let end = next.find("..").map_or(end, |dots| dots.min(end));
+    let end = next.split_at(end).0.find("..").unwrap_or(end);
     if end == 0 {
         let wrong = problem(input, "a value");
         return Err(ErrMode::Cut(match next.chars().next() {

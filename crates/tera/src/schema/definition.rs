@@ -164,14 +164,29 @@ pub(super) struct Built {
 struct Lines<'f> {
     lines: Vec<Line>,
     /// The file itself, then what it includes.
-    origins: Vec<(Box<str>, &'f FileText)>,
+    origins: Vec<Origin<'f>>,
     problems: Vec<Problem>,
+}
+
+/// A file that lines come from.
+struct Origin<'f> {
+    name: Box<str>,
+    file: &'f FileText,
+    /// Made once there is something to say: a text with a problem in every line is searched for its
+    /// lines only once.
+    source: Option<Source<'f>>,
+}
+
+impl<'f> Origin<'f> {
+    fn source(&mut self) -> &Source<'f> {
+        self.source.get_or_insert_with(|| Source::new(&self.name, &self.file.text))
+    }
 }
 
 impl<'f> Lines<'f> {
     fn problem(&mut self, line: &Line, error: bool, refusal: Refusal) {
-        let Some((name, file)) = self.origins.get(usize::from(line.origin)) else { return };
-        let source = Source::new(name, &file.text);
+        let Some(origin) = self.origins.get_mut(usize::from(line.origin)) else { return };
+        let source = origin.source();
         let span = line.span.clone();
         let mut diagnostic: Diagnostic = if error {
             source.error(span, refusal.message)
@@ -191,8 +206,9 @@ impl<'f> Lines<'f> {
         parents: &mut Vec<Box<str>>,
         find: &dyn Fn(&str) -> Option<&'f FileText>,
     ) {
-        let origin = u16::try_from(self.origins.len()).unwrap_or(u16::MAX);
-        self.origins.push((name.into(), file));
+        let own = self.origins.len();
+        let origin = u16::try_from(own).unwrap_or(u16::MAX);
+        self.origins.push(Origin { name: name.into(), file, source: None });
         self.problems.extend(file.problems.iter().cloned());
         parents.push(name.into());
         for statement in &file.statements {
@@ -219,8 +235,7 @@ impl<'f> Lines<'f> {
                     } else {
                         format!("there is no file {wanted} in the directory")
                     };
-                    let source = Source::new(name, &file.text);
-                    let diagnostic = source.error(span.clone(), message);
+                    let diagnostic = self.origins[own].source().error(span.clone(), message);
                     self.problems.push(Problem { kind: ProblemKind::BadInclude, diagnostic });
                 }
             }
@@ -268,7 +283,7 @@ pub(super) fn build<'f>(
             lines.problem(&line, issue.error, refusal);
         }
     }
-    let includes = lines.origins.iter().skip(1).map(|(name, _)| name.clone()).collect();
+    let includes = lines.origins.iter().skip(1).map(|origin| origin.name.clone()).collect();
     let definition = plan.filter(|_| !broken).map(|plan| Definition {
         title: format!("{}.{}", file.name, file.version).into(),
         file: file.clone(),
