@@ -57,6 +57,26 @@ pub trait RelaySession: fmt::Debug + Send {
         decide: &mut dyn FnMut(&Item<'_>) -> Decision,
     );
 
+    /// What other conversations should know, since the last call; see [`Facts`].
+    fn facts(&mut self) -> Vec<Fact> {
+        Vec::new()
+    }
+
+    /// Whether it keeps something that it can only read once it learns a fact.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    /// Learns what others stated; what could not be read before goes on as it is decided.
+    fn learn(
+        &mut self,
+        facts: &Facts,
+        stamp: Stamp,
+        decide: &mut dyn FnMut(&Item<'_>) -> Decision,
+    ) {
+        let _ = (facts, stamp, decide);
+    }
+
     /// Sends a message of the relay's own; see [`Relay::inject`].
     ///
     /// # Errors
@@ -109,7 +129,8 @@ pub trait Interpreter<C: Connection>: fmt::Debug + Send {
     }
 
     /// Whether the connection keeps something until a fact is learned; see [`Session::waits`].
-    fn waits(&self) -> bool {
+    fn waits(&self, connection: &C) -> bool {
+        let _ = connection;
         false
     }
 
@@ -223,7 +244,7 @@ where
     }
 
     fn waits(&self) -> bool {
-        self.interpreter.waits()
+        self.interpreter.waits(&self.connection)
     }
 
     fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
@@ -283,6 +304,24 @@ where
         decide: &mut dyn FnMut(&Item<'_>) -> Decision,
     ) {
         self.connection.timeout(now);
+        self.emit_deciding(stamp, decide);
+    }
+
+    fn facts(&mut self) -> Vec<Fact> {
+        self.interpreter.facts()
+    }
+
+    fn waits(&self) -> bool {
+        self.interpreter.waits(&self.connection)
+    }
+
+    fn learn(
+        &mut self,
+        facts: &Facts,
+        stamp: Stamp,
+        decide: &mut dyn FnMut(&Item<'_>) -> Decision,
+    ) {
+        self.interpreter.learn(&mut self.connection, facts);
         self.emit_deciding(stamp, decide);
     }
 
