@@ -76,8 +76,8 @@ impl Options {
 /// dissection.end();
 /// dissection.run(&show, &mut names, |_| ());
 ///
-/// assert_eq!(names[0], (4, "opened".to_owned()));
-/// assert_eq!(names[1], (4, "connect.CliToGateKeeper".to_owned()));
+/// assert_eq!(names[0], (Some(4), "opened".to_owned()));
+/// assert_eq!(names[1], (Some(4), "connect.CliToGateKeeper".to_owned()));
 /// assert!(names.is_sorted_by_key(|(packet, _)| *packet));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -99,8 +99,8 @@ struct Open {
     /// Nothing once a defect has cost it.
     conversation: Option<Conversation>,
     overview: Overview,
-    /// How many facts it has learned, of all that were stated.
-    learned: u64,
+    /// While it waits: how many facts were stated when it learned last.
+    learned: Option<u64>,
     /// Where it closed, if it did and still waits for a fact.
     closing: Option<Stamp>,
 }
@@ -332,9 +332,8 @@ impl Open {
             forced,
             known,
         );
-        let learned = known.facts.stated();
         let (conversation, overview) = (Some(conversation), overview.clone());
-        Self { conversation, overview, learned, closing: None }
+        Self { conversation, overview, learned: None, closing: None }
     }
 
     /// Whether it keeps something until it learns a fact.

@@ -142,11 +142,10 @@ impl Definitions {
 /// of a connection that was agreed upon on another one.
 ///
 /// A conversation [states](crate::Session::facts) a fact under a name of its family's choice. Facts
-/// become known in the order of the capture: a conversation that [waits](crate::Session::waits)
-/// [learns](crate::Session::learn) a fact right behind the packet that stated it; one that does not
-/// wait learns it before its next packet, or a little later, since conversations are read at the
-/// same time; one that begins later knows it from the start. Of several that wait, the one with the
-/// lower number learns first.
+/// become known in the order of the capture. A conversation that [waits](crate::Session::waits)
+/// [learns](crate::Session::learn) everything that is known so far right behind the packet that
+/// made it wait, and every later fact right behind the packet that stated it. Of several that wait,
+/// the one with the lower number learns first.
 ///
 /// A session therefore must not guess while it lacks a fact. It keeps what came, within bounds,
 /// waits, and reads it when it learns. Then what comes out, and in which order, depends neither on

@@ -24,12 +24,14 @@ pub trait Session: fmt::Debug + Send {
         Vec::new()
     }
 
-    /// Whether it keeps something that it can only read once it learns a fact.
+    /// Whether it keeps something that it can only read once it learns a fact. Asked for behind
+    /// every input; only who waits learns.
     fn waits(&self) -> bool {
         false
     }
 
-    /// Learns what others stated, and hands out what could not be read before.
+    /// Learns what is known so far, and hands out what could not be read before. It need not be
+    /// what the session waits for.
     fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let _ = (facts, stamp, out);
     }
@@ -67,7 +69,9 @@ pub trait RelaySession: fmt::Debug + Send {
         false
     }
 
-    /// Learns what others stated; what could not be read before goes on as it is decided.
+    /// Learns what others stated; what could not be read before goes on as it is decided. The
+    /// driver calls it when the session waits: behind the input that made it wait, and whenever
+    /// another conversation states something.
     fn learn(
         &mut self,
         facts: &Facts,

@@ -82,7 +82,6 @@ impl<S: Sink> Task<S> {
     ) -> bool {
         let Some(index) = self.events.get(self.read).copied() else { return false };
         self.read += 1;
-        self.learn(index, options, facts, order, show);
         let known = options.known(facts);
         let Held { stamp, what } = &batch.events[index];
         if let What::Opened(overview) = what {
@@ -117,10 +116,11 @@ impl<S: Sink> Task<S> {
             }
         }
         self.conclude(index, order);
+        self.learn(index, options, facts, order, show);
         true
     }
 
-    /// Learns what was stated since it learned last.
+    /// Learns, if it waits and has not seen all of these facts yet.
     pub(super) fn learn(
         &mut self,
         event: usize,
@@ -129,16 +129,21 @@ impl<S: Sink> Task<S> {
         order: u64,
         show: &impl Show<S>,
     ) {
-        let Some(open) = self.open.as_mut().filter(|open| open.learned < facts.stated()) else {
+        let Some(open) = &mut self.open else { return };
+        if !open.waits() || facts.is_empty() || open.learned == Some(facts.stated()) {
             return;
-        };
-        open.learned = facts.stated();
+        }
+        open.learned = Some(facts.stated());
         let stamp = open.closing.unwrap_or_default();
         open.guarded(&mut self.scratch, &mut self.sink, show, |conversation, tell| {
             conversation.learn(facts, stamp, tell);
         });
-        if open.closing.is_some() && !open.waits() {
-            self.end(options, facts, show);
+        if !open.waits() {
+            // What it waits for next is another fact.
+            open.learned = None;
+            if open.closing.is_some() {
+                self.end(options, facts, show);
+            }
         }
         self.conclude(event, order);
     }
