@@ -553,9 +553,10 @@ impl<'n> Scopes<'n> for TreeBuilder<'n> {
         core::mem::replace(&mut self.message, message)
     }
 
+    #[inline]
     fn opens(&self, _: Key, field: &str, bytes: &[u8]) -> bool {
-        let site = Site { message: self.message, field };
-        self.opener.0.is_some_and(|opener| opener.opens(site, bytes))
+        let Some(opener) = self.opener.0 else { return false };
+        opener.opens(Site { message: self.message, field }, bytes)
     }
 
     fn open_field(_: Key, reader: &mut Reader<'_, Self>, field: &str) -> Result<()> {

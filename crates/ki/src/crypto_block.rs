@@ -142,7 +142,7 @@ impl<'d> CryptoBlock<'d> {
             (Place::Accept, Json::Object(object)) if object.contains_key("sealed") => {
                 sealed_from_json(json).map(Some)
             }
-            _ => json::bytes(&json).map(Some),
+            _ => json::bytes(json).map(Some),
         };
         let Some(json) = fields.take_optional("crypto") else {
             return Ok(None);

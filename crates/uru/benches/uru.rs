@@ -17,8 +17,8 @@ use worldwire_uru::crypt::key::{Modulus, PrivateKey, ServerKind};
 use worldwire_uru::crypt::rc4::Rc4;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{Message, Service};
-use worldwire_uru::message::{Nested, NodeRef, auth, game};
-use worldwire_uru::types::{ClassIndex, NetError, TermStr, TransId, Uuid};
+use worldwire_uru::message::{NodeRef, auth, game};
+use worldwire_uru::types::{ClassIndex, Nested, NetError, TermStr, TransId, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 fn main() {

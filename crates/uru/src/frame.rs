@@ -400,8 +400,8 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "auth.AcctSetEulaVersion: fields at byte 0: wanted a message number that a client \
-             sends, found 4 (AcctSetEulaVersion, whose fields nobody knows)"
+            "auth.AcctSetEulaVersion: fields at byte 0: wanted the number of a client \
+             message, found 4 (AcctSetEulaVersion), reserved: its layout is unknown"
         );
     }
 }

@@ -6,8 +6,7 @@
 
 use worldwire_core::{Bytes32, Error, Reader, Record, Result, Trace, Value, record, wire_enum};
 
-use crate::message::{Inner, InnerFamily};
-use crate::types::{TermStr, Uuid};
+use crate::types::{Inner, InnerFamily, TermStr, Uuid};
 
 wire_enum! {
     /// What a vault node is.

@@ -8,9 +8,9 @@ use worldwire_core::{Bytes32, Field, Reader, Side, Tree, Value, Writer};
 use worldwire_uru::connect::{ConnectPacket, SetupPacket};
 use worldwire_uru::file::manifest::Manifest;
 use worldwire_uru::frame::{Message, Service};
-use worldwire_uru::message::{Nested, NodeRef, auth};
+use worldwire_uru::message::{NodeRef, auth};
 use worldwire_uru::types::TransId;
-use worldwire_uru::types::{NetError, TermStr, Uuid};
+use worldwire_uru::types::{Nested, NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 /// A message as text with its byte ranges, then as JSON.
@@ -271,7 +271,7 @@ fn a_number_that_nobody_knows() {
     insta::assert_snapshot!(shown_bytes(Service::Auth, Side::Server, &[0x34, 0x12, 0]), @r#"
     0x0000..0x0002    name: 4660
     0x0002..0x0002    fields:
-    ! auth message from the server: fields at byte 0: wanted a message number that a server sends, found 4660
+    ! auth message from the server: fields at byte 0: wanted the number of a server message, found 4660
     {"name":4660,
     "fields":{}}
     "#);

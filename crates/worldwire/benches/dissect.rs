@@ -21,8 +21,8 @@ use worldwire_uru::connection::{ClientConfig, Connection, ServerConfig};
 use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
 use worldwire_uru::file::keys::{KeyRing, Spelling};
 use worldwire_uru::frame::{Message, Service};
-use worldwire_uru::message::{Nested, auth, game};
-use worldwire_uru::types::{ClassIndex, NetError, TermStr, TransId, Uuid};
+use worldwire_uru::message::{auth, game};
+use worldwire_uru::types::{ClassIndex, Nested, NetError, TermStr, TransId, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 fn main() {

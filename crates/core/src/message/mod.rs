@@ -105,10 +105,10 @@ pub trait Messages<'d>: Sized + Clone + PartialEq + fmt::Debug {
     fn unknown_number(number: u32) -> Error {
         let reserved = Self::RESERVED.iter().find(|(reserved, _)| *reserved == number);
         let found = match reserved {
-            Some((_, name)) => format!("{number} ({name}, whose fields nobody knows)"),
+            Some((_, name)) => format!("{number} ({name}), reserved: its layout is unknown"),
             None => number.to_string(),
         };
-        Error::malformed(format!("a message number that a {} sends", Self::SENDER), found)
+        Error::malformed(format!("the number of a {} message", Self::SENDER), found)
     }
 
     /// The error for a name that is not in the table.

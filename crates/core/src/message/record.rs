@@ -115,6 +115,7 @@ macro_rules! __record {
             )*
         }
     ) => {
+        #[allow(clippy::disallowed_names, reason = "names are the protocol's own")]
         impl<$d> $crate::Field<$d> for $self {
             type Owned = $owned;
             const LEAST: usize = 0 $(+ <$base_type as $crate::Field<$d>>::LEAST)?
@@ -169,6 +170,7 @@ macro_rules! __record {
             )*
         }
     ) => {
+        #[allow(clippy::disallowed_names, reason = "names are the protocol's own")]
         impl<$d> $crate::Record<$d> for $self {
             const NAME: &'static str = stringify!($name);
 

@@ -129,6 +129,41 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         Ok(bytes)
     }
 
+    /// Opens a field, like a [blob](Self::blob), whose bytes stand `distance` further on; the cursor
+    /// stays where it is. False when the listener has no opener for it: nothing is reported then.
+    #[inline]
+    pub fn open_ahead(
+        &mut self,
+        name: &'n str,
+        distance: usize,
+        bytes: &'d [u8],
+        form: Form,
+    ) -> bool {
+        T::ON
+            && self.trace.opens(Key::reader(), name, bytes)
+            && self.opened_ahead(name, distance, bytes, form)
+    }
+
+    /// False as well when there is no room for what is inside.
+    #[cold]
+    fn opened_ahead(
+        &mut self,
+        name: &'n str,
+        distance: usize,
+        bytes: &'d [u8],
+        form: Form,
+    ) -> bool {
+        let Self { rest, end, partial, partial_bits, .. } = *self;
+        let outcome = self.attempt(|reader| {
+            reader.take(distance)?;
+            let start = reader.place();
+            reader.opened(name, start, bytes, form)
+        });
+        (self.rest, self.end) = (rest, end);
+        (self.partial, self.partial_bits) = (partial, partial_bits);
+        outcome.is_ok()
+    }
+
     #[cold]
     fn opened(
         &mut self,

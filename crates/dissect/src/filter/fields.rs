@@ -194,7 +194,7 @@ mod tests {
         let definitions = definitions();
         for filter in [
             "result == 3 and from == client and message.length < 3",
-            "_trailing == 00:11 or exists($system.values) or exists(fields._trailing)",
+            "_trailing == 00:11 or exists(message.system.values) or exists(fields._trailing)",
             "tera.S_LISTS and list[2].w == 5 and list.t == \"x\"",
             "node.Text_1 == \"x\" or exists(fields.node.Blob_1)",
             "refs[3].parentId == 5 or refs.childId == 3",

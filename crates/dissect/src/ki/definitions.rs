@@ -23,7 +23,7 @@ pub(super) fn define(
         if is_message_xml(name, bytes) {
             found = true;
             said.extend(
-                definitions.edit(|known: &mut Protocols| known.add(name, *bytes, Mode::Lenient)),
+                definitions.edit(|known: &mut Protocols| known.add(name, bytes, Mode::Lenient)),
             );
         } else if let Some(text) = hints(name, bytes) {
             found = true;

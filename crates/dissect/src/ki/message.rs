@@ -8,7 +8,7 @@ use worldwire_ki::control::Control;
 use worldwire_ki::message::RawMessage;
 use worldwire_ki::schema::Protocols;
 
-use super::objects::Fillings;
+use super::fillings::Fillings;
 use crate::item::Message;
 
 /// A control message or DML message, with what is needed to read it.

@@ -12,8 +12,6 @@ use worldwire_ki::schema::classes::Classes;
 use worldwire_ki::schema::{Message, Protocols};
 use worldwire_ki::types::FieldValue;
 
-use super::secrets::Secrets;
-
 /// The classes of game objects, and which fields of messages hold them.
 #[derive(Clone, Debug)]
 pub struct KiObjects {
@@ -126,32 +124,6 @@ impl Closer for KiObjects {
 pub(super) fn message(site: Site<'_>) -> (u8, u8) {
     let [order, service, ..] = site.message.number.to_le_bytes();
     (service, order)
-}
-
-/// Reads what stands in the fields of a conversation: its opened secrets, and objects.
-#[derive(Clone, Debug)]
-pub(crate) struct Fillings<'k> {
-    pub(crate) secrets: Secrets<'k>,
-    pub(crate) objects: &'k KiObjects,
-}
-
-impl<'n, 'k: 'n> Opener<'n> for Fillings<'k> {
-    fn opens(&self, site: Site<'_>, bytes: &[u8]) -> bool {
-        self.secrets.opens(site, bytes) || self.objects.opens(site, bytes)
-    }
-
-    fn open(&'n self, site: Site<'_>, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()> {
-        match self.secrets.opened(site, reader.rest()) {
-            Some(plain) => Secrets::show(plain, reader),
-            None => self.objects.open(site, reader),
-        }
-    }
-}
-
-impl Closer for Fillings<'_> {
-    fn close(&self, site: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
-        self.objects.close(site, json)
-    }
 }
 
 /// Whether these bytes hold this object: then they stay as they are, to the last bit, though the

@@ -11,8 +11,9 @@ use worldwire_ki::frame;
 use worldwire_ki::schema::Protocols;
 
 use super::KiObjects;
+use super::fillings::Fillings;
 use super::message::KiMessage;
-use super::objects::{Fillings, unread};
+use super::objects::unread;
 use super::secrets::{Secrets, proves};
 use crate::family::{Opening, Start, Verdict};
 use crate::item::Note;

@@ -1,7 +1,7 @@
 //! The codec of TERA.
 
 use super::library;
-use crate::codec::{Codec, Shape, no_remarks, read};
+use crate::codec::{Codec, Shape, no_remarks, read_opening};
 
 /// All of them, by name.
 pub(crate) static CODECS: &[Codec] = &[Codec {
@@ -11,7 +11,9 @@ pub(crate) static CODECS: &[Codec] = &[Codec {
     sided: false,
     decode: |data, options, tree| {
         let packets = library(options.definitions).shared();
-        read("tera.packet", data, options, tree, |reader| packets.decode(reader).map(drop))
+        read_opening("tera.packet", data, options, tree, packets, |reader| {
+            packets.decode(reader).map(drop)
+        })
     },
     encode: |json, options| library(options.definitions).shared().encode_json(json),
     tables: Vec::new,

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use worldwire_core::connection::{Incoming, Located};
+use worldwire_core::connection::{Incoming, Located, SkipBudget};
 use worldwire_core::{Error, Reader, Result, Side};
 
 use super::event::Unit;
@@ -13,13 +13,6 @@ use crate::frame::{HEADER_BYTES, Header, are_messages};
 pub(super) const HELLO: [u8; 4] = [1, 0, 0, 0];
 /// The most bytes behind the keys of one side that wait for those of the other.
 const MOST_WAITING_BYTES: usize = 1 << 20;
-/// How much keystream may be passed over for missing bytes before any came: a whole TCP window of
-/// the systems that the game runs on, many times what setup and login say.
-const PASSABLE_AT_FIRST: u64 = 1 << 20;
-/// How much more for each byte that comes. A capture that lost fifteen bytes of sixteen can still be
-/// read, while a forged segment far ahead costs about what its own bytes do.
-const PASSABLE_A_BYTE: u64 = 16;
-
 /// One direction: its bytes, its cipher and what is to come next.
 #[derive(Debug)]
 pub(super) struct Stream {
@@ -27,7 +20,7 @@ pub(super) struct Stream {
     cipher: Option<Box<Pike>>,
     pub(super) phase: Phase,
     /// How much keystream may still be passed over for missing bytes.
-    passable: u64,
+    budget: SkipBudget,
     /// Nothing more comes.
     pub(super) is_ended: bool,
 }
@@ -57,8 +50,8 @@ impl Stream {
             Side::Client => Phase::Key(1),
             Side::Server => Phase::Hello,
         };
-        let (incoming, passable) = (Incoming::default(), PASSABLE_AT_FIRST);
-        Self { incoming, cipher: None, phase, passable, is_ended: false }
+        let (incoming, budget) = (Incoming::default(), SkipBudget::default());
+        Self { incoming, cipher: None, phase, budget, is_ended: false }
     }
 
     pub(super) fn set_phase(&mut self, phase: Phase) {
@@ -77,8 +70,7 @@ impl Stream {
             self.incoming.skip(bytes.len() as u64);
             return None;
         }
-        let earned = PASSABLE_A_BYTE.saturating_mul(bytes.len() as u64);
-        self.passable = self.passable.saturating_add(earned);
+        self.budget.earn(bytes.len());
         let new = self.incoming.push(bytes);
         if let Some(cipher) = &mut self.cipher {
             cipher.apply(new);
@@ -151,10 +143,7 @@ impl Stream {
                 Error::malformed("the whole key exchange", format!("{length} bytes missing"));
             return if self.phase == Phase::Lost { Ok(()) } else { Err(error) };
         };
-        let Some(left) = self.passable.checked_sub(length) else {
-            return Err(Error::limit("keystream for missing bytes", self.passable, length));
-        };
-        self.passable = left;
+        self.budget.spend(length)?;
         cipher.skip(length);
         self.phase = Phase::Searching(from);
         Ok(())

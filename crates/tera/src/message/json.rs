@@ -22,19 +22,19 @@
 //! | --- | --- |
 //! | `$integrity` | counter and checksum of the header |
 //! | `$notes` | what was odd; not read |
-//! | `$system` | what the system message in it says; not read |
+//! | `$system` | what earlier versions showed beside a system message; not read |
 //! | `$trailing` | bytes behind the last body; written again |
 //! | `$original` | the whole message, when its fields alone would encode to other bytes; written as it is as long as the fields are still the same |
 
 use core::ops::Range;
 
-use worldwire_core::json::{self, Json};
+use worldwire_core::json::{self, Given, Json};
 use worldwire_core::{Error, Result, nearest};
 
 use super::fault::Fault;
 use super::value::Value;
 use super::{Head, HeaderForm, Integrity, Leniency, encode};
-use crate::schema::plan::{FieldKind, Plan, Scope};
+use crate::schema::plan::{Field, FieldKind, Plan, Scope};
 use crate::types::angle::component_units;
 use crate::types::scalar::CUSTOMIZE;
 use crate::types::skill::PartTooBig;
@@ -49,23 +49,29 @@ impl Plan {
     /// # Errors
     /// Value, with the path of the field.
     pub fn value_from_json(&self, json: &Json, leniency: Leniency) -> Result<Value<'static>> {
-        let reader = FromJson { plan: self, leniency };
-        reader.record(&self.scope(self.root).fields, json, &EXTRAS)
+        self.value_from(json.into(), leniency)
     }
 
-    /// Appends the message that a JSON text describes to `out`.
+    fn value_from(&self, json: Given<'_>, leniency: Leniency) -> Result<Value<'static>> {
+        let reader = FromJson { plan: self, leniency, given: json };
+        reader.record(&self.scope(self.root).fields, json.json(), &EXTRAS)
+    }
+
+    /// Appends the message that a JSON text describes to `out`. Fields that were opened need what
+    /// [`Given`] knows.
     ///
     /// # Errors
     /// Value, with the path of the field; `out` is as it was then.
-    pub fn encode_json(
+    pub fn encode_json<'j>(
         &self,
         opcode: u16,
         form: HeaderForm,
-        json: &Json,
+        json: impl Into<Given<'j>>,
         leniency: Leniency,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let fields = self.value_from_json(json, leniency)?;
+        let json = json.into();
+        let fields = self.value_from(json, leniency)?;
         let extra = |key: &str| json.get(key).filter(|value| !value.is_null());
         let integrity = match form {
             HeaderForm::Plain => None,
@@ -114,6 +120,8 @@ fn integrity(json: Option<&Json>) -> Result<Integrity> {
 struct FromJson<'p> {
     plan: &'p Plan,
     leniency: Leniency,
+    /// What it takes to encode fields that were opened.
+    given: Given<'p>,
 }
 
 impl FromJson<'_> {
@@ -133,11 +141,11 @@ impl FromJson<'_> {
                 continue;
             };
             known += 1;
-            let value = self.field(field.kind(), json);
+            let value = self.field(field, json);
             values.push(value.map_err(|error| error.inside(field.name()))?);
         }
         if known < object.len() && self.leniency == Leniency::Strict {
-            let names = || fields.iter().map(crate::schema::plan::Field::name);
+            let names = || fields.iter().map(Field::name);
             let extra = object.keys().find(|key| {
                 !extras.contains(&key.as_str()) && !names().any(|name| name == key.as_str())
             });
@@ -152,15 +160,17 @@ impl FromJson<'_> {
         Ok(Value::Record(values))
     }
 
-    fn field(&self, kind: &FieldKind, json: &Json) -> Result<Value<'static>> {
+    fn field(&self, field: &Field, json: &Json) -> Result<Value<'static>> {
         if json.is_null() {
             return Ok(Value::Absent);
         }
-        match kind {
+        match field.kind() {
             FieldKind::Scalar { scalar, .. } => scalar_from_json(*scalar, json, self.leniency),
             FieldKind::Text { .. } => {
-                let units = json::text(json, |text| {
-                    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+                let units = self.given.field(field.name(), json).blob(|json| {
+                    json::text(json, |text| {
+                        text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+                    })
                 })?;
                 if units.len() % 2 == 1 {
                     return Err(json::expected("whole UTF-16 units", json));
@@ -187,7 +197,7 @@ impl FromJson<'_> {
                     return Err(json::expected(wanted, json));
                 };
                 let values = fields.iter().zip(items).enumerate().map(|(index, (field, item))| {
-                    self.field(field.kind(), item).map_err(|error| error.inside_item(index))
+                    self.field(field, item).map_err(|error| error.inside_item(index))
                 });
                 Ok(Value::List(values.collect::<Result<_>>()?))
             }
@@ -199,7 +209,7 @@ impl FromJson<'_> {
             return self.record(&scope.fields, json, &[]);
         }
         match self.plan.fields_of(&scope.fields).first() {
-            Some(field) => self.field(field.kind(), json),
+            Some(field) => self.field(field, json),
             None => Ok(Value::Absent),
         }
     }

@@ -137,7 +137,7 @@ impl Plan {
         let (base, data) = (reader.position(), reader.rest());
         let based = |error: worldwire_core::Error| error.based(base as u64);
         let front = read_front(data, form).map_err(based)?;
-        let mut sink = TraceSink { trace: reader.trace_mut(), base };
+        let mut sink = TraceSink { reader, base };
         if T::ON
             && let Some(integrity) = front.integrity
         {

@@ -1,6 +1,6 @@
 //! Decoding into whatever listens to a [`Reader`](worldwire_core::Reader).
 
-use worldwire_core::{Form, Place, Span, Trace, Value};
+use worldwire_core::{Form, Place, Reader, Span, Trace, Value};
 
 use super::decode::Sink;
 use super::note::{NAMES, Notes};
@@ -9,13 +9,14 @@ use crate::types::scalar::CUSTOMIZE;
 use crate::types::{Angle, Scalar, Skill, SkillForm};
 
 /// Tells a listener what the decoder finds.
-pub(crate) struct TraceSink<'t, T> {
-    pub(crate) trace: &'t mut T,
+pub(crate) struct TraceSink<'t, 'd, T> {
+    /// Stands where the message begins.
+    pub(crate) reader: &'t mut Reader<'d, T>,
     /// Where the message begins in its layer.
     pub(crate) base: usize,
 }
 
-impl<'t, T> TraceSink<'t, T> {
+impl<T> TraceSink<'_, '_, T> {
     #[inline]
     fn place(&self, at: usize) -> Place {
         // Layers that are listened to are bounded to 32 bits.
@@ -28,7 +29,7 @@ impl<'t, T> TraceSink<'t, T> {
         T: Trace<'n>,
     {
         let (start, end) = (self.place(at), self.place(at + length));
-        self.trace.leaf(name, value, start, end);
+        self.reader.trace_mut().leaf(name, value, start, end);
     }
 
     fn span<'n>(&mut self, name: &'n str, form: Form, at: usize, length: usize, behind: usize)
@@ -38,7 +39,7 @@ impl<'t, T> TraceSink<'t, T> {
         let (start, end) = (self.place(at), self.place(at + length + behind));
         let length = u32::try_from(length).unwrap_or(0);
         let value = Value::Span(Span { form, start: start.byte, length });
-        self.trace.leaf(name, value, start, end);
+        self.reader.trace_mut().leaf(name, value, start, end);
     }
 
     /// A list or record that `fill` fills; it also says where it ends.
@@ -56,7 +57,7 @@ impl<'t, T> TraceSink<'t, T> {
         let start = self.place(at);
         T::scope_of(
             self,
-            |sink| &mut *sink.trace,
+            |sink| sink.reader.trace_mut(),
             name,
             shape,
             start,
@@ -141,7 +142,7 @@ impl<'t, T> TraceSink<'t, T> {
     }
 }
 
-impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, T> {
+impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, 'd, T> {
     const SILENT: bool = !T::ON;
 
     #[inline]
@@ -192,7 +193,7 @@ impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, T> {
 
     #[inline]
     fn text(&mut self, name: &'n str, text: &'d [u8], at: usize) {
-        if T::ON {
+        if T::ON && !self.reader.open_ahead(name, at, text, Form::Utf16) {
             self.span(name, Form::Utf16, at, text.len(), 2);
         }
     }

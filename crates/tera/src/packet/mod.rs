@@ -32,7 +32,8 @@ mod system;
 
 use std::collections::HashMap;
 
-use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::json::{self, FieldsOf, Given, Json};
+use worldwire_core::opener::Subject;
 use worldwire_core::{Error, Form, Names, Reader, Result, Trace, Value, nearest};
 
 use crate::file::library::{CheckVersion, Known};
@@ -182,8 +183,9 @@ impl Packets {
 
     /// Reads the one message that is left in a reader, its header too: `length`, `opcode`,
     /// `version` (the definition's) and `fields`; without a definition `length`, `opcode` and
-    /// `payload`. Behind the fields of a message that carries a system message stands what it says,
-    /// as `$system`.
+    /// `payload`. Where the reader takes these packets along as its
+    /// [opener](worldwire_core::opener), the field that holds a system message is a record: its text
+    /// as `bytes`, and as `system` what it says.
     ///
     /// # Errors
     /// As [`Plan::decode`](crate::schema::plan::Plan::decode).
@@ -214,14 +216,9 @@ impl Packets {
         }
         match known {
             Some(Packet { form, definition: Some(definition), .. }) => {
-                let start = reader.place();
-                reader.record("fields", |reader| {
-                    let notes = definition.plan().decode(reader, form)?;
-                    if T::ON {
-                        let trace = reader.trace_mut();
-                        system::show(definition, data, form, &self.system, start, trace);
-                    }
-                    Ok(notes)
+                let subject = subject(opcode, definition.name());
+                reader.message(subject, |reader| {
+                    reader.record("fields", |reader| definition.plan().decode(reader, form))
                 })
             }
             _ => {
@@ -283,7 +280,13 @@ impl Packets {
         let form = entry.map_or(HeaderForm::Plain, |entry| entry.form);
         definition
             .plan()
-            .encode_json(opcode, form, fields, Leniency::Strict, &mut out)
+            .encode_json(
+                opcode,
+                form,
+                Given::closing(fields, self).of(subject(opcode, definition.name())),
+                Leniency::Strict,
+                &mut out,
+            )
             .map_err(|error| error.inside("fields"))?;
         Ok(out)
     }
@@ -302,6 +305,11 @@ impl Packets {
         };
         Ok((opcode, self.by_opcode.get(&opcode)))
     }
+}
+
+/// A message, for who reads what is inside its fields.
+fn subject(opcode: u16, name: &str) -> Subject<'_> {
+    Subject { connection: "tera", number: opcode.into(), name }
 }
 
 /// The two messages that are the same in every build, where a set does not have them.
@@ -347,13 +355,18 @@ mod tests {
         Packets::new(&library, Known { revision: Some(7), ..Known::default() })
     }
 
-    fn json(packets: &Packets, message: &[u8]) -> String {
-        let mut reader = Reader::traced("message", message, Tree::new());
+    fn shown(packets: &Packets, message: &[u8]) -> String {
+        let mut reader = Reader::traced("message", message, Tree::new()).opening(packets);
         let outcome = packets.decode(&mut reader);
         let tree = reader.conclude(outcome).0;
-        assert!(tree.error().is_none(), "{:?}", tree.error());
+        assert!(tree.error().is_none() && tree.remarks().is_empty(), "{tree:?}");
         let mut out = String::new();
         json::write_children(Value::Record, tree.roots(), json::Style::default(), &mut out);
+        out
+    }
+
+    fn json(packets: &Packets, message: &[u8]) -> String {
+        let out = shown(packets, message);
         let read: Json = serde_json::from_str(&out).unwrap();
         assert_eq!(packets.encode_json(&read).unwrap(), message);
         out
@@ -383,35 +396,80 @@ mod tests {
         );
     }
 
-    #[test]
-    fn system_messages_are_taken_apart() {
+    fn with_system_messages() -> Packets {
         let files = [("S_SYSTEM_MESSAGE.1.def", "string message\n")];
         let mut library =
             Library { definitions: Set::load(files, Options::default()), ..Library::default() };
         library.add_map("protocol.7.map", CodeMap::from_pairs([("S_SYSTEM_MESSAGE", 5)]));
-        library.add_map("sysmsg.7.map", CodeMap::from_pairs([("SMT_LOOT", 42)]));
-        let packets = Packets::new(&library, Known { revision: Some(7), ..Known::default() });
+        let map = CodeMap::from_pairs([("SMT_LOOT", 42), ("SMT_GIFT", 44)]);
+        library.add_map("sysmsg.7.map", map);
+        Packets::new(&library, Known { revision: Some(7), ..Known::default() })
+    }
+
+    #[test]
+    fn system_messages_are_taken_apart() {
+        let packets = with_system_messages();
         let shown = |text: &str| {
             let message = serde_json::json!({ "opcode": 5, "fields": { "message": text } });
             let bytes = packets.encode_json(&message).unwrap();
             let shown = json(&packets, &bytes);
-            shown.split_once("\"$system\":").map(|(_, rest)| rest.trim_end_matches("}}").to_owned())
+            shown
+                .split_once("\"system\":")
+                .map(|(_, rest)| rest.strip_suffix("}}}").unwrap().to_owned())
         };
         let two = shown("@42\u{b}item\u{b}@item:8\u{b}odd");
-        assert_eq!(
-            two.as_deref(),
-            Some(
-                r#"{"name":"SMT_LOOT","values":[{"key":"item","value":"@item:8"},{"key":"odd"}]}"#
-            )
-        );
+        let wanted =
+            r#"{"name":"SMT_LOOT","values":[{"key":"item","value":"@item:8"},{"key":"odd"}]}"#;
+        assert_eq!(two.as_deref(), Some(wanted));
         assert_eq!(shown("@43").as_deref(), Some(r#"{"name":43,"values":[]}"#));
         let named = shown("@achievement:5\u{b}a\u{b}");
-        assert_eq!(
-            named.as_deref(),
-            Some(r#"{"name":"achievement:5","values":[{"key":"a","value":""}]}"#)
-        );
+        let wanted = r#"{"name":"achievement:5","values":[{"key":"a","value":""}]}"#;
+        assert_eq!(named.as_deref(), Some(wanted));
         assert_eq!(shown("plain"), None);
-        assert!(shown("@").is_some());
+        // Texts that say the same as another one stay as they are.
+        for odd in ["@", "@042\u{b}a\u{b}b", "@SMT_LOOT", "@\u{b}\u{b}", "@99999999999"] {
+            assert!(shown(odd).is_some(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn changed_system_messages_are_encoded_again() {
+        let packets = with_system_messages();
+        let encode = |message: Json| {
+            let json = serde_json::json!({ "opcode": 5, "fields": { "message": message } });
+            packets.encode_json(&json)
+        };
+        let text = |message: Json| {
+            let bytes = encode(message).unwrap();
+            let units = bytes[6..bytes.len() - 2].as_chunks().0.iter().copied();
+            String::from_utf16(&units.map(u16::from_le_bytes).collect::<Vec<_>>()).unwrap()
+        };
+        let changed = serde_json::json!({
+            "bytes": "@042\u{b}item\u{b}x",
+            "system": { "name": "SMT_GIFT", "values": [{ "key": "item", "value": "y" }, { "key": "z" }] },
+        });
+        assert_eq!(text(changed), "@44\u{b}item\u{b}y\u{b}z");
+        let same = serde_json::json!({
+            "bytes": "@042\u{b}item\u{b}x",
+            "system": { "name": "SMT_LOOT", "values": [{ "key": "item", "value": "x" }] },
+        });
+        assert_eq!(text(same), "@042\u{b}item\u{b}x");
+        assert_eq!(text(serde_json::json!({ "bytes": "@1" })), "@1");
+        assert_eq!(text(serde_json::json!({ "system": { "name": 7 } })), "@7");
+        assert_eq!(text(serde_json::json!({ "system": { "name": "guild:3" } })), "@guild:3");
+        let said = |message: Json| encode(message).unwrap_err().to_string();
+        let error = said(serde_json::json!({ "system": { "name": "SMT_LOT" } }));
+        assert!(error.contains("did you mean \"SMT_LOOT\"?"), "{error}");
+        let twice = serde_json::json!([{ "key": "a" }, { "key": "b" }]);
+        let error = said(serde_json::json!({ "system": { "name": 7, "values": twice } }));
+        assert!(error.contains("fields.message.system.values[0]: wanted"), "{error}");
+        let error = said(serde_json::json!({ "system": { "name": "a:\u{b}" } }));
+        assert!(error.contains("vertical tab"), "{error}");
+        assert!(encode(serde_json::json!({ "bytes": "@1", "more": 1 })).is_err());
+        // What earlier versions showed is passed over.
+        let old = serde_json::json!({ "opcode": 5, "fields": {
+            "message": "@42", "$system": { "name": "SMT_LOOT", "values": [] } } });
+        assert!(packets.encode_json(&old).is_ok());
     }
 
     #[test]

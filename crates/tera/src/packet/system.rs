@@ -1,72 +1,157 @@
-//! What a system message says, shown beside the text that carries it.
+//! System messages inside the texts that carry them.
 
-use worldwire_core::{Form, Names, Place, Span, Trace, Value};
+use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::opener::{Closer, Opener, Site};
+use worldwire_core::{Error, Form, Reader, Result, TreeBuilder, Value, nearest};
 
-use crate::message::{HeaderForm, Item, View};
-use crate::schema::Definition;
+use super::Packets;
 use crate::sysmsg::{SystemMessage, code};
+use crate::types::Text;
 
 /// The messages that carry system messages, and the fields that do.
 const CARRIERS: [(&str, &str); 2] =
     [("S_SYSTEM_MESSAGE", "message"), ("S_SYSTEM_MESSAGE_LOOT_ITEM", "sysmsg")];
 
-/// Tells the listener what the system message of a message says, if it carries one: `name` and
-/// `values`, pairs of `key` and `value`. `at` is where the message begins.
-pub(super) fn show<'n, T: Trace<'n>>(
-    definition: &Definition,
-    data: &[u8],
-    form: HeaderForm,
-    names: &'n Names,
-    at: Place,
-    trace: &mut T,
-) {
-    let Some((_, field)) = CARRIERS.iter().find(|(name, _)| *name == definition.name()) else {
-        return;
-    };
-    let Ok(view) = View::new(definition.plan(), data, form) else { return };
-    let Ok(Some(Item::Text(text))) = view.fields().get(field) else { return };
-    let Some(start) = text.as_bytes().as_ptr().addr().checked_sub(data.as_ptr().addr()) else {
-        return;
-    };
-    // What is cut in the middle of a character is shown as text only.
-    let Some(whole) = text.to_utf8() else { return };
-    let Ok(SystemMessage { name, pairs, odd }) = SystemMessage::parse_raw(&whole) else { return };
-    let mut unit = 0;
-    // The parts stand one behind the other, each behind one unit: `@` or what separates them.
-    let mut part = |part: &str| {
-        let from = unit + 1;
-        unit = from + part.encode_utf16().count();
-        let place = |unit: usize| {
-            let byte = u32::try_from(start + 2 * unit).unwrap_or(u32::MAX);
-            Place { byte: at.byte.saturating_add(byte), bit: 0 }
-        };
-        (place(from), place(unit))
-    };
-    let (from, to) = part(&name);
-    let begin = Place { byte: from.byte.saturating_sub(2), bit: 0 };
-    trace.scope("$system", Value::Record, begin, |trace| {
-        let id = code(&name).map(|code| Value::Enum(code.into(), names));
-        trace.leaf("name", id.unwrap_or_else(|| span(from, to)), from, to);
-        let end = trace.scope("values", Value::List, to, |trace| {
-            let mut end = to;
-            let pairs = pairs.iter().map(|(key, value)| (key, Some(value)));
-            for (key, value) in pairs.chain(odd.iter().map(|key| (key, None))) {
-                let (from, to) = part(key);
-                end = trace.scope("", Value::Record, from, |trace| {
-                    trace.leaf("key", span(from, to), from, to);
-                    let Some(value) = value else { return (to, to) };
-                    let (from, to) = part(value);
-                    trace.leaf("value", span(from, to), from, to);
-                    (to, to)
-                });
+/// Shows what a system message says behind its text: `system`, a record of `name` and `values`,
+/// pairs of `key` and `value`.
+impl<'n> Opener<'n> for Packets {
+    fn opens(&self, site: Site<'_>, bytes: &[u8]) -> bool {
+        // What is cut in the middle of a character is shown as text only.
+        carries(site) && bytes.starts_with(b"@\0") && Text::from_bytes(bytes).to_utf8().is_some()
+    }
+
+    fn open(&'n self, _: Site<'_>, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()> {
+        let text = Text::from_bytes(reader.rest()).to_utf8().unwrap_or_default();
+        let message = SystemMessage::parse_raw(&text).map_err(refused)?;
+        reader.record("system", |reader| {
+            match code(&message.name) {
+                Some(code) => {
+                    // The parts stand one behind the other, each behind `@` or what separates them.
+                    reader.take(2)?;
+                    let start = reader.place();
+                    reader.take(2 * message.name.len())?;
+                    reader.leaf_from("name", start, Value::Enum(code.into(), &self.system));
+                }
+                None => part(reader, "name", &message.name)?,
             }
-            (end, end)
-        });
-        ((), end)
-    });
+            reader.list("values", |reader| {
+                let pairs = message.pairs.iter().map(|(key, value)| (key, Some(value)));
+                let odd = message.odd.iter().map(|key| (key, None));
+                for (index, (key, value)) in pairs.chain(odd).enumerate() {
+                    reader.item(index, |reader| {
+                        reader.record("", |reader| {
+                            part(reader, "key", key)?;
+                            value.map_or(Ok(()), |value| part(reader, "value", value))
+                        })
+                    })?;
+                }
+                Ok(())
+            })
+        })
+    }
 }
 
-fn span(start: Place, end: Place) -> Value<'static> {
-    let length = end.byte.saturating_sub(start.byte);
-    Value::Span(Span { form: Form::Utf16, start: start.byte, length })
+impl Closer for Packets {
+    fn close(&self, site: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
+        let mut parts = FieldsOf::new(json)?;
+        let before = parts.take_optional("bytes");
+        let system = parts.take_optional("system");
+        parts.end()?;
+        let Some(system) = system else { return Ok(None) };
+        if !carries(site) {
+            let wanted = "a field that holds a system message";
+            return Err(Error::value(wanted, site.field.to_owned()));
+        }
+        let message = from_json(system).map_err(|error| error.inside("system"))?;
+        let is_unchanged = before.and_then(Json::as_str).is_some_and(|before| {
+            let before = SystemMessage::parse_raw(before);
+            before.is_ok_and(|mut before| {
+                before.name = self.shown(&before.name).into();
+                before
+                    == SystemMessage { name: self.shown(&message.name).into(), ..message.clone() }
+            })
+        });
+        if is_unchanged {
+            return Ok(None);
+        }
+        let name = self.written(&message.name);
+        let name = name.map_err(|error| error.inside("name").inside("system"))?;
+        let text = SystemMessage { name: name.into(), ..message }.format_raw();
+        let text = text.map_err(|error| refused(error).inside("system"))?;
+        Ok(Some(text.encode_utf16().flat_map(u16::to_le_bytes).collect()))
+    }
+}
+
+impl Packets {
+    /// The name that stands in a text, as it is shown.
+    fn shown(&self, name: &str) -> String {
+        let code = code(name);
+        let known = code.and_then(|code| self.system.name(code.into()));
+        known
+            .map(str::to_owned)
+            .or_else(|| code.map(|code| code.to_string()))
+            .unwrap_or_else(|| name.into())
+    }
+
+    /// A name that is shown, as it stands in a text.
+    fn written(&self, name: &str) -> Result<String> {
+        if let Some(number) = self.system.number(name) {
+            return Ok(number.to_string());
+        }
+        if name.contains(':') || code(name).is_some() {
+            return Ok(name.to_owned());
+        }
+        let wanted = "a number, or a name of the map of system messages";
+        let error = Error::value(wanted, format!("\"{name}\""));
+        Err(match nearest(name, self.system.iter().map(|(_, name)| name)) {
+            Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+            None => error,
+        })
+    }
+}
+
+fn carries(site: Site<'_>) -> bool {
+    site.message.connection == "tera" && CARRIERS.contains(&(site.message.name, site.field))
+}
+
+/// Reads a part of a text, behind the unit in front of it.
+fn part<'n>(reader: &mut Reader<'_, TreeBuilder<'n>>, name: &'n str, text: &str) -> Result<()> {
+    reader.take(2)?;
+    reader.span(name, 2 * text.encode_utf16().count(), Form::Utf16).map(drop)
+}
+
+/// Reads what [`Opener::open`] shows; the name as it stands there.
+fn from_json(json: &Json) -> Result<SystemMessage<'static>> {
+    let mut parts = FieldsOf::new(json)?;
+    let name = match parts.take("name")? {
+        Json::String(name) => name.clone(),
+        number => json::integer::<u32>(number, "a name or a number")
+            .map_err(|error| error.inside("name"))?
+            .to_string(),
+    };
+    let values = parts.take_optional("values");
+    parts.end()?;
+    let values = match values {
+        None => &[][..],
+        Some(Json::Array(values)) => values,
+        Some(other) => return Err(json::expected("an array", other).inside("values")),
+    };
+    let mut message = SystemMessage { name: name.into(), ..SystemMessage::default() };
+    for (index, pair) in values.iter().enumerate() {
+        let is_last = index + 1 == values.len();
+        let text = |key: &str| pair.get(key).and_then(Json::as_str).map(str::to_owned);
+        match (text("key"), text("value")) {
+            (Some(key), Some(value)) => message.pairs.push((key.into(), value.into())),
+            (Some(key), None) if is_last => message.odd = Some(key.into()),
+            _ => {
+                let error = json::expected("an object of key and value", pair);
+                return Err(error.inside_item(index).inside("values"));
+            }
+        }
+    }
+    Ok(message)
+}
+
+fn refused(error: crate::sysmsg::SystemMessageError) -> Error {
+    Error::value("a system message", error.to_string())
 }

@@ -12,8 +12,7 @@ use worldwire_core::{
     Error, Field, Names, Reader, Result, Sampler, Trace, Value, Writer, list_from_json, record,
 };
 
-use crate::message::{Inner, InnerFamily};
-use crate::types::{HiLo, ZStr};
+use crate::types::{HiLo, Inner, InnerFamily, ZStr};
 
 record! {
     /// A file of a manifest.

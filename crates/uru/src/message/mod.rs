@@ -10,7 +10,6 @@
 //! Numbers are separate for each connection and direction; only 0 (ping) is common to all.
 //! [`frame`](crate::frame) puts the number and the fields on the wire.
 
-mod nested;
 mod record;
 
 /// Messages of gatekeeper connections.
@@ -37,5 +36,4 @@ pub mod file {
     pub mod server;
 }
 
-pub use nested::{Inner, InnerFamily, Nested};
 pub use record::{AccountFlags, Caps, NetAgeInfo, NodeRef, Rank, Ranks, Score, Scores};

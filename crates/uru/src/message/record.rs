@@ -7,8 +7,7 @@ use worldwire_core::{
     Field, Reader, Record, Rest, Result, Sampler, Trace, Value, Writer, record, wire_flags,
 };
 
-use super::{Inner, InnerFamily};
-use crate::types::{BitVector, TermStr, Uuid, WFix};
+use crate::types::{BitVector, Inner, InnerFamily, TermStr, Uuid, WFix};
 
 wire_flags! {
     /// What an account may do.

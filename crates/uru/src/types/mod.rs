@@ -10,12 +10,14 @@
 //! | [`TermStr`] | `u32` byte count, UTF-16LE units with a terminator that is counted | vault, scores |
 //! | [`ZStr`], [`HiLo`] | UTF-16LE units up to a zero; two units and a zero | manifests, file lists |
 //! | [`NetError`] | `i32` | replies |
+//! | [`Nested`] | `u32` count, content with a format of its own | vault nodes, manifests, scores |
 //! | [`SafeString`], [`SafeWString`] | counted, inverted | Plasma objects |
 //! | [`BitVector`], [`UnifiedTime`], [`SequenceNumber`], [`Location`], [`Uoid`], [`Key`], ... | | Plasma objects |
 
 mod address;
 mod bits;
 mod error;
+mod nested;
 mod object;
 mod plasma;
 mod string;
@@ -24,6 +26,7 @@ mod terminated;
 pub use address::{Ipv4, TransId, Uuid};
 pub use bits::BitVector;
 pub use error::NetError;
+pub use nested::{Inner, InnerFamily, Nested};
 pub use object::{
     ClassIndex, CloneIds, Key, LoadMask, Location, LocationFlags, SequenceNumber, Uoid,
 };

@@ -97,7 +97,7 @@ fn what_breaks_the_rules_is_named() {
             plain_start(Service::Auth),
             "wanted a client that encrypts, found a wish for a plain connection",
         ),
-        (open_config(), auth(&[0xff, 0xff]), "wanted a message number that a client sends"),
+        (open_config(), auth(&[0xff, 0xff]), "wanted the number of a client message"),
         (open_config(), auth(&[4, 0]), "auth.AcctSetEulaVersion"),
         (
             open_config(),
@@ -244,7 +244,7 @@ fn sending_is_checked_and_bounded() {
     let big = auth::server::VaultNodeFetched {
         trans_id: worldwire_uru::types::TransId(1),
         result: worldwire_uru::types::NetError::Success,
-        node: worldwire_uru::message::Nested::new(vec![0; 1_048_576]),
+        node: worldwire_uru::types::Nested::new(vec![0; 1_048_576]),
     };
     let big = auth::server::ServerMessage::from(big).into();
     let refused = (0..20).find_map(|_| server.send(&big).err()).expect("8 MiB are full");

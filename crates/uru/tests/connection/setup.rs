@@ -230,7 +230,7 @@ fn numbers_of_nobody_and_of_the_other_side_are_refused() {
                 let (about, found) = match name {
                     Some(name) => (
                         format!("{}.{name}", service.name()),
-                        format!("{number} ({name}, whose fields nobody knows)"),
+                        format!("{number} ({name}), reserved: its layout is unknown"),
                     ),
                     None => {
                         let about = format!("{} message from the {side}", service.name());
@@ -239,7 +239,7 @@ fn numbers_of_nobody_and_of_the_other_side_are_refused() {
                 };
                 let wanted = format!(
                     "{side} fault {about}: fields at byte {at}: \
-                     wanted a message number that a {side} sends, found {found}"
+                     wanted the number of a {side} message, found {found}"
                 );
                 let tail = [wanted, "closed: closed because of a fault".to_owned()];
                 assert_eq!(heard[heard.len() - 2..], tail);

@@ -18,9 +18,11 @@ use worldwire_uru::file::manifest::{FileList, FileListEntry, Manifest};
 use worldwire_uru::file::secure::{Magic, SecureFile, SecureKey};
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{
-    AccountFlags, Caps, Nested, NetAgeInfo, NodeRef, Score, auth, file, game, gatekeeper,
+    AccountFlags, Caps, NetAgeInfo, NodeRef, Score, auth, file, game, gatekeeper,
 };
-use worldwire_uru::types::{ClassIndex, HiLo, Ipv4, NetError, TermStr, TransId, Uuid, ZStr};
+use worldwire_uru::types::{
+    ClassIndex, HiLo, Ipv4, Nested, NetError, TermStr, TransId, Uuid, ZStr,
+};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::{Outcome, Tape};

@@ -2,8 +2,8 @@
 
 use worldwire_core::{Bytes32, messages};
 
-use crate::message::{AccountFlags, Nested};
-use crate::types::{ClassIndex, Str, TransId, Uuid};
+use crate::message::AccountFlags;
+use crate::types::{ClassIndex, Nested, Str, TransId, Uuid};
 use crate::vault::VaultNode;
 
 messages! {

@@ -3,8 +3,8 @@
 use worldwire_core::{Bytes32, List32, messages};
 
 use crate::file::manifest::FileList;
-use crate::message::{AccountFlags, Caps, Nested, NetAgeInfo, NodeRef, Ranks, Scores};
-use crate::types::{ClassIndex, Ipv4, NetError, Str, TransId, Uuid};
+use crate::message::{AccountFlags, Caps, NetAgeInfo, NodeRef, Ranks, Scores};
+use crate::types::{ClassIndex, Ipv4, Nested, NetError, Str, TransId, Uuid};
 use crate::vault::VaultNode;
 
 messages! {

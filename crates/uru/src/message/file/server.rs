@@ -3,8 +3,7 @@
 use worldwire_core::{Bytes32, messages};
 
 use crate::file::manifest::Manifest;
-use crate::message::Nested;
-use crate::types::{NetError, TransId};
+use crate::types::{Nested, NetError, TransId};
 
 messages! {
     /// What a server says on a file connection.
