@@ -16,14 +16,9 @@ use worldwire_core::connection::{
 };
 use worldwire_core::{Error, Reader, Result, Side, Writer};
 
+use crate::frame::{HEADER, LETTERS, MAGIC, Numbers, apply, frame, hello, key_in};
 use crate::message::{Channel, Message};
 
-/// What a server says first.
-pub const MAGIC: [u8; 4] = *b"TOY1";
-/// What every datagram begins with.
-pub const LETTERS: [u8; 2] = *b"TU";
-/// Bytes in front of a message in a datagram.
-const HEADER: usize = 8;
 /// How many datagrams wait for the key.
 const MOST_WAITING: usize = 256;
 /// How long a client waits for the hello.
@@ -122,8 +117,7 @@ pub struct Connection {
 #[derive(Debug, Default)]
 struct Stream {
     incoming: Incoming,
-    /// Numbers of datagrams that came: the highest, and which of the 64 below it.
-    seen: Option<(u16, u64)>,
+    seen: Numbers,
     /// Where reading stopped at a gap.
     searching: Option<u64>,
     is_lost: bool,
@@ -291,7 +285,7 @@ impl Connection {
         let Some((side, mut datagram)) = self.waiting.pop_front() else { return false };
         let stream = &mut self.streams[side.index()];
         let number = u16::from_le_bytes([datagram[6], datagram[7]]);
-        if !stream.is_new(number) {
+        if !stream.seen.is_new(number) {
             self.events.push_back(Event::News(News::Repeated(side)));
             return true;
         }
@@ -388,23 +382,6 @@ impl Connection {
             }
             self.sender.end(CloseReason::Remote);
         }
-    }
-}
-
-impl Stream {
-    /// Whether a datagram has not come before. One that is very late counts as repeated.
-    fn is_new(&mut self, number: u16) -> bool {
-        let (highest, window) = self.seen.unwrap_or_else(|| (number.wrapping_sub(1), 0));
-        let ahead = number.wrapping_sub(highest);
-        if (1..1 << 15).contains(&ahead) {
-            let window = window.checked_shl(ahead.into()).unwrap_or(0) | 1;
-            self.seen = Some((number, window));
-            return true;
-        }
-        let bit = 1_u64.checked_shl(highest.wrapping_sub(number).into()).unwrap_or(0);
-        let is_new = bit != 0 && window & bit == 0;
-        self.seen = Some((highest, window | bit));
-        is_new
     }
 }
 
@@ -622,40 +599,4 @@ impl Relay for Sender {
 
 fn too_long(message: &[u8]) -> Error {
     Error::limit("bytes of a message", u16::MAX.into(), message.len() as u64)
-}
-
-/// Encrypts and decrypts: no more than a toy.
-fn apply(key: [u8; 4], bytes: &mut [u8]) {
-    bytes.iter_mut().zip(key.iter().cycle()).for_each(|(byte, key)| *byte ^= key);
-}
-
-/// Reads a hello: the session, and how many bytes it took.
-fn hello(bytes: &[u8]) -> Result<(u32, usize)> {
-    let mut reader = Reader::new(bytes);
-    if reader.take_array()? != MAGIC {
-        return Err(Error::malformed("TOY1", "something else"));
-    }
-    Ok((reader.u32("session")?, reader.position()))
-}
-
-/// Reads a frame, of one byte at least.
-fn frame(bytes: &[u8]) -> Result<((), usize)> {
-    let mut reader = Reader::new(bytes);
-    let length = reader.u16("length")?;
-    if length == 0 {
-        return Err(Error::malformed("a message", "an empty frame"));
-    }
-    reader.take(length.into())?;
-    Ok(((), reader.position()))
-}
-
-/// The session and the key that a frame of a server names.
-fn key_in(side: Side, frame: &[u8]) -> Option<(u32, [u8; 4])> {
-    let mut reader = Reader::new(frame.get(2..).filter(|_| side == Side::Server)?);
-    match Message::decode(Channel::Stream, side, &mut reader).ok()? {
-        Message::Server(crate::message::ServerMessage::SideDoor(door)) => {
-            Some((door.session.0, door.key))
-        }
-        _ => None,
-    }
 }

@@ -13,7 +13,8 @@ use worldwire_dissect::{
     Watched, no_remarks, read_opening,
 };
 
-use crate::connection::{Connection, LETTERS, MAGIC, News, Received, Role, Unit};
+use crate::connection::{Connection, News, Received, Role, Unit};
+use crate::frame::{LETTERS, MAGIC};
 use crate::message::{
     Channel, ClientMessage, ClientStep, Message, ParcelFlags, ServerMessage, ServerStep, names,
 };

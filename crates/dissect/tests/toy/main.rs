@@ -4,7 +4,7 @@
 //! | file | where a real family has it |
 //! | --- | --- |
 //! | `message.rs` | `crates/FAMILY/src/types`, `crates/FAMILY/src/message` |
-//! | `connection.rs` | `crates/FAMILY/src/frame.rs`, `crates/FAMILY/src/connection` |
+//! | `frame.rs`, `connection.rs` | `crates/FAMILY/src/frame.rs`, `crates/FAMILY/src/connection` |
 //! | `family.rs` | `crates/dissect/src/FAMILY` and the line in `registry.rs` |
 //! | `talk.rs` | `crates/worldwire/examples/samples`: a made-up capture |
 //! | `dissects.rs`, `machines.rs`, `relays.rs`, `encodes.rs` | tests, which the standard families share |
@@ -16,6 +16,7 @@ mod connection;
 mod dissects;
 mod encodes;
 mod family;
+mod frame;
 mod machines;
 mod message;
 mod relays;

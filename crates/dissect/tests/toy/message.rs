@@ -154,14 +154,13 @@ messages! {
 
 messages! {
     /// What a server says in datagrams.
-    pub enum ServerStep<'a>: "step", Server;
+    pub enum ServerStep: "step", Server;
 
     /// Somebody went somewhere.
-    1 Moved<'a> {
+    1 Moved {
         who "who": u16,
         x "x": i16,
         y "y": i16,
-        why "why": Text<'a>,
     }
 }
 
@@ -175,7 +174,7 @@ pub enum Message<'a> {
     /// Of a client in a datagram.
     ClientStep(ClientStep<'a>),
     /// Of a server in a datagram.
-    ServerStep(ServerStep<'a>),
+    ServerStep(ServerStep),
     /// One that is in no table.
     Unknown(u8, Cow<'a, [u8]>),
 }

@@ -42,7 +42,7 @@ pub fn said(session: u32, key: [u8; 4]) -> Vec<(Side, Message<'static>)> {
 /// What is said in datagrams.
 pub fn stepped() -> Vec<(Side, Message<'static>)> {
     let step = Step { x: -4, y: 9, why: Text::new("bored") };
-    let moved = Moved { who: 3, x: -4, y: 9, why: Text::new("bored") };
+    let moved = Moved { who: 3, x: -4, y: 9 };
     vec![
         (Side::Client, Message::ClientStep(step.into())),
         (Side::Server, Message::ServerStep(moved.into())),
