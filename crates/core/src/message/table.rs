@@ -1,7 +1,7 @@
 //! Tables of messages.
 
 /// Declares the messages that one side sends on one kind of connection: a struct for each, an
-/// enum over them, and their table ([`Messages`]).
+/// enum over them, and their table ([`Messages`](crate::Messages)).
 ///
 /// The head names the enum, the connection and the sender; `reserved`, which may be
 /// missing, lists numbers that have a name but no known layout. A message that borrows text or bytes

@@ -63,7 +63,7 @@ impl Dissection {
             } else if task.last_event() == Some(event) {
                 task.learn(event, &self.options, &self.facts, order, show);
             }
-            if task.last_event() == Some(event) && task.waits() {
+            if task.last_event() == Some(event) && task.waits() && !task.closed {
                 waiting.insert(task.stream, place);
             } else if task.last_event() == Some(event) {
                 waiting.remove(&task.stream);
@@ -107,5 +107,148 @@ impl Dissection {
                 task.waits() && !task.closed
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use worldwire_capture::{LinkType, Packet, SyntheticTcp, Timestamp};
+    use worldwire_core::Side;
+    use worldwire_core::connection::Input;
+
+    use super::*;
+    use crate::family::{Families, Family, MessageNames, Opening, Start, Verdict};
+    use crate::item::{Item, ItemBody, Note, Stamp};
+    use crate::knowledge::{Definitions, Fact, Facts};
+    use crate::session::Session;
+    use crate::{Options, Scratch};
+
+    /// A family whose conversations say one letter: one states a fact, all others wait for it.
+    #[derive(Debug)]
+    struct Letters;
+
+    #[derive(Debug, Default)]
+    struct Letter {
+        states: Vec<Fact>,
+        waits: bool,
+    }
+
+    impl Family for Letters {
+        fn name(&self) -> &'static str {
+            "letters"
+        }
+
+        fn recognize(&self, _: &Opening<'_>) -> Verdict {
+            Verdict::Yes
+        }
+
+        fn session(&self, _: &Start<'_>) -> Box<dyn Session> {
+            Box::new(Letter::default())
+        }
+
+        fn messages<'d>(&self, _: &'d Definitions) -> Vec<MessageNames<'d>> {
+            Vec::new()
+        }
+    }
+
+    fn tell(text: &str, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+        let body = ItemBody::Note(Note::warning(text.to_owned()));
+        out(Item { stamp, family: "letters", from: Side::Client, range: 0..0, body });
+    }
+
+    impl Session for Letter {
+        fn input(
+            &mut self,
+            stamp: Stamp,
+            from: Side,
+            input: Input<'_>,
+            out: &mut dyn FnMut(Item<'_>),
+        ) {
+            match input {
+                Input::Bytes(b"s") => {
+                    let name = "the".to_owned();
+                    self.states.push(Fact { family: "letters", name, value: Arc::new(()) });
+                }
+                Input::Bytes(_) => self.waits = true,
+                Input::End if self.waits && from == Side::Client => {
+                    tell("never learned", stamp, out)
+                }
+                _ => {}
+            }
+        }
+
+        fn facts(&mut self) -> Vec<Fact> {
+            core::mem::take(&mut self.states)
+        }
+
+        fn waits(&self) -> bool {
+            self.waits
+        }
+
+        fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+            if facts.get::<()>("letters", "the").is_some() {
+                self.waits = false;
+                tell("learned", stamp, out);
+            }
+        }
+    }
+
+    /// What is told of conversations that say these letters and close, one behind the other.
+    fn told(letters: &[&str], batch: usize) -> Vec<(u64, String)> {
+        let mut packets = Vec::new();
+        for (number, letter) in (1_u16..).zip(letters) {
+            let client = format!("192.0.2.1:{number}").parse().unwrap();
+            let mut talk = SyntheticTcp::new(client, "192.0.2.2:9".parse().unwrap());
+            packets.extend(talk.open());
+            packets.extend(talk.data(Side::Client, letter.as_bytes()));
+            packets.extend(talk.close());
+        }
+        let definitions = Definitions::none_for(Families::of(&[&Letters]));
+        let mut dissection = Dissection::new(Options { definitions, ..Options::default() });
+        let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u64, String)>| {
+            if let Some(note) = item.note().filter(|_| item.range == (0..0)) {
+                out.push((item.stamp.stream, note.text.clone()));
+            }
+        };
+        let mut out = Vec::new();
+        for (number, data) in (1..).zip(&packets) {
+            dissection.push(&Packet {
+                number,
+                time: Timestamp::from_parts(0, 0),
+                interface: 0,
+                link: LinkType::ETHERNET,
+                data,
+                original_length: 0,
+                offset: 0,
+            });
+            if number % batch as u64 == 0 {
+                dissection.run(&show, &mut out, |_| ());
+            }
+        }
+        dissection.end();
+        dissection.run(&show, &mut out, |_| ());
+        assert_eq!((dissection.open.len(), dissection.lingering), (0, 0));
+        assert_eq!(dissection.summary().conversations, letters.len() as u64);
+        out.retain(|(_, text)| text.ends_with("learned"));
+        out
+    }
+
+    #[test]
+    fn who_is_closed_still_learns_until_the_capture_ends() {
+        for batch in [1, 2, 5, usize::MAX] {
+            let line = |stream, text: &str| (stream, text.to_owned());
+            let early = told(&["a", "b", "s", "c"], batch);
+            let learned = [0, 1, 3].map(|stream| line(stream, "learned"));
+            assert_eq!(early, learned, "{batch}");
+            let never = told(&["b", "c"], batch);
+            assert_eq!(never, [0, 1].map(|stream| line(stream, "never learned")), "{batch}");
+        }
+        // Only so many are kept; the ones that came first.
+        let many = vec!["w"; MOST_LINGERING + 2];
+        let never = told(&many, 1000);
+        assert_eq!(never.len(), many.len());
+        assert_eq!(never[0].0, MOST_LINGERING as u64);
     }
 }

@@ -507,7 +507,9 @@ impl Sender {
         match unit {
             Unit::Hello => wire.bytes(message),
             Unit::Message(Channel::Stream) => {
-                let length = u16::try_from(message.len()).map_err(|_| too_long(message))?;
+                let length = u16::try_from(message.len()).map_err(|_| {
+                    Error::limit("bytes of a message", u16::MAX.into(), message.len() as u64)
+                })?;
                 wire.u16(length);
                 wire.bytes(message);
             }
@@ -595,8 +597,4 @@ impl Relay for Sender {
         self.own[to.index()] = self.own[to.index()].wrapping_add(1);
         Ok(())
     }
-}
-
-fn too_long(message: &[u8]) -> Error {
-    Error::limit("bytes of a message", u16::MAX.into(), message.len() as u64)
 }
