@@ -25,7 +25,7 @@
 //! | [`CaptureReader`] | reads pcap and pcapng, plain or compressed with gzip, record by record |
 //! | [`CaptureWriter`], [`ClassicWriter`] | write pcapng and pcap |
 //! | [`Conversations`] | packets in; streams and datagrams out, in order |
-//! | [`SyntheticTcp`] | made-up packets, for samples and tests |
+//! | [`SyntheticTcp`], [`SyntheticUdp`] | made-up packets, for samples and tests |
 //!
 //! The crate does no IO except through the [`Read`](std::io::Read) and [`Write`](std::io::Write)
 //! that the caller passes in. It uses no threads and no clock: time comes from the capture.
@@ -51,6 +51,6 @@ pub use error::{CaptureError, FirstBytes};
 pub use link::LinkType;
 pub use network::{Segment, TcpFlags, Transport, Unusable};
 pub use reader::{CaptureReader, Format, Packet, Record, SecretsKind, Subject};
-pub use synthesis::SyntheticTcp;
+pub use synthesis::{SyntheticTcp, SyntheticUdp};
 pub use time::Timestamp;
 pub use writer::{CaptureWriter, ClassicWriter};

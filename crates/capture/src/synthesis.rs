@@ -96,30 +96,84 @@ impl SyntheticTcp {
         let mut pseudo = Vec::with_capacity(12);
         pseudo.extend(source.ip().octets());
         pseudo.extend(target.ip().octets());
-        pseudo.extend([0, 6]);
+        pseudo.extend([0, TCP]);
         pseudo.extend(length.to_be_bytes());
         let sum = checksum(&[&pseudo, &tcp]);
         tcp[16..18].copy_from_slice(&sum.to_be_bytes());
 
-        let mut ip = Vec::with_capacity(20);
-        ip.extend([0x45, 0]);
-        ip.extend(length.saturating_add(20).to_be_bytes());
-        ip.extend(self.packets.to_be_bytes());
-        ip.extend([0x40, 0, 64, 6, 0, 0]);
-        ip.extend(source.ip().octets());
-        ip.extend(target.ip().octets());
-        let sum = checksum(&[&ip]);
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
-
-        let mut packet = Vec::with_capacity(14 + ip.len() + tcp.len());
-        // Locally administered addresses, one for each side.
-        packet.extend([2, 0, 0, 0, 0, if side == Side::Client { 2 } else { 1 }]);
-        packet.extend([2, 0, 0, 0, 0, if side == Side::Client { 1 } else { 2 }]);
-        packet.extend([8, 0]);
-        packet.extend(ip);
-        packet.extend(tcp);
-        packet
+        frame(&self.ends, side, self.packets, TCP, &tcp)
     }
+}
+
+/// A conversation of datagrams over IPv4 and Ethernet that makes up its packets as it goes.
+///
+/// ```
+/// use worldwire_capture::SyntheticUdp;
+/// use worldwire_core::Side;
+/// let mut talk = SyntheticUdp::new("192.0.2.1:49152".parse()?, "192.0.2.2:10000".parse()?);
+/// assert_eq!(talk.datagram(Side::Client, b"hello").len(), 14 + 20 + 8 + 5);
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SyntheticUdp {
+    ends: [SocketAddrV4; 2],
+    packets: u16,
+}
+
+impl SyntheticUdp {
+    /// A conversation between two ends.
+    #[must_use]
+    pub fn new(client: SocketAddrV4, server: SocketAddrV4) -> Self {
+        Self { ends: [client, server], packets: 0 }
+    }
+
+    /// One packet with this payload, of at most 65,507 bytes. It has no checksum, as IPv4 allows.
+    pub fn datagram(&mut self, side: Side, payload: &[u8]) -> Vec<u8> {
+        let [source, target] = [self.ends[side.index()], self.ends[side.other().index()]];
+        self.packets = self.packets.wrapping_add(1);
+        let length = u16::try_from(payload.len() + 8).unwrap_or(u16::MAX);
+        let mut udp = Vec::with_capacity(8 + payload.len());
+        udp.extend(source.port().to_be_bytes());
+        udp.extend(target.port().to_be_bytes());
+        udp.extend(length.to_be_bytes());
+        udp.extend([0, 0]);
+        udp.extend_from_slice(payload);
+        frame(&self.ends, side, self.packets, UDP, &udp)
+    }
+}
+
+/// The numbers of the protocols above IPv4.
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// A packet of a side, from its Ethernet header on.
+fn frame(
+    ends: &[SocketAddrV4; 2],
+    side: Side,
+    number: u16,
+    protocol: u8,
+    content: &[u8],
+) -> Vec<u8> {
+    let [source, target] = [ends[side.index()], ends[side.other().index()]];
+    let length = u16::try_from(content.len()).unwrap_or(u16::MAX);
+    let mut ip = Vec::with_capacity(20);
+    ip.extend([0x45, 0]);
+    ip.extend(length.saturating_add(20).to_be_bytes());
+    ip.extend(number.to_be_bytes());
+    ip.extend([0x40, 0, 64, protocol, 0, 0]);
+    ip.extend(source.ip().octets());
+    ip.extend(target.ip().octets());
+    let sum = checksum(&[&ip]);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+
+    let mut packet = Vec::with_capacity(14 + ip.len() + content.len());
+    // Locally administered addresses, one for each side.
+    packet.extend([2, 0, 0, 0, 0, if side == Side::Client { 2 } else { 1 }]);
+    packet.extend([2, 0, 0, 0, 0, if side == Side::Client { 1 } else { 2 }]);
+    packet.extend([8, 0]);
+    packet.extend(ip);
+    packet.extend_from_slice(content);
+    packet
 }
 
 /// The Internet checksum over parts, each of which but the last has an even length.

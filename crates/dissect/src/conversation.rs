@@ -22,9 +22,10 @@ pub(crate) struct Known<'k> {
 }
 
 impl Known<'_> {
-    fn session(self, family: &dyn Family, midstream: bool) -> Box<dyn Session> {
+    fn session(self, family: &dyn Family, kind: Kind) -> Box<dyn Session> {
         let Self { keys, definitions, facts } = self;
-        family.session(&Start { keys, definitions, facts, midstream })
+        let Kind { midstream, datagrams } = kind;
+        family.session(&Start { keys, definitions, facts, datagrams, midstream })
     }
 }
 
@@ -74,7 +75,7 @@ impl Conversation {
     ) -> Self {
         let Kind { midstream, datagrams } = kind;
         let state = match forced {
-            Some(family) => State::Read(family, known.session(family, midstream)),
+            Some(family) => State::Read(family, known.session(family, kind)),
             None => State::Undecided { held: Vec::new(), bytes: 0 },
         };
         let (last, swapped, told) = (None, false, false);
@@ -193,7 +194,7 @@ impl Conversation {
         };
         let held = core::mem::take(held);
         self.swapped ^= swapped;
-        let mut session = known.session(family, midstream);
+        let mut session = known.session(family, Kind { midstream, datagrams });
         self.state = State::Unknown;
         self.named(family, held.first().map(|piece| piece.stamp), out);
         for piece in held {

@@ -1,5 +1,8 @@
 //! A capture in, items out: in batches, on as many threads as there are, always in the same order.
 
+mod exchange;
+mod task;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
@@ -11,9 +14,10 @@ use crate::conversation::{Conversation, Kind, Known};
 use crate::defect::{Defect, catch_defect};
 use crate::family::Family;
 use crate::item::{Item, ItemBody, Note, NoteKind, Stamp, Time};
-use crate::knowledge::{Definitions, Fact, Facts, Keys};
+use crate::knowledge::{Definitions, Facts, Keys};
 use crate::overview::{Counts, Overview, Summary};
 use crate::sink::Sink;
+use task::{Part, Task};
 
 /// How a capture is read.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +86,10 @@ pub struct Dissection {
     conversations: Conversations,
     open: BTreeMap<u64, Open>,
     facts: Facts,
+    /// Closed conversations that still wait for a fact.
+    lingering: usize,
+    /// Whether the capture has ended.
+    is_over: bool,
     batch: Batch,
     overviews: Vec<Overview>,
 }
@@ -91,6 +99,10 @@ struct Open {
     /// Nothing once a defect has cost it.
     conversation: Option<Conversation>,
     overview: Overview,
+    /// While it waits: how many facts were stated when it learned last.
+    learned: Option<u64>,
+    /// Where it closed, if it did and still waits for a fact.
+    closing: Option<Stamp>,
 }
 
 /// Events that are not read yet, in capture order, with their bytes in one piece.
@@ -117,19 +129,6 @@ enum What {
     Closed,
 }
 
-/// The events of one conversation in a batch, and what became of them.
-struct Task<S> {
-    open: Option<Open>,
-    stream: u64,
-    events: Vec<usize>,
-    sink: S,
-    /// Events of the batch that added to the sink, and how much was in it behind each.
-    parts: Vec<(usize, usize)>,
-    closed: bool,
-    /// It is closed, but what it keeps may be read with what others state in this batch.
-    ending: Option<Stamp>,
-}
-
 /// Enough bytes for a batch to be worth sharing out, and few enough to stay in the caches.
 const BATCH_BYTES: usize = 4 << 20;
 /// The most events of a batch.
@@ -144,6 +143,8 @@ impl Dissection {
             options,
             open: BTreeMap::new(),
             facts: Facts::default(),
+            lingering: 0,
+            is_over: false,
             batch: Batch::default(),
             overviews: Vec::new(),
         }
@@ -156,6 +157,7 @@ impl Dissection {
 
     /// Takes in the end of the capture; [`run`](Self::run) comes once more.
     pub fn end(&mut self) {
+        self.is_over = true;
         let batch = &mut self.batch;
         self.conversations.finish(&mut |event| batch.hold(event));
     }
@@ -192,67 +194,30 @@ impl Dissection {
             || meanwhile(&mut feed),
             || tasks.par_iter_mut().for_each(|task| task.run(&batch, options, facts, show)),
         );
-        let mut learns = false;
-        for fact in tasks.iter_mut().flat_map(Task::facts) {
-            self.facts.state(fact);
-            learns = true;
-        }
-        let mut ending: Vec<(Open, Stamp)> = Vec::new();
-        // Every part by its event, with its task and length.
-        let mut order: Vec<(usize, usize, usize)> = Vec::new();
+        self.exchange(&batch, &mut tasks, show);
+        // Every part, with its task and length.
+        let mut order: Vec<(Part, usize, usize)> = Vec::new();
         let mut sources: Vec<S::Source> = Vec::with_capacity(tasks.len());
         for (index, task) in tasks.into_iter().enumerate() {
             let mut from = 0;
-            for (event, to) in task.parts {
-                order.push((event, index, to - from));
+            for (part, to) in task.parts {
+                order.push((part, index, to - from));
                 from = to;
             }
             sources.push(task.sink.into_source());
-            match (task.open, task.ending) {
-                (Some(open), Some(stamp)) => ending.push((open, stamp)),
-                (Some(open), None) if task.closed => self.overviews.push(open.overview),
-                (Some(open), None) => {
+            match task.open {
+                Some(open) if task.closed => self.overviews.push(open.overview),
+                Some(open) => {
                     self.open.insert(task.stream, open);
                 }
-                (None, _) => {}
+                None => {}
             }
         }
         order.sort_unstable();
         for (_, task, count) in order {
             out.append(&mut sources[task], count);
         }
-        self.settle(learns, ending, show, out);
         result
-    }
-
-    /// Behind a batch: conversations learn what was stated in it, and those that waited for that
-    /// end.
-    fn settle<S: Sink>(
-        &mut self,
-        learns: bool,
-        mut ending: Vec<(Open, Stamp)>,
-        show: &(impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync),
-        out: &mut S,
-    ) {
-        let mut scratch = Scratch::default();
-        let known = self.options.known(&self.facts);
-        if learns {
-            let open = self.open.values_mut().map(|open| (open, Stamp::default()));
-            let mut all: Vec<(&mut Open, Stamp)> =
-                ending.iter_mut().map(|(open, stamp)| (open, *stamp)).chain(open).collect();
-            all.sort_by_key(|(open, _)| open.overview.stream);
-            for (open, stamp) in all {
-                open.guarded(&mut scratch, out, show, |conversation, tell| {
-                    conversation.learn(known.facts, stamp, tell);
-                });
-            }
-        }
-        for (mut open, stamp) in ending {
-            open.guarded(&mut scratch, out, show, |conversation, tell| {
-                conversation.end(known, stamp, tell);
-            });
-            self.overviews.push(open.overview);
-        }
     }
 
     /// A task for every conversation of the batch, in the order in which they come up.
@@ -262,15 +227,7 @@ impl Dissection {
         for (index, event) in batch.events.iter().enumerate() {
             let stream = event.stamp.stream;
             let place = *places.entry(stream).or_insert_with(|| {
-                tasks.push(Task {
-                    open: self.open.remove(&stream),
-                    stream,
-                    events: Vec::new(),
-                    sink: S::default(),
-                    parts: Vec::new(),
-                    closed: false,
-                    ending: None,
-                });
+                tasks.push(Task::new(stream, self.open.remove(&stream)));
                 tasks.len() - 1
             });
             tasks[place].events.push(index);
@@ -364,64 +321,6 @@ impl Batch {
     }
 }
 
-impl<S: Sink> Task<S> {
-    /// What its conversation states.
-    fn facts(&mut self) -> Vec<Fact> {
-        let conversation = self.open.as_mut().and_then(|open| open.conversation.as_mut());
-        conversation.map(Conversation::facts).unwrap_or_default()
-    }
-
-    fn run(
-        &mut self,
-        batch: &Batch,
-        options: &Options,
-        facts: &Facts,
-        show: &(impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync),
-    ) {
-        let mut scratch = Scratch::default();
-        let known = options.known(facts);
-        for index in &self.events {
-            let Held { stamp, what } = &batch.events[*index];
-            if let What::Opened(overview) = what {
-                self.open = Some(Open::new(overview, options, known));
-                continue;
-            }
-            let Some(Open { conversation, overview }) = &mut self.open else {
-                continue;
-            };
-            overview.last = stamp.time;
-            match what {
-                What::Data { side, start, end } => {
-                    overview.bytes[side.index()] += (end - start) as u64;
-                }
-                What::Gap { .. } => overview.gaps += 1,
-                What::Closed => self.closed = true,
-                What::Opened(_) => {}
-            }
-            let Some(reading) = conversation else {
-                continue;
-            };
-            if matches!(what, What::Closed) && reading.waits() {
-                self.ending = Some(*stamp);
-                continue;
-            }
-            let mut tell = Tell { overview, scratch: &mut scratch, sink: &mut self.sink, show };
-            let read = || what.read(reading, batch, *stamp, known, &mut |item| tell.item(&item));
-            match catch_defect(read) {
-                Ok(()) => overview.family = reading.family(),
-                Err(defect) => {
-                    // Its state may be half changed: nothing more is read of it.
-                    *conversation = None;
-                    tell.given_up(&defect, what.side(), what.bytes(batch), *stamp);
-                }
-            }
-            if self.sink.len() != self.parts.last().map_or(0, |part| part.1) {
-                self.parts.push((*index, self.sink.len()));
-            }
-        }
-    }
-}
-
 impl Open {
     fn new(overview: &Overview, options: &Options, known: Known<'_>) -> Self {
         let (midstream, datagrams) = (overview.midstream, overview.datagrams);
@@ -433,10 +332,16 @@ impl Open {
             forced,
             known,
         );
-        Self { conversation: Some(conversation), overview: overview.clone() }
+        let (conversation, overview) = (Some(conversation), overview.clone());
+        Self { conversation, overview, learned: None, closing: None }
     }
 
-    /// Lets the conversation do something behind its batch. A panic ends it.
+    /// Whether it keeps something until it learns a fact.
+    fn waits(&self) -> bool {
+        self.conversation.as_ref().is_some_and(Conversation::waits)
+    }
+
+    /// Lets the conversation do something beside its events. A panic ends it.
     fn guarded<S: Sink>(
         &mut self,
         scratch: &mut Scratch,
@@ -444,7 +349,7 @@ impl Open {
         show: &impl Fn(&Item<'_>, &mut Scratch, &mut S),
         act: impl FnOnce(&mut Conversation, &mut dyn FnMut(Item<'_>)),
     ) {
-        let Self { conversation, overview } = self;
+        let Self { conversation, overview, .. } = self;
         let Some(reading) = conversation else { return };
         let stamp = Stamp { stream: overview.stream, time: overview.last, ..Stamp::default() };
         let mut tell = Tell { overview, scratch, sink, show };

@@ -217,6 +217,8 @@ pub struct Start<'s> {
     pub definitions: &'s Definitions,
     /// What other conversations stated so far.
     pub facts: &'s Facts,
+    /// Whether it is UDP.
+    pub datagrams: bool,
     /// Whether the beginning is missing.
     pub midstream: bool,
 }

@@ -56,6 +56,12 @@ pub trait Message: fmt::Debug {
     /// Its plain bytes.
     fn bytes(&self) -> &[u8];
 
+    /// The part of its bytes that [`encode`](Self::encode) makes anew and a relay takes: all of
+    /// them, unless a frame stands around the message.
+    fn body(&self) -> &[u8] {
+        self.bytes()
+    }
+
     /// Whether it is a message, rather than a step of connection setup.
     fn is_message(&self) -> bool;
 
@@ -220,6 +226,13 @@ impl<'i> Item<'i> {
         self.message().map_or(&[], |message| message.bytes())
     }
 
+    /// What [`encode`](Self::encode) makes anew from unchanged JSON: the bytes of a message without
+    /// the frame around it, if there is one; none for notes.
+    #[must_use]
+    pub fn body(&self) -> &'i [u8] {
+        self.message().map_or(&[], |message| message.body())
+    }
+
     /// The tree of a message, in the memory of an old one; empty for notes.
     #[must_use]
     pub fn tree(&self, tree: Tree<'i>, limits: &'i Limits) -> Tree<'i> {
@@ -231,7 +244,7 @@ impl<'i> Item<'i> {
 
     /// Encodes the message anew from its JSON, with the definitions that its tree was made with.
     /// `fields` is what stands under `fields` of a JSON line, changed or not; unchanged JSON gives
-    /// the same message. The result is a whole message of the family, plain, as a
+    /// the [`body`](Self::body). The result is a whole message of the family, plain, as a
     /// [relay](crate::RelaySession) takes it.
     ///
     /// # Errors

@@ -142,12 +142,22 @@ impl Definitions {
 /// of a connection that was agreed upon on another one.
 ///
 /// A conversation [states](crate::Session::facts) a fact under a name of its family's choice. Facts
-/// become known between batches: whatever was stated in one batch, all conversations
-/// [learn](crate::Session::learn) behind it, in the order of their numbers, and those that begin
-/// later know from the start. So the result does not hang on the number of threads. A conversation
-/// that cannot be read without a fact keeps what came, within bounds, and reads it when it learns.
+/// become known in the order of the capture. A conversation that [waits](crate::Session::waits)
+/// [learns](crate::Session::learn) everything that is known so far right behind the packet that
+/// made it wait, and every later fact right behind the packet that stated it. Of several that wait,
+/// the one with the lower number learns first.
+///
+/// A session therefore must not guess while it lacks a fact. It keeps what came, within bounds,
+/// waits, and reads it when it learns. Then what comes out, and in which order, depends neither on
+/// the number of threads nor on the size of batches. For the same reason a name should stand for
+/// one value: a key that is agreed upon anew is a new fact with a name of its own.
+///
+/// A conversation that is closed while it waits still learns what is stated behind its end.
 #[derive(Clone, Default)]
-pub struct Facts(HashMap<(&'static str, String), Part>);
+pub struct Facts {
+    known: HashMap<(&'static str, String), Part>,
+    stated: u64,
+}
 
 /// Something that one conversation learned and another may need.
 #[derive(Clone)]
@@ -167,21 +177,27 @@ impl Facts {
     /// Adds a fact. Of two with one name the later counts.
     pub fn state(&mut self, fact: Fact) {
         let key = (fact.family, fact.name);
-        if self.0.len() < MOST_FACTS || self.0.contains_key(&key) {
-            self.0.insert(key, fact.value);
+        if self.known.len() < MOST_FACTS || self.known.contains_key(&key) {
+            self.known.insert(key, fact.value);
+            self.stated = self.stated.saturating_add(1);
         }
+    }
+
+    /// How many facts were stated, those included that gave way to later ones.
+    pub(crate) fn stated(&self) -> u64 {
+        self.stated
     }
 
     /// What is known under a name.
     #[must_use]
     pub fn get<T: Any>(&self, family: &'static str, name: &str) -> Option<&T> {
-        self.0.get(&(family, name.to_owned()))?.downcast_ref()
+        self.known.get(&(family, name.to_owned()))?.downcast_ref()
     }
 
     /// Whether nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.known.is_empty()
     }
 }
 
@@ -194,7 +210,7 @@ impl fmt::Debug for Fact {
 
 impl fmt::Debug for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.known.keys()).finish()
     }
 }
 

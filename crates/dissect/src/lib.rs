@@ -26,12 +26,14 @@
 //! | [`Dissection`] | turns a capture into [`Item`]s: messages and notes of its conversations |
 //! | [`Family`], [`Families`] | what there is to know of a family; the list of them |
 //! | [`Session`], [`RelaySession`] | a conversation that is read or relayed, free of captures |
+//! | [`Watched`], [`Interpreter`] | either of them, made of a family's connection and what turns its pieces into items |
 //! | [`Sink`] | collects the text or the values that items become |
 //! | [`Defect`] | a panic that was caught, as a report |
 //! | [`filter`] | selects items |
 //! | [`Format`] | writes items as text and as JSON lines |
 //! | [`Definitions`] | layouts of messages, from files that users supply |
 //! | [`Keys`] | secrets that decrypt traffic |
+//! | [`Facts`] | what conversations tell each other |
 
 mod codec;
 mod conversation;

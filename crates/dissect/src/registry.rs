@@ -10,13 +10,13 @@ use crate::knowledge::{Definitions, Keys};
 use crate::{ki, tera, uru};
 
 /// Every family, in the order in which they are asked about a conversation.
-static STANDARD: [&dyn Family; 3] = [&ki::Ki, &tera::Tera, &uru::Uru];
+static STANDARD: &[&dyn Family] = &[&ki::Ki, &tera::Tera, &uru::Uru];
 
 impl Families {
     /// The families that worldwire comes with.
     #[must_use]
     pub const fn standard() -> Self {
-        Self::of(&STANDARD)
+        Self::of(STANDARD)
     }
 
     /// The codec of that name.

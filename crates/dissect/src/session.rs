@@ -24,12 +24,14 @@ pub trait Session: fmt::Debug + Send {
         Vec::new()
     }
 
-    /// Whether it keeps something that it can only read once it learns a fact.
+    /// Whether it keeps something that it can only read once it learns a fact. Asked for behind
+    /// every input; only who waits learns.
     fn waits(&self) -> bool {
         false
     }
 
-    /// Learns what others stated, and hands out what could not be read before.
+    /// Learns what is known so far, and hands out what could not be read before. It need not be
+    /// what the session waits for.
     fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let _ = (facts, stamp, out);
     }
@@ -56,6 +58,28 @@ pub trait RelaySession: fmt::Debug + Send {
         stamp: Stamp,
         decide: &mut dyn FnMut(&Item<'_>) -> Decision,
     );
+
+    /// What other conversations should know, since the last call; see [`Facts`].
+    fn facts(&mut self) -> Vec<Fact> {
+        Vec::new()
+    }
+
+    /// Whether it keeps something that it can only read once it learns a fact.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    /// Learns what others stated; what could not be read before goes on as it is decided. The
+    /// driver calls it when the session waits: behind the input that made it wait, and whenever
+    /// another conversation states something.
+    fn learn(
+        &mut self,
+        facts: &Facts,
+        stamp: Stamp,
+        decide: &mut dyn FnMut(&Item<'_>) -> Decision,
+    ) {
+        let _ = (facts, stamp, decide);
+    }
 
     /// Sends a message of the relay's own; see [`Relay::inject`].
     ///
@@ -109,7 +133,8 @@ pub trait Interpreter<C: Connection>: fmt::Debug + Send {
     }
 
     /// Whether the connection keeps something until a fact is learned; see [`Session::waits`].
-    fn waits(&self) -> bool {
+    fn waits(&self, connection: &C) -> bool {
+        let _ = connection;
         false
     }
 
@@ -223,7 +248,7 @@ where
     }
 
     fn waits(&self) -> bool {
-        self.interpreter.waits()
+        self.interpreter.waits(&self.connection)
     }
 
     fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
@@ -283,6 +308,24 @@ where
         decide: &mut dyn FnMut(&Item<'_>) -> Decision,
     ) {
         self.connection.timeout(now);
+        self.emit_deciding(stamp, decide);
+    }
+
+    fn facts(&mut self) -> Vec<Fact> {
+        self.interpreter.facts()
+    }
+
+    fn waits(&self) -> bool {
+        self.interpreter.waits(&self.connection)
+    }
+
+    fn learn(
+        &mut self,
+        facts: &Facts,
+        stamp: Stamp,
+        decide: &mut dyn FnMut(&Item<'_>) -> Decision,
+    ) {
+        self.interpreter.learn(&mut self.connection, facts);
         self.emit_deciding(stamp, decide);
     }
 

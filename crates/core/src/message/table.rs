@@ -1,11 +1,11 @@
 //! Tables of messages.
 
 /// Declares the messages that one side sends on one kind of connection: a struct for each, an
-/// enum over them, and their table ([`Messages`]).
+/// enum over them, and their table ([`Messages`](crate::Messages)).
 ///
 /// The head names the enum, the connection and the sender; `reserved`, which may be
-/// missing, lists numbers that have a name but no known layout. A message that borrows text or bytes carries the lifetime of the
-/// enum.
+/// missing, lists numbers that have a name but no known layout. A message that borrows text or bytes
+/// carries the lifetime of the enum; where no message borrows anything, the enum has none either.
 ///
 /// ```
 /// use worldwire_core::{Bytes32, Messages, Reader, messages};
@@ -28,13 +28,42 @@
 /// }
 /// let message = ClientMessage::decode_body(0, &mut Reader::new(&[1, 2, 0, 0]))?;
 /// assert_eq!(message, ClientMessage::PingRequest(PingRequest { ping_time_ms: 513 }));
+/// messages! {
+///     /// What a server says.
+///     pub enum ServerMessage: "game", Server;
+///
+///     /// Closes the connection.
+///     1 Leave { reason "reason": u8, }
+/// }
+/// assert_eq!(ServerMessage::from_json("Leave", &serde_json::json!({"reason": 2}))?.number(), 1);
 /// # Ok::<(), worldwire_core::Error>(())
 /// ```
 #[macro_export]
 macro_rules! messages {
     (
         $(#[doc = $doc:expr])*
-        pub enum $enum:ident<$a:lifetime>: $connection:literal, $sender:ident;
+        pub enum $enum:ident<$a:lifetime>: $($rest:tt)*
+    ) => {
+        $crate::__messages! {
+            [$($doc)*] $enum [$a] [$a] [$enum<$a>] [$enum<'static>] $($rest)*
+        }
+    };
+    (
+        $(#[doc = $doc:expr])*
+        pub enum $enum:ident: $($rest:tt)*
+    ) => {
+        $crate::__messages! { [$($doc)*] $enum [] ['d_] [$enum] [$enum] $($rest)* }
+    };
+}
+
+/// What [`messages!`](crate::messages) makes: of the enum it takes the name, the lifetime if there
+/// is one, a lifetime in any case, the type, and the type that is owned.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __messages {
+    (
+        [$($doc:expr)*] $enum:ident [$($b:lifetime)?] [$a:lifetime] [$self:ty] [$owned:ty]
+        $connection:literal, $sender:ident;
         $(reserved { $($reserved:literal $reserved_name:literal)* })?
         $(
             $(#[doc = $mdoc:expr])*
@@ -44,7 +73,8 @@ macro_rules! messages {
         $(
             $crate::__record! { [$($mdoc)*] $name [$($lt)?] { $($fields)* } }
 
-            impl<$a> From<$name $(<$lt>)?> for $enum<$a> {
+            #[allow(clippy::extra_unused_lifetimes, reason = "the enum may borrow nothing")]
+            impl<$a> From<$name $(<$lt>)?> for $self {
                 fn from(message: $name $(<$lt>)?) -> Self {
                     Self::$name(message)
                 }
@@ -53,15 +83,15 @@ macro_rules! messages {
 
         $(#[doc = $doc])*
         #[derive(Clone, Debug, PartialEq)]
-        pub enum $enum<$a> {
+        pub enum $enum $(<$b>)? {
             $(
                 $(#[doc = $mdoc])*
                 $name($name $(<$lt>)?),
             )*
         }
 
-        impl<$a> $crate::Messages<$a> for $enum<$a> {
-            type Owned = $enum<'static>;
+        impl<$a> $crate::Messages<$a> for $self {
+            type Owned = $owned;
             const CONNECTION: &'static str = $connection;
             const SENDER: $crate::Side = $crate::Side::$sender;
             const RESERVED: &'static [(u32, &'static str)] =
@@ -148,7 +178,7 @@ macro_rules! messages {
                 }
             }
 
-            fn into_owned(self) -> $enum<'static> {
+            fn into_owned(self) -> $owned {
                 match self {
                     $(Self::$name(message) => {
                         $enum::$name($crate::Field::into_owned(message))

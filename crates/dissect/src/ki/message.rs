@@ -45,13 +45,18 @@ impl Message for KiMessage<'_> {
         self.received.bytes
     }
 
+    fn body(&self) -> &[u8] {
+        let Received { message, bytes, .. } = &self.received;
+        bytes.get(message.clone()).unwrap_or_default()
+    }
+
     fn is_message(&self) -> bool {
         self.received.is_message()
     }
 
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
-        let Received { message, bytes, range, side, .. } = &self.received;
-        let inside = bytes.get(message.clone()).unwrap_or_default();
+        let Received { message, range, side, .. } = &self.received;
+        let inside = self.body();
         let mut reader =
             Reader::traced_within("stream", inside, tree, limits).opening(self.fillings);
         let outcome = match self.received.unit {

@@ -1,0 +1,254 @@
+//! How conversations of a capture learn from each other, whatever the batches are.
+
+use std::collections::BTreeMap;
+
+use super::task::{Show, Task};
+use super::{Batch, Dissection};
+use crate::sink::Sink;
+
+/// How many conversations may wait for a fact behind their end.
+const MOST_LINGERING: usize = 1024;
+
+impl Dissection {
+    /// Goes through a batch once more, in capture order: facts become known behind the events that
+    /// stated them, and the tasks that stopped because they wait read the rest of their events.
+    ///
+    /// All other tasks are done. So only what depends on facts is read one after the other, and
+    /// only in the batch in which the facts are stated.
+    pub(super) fn exchange<S: Sink>(
+        &mut self,
+        batch: &Batch,
+        tasks: &mut Vec<Task<S>>,
+        show: &impl Show<S>,
+    ) {
+        let concerns = |task: &Task<S>| task.waits() || !task.facts.is_empty();
+        let is_last = self.is_over && self.lingering > 0;
+        if !is_last && !tasks.iter().any(concerns) {
+            return;
+        }
+        // Who learns at once: tasks by the numbers of their conversations.
+        let mut waiting: BTreeMap<u64, usize> = BTreeMap::new();
+        let idle = self.open.iter().filter(|(_, open)| open.waits());
+        let idle: Vec<u64> = idle.map(|(stream, _)| *stream).collect();
+        for stream in idle {
+            tasks.push(Task::new(stream, self.open.remove(&stream)));
+        }
+        // Every event at which something is stated or may be waited for, with its task.
+        let mut moments: Vec<(usize, usize)> = Vec::new();
+        for (place, task) in tasks.iter().enumerate() {
+            moments.extend(task.facts.iter().map(|(event, _)| (*event, place)));
+            if task.waits() {
+                let from = task.read.saturating_sub(1);
+                let rest = task.events.get(from..).unwrap_or_default();
+                moments.extend(rest.iter().map(|event| (*event, place)));
+                if task.read == 0 {
+                    waiting.insert(task.stream, place);
+                }
+            }
+        }
+        moments.sort_unstable();
+        moments.dedup();
+        let mut order = 0;
+        for (event, place) in moments {
+            order += 1;
+            let task = &mut tasks[place];
+            if task.events.get(task.read) == Some(&event) {
+                task.step(batch, &self.options, &self.facts, order, show);
+                let closes = task.open.as_ref().is_some_and(|open| open.closing.is_some());
+                self.lingering += usize::from(closes);
+                if closes && self.lingering > MOST_LINGERING {
+                    self.lingering -= 1;
+                    task.give_up(event, &self.options, &self.facts, order, show);
+                }
+            } else if task.last_event() == Some(event) {
+                task.learn(event, &self.options, &self.facts, order, show);
+            }
+            if task.last_event() == Some(event) && task.waits() && !task.closed {
+                waiting.insert(task.stream, place);
+            } else if task.last_event() == Some(event) {
+                waiting.remove(&task.stream);
+            }
+            self.spread(event, place, tasks, &mut waiting, &mut order, show);
+        }
+        if self.is_over {
+            for (_, place) in waiting {
+                order += 1;
+                let (event, task) = (batch.events.len(), &mut tasks[place]);
+                task.give_up(event, &self.options, &self.facts, order, show);
+            }
+            self.lingering = 0;
+        }
+    }
+
+    /// Makes known what a task stated at an event, to all that wait; those may state more.
+    fn spread<S: Sink>(
+        &mut self,
+        event: usize,
+        place: usize,
+        tasks: &mut [Task<S>],
+        waiting: &mut BTreeMap<u64, usize>,
+        order: &mut u64,
+        show: &impl Show<S>,
+    ) {
+        let mut stating = vec![place];
+        while let Some(place) = stating.pop() {
+            let own = &mut tasks[place].facts;
+            let count = own.iter().take_while(|(at, _)| *at <= event).count();
+            if count == 0 {
+                continue;
+            }
+            own.drain(..count).for_each(|(_, fact)| self.facts.state(fact));
+            waiting.retain(|_, place| {
+                *order += 1;
+                let task = &mut tasks[*place];
+                task.learn(event, &self.options, &self.facts, *order, show);
+                self.lingering -= usize::from(task.closed);
+                stating.push(*place);
+                task.waits() && !task.closed
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use worldwire_capture::{LinkType, Packet, SyntheticTcp, Timestamp};
+    use worldwire_core::Side;
+    use worldwire_core::connection::Input;
+
+    use super::*;
+    use crate::family::{Families, Family, MessageNames, Opening, Start, Verdict};
+    use crate::item::{Item, ItemBody, Note, Stamp};
+    use crate::knowledge::{Definitions, Fact, Facts};
+    use crate::session::Session;
+    use crate::{Options, Scratch};
+
+    /// A family whose conversations say one letter: one states a fact, all others wait for it.
+    #[derive(Debug)]
+    struct Letters;
+
+    #[derive(Debug, Default)]
+    struct Letter {
+        states: Vec<Fact>,
+        waits: bool,
+    }
+
+    impl Family for Letters {
+        fn name(&self) -> &'static str {
+            "letters"
+        }
+
+        fn recognize(&self, _: &Opening<'_>) -> Verdict {
+            Verdict::Yes
+        }
+
+        fn session(&self, _: &Start<'_>) -> Box<dyn Session> {
+            Box::new(Letter::default())
+        }
+
+        fn messages<'d>(&self, _: &'d Definitions) -> Vec<MessageNames<'d>> {
+            Vec::new()
+        }
+    }
+
+    fn tell(text: &str, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+        let body = ItemBody::Note(Note::warning(text.to_owned()));
+        out(Item { stamp, family: "letters", from: Side::Client, range: 0..0, body });
+    }
+
+    impl Session for Letter {
+        fn input(
+            &mut self,
+            stamp: Stamp,
+            from: Side,
+            input: Input<'_>,
+            out: &mut dyn FnMut(Item<'_>),
+        ) {
+            match input {
+                Input::Bytes(b"s") => {
+                    let name = "the".to_owned();
+                    self.states.push(Fact { family: "letters", name, value: Arc::new(()) });
+                }
+                Input::Bytes(_) => self.waits = true,
+                Input::End if self.waits && from == Side::Client => {
+                    tell("never learned", stamp, out)
+                }
+                _ => {}
+            }
+        }
+
+        fn facts(&mut self) -> Vec<Fact> {
+            core::mem::take(&mut self.states)
+        }
+
+        fn waits(&self) -> bool {
+            self.waits
+        }
+
+        fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+            if facts.get::<()>("letters", "the").is_some() {
+                self.waits = false;
+                tell("learned", stamp, out);
+            }
+        }
+    }
+
+    /// What is told of conversations that say these letters and close, one behind the other.
+    fn told(letters: &[&str], batch: usize) -> Vec<(u64, String)> {
+        let mut packets = Vec::new();
+        for (number, letter) in (1_u16..).zip(letters) {
+            let client = format!("192.0.2.1:{number}").parse().unwrap();
+            let mut talk = SyntheticTcp::new(client, "192.0.2.2:9".parse().unwrap());
+            packets.extend(talk.open());
+            packets.extend(talk.data(Side::Client, letter.as_bytes()));
+            packets.extend(talk.close());
+        }
+        let definitions = Definitions::none_for(Families::of(&[&Letters]));
+        let mut dissection = Dissection::new(Options { definitions, ..Options::default() });
+        let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u64, String)>| {
+            if let Some(note) = item.note().filter(|_| item.range == (0..0)) {
+                out.push((item.stamp.stream, note.text.clone()));
+            }
+        };
+        let mut out = Vec::new();
+        for (number, data) in (1..).zip(&packets) {
+            dissection.push(&Packet {
+                number,
+                time: Timestamp::from_parts(0, 0),
+                interface: 0,
+                link: LinkType::ETHERNET,
+                data,
+                original_length: 0,
+                offset: 0,
+            });
+            if number % batch as u64 == 0 {
+                dissection.run(&show, &mut out, |_| ());
+            }
+        }
+        dissection.end();
+        dissection.run(&show, &mut out, |_| ());
+        assert_eq!((dissection.open.len(), dissection.lingering), (0, 0));
+        assert_eq!(dissection.summary().conversations, letters.len() as u64);
+        out.retain(|(_, text)| text.ends_with("learned"));
+        out
+    }
+
+    #[test]
+    fn who_is_closed_still_learns_until_the_capture_ends() {
+        for batch in [1, 2, 5, usize::MAX] {
+            let line = |stream, text: &str| (stream, text.to_owned());
+            let early = told(&["a", "b", "s", "c"], batch);
+            let learned = [0, 1, 3].map(|stream| line(stream, "learned"));
+            assert_eq!(early, learned, "{batch}");
+            let never = told(&["b", "c"], batch);
+            assert_eq!(never, [0, 1].map(|stream| line(stream, "never learned")), "{batch}");
+        }
+        // Only so many are kept; the ones that came first.
+        let many = vec!["w"; MOST_LINGERING + 2];
+        let never = told(&many, 1000);
+        assert_eq!(never.len(), many.len());
+        assert_eq!(never[0].0, MOST_LINGERING as u64);
+    }
+}

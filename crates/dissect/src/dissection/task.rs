@@ -1,0 +1,183 @@
+//! The share of one conversation in a batch.
+
+use super::{Batch, Held, Open, Options, Scratch, Tell, What};
+use crate::conversation::Conversation;
+use crate::defect::catch_defect;
+use crate::item::{Item, Stamp};
+use crate::knowledge::{Fact, Facts};
+use crate::sink::Sink;
+
+/// Where output stands in a batch: behind which event, and what there is of one event in which
+/// order.
+pub(super) type Part = (usize, u64);
+
+/// The events of one conversation in a batch, and what became of them.
+pub(super) struct Task<S> {
+    pub(super) open: Option<Open>,
+    pub(super) stream: u64,
+    /// Its events, by their places in the batch.
+    pub(super) events: Vec<usize>,
+    /// How many of them were read.
+    pub(super) read: usize,
+    pub(super) sink: S,
+    /// What was added to the sink, and how much was in it behind each.
+    pub(super) parts: Vec<(Part, usize)>,
+    /// What the conversation stated, and at which event.
+    pub(super) facts: Vec<(usize, Fact)>,
+    pub(super) closed: bool,
+    scratch: Scratch,
+}
+
+/// What turns items into output.
+pub(super) trait Show<S>: Fn(&Item<'_>, &mut Scratch, &mut S) + Sync {}
+
+impl<S, F: Fn(&Item<'_>, &mut Scratch, &mut S) + Sync> Show<S> for F {}
+
+impl<S: Sink> Task<S> {
+    /// Nothing to read yet.
+    pub(super) fn new(stream: u64, open: Option<Open>) -> Self {
+        Self {
+            open,
+            stream,
+            events: Vec::new(),
+            read: 0,
+            sink: S::default(),
+            parts: Vec::new(),
+            facts: Vec::new(),
+            closed: false,
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Reads its events up to the one behind which it has to wait for a fact.
+    pub(super) fn run(
+        &mut self,
+        batch: &Batch,
+        options: &Options,
+        facts: &Facts,
+        show: &impl Show<S>,
+    ) {
+        while !self.waits() && self.step(batch, options, facts, 0, show) {}
+    }
+
+    /// Whether its conversation keeps something until it learns a fact.
+    pub(super) fn waits(&self) -> bool {
+        self.open.as_ref().is_some_and(Open::waits)
+    }
+
+    /// The event that it read last.
+    pub(super) fn last_event(&self) -> Option<usize> {
+        self.events.get(self.read.checked_sub(1)?).copied()
+    }
+
+    /// Reads its next event; false when there is none. What comes out has this order among the
+    /// output of the event.
+    pub(super) fn step(
+        &mut self,
+        batch: &Batch,
+        options: &Options,
+        facts: &Facts,
+        order: u64,
+        show: &impl Show<S>,
+    ) -> bool {
+        let Some(index) = self.events.get(self.read).copied() else { return false };
+        self.read += 1;
+        let known = options.known(facts);
+        let Held { stamp, what } = &batch.events[index];
+        if let What::Opened(overview) = what {
+            self.open = Some(Open::new(overview, options, known));
+            return true;
+        }
+        let Some(Open { conversation, overview, closing, .. }) = &mut self.open else {
+            return true;
+        };
+        overview.last = stamp.time;
+        match what {
+            What::Data { side, start, end } => {
+                overview.bytes[side.index()] += (end - start) as u64;
+            }
+            What::Gap { .. } => overview.gaps += 1,
+            What::Closed => self.closed = true,
+            What::Opened(_) => {}
+        }
+        let Some(reading) = conversation else { return true };
+        if self.closed && reading.waits() {
+            (self.closed, *closing) = (false, Some(*stamp));
+            return true;
+        }
+        let mut tell = Tell { overview, scratch: &mut self.scratch, sink: &mut self.sink, show };
+        let read = || what.read(reading, batch, *stamp, known, &mut |item| tell.item(&item));
+        match catch_defect(read) {
+            Ok(()) => overview.family = reading.family(),
+            Err(defect) => {
+                // Its state may be half changed: nothing more is read of it.
+                *conversation = None;
+                tell.given_up(&defect, what.side(), what.bytes(batch), *stamp);
+            }
+        }
+        self.conclude(index, order);
+        self.learn(index, options, facts, order, show);
+        true
+    }
+
+    /// Learns, if it waits and has not seen all of these facts yet.
+    pub(super) fn learn(
+        &mut self,
+        event: usize,
+        options: &Options,
+        facts: &Facts,
+        order: u64,
+        show: &impl Show<S>,
+    ) {
+        let Some(open) = &mut self.open else { return };
+        if !open.waits() || facts.is_empty() || open.learned == Some(facts.stated()) {
+            return;
+        }
+        open.learned = Some(facts.stated());
+        let stamp = open.closing.unwrap_or_default();
+        open.guarded(&mut self.scratch, &mut self.sink, show, |conversation, tell| {
+            conversation.learn(facts, stamp, tell);
+        });
+        if !open.waits() {
+            // What it waits for next is another fact.
+            open.learned = None;
+            if open.closing.is_some() {
+                self.end(options, facts, show);
+            }
+        }
+        self.conclude(event, order);
+    }
+
+    /// Ends a conversation that was closed while it waited.
+    pub(super) fn give_up(
+        &mut self,
+        event: usize,
+        options: &Options,
+        facts: &Facts,
+        order: u64,
+        show: &impl Show<S>,
+    ) {
+        self.end(options, facts, show);
+        self.conclude(event, order);
+    }
+
+    fn end(&mut self, options: &Options, facts: &Facts, show: &impl Show<S>) {
+        let Some(open) = &mut self.open else { return };
+        let stamp: Stamp = open.closing.take().unwrap_or_default();
+        open.guarded(&mut self.scratch, &mut self.sink, show, |conversation, tell| {
+            conversation.end(options.known(facts), stamp, tell);
+        });
+        self.closed = true;
+    }
+
+    /// Behind everything that was read: notes what came out of it.
+    fn conclude(&mut self, event: usize, order: u64) {
+        let length = self.sink.len();
+        if length != self.parts.last().map_or(0, |part| part.1) {
+            self.parts.push(((event, order), length));
+        }
+        let conversation = self.open.as_mut().and_then(|open| open.conversation.as_mut());
+        let stated = conversation.map(Conversation::facts).unwrap_or_default();
+        self.facts.extend(stated.into_iter().map(|fact| (event, fact)));
+    }
+}

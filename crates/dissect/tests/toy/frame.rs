@@ -1,0 +1,66 @@
+//! What stands around messages: the hello, frames over TCP, and datagrams.
+
+use worldwire_core::{Error, Reader, Result, Side};
+
+use crate::message::{Channel, Message, ServerMessage};
+
+/// What a server says first.
+pub const MAGIC: [u8; 4] = *b"TOY1";
+/// What every datagram begins with.
+pub const LETTERS: [u8; 2] = *b"TU";
+/// Bytes in front of a message in a datagram.
+pub const HEADER: usize = 8;
+/// Numbers of datagrams that came: the highest, and which of the 64 below it.
+#[derive(Debug, Default)]
+pub struct Numbers(Option<(u16, u64)>);
+
+impl Numbers {
+    /// Whether a datagram has not come before. One that is very late counts as repeated.
+    pub fn is_new(&mut self, number: u16) -> bool {
+        let (highest, window) = self.0.unwrap_or_else(|| (number.wrapping_sub(1), 0));
+        let ahead = number.wrapping_sub(highest);
+        if (1..1 << 15).contains(&ahead) {
+            let window = window.checked_shl(ahead.into()).unwrap_or(0) | 1;
+            self.0 = Some((number, window));
+            return true;
+        }
+        let bit = 1_u64.checked_shl(highest.wrapping_sub(number).into()).unwrap_or(0);
+        let is_new = bit != 0 && window & bit == 0;
+        self.0 = Some((highest, window | bit));
+        is_new
+    }
+}
+
+/// Encrypts and decrypts: no more than a toy.
+pub fn apply(key: [u8; 4], bytes: &mut [u8]) {
+    bytes.iter_mut().zip(key.iter().cycle()).for_each(|(byte, key)| *byte ^= key);
+}
+
+/// Reads a hello: the session, and how many bytes it took.
+pub fn hello(bytes: &[u8]) -> Result<(u32, usize)> {
+    let mut reader = Reader::new(bytes);
+    if reader.take_array()? != MAGIC {
+        return Err(Error::malformed("TOY1", "something else"));
+    }
+    Ok((reader.u32("session")?, reader.position()))
+}
+
+/// Reads a frame, of one byte at least.
+pub fn frame(bytes: &[u8]) -> Result<((), usize)> {
+    let mut reader = Reader::new(bytes);
+    let length = reader.u16("length")?;
+    if length == 0 {
+        return Err(Error::malformed("a message", "an empty frame"));
+    }
+    reader.take(length.into())?;
+    Ok(((), reader.position()))
+}
+
+/// The session and the key that a frame of a server names.
+pub fn key_in(side: Side, frame: &[u8]) -> Option<(u32, [u8; 4])> {
+    let mut reader = Reader::new(frame.get(2..).filter(|_| side == Side::Server)?);
+    match Message::decode(Channel::Stream, side, &mut reader).ok()? {
+        Message::Server(ServerMessage::SideDoor(door)) => Some((door.session.0, door.key)),
+        _ => None,
+    }
+}

@@ -1,0 +1,300 @@
+//! Relays of every family, driven as a proxy drives them: a whole recorded conversation goes
+//! through, unchanged or not.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use worldwire_capture::{Conversations, EventKind, LinkType, Packet, Timestamp};
+use worldwire_core::connection::Input;
+use worldwire_core::json::Json;
+use worldwire_core::{Limits, Side};
+use worldwire_dissect::{Decision, Definitions, Facts, Item, Keys, RelaySession, Stamp, Start};
+
+use crate::encodes::{SAMPLES, fields};
+use crate::family::families;
+use crate::talk::{self, Order};
+
+/// What each side wrote in a conversation, segment by segment.
+type Recorded = Vec<(Side, Vec<u8>)>;
+
+/// The conversations of a capture.
+fn recorded(packets: &[Vec<u8>]) -> Vec<Recorded> {
+    let mut conversations = Conversations::new(&Limits::DEFAULT);
+    let mut all: BTreeMap<u64, Recorded> = BTreeMap::new();
+    for (number, data) in (1..).zip(packets) {
+        let packet = Packet {
+            number,
+            time: Timestamp::from_parts(0, 0),
+            interface: 0,
+            link: LinkType::ETHERNET,
+            data,
+            original_length: u32::try_from(data.len()).unwrap(),
+            offset: 0,
+        };
+        conversations.push(&packet, &mut |event| {
+            if let EventKind::Data { side, bytes, .. } | EventKind::Datagram { side, bytes } =
+                event.kind
+            {
+                all.entry(event.conversation).or_default().push((side, bytes.to_vec()));
+            }
+        });
+    }
+    all.into_values().collect()
+}
+
+/// What came out on each side, what each message was called, and what notes said.
+#[derive(Debug, Default, PartialEq)]
+struct Relayed {
+    written: [Vec<u8>; 2],
+    /// The same, as it was written behind each input.
+    writes: Vec<Vec<(Side, Vec<u8>)>>,
+    names: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// Puts a recorded conversation through a relay. `decide` sees the number of the message among
+/// messages, and what it is.
+fn relay(
+    session: &mut dyn RelaySession,
+    recorded: &Recorded,
+    facts: &mut Facts,
+    is_udp: bool,
+    mut decide: impl FnMut(usize, &Item<'_>) -> (Decision, Option<(Side, Vec<u8>)>),
+) -> Relayed {
+    let mut relayed = Relayed::default();
+    let (mut names, mut notes) = (Vec::new(), Vec::new());
+    let inject = std::cell::RefCell::new(None);
+    let mut on_item = |item: &Item<'_>| {
+        if let Some(note) = item.note() {
+            notes.push(note.text.clone());
+            return Decision::AsIs;
+        }
+        if !item.message().unwrap().is_message() {
+            return Decision::AsIs;
+        }
+        let mut name = String::new();
+        item.push_name(&mut name);
+        names.push(name);
+        let (decision, wanted) = decide(names.len() - 1, item);
+        if wanted.is_some() {
+            *inject.borrow_mut() = wanted;
+        }
+        decision
+    };
+    let (now, stamp) = (Duration::ZERO, Stamp::default());
+    for (side, bytes) in recorded {
+        let input = if is_udp { Input::Datagram(bytes) } else { Input::Bytes(bytes) };
+        session.input(now, stamp, *side, input, &mut on_item);
+        if session.waits() {
+            session.learn(facts, stamp, &mut on_item);
+        }
+        session.facts().into_iter().for_each(|fact| facts.state(fact));
+        if let Some((from, message)) = inject.take() {
+            session.inject(from.other(), &message).unwrap();
+        }
+        let mut writes = Vec::new();
+        for to in Side::BOTH {
+            while let Some(bytes) = session.poll_transmit(to) {
+                relayed.written[to.other().index()].extend_from_slice(&bytes);
+                writes.push((to.other(), bytes));
+            }
+        }
+        relayed.writes.push(writes);
+    }
+    for side in Side::BOTH {
+        session.input(now, stamp, side, Input::End, &mut on_item);
+    }
+    assert!(session.is_closed());
+    (relayed.names, relayed.notes) = (names, notes);
+    relayed
+}
+
+fn joined(recorded: &Recorded) -> [Vec<u8>; 2] {
+    Side::BOTH.map(|of| {
+        let own = recorded.iter().filter(|(side, _)| *side == of);
+        own.flat_map(|(_, bytes)| bytes).copied().collect()
+    })
+}
+
+/// A relay of a family, and its conversations as a test puts them through.
+struct Relays {
+    family: &'static str,
+    keys: Keys,
+    definitions: Definitions,
+    conversations: Vec<(Recorded, bool)>,
+}
+
+impl Relays {
+    fn session(&self, facts: &Facts, datagrams: bool) -> Box<dyn RelaySession> {
+        let (keys, definitions) = (&self.keys, &self.definitions);
+        let start = Start { keys, definitions, facts, datagrams, midstream: false };
+        let family = families().named(self.family).unwrap();
+        family.relay(&start, &mut |bytes| bytes.fill(7)).unwrap()
+    }
+
+    /// Puts all conversations through.
+    fn run(&self, mut decide: impl FnMut(usize, usize, &Item<'_>) -> Decision) -> Vec<Relayed> {
+        self.run_injecting(|conversation, number, item| (decide(conversation, number, item), None))
+    }
+
+    /// The same; a message may be sent behind the input that brought one.
+    fn run_injecting(
+        &self,
+        mut decide: impl FnMut(usize, usize, &Item<'_>) -> (Decision, Option<(Side, Vec<u8>)>),
+    ) -> Vec<Relayed> {
+        let mut facts = Facts::default();
+        let all = self.conversations.iter().enumerate().map(|(index, (recorded, is_udp))| {
+            let mut session = self.session(&facts, *is_udp);
+            let decide = |number: usize, item: &Item<'_>| decide(index, number, item);
+            relay(&mut *session, recorded, &mut facts, *is_udp, decide)
+        });
+        all.collect()
+    }
+}
+
+fn all() -> Vec<Relays> {
+    let mut all: Vec<Relays> = SAMPLES
+        .iter()
+        .map(|sample| {
+            let conversations = recorded(&sample.packets());
+            Relays {
+                family: sample.family,
+                keys: sample.keys(),
+                definitions: sample.definitions(),
+                conversations: conversations.into_iter().map(|talk| (talk, false)).collect(),
+            }
+        })
+        .collect();
+    let toy = recorded(&talk::packets(7, Order::StreamFirst));
+    all.push(Relays {
+        family: "toy",
+        keys: Keys::none(),
+        definitions: Definitions::built_in_for(families()),
+        conversations: toy.into_iter().zip([false, true]).collect(),
+    });
+    all
+}
+
+#[test]
+fn what_nobody_changes_goes_on_as_the_same_bytes() {
+    for relays in all() {
+        let relayed = relays.run(|_, _, _| Decision::AsIs);
+        for (relayed, (recorded, _)) in relayed.iter().zip(&relays.conversations) {
+            assert_eq!(relayed.notes, Vec::<String>::new(), "{}", relays.family);
+            assert!(relayed.written == joined(recorded), "{}: {:?}", relays.family, relayed.names);
+        }
+        let messages: usize = relayed.iter().map(|relayed| relayed.names.len()).sum();
+        assert!(messages >= 5, "{}: {messages}", relays.family);
+    }
+}
+
+/// The messages that a side's end reads of what a relay wrote: the names of an observer's items.
+fn read_by_ends(relays: &Relays, relayed: &[Relayed]) -> Vec<Vec<String>> {
+    let family = families().named(relays.family).unwrap();
+    let mut facts = Facts::default();
+    let conversations = relays.conversations.iter().zip(relayed);
+    let read = conversations.map(|((recorded, is_udp), relayed)| {
+        let (keys, definitions) = (&relays.keys, &relays.definitions);
+        let datagrams = *is_udp;
+        let start = Start { keys, definitions, facts: &facts, datagrams, midstream: false };
+        let mut session = family.session(&start);
+        let mut names = Vec::new();
+        let mut show = |item: Item<'_>| {
+            let mut name = String::new();
+            item.push_name(&mut name);
+            assert!(item.note().is_none(), "{}: {:?}", relays.family, item.note());
+            if item.message().unwrap().is_message() {
+                names.push(name);
+            }
+        };
+        assert_eq!(relayed.writes.len(), recorded.len());
+        for (side, bytes) in relayed.writes.iter().flatten() {
+            let input = if datagrams { Input::Datagram(bytes) } else { Input::Bytes(bytes) };
+            session.input(Stamp::default(), *side, input, &mut show);
+            if session.waits() {
+                session.learn(&facts, Stamp::default(), &mut show);
+            }
+        }
+        for side in Side::BOTH {
+            session.input(Stamp::default(), side, Input::End, &mut show);
+        }
+        session.facts().into_iter().for_each(|fact| facts.state(fact));
+        names
+    });
+    read.collect()
+}
+
+/// The busiest conversation of a family, and four messages of it: one to change, one to drop, one
+/// in front of which another is injected.
+fn busiest(relayed: &[Relayed]) -> usize {
+    let busiest = relayed.iter().enumerate().max_by_key(|(_, relayed)| relayed.names.len());
+    busiest.map_or(0, |(index, _)| index)
+}
+
+#[test]
+fn a_message_is_changed_one_dropped_and_one_injected() {
+    for relays in all() {
+        let before = relays.run(|_, _, _| Decision::AsIs);
+        let busy = busiest(&before);
+        let last = before[busy].names.len() - 1;
+        let limits = Limits::DEFAULT;
+        let mut was_changed = false;
+        let mut injected = None;
+        let after = relays.run_injecting(|conversation, number, item| {
+            if conversation != busy {
+                return (Decision::AsIs, None);
+            }
+            if number == last {
+                injected = Some(item.from);
+                return (Decision::Drop, None);
+            }
+            // The first field that is a number gets another value.
+            let mut json = fields(item, &limits);
+            let same = item.encode(&json).unwrap();
+            assert_eq!(same, item.body());
+            let inject = (number == last - 1).then_some((item.from, same));
+            if !was_changed && change(&mut json) {
+                let changed = item.encode(&json).unwrap();
+                assert_ne!(changed, item.body(), "{}", relays.family);
+                was_changed = true;
+                return (Decision::Instead(changed), inject);
+            }
+            (Decision::AsIs, inject)
+        });
+        assert!(was_changed && injected.is_some(), "{}", relays.family);
+        let read = read_by_ends(&relays, &after);
+        for (index, (names, before)) in read.iter().zip(&before).enumerate() {
+            assert!(after[index].notes.is_empty(), "{:?}", after[index].notes);
+            let mut wanted = before.names.clone();
+            if index == busy {
+                // What was dropped is gone, and what stood before it comes twice.
+                wanted.pop();
+                wanted.extend(wanted.last().cloned());
+                assert_ne!(after[index].written, before.written, "{}", relays.family);
+            }
+            let sorted = |names: &[String]| {
+                let mut names = names.to_vec();
+                names.sort();
+                names
+            };
+            assert_eq!(sorted(names), sorted(&wanted), "{} {index}", relays.family);
+        }
+    }
+}
+
+/// Changes a number somewhere in JSON, by one; false when there is none.
+fn change(json: &mut Json) -> bool {
+    match json {
+        Json::Number(number) if number.as_u64().is_some_and(|it| (1..200).contains(&it)) => {
+            *json = (number.as_u64().unwrap_or(0) + 1).into();
+            true
+        }
+        Json::Object(fields) => {
+            // What says how the rest is laid out stays.
+            let structure = ["class", "count", "type", "opcode", "length"];
+            let own = fields.iter_mut().filter(|(name, _)| !structure.contains(&name.as_str()));
+            own.into_iter().any(|(_, value)| change(value))
+        }
+        _ => false,
+    }
+}
