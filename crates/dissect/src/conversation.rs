@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use worldwire_core::Side;
 use worldwire_core::connection::Input;
 
-use crate::family::{Family, HeldPiece, Opening, Recognition, Start};
+use crate::family::{Families, Family, HeldPiece, Opening, Recognition, Start};
 use crate::item::{Item, ItemBody, Note, Stamp};
 use crate::knowledge::{Definitions, Fact, Facts, Keys};
 use crate::session::Session;
@@ -18,12 +18,13 @@ const MOST_UNDECIDED_BYTES: usize = 4096;
 pub(crate) struct Known<'k> {
     pub(crate) keys: &'k Keys,
     pub(crate) definitions: &'k Definitions,
+    pub(crate) families: Families,
     pub(crate) facts: &'k Facts,
 }
 
 impl Known<'_> {
     fn session(self, family: &dyn Family, kind: Kind) -> Box<dyn Session> {
-        let Self { keys, definitions, facts } = self;
+        let Self { keys, definitions, facts, .. } = self;
         let Kind { midstream, datagrams } = kind;
         family.session(&Start { keys, definitions, facts, datagrams, midstream })
     }
@@ -184,7 +185,7 @@ impl Conversation {
             return;
         };
         let opening = Opening { pieces: held, ends: Some(self.ends), datagrams, midstream };
-        let (family, swapped) = match known.definitions.families().recognize(&opening) {
+        let (family, swapped) = match known.families.recognize(&opening) {
             Recognition::Yes(family, swapped) => (family, swapped),
             Recognition::No => return self.state = State::Unknown,
             Recognition::NeedMore if *bytes > MOST_UNDECIDED_BYTES => {
@@ -235,7 +236,7 @@ impl Conversation {
         };
         let Self { ends, datagrams, midstream, .. } = *self;
         let opening = Opening { pieces: &held, ends: Some(ends), datagrams, midstream };
-        for family in known.definitions.families().iter() {
+        for family in known.families.iter() {
             if let Some(text) = family.missed(&opening) {
                 let body = ItemBody::Note(Note::problem(text));
                 let (family, range) = (family.name(), 0..0);

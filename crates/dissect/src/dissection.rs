@@ -34,7 +34,8 @@ pub struct Options {
 
 impl Options {
     fn known<'k>(&'k self, facts: &'k Facts) -> Known<'k> {
-        Known { keys: &self.keys, definitions: &self.definitions, facts }
+        let (keys, definitions) = (&self.keys, &self.definitions);
+        Known { keys, definitions, families: definitions.families(), facts }
     }
 }
 

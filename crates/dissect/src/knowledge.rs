@@ -5,8 +5,6 @@ use core::fmt;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::family::Families;
-
 /// One part of what users know, by its type.
 type Part = Arc<dyn Any + Send + Sync>;
 
@@ -115,26 +113,18 @@ impl Keys {
 }
 
 /// What users know of messages, over what is built in: a part for every family that has
-/// definitions. Also names the families that a program knows.
+/// definitions. One part says which families there are.
 #[derive(Clone)]
 pub struct Definitions {
-    families: Families,
     parts: Parts,
 }
 
 knowledge! { Definitions }
 
 impl Definitions {
-    /// Nothing, not even what is built in, for these families.
-    #[must_use]
-    pub fn none_for(families: Families) -> Self {
-        Self { families, parts: Parts::default() }
-    }
-
-    /// The families.
-    #[must_use]
-    pub fn families(&self) -> Families {
-        self.families
+    /// Without any part; the registry fills it.
+    pub(crate) fn empty() -> Self {
+        Self { parts: Parts::default() }
     }
 }
 

@@ -146,6 +146,20 @@ impl Definitions {
         definitions
     }
 
+    /// Nothing, not even what is built in, for these families.
+    #[must_use]
+    pub fn none_for(families: Families) -> Self {
+        let mut definitions = Self::empty();
+        definitions.set(families);
+        definitions
+    }
+
+    /// The families that there are.
+    #[must_use]
+    pub fn families(&self) -> Families {
+        self.get_ref().copied().unwrap_or(Families::standard())
+    }
+
     /// Nothing, not even what is built in.
     #[must_use]
     pub fn none() -> Self {

@@ -250,7 +250,7 @@ fn a_problem_in_every_line_is_no_burden() {
     // To look for the lines of the text again for every problem would take minutes.
     let text = "string a\n".repeat(20_000);
     let file = FileName::parse("S_A.1.def").unwrap();
-    let options = Options { dialect: Some(Dialect::Toolbox), ..Options::default() };
+    let options = ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() };
     let problems = Definition::parse(&file, &text, &options).unwrap_err();
     assert_eq!(problems.len(), 19_999);
     assert_eq!(problems.last().map(|last| last.diagnostic.line()), Some(20_000));
