@@ -1,5 +1,7 @@
 //! `worldwire dissect`.
 
+use std::path::Path;
+
 use worldwire_core::json::Style;
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Tree};
@@ -21,6 +23,12 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
     let format = format(arguments, common);
     let limits = Limits::DEFAULT;
+    if let Some(output) = &arguments.target.output
+        && is_same_file(output, &arguments.capture.file)
+    {
+        let output = output.display();
+        return Err(Failure::Run(format!("-o {output}: this is the capture itself")));
+    }
     let mut output = Output::open(&arguments.target)?;
     let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut String| {
         if arguments.stream.is_some_and(|stream| stream != item.stamp.stream) {
@@ -59,6 +67,12 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         say(summary);
     }
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Whether two paths lead to one regular file.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let file = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
+    file(one).is_some_and(|one| file(other) == Some(one))
 }
 
 /// Reads a filter, and reports names that no message and no field has.

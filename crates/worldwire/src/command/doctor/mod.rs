@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         }
     }
     well &= unknown.is_empty();
-    well &= tera.report(&arguments.capture.file, &tera_definitions, &mut out);
+    well &= tera.report(&arguments.capture, &tera_definitions, &mut out);
     for ((family, advice, name), count) in unknown {
         let plural = if count == 1 { "" } else { "s" };
         let help = advice.map_or(String::new(), |advice| format!("; {advice}"));

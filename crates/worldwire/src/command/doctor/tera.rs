@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use worldwire_dissect::{Item, TeraDefinitions};
 use worldwire_tera::diagnosis::{Diagnosis, Finding};
 use worldwire_tera::packet::Packets;
+
+use crate::cli::Capture;
 
 /// A diagnosis for each build that speaks in the capture.
 #[derive(Default)]
@@ -32,7 +33,7 @@ impl Builds {
     /// Writes all findings; true when there are none.
     pub(super) fn report(
         self,
-        capture: &Path,
+        capture: &Capture,
         definitions: &TeraDefinitions,
         out: &mut String,
     ) -> bool {
@@ -55,7 +56,7 @@ impl Builds {
 }
 
 /// What can be done about it.
-fn help(finding: &Finding, capture: &Path, definitions: &TeraDefinitions) -> String {
+fn help(finding: &Finding, capture: &Capture, definitions: &TeraDefinitions) -> String {
     match finding {
         Finding::NoMap { .. } => {
             let maps: Vec<String> =
@@ -66,7 +67,12 @@ fn help(finding: &Finding, capture: &Path, definitions: &TeraDefinitions) -> Str
             }
         }
         Finding::Unmapped { opcode, .. } => {
-            format!("; worldwire tera def rank {opcode} --from {}", capture.display())
+            let mut command =
+                format!("; worldwire tera def rank {opcode} --from {}", capture.file.display());
+            for path in &capture.data.paths {
+                let _ = write!(command, " --data {}", path.display());
+            }
+            command
         }
         Finding::Undefined { name, .. } => format!("; write {name}.1.def"),
         _ => String::new(),
