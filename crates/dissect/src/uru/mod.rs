@@ -46,7 +46,8 @@ impl Family for Uru {
     }
 
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
-        Box::new(Watched::new(Connection::observer(start.keys.part()), Plain))
+        let keys = start.keys.part::<KeyRing>();
+        Box::new(Watched::new(Connection::observer(Arc::clone(&keys)), Plain { keys }))
     }
 
     fn relay(
@@ -61,7 +62,8 @@ impl Family for Uru {
         random(&mut fresh.secret);
         random(&mut fresh.seed);
         let config = Arc::new(RelayConfig::new(keys));
-        Ok(Box::new(Watched::new(Connection::relay(config, fresh, Duration::ZERO), Plain)))
+        let plain = Plain { keys: start.keys.part() };
+        Ok(Box::new(Watched::new(Connection::relay(config, fresh, Duration::ZERO), plain)))
     }
 
     fn codecs(&self) -> &'static [Codec] {

@@ -1,11 +1,15 @@
 //! A conversation of Uru.
 
+use std::sync::Arc;
+
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Reader, Result, Side, Tree, Writer};
 use worldwire_core::{Field, connection};
 use worldwire_uru::connect::ConnectPacket;
 use worldwire_uru::connection::{Connection, News, Received, Unit};
-use worldwire_uru::frame;
+use worldwire_uru::crypt::key::ServerKind;
+use worldwire_uru::file::keys::KeyRing;
+use worldwire_uru::frame::{self, Service};
 
 use crate::family::{Opening, Verdict};
 use crate::item::{Message, Note};
@@ -35,8 +39,19 @@ fn connects(first: &[u8]) -> Verdict {
 }
 
 /// Emits pieces as they are: Uru's messages need no definitions.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Plain;
+#[derive(Clone, Debug)]
+pub(super) struct Plain {
+    pub(super) keys: Arc<KeyRing>,
+}
+
+/// Which key decrypts a service.
+fn kind(service: Service) -> ServerKind {
+    match service {
+        Service::Gatekeeper => ServerKind::Gatekeeper,
+        Service::Game => ServerKind::Game,
+        Service::Auth | Service::File => ServerKind::Auth,
+    }
+}
 
 impl Interpreter<Connection> for Plain {
     const FAMILY: &'static str = "uru";
@@ -47,11 +62,14 @@ impl Interpreter<Connection> for Plain {
 
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {
         if let News::KeysNeeded { service } = news {
-            emit.note(Note::problem(format!(
-                "the {} connection is encrypted and no key for it was given; give the shard's \
-                 keys with --keys",
-                service.name()
-            )));
+            let what = if self.keys.public(kind(service)).is_some() {
+                "only the public half of its key was given, which clients have; the server's \
+                 private key decrypts it"
+            } else {
+                "no key for it was given; give the shard's keys with --keys"
+            };
+            let name = service.name();
+            emit.note(Note::problem(format!("the {name} connection is encrypted and {what}")));
         }
     }
 }
