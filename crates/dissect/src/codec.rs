@@ -3,7 +3,7 @@
 //! A codec has a dotted name that begins with the family: `uru.auth`, `uru.vault-node`. It encodes
 //! the JSON that it writes back to the same bytes.
 
-use worldwire_core::json::{Json, Style, write_children, write_node};
+use worldwire_core::json::{Json, Style, string, write_children, write_node};
 use worldwire_core::opener::Opener;
 use worldwire_core::{Error, Limits, MessageInfo, Reader, Result, Side, Tree, TreeBuilder, Value};
 
@@ -79,7 +79,8 @@ impl Codec {
         (self.remarks)(data, options)
     }
 
-    /// The JSON of a decoded tree, as [`Codec::encode`] reads it.
+    /// The JSON of a decoded tree, as [`Codec::encode`] reads it. That of a tree whose decode failed
+    /// has an `error`, which `encode` refuses.
     pub fn write_json(&self, tree: &Tree<'_>, from: Side, style: Style, out: &mut String) {
         match self.shape {
             Shape::Fields if self.sided => {
@@ -101,6 +102,19 @@ impl Codec {
                 Some(root) => write_node(root, style, out),
                 None => out.push_str("null"),
             },
+        }
+        // Half a message must not pass for a whole one.
+        if let Some(error) = tree.error()
+            && out.ends_with('}')
+            && self.shape == Shape::Fields
+        {
+            out.pop();
+            if !out.ends_with('{') {
+                out.push(',');
+            }
+            out.push_str("\"error\":");
+            string(&error.to_string(), out);
+            out.push('}');
         }
     }
 

@@ -213,7 +213,11 @@ pub(crate) fn definitions() -> &'static Definitions {
 
 #[cfg(test)]
 mod tests {
+    use worldwire_core::json::{Json, Style};
+    use worldwire_core::{Limits, Side};
+
     use super::*;
+    use crate::codec::CodecOptions;
 
     #[test]
     fn another_file_is_told_in_one_line() {
@@ -227,6 +231,29 @@ mod tests {
         let typing_error = "[uru.auth]\nn = 3\nodd\n";
         let error = Keys::parse(typing_error).unwrap_err().to_string();
         assert!(error.contains("line 3"), "{error}");
+    }
+
+    #[test]
+    fn the_json_of_half_a_message_is_refused() {
+        let mut definitions = Definitions::built_in();
+        definitions.add([("S_A.1.def", "int32 a\nint32 b\n"), ("protocol.1.map", "S_A = 5\n")]);
+        let (keys, limits) = (Keys::none(), Limits::DEFAULT);
+        for (name, bytes) in [
+            ("tera.packet", &[8, 0, 5, 0, 1, 0, 0, 0][..]),
+            ("ki.dml", &[7, 20, 6, 0, 1, 0]),
+            ("uru.auth", &[1, 0, 0x96]),
+        ] {
+            let codec = Codec::named(name).unwrap();
+            let from = Side::Client;
+            let options =
+                CodecOptions { from, keys: &keys, definitions: &definitions, limits: &limits };
+            let tree = codec.decode(bytes, &options);
+            let mut text = String::new();
+            codec.write_json(&tree, from, Style::default(), &mut text);
+            let json: Json = serde_json::from_str(&text).unwrap();
+            assert!(json["error"].is_string(), "{text}");
+            assert!(codec.encode(&json, &options).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -468,6 +468,17 @@ mod tests {
         let error = said(serde_json::json!({ "system": { "name": "a:\u{b}" } }));
         assert!(error.contains("vertical tab"), "{error}");
         assert!(encode(serde_json::json!({ "bytes": "@1", "more": 1 })).is_err());
+        // Nothing is dropped in silence.
+        let values = |pair: Json| {
+            let system = serde_json::json!({ "name": 7, "values": [pair] });
+            said(serde_json::json!({ "system": system }))
+        };
+        let error = values(serde_json::json!({ "key": "a", "value": 5 }));
+        assert!(error.contains("values[0].value: wanted a text, found 5"), "{error}");
+        let error = values(serde_json::json!({ "key": "a", "value": "5", "x": 1 }));
+        assert!(error.contains("found \"x\""), "{error}");
+        let odd = serde_json::json!({ "bytes": 5, "system": { "name": 7, "values": [] } });
+        assert!(said(odd).contains("bytes: wanted a text"));
         // What earlier versions showed is passed over.
         let old = serde_json::json!({ "opcode": 5, "fields": {
             "message": "@42", "$system": { "name": "SMT_LOOT", "values": [] } } });

@@ -58,6 +58,9 @@ impl Closer for Packets {
         let system = parts.take_optional("system");
         parts.end()?;
         let Some(system) = system else { return Ok(None) };
+        if let Some(other) = before.filter(|before| !before.is_string()) {
+            return Err(json::expected("a text", other).inside("bytes"));
+        }
         if !carries(site) {
             let wanted = "a field that holds a system message";
             return Err(Error::value(wanted, site.field.to_owned()));
@@ -139,17 +142,31 @@ fn from_json(json: &Json) -> Result<SystemMessage<'static>> {
     let mut message = SystemMessage { name: name.into(), ..SystemMessage::default() };
     for (index, pair) in values.iter().enumerate() {
         let is_last = index + 1 == values.len();
-        let text = |key: &str| pair.get(key).and_then(Json::as_str).map(str::to_owned);
-        match (text("key"), text("value")) {
-            (Some(key), Some(value)) => message.pairs.push((key.into(), value.into())),
-            (Some(key), None) if is_last => message.odd = Some(key.into()),
-            _ => {
+        let (key, value) =
+            key_and_value(pair).map_err(|error| error.inside_item(index).inside("values"))?;
+        match value {
+            Some(value) => message.pairs.push((key.into(), value.into())),
+            None if is_last => message.odd = Some(key.into()),
+            None => {
                 let error = json::expected("an object of key and value", pair);
                 return Err(error.inside_item(index).inside("values"));
             }
         }
     }
     Ok(message)
+}
+
+/// A key and its value; the last key of a message may have none.
+fn key_and_value(json: &Json) -> Result<(String, Option<String>)> {
+    let mut parts = FieldsOf::new(json)?;
+    let text = |json: &Json, name: &str| match json {
+        Json::String(text) => Ok(text.clone()),
+        other => Err(json::expected("a text", other).inside(name)),
+    };
+    let key = text(parts.take("key")?, "key")?;
+    let value = parts.take_optional("value").map(|value| text(value, "value")).transpose()?;
+    parts.end()?;
+    Ok((key, value))
 }
 
 fn refused(error: crate::sysmsg::SystemMessageError) -> Error {
