@@ -58,6 +58,12 @@ pub trait Family: fmt::Debug + Sync {
     /// Every message, with the names of its fields: what a filter is checked against.
     fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>>;
 
+    /// The fields whose values have names: what a filter is checked against.
+    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
+        let _ = definitions;
+        Vec::new()
+    }
+
     /// Reads its part of a key file; whether there was any.
     ///
     /// # Errors
@@ -234,4 +240,15 @@ pub struct MessageNames<'d> {
     pub inner: Vec<&'d str>,
     /// Whether these are all the names there can be.
     pub is_complete: bool,
+}
+
+/// The names that the values of a field have: those of an enumeration or of flags.
+#[derive(Clone, Debug)]
+pub struct ValueNames<'d> {
+    /// The field. What it stands in may be told too: `system.name`.
+    pub field: &'d str,
+    /// The names.
+    pub names: Vec<&'d str>,
+    /// Whether no field of that name has values of another kind, in any message.
+    pub is_only: bool,
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -10,13 +11,16 @@ use worldwire_capture::{CaptureReader, LinkType, Packet, Record, SyntheticTcp, T
 use worldwire_core::connection::Connection as _;
 use worldwire_core::{Limits, NodeRef, Sampler, Side};
 use worldwire_dissect::filter::Filter;
-use worldwire_dissect::{Definitions, Dissection, Item, Keys, NoteKind, Options, Scratch, Summary};
+use worldwire_dissect::{
+    Definitions, Dissection, Item, Keys, KiObjects, NoteKind, Options, Scratch, Summary,
+};
 use worldwire_ki::connection as ki;
 use worldwire_ki::control::{Control, SessionAccept, SessionTime};
 use worldwire_ki::crypt::stream::{Sealer, StreamKey};
 use worldwire_ki::crypto_block::CryptoBlock;
 use worldwire_ki::frame::Frame;
 use worldwire_ki::message::RawMessage;
+use worldwire_ki::schema::classes::TypeLists;
 
 /// A capture of this project's, and what opens it.
 struct Sample {
@@ -61,6 +65,11 @@ const TERA: Sample = Sample {
             "S_SPAWN_USER.1.def",
             include_str!("../../../samples/tera/definitions/S_SPAWN_USER.1.def"),
         ),
+        (
+            "S_SYSTEM_MESSAGE.1.def",
+            include_str!("../../../samples/tera/definitions/S_SYSTEM_MESSAGE.1.def"),
+        ),
+        ("sysmsg.98.map", include_str!("../../../samples/tera/map/sysmsg.98.map")),
         ("revisions.json", include_str!("../../../samples/tera/revisions.json")),
         ("integrity/98.json", include_str!("../../../samples/tera/integrity/98.json")),
     ],
@@ -165,6 +174,9 @@ fn no_filter_for_a_field_that_is_there_is_refused() {
         filters.sort();
         filters.dedup();
         assert!(filters.len() > 40);
+        let has_system = filters.iter().any(|filter| filter.contains("[\"system\"][\"name\"]"));
+        let has_map = sample.data.iter().any(|(name, _)| name.starts_with("sysmsg"));
+        assert_eq!(has_system, has_map);
         let definitions = definitions(sample);
         // Every one of them takes the tables anew: together they are one.
         for some in filters.chunks(100) {
@@ -172,6 +184,43 @@ fn no_filter_for_a_field_that_is_there_is_refused() {
             let unknown = Filter::parse(&filter).unwrap().unknown_fields(&definitions);
             assert!(unknown.iter().all(|field| !field.is_certain), "{unknown:?}");
         }
+    }
+}
+
+#[test]
+fn system_messages_are_no_unknown_fields_and_have_known_names() {
+    let definitions = definitions(&TERA);
+    for scope in ["", "tera.S_SYSTEM_MESSAGE and "] {
+        for filter in
+            ["message.system.name contains WELCOME", "exists(message.system.values[0].key)"]
+        {
+            let filter = Filter::parse(&format!("{scope}{filter}")).unwrap();
+            assert_eq!(filter.unknown_fields(&definitions), [], "{filter}");
+        }
+        let filter = format!("{scope}message.system.name == SMT_MADE_UP_WELCOM");
+        let values = Filter::parse(&filter).unwrap().unknown_values(&definitions);
+        assert_eq!(values[0].nearest.as_deref(), Some("SMT_MADE_UP_WELCOME"));
+        assert!(!values[0].is_certain);
+        let filter = format!("{scope}message.system.name == SMT_MADE_UP_WELCOME");
+        assert_eq!(Filter::parse(&filter).unwrap().unknown_values(&definitions), []);
+    }
+}
+
+#[test]
+fn the_names_that_a_type_list_gives_to_values_are_known() {
+    let mut definitions = definitions(&KI);
+    let mut lists = TypeLists::new();
+    lists.add("ki-types.json", include_bytes!("../../../samples/ki-types.json")).unwrap();
+    let classes = Arc::new(lists.compile());
+    definitions.edit(|objects: &mut KiObjects| objects.set_classes(classes));
+    for (field, wrong, right) in [("m_school", "Fir", "Fire"), ("m_rights", "trade", "TRADE")] {
+        let unknown = |value: &str| {
+            let filter = Filter::parse(&format!("CharacterInfo.object.{field} == {value}"));
+            filter.unwrap().unknown_values(&definitions)
+        };
+        assert_eq!(unknown(wrong)[0].nearest.as_deref(), Some(right));
+        assert!(!unknown(wrong)[0].is_certain);
+        assert_eq!(unknown(right), []);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use worldwire_core::nearest;
 
-use super::expression::{Expression, Path, Pattern, Start, Step};
+use super::expression::{Check, Expression, Path, Pattern, Start, Step};
 use crate::family::{Family, MessageNames};
 use crate::knowledge::Definitions;
 
@@ -47,33 +47,34 @@ const COMMON: &[&str] = &[
     "version",
 ];
 /// What a message may hold.
-struct Known<'d> {
-    family: &'static str,
-    names: MessageNames<'d>,
+pub(super) struct Known<'d> {
+    pub(super) family: &'static str,
+    pub(super) names: MessageNames<'d>,
 }
 
 /// The fields in a filter that no message has: of those that the filter names, if it names some.
 pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec<UnknownField> {
     let known = known(definitions);
     let mut found = Vec::new();
-    check(expression, &mut Vec::new(), &known, &mut found);
+    each_path(expression, &mut Vec::new(), &mut |path, _, scope| {
+        found.extend(check_path(path, scope, &known));
+    });
     found
 }
 
-fn check<'f>(
+/// Goes through all paths, with what each has to pass and the messages that are named beside it.
+pub(super) fn each_path<'f>(
     expression: &'f Expression,
     scope: &mut Vec<&'f Pattern>,
-    known: &[Known<'_>],
-    found: &mut Vec<UnknownField>,
+    visit: &mut impl FnMut(&'f Path, Option<&'f Check>, &[&'f Pattern]),
 ) {
     match expression {
         Expression::Message(_) => {}
-        Expression::Exists(path) | Expression::Test(path, _) => {
-            found.extend(check_path(path, scope, known));
-        }
-        Expression::Not(inner) => check(inner, scope, known, found),
+        Expression::Exists(path) => visit(path, None, scope),
+        Expression::Test(path, check) => visit(path, Some(check), scope),
+        Expression::Not(inner) => each_path(inner, scope, visit),
         Expression::Any(parts) => {
-            parts.iter().for_each(|part| check(part, scope, known, found));
+            parts.iter().for_each(|part| each_path(part, scope, visit));
         }
         Expression::All(parts) => {
             let outer = scope.len();
@@ -81,7 +82,7 @@ fn check<'f>(
                 Expression::Message(pattern) => Some(pattern),
                 _ => None,
             }));
-            parts.iter().for_each(|part| check(part, scope, known, found));
+            parts.iter().for_each(|part| each_path(part, scope, visit));
             scope.truncate(outer);
         }
     }
@@ -128,6 +129,19 @@ fn is_free(name: &str) -> bool {
     name.starts_with(['$', '_']) || name.starts_with("0x")
 }
 
+/// Whether a word is a field, or the way to one.
+pub(super) fn is_field(word: &str, definitions: &Definitions) -> bool {
+    let known = known(definitions);
+    let is_known = |(index, name): (usize, &str)| {
+        let holds = |known: &Known<'_>| {
+            let names = &known.names;
+            names.fields.contains(&name) || (index > 0 && names.inner.contains(&name))
+        };
+        COMMON.contains(&name) || known.iter().any(holds)
+    };
+    word.split('.').enumerate().all(is_known)
+}
+
 /// The name that was most likely meant: one that begins with what was typed, else the nearest one.
 pub(super) fn nearest_name<'n>(
     typed: &str,
@@ -145,7 +159,7 @@ pub(super) fn nearest_name<'n>(
 }
 
 /// All messages, with what they may hold.
-fn known(definitions: &Definitions) -> Vec<Known<'_>> {
+pub(super) fn known(definitions: &Definitions) -> Vec<Known<'_>> {
     let of = |family: &'static dyn Family| {
         let messages = family.messages(definitions).into_iter();
         messages.map(|names| Known { family: family.name(), names })

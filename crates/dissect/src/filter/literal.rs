@@ -24,6 +24,8 @@ pub(super) enum Literal {
 #[derive(Clone, Debug)]
 pub(super) struct Text {
     text: Box<str>,
+    /// Whether it stands without quotes: it may be the name of a value.
+    is_bare: bool,
     /// As it is stored.
     guid: Option<[u8; 16]>,
     /// As it is stored.
@@ -76,7 +78,16 @@ impl Text {
             stored.reverse();
             stored
         });
-        Self { text: text.into(), guid: parse_guid(text), ipv4 }
+        Self { text: text.into(), is_bare: false, guid: parse_guid(text), ipv4 }
+    }
+
+    /// One without quotes.
+    pub(super) fn bare(text: &str) -> Self {
+        Self { is_bare: true, ..Self::new(text) }
+    }
+
+    pub(super) fn is_bare(&self) -> bool {
+        self.is_bare
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -207,6 +218,11 @@ impl Set {
 
     pub(super) fn has_bytes(&self, bytes: &[u8]) -> bool {
         self.bytes.binary_search_by(|entry| (**entry).cmp(bytes)).is_ok()
+    }
+
+    /// All of them, as they were written.
+    pub(super) fn members(&self) -> &[Member] {
+        &self.members
     }
 
     /// The members that the other questions leave out.

@@ -92,6 +92,7 @@ mod number;
 mod parse;
 mod run;
 mod value;
+mod values;
 
 use core::fmt;
 
@@ -101,6 +102,7 @@ pub use error::{FilterError, FilterErrorKind};
 use expression::{Expression, Pattern};
 pub use fields::UnknownField;
 use fields::nearest_name;
+pub use values::UnknownValue;
 
 use crate::knowledge::Definitions;
 
@@ -171,6 +173,50 @@ impl Filter {
     #[must_use]
     pub fn unknown_fields(&self, definitions: &Definitions) -> Vec<UnknownField> {
         fields::unknown(&self.0, definitions)
+    }
+
+    /// Values that fields are compared with and cannot have: of what is known about every message,
+    /// and names of enumerations and flags. Text in quotes is no name.
+    #[must_use]
+    pub fn unknown_values(&self, definitions: &Definitions) -> Vec<UnknownValue> {
+        values::unknown(&self.0, definitions)
+    }
+
+    /// Patterns with a `*` that no known name of a message fits, each with one that was likely
+    /// meant. Some messages have only a number for a name: patterns of numbers are left out.
+    #[must_use]
+    pub fn unknown_patterns(&self, definitions: &Definitions) -> Vec<(&str, Option<String>)> {
+        let patterns = self.patterns().into_iter().filter(|pattern| !pattern.is_plain());
+        let patterns: Vec<&Pattern> = patterns.collect();
+        if patterns.is_empty() {
+            return Vec::new();
+        }
+        let known = known_names(definitions);
+        let is_number = |pattern: &Pattern| {
+            let last = pattern.0.rsplit('.').next().unwrap_or(&pattern.0);
+            last.bytes().any(|byte| byte.is_ascii_digit())
+                && last.bytes().all(|byte| byte.is_ascii_digit() || byte == b'*')
+        };
+        let fits = |pattern: &Pattern| known.iter().any(|name| pattern.fits("", name));
+        let unknown = patterns.into_iter().filter(|it| !is_number(it) && !fits(it));
+        // What stands in front of the first dot may be misspelt.
+        let nearest = |pattern: &Pattern| {
+            let (head, tail) = pattern.0.split_once('.')?;
+            let heads = known.iter().filter_map(|name| name.split_once('.')).map(|(head, _)| head);
+            // Capitals tell families apart: `game` and `GAME`.
+            let is_small = |head: &str| !head.contains(char::is_uppercase);
+            let alike = heads.clone().filter(|other| is_small(other) == is_small(head));
+            let near = nearest_name(head, alike).or_else(|| nearest_name(head, heads))?;
+            let near = Pattern(format!("{near}.{tail}").into());
+            (near != *pattern && fits(&near)).then(|| near.0.into_string())
+        };
+        unknown.map(|pattern| (&*pattern.0, nearest(pattern))).collect()
+    }
+
+    /// Whether a word is a field of some message, or the way to one. Alone it would name messages.
+    #[must_use]
+    pub fn is_field(word: &str, definitions: &Definitions) -> bool {
+        fields::is_field(word, definitions)
     }
 
     /// The names and patterns of messages, in the order in which they stand.

@@ -483,6 +483,39 @@ fn misspelled_messages_are_noticed() {
     assert!(Filter::parse(known).unwrap().unknown_names(&definitions).is_empty());
 }
 
+#[test]
+fn patterns_that_nothing_fits_are_noticed() {
+    let definitions = crate::Definitions::built_in();
+    for (filter, pattern, near) in [
+        ("auht.*", "auht.*", Some("auth.*")),
+        ("auth.*Repyl", "auth.*Repyl", None),
+        (
+            "uru and not (auth.* or gaem.*Request or result == 3)",
+            "gaem.*Request",
+            Some("game.*Request"),
+        ),
+        ("game.* or auht.*Reply", "auht.*Reply", Some("auth.*Reply")),
+    ] {
+        let filter = Filter::parse(filter).unwrap();
+        let unknown = filter.unknown_patterns(&definitions);
+        assert_eq!(unknown, [(pattern, near.map(str::to_owned))], "{filter}");
+    }
+    let known = "auth.* or *Reply or *.* or * or tera.51* or LOGIN.MSG_*AUTHEN* or auht";
+    let known = Filter::parse(known).unwrap();
+    assert_eq!(known.unknown_patterns(&definitions), []);
+}
+
+#[test]
+fn fields_alone_are_told_from_messages() {
+    let definitions = crate::Definitions::built_in();
+    for field in ["result", "node.NodeType", "accountName", "from"] {
+        assert!(Filter::is_field(field, &definitions), "{field}");
+    }
+    for other in ["resultt", "auth.AcctLoginReply", "PingReply", "NodeType.node"] {
+        assert!(!Filter::is_field(other, &definitions), "{other}");
+    }
+}
+
 fn a_number() -> impl Strategy<Value = Number> {
     let real = any::<f64>().prop_filter("finite", |value| value.is_finite());
     prop_oneof![

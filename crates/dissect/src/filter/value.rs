@@ -173,7 +173,7 @@ fn bare(at: usize, run: &str) -> Outcome<Literal> {
     let wrong = |wanted: &'static str, hint: &'static str| {
         Err(ErrMode::Cut(Problem::new(at, wanted, format!("`{run}`")).hint(hint)))
     };
-    let text = || Ok(Literal::Text(Text::new(run)));
+    let text = || Ok(Literal::Text(Text::bare(run)));
     match run {
         "true" => return Ok(Literal::Bool(true)),
         "false" => return Ok(Literal::Bool(false)),

@@ -18,7 +18,7 @@ use worldwire_ki::crypt::keys::KeyFile;
 use worldwire_ki::schema::Protocols;
 
 use crate::codec::Codec;
-use crate::family::{Family, MessageNames, Opening, Start, Verdict};
+use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict};
 use crate::knowledge::{Definitions, Keys};
 use crate::session::{RelaySession, Session, Watched};
 pub use objects::KiObjects;
@@ -80,6 +80,10 @@ impl Family for Ki {
 
     fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
         names::messages(definitions)
+    }
+
+    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
+        names::values(definitions)
     }
 
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {

@@ -1,11 +1,11 @@
 //! The names of messages and fields.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use worldwire_ki::control::Opcode;
 
 use super::{objects, protocols};
-use crate::family::MessageNames;
+use crate::family::{MessageNames, ValueNames};
 use crate::knowledge::Definitions;
 
 /// The fields of control messages, and what is in them.
@@ -64,4 +64,40 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
         });
     }
     all
+}
+
+/// The fields whose values have names: errors, and what the classes of a type list can choose.
+pub(super) fn values(definitions: &Definitions) -> Vec<ValueNames<'_>> {
+    let (protocols, objects) = (protocols(definitions), objects(definitions));
+    let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut others: BTreeSet<&str> = CONTROL.iter().chain(FILLED).copied().collect();
+    let messages = protocols.iter().flat_map(|protocol| protocol.messages());
+    for field in messages.flat_map(|message| message.fields().iter().chain(message.appended())) {
+        match field.names() {
+            Some(names) => {
+                named.entry(&field.name).or_default().extend(names.iter().map(|it| it.1))
+            }
+            None => {
+                others.insert(&field.name);
+            }
+        }
+    }
+    let classes = objects.classes().into_iter().flat_map(|classes| classes.all());
+    for property in classes.flat_map(|class| class.properties()) {
+        match &property.choices {
+            Some(choices) => {
+                let names = choices.names().iter().map(|(_, name)| name);
+                named.entry(&property.name).or_default().extend(names);
+            }
+            None => {
+                others.insert(&property.name);
+            }
+        }
+    }
+    let values = named.into_iter().map(|(field, names)| ValueNames {
+        field,
+        names: names.into_iter().collect(),
+        is_only: !others.contains(field),
+    });
+    values.collect()
 }

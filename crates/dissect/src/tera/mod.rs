@@ -13,7 +13,7 @@ use worldwire_core::{Diagnostic, Result};
 use worldwire_tera::connection::{Connection, RelayConfig};
 
 use crate::codec::Codec;
-use crate::family::{Family, MessageNames, Opening, Start, Verdict};
+use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict};
 use crate::knowledge::Definitions;
 use crate::session::{RelaySession, Session, Watched};
 pub use definitions::TeraDefinitions;
@@ -60,6 +60,10 @@ impl Family for Tera {
 
     fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
         names::messages(library(definitions))
+    }
+
+    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
+        names::values(library(definitions))
     }
 
     fn built_in(&self, definitions: &mut Definitions) {

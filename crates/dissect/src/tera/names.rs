@@ -4,9 +4,9 @@ use worldwire_tera::schema::Definition;
 use worldwire_tera::schema::plan::{Field, FieldKind, Plan};
 
 use super::TeraDefinitions;
-use crate::family::MessageNames;
+use crate::family::{MessageNames, ValueNames};
 
-/// The parts of values (points, skills, looks), and of what system messages say.
+/// The parts of values (points, skills, looks).
 const PARTS: &[&str] = &[
     "x",
     "y",
@@ -26,11 +26,10 @@ const PARTS: &[&str] = &[
     "voice",
     "tattoos",
     "name",
-    "values",
-    "value",
-    "key",
     "index",
 ];
+/// What is shown inside the texts that carry system messages.
+const SYSTEM: [&str; 6] = ["system", "bytes", "name", "values", "key", "value"];
 
 /// The messages of all definitions, whichever of them a build may choose, and the names that have
 /// only a number.
@@ -77,5 +76,20 @@ fn inner(definition: &Definition) -> Vec<&str> {
         }
     }
     inner.extend(PARTS);
+    if definition.name().starts_with("S_SYSTEM_MESSAGE") {
+        inner.extend(SYSTEM);
+    }
     inner
+}
+
+/// The fields whose values have names: the names of the maps, if there are any.
+pub(super) fn values(library: &TeraDefinitions) -> Vec<ValueNames<'_>> {
+    let maps = library.library().system_messages.values();
+    let system = maps.flat_map(|map| map.iter().map(|(name, _)| name)).collect();
+    let mut values = vec![ValueNames { field: "system.name", names: system, is_only: false }];
+    if !library.library().opcodes.is_empty() {
+        values.push(ValueNames { field: "opcode", names: library.names(), is_only: false });
+    }
+    values.retain(|values| !values.names.is_empty());
+    values
 }

@@ -12,7 +12,7 @@ use worldwire_uru::connection::{Connection, RelayConfig, RelayKeys, RelayRandom}
 use worldwire_uru::file::keys::KeyRing;
 
 use crate::codec::Codec;
-use crate::family::{Family, MessageNames, Opening, Start, Verdict};
+use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict};
 use crate::knowledge::{Definitions, Keys};
 use crate::session::{RelaySession, Session, Watched};
 use session::Plain;
@@ -72,6 +72,10 @@ impl Family for Uru {
 
     fn messages<'d>(&self, _: &'d Definitions) -> Vec<MessageNames<'d>> {
         names::messages()
+    }
+
+    fn values<'d>(&self, _: &'d Definitions) -> Vec<ValueNames<'d>> {
+        names::values()
     }
 
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {

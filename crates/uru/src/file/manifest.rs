@@ -52,7 +52,8 @@ impl ManifestFlags {
     /// A bundle (macOS).
     pub const BUNDLE: u32 = 32;
 
-    const NAMES: &'static Names = &Names::fixed(&[
+    /// All flags with their names.
+    pub const NAMES: &'static Names = &Names::fixed(&[
         (1, "SplitStereo"),
         (2, "StreamCompressed"),
         (4, "Stereo"),

@@ -80,10 +80,20 @@ fn read_filter(text: &str, definitions: &Definitions, common: &Common) -> Result
     let filter = Filter::parse(text).map_err(|error| Failure::Run(error.to_string()))?;
     if let Some((name, near)) = filter.unknown_names(definitions).into_iter().next() {
         let hint = match near {
+            _ if Filter::is_field(name, definitions) => {
+                let problem = format!(
+                    "filter: `{name}` is a field: write `exists({name})` or `fields.{name}`"
+                );
+                return Err(Failure::Run(problem));
+            }
             Some(near) => format!("; did you mean `{near}`?"),
             None => "; `worldwire codecs NAME` lists messages, a `*` matches anything".to_owned(),
         };
         return Err(Failure::Run(format!("filter: no message is called `{name}`{hint}")));
+    }
+    for (pattern, near) in filter.unknown_patterns(definitions) {
+        let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        common.note("filter", &format!("no known message fits `{pattern}`{hint}"));
     }
     for field in filter.unknown_fields(definitions) {
         let UnknownField { name, nearest, is_certain } = field;
@@ -93,6 +103,12 @@ fn read_filter(text: &str, definitions: &Definitions, common: &Common) -> Result
             return Err(Failure::Run(problem));
         }
         common.note("filter", &format!("the field `{name}` is not known{hint}"));
+    }
+    for value in filter.unknown_values(definitions) {
+        if value.is_certain {
+            return Err(Failure::Run(format!("filter: {value}")));
+        }
+        common.note("filter", &value.to_string());
     }
     Ok(filter)
 }

@@ -1,0 +1,293 @@
+//! Values that a filter compares fields with and that no field can have: most likely they are
+//! misspelt.
+
+use core::fmt;
+use std::collections::BTreeSet;
+
+use super::expression::{Check, Expression, Known as Fact, Path, Pattern, Start, Step};
+use super::fields::{self, Known, nearest_name};
+use super::literal::{Literal, Member};
+use crate::family::{Family, ValueNames};
+use crate::knowledge::Definitions;
+
+/// A value that a field is compared with and cannot have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownValue {
+    /// The field, as the filter writes it.
+    pub field: String,
+    /// The value.
+    pub value: String,
+    /// The nearest one that the field can have.
+    pub nearest: Option<String>,
+    /// What the field can be, if that is quickly said: `` `client` or `server` ``.
+    pub wanted: Option<String>,
+    /// Whether all values that the field can have are known. Otherwise it may have this one all the
+    /// same.
+    pub is_certain: bool,
+}
+
+/// `` no value of `result` is called `Succes`; did you mean `Success`? ``
+impl fmt::Display for UnknownValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, value, nearest, wanted, .. } = self;
+        match wanted {
+            Some(wanted) => write!(f, "`{field}` is {wanted}, never `{value}`")?,
+            None => write!(f, "no value of `{field}` is called `{value}`")?,
+        }
+        match nearest {
+            Some(near) => write!(f, "; did you mean `{near}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The values in a filter that the fields beside them cannot have.
+pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec<UnknownValue> {
+    let mut found = Vec::new();
+    let mut known: Option<Table<'_>> = None;
+    fields::each_path(expression, &mut Vec::new(), &mut |path, check, scope| {
+        let literals = check.map(literals).unwrap_or_default();
+        if literals.is_empty() {
+            return;
+        }
+        let known = known.get_or_insert_with(|| Table::new(definitions));
+        let fact = match path.start() {
+            Start::Message(fact) => Some((fact, true)),
+            Start::Anywhere(fact) => fact.map(|fact| (fact, false)),
+            Start::Top => None,
+        };
+        let has = matches!(check, Some(Check::Has(_)));
+        for literal in literals {
+            found.extend(match fact {
+                _ if has => known.check_name(path, literal, scope),
+                Some((fact, is_alone)) => known.check_fact(path, fact, is_alone, literal, scope),
+                None => known.check_name(path, literal, scope),
+            });
+        }
+    });
+    found
+}
+
+/// The values that a field is compared with.
+fn literals(check: &Check) -> Vec<&Literal> {
+    match check {
+        Check::Compare(_, literal) | Check::Has(literal) => vec![literal],
+        Check::In(set) => {
+            let members = set.members().iter().filter_map(|member| match member {
+                Member::One(literal) => Some(literal),
+                Member::Range(..) => None,
+            });
+            members.collect()
+        }
+        Check::Contains(_) | Check::StartsWith(_) | Check::EndsWith(_) | Check::Matches(_) => {
+            Vec::new()
+        }
+    }
+}
+
+/// What is known of all families.
+struct Table<'d> {
+    messages: Vec<Known<'d>>,
+    values: Vec<(&'static str, ValueNames<'d>)>,
+    families: Vec<&'static str>,
+}
+
+impl<'d> Table<'d> {
+    fn new(definitions: &'d Definitions) -> Self {
+        let of = |family: &'static dyn Family| {
+            let values = family.values(definitions).into_iter();
+            values.map(|values| (family.name(), values))
+        };
+        let families = definitions.families();
+        Self {
+            messages: fields::known(definitions),
+            values: families.iter().flat_map(of).collect(),
+            families: families.iter().map(Family::name).collect(),
+        }
+    }
+
+    /// The messages that are asked for.
+    fn in_scope(&self, scope: &[&Pattern]) -> Vec<&Known<'d>> {
+        let fits =
+            |known: &&Known<'_>| scope.iter().all(|it| it.fits(known.family, &known.names.name));
+        self.messages.iter().filter(fits).collect()
+    }
+
+    /// What is known about a message: by whom, of which family, and numbers.
+    fn check_fact(
+        &self,
+        path: &Path,
+        fact: Fact,
+        is_alone: bool,
+        literal: &Literal,
+        scope: &[&Pattern],
+    ) -> Option<UnknownValue> {
+        let value = match literal {
+            Literal::Text(text) => text.as_str().to_owned(),
+            Literal::Number(_) | Literal::Bool(_) => literal.to_string(),
+            Literal::Null | Literal::Bytes(_) => return None,
+        };
+        let possible: &[&str] = match fact {
+            Fact::Name => return None,
+            Fact::From => &["client", "server"],
+            Fact::Family => &self.families,
+            Fact::Stream | Fact::Packet | Fact::Time | Fact::Length => &[],
+        };
+        let is_right = match literal {
+            _ if possible.contains(&&*value) => true,
+            Literal::Text(_) => possible.is_empty() && value.parse::<f64>().is_ok(),
+            _ => possible.is_empty(),
+        };
+        if is_right {
+            return None;
+        }
+        let field = path.to_string();
+        // A field of that name would come first.
+        let has = |known: &&Known<'_>| known.names.fields.contains(&&*field);
+        let is_certain = is_alone || !self.in_scope(scope).iter().any(has);
+        let wanted = if possible.is_empty() { "a number".to_owned() } else { one_of(possible) };
+        let nearest = nearest(&value, possible.iter().copied());
+        Some(UnknownValue { field, value, nearest, wanted: Some(wanted), is_certain })
+    }
+
+    /// The name of a value of an enumeration, or of a flag.
+    fn check_name(
+        &self,
+        path: &Path,
+        literal: &Literal,
+        scope: &[&Pattern],
+    ) -> Option<UnknownValue> {
+        let Literal::Text(text) = literal else { return None };
+        if !text.is_bare() || text.guid().is_some() || text.ipv4().is_some() {
+            return None;
+        }
+        let value = text.as_str();
+        let names = path.steps().iter().filter_map(|step| match step {
+            Step::Name(name) => Some(&**name),
+            Step::Index(_) | Step::Each => None,
+        });
+        let names: Vec<&str> = names.collect();
+        let last = *names.last()?;
+        let whole = names.join(".");
+        let is_meant = |field: &str| {
+            let above = whole.strip_suffix(field);
+            above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+        };
+        let holds = |known: &&&Known<'_>| {
+            let names = &known.names;
+            names.fields.contains(&last) || names.inner.contains(&last)
+        };
+        let in_scope = self.in_scope(scope);
+        let holders: Vec<&&Known<'_>> = in_scope.iter().filter(holds).collect();
+        // Messages may be known by their number only, and some names stand beside the fields.
+        let of: BTreeSet<&str> = match holders.is_empty() {
+            true if in_scope.is_empty() => self.families.iter().copied().collect(),
+            true => in_scope.iter().map(|known| known.family).collect(),
+            false => holders.iter().map(|known| known.family).collect(),
+        };
+        let sets: Vec<&(&str, ValueNames<'_>)> = self
+            .values
+            .iter()
+            .filter(|(family, values)| of.contains(family) && is_meant(values.field))
+            .collect();
+        let all = sets.iter().flat_map(|(_, values)| values.names.iter().copied());
+        if sets.is_empty() || all.clone().any(|name| name == value) {
+            return None;
+        }
+        // Inside fields there may be more than is known.
+        let is_outer = names.len() == 1 || (path.start() == Start::Top && names.len() == 2);
+        let is_closed = |known: &&&Known<'_>| {
+            (is_outer || known.names.is_complete)
+                && sets.iter().any(|(family, _)| *family == known.family)
+        };
+        let is_certain = !holders.is_empty()
+            && holders.iter().all(is_closed)
+            && sets.iter().all(|(_, values)| values.is_only);
+        let nearest = nearest(value, all);
+        let (field, value) = (path.to_string(), value.to_owned());
+        Some(UnknownValue { field, value, nearest, wanted: None, is_certain })
+    }
+}
+
+/// The nearest name: the same in other letters, else as for fields.
+fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<String> {
+    let same = names.clone().find(|name| name.eq_ignore_ascii_case(typed));
+    same.or_else(|| nearest_name(typed, names)).map(str::to_owned)
+}
+
+/// `` `a`, `b` or `c` ``
+fn one_of(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Filter;
+    use super::UnknownValue;
+    use crate::knowledge::Definitions;
+
+    fn unknown(filter: &str) -> Vec<UnknownValue> {
+        Filter::parse(filter).unwrap().unknown_values(&Definitions::built_in())
+    }
+
+    #[test]
+    fn what_is_known_of_a_message_has_few_values() {
+        for (filter, nearest) in [
+            ("from == clinet", Some("client")),
+            ("from == \"Server\"", Some("server")),
+            ("message.from in {client, severr}", Some("server")),
+            ("from != 3", None),
+            ("family == wow", None),
+            ("family == Uru", Some("uru")),
+            ("stream == abc", None),
+            ("AcctLoginReply and not time < soon", None),
+        ] {
+            let [value] = &unknown(filter)[..] else { panic!("{filter}") };
+            assert!(value.is_certain, "{filter}");
+            assert_eq!(value.nearest.as_deref(), nearest, "{filter}");
+            assert!(value.wanted.is_some(), "{filter}");
+        }
+        assert_eq!(
+            unknown("from == clinet")[0].to_string(),
+            "`from` is `client` or `server`, never `clinet`; did you mean `client`?"
+        );
+    }
+
+    #[test]
+    fn misspelt_names_of_values_are_named_with_the_nearest() {
+        for (filter, nearest, is_certain) in [
+            ("AcctLoginReply and result != Succes", "Success", true),
+            ("auth.* and result == PlayerAlredyExists", "PlayerAlreadyExists", true),
+            ("accountFlags has Usr", "User", true),
+            ("fields.accountFlags has user", "User", true),
+            ("node.NodeType == Playr", "Player", false),
+            ("uru and result in {0, Pending, timeout}", "Timeout", true),
+            ("connect.CliToAuth and buildType == live", "Live", true),
+            ("LOGIN.* and Error == AccountBaned", "AccountBanned", true),
+        ] {
+            let [value] = &unknown(filter)[..] else { panic!("{filter}: {:?}", unknown(filter)) };
+            assert_eq!(value.nearest.as_deref(), Some(nearest), "{filter}");
+            assert_eq!(value.is_certain, is_certain, "{filter}");
+        }
+    }
+
+    #[test]
+    fn right_values_are_not_refused() {
+        for filter in [
+            "from == client and family == tera and stream == 3 and time < 1.5 and packet in {1..5}",
+            "result == Success and accountFlags has Admin and node.NodeType == Player",
+            "result == \"Succes\" or accountName == somebody or node.String64_1 == x",
+            "result contains Succ or result matches \"^Acc\" or from startswith c",
+            "files.flags has Gzip or entries.flags has Stereo or location.flags has Volatile",
+            "result > Success or Error == AccountBanned or buildType in {Dev, Live}",
+            "name == anything or stream != null or node.CreateAgeUuid == \
+             12345678-1234-5678-1234-56781234567A",
+        ] {
+            assert_eq!(unknown(filter), [], "{filter}");
+        }
+    }
+}
