@@ -258,10 +258,14 @@ impl Connection {
         }
     }
 
-    /// Carries out the decision about the last piece, and fills the queues up.
+    /// Carries out the decision about the last piece, and fills the queues up. Other roles come
+    /// here with every input and event, so that has to cost nothing.
+    #[inline]
     pub(super) fn settle(&mut self) {
-        self.settle_piece();
-        Side::BOTH.into_iter().for_each(|to| self.fill(to));
+        if matches!(self.sender.role, Role::Relay(_)) {
+            self.settle_piece();
+            Side::BOTH.into_iter().for_each(|to| self.fill(to));
+        }
     }
 
     /// Carries out the decision about the last piece.
