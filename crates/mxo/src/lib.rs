@@ -1,0 +1,1 @@
+//! MxO (The Matrix Online): distributed objects, and the connection around them.
