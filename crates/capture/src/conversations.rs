@@ -1,6 +1,7 @@
 //! Conversations: packets sorted by their two ends, and their data in order.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
 use foldhash::fast::RandomState;
@@ -132,10 +133,32 @@ pub enum Closed {
 }
 
 /// Two ends and how they talk; the lower end first, so that both directions have the same key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     ends: [(IpAddr, u16); 2],
     datagrams: bool,
+}
+
+/// In as few words as there are: every packet is looked up by its key.
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [(one, one_port), (other, other_port)] = self.ends;
+        let ports = u64::from(one_port) << 17 | u64::from(other_port) << 1;
+        state.write_u64(ports | u64::from(self.datagrams));
+        match (one, other) {
+            (IpAddr::V4(one), IpAddr::V4(other)) => {
+                state.write_u64(u64::from(one.to_bits()) << 32 | u64::from(other.to_bits()));
+            }
+            (one, other) => {
+                for address in [one, other] {
+                    match address {
+                        IpAddr::V4(address) => state.write_u32(address.to_bits()),
+                        IpAddr::V6(address) => state.write_u128(address.to_bits()),
+                    }
+                }
+            }
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -20,16 +20,28 @@ pub struct Names(Table);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Table {
-    Fixed(&'static [(i64, &'static str)]),
+    Fixed(&'static [(i64, &'static str)], Order),
     /// Sorted by number; of equal numbers the first given comes first.
     Loaded(Vec<(i64, Box<str>)>),
+}
+
+/// How the numbers of a fixed table follow each other, so that a name is found without a search
+/// through all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// Each is one more than the one before.
+    Dense,
+    /// Each is greater than the one before.
+    Rising,
+    /// Any order; of equal numbers the first counts.
+    Any,
 }
 
 impl Names {
     /// A table that is part of a protocol.
     #[must_use]
     pub const fn fixed(pairs: &'static [(i64, &'static str)]) -> Self {
-        Self(Table::Fixed(pairs))
+        Self(Table::Fixed(pairs, Order::of(pairs)))
     }
 
     /// A table from data that was loaded.
@@ -43,7 +55,17 @@ impl Names {
     #[must_use]
     pub fn name(&self, number: i64) -> Option<&str> {
         match &self.0 {
-            Table::Fixed(pairs) => pairs.iter().find(|pair| pair.0 == number).map(|pair| pair.1),
+            Table::Fixed(pairs, order) => {
+                let at = match order {
+                    Order::Dense => {
+                        let first = pairs.first()?.0;
+                        usize::try_from(number.checked_sub(first)?).ok()?
+                    }
+                    Order::Rising => pairs.binary_search_by_key(&number, |pair| pair.0).ok()?,
+                    Order::Any => pairs.iter().position(|pair| pair.0 == number)?,
+                };
+                pairs.get(at).map(|pair| pair.1)
+            }
             Table::Loaded(pairs) => {
                 let at = pairs.partition_point(|pair| pair.0 < number);
                 pairs.get(at).filter(|pair| pair.0 == number).map(|pair| &*pair.1)
@@ -60,7 +82,7 @@ impl Names {
     /// All pairs, in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = (i64, &str)> {
         let (fixed, loaded) = match &self.0 {
-            Table::Fixed(pairs) => (*pairs, None),
+            Table::Fixed(pairs, _) => (*pairs, None),
             Table::Loaded(pairs) => (&[][..], Some(pairs)),
         };
         let loaded = loaded.into_iter().flatten().map(|pair| (pair.0, &*pair.1));
@@ -86,6 +108,23 @@ impl Names {
     #[must_use]
     pub fn nearest(&self, wrong: &str) -> Option<&str> {
         nearest(wrong, self.iter().map(|pair| pair.1))
+    }
+}
+
+impl Order {
+    const fn of(pairs: &[(i64, &str)]) -> Self {
+        let (mut order, mut next) = (Self::Dense, 1);
+        while next < pairs.len() {
+            let (before, number) = (pairs[next - 1].0, pairs[next].0);
+            if number <= before {
+                return Self::Any;
+            }
+            if number - 1 != before {
+                order = Self::Rising;
+            }
+            next += 1;
+        }
+        order
     }
 }
 
@@ -143,6 +182,30 @@ mod tests {
         assert_eq!(loaded.name(2), Some("b"));
         assert_eq!(loaded.number("c"), Some(2));
         assert_eq!(loaded.name(3), None);
+    }
+
+    #[test]
+    fn fixed_tables_of_any_order_are_searched() {
+        let dense: &[(i64, &str)] = &[(-1, "none"), (0, "zero"), (1, "one")];
+        let rising: &[(i64, &str)] = &[(i64::MIN, "least"), (3, "three"), (i64::MAX, "most")];
+        let any: &[(i64, &str)] = &[(4, "four"), (2, "two"), (4, "again"), (3, "three")];
+        for (pairs, order) in
+            [(dense, Order::Dense), (rising, Order::Rising), (any, Order::Any), (&[], Order::Dense)]
+        {
+            assert_eq!(Order::of(pairs), order, "{pairs:?}");
+        }
+        static TABLES: [Names; 4] = [
+            Names::fixed(&[(-1, "none"), (0, "zero"), (1, "one")]),
+            Names::fixed(&[(i64::MIN, "least"), (3, "three"), (i64::MAX, "most")]),
+            Names::fixed(&[(4, "four"), (2, "two"), (4, "again"), (3, "three")]),
+            Names::fixed(&[]),
+        ];
+        for names in &TABLES {
+            for number in [i64::MIN, -2, -1, 0, 1, 2, 3, 4, i64::MAX] {
+                let first = names.iter().find(|pair| pair.0 == number).map(|pair| pair.1);
+                assert_eq!(names.name(number), first, "{names:?} {number}");
+            }
+        }
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! A capture in, items out: in batches, on as many threads as there are, always in the same order.
 
 mod exchange;
+mod merge;
 mod task;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
+use foldhash::fast::RandomState;
 use rayon::prelude::*;
 use worldwire_capture::{Conversations, Event, EventKind, Packet, Timestamp, Unusable};
 use worldwire_core::{Limits, Side};
@@ -17,7 +19,8 @@ use crate::item::{Item, ItemBody, Note, NoteKind, Stamp, Time};
 use crate::knowledge::{Definitions, Facts, Keys};
 use crate::overview::{Counts, Overview, Summary};
 use crate::sink::Sink;
-use task::{Part, Task};
+use merge::Merge;
+use task::Task;
 
 /// How a capture is read.
 #[derive(Clone, Debug, Default)]
@@ -188,7 +191,7 @@ impl Dissection {
     ) -> R {
         let fresh = Batch { start: self.batch.start, ..Batch::default() };
         let batch = core::mem::replace(&mut self.batch, fresh);
-        let mut tasks: Vec<Task<S>> = self.share_out(&batch);
+        let (mut tasks, owners): (Vec<Task<S>>, _) = self.share_out(&batch);
         let (options, facts) = (&self.options, &self.facts);
         let mut feed = Feed { conversations: &mut self.conversations, batch: &mut self.batch };
         let (result, ()) = rayon::join(
@@ -196,16 +199,9 @@ impl Dissection {
             || tasks.par_iter_mut().for_each(|task| task.run(&batch, options, facts, show)),
         );
         self.exchange(&batch, &mut tasks, show);
-        // Every part, with its task and length.
-        let mut order: Vec<(Part, usize, usize)> = Vec::new();
-        let mut sources: Vec<S::Source> = Vec::with_capacity(tasks.len());
-        for (index, task) in tasks.into_iter().enumerate() {
-            let mut from = 0;
-            for (part, to) in task.parts {
-                order.push((part, index, to - from));
-                from = to;
-            }
-            sources.push(task.sink.into_source());
+        let mut merge = Merge::default();
+        for task in tasks {
+            merge.add(task.sink, task.parts);
             match task.open {
                 Some(open) if task.closed => self.overviews.push(open.overview),
                 Some(open) => {
@@ -214,17 +210,16 @@ impl Dissection {
                 None => {}
             }
         }
-        order.sort_unstable();
-        for (_, task, count) in order {
-            out.append(&mut sources[task], count);
-        }
+        merge.finish(&owners, out);
         result
     }
 
-    /// A task for every conversation of the batch, in the order in which they come up.
-    fn share_out<S: Sink>(&mut self, batch: &Batch) -> Vec<Task<S>> {
+    /// A task for every conversation of the batch, in the order in which they come up; and for
+    /// every event, which task is its conversation's.
+    fn share_out<S: Sink>(&mut self, batch: &Batch) -> (Vec<Task<S>>, Vec<usize>) {
         let mut tasks: Vec<Task<S>> = Vec::new();
-        let mut places: HashMap<u64, usize> = HashMap::new();
+        let mut owners = Vec::with_capacity(batch.events.len());
+        let mut places: HashMap<u64, usize, RandomState> = HashMap::default();
         for (index, event) in batch.events.iter().enumerate() {
             let stream = event.stamp.stream;
             let place = *places.entry(stream).or_insert_with(|| {
@@ -232,8 +227,9 @@ impl Dissection {
                 tasks.len() - 1
             });
             tasks[place].events.push(index);
+            owners.push(place);
         }
-        tasks
+        (tasks, owners)
     }
 
     /// Every conversation so far, in the order of their numbers.
@@ -305,7 +301,7 @@ impl Batch {
                 first: stamp.time,
                 last: stamp.time,
                 bytes: [0; 2],
-                messages: HashMap::new(),
+                messages: Counts::default(),
                 problems: 0,
                 gaps: 0,
             })),

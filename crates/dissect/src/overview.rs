@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 
+use foldhash::fast::RandomState;
+
 use crate::family::Family;
 use crate::item::Time;
 
@@ -38,7 +40,7 @@ pub struct Overview {
 }
 
 /// How many messages of each name came from client and server.
-pub type Counts = HashMap<String, [u64; 2]>;
+pub type Counts = HashMap<String, [u64; 2], RandomState>;
 
 /// What was read in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use worldwire_core::json::{Style, string, write_children, write_node};
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Tree, Value};
 
-use crate::item::{Item, NoteKind};
+use crate::item::{Item, NoteKind, Time};
 
 /// How items are written.
 #[derive(Clone, Copy, Debug)]
@@ -59,14 +59,16 @@ fn write_text(
         ("", "", "", "", "")
     };
     let opened = item.note().filter(|note| note.kind == NoteKind::Opened);
-    let _ = write!(
-        out,
-        "{dim}{:5}.{:06}  #{:<3}{reset} {:<6}  ",
-        since.as_secs(),
-        since.subsec_micros(),
-        item.stamp.stream,
-        if opened.is_some() { item.family } else { item.from.name() },
-    );
+    out.push_str(dim);
+    right(since.as_secs(), 5, ' ', out);
+    out.push('.');
+    right(since.subsec_micros().into(), 6, '0', out);
+    out.push_str("  #");
+    left(itoa::Buffer::new().format(item.stamp.stream), 3, out);
+    out.push_str(reset);
+    out.push(' ');
+    left(if opened.is_some() { item.family } else { item.from.name() }, 6, out);
+    out.push_str("  ");
     if let Some(note) = opened {
         let _ = writeln!(out, "{dim}{}{reset}", note.text);
         return;
@@ -76,7 +78,9 @@ fn write_text(
         let _ = writeln!(out, "{colour}! {}: {}{reset}", note.kind.name(), note.text);
         return;
     }
-    let _ = writeln!(out, "{bold}{name}{reset}");
+    for text in [bold, name, reset, "\n"] {
+        out.push_str(text);
+    }
     if brief {
         return;
     }
@@ -90,17 +94,18 @@ fn write_text(
 }
 
 fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &mut String) {
-    let _ = write!(out, "{{\"time\":{},", item.stamp.time);
+    out.push_str("{\"time\":");
+    time(item.stamp.time, out);
     if let Some(packet) = item.stamp.packet {
-        let _ = write!(out, "\"packet\":{packet},");
+        out.push_str(",\"packet\":");
+        number(packet, out);
     }
-    let _ = write!(
-        out,
-        "\"stream\":{},\"family\":\"{}\",\"from\":\"{}\",\"name\":",
-        item.stamp.stream,
-        item.family,
-        item.from.name(),
-    );
+    out.push_str(",\"stream\":");
+    number(item.stamp.stream, out);
+    for text in [",\"family\":\"", item.family, "\",\"from\":\"", item.from.name()] {
+        out.push_str(text);
+    }
+    out.push_str("\",\"name\":");
     string(name, out);
     out.push_str(",\"fields\":");
     match (item.note(), tree.find("fields")) {
@@ -112,10 +117,51 @@ fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &
         (None, Some(fields)) => write_node(fields, style, out),
         (None, None) => write_children(Value::Record, tree.roots(), style, out),
     }
-    let _ = write!(out, ",\"range\":[{},{}]", item.range.start, item.range.end);
+    out.push_str(",\"range\":[");
+    number(item.range.start, out);
+    out.push(',');
+    number(item.range.end, out);
+    out.push(']');
     if let Some(error) = tree.error() {
         out.push_str(",\"error\":");
         string(&error.to_string(), out);
     }
     out.push_str("}\n");
+}
+
+// Every line begins with numbers. The formatting of the standard library would take as long as all
+// the rest of a brief line.
+
+/// As [`Time`] shows itself.
+fn time(time: Time, out: &mut String) {
+    const SECOND: u64 = 1_000_000_000;
+    if time.0 < 0 {
+        out.push('-');
+    }
+    let nanos = time.0.unsigned_abs();
+    number(nanos / SECOND, out);
+    out.push('.');
+    right(nanos % SECOND, 9, '0', out);
+}
+
+fn number(number: u64, out: &mut String) {
+    out.push_str(itoa::Buffer::new().format(number));
+}
+
+/// A number at the right of a column.
+fn right(number: u64, width: usize, fill: char, out: &mut String) {
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(number);
+    pad(width.saturating_sub(digits.len()), fill, out);
+    out.push_str(digits);
+}
+
+/// Text at the left of a column.
+fn left(text: &str, width: usize, out: &mut String) {
+    out.push_str(text);
+    pad(width.saturating_sub(text.len()), ' ', out);
+}
+
+fn pad(count: usize, fill: char, out: &mut String) {
+    out.extend(std::iter::repeat_n(fill, count));
 }

@@ -1,21 +1,15 @@
 //! Reading a capture from beginning to end.
 
 use std::io::IsTerminal;
-use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use worldwire_capture::{CaptureError, Packet};
 use worldwire_core::{Limits, nearest};
 use worldwire_dissect::{Definitions, Dissection, Families, Family, Item, Options, Scratch, Sink};
 
 use crate::cli::{Capture, Common};
 use crate::input;
-use crate::input::packets::{Next, Packets, Refusal};
+use crate::input::packets::{Filled, Packets, Refusal};
 use crate::output::{Failure, complain};
-
-/// How long packets wait for others that could be read together with them. Short enough that
-/// nobody notices, long enough to fill batches when there is much to read.
-const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Reads a capture, hands every item to `show` and what it makes of them to `write`, in the order
 /// of the capture and as soon as there are packets. True when the input had no problems of its own
@@ -48,28 +42,30 @@ pub(crate) fn read<S: Sink>(
 
     let mut dissection = Dissection::new(options);
     let mut out = S::default();
-    let mut fault: Option<CaptureError> = None;
-    let mut more = fill(&mut packets, &mut fault, false, |packet| dissection.push(packet));
-    loop {
-        if !more {
+    let mut filled = packets.fill(false, |packet| dissection.push(packet));
+    let fault = loop {
+        let last = matches!(filled, Filled::End(_));
+        if last {
             dissection.end();
         }
-        let last = !more;
         out.truncate(0);
-        more = dissection.run(&show, &mut out, |feed| {
+        let next = dissection.run(&show, &mut out, |feed| {
             // The next batch is taken in while this one is read, as far as it is there.
-            !last && fill(&mut packets, &mut fault, true, |packet| feed.push(packet))
+            if last { Filled::End(None) } else { packets.fill(true, |packet| feed.push(packet)) }
         });
         if !out.is_empty() {
             write(&out)?;
         }
-        if last {
-            break;
+        if let Filled::End(fault) = filled {
+            break fault;
         }
-        if more && !dissection.is_pending() {
-            more = fill(&mut packets, &mut fault, false, |packet| dissection.push(packet));
-        }
-    }
+        filled = match next {
+            Filled::More if !dissection.is_pending() => {
+                packets.fill(false, |packet| dissection.push(packet))
+            }
+            next => next,
+        };
+    };
     progress.finish_and_clear();
     if let Some(error) = &fault {
         complain(&subject, &error.to_string());
@@ -81,36 +77,6 @@ pub(crate) fn read<S: Sink>(
         }
     }
     Ok((dissection, fault.is_none()))
-}
-
-/// Takes in packets until a batch is full, or no more come within [`PATIENCE`]; false at the end
-/// of the capture. Waits for the first packets as long as it takes, unless `is_brief`.
-fn fill(
-    packets: &mut Packets,
-    fault: &mut Option<CaptureError>,
-    is_brief: bool,
-    mut push: impl FnMut(&Packet<'_>) -> bool,
-) -> bool {
-    let mut until = is_brief.then(|| Instant::now() + PATIENCE);
-    loop {
-        match packets.next(until) {
-            Next::Block(block) => {
-                let mut is_full = false;
-                for packet in block.packets() {
-                    is_full |= push(&packet);
-                }
-                if is_full {
-                    return true;
-                }
-                until.get_or_insert_with(|| Instant::now() + PATIENCE);
-            }
-            Next::Pause => return true,
-            Next::End(end) => {
-                *fault = end;
-                return false;
-            }
-        }
-    }
 }
 
 /// A bar for people who wait for a large file.

@@ -1,5 +1,6 @@
 //! Files and standard input.
 
+mod live;
 pub(crate) mod map;
 pub(crate) mod packets;
 mod walk;

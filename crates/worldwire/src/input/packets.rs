@@ -1,45 +1,35 @@
 //! Packets of a capture as they come in: from a file, or from a program that is still capturing.
-//!
-//! A thread of its own reads, so that the wait for input never holds back what came before. It
-//! hands packets over in blocks, each time before it reads on: whatever it is that waits then, a
-//! pipe, a FIFO or a terminal, no packet is left behind. This needs nothing of the system but
-//! blocking reads.
 
-use std::cell::RefCell;
 use std::io::{self, Read};
-use std::ops::Range;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indicatif::ProgressBar;
 use worldwire_capture::{CaptureError, CaptureReader, Packet, Record};
 use worldwire_core::Limits;
 use worldwire_dissect::catch_defect;
 
-use crate::output::{Failure, Interruption, reason};
+use super::live::Live;
+use crate::output::{Failure, Interruption};
+
+/// How long packets wait for others that could be read together with them. Short enough that
+/// nobody notices, long enough to fill batches when there is much to read.
+pub(super) const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The packets of a capture.
-pub(crate) struct Packets {
-    messages: Receiver<Message>,
-    /// Whether the user asked for the end.
-    interrupted: Arc<AtomicBool>,
-    _interruption: Interruption,
-    /// When to stop, once the user asked for it.
-    last_moment: Option<Instant>,
-    /// Whether the input ends by itself.
-    is_file: bool,
+pub(crate) struct Packets(Source);
+
+enum Source {
+    Stored(Stored),
+    Live(Live),
 }
 
-/// What comes next.
-pub(crate) enum Next {
-    /// Packets.
-    Block(Block),
-    /// Nothing has come in time.
-    Pause,
+/// Why no more packets were taken in for now.
+pub(crate) enum Filled {
+    /// A batch is full, or nothing has come in time.
+    More,
     /// The capture is over. The fault is reported when it ended in the middle.
     End(Option<CaptureError>),
 }
@@ -52,33 +42,6 @@ pub(crate) enum Refusal {
     NoCapture(CaptureError),
 }
 
-enum Message {
-    Opened,
-    Refused(Refusal),
-    Block(Block),
-    End(Option<CaptureError>),
-    /// The user asks for the end.
-    Interrupted,
-}
-
-/// Packets with their bytes in one piece.
-#[derive(Default)]
-pub(crate) struct Block {
-    bytes: Vec<u8>,
-    /// The packets without their bytes, and where these are.
-    packets: Vec<(Packet<'static>, Range<usize>)>,
-}
-
-/// A block of this size is handed over at once.
-const BLOCK_BYTES: usize = 256 << 10;
-/// So is one with this many packets.
-const BLOCK_PACKETS: usize = 4096;
-/// The most blocks that wait to be taken.
-const BLOCKS: usize = 16;
-/// How long a program that writes the capture has to end it when the user interrupts both: it may
-/// have packets left in its buffers.
-const GRACE: Duration = Duration::from_millis(300);
-
 impl Packets {
     /// Opens a capture, and waits for its header.
     pub(crate) fn open(
@@ -86,177 +49,67 @@ impl Packets {
         limits: &Limits,
         progress: &ProgressBar,
     ) -> Result<Self, Refusal> {
-        let (sender, messages) = sync_channel(BLOCKS);
-        let interrupted = Arc::new(AtomicBool::new(false));
-        let interruption = {
-            let (interrupted, sender) = (Arc::clone(&interrupted), sender.clone());
-            Interruption::ask_first(move || {
-                interrupted.store(true, Ordering::SeqCst);
-                // Where there is no room, nobody is waiting for a message.
-                let _ = sender.try_send(Message::Interrupted);
-            })
-        };
-        let (source, limits, bar) = (path.to_owned(), limits.clone(), progress.clone());
-        let reader = std::thread::Builder::new().name("capture".to_owned());
-        let spawned = reader.spawn(move || {
-            let outcome = catch_defect(|| read(&source, &limits, &bar, &sender));
-            if let Err(defect) = outcome {
-                let source = io::Error::other(defect.report("the capture file", &[]));
-                let fault = CaptureError::Read { offset: 0, source };
-                let _ = sender.send(Message::End(Some(fault)));
-            }
-        });
-        spawned.map_err(|error| {
-            Refusal::Failed(Failure::Run(format!("starting a thread: {}", reason(&error))))
-        })?;
+        // Only the input of other programs makes a reader wait.
         let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
-        let (last_moment, _interruption) = (None, interruption);
-        let mut packets = Self { messages, interrupted, _interruption, last_moment, is_file };
-        match packets.receive(None) {
-            Some(Message::Refused(refusal)) => Err(refusal),
-            _ => Ok(packets),
-        }
+        Ok(Self(if is_file {
+            Source::Stored(Stored::open(path, limits, progress)?)
+        } else {
+            Source::Live(Live::open(path, limits)?)
+        }))
     }
 
-    /// Waits for packets, but not longer than to the given moment.
-    pub(crate) fn next(&mut self, until: Option<Instant>) -> Next {
-        match self.receive(until) {
-            None => Next::Pause,
-            Some(Message::Block(block)) => Next::Block(block),
-            Some(Message::End(fault)) => Next::End(fault),
-            Some(Message::Opened | Message::Refused(_) | Message::Interrupted) => Next::End(None),
+    /// Hands packets to `push` until it answers that a batch is full. Those of a live capture are
+    /// not waited for when some are there; with `is_brief`, they are not waited for at all.
+    pub(crate) fn fill(
+        &mut self,
+        is_brief: bool,
+        mut push: impl FnMut(&Packet<'_>) -> bool,
+    ) -> Filled {
+        match &mut self.0 {
+            Source::Stored(stored) => stored.fill(&mut push),
+            Source::Live(live) => live.fill(is_brief, &mut push),
         }
     }
+}
 
-    /// The next message, or none if there is none in time. Once the user asked for the end there
-    /// is one more moment for what is on its way.
-    fn receive(&mut self, until: Option<Instant>) -> Option<Message> {
-        loop {
-            if self.interrupted.load(Ordering::SeqCst) && self.last_moment.is_none() {
-                let grace = if self.is_file { Duration::ZERO } else { GRACE };
-                self.last_moment = Some(Instant::now() + grace);
-            }
-            let limit = match (until, self.last_moment) {
-                (Some(until), Some(last)) => Some(until.min(last)),
-                (one, other) => one.or(other),
-            };
-            let received = match limit {
-                None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(limit) => {
-                    let now = Instant::now();
-                    if self.last_moment.is_some_and(|last| last <= now) {
-                        return Some(Message::End(None));
+/// The packets of a capture file, handed over where they stand in the reader's buffer.
+struct Stored {
+    capture: CaptureReader<Box<dyn Read + Send>>,
+    /// Whether the user asked for the end.
+    interrupted: Arc<AtomicBool>,
+    _interruption: Interruption,
+}
+
+impl Stored {
+    fn open(path: &Path, limits: &Limits, progress: &ProgressBar) -> Result<Self, Refusal> {
+        let input = super::open(path).map_err(Refusal::Failed)?;
+        let input: Box<dyn Read + Send> =
+            if progress.is_hidden() { input } else { Box::new(progress.wrap_read(input)) };
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&interrupted);
+        let _interruption = Interruption::ask_first(move || asked.store(true, Ordering::SeqCst));
+        let capture = CaptureReader::new(input, limits).map_err(Refusal::NoCapture)?;
+        Ok(Self { capture, interrupted, _interruption })
+    }
+
+    fn fill(&mut self, push: &mut impl FnMut(&Packet<'_>) -> bool) -> Filled {
+        while !self.interrupted.load(Ordering::Relaxed) {
+            let capture = &mut self.capture;
+            match catch_defect(move || capture.next()) {
+                Ok(Ok(Some(Record::Packet(packet)))) => {
+                    if push(&packet) {
+                        return Filled::More;
                     }
-                    self.messages.recv_timeout(limit.saturating_duration_since(now))
                 }
-            };
-            match received {
-                Ok(Message::Interrupted) => {}
-                Ok(message) => return Some(message),
-                Err(RecvTimeoutError::Timeout) => {
-                    if self.last_moment.is_none_or(|last| Instant::now() < last) {
-                        return None;
-                    }
-                }
-                Err(RecvTimeoutError::Disconnected) => return Some(Message::End(None)),
-            }
-        }
-    }
-}
-
-impl Block {
-    /// The packets, in order.
-    pub(crate) fn packets(&self) -> impl Iterator<Item = Packet<'_>> {
-        self.packets.iter().map(|(packet, range)| Packet {
-            data: self.bytes.get(range.clone()).unwrap_or_default(),
-            ..*packet
-        })
-    }
-
-    fn is_full(&self) -> bool {
-        self.bytes.len() >= BLOCK_BYTES || self.packets.len() >= BLOCK_PACKETS
-    }
-
-    fn push(&mut self, packet: &Packet<'_>) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(packet.data);
-        let Packet { number, time, interface, link, original_length, offset, .. } = *packet;
-        let packet = Packet { number, time, interface, link, data: &[], original_length, offset };
-        self.packets.push((packet, start..self.bytes.len()));
-    }
-}
-
-/// What was read since the last block, and who waits for it.
-struct Outbox {
-    block: Block,
-    sender: SyncSender<Message>,
-}
-
-impl Outbox {
-    /// Hands over what there is; an error when nobody wants it.
-    fn send(&mut self) -> io::Result<()> {
-        if self.block.packets.is_empty() {
-            return Ok(());
-        }
-        let (bytes, packets) = (self.block.bytes.len(), self.block.packets.len());
-        let fresh =
-            Block { bytes: Vec::with_capacity(bytes), packets: Vec::with_capacity(packets) };
-        let full = std::mem::replace(&mut self.block, fresh);
-        self.sender.send(Message::Block(full)).map_err(|_| io::Error::other("the reader is gone"))
-    }
-}
-
-/// An input before whose every read all packets are handed over.
-struct Punctual<R> {
-    input: R,
-    outbox: Rc<RefCell<Outbox>>,
-}
-
-impl<R: Read> Read for Punctual<R> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.outbox.borrow_mut().send()?;
-        self.input.read(room)
-    }
-}
-
-/// Reads a capture to its end, or until the reader is gone.
-fn read(path: &Path, limits: &Limits, progress: &ProgressBar, sender: &SyncSender<Message>) {
-    let tell = |message| sender.send(message).is_ok();
-    let input = match super::open(path) {
-        Ok(input) => progress.wrap_read(input),
-        Err(failure) => {
-            tell(Message::Refused(Refusal::Failed(failure)));
-            return;
-        }
-    };
-    let outbox = Outbox { block: Block::default(), sender: sender.clone() };
-    let outbox = Rc::new(RefCell::new(outbox));
-    let input = Punctual { input, outbox: Rc::clone(&outbox) };
-    let mut capture = match CaptureReader::new(input, limits) {
-        Ok(capture) => capture,
-        Err(error) => {
-            tell(Message::Refused(Refusal::NoCapture(error)));
-            return;
-        }
-    };
-    if !tell(Message::Opened) {
-        return;
-    }
-    let fault = loop {
-        match capture.next() {
-            Ok(Some(Record::Packet(packet))) => {
-                let mut outbox = outbox.borrow_mut();
-                outbox.block.push(&packet);
-                if outbox.block.is_full() && outbox.send().is_err() {
-                    return;
+                Ok(Ok(Some(_))) => {}
+                Ok(Ok(None)) => return Filled::End(None),
+                Ok(Err(error)) => return Filled::End(Some(error)),
+                Err(defect) => {
+                    let source = io::Error::other(defect.report("the capture file", &[]));
+                    return Filled::End(Some(CaptureError::Read { offset: 0, source }));
                 }
             }
-            Ok(Some(_)) => {}
-            Ok(None) => break None,
-            Err(error) => break Some(error),
         }
-    };
-    if outbox.borrow_mut().send().is_ok() {
-        tell(Message::End(fault));
+        Filled::End(None)
     }
 }
