@@ -47,7 +47,9 @@
 //! ```
 
 mod budget;
+mod forwarding;
 mod incoming;
+mod lane;
 mod outgoing;
 mod relay;
 mod timers;
@@ -59,7 +61,9 @@ use std::time::Duration;
 use crate::{Error, Result, Side};
 
 pub use budget::SkipBudget;
+pub use forwarding::Forwarding;
 pub use incoming::{Incoming, Located};
+pub use lane::{Lane, StreamCipher};
 pub use outgoing::{Bounds, Outgoing};
 pub use relay::{Decision, Decisions, Forward, Relay};
 pub use timers::{Timer, Timers};

@@ -85,8 +85,7 @@ mod tests {
         merge.add(vec!["c2", "c end"], vec![((2, 3), 1), ((4, 8), 2)]);
         let mut out = vec!["before"];
         merge.finish(&owners, &mut out);
-        let order =
-            ["before", "a0", "b1", "b1 more", "a2", "c2", "b2", "b3", "c end", "b end"];
+        let order = ["before", "a0", "b1", "b1 more", "a2", "c2", "b2", "b3", "c end", "b end"];
         assert_eq!(out, order);
     }
 }

@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Connection as Machine, Event, EventOf, Input, Located, Timer, Timers,
+    Bounds, CloseReason, Connection as Machine, Event, EventOf, Input, Lane, Located, Timer, Timers,
 };
 use worldwire_core::{Error, Side};
 
@@ -164,7 +164,7 @@ impl Machine for Connection {
             return Some((Event::Closed(self.sender.closing.report()?), &mut self.sender));
         };
         if let (Event::Received(unread), Role::Relay(relay)) = (&event, &mut self.sender.role) {
-            relay.ask(unread.clone());
+            relay.forwarding.ask(unread.clone());
         }
         let event = event.map(|Unread { side, unit, located }| {
             let bytes = self.streams[side.index()].incoming.bytes(located.range);
@@ -302,11 +302,7 @@ impl Connection {
         self.events.push_back(Event::News(News::Established));
         self.sender.heard();
         // There was room for them when they were sent.
-        for lane in &mut self.sender.lanes {
-            while let Some(message) = lane.out.release() {
-                lane.push(message);
-            }
-        }
+        self.sender.lanes.iter_mut().for_each(Lane::release);
         true
     }
 
@@ -377,7 +373,7 @@ impl Connection {
             Role::Relay(relay) => {
                 let all = !self.sender.is_established;
                 for side in Side::BOTH.into_iter().filter(|one| all || *one == side) {
-                    relay.pass(side);
+                    relay.forwarding.pass(side);
                     self.streams[side.index()].set_phase(Phase::Passing);
                 }
                 self.sender.timers.stop(Timer::Setup);

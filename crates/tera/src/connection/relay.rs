@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Decision, Decisions, Event, Forward, Relay, Timer,
+    Bounds, CloseReason, Decision, Event, Forward, Forwarding, Relay, Timer,
 };
 use worldwire_core::{Error, Result, Side};
 
@@ -46,44 +46,17 @@ impl Default for RelayConfig {
 pub(super) struct Relaying {
     config: Arc<RelayConfig>,
     resigner: Resigner,
-    /// The piece that was reported last.
-    piece: Option<Unread>,
-    decisions: Decisions,
-    /// What waits for room in the queue to a side.
-    held: [Option<Held>; 2],
-    /// Whose streams go on as they came.
-    passes: [bool; 2],
+    pub(super) forwarding: Forwarding<Unread>,
 }
-
-/// Plain bytes on their way, and whether they are encrypted on the wire.
-#[derive(Debug)]
-struct Held {
-    bytes: Vec<u8>,
-    encrypted: bool,
-}
-
-/// How much of a stream that cannot be read goes on at a time.
-const MOST_PASSED_BYTES: usize = 16 << 10;
 
 impl Relaying {
     pub(super) fn variant(&self) -> Option<Variant> {
         self.config.variant
     }
 
-    /// A piece is reported.
-    pub(super) fn ask(&mut self, piece: Unread) {
-        self.piece = Some(piece);
-        self.decisions.ask();
-    }
-
-    /// A stream goes on as it came.
-    pub(super) fn pass(&mut self, side: Side) {
-        self.passes[side.index()] = true;
-    }
-
     /// What goes on of a message, with counter and checksum as the server expects them.
     fn outcome(&mut self, side: Side, original: &[u8], decision: Decision) -> Option<Vec<u8>> {
-        let signs = |message: &[u8]| side == Side::Client && self.signs(message);
+        let signs = |message: &[u8]| side == Side::Client && self.config.signs(message);
         let was_signed = signs(original);
         match decision {
             Decision::Instead(mut bytes) if bytes != original => {
@@ -115,10 +88,12 @@ impl Relaying {
             }
         }
     }
+}
 
+impl RelayConfig {
     /// Whether a message of the client carries counter and checksum.
     fn signs(&self, message: &[u8]) -> bool {
-        opcode(message).is_some_and(|opcode| self.config.integrity.contains(&opcode))
+        opcode(message).is_some_and(|opcode| self.integrity.contains(&opcode))
     }
 
     /// Checks that bytes are exactly one message of a side.
@@ -166,10 +141,7 @@ impl Connection {
         let relaying = Relaying {
             config,
             resigner: Resigner::default(),
-            piece: None,
-            decisions: Decisions::default(),
-            held: [None, None],
-            passes: [false; 2],
+            forwarding: Forwarding::new(bounds.queued_bytes),
         };
         let mut connection = Self::new(Role::Relay(Box::new(relaying)), bounds, now);
         connection.sender.timers.start(Timer::Setup, setup_time);
@@ -189,18 +161,17 @@ impl Connection {
     /// Carries out the decision about the last piece.
     pub(super) fn settle_piece(&mut self) {
         let Role::Relay(relay) = &mut self.sender.role else { return };
-        let (Some(piece), Some(decision)) = (relay.piece.take(), relay.decisions.take()) else {
+        let Some((Unread { side, unit, located }, decision)) = relay.forwarding.settle() else {
             return;
         };
-        let Unread { side, unit, located } = piece;
-        let encrypted = matches!(unit, Unit::Message { .. });
+        let is_encrypted = matches!(unit, Unit::Message { .. });
         let original = self.streams[side.index()].incoming.bytes(located.range);
-        let bytes = match encrypted {
+        let bytes = match is_encrypted {
             true => relay.outcome(side, original, decision),
             false => Some(original.to_vec()),
         };
         if let Some(bytes) = bytes {
-            relay.held[side.other().index()] = Some(Held { bytes, encrypted });
+            relay.forwarding.hold(side.other(), bytes, is_encrypted);
             self.fill(side.other());
         }
     }
@@ -222,7 +193,7 @@ impl Connection {
     /// Whether the next piece of a side has to wait until the queue behind it has room.
     pub(super) fn is_paused(&self, side: Side) -> bool {
         match &self.sender.role {
-            Role::Relay(relay) => relay.held[side.other().index()].is_some(),
+            Role::Relay(relay) => relay.forwarding.is_holding(side.other()),
             _ => false,
         }
     }
@@ -230,27 +201,19 @@ impl Connection {
     /// Checks that not too much of a stream comes in while it has to wait. True when there is.
     pub(super) fn is_flooded(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &self.sender.role else { return false };
-        let most = relay.config.bounds.queued_bytes;
         let unread = self.streams[side.index()].incoming.unread().len();
-        if unread <= most {
-            return false;
-        }
-        let error = Error::limit("bytes behind a full queue", most as u64, unread as u64);
-        self.refuse(side, error);
-        true
+        let checked = relay.forwarding.check_unread(unread);
+        checked.map_err(|error| self.refuse(side, error)).is_err()
     }
 
     /// Forwards what cannot be read; false when there is nothing.
     pub(super) fn pass_on(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &mut self.sender.role else { return false };
-        let stream = &mut self.streams[side.index()];
-        let most = relay.config.bounds.queued_bytes.clamp(1, MOST_PASSED_BYTES);
-        let bytes = stream.take(most);
+        let bytes = self.streams[side.index()].take(relay.forwarding.most_passed());
         if bytes.is_empty() {
             return false;
         }
-        let encrypted = self.sender.is_established;
-        relay.held[side.other().index()] = Some(Held { bytes, encrypted });
+        relay.forwarding.hold(side.other(), bytes, self.sender.is_established);
         self.fill(side.other());
         true
     }
@@ -275,21 +238,12 @@ impl Sender {
     /// # Errors
     /// The limit that it exceeds even in an empty queue.
     fn fill(&mut self, to: Side) -> Result<()> {
-        let Role::Relay(relay) = &mut self.role else { return Ok(()) };
-        let lane = &mut self.lanes[to.index()];
-        if self.closing.is_closed() {
-            return Ok(());
-        }
-        let Some(held) = relay.held[to.index()].take() else { return Ok(()) };
-        match lane.out.check_room(held.bytes.len()) {
-            Ok(()) if held.encrypted => lane.push(held.bytes),
-            Ok(()) => lane.out.push(held.bytes),
-            Err(error) => {
-                relay.held[to.index()] = Some(held);
-                return if lane.out.bytes() > 0 { Ok(()) } else { Err(error) };
+        match &mut self.role {
+            Role::Relay(relay) if !self.closing.is_closed() => {
+                relay.forwarding.fill(to, &mut self.lanes[to.index()])
             }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -299,19 +253,12 @@ impl Relay for Sender {
     fn forward(&mut self, decision: Forward<'_>) -> Result<()> {
         self.closing.check_open()?;
         let relay = relaying(&mut self.role)?;
-        let checked = match (&relay.piece, decision) {
-            (None, _) | (_, Forward::AsIs) => Ok(()),
-            (Some(Unread { unit: Unit::Message { .. }, side, .. }), decision) => match decision {
-                Forward::Instead(bytes) => relay.check(*side, bytes),
-                _ => Ok(()),
-            },
-            (Some(_), _) => {
-                Err(Error::value("hello or a key that goes on unchanged", "another decision"))
-            }
-        };
-        let decided =
-            relay.decisions.decide(if checked.is_ok() { decision } else { Forward::AsIs });
-        checked.and(decided)
+        let Relaying { config, forwarding, .. } = relay;
+        forwarding.decide(decision, |piece| match (piece.unit, decision) {
+            (Unit::Message { .. }, Forward::Instead(bytes)) => config.check(piece.side, bytes),
+            (Unit::Message { .. }, _) => Ok(()),
+            _ => Err(Error::value("hello or a key that goes on unchanged", "another decision")),
+        })
     }
 
     /// Queues a message for a side. It is refused as well while a piece waits for room in the
@@ -321,21 +268,17 @@ impl Relay for Sender {
         self.closing.check_open()?;
         let side = to.other();
         let relay = relaying(&mut self.role)?;
-        relay.check(side, message)?;
+        relay.config.check(side, message)?;
         if !self.is_established {
             return Err(Error::value("a connection whose setup is complete", "one in setup"));
-        }
-        if relay.passes[side.index()] {
-            return Err(Error::value("a stream that can be read", "one behind a fault"));
         }
         // What was signed first goes first.
         self.fill(to)?;
         let relay = relaying(&mut self.role)?;
         let lane = &mut self.lanes[to.index()];
-        let waiting = relay.held[to.index()].as_ref().map_or(0, |held| held.bytes.len());
-        lane.out.check_room(waiting.saturating_add(message.len()))?;
+        relay.forwarding.check_room(to, lane, message.len())?;
         let mut message = message.to_vec();
-        if side == Side::Client && relay.signs(&message) {
+        if side == Side::Client && relay.config.signs(&message) {
             relay.resigner.add(&mut message);
         }
         lane.push(message);

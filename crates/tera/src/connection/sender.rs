@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Closing, Outgoing, Sender as Sends, Timer, Timers,
+    Bounds, CloseReason, Closing, Lane, Sender as Sends, Timer, Timers,
 };
 use worldwire_core::{Error, Result, Side};
 
@@ -20,7 +20,7 @@ pub struct Sender {
     pub(super) role: Role,
     pub(super) is_established: bool,
     /// By the side that they lead to.
-    pub(super) lanes: [Lane; 2],
+    pub(super) lanes: [Lane<Box<Pike>>; 2],
     pub(super) timers: Timers,
     pub(super) closing: Closing,
 }
@@ -33,23 +33,6 @@ pub(super) enum Role {
     /// The variant, if it is known.
     Observer(Option<Variant>),
     Relay(Box<Relaying>),
-}
-
-/// The way to one side.
-#[derive(Debug)]
-pub(super) struct Lane {
-    pub(super) cipher: Option<Box<Pike>>,
-    pub(super) out: Outgoing,
-}
-
-impl Lane {
-    /// Queues a message.
-    pub(super) fn push(&mut self, mut message: Vec<u8>) {
-        if let Some(cipher) = &mut self.cipher {
-            cipher.apply(&mut message);
-        }
-        self.out.push(message);
-    }
 }
 
 impl Role {
@@ -73,7 +56,7 @@ impl Role {
 
 impl Sender {
     pub(super) fn new(role: Role, bounds: Bounds, timers: Timers) -> Self {
-        let lanes = [(); 2].map(|()| Lane { cipher: None, out: Outgoing::new(bounds) });
+        let lanes = [(); 2].map(|()| Lane::new(bounds));
         Self { role, is_established: false, lanes, timers, closing: Closing::default() }
     }
 

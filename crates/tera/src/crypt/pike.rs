@@ -8,6 +8,7 @@
 
 use core::fmt;
 
+use worldwire_core::connection::StreamCipher;
 use worldwire_core::sha0::{DIGEST_BYTES, sha0};
 use zeroize::Zeroize;
 
@@ -140,6 +141,12 @@ impl Pike {
         b.position = at_b % SIZES[1];
         c.position = at_c % SIZES[2];
         self.used = 0;
+    }
+}
+
+impl StreamCipher for Pike {
+    fn apply(&mut self, bytes: &mut [u8]) {
+        Self::apply(self, bytes);
     }
 }
 

@@ -217,7 +217,7 @@ impl Machine for Connection {
             return Some((Event::Closed(self.sender.closing.report()?), &mut self.sender));
         };
         if let (Event::Received(unread), Role::Relay(relay)) = (&event, &mut self.sender.role) {
-            relay.ask(unread.clone());
+            relay.forwarding.ask(unread.clone());
         }
         let event = event.map(|Unread { side, unit, located, encrypted }| {
             let bytes = self.streams[side.index()].incoming.bytes(located.range);

@@ -4,7 +4,9 @@ use core::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::connection::{Bounds, CloseReason, Decisions, Event, Forward, Relay, Timer};
+use worldwire_core::connection::{
+    Bounds, CloseReason, Decision, Event, Forward, Forwarding, Relay, Timer,
+};
 use worldwire_core::{Error, Field, Reader, Result, Side, Writer};
 use zeroize::Zeroize;
 
@@ -84,37 +86,15 @@ pub(super) struct Relaying {
     y: Option<Vec<u8>>,
     /// The key of the client's hop and the secret of the server's, where each has its own.
     hops: Option<(SessionKey, SharedSecret)>,
-    /// The piece that was reported last.
-    piece: Option<Unread>,
-    decisions: Decisions,
     /// The relay's own setup packet, which goes on instead of the piece.
     made: Option<Vec<u8>>,
-    /// What waits for room in the queue to a side.
-    held: [Option<Held>; 2],
-    /// Whose streams go on as they came.
-    passes: [bool; 2],
+    pub(super) forwarding: Forwarding<Unread>,
 }
-
-/// Plain bytes on their way, and whether they are encrypted on the wire.
-#[derive(Debug)]
-struct Held {
-    bytes: Vec<u8>,
-    encrypted: bool,
-}
-
-/// How much of a stream that cannot be read goes on at a time.
-const MOST_PASSED_BYTES: usize = 16 << 10;
 
 impl Relaying {
-    /// A piece is reported.
-    pub(super) fn ask(&mut self, piece: Unread) {
-        self.piece = Some(piece);
-        self.decisions.ask();
-    }
-
     /// A stream goes on as it came.
     pub(super) fn pass(&mut self, side: Side) -> Phase {
-        self.passes[side.index()] = true;
+        self.forwarding.pass(side);
         Phase::Passing
     }
 
@@ -206,11 +186,8 @@ impl Connection {
             random,
             y: None,
             hops: None,
-            piece: None,
-            decisions: Decisions::default(),
             made: None,
-            held: [None, None],
-            passes: [false; 2],
+            forwarding: Forwarding::new(bounds.queued_bytes),
         };
         let role = Role::Relay(Box::new(relaying));
         let mut connection = Self::new(role, bounds, [Phase::Connect, Phase::Setup], now);
@@ -271,30 +248,29 @@ impl Connection {
     /// Carries out the decision about the last piece.
     pub(super) fn settle_piece(&mut self) {
         let Role::Relay(relay) = &mut self.sender.role else { return };
-        let Some(piece) = relay.piece.take() else { return };
+        let Some((piece, decision)) = relay.forwarding.settle() else { return };
         let Unread { side, located, encrypted, .. } = piece;
         let made = relay.made.take();
-        let incoming = &self.streams[side.index()].incoming;
-        let bytes = || made.unwrap_or_else(|| incoming.bytes(located.range).to_vec());
-        if let Some(Some(bytes)) = relay.decisions.settle(bytes) {
-            relay.held[side.other().index()] = Some(Held { bytes, encrypted });
-            self.fill(side.other());
-        }
+        let bytes = match (decision, made) {
+            (Decision::AsIs, Some(made)) => made,
+            (Decision::AsIs, None) => {
+                self.streams[side.index()].incoming.bytes(located.range).to_vec()
+            }
+            (Decision::Instead(bytes), _) => bytes,
+            (Decision::Drop, _) => return,
+        };
+        relay.forwarding.hold(side.other(), bytes, encrypted);
+        self.fill(side.other());
     }
 
     /// Queues what waits for room, if there is some now.
     fn fill(&mut self, to: Side) {
         let Role::Relay(relay) = &mut self.sender.role else { return };
-        let lane = &mut self.sender.lanes[to.index()];
         if self.sender.closing.is_closed() {
             return;
         }
-        let Some(held) = relay.held[to.index()].take() else { return };
-        match lane.out.check_room(held.bytes.len()) {
-            Ok(()) if held.encrypted => lane.push(held.bytes),
-            Ok(()) => lane.out.push(held.bytes),
-            Err(_) if lane.out.bytes() > 0 => relay.held[to.index()] = Some(held),
-            Err(error) => self.refuse(to.other(), error),
+        if let Err(error) = relay.forwarding.fill(to, &mut self.sender.lanes[to.index()]) {
+            self.refuse(to.other(), error);
         }
     }
 
@@ -308,7 +284,7 @@ impl Connection {
     /// Whether the next piece of a side has to wait until the queue behind it has room.
     pub(super) fn is_paused(&self, side: Side) -> bool {
         match &self.sender.role {
-            Role::Relay(relay) => relay.held[side.other().index()].is_some(),
+            Role::Relay(relay) => relay.forwarding.is_holding(side.other()),
             _ => false,
         }
     }
@@ -316,27 +292,20 @@ impl Connection {
     /// Checks that not too much of a stream comes in while it has to wait. True when there is.
     pub(super) fn is_flooded(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &self.sender.role else { return false };
-        let most = relay.config.bounds.queued_bytes;
         let unread = self.streams[side.index()].incoming.unread().len();
-        if unread <= most {
-            return false;
-        }
-        let error = Error::limit("bytes behind a full queue", most as u64, unread as u64);
-        self.refuse(side, error);
-        true
+        let checked = relay.forwarding.check_unread(unread);
+        checked.map_err(|error| self.refuse(side, error)).is_err()
     }
 
     /// Forwards what cannot be read; false when there is nothing.
     pub(super) fn pass_on(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &mut self.sender.role else { return false };
         let stream = &mut self.streams[side.index()];
-        let most = relay.config.bounds.queued_bytes.clamp(1, MOST_PASSED_BYTES);
-        let bytes = stream.take(most);
+        let bytes = stream.take(relay.forwarding.most_passed());
         if bytes.is_empty() {
             return false;
         }
-        let encrypted = stream.is_encrypted();
-        relay.held[side.other().index()] = Some(Held { bytes, encrypted });
+        relay.forwarding.hold(side.other(), bytes, stream.is_encrypted());
         self.fill(side.other());
         true
     }
@@ -349,13 +318,7 @@ impl Relay for Sender {
     fn forward(&mut self, decision: Forward<'_>) -> Result<()> {
         self.closing.check_open()?;
         let (service, relay) = (self.service, relaying(&mut self.role)?);
-        let checked = match (&relay.piece, decision) {
-            (None, _) | (_, Forward::AsIs) => Ok(()),
-            (Some(piece), decision) => check(piece, service, decision),
-        };
-        let decided =
-            relay.decisions.decide(if checked.is_ok() { decision } else { Forward::AsIs });
-        checked.and(decided)
+        relay.forwarding.decide(decision, |piece| check(piece, service, decision))
     }
 
     /// Queues a message for a side. It is refused as well while a piece waits for room in the
@@ -365,17 +328,13 @@ impl Relay for Sender {
         let (service, relay) = (self.service, relaying(&mut self.role)?);
         // It must not overtake a packet of setup that is not forwarded yet.
         let in_setup =
-            relay.piece.as_ref().is_some_and(|piece| !matches!(piece.unit, Unit::Message(_)));
+            relay.forwarding.piece().is_some_and(|piece| !matches!(piece.unit, Unit::Message(_)));
         let (Some(service), true, false) = (service, self.is_established, in_setup) else {
             return Err(Error::value("a connection whose setup is complete", "one in setup"));
         };
         check_message(service, to.other(), message)?;
-        if relay.passes[to.other().index()] {
-            return Err(Error::value("a stream that can be read", "one behind a fault"));
-        }
         let lane = &mut self.lanes[to.index()];
-        let waiting = relay.held[to.index()].as_ref().map_or(0, |held| held.bytes.len());
-        lane.out.check_room(waiting.saturating_add(message.len()))?;
+        relay.forwarding.check_room(to, lane, message.len())?;
         lane.push(message.to_vec());
         Ok(())
     }

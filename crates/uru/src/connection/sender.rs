@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Closing, Outgoing, Sender as Sends, Timer, Timers,
+    Bounds, CloseReason, Closing, Lane, Sender as Sends, Timer, Timers,
 };
 use worldwire_core::{Error, Field, Result, Side, Writer};
 
@@ -23,7 +23,7 @@ pub struct Sender {
     pub(super) service: Option<Service>,
     pub(super) is_established: bool,
     /// By the side that they lead to.
-    pub(super) lanes: [Lane; 2],
+    pub(super) lanes: [Lane<Rc4>; 2],
     pub(super) timers: Timers,
     pub(super) closing: Closing,
 }
@@ -35,23 +35,6 @@ pub(super) enum Role {
     Server { config: Arc<ServerConfig>, seed: [u8; 7] },
     Observer { keys: Arc<KeyRing>, y: Option<Vec<u8>> },
     Relay(Box<Relaying>),
-}
-
-/// The way to one side.
-#[derive(Debug)]
-pub(super) struct Lane {
-    pub(super) cipher: Option<Rc4>,
-    pub(super) out: Outgoing,
-}
-
-impl Lane {
-    /// Queues a message.
-    pub(super) fn push(&mut self, mut message: Vec<u8>) {
-        if let Some(cipher) = &mut self.cipher {
-            cipher.apply(&mut message);
-        }
-        self.out.push(message);
-    }
 }
 
 impl Role {
@@ -67,8 +50,7 @@ impl Role {
 
 impl Sender {
     pub(super) fn new(role: Role, bounds: Bounds, timers: Timers) -> Self {
-        let lane = || Lane { cipher: None, out: Outgoing::new(bounds) };
-        let lanes = [lane(), lane()];
+        let lanes = [(); 2].map(|()| Lane::new(bounds));
         let closing = Closing::default();
         Self { role, service: None, is_established: false, lanes, timers, closing }
     }

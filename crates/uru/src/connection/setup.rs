@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::connection::{Event, Timer};
+use worldwire_core::connection::{Event, Lane, Timer};
 use worldwire_core::{Error, Result, Side};
 
 use super::Connection;
@@ -148,11 +148,7 @@ impl Connection {
             self.sender.timers.start(Timer::Beat, Duration::ZERO);
         }
         // There was room for them when they were sent.
-        for lane in &mut self.sender.lanes {
-            while let Some(message) = lane.out.release() {
-                lane.push(message);
-            }
-        }
+        self.sender.lanes.iter_mut().for_each(Lane::release);
     }
 }
 

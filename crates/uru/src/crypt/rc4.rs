@@ -60,6 +60,12 @@ impl Rc4 {
     }
 }
 
+impl worldwire_core::connection::StreamCipher for Rc4 {
+    fn apply(&mut self, bytes: &mut [u8]) {
+        Self::apply(self, bytes);
+    }
+}
+
 impl fmt::Debug for Rc4 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Rc4(..)")
