@@ -43,9 +43,12 @@ impl Budget {
 
 /// The links of one list: none may lead back to an element of it. One that leads to itself is found
 /// at once, a longer way round before it was gone three times.
+///
+/// Only links that lead back are looked at, which those of known servers never do: every way round
+/// has one, and where it leads to decides which is the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
-    /// An element that was met, and in how many steps another is chosen.
+    /// Where a link led back to, and in how many of them another is chosen.
     met: usize,
     steps: u32,
     until: u32,
@@ -53,14 +56,20 @@ pub(super) struct Chain {
 
 impl Chain {
     #[inline]
-    pub(super) const fn new(first: usize) -> Self {
-        Self { met: first, steps: 0, until: 1 }
+    pub(super) const fn new() -> Self {
+        // No element is at 0.
+        Self { met: 0, steps: 0, until: 1 }
     }
 
     /// Goes on to the element at `next`; the link to it stands at `link`, behind the word that is
     /// the first of its own element.
     #[inline]
     pub(super) fn follow(&mut self, next: usize, link: usize) -> Result<()> {
+        if next + 2 > link { Ok(()) } else { self.back(next, link) }
+    }
+
+    #[cold]
+    fn back(&mut self, next: usize, link: usize) -> Result<()> {
         if next == self.met || next + 2 == link {
             return Err(Fault::endless(link, next));
         }

@@ -5,10 +5,10 @@ use core::ops::Range;
 use worldwire_core::Result;
 
 use super::bounds::{self, Budget, Chain};
-use super::decode::{Silent, floor, segment};
+use super::decode::{check_list, floor, segment};
 use super::fault::Fault;
 use super::value::{Value, read_scalar};
-use super::{HeaderForm, read_front, run_fields};
+use super::{HeaderForm, read_front};
 use crate::schema::plan::{Field, FieldKind, Plan, Spot, TextPlace};
 use crate::types::Text;
 use crate::types::text::text_length;
@@ -17,9 +17,9 @@ use crate::types::text::text_length;
 ///
 /// Its length and the fixed part of every record are checked when the view of it is made, an offset
 /// when it is followed: nothing that is asked can lead outside the message. What nobody asks for
-/// nobody checks; [`Plan::check`] does that for the whole message. It is also done when the view is
-/// made of a message whose elements have texts, bytes or lists: elements may share those, and
-/// nothing else would bound what walking through all of them takes.
+/// nobody checks; [`Plan::check`] does that for the whole message. A list whose elements have texts,
+/// bytes or lists is checked as a whole when its first element is read: elements may share those,
+/// and nothing else would bound what walking through all of them takes.
 ///
 /// To find a field of fixed size behind a body of variable length, which few definitions have, the
 /// bodies before it are read.
@@ -64,10 +64,10 @@ pub struct ListView<'d, 'p> {
 
 #[derive(Clone, Copy, Debug)]
 enum ListPlace<'p> {
-    /// The offset of the first element, where that offset stands, and the scope of an element.
+    /// The offset of the first element, where count and offset stand, and the scope of an element.
     Array {
         first: usize,
-        link: usize,
+        words: (usize, usize),
         scope: u32,
     },
     Row {
@@ -93,17 +93,13 @@ pub enum Item<'d, 'p> {
 }
 
 impl<'d, 'p> View<'d, 'p> {
-    /// Checks the length of a message and the fixed part of its root; all of it where elements of
-    /// lists lead further.
+    /// Checks the length of a message and the fixed part of its root.
     ///
     /// # Errors
     /// Malformed, when they are wrong.
     #[inline]
     pub fn new(plan: &'p Plan, message: &'d [u8], form: HeaderForm) -> Result<Self> {
         read_front(message, form)?;
-        if plan.nested {
-            run_fields(plan, message, form, &mut Silent)?;
-        }
         let view = Self { plan, data: message, floor: floor(plan, form), start: form.bytes() };
         view.need(form.bytes(), plan.scope(plan.root).size)?;
         Ok(view)
@@ -188,8 +184,9 @@ impl<'d, 'p> View<'d, 'p> {
                 })
             }
             FieldKind::Array { count, offset, scope, .. } => {
-                let (count, link) = (self.word(at(*count)?)?, at(*offset)?);
-                let place = ListPlace::Array { first: self.word(link)?, link, scope: *scope };
+                let words = (at(*count)?, at(*offset)?);
+                let (count, first) = (self.word(words.0)?, self.word(words.1)?);
+                let place = ListPlace::Array { first, words, scope: *scope };
                 Ok(Item::List(ListView { view: *self, count, place }))
             }
             FieldKind::Object(fields) => {
@@ -266,10 +263,10 @@ impl<'d, 'p> ListView<'d, 'p> {
     #[must_use]
     pub fn iter(&self) -> Elements<'d, 'p> {
         let (at, link) = match self.place {
-            ListPlace::Array { first, link, .. } => (first, link),
+            ListPlace::Array { first, words: (_, link), .. } => (first, link),
             ListPlace::Row { start, .. } => (start, start),
         };
-        let (chain, budget) = (Chain::new(at), Budget::of(self.view.data.len()));
+        let (chain, budget) = (Chain::new(), Budget::of(self.view.data.len()));
         Elements { list: *self, index: 0, at, link, chain, budget }
     }
 }
@@ -297,8 +294,11 @@ pub struct Elements<'d, 'p> {
 }
 
 impl<'d, 'p> Elements<'d, 'p> {
-    fn element(&mut self, scope: u32) -> Result<Item<'d, 'p>> {
+    fn element(&mut self, words: (usize, usize), scope: u32) -> Result<Item<'d, 'p>> {
         let view = self.list.view;
+        if self.index == 0 && view.plan.scope(scope).has_bodies {
+            check_list(view.plan, view.data, view.floor, words, scope)?;
+        }
         if self.at == 0 {
             let found = format!("{} of {}", self.index, self.list.count);
             return Err(Fault::ArrayChainShort.malformed(self.link, found));
@@ -337,7 +337,7 @@ impl<'d, 'p> Iterator for Elements<'d, 'p> {
             return None;
         }
         let outcome = match self.list.place {
-            ListPlace::Array { scope, .. } => self.element(scope),
+            ListPlace::Array { words, scope, .. } => self.element(words, scope),
             ListPlace::Row { fields, within, start } => {
                 let field = self.list.view.plan.fields_of(fields).get(self.index)?;
                 self.list.view.item(field, within, start)

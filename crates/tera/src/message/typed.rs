@@ -258,7 +258,7 @@ impl<'d> Input<'d> {
         // The count is only promised: room for as many as there are bytes for, within reason.
         let room = self.data.len().saturating_sub(at) / least.max(4);
         let mut items = Vec::with_capacity(usize::from(count).min(room + 1).min(MOST_ROOM));
-        let mut chain = Chain::new(at);
+        let mut chain = Chain::new();
         for index in 0..count {
             if index > 0 && at != 0 {
                 let followed = chain.follow(at, link);

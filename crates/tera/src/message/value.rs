@@ -230,9 +230,8 @@ impl Plan {
 
 /// Collects what the decoder finds.
 pub(crate) struct ValueSink<'d> {
-    /// The records and lists that are open: whether it is a list, and what it holds so far.
-    open: Vec<(bool, Vec<Value<'d>>)>,
-    root: Vec<Value<'d>>,
+    /// What the record or list holds so far that is being filled.
+    values: Vec<Value<'d>>,
 }
 
 /// Values that room is made for before they are there.
@@ -242,27 +241,26 @@ impl<'d> ValueSink<'d> {
     /// For a message of so many fields.
     pub(crate) fn new(fields: usize) -> Self {
         // A definition that is there, so the message may be as large.
-        Self { open: Vec::new(), root: Vec::with_capacity(fields) }
+        Self { values: Vec::with_capacity(fields) }
     }
 
     /// The message.
     pub(crate) fn finish(self) -> Value<'d> {
-        Value::Record(self.root)
+        Value::Record(self.values)
     }
 
+    /// Fills a record or list, and takes it out again.
     #[inline]
-    fn add(&mut self, value: Value<'d>) {
-        match self.open.last_mut() {
-            Some((_, values)) => values.push(value),
-            None => self.root.push(value),
-        }
-    }
-
-    /// The list or record that was begun last is complete.
-    fn close(&mut self) {
-        if let Some((list, values)) = self.open.pop() {
-            self.add(if list { Value::List(values) } else { Value::Record(values) });
-        }
+    fn within<R>(
+        &mut self,
+        count: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> (Vec<Value<'d>>, R) {
+        // The count is only promised; the elements that are there let it grow.
+        let inner = Vec::with_capacity(count.min(MOST_ROOM));
+        let outer = core::mem::replace(&mut self.values, inner);
+        let (outcome, _) = fill(self);
+        (core::mem::replace(&mut self.values, outer), outcome)
     }
 }
 
@@ -299,17 +297,16 @@ pub(crate) fn read_scalar(scalar: Scalar, data: &[u8]) -> Option<Value<'static>>
 impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
     #[inline]
     fn scalar(&mut self, _: &'n str, scalar: Scalar, data: &'d [u8], _: usize) -> Option<()> {
-        let value = read_scalar(scalar, data)?;
-        self.add(value);
+        self.values.push(read_scalar(scalar, data)?);
         Some(())
     }
 
     fn text(&mut self, _: &'n str, text: &'d [u8], _: usize) {
-        self.add(Value::Text(Text::from_bytes(text)));
+        self.values.push(Value::Text(Text::from_bytes(text)));
     }
 
     fn bytes(&mut self, _: &'n str, bytes: &'d [u8], _: usize) {
-        self.add(Value::Bytes(Cow::Borrowed(bytes)));
+        self.values.push(Value::Bytes(Cow::Borrowed(bytes)));
     }
 
     fn list<R>(
@@ -319,10 +316,8 @@ impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R {
-        // The count is only promised; the elements that are there let it grow.
-        self.open.push((true, Vec::with_capacity(count.min(MOST_ROOM))));
-        let (outcome, _) = fill(self);
-        self.close();
+        let (values, outcome) = self.within(count, fill);
+        self.values.push(Value::List(values));
         outcome
     }
 
@@ -333,9 +328,8 @@ impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R {
-        self.open.push((false, Vec::with_capacity(fields.min(MOST_ROOM))));
-        let (outcome, _) = fill(self);
-        self.close();
+        let (values, outcome) = self.within(fields, fill);
+        self.values.push(Value::Record(values));
         outcome
     }
 }

@@ -45,8 +45,6 @@ pub struct Plan {
     pub(crate) ops: Vec<Op>,
     pub(crate) root: u32,
     pub(crate) placement: Placement,
-    /// Whether elements of lists have lists, texts, bytes or further segments, which may be shared.
-    pub(crate) nested: bool,
 }
 
 /// A field of a compiled definition.
@@ -119,6 +117,8 @@ pub(crate) struct Scope {
     pub(crate) emit: Option<Range<u32>>,
     /// How many bytes of a message reading it counts as, without its bodies.
     pub(crate) cost: u32,
+    /// Whether it has texts, bytes, lists or further segments, which scopes may share.
+    pub(crate) has_bodies: bool,
 }
 
 /// One step of reading or writing a scope. `slot` is the index in the record around.

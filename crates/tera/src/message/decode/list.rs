@@ -56,7 +56,7 @@ impl<'d, 'n> Run<'d, 'n> {
         cursor: &mut usize,
     ) -> Result<()> {
         let (mut at, mut link) = (first, offset_at);
-        let mut chain = Chain::new(first);
+        let mut chain = Chain::new();
         for index in 0..count {
             if index > 0 && at != 0 {
                 chain.follow(at, link).map_err(|error| error.inside_item(index))?;

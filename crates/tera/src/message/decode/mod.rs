@@ -161,6 +161,20 @@ pub(crate) fn segment(
     }
 }
 
+/// Checks a list and all that its elements lead to; `words` are where its count and offset stand.
+#[cold]
+pub(crate) fn check_list(
+    plan: &Plan,
+    data: &[u8],
+    floor: usize,
+    words: (usize, usize),
+    scope: u32,
+) -> Result<()> {
+    let mut run = Run::new(plan, data, floor);
+    run.quiet = true;
+    run.array(&mut Silent, "", words, scope, None, &mut data.len())
+}
+
 struct Run<'d, 'n> {
     plan: &'n Plan,
     data: &'d [u8],
@@ -186,6 +200,7 @@ struct Base {
 }
 
 /// How far the steps of a scope have come.
+#[derive(Clone, Copy)]
 struct Walk {
     /// The present step.
     index: usize,
@@ -257,91 +272,100 @@ impl<'d, 'n> Run<'d, 'n> {
         cursor: usize,
     ) -> Result<usize> {
         let ops = self.plan.steps(steps);
-        let mut walk = Walk { index: 0, cursor, last: cursor, group: (0, 0, 0) };
-        match self.walk(sink, ops, base, &mut walk) {
+        let walk = Walk { index: 0, cursor, last: cursor, group: (0, 0, 0) };
+        let (walk, outcome) = self.walk(sink, ops, base, walk);
+        match outcome {
             Ok(()) => Ok(walk.cursor),
             Err(error) => Err(self.inside(error, ops, walk.index)),
         }
     }
 
     /// Does the steps up to the end of the present object or row, or to the last.
+    // By value, and inlined: most scopes have no objects, and their walk stays in registers.
+    #[inline(always)]
     fn walk<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
         ops: &'n [Op],
         base: Base,
-        walk: &mut Walk,
-    ) -> Result<()> {
+        walk: Walk,
+    ) -> (Walk, Result<()>) {
         let plan = self.plan;
-        while let Some(op) = ops.get(walk.index) {
-            match *op {
+        let Walk { mut index, mut cursor, mut last, mut group } = walk;
+        let outcome = loop {
+            let Some(op) = ops.get(index) else { break Ok(()) };
+            let step = match *op {
                 Op::Scalar { scalar, spot, field, .. } => {
                     let at = self.at(spot, base);
-                    self.scalar(sink, scalar, plan.field(field).name(), at)
-                        .ok_or_else(|| Fault::Truncated.malformed(at, "its end"))?;
-                    walk.last = at + scalar.size();
+                    match self.scalar(sink, scalar, plan.field(field).name(), at) {
+                        Some(()) => {
+                            last = at + scalar.size();
+                            Ok(())
+                        }
+                        None => Err(Fault::Truncated.malformed(at, "its end")),
+                    }
                 }
                 Op::Text { place, field, .. } => {
                     let name = plan.field(field).name();
-                    self.text(sink, name, place, base, &mut walk.cursor)?;
-                    walk.last = walk.cursor;
+                    self.text(sink, name, place, base, &mut cursor).map(|()| last = cursor)
                 }
                 Op::Bytes { offset, count, field, .. } => {
                     let words = (self.at(count, base), self.at(offset, base));
                     let name = plan.field(field).name();
-                    self.bytes(sink, name, words, &mut walk.cursor)?;
-                    walk.last = walk.cursor;
+                    self.bytes(sink, name, words, &mut cursor).map(|()| last = cursor)
                 }
                 Op::Array { count, offset, scope, field, .. } => {
                     let words = (self.at(count, base), self.at(offset, base));
-                    let (left, lists, from) = walk.group;
+                    let (left, lists, from) = group;
                     let list = (left > 0).then(|| lists - left);
                     let name = plan.field(field).name();
-                    let mut end = walk.cursor;
-                    self.array(sink, name, words, scope, list, &mut end)?;
-                    if list.is_none() {
-                        walk.cursor = end;
-                    } else if left == 1 {
-                        walk.group = (0, 0, 0);
-                        self.close_group(from, &mut walk.cursor);
-                    } else {
-                        walk.group.0 -= 1;
+                    let mut end = cursor;
+                    let outcome = self.array(sink, name, words, scope, list, &mut end);
+                    if outcome.is_ok() {
+                        if list.is_none() {
+                            cursor = end;
+                        } else if left == 1 {
+                            group = (0, 0, 0);
+                            self.close_group(from, &mut cursor);
+                        } else {
+                            group.0 -= 1;
+                        }
+                        last = end;
                     }
-                    walk.last = end;
+                    outcome
                 }
-                Op::Open { field, row, .. } => self.open(sink, ops, base, walk, (field, row))?,
-                Op::Close => return Ok(()),
-                Op::Segment { size } => {
-                    self.segments.push(walk.cursor);
-                    self.budget.spend(size as usize, walk.cursor)?;
-                    walk.cursor += size as usize;
-                    if walk.cursor > self.data.len() {
-                        return Err(Fault::Truncated.malformed(self.data.len(), "its end"));
-                    }
-                    self.furthest = self.furthest.max(walk.cursor);
+                Op::Open { field, row, .. } => {
+                    let walk = Walk { index, cursor, last, group };
+                    let (walk, outcome) = self.open(sink, ops, base, walk, (field, row));
+                    Walk { index, cursor, last, group } = walk;
+                    outcome
                 }
-                Op::Group { arrays } => walk.group = (arrays, arrays, self.extents.len()),
-                Op::Orphan { spot } => {
-                    let at = self.at(spot, base);
-                    if !self.quiet && self.word(at)? != 0 {
-                        self.notes.add(NoteKind::OrphanMeta, at);
-                    }
+                Op::Close => break Ok(()),
+                Op::Segment { size } => self.segment(size, &mut cursor),
+                Op::Group { arrays } => {
+                    group = (arrays, arrays, self.extents.len());
+                    Ok(())
                 }
+                Op::Orphan { spot } => self.orphan(self.at(spot, base)),
+            };
+            if let Err(error) = step {
+                break Err(error);
             }
-            walk.index += 1;
-        }
-        Ok(())
+            index += 1;
+        };
+        (Walk { index, cursor, last, group }, outcome)
     }
 
     /// Does the steps of an object or row; comes back at the one that closes it.
+    #[inline(never)]
     fn open<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
         ops: &'n [Op],
         base: Base,
-        walk: &mut Walk,
+        mut walk: Walk,
         (field, row): (u32, bool),
-    ) -> Result<()> {
+    ) -> (Walk, Result<()>) {
         let field = self.plan.field(field);
         walk.index += 1;
         let start = match ops.get(walk.index) {
@@ -355,14 +379,34 @@ impl<'d, 'n> Run<'d, 'n> {
             _ => 0,
         };
         let fill = |sink: &mut S| {
-            let outcome = self.walk(sink, ops, base, walk);
-            (outcome, walk.last)
+            let (walk, outcome) = self.walk(sink, ops, base, walk);
+            ((walk, outcome), walk.last)
         };
         if row {
             sink.list(field.name(), 0, start, fill)
         } else {
             sink.record(field.name(), fields, start, fill)
         }
+    }
+
+    /// A further segment begins.
+    fn segment(&mut self, size: u32, cursor: &mut usize) -> Result<()> {
+        self.segments.push(*cursor);
+        self.budget.spend(size as usize, *cursor)?;
+        *cursor += size as usize;
+        if *cursor > self.data.len() {
+            return Err(Fault::Truncated.malformed(self.data.len(), "its end"));
+        }
+        self.furthest = self.furthest.max(*cursor);
+        Ok(())
+    }
+
+    /// A count or offset that no field has.
+    fn orphan(&mut self, at: usize) -> Result<()> {
+        if !self.quiet && self.word(at)? != 0 {
+            self.notes.add(NoteKind::OrphanMeta, at);
+        }
+        Ok(())
     }
 
     #[inline]

@@ -213,6 +213,10 @@ impl Compiler<'_> {
         // Its links or the header, and its fixed part. Steps that take no bytes count only when
         // there are many of them, so that a made-up definition cannot have a tree grow from nothing.
         let cost = (layout.size + 4).max(range_len(&layout.wire) / STEPS_A_BYTE);
+        let steps = self.ops.get(layout.wire.start as usize..layout.wire.end as usize);
+        let has_bodies = steps.unwrap_or_default().iter().any(|op| {
+            matches!(op, Op::Text { .. } | Op::Bytes { .. } | Op::Array { .. } | Op::Segment { .. })
+        });
         let scope = Scope {
             size: layout.size,
             segments: layout.segments,
@@ -222,6 +226,7 @@ impl Compiler<'_> {
             wire: layout.wire,
             emit,
             cost,
+            has_bodies,
         };
         self.scopes.push((scope, record));
         index(self.scopes.len() - 1)
@@ -417,20 +422,7 @@ impl Compiler<'_> {
         let scopes = scopes
             .map(|(scope, record)| Scope { fields: starts[record].clone(), ..scope })
             .collect();
-        let mut plan =
-            Plan { fields, scopes, ops: self.ops, root, placement: self.placement, nested: false };
-        let has_bodies = |scope: &Scope| {
-            let steps = plan.steps(&scope.wire);
-            steps.iter().any(|op| {
-                matches!(
-                    op,
-                    Op::Text { .. } | Op::Bytes { .. } | Op::Array { .. } | Op::Segment { .. }
-                )
-            })
-        };
-        let elements = (0..).zip(&plan.scopes).filter(|(index, _)| *index != root);
-        plan.nested = elements.map(|(_, scope)| scope).any(has_bodies);
-        plan
+        Plan { fields, scopes, ops: self.ops, root, placement: self.placement }
     }
 
     fn final_field(&self, id: usize, starts: &[Range<u32>], places: &[u32]) -> Field {
