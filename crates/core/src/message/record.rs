@@ -121,29 +121,7 @@ macro_rules! __record {
             const LEAST: usize = 0 $(+ <$base_type as $crate::Field<$d>>::LEAST)?
                 $(+ $crate::__optional!(@least [$d $type] $($condition)?))*;
 
-            fn layout() -> ::std::borrow::Cow<'static, str> {
-                ::std::borrow::Cow::Borrowed(stringify!($name))
-            }
-
-            #[inline]
-            fn decode<'n, T: $crate::Trace<'n>>(
-                reader: &mut $crate::Reader<$d, T>,
-                name: &'n str,
-            ) -> $crate::Result<Self> {
-                reader.record(name, <Self as $crate::Record<$d>>::decode_fields)
-            }
-
-            #[inline]
-            fn encode(&self, writer: &mut $crate::Writer) -> $crate::Result<()> {
-                $crate::Record::encode_fields(self, writer)
-            }
-
-            fn from_json(json: $crate::json::Given<'_>) -> $crate::Result<Self> {
-                let mut fields = $crate::json::FieldsOf::new(json)?;
-                let value = <Self as $crate::Record<$d>>::from_fields(&mut fields)?;
-                fields.end()?;
-                Ok(value)
-            }
+            $crate::__record_as_field!([$d] $name);
 
             fn sample(sampler: &mut $crate::Sampler) -> Self {
                 let _ = &sampler;
@@ -375,27 +353,7 @@ macro_rules! __masked {
             type Owned = $owned;
             const LEAST: usize = size_of::<$mask>();
 
-            fn layout() -> ::std::borrow::Cow<'static, str> {
-                ::std::borrow::Cow::Borrowed(stringify!($name))
-            }
-
-            fn decode<'n, T: $crate::Trace<'n>>(
-                reader: &mut $crate::Reader<$d, T>,
-                name: &'n str,
-            ) -> $crate::Result<Self> {
-                reader.record(name, <Self as $crate::Record<$d>>::decode_fields)
-            }
-
-            fn encode(&self, writer: &mut $crate::Writer) -> $crate::Result<()> {
-                $crate::Record::encode_fields(self, writer)
-            }
-
-            fn from_json(json: $crate::json::Given<'_>) -> $crate::Result<Self> {
-                let mut fields = $crate::json::FieldsOf::new(json)?;
-                let value = <Self as $crate::Record<$d>>::from_fields(&mut fields)?;
-                fields.end()?;
-                Ok(value)
-            }
+            $crate::__record_as_field!([$d] $name);
 
             fn sample(sampler: &mut $crate::Sampler) -> Self {
                 let mask = sampler.bits() & sampler.bits();
@@ -408,6 +366,37 @@ macro_rules! __masked {
                 type Owned = $owned;
                 Owned { $($field: self.$field.map($crate::Field::into_owned),)* }
             }
+        }
+    };
+}
+
+/// What every record does as a field.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __record_as_field {
+    ([$d:lifetime] $name:ident) => {
+        fn layout() -> ::std::borrow::Cow<'static, str> {
+            ::std::borrow::Cow::Borrowed(stringify!($name))
+        }
+
+        #[inline]
+        fn decode<'n, T: $crate::Trace<'n>>(
+            reader: &mut $crate::Reader<$d, T>,
+            name: &'n str,
+        ) -> $crate::Result<Self> {
+            reader.record(name, <Self as $crate::Record<$d>>::decode_fields)
+        }
+
+        #[inline]
+        fn encode(&self, writer: &mut $crate::Writer) -> $crate::Result<()> {
+            $crate::Record::encode_fields(self, writer)
+        }
+
+        fn from_json(json: $crate::json::Given<'_>) -> $crate::Result<Self> {
+            let mut fields = $crate::json::FieldsOf::new(json)?;
+            let value = <Self as $crate::Record<$d>>::from_fields(&mut fields)?;
+            fields.end()?;
+            Ok(value)
         }
     };
 }
