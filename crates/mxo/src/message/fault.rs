@@ -70,7 +70,7 @@ impl Fault {
 
     /// The stable name: `bad_magic`.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Truncated => "truncated",
             Self::NotObjectSection => "not_object_section",

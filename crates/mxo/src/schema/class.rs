@@ -7,6 +7,8 @@ pub const MOST_PROPERTIES: usize = 1_024;
 
 /// The most bytes of a name.
 pub(super) const MOST_NAME: usize = 64;
+/// The most bytes of a name of a goobj, or of a source.
+const MOST_LABEL: usize = 512;
 
 /// A place in an order: what a bit of a presence vector stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -275,4 +277,10 @@ impl Class {
 pub(super) fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     (1..=MOST_NAME).contains(&name.len()) && name.bytes().all(plain) && name != "-"
+}
+
+/// Whether a text can be the name of a goobj or a source: one line without spaces around it.
+pub(super) fn is_label(text: &str) -> bool {
+    let length = (1..=MOST_LABEL).contains(&text.len());
+    length && text.trim() == text && !text.contains(char::is_control)
 }

@@ -44,12 +44,17 @@ impl<'t> Problems<'t> {
         self.add(span, |source, span| source.warning(span, message));
     }
 
+    /// Whether more problems are only counted.
+    pub(super) fn is_full(&self) -> bool {
+        self.list.len() >= MOST_PROBLEMS
+    }
+
     fn add(
         &mut self,
         span: Range<usize>,
         make: impl FnOnce(&Source<'_>, Range<usize>) -> Diagnostic,
     ) {
-        if self.list.len() < MOST_PROBLEMS {
+        if !self.is_full() {
             let (name, text) = (self.name, self.text);
             let source = self.source.get_or_insert_with(|| Source::new(name, text));
             self.list.push(make(source, span));

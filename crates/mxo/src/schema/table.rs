@@ -29,7 +29,7 @@ use std::collections::HashSet;
 
 use worldwire_core::{Diagnostic, nearest};
 
-use super::class::{Class, Group, MOST_PROPERTIES, Order, is_name};
+use super::class::{Class, Group, MOST_PROPERTIES, Order, is_label, is_name};
 use super::problems::{Problems, lines, quoted, span_of};
 use super::tables::Tables;
 use crate::types::PropertyType;
@@ -138,6 +138,8 @@ enum List {
     None,
     Create,
     Group,
+    /// A header could not be read: what stands below it is passed over.
+    Broken,
 }
 
 struct TableReader<'s, 't> {
@@ -195,6 +197,8 @@ impl<'t> TableReader<'_, 't> {
                 let (name, source) = split(rest);
                 if !is_name(name) {
                     self.wrong(name, "the name of a class");
+                } else if !source.is_empty() && !is_label(source) {
+                    self.wrong(source, "a source of one line");
                 } else if !self.named.insert(name) {
                     self.wrong(name, "a class that the file does not have already");
                 } else {
@@ -231,6 +235,9 @@ impl<'t> TableReader<'_, 't> {
             let message = format!("there is no class {}", quoted(class));
             return self.problems.error_with(span_of(self.text, class), message, help);
         }
+        if !name.is_empty() && !is_label(name) {
+            return self.wrong(name, "the name of a goobj");
+        }
         let goobj = self.tables.goobj_mut(goid);
         goobj.class = (class != "-").then(|| class.into());
         goobj.name = (!name.is_empty()).then(|| name.into());
@@ -243,11 +250,10 @@ impl<'t> TableReader<'_, 't> {
             Open::Nothing => self.wrong(line, "class or goobj"),
             Open::Broken => {}
             Open::Goobj(goid) => match line.strip_prefix("source:").map(str::trim) {
-                Some(source) => {
-                    let goid = *goid;
-                    let source = (!source.is_empty()).then(|| source.into());
-                    self.tables.goobj_mut(goid).source = source;
+                Some(source) if is_label(source) => {
+                    self.tables.goobj_mut(*goid).source = Some(source.into());
                 }
+                Some(source) => self.wrong(source, "a source of one line"),
                 None => self.wrong(line, "source:"),
             },
             Open::Class(class) => {
@@ -283,8 +289,9 @@ type Wrong<'t> = (&'t str, &'static str);
 impl<'t> OpenClass<'t> {
     fn header(&mut self, line: &'t str) -> Result<(), Wrong<'t>> {
         self.names.clear();
+        let before = core::mem::replace(&mut self.list, List::Broken);
         if line == "create:" {
-            if self.list != List::None {
+            if before != List::None {
                 return Err((line, "create: once, in front of updates"));
             }
             self.list = List::Create;
@@ -305,35 +312,30 @@ impl<'t> OpenClass<'t> {
 
     fn property(&mut self, line: &'t str) -> Result<(), Wrong<'t>> {
         let (name, rest) = split(line);
-        let list = match (self.list, self.groups.last_mut()) {
-            (List::Create, _) => &mut self.create,
-            (List::Group, Some((_, list))) => list,
-            _ => return Err((line, "create: or an update order in front of properties")),
-        };
         if !is_name(name) {
             return Err((name, "the name of a property"));
         }
+        let own = self.create.iter().find(|(other, _)| *other == name).map(|(_, kind)| *kind);
+        let list = match (self.list, self.groups.last_mut()) {
+            (List::Create, _) => &mut self.create,
+            (List::Group, Some((_, list))) => list,
+            (List::Broken, _) => return Ok(()),
+            _ => return Err((line, "create: or an update order in front of properties")),
+        };
         if list.len() >= MOST_PROPERTIES {
             return Err((name, "at most 1024 properties"));
         }
-        let kind = match rest {
-            "" if self.list == List::Group => self
-                .create
-                .iter()
-                .find(|(other, _)| *other == name)
-                .map(|(_, kind)| *kind)
-                .ok_or((name, "a property of the create order, or a type behind the name"))?,
-            "" => return Err((rest, "a type behind the name")),
+        let kind = match (rest, self.list) {
+            ("", List::Group) => {
+                own.ok_or((name, "a property of the create order, or a type behind the name"))?
+            }
+            ("", _) => return Err((rest, "a type behind the name")),
             _ => PropertyType::parse(rest).ok_or((rest, "a type such as uint8 or raw4"))?,
         };
         if !self.names.insert(name) {
             return Err((name, "a property that the order does not have already"));
         }
-        // Borrowed again: it may not be borrowed while the other list is searched.
-        match self.groups.last_mut() {
-            Some((_, list)) if self.list == List::Group => list.push((name, kind)),
-            _ => self.create.push((name, kind)),
-        }
+        list.push((name, kind));
         Ok(())
     }
 }
