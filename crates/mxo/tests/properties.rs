@@ -110,7 +110,7 @@ fn section(seed: u64, from: Side) -> (Section<'static>, BTreeMap<u16, Viewed>) {
                 let gone: Vec<u16> = (0..sampler.length(4))
                     .map(|_| 2 + u16::try_from(sampler.below(40)).unwrap())
                     .collect();
-                gone.iter().for_each(|view| drop(views.remove(view)));
+                views.retain(|view, _| !gone.contains(view));
                 Operation::Delete(Delete::of(gone))
             }
             2 => {

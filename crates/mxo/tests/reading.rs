@@ -130,7 +130,11 @@ fn a_section_as_a_tree() {
     0x0032..0x0033          flags: 0x0002
     0x0033..0x0035          length: 11
     0x0035..0x0037          target: 9
-    0x0037..0x003e          data: 01800238080000 (7 bytes)
+    0x0037..0x003e          update:
+    0x0037..0x0037            class: door364 (4)
+    0x0037..0x0038            mask: 0x0001
+    0x0038..0x003e            properties:
+    0x003a..0x003e              CurrentState: 0x0838
     0x003e..0x0047      [3]
     0x003e..0x0047        update:
     0x003e..0x0040          view: 9
@@ -206,12 +210,16 @@ fn a_section_as_json() {
         },
         {
           "pending_update": {
-            "data": {
-              "$hex": "01800238080000"
-            },
             "flags": 2,
             "length": 11,
             "target": 9,
+            "update": {
+              "class": "door364",
+              "mask": 1,
+              "properties": {
+                "CurrentState": 2104
+              }
+            },
             "view": 1
           }
         },
@@ -379,7 +387,7 @@ fn what_is_unknown_is_kept_to_the_end() {
     0x0008..0x0015        undecoded:
     0x0008..0x000a          view: 1
     0x0008..0x000a          fault: unknown_goid (5)
-    0x000a..0x000a          goid: 65278
+    0x000b..0x000d          goid: 65278
     0x000a..0x0015          bytes: 0cfefe01cdab0101aa0000 (11 bytes)
     0x0015..0x0015    end: nothing
     ");

@@ -152,7 +152,7 @@ fn the_dump_of_the_community_is_read() {
     bad.txt:2:1: error: wanted one #USING below #VALUES FOR GOID:, found "#USING 5"
     bad.txt:3:19: error: wanted a goobj, 0 to 65535, found "x"
     bad.txt:5:8: error: wanted the number of a class, found "five"
-    bad.txt:7:5: warning: uint8 has 1 bytes, not 2: read as bytes
+    bad.txt:7:5: warning: wanted 1 as the size of uint8, found 2: read as bytes
     bad.txt:6:1: error: no class for the goobj (a line such as #USING 364, Binary-Present: YES)
     bad.txt:11:3: error: wanted a property that the class does not have already, found "A"
     bad.txt:12:1: warning: class 364 was there with other properties
@@ -183,15 +183,15 @@ fn json_is_read() {
 }"#;
     let problems = tables.read_json("tables.json", text);
     insta::assert_snapshot!(lines(&problems), @r#"
-    tables.json:9:36: error: wanted index 0, found "{\"index\":1,\"name\":\"CurrentState\",\"size\":..."
-    tables.json:4:34: error: wanted a type such as uint8 or raw4, and its size, found "{\"index\":0,\"name\":\"CurrentState\",\"size\":..."
-    tables.json:5:5: error: wanted an array of at most 1024 properties, found "{\"index\":0}"
-    tables.json:14:5: error: wanted the name of a table, found "\"nowhere\""
+    tables.json:9:36: error: wanted properties in the order of their indices, found {"index":1,"name":"CurrentState","size":4,"type":"EventID"}
+    tables.json:4:34: error: wanted a type such as uint8 or raw4, and its size, found {"index":0,"name":"CurrentState","size":3,"type":"EventID"}
+    tables.json:5:5: error: wanted an array of at most 1024 properties, found {"index":0}
+    tables.json:14:5: error: wanted the name of a table, found "nowhere"
     tables.json:15:5: error: wanted a goobj, 0 to 65535, found "x"
     "#);
     let objects = tables.compile();
     let (_, class) = objects.class_of(5).unwrap();
     assert!(matches!(class.updates(), Updates::Plain(order) if order.len() == 1));
-    insta::assert_snapshot!(lines(&tables.read_json("cut.json", "{\n  \"tables\": [")), @"cut.json:2:13: error: invalid JSON: EOF while parsing a list at line 2 column 13");
-    insta::assert_snapshot!(lines(&tables.read_json("list.json", "[]")), @r#"list.json:1:1: error: wanted an object with tables and goobjects, found "[]""#);
+    insta::assert_snapshot!(lines(&tables.read_json("cut.json", "{\n  \"tables\": [")), @"cut.json:2:13: error: invalid JSON: EOF while parsing a list");
+    insta::assert_snapshot!(lines(&tables.read_json("list.json", "[]")), @"list.json:1:1: error: wanted an object with tables and goobjects, found []");
 }

@@ -5,6 +5,9 @@
 //! 01 00 | 01 n:u16 viewId:u16 * n
 //! 01 00 | 02 length:u16 viewId:u16 data[length - 4]
 //! ```
+//!
+//! In a tree, and in JSON, the data of a pending update is shown as the `update` that it is where the
+//! class of its view is known.
 
 use std::borrow::Cow;
 
@@ -13,7 +16,7 @@ use worldwire_core::{Error, Reader, Result, Side, Trace, Writer};
 
 use super::fault::Fault;
 use super::update::Update;
-use super::views::ADMIN_VIEW;
+use super::views::{ADMIN_VIEW, Context, Viewed};
 use crate::schema::Objects;
 
 /// What the lowest two bits of the flags say.
@@ -137,7 +140,12 @@ impl<'d> PendingUpdate<'d> {
         PendingUpdate { flags: self.flags, target: self.target, data }
     }
 
-    pub(super) fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, flags: u8) -> Result<Self> {
+    pub(super) fn decode<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        flags: u8,
+        context: &Context<'n, '_>,
+        viewed: impl Fn(u16) -> Option<Viewed>,
+    ) -> Result<Self> {
         let length = usize::from(reader.u16("length")?);
         if length < HEAD {
             let error = Fault::BadPendingLength.at(reader, 2, length.to_string());
@@ -148,7 +156,25 @@ impl<'d> PendingUpdate<'d> {
             let error = Fault::BadViewId.at(reader, 2, target.to_string());
             return Err(error.inside("target"));
         }
-        let data = Cow::Borrowed(reader.bytes("data", length - HEAD)?);
+        let length = length - HEAD;
+        if T::ON
+            && let Some(viewed) = viewed(target)
+            && let Some(data) = reader.rest().get(..length)
+        {
+            // For whoever looks: the length is what counts, whatever the data is.
+            let shown = reader.attempt(|reader| {
+                reader.record("update", |reader| {
+                    reader.part(length, |reader| {
+                        let (objects, from) = (context.objects, context.from);
+                        Update::decode_body(reader, target, viewed, objects, from)
+                    })
+                })
+            });
+            if shown.is_ok() {
+                return Ok(Self { flags, target, data: Cow::Borrowed(data) });
+            }
+        }
+        let data = Cow::Borrowed(reader.bytes("data", length)?);
         Ok(Self { flags, target, data })
     }
 
@@ -177,14 +203,31 @@ impl<'d> PendingUpdate<'d> {
         3 + HEAD + self.data.len()
     }
 
-    pub(super) fn from_json(json: Given<'_>) -> Result<PendingUpdate<'static>> {
+    pub(super) fn from_json(
+        json: Given<'_>,
+        context: &Context<'_, '_>,
+        viewed: impl Fn(u16) -> Option<Viewed>,
+    ) -> Result<PendingUpdate<'static>> {
         let mut fields = FieldsOf::new(json)?;
         super::agrees("view", fields.take_optional("view"), ADMIN_VIEW.into())?;
         let flags = flags(fields.take_optional("flags"), PENDING)?;
         let length = fields.take_optional("length");
         let target: u16 = fields.value("target")?;
-        let data = fields.take("data")?;
-        let data = json::bytes(data).map_err(|error| error.inside("data"))?;
+        let data = match fields.given_optional("update") {
+            Some(update) => {
+                let mut writer = Writer::new();
+                Update::body_from_json(FieldsOf::new(update)?, target, viewed(target), context)
+                    .and_then(|update| {
+                        update.encode_body(context.objects, context.from, &mut writer)
+                    })
+                    .map_err(|error| error.inside("update"))?;
+                writer.into_bytes()
+            }
+            None => {
+                let data = fields.take("data")?;
+                json::bytes(data).map_err(|error| error.inside("data"))?
+            }
+        };
         fields.end()?;
         super::agrees("length", length, (HEAD + data.len()) as u64)?;
         Ok(PendingUpdate { flags, target, data: Cow::Owned(data) })

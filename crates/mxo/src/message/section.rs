@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given, Json};
-use worldwire_core::{Error, Reader, Result, Side, Trace, Value, Writer};
+use worldwire_core::{Error, Place, Reader, Result, Side, Trace, Value, Writer};
 
 use super::admin::{COMMAND, CREATE, DELETE, Delete, PENDING, PendingUpdate};
 use super::create::Create;
@@ -217,7 +217,7 @@ impl<'d> Operation<'d> {
         context: &Context<'n, '_>,
         views: &mut Inside<'_>,
     ) -> Result<Self> {
-        if context.from == Side::Client && view != OWN_VIEW {
+        if context.from == Side::Client && view != OWN_VIEW && !is_notice(view, reader.rest()) {
             let error = Fault::BadViewId.at(reader, 0, format!("{view} from a client"));
             return Err(error.inside("view"));
         }
@@ -269,7 +269,10 @@ impl<'d> Operation<'d> {
                     delete.views.iter().for_each(|view| views.delete(*view));
                     Self::Delete(delete)
                 }
-                _ => Self::PendingUpdate(PendingUpdate::decode(reader, flags)?),
+                _ => {
+                    let viewed = |view| views.viewed(view);
+                    Self::PendingUpdate(PendingUpdate::decode(reader, flags, context, viewed)?)
+                }
             })
         })
     }
@@ -324,7 +327,8 @@ impl<'d> Operation<'d> {
                 delete.views.iter().for_each(|view| views.delete(*view));
                 Operation::Delete(delete)
             }),
-            "pending_update" => PendingUpdate::from_json(given).map(Operation::PendingUpdate),
+            "pending_update" => PendingUpdate::from_json(given, context, |view| views.viewed(view))
+                .map(Operation::PendingUpdate),
             "update" => {
                 Update::from_json(given, context, |view| views.viewed(view)).map(Operation::Update)
             }
@@ -373,7 +377,10 @@ impl<'d> Undecoded<'d> {
                 if fault == Fault::UnknownGoid
                     && let Some(goid) = goid(reader.rest())
                 {
-                    reader.trace_mut().leaf("goid", Value::Unsigned(goid.into()), end, end);
+                    // Behind the flags, in the bytes.
+                    let place = |at| Place { byte: end.byte + at, bit: 0 };
+                    let (start, end) = (place(1), place(3));
+                    reader.trace_mut().leaf("goid", Value::Unsigned(goid.into()), start, end);
                 }
             }
             let bytes = Cow::Borrowed(reader.bytes("bytes", reader.remaining())?);
@@ -399,6 +406,11 @@ impl<'d> Undecoded<'d> {
         super::agrees("goid", goid, rest.goid().map_or(u64::MAX, u64::from))?;
         Ok(rest)
     }
+}
+
+/// Whether it is a relevance notice, which has a fault of its own whoever sends it.
+fn is_notice(view: u16, rest: &[u8]) -> bool {
+    view == ADMIN_VIEW && rest.get(2).is_some_and(|flags| flags & COMMAND == COMMAND)
 }
 
 /// The goobj of a create, behind its flags.

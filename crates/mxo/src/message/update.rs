@@ -169,7 +169,16 @@ impl<'d> Update<'d> {
     ) -> Result<Update<'static>> {
         let mut fields = FieldsOf::new(json)?;
         let view: u16 = fields.value("view")?;
-        let known = viewed(view);
+        Self::body_from_json(fields, view, viewed(view), context)
+    }
+
+    /// Everything but the view; nothing else may be left in the fields.
+    pub(super) fn body_from_json(
+        mut fields: FieldsOf<'_>,
+        view: u16,
+        known: Option<Viewed>,
+        context: &Context<'_, '_>,
+    ) -> Result<Update<'static>> {
         let class = match fields.take_optional("class") {
             Some(json) => super::class_from_json(json, context.objects)?,
             None => match known {

@@ -120,7 +120,10 @@ impl<'t> DumpReader<'_, 't> {
         }
         let named = PropertyType::parse(kind);
         if let Some(named) = named.filter(|named| named.size() != size) {
-            let message = format!("{named} has {} bytes, not {size}: read as bytes", named.size());
+            let message = format!(
+                "wanted {} as the size of {named}, found {size}: read as bytes",
+                named.size()
+            );
             self.problems.warning(span_of(self.text, kind), message);
         }
         let kind = named.filter(|named| named.size() == size);

@@ -22,7 +22,7 @@ use worldwire_core::json::{self, Json};
 
 use super::class::{Class, Group, MOST_PROPERTIES, is_label, is_name};
 use super::known;
-use super::problems::{Problems, lines, quoted};
+use super::problems::{Problems, lines};
 use super::tables::Tables;
 use crate::types::PropertyType;
 
@@ -39,7 +39,9 @@ impl Tables {
                 let line = lines(text).nth(error.line().saturating_sub(1));
                 let at = line.map_or(text.len(), |(start, _)| start) + error.column();
                 let at = at.saturating_sub(1).min(text.len());
-                problems.error(at..at, format!("invalid JSON: {error}"));
+                let message = error.to_string();
+                let what = message.split(" at line ").next().unwrap_or_default();
+                problems.error(at..at, format!("invalid JSON: {what}"));
             }
         }
         problems.finish()
@@ -70,7 +72,7 @@ impl JsonReader<'_, '_, '_> {
             let path = ["tables", name.as_str()];
             let Some(list) = self.properties(&path, list) else { continue };
             if !is_name(name) {
-                self.wrong(&path, "the name of a class", list.len());
+                self.wrong(&path, "the name of a class", &Json::from(name.as_str()));
                 continue;
             }
             let class = Class::new(name, list);
@@ -79,7 +81,8 @@ impl JsonReader<'_, '_, '_> {
                 None => class,
             };
             if !self.tables.add(class) {
-                self.wrong(&path, "at most 65534 classes", "more");
+                let span = self.place(&path);
+                self.problems.error(span, "wanted at most 65534 classes, found more");
             }
         }
         for (goid, goobj) in self.part(whole, "goobjects") {
@@ -104,10 +107,9 @@ impl JsonReader<'_, '_, '_> {
         part.into_iter().flatten()
     }
 
-    fn wrong(&mut self, path: &[&str], wanted: &str, found: impl ToString) {
+    fn wrong(&mut self, path: &[&str], wanted: &'static str, found: &Json) {
         let span = self.place(path);
-        let found = quoted(&found.to_string());
-        self.problems.error(span, format!("wanted {wanted}, found {found}"));
+        self.problems.error(span, json::expected(wanted, found).to_string());
     }
 
     /// Where a name is written: the first place behind those of the names around it.
@@ -141,7 +143,7 @@ impl JsonReader<'_, '_, '_> {
             }
             let given = property.get("index").and_then(Json::as_u64);
             if given.is_some_and(|given| given != index as u64) {
-                self.wrong(&path, &format!("index {index}"), property);
+                self.wrong(&path, "properties in the order of their indices", property);
                 return None;
             }
             let kind = property.get("type").and_then(Json::as_str);
@@ -186,7 +188,7 @@ impl JsonReader<'_, '_, '_> {
     fn goobj(&mut self, goid: &str, goobj: &Json) {
         let path = ["goobjects", goid];
         let Ok(number) = goid.parse() else {
-            return self.wrong(&path, "a goobj, 0 to 65535", goid);
+            return self.wrong(&path, "a goobj, 0 to 65535", &Json::from(goid));
         };
         let text = |key: &str| goobj.get(key).and_then(Json::as_str);
         let class = match goobj.get("table") {
