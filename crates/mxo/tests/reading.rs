@@ -301,7 +301,7 @@ fn json_that_does_not_fit_is_refused() {
         create("npc", json!({"CharacterName": {"text": "a", "behind": {"$hex": "01"}}})),
     ];
     insta::assert_snapshot!(all.join("\n"), @r#"
-    operations[0]: wanted create, delete, pending_update, update or undecoded, found "remove"
+    operations[0]: wanted create, delete, pending_update, update, unknown_create or undecoded, found "remove"
     operations[0].update.view: wanted a view whose class is known, found 77; unknown_view
     operations[0].update.mask: wanted 1, from what else is given, found 3; leave it out to have it filled in
     operations[0].update.properties: wanted a block whose layout is known, found a class whose updates nobody knows; unknown_layout
@@ -384,11 +384,14 @@ fn what_is_unknown_is_kept_to_the_end() {
     0x0006..0x0008          views: 1 item
     0x0006..0x0008            [0] 5
     0x0008..0x0015      [1]
-    0x0008..0x0015        undecoded:
+    0x0008..0x0015        unknown_create:
     0x0008..0x000a          view: 1
-    0x0008..0x000a          fault: unknown_goid (5)
+    0x000a..0x000b          flags: 0x000c
     0x000b..0x000d          goid: 65278
-    0x000a..0x0015          bytes: 0cfefe01cdab0101aa0000 (11 bytes)
+    0x000d..0x000e          spawn_seq: 1
+    0x000e..0x0010          magic: 0xabcd
+    0x0010..0x0011          count: 1
+    0x0011..0x0015          bytes: 01aa0000 (4 bytes)
     0x0015..0x0015    end: nothing
     ");
     // A script of a server, a block of an NPC, a flag nobody knows, a class without updates.
@@ -410,11 +413,15 @@ fn padding_flags_and_tails_survive() {
         name.resize(64, 0);
         format!("0301000cd02001cdab0104{}0900000000", hex(&name))
     };
+    let mut odd = Vec::new();
     for text in [
         // A presence byte too many, unknown flags, a tail, no views at all.
         "0301000cd02001cdab0080000900000000".to_owned(),
         "030100fcd02001cdab00000900770000".to_owned(),
         "030100f10000010012040069000000".to_owned(),
+        "0301000000000000000001cdab00000900000000".to_owned(),
+        // An update of nothing, one with padding, and no end.
+        "030300000300018000".to_owned(),
         name(b"Neo\0\xc3\xa9"),
         name(b"Caf\xe9 \x80"),
         name(b"\x80\0x"),
@@ -429,7 +436,25 @@ fn padding_flags_and_tails_survive() {
         let mut writer = Writer::new();
         again.encode(&OBJECTS, Side::Server, &mut writer).unwrap();
         assert_eq!(writer.as_bytes(), &input[..end], "{json}");
+        let oddities = again.oddities().map(|(index, oddity)| format!("{index:?} {oddity}"));
+        odd.extend(oddities);
     }
+    insta::assert_snapshot!(odd.join("\n"), @r"
+    Some(0) 1 presence byte more than needed
+    Some(0) flags 0xfc with bits of unknown meaning
+    Some(0) a create that ends in 0x77 instead of 0
+    Some(0) flags 0xf1 with bits of unknown meaning
+    Some(0) a deletion of no views
+    Some(1) flags 0x12 with bits of unknown meaning
+    Some(0) an object that is not normal: bit 3 of the flags is 0
+    Some(0) an update without blocks
+    Some(1) 1 presence byte more than needed
+    None no view id 0 at the end of the section
+    ");
+    assert_eq!(
+        Section::decode(&mut Reader::new(&sample()), &server()).unwrap().oddities().count(),
+        0
+    );
 }
 
 #[test]
@@ -573,7 +598,7 @@ fn values_that_do_not_fit_are_not_written() {
     ];
     insta::assert_snapshot!(all.join("\n"), @r"
     new_view: wanted a view id that can stand here, found 1; bad_view_id
-    world_id: wanted a world object id if bit 2 of the flags is not set, else none, found flags 0x08, world object id None
+    world_id: wanted a world object id with these flags, found none; bit 2 of the flags says that the object is not of the world
     flags: wanted the flags of a create, found 0x01
     properties.CurrentState: wanted 4 bytes of EventID, found 2
     properties: wanted presence bits of properties that the class has, found index 14 of 14; index_out_of_range

@@ -165,11 +165,14 @@ fn bytes_that_cannot_be_read_change_nothing() {
     assert!(replica.is_empty());
     let bytes = worldwire_core::value::parse_hex(&format!("03{good}")).unwrap();
     let (used, notices) = replica.receive(&bytes, Side::Server, Rules::LENIENT).unwrap();
-    assert_eq!((used, notices), (bytes.len(), vec![Notice::Unterminated]));
+    assert_eq!((used, notices), (bytes.len(), vec![]));
     let rest = [3, 3, 0, 1, 0x80, 2, 1, 0, 0, 0, 0x77, 0, 1];
     let (used, notices) = replica.receive(&rest, Side::Server, Rules::LENIENT).unwrap();
     assert_eq!((used, notices), (rest.len(), vec![Notice::Undecoded(Fault::UnknownView)]));
     assert_eq!(state(&replica, 3), Some(1));
+    let rest = [3, 1, 0, 0x0c, 0xfe, 0xfe, 1, 0xcd, 0xab, 1];
+    let (used, notices) = replica.receive(&rest, Side::Server, Rules::LENIENT).unwrap();
+    assert_eq!((used, notices), (rest.len(), vec![Notice::UnknownCreate { goid: 0xfefe }]));
 }
 
 #[test]

@@ -11,15 +11,16 @@
 use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{Error, Reader, Result, Trace, Value, Writer};
 
+use super::admin::{COMMAND, CREATE};
 use super::fault::Fault;
 use super::properties::Properties;
 use super::views::{ADMIN_VIEW, Context};
 use crate::schema::{Class, ClassId, Objects};
 
 /// Bit 2 of the flags: a new object, not one of the world.
-pub(super) const DYNAMIC: u8 = 0x04;
+const DYNAMIC: u8 = 0x04;
 /// Bit 3 of the flags: always set.
-const NORMAL: u8 = 0x08;
+pub(super) const NORMAL: u8 = 0x08;
 /// What stands in every create, as a little-endian number.
 const MAGIC: u16 = 0xabcd;
 
@@ -103,30 +104,9 @@ impl<'d> Create<'d> {
         context: &Context<'n, '_>,
     ) -> Result<Self> {
         let objects = context.objects;
-        let (start, at) = (reader.place_if_on(), reader.position());
-        let goid = reader.u16("goid")?;
-        if T::ON && objects.name_of(goid).is_some() {
-            let name = Value::Enum(goid.into(), objects.names());
-            reader.leaf_from("object", start, name);
-        }
-        let hex = |bytes: &[u8; 4]| Value::Hex(u32::from_le_bytes(*bytes).into());
-        let world_id = if flags & DYNAMIC == 0 {
-            let bytes = reader.shown("world_id", |r| r.take_array::<4>(), hex)?;
-            Some(u32::from_le_bytes(bytes))
-        } else {
-            None
-        };
-        let spawn_seq = reader.u8("spawn_seq")?;
-        let magic = reader.shown(
-            "magic",
-            |r| r.take_array().map(u16::from_le_bytes),
-            |magic| Value::Hex((*magic).into()),
-        )?;
-        if magic != MAGIC {
-            return Err(Fault::BadMagic.at(reader, 2, format!("{magic:#06x}")).inside("magic"));
-        }
-        let count = reader.u8("count")?;
-        let (class, layout, guess) = Self::class(reader, (goid, at), count, context)?;
+        let head = Head::decode(reader, flags, objects)?;
+        let Head { goid, world_id, spawn_seq, count, .. } = head;
+        let (class, layout, guess) = Self::class(reader, &head, context)?;
         if T::ON {
             let here = reader.place();
             reader.leaf_from(
@@ -156,15 +136,15 @@ impl<'d> Create<'d> {
     #[inline]
     fn class<'n, T>(
         reader: &Reader<'d, T>,
-        (goid, at): (u16, usize),
-        count: u8,
+        head: &Head,
         context: &Context<'n, '_>,
     ) -> Result<(ClassId, &'n Class, bool)> {
+        let goid = head.goid;
         if let Some((id, class)) = context.objects.class_of(goid) {
             return Ok((id, class, false));
         }
         if context.rules.guess
-            && let Some((id, class)) = guessed(reader.rest(), count, context.objects)
+            && let Some((id, class)) = guessed(reader.rest(), head.count, context.objects)
         {
             return Ok((id, class, true));
         }
@@ -172,7 +152,7 @@ impl<'d> Create<'d> {
             Some(name) => format!("{goid} ({name})"),
             None => goid.to_string(),
         };
-        Err(Fault::UnknownGoid.at(reader, reader.position() - at, found).inside("goid"))
+        Err(Fault::UnknownGoid.at(reader, head.encoded_len(), found).inside("goid"))
     }
 
     /// Writes the view id of the AdminView and the create.
@@ -184,15 +164,6 @@ impl<'d> Create<'d> {
         let class = objects
             .class(self.class)
             .ok_or_else(|| Error::value("a class of these objects", "a class of others"))?;
-        if self.flags & 3 != 0 {
-            let error = Error::value("the flags of a create", format!("{:#04x}", self.flags));
-            return Err(error.inside("flags"));
-        }
-        if (self.flags & DYNAMIC == 0) != self.world_id.is_some() {
-            let wanted = "a world object id if bit 2 of the flags is not set, else none";
-            let found = format!("flags {:#04x}, world object id {:?}", self.flags, self.world_id);
-            return Err(Error::value(wanted, found).inside("world_id"));
-        }
         if self.new_view <= ADMIN_VIEW {
             return Err(Fault::BadViewId.value(self.new_view.to_string()).inside("new_view"));
         }
@@ -200,13 +171,8 @@ impl<'d> Create<'d> {
             let found = self.properties.len().to_string();
             Error::value("at most 255 properties", found).inside("properties")
         })?;
-        writer.u16(ADMIN_VIEW);
-        writer.u8(self.flags);
-        writer.u16(self.goid);
-        self.world_id.iter().for_each(|id| writer.u32(*id));
-        writer.u8(self.spawn_seq);
-        writer.u16(MAGIC);
-        writer.u8(count);
+        let Self { flags, goid, world_id, spawn_seq, .. } = *self;
+        Head { flags, goid, world_id, spawn_seq, count }.encode(writer)?;
         self.properties
             .encode(class.create(), writer)
             .map_err(|error| error.inside("properties"))?;
@@ -227,25 +193,7 @@ impl<'d> Create<'d> {
     pub(super) fn from_json(json: Given<'_>, context: &Context<'_, '_>) -> Result<Create<'static>> {
         let objects = context.objects;
         let mut fields = FieldsOf::new(json)?;
-        super::agrees("view", fields.take_optional("view"), ADMIN_VIEW.into())?;
-        let goid: u16 = fields.value("goid")?;
-        // Told from the number.
-        fields.take_optional("object");
-        let world_id = match fields.take_optional("world_id") {
-            None => None,
-            Some(json) => Some(
-                json::integer(json, "a whole number from 0 to 4294967295")
-                    .map_err(|error| error.inside("world_id"))?,
-            ),
-        };
-        let flags = match fields.take_optional("flags") {
-            Some(json) => json::integer(json, "a whole number from 0 to 255")
-                .map_err(|error| error.inside("flags"))?,
-            None if world_id.is_some() => NORMAL,
-            None => NORMAL | DYNAMIC,
-        };
-        let spawn_seq: u8 = fields.value("spawn_seq")?;
-        super::agrees("magic", fields.take_optional("magic"), MAGIC.into())?;
+        let Head { flags, goid, world_id, spawn_seq, .. } = Head::from_json(&mut fields)?;
         let class = match fields.take_optional("class") {
             Some(json) => super::class_from_json(json, objects)?,
             None => match objects.class_of(goid) {
@@ -274,6 +222,108 @@ impl<'d> Create<'d> {
         };
         fields.end()?;
         Ok(Create { flags, goid, world_id, spawn_seq, class, guess, properties, new_view, tail })
+    }
+}
+
+/// What stands in front of the properties.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub(super) flags: u8,
+    pub(super) goid: u16,
+    pub(super) world_id: Option<u32>,
+    pub(super) spawn_seq: u8,
+    pub(super) count: u8,
+}
+
+impl Head {
+    /// Reads what stands behind the flags, up to the count.
+    #[inline]
+    pub(super) fn decode<'n, T: Trace<'n>>(
+        reader: &mut Reader<'_, T>,
+        flags: u8,
+        objects: &'n Objects,
+    ) -> Result<Self> {
+        let start = reader.place_if_on();
+        let goid = reader.u16("goid")?;
+        if T::ON && objects.name_of(goid).is_some() {
+            let name = Value::Enum(goid.into(), objects.names());
+            reader.leaf_from("object", start, name);
+        }
+        let hex = |bytes: &[u8; 4]| Value::Hex(u32::from_le_bytes(*bytes).into());
+        let world_id = if flags & DYNAMIC == 0 {
+            let bytes = reader.shown("world_id", |r| r.take_array::<4>(), hex)?;
+            Some(u32::from_le_bytes(bytes))
+        } else {
+            None
+        };
+        let spawn_seq = reader.u8("spawn_seq")?;
+        let magic = reader.shown(
+            "magic",
+            |r| r.take_array().map(u16::from_le_bytes),
+            |magic| Value::Hex((*magic).into()),
+        )?;
+        if magic != MAGIC {
+            return Err(Fault::BadMagic.at(reader, 2, format!("{magic:#06x}")).inside("magic"));
+        }
+        let count = reader.u8("count")?;
+        Ok(Self { flags, goid, world_id, spawn_seq, count })
+    }
+
+    /// Writes the view id of the AdminView, and everything up to the count.
+    ///
+    /// # Errors
+    /// Value, when the flags are not those of a create, or do not go with the world object id.
+    pub(super) fn encode(&self, writer: &mut Writer) -> Result<()> {
+        if self.flags & COMMAND != CREATE {
+            let error = Error::value("the flags of a create", format!("{:#04x}", self.flags));
+            return Err(error.inside("flags"));
+        }
+        let dynamic = self.flags & DYNAMIC != 0;
+        if dynamic == self.world_id.is_some() {
+            let (wanted, found) = match dynamic {
+                true => ("no world object id with these flags", "one"),
+                false => ("a world object id with these flags", "none"),
+            };
+            let error = Error::value(wanted, found).inside("world_id");
+            return Err(error.hint("bit 2 of the flags says that the object is not of the world"));
+        }
+        writer.u16(ADMIN_VIEW);
+        writer.u8(self.flags);
+        writer.u16(self.goid);
+        self.world_id.iter().for_each(|id| writer.u32(*id));
+        writer.u8(self.spawn_seq);
+        writer.u16(MAGIC);
+        writer.u8(self.count);
+        Ok(())
+    }
+
+    /// How many bytes there are behind the flags.
+    pub(super) const fn encoded_len(&self) -> usize {
+        if self.world_id.is_some() { 10 } else { 6 }
+    }
+
+    /// Reads it from the fields of an operation, without the count.
+    pub(super) fn from_json(fields: &mut FieldsOf<'_>) -> Result<Self> {
+        super::agrees("view", fields.take_optional("view"), ADMIN_VIEW.into())?;
+        let goid: u16 = fields.value("goid")?;
+        // Follows from the number.
+        fields.take_optional("object");
+        let world_id = match fields.take_optional("world_id") {
+            None => None,
+            Some(json) => Some(
+                json::integer(json, "a whole number from 0 to 4294967295")
+                    .map_err(|error| error.inside("world_id"))?,
+            ),
+        };
+        let flags = match fields.take_optional("flags") {
+            Some(json) => json::integer(json, "a whole number from 0 to 255")
+                .map_err(|error| error.inside("flags"))?,
+            None if world_id.is_some() => NORMAL,
+            None => NORMAL | DYNAMIC,
+        };
+        let spawn_seq: u8 = fields.value("spawn_seq")?;
+        super::agrees("magic", fields.take_optional("magic"), MAGIC.into())?;
+        Ok(Self { flags, goid, world_id, spawn_seq, count: 0 })
     }
 }
 

@@ -34,8 +34,11 @@ mod admin;
 mod create;
 mod fault;
 mod movement;
+mod oddity;
+mod operation;
 mod properties;
 mod section;
+mod unknown;
 mod update;
 mod views;
 
@@ -46,8 +49,11 @@ pub use admin::{Delete, PendingUpdate};
 pub use create::Create;
 pub use fault::Fault;
 pub use movement::{Animation, Movement};
+pub use oddity::Oddity;
+pub use operation::Operation;
 pub use properties::{Properties, Property};
-pub use section::{MOST_OPERATIONS, MPM_ID, Operation, Section, SectionWriter, Undecoded};
+pub use section::{MOST_OPERATIONS, MPM_ID, Section, SectionWriter};
+pub use unknown::{Undecoded, UnknownCreate};
 pub use update::Update;
 pub use views::{ADMIN_VIEW, Context, END, FIRST_VIEW, NoViews, OWN_VIEW, Rules, Viewed, Views};
 

@@ -1,15 +1,11 @@
 //! A whole section: operations up to the end.
 
-use std::borrow::Cow;
-
 use worldwire_core::json::{self, FieldsOf, Given, Json};
-use worldwire_core::{Error, Place, Reader, Result, Side, Trace, Value, Writer};
+use worldwire_core::{Error, Reader, Result, Side, Trace, Value, Writer};
 
-use super::admin::{COMMAND, CREATE, DELETE, Delete, PENDING, PendingUpdate};
-use super::create::Create;
-use super::fault::{Fault, NAMES};
-use super::update::Update;
-use super::views::{ADMIN_VIEW, Context, END, Inside, OWN_VIEW, Viewed};
+use super::fault::Fault;
+use super::operation::Operation;
+use super::views::{Context, END, Inside};
 use crate::schema::Objects;
 
 /// The MPM id of a section of objects: its first byte.
@@ -19,40 +15,15 @@ pub const MPM_ID: u8 = 3;
 pub const MOST_OPERATIONS: usize = 32_768;
 
 /// A section of objects.
+///
+/// An [`Operation`] that could not be read holds everything to the end, and is the last one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section<'d> {
     /// What it does, in the order in which it is to be done.
     pub operations: Vec<Operation<'d>>,
-    /// Whether it lacks the `00 00` at its end. Always so behind [`Operation::Undecoded`].
+    /// Whether it lacks the `00 00` at its end. Always so behind an operation that could
+    /// not be read.
     pub unterminated: bool,
-}
-
-/// One thing that a section does.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Operation<'d> {
-    /// A view is created.
-    Create(Create<'d>),
-    /// Views are deleted.
-    Delete(Delete),
-    /// An update of a view that may not be created yet.
-    PendingUpdate(PendingUpdate<'d>),
-    /// A view is updated.
-    Update(Update<'d>),
-    /// What could not be read, to the end of what was there; only with
-    /// [`Rules::keep_unknown`](super::Rules::keep_unknown).
-    Undecoded(Undecoded<'d>),
-}
-
-/// The rest of a section that could not be read, because it takes knowledge that is not there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undecoded<'d> {
-    /// The view it begins with.
-    pub view: u16,
-    /// What is not known.
-    pub fault: Fault,
-    /// Everything behind the view id.
-    pub bytes: Cow<'d, [u8]>,
 }
 
 impl<'d> Section<'d> {
@@ -120,7 +91,7 @@ impl<'d> Section<'d> {
                     match outcome {
                         Err(error) => {
                             match Fault::of(&error).filter(|fault| fault.is_ignorance()) {
-                                Some(fault) => Undecoded::decode(reader, fault),
+                                Some(fault) => Operation::decode_rest(reader, fault, context),
                                 None => Err(error),
                             }
                         }
@@ -128,9 +99,9 @@ impl<'d> Section<'d> {
                     }
                 })
             })?;
-            let undecoded = matches!(operation, Operation::Undecoded(_));
+            let last = operation.is_rest();
             self.operations.push(operation);
-            if undecoded {
+            if last {
                 self.unterminated = true;
                 return Ok(());
             }
@@ -195,227 +166,6 @@ impl<'d> Section<'d> {
             unterminated: self.unterminated,
         }
     }
-}
-
-impl<'d> Operation<'d> {
-    /// The name, as traces and JSON have it.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Create(_) => "create",
-            Self::Delete(_) => "delete",
-            Self::PendingUpdate(_) => "pending_update",
-            Self::Update(_) => "update",
-            Self::Undecoded(_) => "undecoded",
-        }
-    }
-
-    #[inline]
-    fn decode<'n, T: Trace<'n>>(
-        reader: &mut Reader<'d, T>,
-        view: u16,
-        context: &Context<'n, '_>,
-        views: &mut Inside<'_>,
-    ) -> Result<Self> {
-        if context.from == Side::Client && view != OWN_VIEW && !is_notice(view, reader.rest()) {
-            let error = Fault::BadViewId.at(reader, 0, format!("{view} from a client"));
-            return Err(error.inside("view"));
-        }
-        if view == ADMIN_VIEW {
-            return Self::decode_admin(reader, context, views);
-        }
-        let Some(viewed) = views.viewed(view) else {
-            return Err(Fault::UnknownView.at(reader, 0, view.to_string()).inside("view"));
-        };
-        reader.record("update", |reader| {
-            reader.u16("view")?;
-            Update::decode_body(reader, view, viewed, context.objects, context.from)
-                .map(Operation::Update)
-        })
-    }
-
-    fn decode_admin<'n, T: Trace<'n>>(
-        reader: &mut Reader<'d, T>,
-        context: &Context<'n, '_>,
-        views: &mut Inside<'_>,
-    ) -> Result<Self> {
-        let Some([_, _, flags]) = reader.rest().first_chunk() else {
-            let error = Error::incomplete(3, reader.remaining());
-            return Err(reader.place_error(error).inside("flags"));
-        };
-        let name = match flags & COMMAND {
-            CREATE => "create",
-            DELETE => "delete",
-            PENDING => "pending_update",
-            _ => {
-                let found = format!("flags {flags:#04x}, a relevance notice");
-                let error = Fault::ServerOnlyCommand.at(reader, 0, found);
-                return Err(error.inside("flags"));
-            }
-        };
-        reader.record(name, |reader| {
-            reader.u16("view")?;
-            let flags =
-                reader.shown("flags", |r| r.take_array::<1>(), |b| Value::Hex(b[0].into()))?[0];
-            Ok(match flags & COMMAND {
-                CREATE => {
-                    let create = Create::decode(reader, flags, context)?;
-                    let viewed = Viewed { class: create.class, guess: create.guess };
-                    views.create(create.new_view, viewed);
-                    Self::Create(create)
-                }
-                DELETE => {
-                    let delete = Delete::decode(reader, flags)?;
-                    delete.views.iter().for_each(|view| views.delete(*view));
-                    Self::Delete(delete)
-                }
-                _ => {
-                    let viewed = |view| views.viewed(view);
-                    Self::PendingUpdate(PendingUpdate::decode(reader, flags, context, viewed)?)
-                }
-            })
-        })
-    }
-
-    /// Writes it, with the view id in front.
-    ///
-    /// # Errors
-    /// Value, for what cannot be written.
-    pub fn encode(&self, objects: &Objects, from: Side, writer: &mut Writer) -> Result<()> {
-        match self {
-            Self::Create(create) => create.encode(objects, writer),
-            Self::Delete(delete) => delete.encode(writer),
-            Self::PendingUpdate(pending) => pending.encode(writer),
-            Self::Update(update) => update.encode(objects, from, writer),
-            Self::Undecoded(rest) => {
-                writer.u16(rest.view);
-                writer.bytes(&rest.bytes);
-                Ok(())
-            }
-        }
-    }
-
-    /// How many bytes [`Self::encode`] writes.
-    #[must_use]
-    pub fn encoded_len(&self, objects: &Objects) -> usize {
-        match self {
-            Self::Create(create) => create.encoded_len(objects),
-            Self::Delete(delete) => delete.encoded_len(),
-            Self::PendingUpdate(pending) => pending.encoded_len(),
-            Self::Update(update) => update.encoded_len(objects),
-            Self::Undecoded(rest) => 2 + rest.bytes.len(),
-        }
-    }
-
-    fn from_json(
-        json: Given<'_>,
-        context: &Context<'_, '_>,
-        views: &mut Inside<'_>,
-    ) -> Result<Operation<'static>> {
-        let mut parts = json.json().as_object().into_iter().flatten();
-        let (Some((name, value)), None) = (parts.next(), parts.next()) else {
-            return Err(json::expected("an object with one operation, by its name", &json));
-        };
-        let given = json.at(value);
-        let operation = match name.as_str() {
-            "create" => Create::from_json(given, context).map(|create| {
-                let viewed = Viewed { class: create.class, guess: create.guess };
-                views.create(create.new_view, viewed);
-                Operation::Create(create)
-            }),
-            "delete" => Delete::from_json(given).map(|delete| {
-                delete.views.iter().for_each(|view| views.delete(*view));
-                Operation::Delete(delete)
-            }),
-            "pending_update" => PendingUpdate::from_json(given, context, |view| views.viewed(view))
-                .map(Operation::PendingUpdate),
-            "update" => {
-                Update::from_json(given, context, |view| views.viewed(view)).map(Operation::Update)
-            }
-            "undecoded" => Undecoded::from_json(given).map(Operation::Undecoded),
-            _ => {
-                let wanted = "create, delete, pending_update, update or undecoded";
-                return Err(Error::value(wanted, format!("\"{name}\"")));
-            }
-        };
-        operation.map_err(|error| error.inside(name))
-    }
-
-    /// Makes it owned.
-    #[must_use]
-    pub fn into_owned(self) -> Operation<'static> {
-        match self {
-            Self::Create(create) => Operation::Create(create.into_owned()),
-            Self::Delete(delete) => Operation::Delete(delete),
-            Self::PendingUpdate(pending) => Operation::PendingUpdate(pending.into_owned()),
-            Self::Update(update) => Operation::Update(update.into_owned()),
-            Self::Undecoded(Undecoded { view, fault, bytes }) => {
-                let bytes = Cow::Owned(bytes.into_owned());
-                Operation::Undecoded(Undecoded { view, fault, bytes })
-            }
-        }
-    }
-}
-
-impl<'d> Undecoded<'d> {
-    /// The goobj, where it is that whose class is not known.
-    #[must_use]
-    pub fn goid(&self) -> Option<u16> {
-        match self.fault {
-            Fault::UnknownGoid => goid(&self.bytes),
-            _ => None,
-        }
-    }
-
-    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, fault: Fault) -> Result<Operation<'d>> {
-        reader.record("undecoded", |reader| {
-            let start = reader.place_if_on();
-            let view = reader.u16("view")?;
-            if T::ON {
-                let end = reader.place();
-                reader.trace_mut().leaf("fault", Value::Enum(fault.number(), &NAMES), start, end);
-                if fault == Fault::UnknownGoid
-                    && let Some(goid) = goid(reader.rest())
-                {
-                    // Behind the flags, in the bytes.
-                    let place = |at| Place { byte: end.byte + at, bit: 0 };
-                    let (start, end) = (place(1), place(3));
-                    reader.trace_mut().leaf("goid", Value::Unsigned(goid.into()), start, end);
-                }
-            }
-            let bytes = Cow::Borrowed(reader.bytes("bytes", reader.remaining())?);
-            Ok(Operation::Undecoded(Self { view, fault, bytes }))
-        })
-    }
-
-    fn from_json(json: Given<'_>) -> Result<Undecoded<'static>> {
-        let mut fields = FieldsOf::new(json)?;
-        let view: u16 = fields.value("view")?;
-        let fault = fields.take("fault")?;
-        let fault = fault
-            .as_str()
-            .and_then(Fault::named)
-            .filter(|fault| fault.is_ignorance())
-            .ok_or_else(|| json::expected("what is not known, such as unknown_goid", fault));
-        let fault = fault.map_err(|error| error.inside("fault"))?;
-        let goid = fields.take_optional("goid");
-        let bytes = fields.take("bytes")?;
-        let bytes = json::bytes(bytes).map_err(|error| error.inside("bytes"))?;
-        fields.end()?;
-        let rest = Undecoded { view, fault, bytes: Cow::Owned(bytes) };
-        super::agrees("goid", goid, rest.goid().map_or(u64::MAX, u64::from))?;
-        Ok(rest)
-    }
-}
-
-/// Whether it is a relevance notice, which has a fault of its own whoever sends it.
-fn is_notice(view: u16, rest: &[u8]) -> bool {
-    view == ADMIN_VIEW && rest.get(2).is_some_and(|flags| flags & COMMAND == COMMAND)
-}
-
-/// The goobj of a create, behind its flags.
-fn goid(bytes: &[u8]) -> Option<u16> {
-    bytes.get(1..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
 }
 
 /// Writes a section operation by operation.

@@ -76,10 +76,13 @@ pub enum Notice {
         /// What is wrong with it.
         error: Error,
     },
-    /// The rest of the section could not be read.
+    /// A create of an object whose class is not known. The rest of the section could not be read.
+    UnknownCreate {
+        /// The game object type.
+        goid: u16,
+    },
+    /// The rest of the section could not be read for another reason.
     Undecoded(Fault),
-    /// The section lacked its end.
-    Unterminated,
 }
 
 /// The views of one client.
@@ -168,12 +171,11 @@ impl Replica {
                     }
                 }
                 Operation::Update(update) => self.update(update),
+                Operation::UnknownCreate(create) => {
+                    notices.push(Notice::UnknownCreate { goid: create.goid });
+                }
                 Operation::Undecoded(rest) => notices.push(Notice::Undecoded(rest.fault)),
             }
-        }
-        let undecoded = matches!(notices.last(), Some(Notice::Undecoded(_)));
-        if section.unterminated && !undecoded {
-            notices.push(Notice::Unterminated);
         }
         Ok(notices)
     }
