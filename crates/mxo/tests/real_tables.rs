@@ -69,8 +69,8 @@ fn every_class_and_name_is_read() {
     assert_eq!(again.print(), text);
 }
 
-/// A door of unknown class, as the live service created it: with all classes at hand there is only one
-/// reading.
+/// A door of unknown class, as the live service created it: with all classes at hand there is only
+/// one reading.
 #[test]
 fn a_door_is_guessed() {
     let Some(classes) = read("attribute_classes.csv") else { return };

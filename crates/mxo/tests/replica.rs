@@ -199,7 +199,7 @@ fn the_world_can_be_shown() {
     insta::assert_snapshot!(text, @r#"
     view 2: PlayerCharacter (12), class player
       RealLastName: "Neo"
-      movement:  time 1  position x 1.0  y 0.0  z -1.0
+      movement: time 1  position x 1.0  y 0.0  z -1.0
     view 3: Door SL Push Knob Greenmetal01texvar (415), class door364
       CurrentState: 0x0834
     "#);

@@ -1,4 +1,5 @@
-//! What the fuzz targets of this family call: every kind of input, with the promises that must hold.
+//! What the fuzz targets of this family call: every kind of input, with the promises that must
+//! hold.
 
 mod section;
 mod tables;

@@ -190,7 +190,8 @@ fn presences() -> Vec<Vec<u8>> {
     ])
 }
 
-/// Sections behind length bytes, one after the other. The first bit of a length byte says who sends.
+/// Sections behind length bytes, one after the other. The first bit of a length byte says who
+/// sends.
 fn replica(data: &[u8]) {
     let bounds = Bounds { views: 8, pending_bytes: 200 };
     let mut replica = Replica::within(Arc::clone(&OBJECTS), bounds);

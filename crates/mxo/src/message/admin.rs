@@ -6,8 +6,8 @@
 //! 01 00 | 02 length:u16 viewId:u16 data[length - 4]
 //! ```
 //!
-//! In a tree, and in JSON, the data of a pending update is shown as the `update` that it is where the
-//! class of its view is known.
+//! In a tree, and in JSON, the data of a pending update is shown as the `update` that it is where
+//! the class of its view is known.
 
 use std::borrow::Cow;
 

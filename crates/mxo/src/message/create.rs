@@ -327,9 +327,9 @@ impl Head {
     }
 }
 
-/// A class by which the bytes behind the count can be read to the end: the count is right, the new view
-/// possible, the tail 0, and what follows is the AdminView or the end. `None` when no class fits, or
-/// classes with different sizes do.
+/// A class by which the bytes behind the count can be read to the end: the count is right, the new
+/// view possible, the tail 0, and what follows is the AdminView or the end. `None` when no class
+/// fits, or classes with different sizes do.
 fn guessed<'o>(rest: &[u8], count: u8, objects: &'o Objects) -> Option<(ClassId, &'o Class)> {
     let mut found: Option<(ClassId, &Class, Vec<u16>)> = None;
     for id in objects.shapes().iter() {

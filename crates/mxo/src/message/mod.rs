@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A section is a list of [`Operation`]s: what the AdminView (view 1) creates and deletes, and
-//! [`Update`]s of views that exist. Nothing says how long an operation is: to read an update takes the
-//! class of its view, and to read a create the class of its goobj. [`Context`] brings both.
+//! [`Update`]s of views that exist. Nothing says how long an operation is: to read an update takes
+//! the class of its view, and to read a create the class of its goobj. [`Context`] brings both.
 //!
 //! Integers are little-endian. What follows the section in its datagram stays in the reader.
 //!

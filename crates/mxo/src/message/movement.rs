@@ -20,8 +20,8 @@ use crate::types::PropertyType;
 /// A movement with another flag, or with flag `20` from a server, cannot be read:
 /// [`Fault::UnknownLayout`].
 ///
-/// Unverified: that animation and mood stand there in the client's direction too; no client was seen
-/// to send flag `01`. That the last field is a time: its values grow like one.
+/// Unverified: that animation and mood stand there in the client's direction too; no client was
+/// seen to send flag `01`. That the last field is a time: its values grow like one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Movement {
     /// Counts scripts.

@@ -1,8 +1,8 @@
 //! Presence vectors, with the values between their bytes.
 //!
 //! Each byte has seven presence bits, low bit first, and in bit 7 whether another byte follows; the
-//! values of its properties stand right behind it. Bit `b` of byte `k` is the property `7 * k + b` of
-//! an [`Order`].
+//! values of its properties stand right behind it. Bit `b` of byte `k` is the property `7 * k + b`
+//! of an [`Order`].
 
 use std::borrow::Cow;
 
@@ -137,8 +137,8 @@ impl<'d> Properties<'d> {
     /// with `padding` behind it where there is some.
     ///
     /// # Errors
-    /// Incomplete; [`Fault::IndexOutOfRange`] for a bit, or a whole byte of them, that the order has
-    /// no property for.
+    /// Incomplete; [`Fault::IndexOutOfRange`] for a bit, or a whole byte of them, that the order
+    /// has no property for.
     #[inline]
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, order: &'n Order) -> Result<Self> {
         Self::decode_with_room(reader, order, 0)

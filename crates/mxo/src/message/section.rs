@@ -125,8 +125,8 @@ impl<'d> Section<'d> {
         Ok(())
     }
 
-    /// Reads it from JSON. Views are looked up as when it is read from bytes, unless an update names
-    /// its class.
+    /// Reads it from JSON. Views are looked up as when it is read from bytes, unless an update
+    /// names its class.
     ///
     /// # Errors
     /// Value, with the path of what is wrong.

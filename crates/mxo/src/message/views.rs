@@ -63,8 +63,8 @@ impl Views for HashMap<u16, Viewed> {
 pub struct Rules {
     /// Accepts a section without the `00 00` at its end. Some servers sent such.
     pub unterminated: bool,
-    /// Keeps what cannot be read because a class, a view or a layout is unknown as bytes, to the end
-    /// of what is there.
+    /// Keeps what cannot be read because a class, a view or a layout is unknown as bytes, to the
+    /// end of what is there.
     pub keep_unknown: bool,
     /// Guesses the class of an unknown goobj from the bytes of its create.
     pub guess: bool,

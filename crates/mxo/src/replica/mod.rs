@@ -1,8 +1,8 @@
 //! The views of one client: a picture of the world as a server shows it.
 //!
-//! A [`Replica`] applies sections one after the other, as the client does. Its views are then what the
-//! next section is read with, so it is a [`Views`] itself; and the state of every view can be read by
-//! the names of its properties, or written as JSON and text.
+//! A [`Replica`] applies sections one after the other, as the client does. Its views are then what
+//! the next section is read with, so it is a [`Views`] itself; and the state of every view can be
+//! read by the names of its properties, or written as JSON and text.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -92,8 +92,16 @@ pub struct Replica {
     bounds: Bounds,
     views: BTreeMap<u16, View>,
     /// Pending updates of views that are not there yet, in the order in which they came.
-    pending: BTreeMap<u16, Vec<Box<[u8]>>>,
+    pending: BTreeMap<u16, Queue>,
     pending_bytes: usize,
+}
+
+/// Pending updates of one view.
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    list: Vec<Box<[u8]>>,
+    /// What they count for.
+    bytes: usize,
 }
 
 impl Views for Replica {
@@ -124,8 +132,8 @@ impl Replica {
 
     /// Reads a section and applies it. Also returns how many bytes it took.
     ///
-    /// To have a trace, decode it with [`Section::decode`], this replica as the views of the context,
-    /// and [apply](Self::apply) it.
+    /// To have a trace, decode it with [`Section::decode`], this replica as the views of the
+    /// context, and [apply](Self::apply) it.
     ///
     /// # Errors
     /// Those of [`Section::decode`] and [`Self::apply`]; nothing is changed then.
@@ -143,7 +151,8 @@ impl Replica {
         Ok((reader.position(), notices))
     }
 
-    /// Applies a section that was read with these objects, this replica's views, and from that side.
+    /// Applies a section that was read with these objects, this replica's views, and from that
+    /// side.
     ///
     /// # Errors
     /// The limits on views and on pending bytes; nothing is changed then.
@@ -165,9 +174,11 @@ impl Replica {
                     if self.views.contains_key(&pending.target) {
                         self.apply_pending(pending.target, &pending.data, from, &mut notices);
                     } else {
-                        self.pending_bytes += pending.data.len() + PENDING_PLACE;
+                        let bytes = pending.data.len() + PENDING_PLACE;
                         let queue = self.pending.entry(pending.target).or_default();
-                        queue.push((*pending.data).into());
+                        queue.list.push((*pending.data).into());
+                        queue.bytes += bytes;
+                        self.pending_bytes += bytes;
                     }
                 }
                 Operation::Update(update) => self.update(update),
@@ -222,10 +233,7 @@ impl Replica {
         let mut there: BTreeMap<u16, bool> = BTreeMap::new();
         let mut waiting: BTreeMap<u16, usize> = BTreeMap::new();
         let (mut views, mut pending) = (self.views.len(), self.pending_bytes);
-        let waits = |view: u16| {
-            let queue = self.pending.get(&view).into_iter().flatten();
-            queue.map(|data| data.len() + PENDING_PLACE).sum::<usize>()
-        };
+        let waits = |view: u16| self.pending.get(&view).map_or(0, |queue| queue.bytes);
         for (index, operation) in section.operations.iter().enumerate() {
             let is_there = |there: &BTreeMap<u16, bool>, view: u16| {
                 there.get(&view).copied().unwrap_or_else(|| self.views.contains_key(&view))
@@ -310,8 +318,7 @@ impl Replica {
     /// Takes what waits for a view.
     fn drop_pending(&mut self, view: u16) -> Vec<Box<[u8]>> {
         let queue = self.pending.remove(&view).unwrap_or_default();
-        let bytes: usize = queue.iter().map(|data| data.len() + PENDING_PLACE).sum();
-        self.pending_bytes = self.pending_bytes.saturating_sub(bytes);
-        queue
+        self.pending_bytes = self.pending_bytes.saturating_sub(queue.bytes);
+        queue.list
     }
 }

@@ -15,8 +15,8 @@ use crate::types::text;
 const LONGEST: usize = 48;
 
 impl Replica {
-    /// Appends all views as a JSON array, by their ids: what is known of each object, its properties by
-    /// name in the forms of [`types`](crate::types), and its movement.
+    /// Appends all views as a JSON array, by their ids: what is known of each object, its
+    /// properties by name in the forms of [`types`](crate::types), and its movement.
     pub fn write_json(&self, style: Style, out: &mut String) {
         out.push('[');
         for (index, (id, view)) in self.views().enumerate() {
@@ -107,11 +107,13 @@ impl Replica {
             let movement = view.movement();
             if *movement != Movement::default() {
                 out.push_str("  movement:");
+                let mut gap = " ";
                 for (name, value) in numbers(movement) {
-                    let _ = write!(out, "  {name} {value}");
+                    let _ = write!(out, "{gap}{name} {value}");
+                    gap = "  ";
                 }
                 if let Some([x, y, z]) = movement.position {
-                    let _ = write!(out, "  position x {x:?}  y {y:?}  z {z:?}");
+                    let _ = write!(out, "{gap}position x {x:?}  y {y:?}  z {z:?}");
                 }
                 out.push('\n');
             }
@@ -119,8 +121,8 @@ impl Replica {
     }
 }
 
-/// Shows a value as it would be in a tree. False for text that came with a count and is not as long as
-/// its type.
+/// Shows a value as it would be in a tree. False for text that came with a count and is not as long
+/// as its type.
 fn shown(held: &Held, show: impl FnOnce(worldwire_core::NodeRef<'_, '_>)) -> bool {
     if held.bytes.len() != usize::from(held.kind.size()) {
         return false;

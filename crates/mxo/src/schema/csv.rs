@@ -17,8 +17,8 @@ const CLASS_HEADER: &str = "class_id,create_index,name,size,update_index";
 const MAP_HEADER: &str = "goid,class_id";
 
 impl Tables {
-    /// Reads classes: lines of `class_id,create_index,name,size,update_index`. The update index of a
-    /// property that is never updated is -1. A class that is not whole is a problem and left out.
+    /// Reads classes: lines of `class_id,create_index,name,size,update_index`. The update index of
+    /// a property that is never updated is -1. A class that is not whole is a problem and left out.
     ///
     /// Types are those that the same names have in the classes that are built in; others are bytes.
     ///
@@ -47,8 +47,9 @@ impl Tables {
         problems.finish()
     }
 
-    /// Reads names of goobjs: lines of `name,id,`, where more fields may follow. Of several names for
-    /// an id the first one counts. Ids that are not from 0 to 65535 are of other things, and left out.
+    /// Reads names of goobjs: lines of `name,id,`, where more fields may follow. Of several names
+    /// for an id the first one counts. Ids that are not from 0 to 65535 are of other things, and
+    /// left out.
     pub fn read_name_csv(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);
         let mut seen = HashSet::new();

@@ -1,12 +1,4 @@
 //! The dump of the research community: the create properties of each goobj.
-//!
-//! ```text
-//! #VALUES FOR GOID: 415, Door SL Push Knob Greenmetal01texvar
-//! #USING 364, Binary-Present: YES
-//! 17,Orientation,LTQuaternion,16
-//! ```
-//!
-//! The number in front of a property is that of its type of property, which nothing here needs.
 
 use core::ops::Range;
 use std::collections::{HashMap, HashSet};
@@ -23,8 +15,16 @@ const VALUES: &str = "#VALUES FOR GOID:";
 const USING: &str = "#USING";
 
 impl Tables {
-    /// Reads the community's dump: classes, and the class and name of each goobj. Orders of updates are
-    /// not in it: a class that is there already, with the same properties, keeps its own.
+    /// Reads the community's dump: classes, and the class and name of each goobj. Orders of updates
+    /// are not in it: a class that is there already, with the same properties, keeps its own.
+    ///
+    /// ```text
+    /// #VALUES FOR GOID: 415, Door SL Push Knob Greenmetal01texvar
+    /// #USING 364, Binary-Present: YES
+    /// 17,Orientation,LTQuaternion,16
+    /// ```
+    ///
+    /// The number in front of a property is that of its type of property, which nothing here needs.
     pub fn read_dump(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut reader = DumpReader {
             tables: self,
@@ -177,8 +177,8 @@ impl<'t> DumpReader<'_, 't> {
         self.tables.goobj_mut(block.goid).class = Some(name.into());
     }
 
-    /// The class of a block: one that is there already with the same layout brings its updates, and the
-    /// types that the dump does not know.
+    /// The class of a block: one that is there already with the same layout brings its updates, and
+    /// the types that the dump does not know.
     fn class(&mut self, name: &str, block: &Block<'t>) -> Class {
         let read = Class::new(name, block.properties.iter().copied());
         let Some(before) = self.tables.class(name) else { return read };

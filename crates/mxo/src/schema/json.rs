@@ -1,17 +1,4 @@
 //! Tables as JSON.
-//!
-//! ```json
-//! {
-//!   "tables": {"subway": [{"index": 0, "name": "CurrentState", "size": 4, "type": "EventID"}]},
-//!   "update_tables": {"subway_update":
-//!     [{"index": 0, "name": "CurrentState", "size": 4, "type": "EventID"}]},
-//!   "update_table_for": {"subway": "subway_update"},
-//!   "goobjects": {"6568": {"name": "Subway Car Default", "table": "subway"}}
-//! }
-//! ```
-//!
-//! `update_table_for` of a player is `{"own_view": ..., "other_view": ...}`. Other keys say where things
-//! come from, and are passed over.
 
 use core::ops::Range;
 use std::collections::{HashMap, HashSet};
@@ -27,10 +14,22 @@ use super::tables::Tables;
 use crate::types::PropertyType;
 
 impl Tables {
-    /// Reads classes and goobjs from JSON. What cannot be read is a problem, and the rest is read all
-    /// the same.
+    /// Reads classes and goobjs from JSON. What cannot be read is a problem, and the rest is read
+    /// all the same.
     ///
-    /// Problems inside of it point to the first place where the name that they are about is written.
+    /// Problems inside of it point to the first place where the name that they are about is
+    /// written.
+    ///
+    /// ```json
+    /// {
+    ///   "tables": {"subway": [{"index": 0, "name": "CurrentState", "size": 4, "type":
+    /// "EventID"}]},   "update_tables": {"subway_update":     [{"index": 0, "name": "CurrentState",
+    /// "size": 4, "type": "EventID"}]},   "update_table_for": {"subway": "subway_update"},  
+    /// "goobjects": {"6568": {"name": "Subway Car Default", "table": "subway"}} }
+    /// ```
+    ///
+    /// `update_table_for` of a player is `{"own_view": ..., "other_view": ...}`. Other keys say
+    /// where things come from, and are passed over.
     pub fn read_json(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);
         match json::parse(text) {

@@ -1,8 +1,9 @@
 //! Tables of game objects: which properties an object has, in which order, and of which types.
 //!
-//! A *goobj* (game object type) has a number of 16 bits. It leads to a [`Class`], the layout that many
-//! goobjs share: an order of properties for creates, and other orders for updates. [`Objects`] holds
-//! all of it, compiled for lookup. [`Tables`] collects it from what is built in and from files:
+//! A *goobj* (game object type) has a number of 16 bits. It leads to a [`Class`], the layout that
+//! many goobjs share: an order of properties for creates, and other orders for updates. [`Objects`]
+//! holds all of it, compiled for lookup. [`Tables`] collects it from what is built in and from
+//! files:
 //!
 //! | file | what it has | read by |
 //! | --- | --- | --- |

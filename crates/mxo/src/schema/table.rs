@@ -1,28 +1,4 @@
 //! The table format of this project: everything about game objects, as text.
-//!
-//! ```text
-//! worldwire-mxo-objects 1
-//!
-//! # The door that most houses have.
-//! class door364 fits an official create
-//!   create:
-//!     Orientation LTQuaternion
-//!     CurrentState EventID
-//!   update plain:
-//!     CurrentState
-//!
-//! goobj 415 door364 Door SL Push Knob Greenmetal01texvar
-//!   source: class inferred from an official create
-//! goobj 599 - NPC_BASE
-//! ```
-//!
-//! The first line is the name of the format and its version. Lines that begin with `#` are comments.
-//! `class` is followed by its name and, if there is more, where it comes from. Indented below it are
-//! its orders, a property a line, in the order of their presence bits: its name and its type.
-//! `update plain:`, `update npc:`, or `update own:` and `update other:` say how updates look; there a
-//! property without a type has the type it has in creates. An order without properties is known to have
-//! none; where no order is given, nobody knows. `goobj` is followed by its number, its class (`-` when it
-//! is not known) and its name.
 
 use core::fmt::Write as _;
 use std::collections::HashSet;
@@ -46,8 +22,34 @@ const GROUPS: [(Group, &str); 4] = [
 ];
 
 impl Tables {
-    /// Reads a table of this project's format; `name` is what its problems call it. A line that cannot
-    /// be read is a problem, and the rest is read all the same.
+    /// Reads a table of this project's format; `name` is what its problems call it. A line that
+    /// cannot be read is a problem, and the rest is read all the same.
+    ///
+    /// ```text
+    /// worldwire-mxo-objects 1
+    ///
+    /// # The door that most houses have.
+    /// class door364 fits an official create
+    ///   create:
+    ///     Orientation LTQuaternion
+    ///     CurrentState EventID
+    ///   update plain:
+    ///     CurrentState
+    ///
+    /// goobj 415 door364 Door SL Push Knob Greenmetal01texvar
+    ///   source: class inferred from an official create
+    /// goobj 599 - NPC_BASE
+    /// ```
+    ///
+    /// The first line is the name of the format and its version. Lines that begin with `#` are
+    /// comments.
+    /// `class` is followed by its name and, if there is more, where it comes from. Indented below
+    /// it are its orders, a property a line, in the order of their presence bits: its name and its
+    /// type.
+    /// `update plain:`, `update npc:`, or `update own:` and `update other:` say how updates look;
+    /// there a property without a type has the type it has in creates. An order without properties
+    /// is known to have none; where no order is given, nobody knows. `goobj` is followed by its
+    /// number, its class (`-` when it is not known) and its name.
     pub fn read(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut reader = TableReader {
             tables: self,

@@ -45,8 +45,8 @@ impl Tables {
         built_in::tables()
     }
 
-    /// Adds a class, or puts it in the place of the one of that name. False, and nothing is changed,
-    /// when there are [`MOST_CLASSES`] already.
+    /// Adds a class, or puts it in the place of the one of that name. False, and nothing is
+    /// changed, when there are [`MOST_CLASSES`] already.
     pub fn add(&mut self, class: Class) -> bool {
         if let Some(at) = self.by_name.get(class.name()) {
             if let Some(room) = self.classes.get_mut(*at) {

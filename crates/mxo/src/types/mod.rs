@@ -33,8 +33,8 @@ pub use value::Value;
 /// The type of a property: how many bytes its value has, and what they mean.
 ///
 /// Names are the protocol's own where they are known. The layouts of the types named `LT...`,
-/// `REZ_ID`, `MissionKey`, `EventID` and `Organization::MissionOrg` are those that servers write and
-/// the client accepts.
+/// `REZ_ID`, `MissionKey`, `EventID` and `Organization::MissionOrg` are those that servers write
+/// and the client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum PropertyType {

@@ -1,15 +1,15 @@
 //! Text: Windows-1252, in a fixed number of bytes or behind a count.
 //!
-//! A fixed text is padded with zeros. What stands behind its first zero byte is mostly zeros too, but
-//! need not be: it is kept.
+//! A fixed text is padded with zeros. What stands behind its first zero byte is mostly zeros too,
+//! but need not be: it is kept.
 //!
 //! As JSON a text is a string. One with bytes other than zero behind its end is
-//! `{"text": "Neo", "behind": {"$hex": "0102"}}`, where the zero byte between them is left out. Bytes
-//! from `0x80` to `0x9f`, which ISO 8859-1 shows as control characters, are written as
+//! `{"text": "Neo", "behind": {"$hex": "0102"}}`, where the zero byte between them is left out.
+//! Bytes from `0x80` to `0x9f`, which ISO 8859-1 shows as control characters, are written as
 //! `{"$hex": "80"}`; reading also takes the characters of Windows-1252 for them, such as `€`.
 
-/// The characters of the bytes from `0x80` to `0x9f`. Five bytes have none and stand for the control
-/// character of their number.
+/// The characters of the bytes from `0x80` to `0x9f`. Five bytes have none and stand for the
+/// control character of their number.
 const HIGH: [char; 32] = [
     '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
     '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
@@ -43,8 +43,8 @@ pub fn encode(text: &str) -> Option<Vec<u8>> {
     text.chars().map(byte).collect()
 }
 
-/// Splits a padded text: the text itself, and what stands behind its zero byte. `None` where it has no
-/// zero byte.
+/// Splits a padded text: the text itself, and what stands behind its zero byte. `None` where it has
+/// no zero byte.
 #[must_use]
 pub fn split(padded: &[u8]) -> (&[u8], Option<&[u8]>) {
     match padded.iter().position(|byte| *byte == 0) {

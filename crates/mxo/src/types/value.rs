@@ -8,8 +8,8 @@ use super::{PropertyType, text};
 
 /// The value of a property, as its type reads the bytes.
 ///
-/// Sections keep values as the bytes they came in, so nothing is lost that a type does not show. This
-/// is for code that wants to know, or set, what they mean.
+/// Sections keep values as the bytes they came in, so nothing is lost that a type does not show.
+/// This is for code that wants to know, or set, what they mean.
 ///
 /// ```
 /// use worldwire_mxo::types::{PropertyType, Value};
@@ -26,8 +26,8 @@ pub enum Value<'d> {
     Vector3f([f32; 3]),
     /// `LTQuaternion`: x, y, z, w.
     Quaternion([f32; 4]),
-    /// `uint8`, `uint16`, `uint32`, `REZ_ID`, `MissionKey`, `EventID`, `Organization::MissionOrg`, and
-    /// a `bool` that is neither 0 nor 1.
+    /// `uint8`, `uint16`, `uint32`, `REZ_ID`, `MissionKey`, `EventID`, `Organization::MissionOrg`,
+    /// and a `bool` that is neither 0 nor 1.
     Unsigned(u32),
     /// `int16`.
     Signed(i16),
