@@ -1,0 +1,23 @@
+//! What the fuzz targets of this family call: every kind of input, with the promises that must
+//! hold.
+
+mod section;
+mod tables;
+
+use worldwire_core::testing::Target;
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    section::CLIENT,
+    section::GUESSED,
+    section::KNOWN,
+    section::PRESENCE,
+    section::REPLICA,
+    section::UNKNOWN,
+    tables::CLASSES,
+    tables::DUMP,
+    tables::JSON,
+    tables::MAP,
+    tables::NAMES,
+    tables::TABLE,
+];
