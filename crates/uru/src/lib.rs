@@ -38,9 +38,12 @@ pub mod frame;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod inflate;
 pub mod message;
+pub mod plasma_message;
 pub mod types;
 pub mod vault;
+pub mod walk;
 
 /// The snippet of the README compiles.
 #[cfg(doctest)]
