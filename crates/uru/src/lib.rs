@@ -40,6 +40,7 @@ pub mod frame;
 pub mod fuzzing;
 pub mod inflate;
 pub mod message;
+pub mod net_message;
 pub mod plasma_message;
 pub mod types;
 pub mod vault;

@@ -7,7 +7,7 @@
 mod field;
 mod refusal;
 
-use worldwire_core::{Classes, Field, Limits, Reader};
+use worldwire_core::{Classes, Field, Reader};
 
 pub(crate) use field::walk_plain;
 pub use field::LowBits;
@@ -45,8 +45,8 @@ pub trait Guard {
     /// The reason to refuse it.
     fn console_command(&mut self, command: &CountedString<'_>) -> Result<(), Reason>;
 
-    /// What inflates the stream block of a message, and within which limits.
-    fn inflater(&mut self) -> (&mut Inflater, &Limits);
+    /// What inflates the stream block of a message.
+    fn inflater(&mut self) -> &mut Inflater;
 }
 
 /// A field that can be walked.
