@@ -1,9 +1,8 @@
 //! Changes to a net message that is forwarded: in place, without reading the rest of it.
 //!
-//! A server forwards the bytes that it received. It changes only what it must not trust: the time
-//! ([D-02](restamp)), the player ([D-03](restamp)), and the bit that marks a chat text as an
-//! administrator's ([`clear_chat_admin`]). Where the fields stand follows from the flags of the
-//! header.
+//! A server forwards the bytes that it received. It changes only what it must not trust: time and
+//! player ([`restamp`]), and the bit that marks a chat text as an administrator's
+//! ([`clear_chat_admin`]). Where the fields stand follows from the flags of the header.
 
 use core::ops::Range;
 
@@ -75,9 +74,9 @@ impl HeaderLayout {
     }
 }
 
-/// Puts the time of the server and the number of the sender into a message that is to be forwarded
-/// (D-02, D-03). Everything else stays as it came. A message without a time gets none; one without a
-/// player gets one, which moves what stands behind it.
+/// Puts the time of the server and the number of the sender into a message that is to be forwarded.
+/// Everything else stays as it came. A message without a time gets none; one without a player gets
+/// one, which moves what stands behind it.
 ///
 /// # Errors
 /// Malformed, when the header is not all there; the message is unchanged then.
@@ -129,7 +128,7 @@ pub fn clear_routing(message: &mut [u8], flags: NetFlags) -> Result<()> {
     Ok(())
 }
 
-/// Clears the bit that marks a chat text as an administrator's (D-08), in a net message whose fields
+/// Clears the bit that marks a chat text as an administrator's, in a net message whose fields
 /// begin with a stream block: `plNetMsgGameMessage` or `plNetMsgGameMessageDirected`. Says whether
 /// it was set. A payload that is not compressed is changed in place; a deflated one is deflated
 /// again. Other messages are left alone.
@@ -152,7 +151,7 @@ pub fn clear_chat_admin(
 
 /// Sets or clears the bit of a payload that says that it came over the network
 /// ([`BroadcastFlags::NetNonLocal`]), as [`clear_chat_admin`] does. Says whether that was a change.
-/// A server need not do it: receivers set the bit themselves (D-09).
+/// A server need not do it: receivers set the bit themselves.
 ///
 /// # Errors
 /// Malformed, when the message cannot be read so far, and limits; it is unchanged then.
