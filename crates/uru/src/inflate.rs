@@ -61,7 +61,10 @@ impl Inflater {
             return Err(Error::malformed(format!("{inflated} inflated bytes"), found));
         }
         if written != inflated as u64 {
-            return Err(Error::malformed(format!("{inflated} inflated bytes"), written.to_string()));
+            return Err(Error::malformed(
+                format!("{inflated} inflated bytes"),
+                written.to_string(),
+            ));
         }
         if read != deflated.len() as u64 {
             let found = format!("{} bytes more", deflated.len() as u64 - read);
@@ -138,10 +141,7 @@ mod tests {
         }
         let packed = deflate(&[0; 4000]).unwrap();
         let error = inflater.inflate(b"", &packed, 2 << 20, limits).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "wanted at most 1048576 (inflated bytes), found 2097152"
-        );
+        assert_eq!(error.to_string(), "wanted at most 1048576 (inflated bytes), found 2097152");
         let tight = Limits { inflated_bytes: 39, ..Limits::DEFAULT };
         assert!(inflater.inflate(b"", &packed, 4000, &tight).is_err());
         assert!(inflater.inflate(b"abc", &packed, 2, limits).is_err());

@@ -31,8 +31,7 @@ fn every_case_of_every_file() {
 }
 
 /// Files that other tests run.
-const ELSEWHERE: &[&str] =
-    &["sdl-blob", "sdl-parse", "sdl-update", "real-sdl-index", "scenarios"];
+const ELSEWHERE: &[&str] = &["sdl-blob", "sdl-parse", "sdl-update", "real-sdl-index", "scenarios"];
 
 type Outcome = Result<(), String>;
 
@@ -121,9 +120,8 @@ fn negative(case: &Json) -> Outcome {
     let outer = bytes.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));
     let limits = &Limits::DEFAULT;
     let taken = received(ClassIndex(outer.into()), &bytes, limits).map_err(shown);
-    let checked = taken.and_then(|_| {
-        check(&bytes, &Rules::ADMIN, &mut Inflater::new(), limits).map_err(shown)
-    });
+    let checked = taken
+        .and_then(|_| check(&bytes, &Rules::ADMIN, &mut Inflater::new(), limits).map_err(shown));
     match checked {
         Ok(()) => Err("accepted".to_owned()),
         Err(_) => Ok(()),
@@ -366,7 +364,8 @@ fn propagate_buffer(bytes: &[u8], case: &Json) -> Outcome {
     let checked = checked_class(ClassIndex(class), &payload);
     if case["reencode"] == "reject" {
         let error = checked.err().ok_or("accepted")?.to_string();
-        let wanted = "class at byte 0: wanted class 0x02cd, as in front of the message, found 0x02ad";
+        let wanted =
+            "class at byte 0: wanted class 0x02cd, as in front of the message, found 0x02ad";
         return ensure(error == wanted, &error);
     }
     ensure(u64::from(class) == case["fields"]["class_index"].as_u64().unwrap_or(0), "class")?;

@@ -10,7 +10,9 @@ use crate::types::{
     BitVector, Bool8, Bytes16, ClientGuid, CountedString, FixedText, Float, List, Location,
     NetGroupId, UnifiedTime, Uoid,
 };
-use crate::walk::{Guard, WalkClasses, Walked, walk_plain, walked_classes, walked_record};
+use crate::walk::{
+    Guard, Reason, Refusal, WalkClasses, Walked, walk_plain, walked_classes, walked_record,
+};
 
 /// What is known of the layout of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -386,9 +388,43 @@ net_messages! {
 }
 
 impl<'d> NetMessage<'d> {
+    /// What the message begins with; `None` for a class without a known layout.
+    #[must_use]
+    pub fn header(&self) -> Option<&NetHeader> {
+        Some(match self {
+            Self::PagingRoom(message) => &message.header,
+            Self::GroupOwner(message) => &message.header,
+            Self::GameStateRequest(message) => &message.header,
+            Self::GameMessage(message) => &message.header,
+            Self::Voice(message) => &message.header,
+            Self::TestAndSet(message) => &message.header,
+            Self::GetSharedState(message) => &message.header,
+            Self::ObjStateRequest(message) => &message.header,
+            Self::ObjectUpdateFilter(message) => &message.header,
+            Self::MembersListReq(message) => &message.header,
+            Self::MembersList(message) => &message.header,
+            Self::MemberUpdate(message) => &message.header,
+            Self::InitialAgeStateSent(message) => &message.header,
+            Self::ListenListUpdate(message) => &message.header,
+            Self::SdlState(message) => &message.header,
+            Self::SdlStateBCast(message) => &message.state.header,
+            Self::GameMessageDirected(message) => &message.game.header,
+            Self::RelevanceRegions(message) => &message.header,
+            Self::LoadClone(message) => &message.header,
+            Self::PlayerPage(message) => &message.header,
+            Self::Other(_) => return None,
+        })
+    }
+
     /// Goes through a net message, with its class index, to the end of the part.
     pub(crate) fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+        let at = reader.position();
         let class = u16::from_le_bytes(reader.take_array()?);
+        let info = class_info(class);
+        if info.is_none_or(|info| info.layout != Layout::Known) {
+            let name = info.map(|info| info.name);
+            return Err(Refusal::at(Reason::Class(class), name, at).inside("class"));
+        }
         Self::walk_class(class.into(), reader, guard)
     }
 }

@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use worldwire_core::json::{FieldsOf, Given};
-use worldwire_core::{
-    Error, Field, Reader, Result, Sampler, Trace, Writer, wire_flags,
-};
+use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Writer, wire_flags};
 
 use crate::types::{UnifiedTime, Uuid};
 use crate::walk::{walk_plain, walked_record};

@@ -47,9 +47,8 @@ impl HeaderLayout {
             + size(flags, NetFlags::HasTimeSent, 8)
             + size(flags, NetFlags::HasContext, 4)
             + size(flags, NetFlags::HasTransactionID, 4);
-        let end = player
-            + size(flags, NetFlags::HasPlayerID, 4)
-            + size(flags, NetFlags::HasAcctUUID, 16);
+        let end =
+            player + size(flags, NetFlags::HasPlayerID, 4) + size(flags, NetFlags::HasAcctUUID, 16);
         Self {
             flags,
             time_sent: place(flags, NetFlags::HasTimeSent, time),
@@ -306,7 +305,8 @@ mod tests {
     #[test]
     fn a_message_without_a_player_gets_one() {
         let old = UnifiedTime { seconds: 1, microseconds: 1 };
-        let mut message = bytes(&chat("hi", ChatFlags(0), NetHeader::from_server(old, NetFlags(0))));
+        let mut message =
+            bytes(&chat("hi", ChatFlags(0), NetHeader::from_server(old, NetFlags(0))));
         let before = message.clone();
         assert_eq!(restamp_in_place(&mut message, TIME, 5), Ok(false));
         assert_eq!(message, before);

@@ -140,11 +140,7 @@ impl<'d, K> Stream<'d, K> {
     /// # Errors
     /// Malformed, for bytes that do not inflate to exactly the length they should; the limits on
     /// inflated bytes and their ratio. No more than 1 MiB is inflated, whatever the limits say.
-    pub fn payload<'p>(
-        &'p self,
-        inflater: &'p mut Inflater,
-        limits: &Limits,
-    ) -> Result<&'p [u8]> {
+    pub fn payload<'p>(&'p self, inflater: &'p mut Inflater, limits: &Limits) -> Result<&'p [u8]> {
         if self.compression != Compression::Zlib {
             return Ok(&self.bytes);
         }

@@ -1,8 +1,10 @@
 //! Links to ages.
 
-use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Value, Writer, record, wire_flags};
-use worldwire_core::json::{self, Given};
 use std::borrow::Cow;
+use worldwire_core::json::{self, Given};
+use worldwire_core::{
+    Error, Field, Reader, Result, Sampler, Trace, Value, Writer, record, wire_flags,
+};
 
 use crate::types::{CountedString, Uuid};
 

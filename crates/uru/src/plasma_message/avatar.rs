@@ -1,9 +1,7 @@
 //! What avatars do: the objects inside messages to them.
 
 use crate::plasma_message::{Child, PlasmaMessage};
-use crate::types::{
-    Bool8, Double, Float, Key, List, SafeString,
-};
+use crate::types::{Bool8, Double, Float, Key, List, SafeString};
 use crate::walk::{walked_classes, walked_record};
 
 /// A task, brain, stage or coordinator inside a message.

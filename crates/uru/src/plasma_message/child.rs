@@ -4,9 +4,7 @@ use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::Given;
-use worldwire_core::{
-    Classes, Error, Field, Reader, Result, Sampler, Trace, Value, Writer,
-};
+use worldwire_core::{Classes, Error, Field, Reader, Result, Sampler, Trace, Value, Writer};
 
 use crate::walk::{Guard, Reason, Refusal, Walk, WalkClasses, Walked};
 
@@ -126,17 +124,21 @@ where
         if class == NULL {
             return Ok(());
         }
-        let refuse =
-            |reason| Refusal::at(reason, C::NAMES.name(class.into()), at).inside("class");
+        let refuse = |reason| Refusal::at(reason, C::NAMES.name(class.into()), at).inside("class");
         guard.class(class).map_err(refuse)?;
         if !is_known::<C>(class) {
             return Err(refuse(Reason::UnknownInside(class)));
         }
-        // The reader counts how deep it goes, as it does when it decodes.
+        // The reader counts how deep it goes, as it does when it decodes: an object may be a field
+        // of a record in a list, and is a record itself.
         let mut walked = Ok(());
-        reader.record("", |reader| {
-            walked = C::walk_class(class.into(), reader, guard);
-            Ok(())
+        reader.list("", |reader| {
+            reader.record("", |reader| {
+                reader.record("", |reader| {
+                    walked = C::walk_class(class.into(), reader, guard);
+                    Ok(())
+                })
+            })
         })?;
         walked
     }

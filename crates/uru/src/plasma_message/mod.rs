@@ -22,6 +22,7 @@ mod child;
 mod class;
 mod event;
 mod header;
+mod value;
 
 pub use age_link::{AgeInfo, AgeInfoFlags, AgeLink, AgeLinkFlags, SpawnPointInfo};
 pub use avatar::{
@@ -33,3 +34,6 @@ pub use child::{Child, NULL};
 pub use class::*;
 pub use event::*;
 pub use header::{BroadcastFlags, MessageHeader};
+pub use value::{
+    BEHIND_KI_TEXT, CcrCommType, ChatFlags, ConsoleCommand, InputState, KiCommand, ReplyType,
+};

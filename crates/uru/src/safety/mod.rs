@@ -33,8 +33,8 @@ use crate::inflate::Inflater;
 use crate::net_message::{GamePayload, NetMessage, Payload};
 use crate::plasma_message::{AvatarObject, PlasmaMessage};
 use crate::types::{CountedString, SafeString};
-pub use crate::walk::{Reason, Refusal};
 use crate::walk::{Guard, Walked};
+pub use crate::walk::{Reason, Refusal};
 
 /// What may be forwarded. The lists are data: a server that knows of more classes adds them.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +59,7 @@ impl Rules<'_> {
     pub const ADMIN: Self = Rules { is_admin: true, ..Self::PLAYER };
 
     fn refuses(&self, class: u16) -> bool {
-        !self.is_admin
-            && (self.refused.contains(&class) || self.strict && !has_layout(class))
+        !self.is_admin && (self.refused.contains(&class) || self.strict && !has_layout(class))
     }
 }
 
@@ -93,9 +92,8 @@ pub const REFUSED: &[u16] = &[
 ];
 
 fn has_layout(class: u16) -> bool {
-    let known = |info: Option<&worldwire_core::ClassInfo>| {
-        info.is_some_and(|info| info.fields.is_some())
-    };
+    let known =
+        |info: Option<&worldwire_core::ClassInfo>| info.is_some_and(|info| info.fields.is_some());
     known(PlasmaMessage::info(class.into())) || known(AvatarObject::info(class.into()))
 }
 

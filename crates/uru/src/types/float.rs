@@ -140,9 +140,7 @@ impl<'d, const N: usize> Field<'d> for Floats<N> {
         let numbers = list_from_json::<Float>(json)?;
         let found = numbers.len();
         let numbers = numbers.try_into();
-        numbers
-            .map(Self)
-            .map_err(|_| Error::value(format!("{N} numbers"), found.to_string()))
+        numbers.map(Self).map_err(|_| Error::value(format!("{N} numbers"), found.to_string()))
     }
 
     fn sample(sampler: &mut Sampler) -> Self {

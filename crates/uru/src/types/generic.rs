@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
-use worldwire_core::{
-    Error, Field, Names, Reader, Result, Sampler, Trace, Value, Writer,
-};
+use worldwire_core::{Error, Field, Names, Reader, Result, Sampler, Trace, Value, Writer};
 
 use super::{Bool8, Double, Float, SafeString};
 

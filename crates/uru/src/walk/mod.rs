@@ -9,8 +9,8 @@ mod refusal;
 
 use worldwire_core::{Classes, Field, Reader};
 
-pub(crate) use field::walk_plain;
 pub use field::LowBits;
+pub(crate) use field::walk_plain;
 pub use refusal::{Reason, Refusal};
 
 use crate::inflate::Inflater;

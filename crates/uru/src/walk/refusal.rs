@@ -50,9 +50,7 @@ impl Refusal {
             Reason::UnknownInside(index) => ("a class with a known layout", class(index)),
             Reason::Wrapper(0x8000) => ("a payload", "none".to_owned()),
             Reason::Wrapper(index) => ("a payload that belongs here", class(index)),
-            Reason::Text => {
-                ("text that the client can read", "bytes that are no UTF-8".to_owned())
-            }
+            Reason::Text => ("text that the client can read", "bytes that are no UTF-8".to_owned()),
             Reason::KiCommand(command) => ("chat (0)", format!("KI command {command}")),
             Reason::ConsoleCommand => ("a console command on the list", "another one".to_owned()),
         };
