@@ -1,8 +1,8 @@
 //! The classes of Plasma messages, each declared once.
 
 use super::{
-    AgeLink, AvatarChild, BEHIND_KI_TEXT, CcrCommType, ChatFlags, Child, ConsoleCommand,
-    InputState, KiCommand, MessageHeader, NotifyEvent, ReplyType,
+    AgeLink, AvatarChild, BEHIND_KI_TEXT, CcrCommType, ChatFlags, Child, ConsoleCommand, Event,
+    InputState, KiCommand, MessageHeader, ReplyType,
 };
 use crate::types::{
     BitVector, Bool8, Bool32, CountedString, Float, Floats, Key, List, Matrix44, NetGroupId,
@@ -310,7 +310,7 @@ walked_classes! {
         /// Which responder it is for.
         id "id": i32,
         /// What happened.
-        events "events": List<u32, NotifyEvent<'a>>,
+        events "events": List<u32, Event<'a>>,
     }
 
     /// An avatar appears or vanishes with the effects of a link.
