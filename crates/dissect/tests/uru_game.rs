@@ -278,7 +278,8 @@ fn fields_agree(root: NodeRef<'_, '_>, wanted: &Json, compared: &mut usize) -> O
             places => {
                 *compared += 1;
                 let node = places.iter().find_map(|place| find(root, place));
-                node.ok_or_else(|| "is missing".to_owned()).and_then(|node| agrees(node, wanted_value))
+                node.ok_or_else(|| "is missing".to_owned())
+                    .and_then(|node| agrees(node, wanted_value))
             }
         };
         outcome.map_err(|why| format!("{key}: {why}"))?;
@@ -303,8 +304,8 @@ fn other_agrees(
         "msg" => {
             let payload = find(root, "stream.payload").ok_or("is missing")?;
             let flags = payload.child("bcastFlags").ok_or("no flags")?;
-            agrees(flags, value.get("bcast").unwrap_or(&0.into()))?;
-            let none = Json::from("-");
+            let (zero, none) = (Json::from(0), Json::from("-"));
+            agrees(flags, value.get("bcast").unwrap_or(&zero))?;
             agrees(
                 payload.child("sender").ok_or("no sender")?,
                 value.get("sender").unwrap_or(&none),
@@ -453,10 +454,7 @@ fn uoid_text(node: NodeRef<'_, '_>) -> Option<String> {
         Content::Text(text) => text.into_owned(),
         Content::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
     };
-    let flags = match location.child("flags")?.value() {
-        Value::Flags(flags, _) => flags,
-        _ => return None,
-    };
+    let Value::Flags(flags, _) = location.child("flags")?.value() else { return None };
     let mut text = format!(
         "{:04x}:{name}@{:08x}/{flags:x}",
         number(node.child("classIndex"))?,

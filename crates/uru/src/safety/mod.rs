@@ -13,7 +13,7 @@
 //! // A plNetMsgGameMessage with a pfBackdoorMsg.
 //! let message = [
 //!     0x6b, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x17, 0, 0, 0, 0x65, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-//!     0, 0, 0x48, 8, 0, 0, 0, 0xf0, 0, 0xf0, 0,
+//!     0, 0x48, 8, 0, 0, 0, 0xf0, 0, 0xf0, 0,
 //! ];
 //! let limits = &Limits::DEFAULT;
 //! let refusal = check(&message, &Rules::PLAYER, &mut Inflater::new(), limits).unwrap_err();
