@@ -22,6 +22,10 @@
 //! | [`frame`] | framing |
 //! | [`message`] | all messages, each declared once |
 //! | [`vault`] | the nodes of the vault |
+//! | [`net_message`] | what `PropagateBuffer` carries, and changes to what is forwarded |
+//! | [`plasma_message`] | what objects say to each other, inside net messages |
+//! | [`walk`], [`safety`] | going through messages; what a server must not forward |
+//! | [`inflate`] | deflated data inside messages |
 //! | [`connection`] | the state machine: client, server, observer, relay |
 //! | [`crypt`] | key agreement, RC4, login hashes; for compatibility only |
 //! | [`file`](mod@file) | key files, encrypted files, manifests |
@@ -38,9 +42,14 @@ pub mod frame;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod inflate;
 pub mod message;
+pub mod net_message;
+pub mod plasma_message;
+pub mod safety;
 pub mod types;
 pub mod vault;
+pub mod walk;
 
 /// The snippet of the README compiles.
 #[cfg(doctest)]

@@ -2,6 +2,7 @@
 //! hold.
 
 mod connection;
+mod game;
 
 use worldwire_core::json::{Json, Style, write_children, write_node};
 use worldwire_core::testing::{Target, render};
@@ -13,15 +14,17 @@ use crate::file::manifest::{FileList, Manifest};
 use crate::file::secure::{self, SecureKey};
 use crate::frame::{Message, Service, table};
 use crate::message::NetAgeInfo;
+use crate::net_message::{NetMessage, SharedState};
+use crate::plasma_message::PlasmaMessage;
 use crate::types::{
-    BitVector, Creatable, Key, Location, SafeString, SafeWString, Str, TermStr, UnifiedTime, Uoid,
-    WFix, ZStr,
+    BitVector, Creatable, Key, Location, NetWString, SafeString, SafeWString, Str, TermStr,
+    UnifiedTime, Uoid, WFix, ZStr,
 };
 use crate::vault::VaultNode;
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    TARGETS.iter().chain(connection::TARGETS)
+    TARGETS.iter().chain(game::TARGETS).chain(connection::TARGETS)
 }
 
 /// A message of a service and side: what can be decoded has a tree that says the same, encodes to
@@ -227,6 +230,10 @@ static FORMATS: &[Format] = formats! {
     TermStr<'_>;
     ZStr<'_>;
     WFix<'_, 20>;
+    NetMessage<'_>;
+    PlasmaMessage<'_>;
+    SharedState<'_>;
+    NetWString<'_, 12>;
 };
 
 /// One of every message, in several made-up forms.

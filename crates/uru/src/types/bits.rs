@@ -14,9 +14,12 @@ use worldwire_core::{
 pub struct BitVector(pub Vec<u32>);
 
 /// The most words a bit vector may have.
-const MOST_WORDS: usize = 4096;
+const MOST_WORDS: usize = BitVector::MOST_WORDS;
 
 impl BitVector {
+    /// The most words it may have.
+    pub const MOST_WORDS: usize = 4096;
+
     /// The set of these bits, in the fewest words. Bits from 131,072 up are left out.
     #[must_use]
     pub fn from_bits(bits: &[u32]) -> Self {

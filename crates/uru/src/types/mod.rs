@@ -12,20 +12,40 @@
 //! | [`NetError`] | `i32` | replies |
 //! | [`Nested`] | `u32` count, content with a format of its own | vault nodes, manifests, scores |
 //! | [`SafeString`], [`SafeWString`] | counted, inverted | Plasma objects |
+//! | [`NetWString`] | as [`SafeWString`], without the zero of an empty one | chat |
 //! | [`BitVector`], [`UnifiedTime`], [`SequenceNumber`], [`Location`], [`Uoid`], [`Key`], ... | | Plasma objects |
+//! | [`CountedString`], [`Bytes16`] | `u16` byte count, bytes as they are | net messages |
+//! | [`List`] | a count of any width, elements | net messages, Plasma messages |
+//! | [`FixedText`] | a fixed number of bytes, filled up with zeros | `plNetMsgGetSharedState` |
+//! | [`Bool8`], [`Bool32`] | 0 and 1 in one or four bytes | Plasma objects |
+//! | [`Float`], [`Double`], [`Floats`], [`Matrix44`] | IEEE 754, little-endian | Plasma messages |
+//! | [`GenericType`] | `u8` type, value | shared states |
+//! | [`NetGroupId`], [`ClientGuid`] | | net messages |
 
 mod address;
 mod bits;
+mod boolean;
+mod counted;
 mod error;
+mod float;
+mod generic;
+mod member;
 mod nested;
 mod object;
 mod plasma;
 mod string;
 mod terminated;
+mod wide;
 
 pub use address::{Ipv4, TransId, Uuid};
 pub use bits::BitVector;
+pub use boolean::{Bool8, Bool32};
+pub use counted::{Bytes16, Count, CountedString, FixedText, List, Tail};
+pub(crate) use counted::{encode_counted, take_counted};
 pub use error::NetError;
+pub use float::{Double, Float, Floats};
+pub use generic::GenericType;
+pub use member::{ClientGuid, ClientGuidFlags, Matrix44, NetGroupFlags, NetGroupId};
 pub use nested::{Inner, InnerFamily, Nested};
 pub use object::{
     ClassIndex, CloneIds, Key, LoadMask, Location, LocationFlags, SequenceNumber, Uoid,
@@ -33,3 +53,4 @@ pub use object::{
 pub use plasma::{Creatable, SafeForm, SafeString, SafeWString, UnifiedTime};
 pub use string::{Str, WFix, wide, wide_text};
 pub use terminated::{HiLo, TermStr, ZStr};
+pub use wide::NetWString;

@@ -92,6 +92,23 @@ impl SafeString<'_> {
         !self.inverted() && core::str::from_utf8(&invert(&self.stored)).is_ok()
     }
 
+    /// Whether the client would end on it: its reader takes the bytes as they are, since the first
+    /// one has bit 7 clear, finds that they are no UTF-8, and throws an exception that nobody catches.
+    ///
+    /// Text whose first character is not ASCII comes out like that when it is written. A server
+    /// must not forward such a string.
+    #[must_use]
+    pub fn ends_client(&self) -> bool {
+        self.stored.first().is_some_and(|first| first & 0x80 == 0)
+            && core::str::from_utf8(&self.stored).is_err()
+    }
+
+    /// The bytes as they stand in the stream.
+    #[must_use]
+    pub fn stored(&self) -> &[u8] {
+        &self.stored
+    }
+
     fn inverted(&self) -> bool {
         match self.form {
             SafeForm::Inverted => true,

@@ -1,0 +1,150 @@
+//! Deflated data inside messages.
+
+use core::fmt;
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use worldwire_core::{Error, Limits, Result};
+
+/// The most bytes that a stream block may inflate to, whatever the limits say: no message is
+/// larger.
+pub const MOST_INFLATED: u64 = 1 << 20;
+
+/// Inflates one block after the other in the same memory.
+///
+/// A server keeps one for each thread.
+pub struct Inflater {
+    decompress: Decompress,
+    buffer: Vec<u8>,
+}
+
+impl Inflater {
+    /// Starts with an empty buffer.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { decompress: Decompress::new(true), buffer: Vec::new() }
+    }
+
+    /// Inflates zlib data behind `raw` bytes that stand before it uncompressed. The result has to
+    /// have exactly `size` bytes, with the raw ones.
+    ///
+    /// # Errors
+    /// Malformed, for another size, bytes behind the data, or no zlib data; the limits on inflated
+    /// bytes and their ratio, before anything is inflated.
+    pub fn inflate(
+        &mut self,
+        raw: &[u8],
+        deflated: &[u8],
+        size: u32,
+        limits: &Limits,
+    ) -> Result<&[u8]> {
+        check_size(deflated.len(), size, limits)?;
+        let size = size as usize;
+        let Some(inflated) = size.checked_sub(raw.len()) else {
+            let wanted = format!("at least {} bytes", raw.len());
+            return Err(Error::malformed(wanted, size.to_string()));
+        };
+        self.buffer.clear();
+        self.buffer.extend_from_slice(raw);
+        self.buffer.resize(size, 0);
+        self.decompress.reset(true);
+        let room = self.buffer.get_mut(raw.len()..).unwrap_or_default();
+        let status = self
+            .decompress
+            .decompress(deflated, room, FlushDecompress::Finish)
+            .map_err(|error| Error::malformed("zlib data", error.to_string()))?;
+        let (read, written) = (self.decompress.total_in(), self.decompress.total_out());
+        if status != Status::StreamEnd {
+            let found = match written == inflated as u64 {
+                true => "more".to_owned(),
+                false => format!("{written}, and the end"),
+            };
+            return Err(Error::malformed(format!("{inflated} inflated bytes"), found));
+        }
+        if written != inflated as u64 {
+            return Err(Error::malformed(
+                format!("{inflated} inflated bytes"),
+                written.to_string(),
+            ));
+        }
+        if read != deflated.len() as u64 {
+            let found = format!("{} bytes more", deflated.len() as u64 - read);
+            return Err(Error::malformed("the end of the zlib data", found));
+        }
+        Ok(&self.buffer)
+    }
+
+    /// Takes the buffer with what was inflated last; [`Self::give_back`] returns its memory.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.buffer)
+    }
+
+    /// Returns the memory of a buffer.
+    pub(crate) fn give_back(&mut self, buffer: Vec<u8>) {
+        self.buffer = buffer;
+    }
+}
+
+impl Default for Inflater {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Inflater {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inflater").field("room", &self.buffer.capacity()).finish_non_exhaustive()
+    }
+}
+
+/// Checks what a block promises to inflate to.
+///
+/// # Errors
+/// The limits on inflated bytes and their ratio.
+pub(crate) fn check_size(deflated: usize, size: u32, limits: &Limits) -> Result<()> {
+    let most = limits.inflated_bytes.min(MOST_INFLATED);
+    if u64::from(size) > most {
+        return Err(Error::limit("inflated bytes", most, size.into()));
+    }
+    limits.check_inflated(deflated.max(1), size.into())
+}
+
+/// Deflates bytes into zlib data, if that makes them smaller.
+#[must_use]
+pub fn deflate(plain: &[u8]) -> Option<Vec<u8>> {
+    let mut packed = Vec::with_capacity(plain.len());
+    let mut deflater = Compress::new(Compression::default(), true);
+    // There is no room for more than the plain bytes, so the end comes only if it gets smaller.
+    let status = deflater.compress_vec(plain, &mut packed, FlushCompress::Finish).ok()?;
+    (status == Status::StreamEnd && packed.len() < plain.len()).then_some(packed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_inflated_to_its_size_and_no_other() {
+        let limits = &Limits::DEFAULT;
+        let mut inflater = Inflater::new();
+        for length in [40_u32, 1000, 100_000] {
+            let plain = vec![7; length as usize];
+            let packed = deflate(&plain).unwrap();
+            let mut inflate = |packed: &[u8], size| {
+                inflater.inflate(b"ab", packed, size, limits).map(<[u8]>::to_vec)
+            };
+            let whole = inflate(&packed, length + 2).unwrap();
+            assert_eq!(whole, [b"ab", &*plain].concat());
+            assert!(inflate(&packed, length + 1).is_err());
+            assert!(inflate(&packed, length + 3).is_err());
+            assert!(inflate(&packed[..packed.len() - 1], length + 2).is_err());
+            assert!(inflate(&[&*packed, b"x"].concat(), length + 2).is_err());
+        }
+        let packed = deflate(&[0; 4000]).unwrap();
+        let error = inflater.inflate(b"", &packed, 2 << 20, limits).unwrap_err();
+        assert_eq!(error.to_string(), "wanted at most 1048576 (inflated bytes), found 2097152");
+        let tight = Limits { inflated_bytes: 39, ..Limits::DEFAULT };
+        assert!(inflater.inflate(b"", &packed, 4000, &tight).is_err());
+        assert!(inflater.inflate(b"abc", &packed, 2, limits).is_err());
+        assert_eq!(deflate(b"abc"), None);
+    }
+}

@@ -1,0 +1,320 @@
+//! Changes to a net message that is forwarded: in place, without reading the rest of it.
+//!
+//! A server forwards the bytes that it received. It changes only what it must not trust: time and
+//! player ([`restamp`]), and the bit that marks a chat text as an administrator's
+//! ([`clear_chat_admin`]). Where the fields stand follows from the flags of the header.
+
+use core::ops::Range;
+
+use worldwire_core::{Error, Field, Limits, Reader, Result};
+
+use super::{Compression, GamePayload, NetFlags, Stream};
+use crate::inflate::Inflater;
+use crate::plasma_message::{BEHIND_KI_TEXT, BroadcastFlags, ChatFlags};
+use crate::types::{Key, NetWString, SafeString, UnifiedTime};
+
+/// Where the fields of a header stand in a net message, its class index being the first two bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderLayout {
+    /// The flags.
+    pub flags: NetFlags,
+    /// The time, 8 bytes.
+    pub time_sent: Option<usize>,
+    /// The player, 4 bytes.
+    pub player_id: Option<usize>,
+    /// Where a player would stand, whether there is one or not.
+    player_place: usize,
+    /// Where the fields of the class begin.
+    pub end: usize,
+}
+
+/// Class index and flags.
+const FIXED: usize = 6;
+const FLAGS: Range<usize> = 2..6;
+
+impl HeaderLayout {
+    /// Where the fields stand in a header with these flags.
+    #[must_use]
+    pub const fn new(flags: NetFlags) -> Self {
+        const fn size(flags: NetFlags, flag: NetFlags, bytes: usize) -> usize {
+            if flags.contains(flag) { bytes } else { 0 }
+        }
+        const fn place(flags: NetFlags, flag: NetFlags, at: usize) -> Option<usize> {
+            if flags.contains(flag) { Some(at) } else { None }
+        }
+        let time = FIXED + size(flags, NetFlags::HasVersion, 2);
+        let player = time
+            + size(flags, NetFlags::HasTimeSent, 8)
+            + size(flags, NetFlags::HasContext, 4)
+            + size(flags, NetFlags::HasTransactionID, 4);
+        let end =
+            player + size(flags, NetFlags::HasPlayerID, 4) + size(flags, NetFlags::HasAcctUUID, 16);
+        Self {
+            flags,
+            time_sent: place(flags, NetFlags::HasTimeSent, time),
+            player_id: place(flags, NetFlags::HasPlayerID, player),
+            player_place: player,
+            end,
+        }
+    }
+
+    /// Where the fields stand in this message.
+    ///
+    /// # Errors
+    /// Malformed, when the header is not all there.
+    pub fn of(message: &[u8]) -> Result<Self> {
+        let flags = message.get(FLAGS).and_then(|flags| flags.first_chunk());
+        let layout = Self::new(NetFlags(flags.map_or(0, |flags| u32::from_le_bytes(*flags))));
+        if flags.is_none() || message.len() < layout.end {
+            let wanted = format!("a header of {} bytes", layout.end);
+            return Err(Error::malformed(wanted, message.len().to_string()).at(0));
+        }
+        Ok(layout)
+    }
+}
+
+/// Puts the time of the server and the number of the sender into a message that is to be forwarded.
+/// Everything else stays as it came. A message without a time gets none; one without a player gets
+/// one, which moves what stands behind it.
+///
+/// # Errors
+/// Malformed, when the header is not all there; the message is unchanged then.
+pub fn restamp(message: &mut Vec<u8>, time: UnifiedTime, player_id: u32) -> Result<()> {
+    let layout = HeaderLayout::of(message)?;
+    if let Some(at) = layout.time_sent {
+        write(message, at, &time.seconds.to_le_bytes());
+        write(message, at + 4, &time.microseconds.to_le_bytes());
+    }
+    match layout.player_id {
+        Some(at) => write(message, at, &player_id.to_le_bytes()),
+        None => {
+            let at = layout.player_place.min(message.len());
+            message.splice(at..at, player_id.to_le_bytes());
+            set_flags(message, layout.flags | NetFlags::HasPlayerID);
+        }
+    }
+    Ok(())
+}
+
+/// The same for a message that must not move: false, and nothing is changed, when it has no player.
+///
+/// # Errors
+/// Malformed, when the header is not all there.
+pub fn restamp_in_place(message: &mut [u8], time: UnifiedTime, player_id: u32) -> Result<bool> {
+    let layout = HeaderLayout::of(message)?;
+    let Some(player) = layout.player_id else { return Ok(false) };
+    if let Some(at) = layout.time_sent {
+        write(message, at, &time.seconds.to_le_bytes());
+        write(message, at + 4, &time.microseconds.to_le_bytes());
+    }
+    write(message, player, &player_id.to_le_bytes());
+    Ok(true)
+}
+
+/// Clears flags of the header that have no field: those that say how the message is routed.
+///
+/// # Errors
+/// Malformed, when the header is not all there.
+pub fn clear_routing(message: &mut [u8], flags: NetFlags) -> Result<()> {
+    const WITH_FIELDS: u32 = NetFlags::HasVersion.0
+        | NetFlags::HasTimeSent.0
+        | NetFlags::HasContext.0
+        | NetFlags::HasTransactionID.0
+        | NetFlags::HasPlayerID.0
+        | NetFlags::HasAcctUUID.0;
+    let layout = HeaderLayout::of(message)?;
+    set_flags(message, NetFlags(layout.flags.0 & !(flags.0 & !WITH_FIELDS)));
+    Ok(())
+}
+
+/// Clears the bit that marks a chat text as an administrator's, in a net message whose fields
+/// begin with a stream block: `plNetMsgGameMessage` or `plNetMsgGameMessageDirected`. Says whether
+/// it was set. A payload that is not compressed is changed in place; a deflated one is deflated
+/// again. Other messages are left alone.
+///
+/// # Errors
+/// Malformed, when the message cannot be read so far, and limits; it is unchanged then.
+pub fn clear_chat_admin(
+    message: &mut Vec<u8>,
+    inflater: &mut Inflater,
+    limits: &Limits,
+) -> Result<bool> {
+    const ADMIN: u32 = ChatFlags::Admin.0;
+    change_payload(message, inflater, limits, |payload| {
+        let Some(at) = chat_flags(payload, limits)? else { return Ok(None) };
+        let flags = payload.get(at..).and_then(|flags| flags.first_chunk());
+        let flags = flags.map_or(0, |flags| u32::from_le_bytes(*flags));
+        Ok((flags & ADMIN != 0).then_some((at, flags & !ADMIN)))
+    })
+}
+
+/// Sets or clears the bit of a payload that says that it came over the network
+/// ([`BroadcastFlags::NetNonLocal`]), as [`clear_chat_admin`] does. Says whether that was a change.
+/// A server need not do it: receivers set the bit themselves.
+///
+/// # Errors
+/// Malformed, when the message cannot be read so far, and limits; it is unchanged then.
+pub fn set_non_local(
+    message: &mut Vec<u8>,
+    non_local: bool,
+    inflater: &mut Inflater,
+    limits: &Limits,
+) -> Result<bool> {
+    const BIT: u32 = BroadcastFlags::NetNonLocal.0;
+    change_payload(message, inflater, limits, |payload| {
+        let mut reader = Reader::within(payload, limits);
+        let at = broadcast_flags(&mut reader)?;
+        let flags = reader.u32("bcastFlags")?;
+        let changed = if non_local { flags | BIT } else { flags & !BIT };
+        Ok((changed != flags).then_some((at, changed)))
+    })
+}
+
+/// Changes four bytes of the payload, where `change` says. `change` gives the place and the number,
+/// or nothing.
+fn change_payload(
+    message: &mut Vec<u8>,
+    inflater: &mut Inflater,
+    limits: &Limits,
+    change: impl FnOnce(&[u8]) -> Result<Option<(usize, u32)>>,
+) -> Result<bool> {
+    /// Uncompressed length, compression and count.
+    const HEAD: usize = 9;
+    let start = HeaderLayout::of(message)?.end;
+    let mut reader = Reader::within(message.get(start..).unwrap_or_default(), limits);
+    let stream = Stream::<GamePayload>::decode(&mut reader, "stream").map_err(Error::closed)?;
+    let end = start + reader.position();
+    let payload = stream.payload(inflater, limits)?;
+    let Some((at, number)) = change(payload).map_err(Error::closed)? else { return Ok(false) };
+    if stream.compression() != Compression::Zlib {
+        write(message, start + HEAD + at, &number.to_le_bytes());
+        return Ok(true);
+    }
+    let mut changed = payload.to_vec();
+    write(&mut changed, at, &number.to_le_bytes());
+    let mut writer = worldwire_core::Writer::new();
+    Stream::<GamePayload>::new(changed).encode(&mut writer)?;
+    message.splice(start..end, writer.into_bytes());
+    Ok(true)
+}
+
+/// Where the flags of a chat text stand in a payload; `None` when it is something else.
+fn chat_flags(payload: &[u8], limits: &Limits) -> Result<Option<usize>> {
+    const KI: [u8; 2] = [0x64, 3];
+    if !payload.starts_with(&KI) {
+        return Ok(None);
+    }
+    let mut reader = Reader::within(payload, limits);
+    broadcast_flags(&mut reader)?;
+    reader.u32("bcastFlags")?;
+    reader.u8("command")?;
+    SafeString::decode(&mut reader, "user")?;
+    reader.u32("playerId")?;
+    NetWString::<BEHIND_KI_TEXT>::decode(&mut reader, "text")?;
+    let at = reader.position();
+    reader.u32("flags")?;
+    Ok(Some(at))
+}
+
+/// Reads a payload up to its broadcast flags, and says where they stand.
+fn broadcast_flags(reader: &mut Reader<'_>) -> Result<usize> {
+    reader.u16("class")?;
+    Key::decode(reader, "sender")?;
+    let receivers = reader.u32("receivers")?;
+    for index in 0..receivers {
+        // Each takes a byte at least, so this ends with the payload.
+        let key = Key::decode(reader, "").map(|_| ());
+        key.map_err(|error| error.inside_item(index as usize).inside("receivers"))?;
+    }
+    reader.f64("timestamp")?;
+    Ok(reader.position())
+}
+
+fn set_flags(message: &mut [u8], flags: NetFlags) {
+    write(message, FLAGS.start, &flags.0.to_le_bytes());
+}
+
+/// Writes bytes over others.
+fn write(message: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(room) = message.get_mut(at..at + bytes.len()) {
+        room.copy_from_slice(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net_message::{GameMessage, NetHeader, NetMessage};
+    use crate::plasma_message::{KiCommand, KiMsg, MessageHeader, PlasmaMessage};
+    use crate::types::Double;
+    use worldwire_core::Writer;
+
+    const TIME: UnifiedTime = UnifiedTime { seconds: 7, microseconds: 9 };
+
+    fn bytes<'d>(value: &impl Field<'d>) -> Vec<u8> {
+        let mut writer = Writer::new();
+        value.encode(&mut writer).unwrap();
+        writer.into_bytes()
+    }
+
+    fn chat(text: &str, flags: ChatFlags, header: NetHeader) -> NetMessage<'static> {
+        let message = MessageHeader {
+            sender: Key(None),
+            receivers: vec![Key(None), Key(None)].into(),
+            timestamp: Double(0.0),
+            bcast_flags: BroadcastFlags(0x848),
+        };
+        let chat = PlasmaMessage::from(KiMsg {
+            message,
+            command: KiCommand::HACKChatMsg,
+            user: "Sedge".into(),
+            player_id: 5,
+            text: text.into(),
+            flags,
+            delay: 0.0.into(),
+            value: 0,
+        });
+        GameMessage {
+            header,
+            stream: Stream::new(bytes(&chat)),
+            has_delivery_time: false.into(),
+            delivery_time: None,
+        }
+        .into()
+    }
+
+    #[test]
+    fn the_admin_bit_is_cleared_in_place_and_in_deflated_payloads() {
+        let (mut inflater, limits) = (Inflater::new(), &Limits::DEFAULT);
+        for text in ["hi", "", &"shorah ".repeat(60)] {
+            let header = NetHeader::from_client(TIME, 5, NetFlags(0));
+            let admin = chat(text, ChatFlags(0x102), header.clone());
+            let plain = chat(text, ChatFlags(0x100), header);
+            let mut message = bytes(&admin);
+            assert_eq!(clear_chat_admin(&mut message, &mut inflater, limits), Ok(true));
+            assert_eq!(message, bytes(&plain));
+            assert_eq!(clear_chat_admin(&mut message, &mut inflater, limits), Ok(false));
+            assert_eq!(set_non_local(&mut message, true, &mut inflater, limits), Ok(true));
+            assert_ne!(message, bytes(&plain));
+            assert_eq!(set_non_local(&mut message, true, &mut inflater, limits), Ok(false));
+            assert_eq!(set_non_local(&mut message, false, &mut inflater, limits), Ok(true));
+            assert_eq!(message, bytes(&plain));
+        }
+    }
+
+    #[test]
+    fn a_message_without_a_player_gets_one() {
+        let old = UnifiedTime { seconds: 1, microseconds: 1 };
+        let mut message =
+            bytes(&chat("hi", ChatFlags(0), NetHeader::from_server(old, NetFlags(0))));
+        let before = message.clone();
+        assert_eq!(restamp_in_place(&mut message, TIME, 5), Ok(false));
+        assert_eq!(message, before);
+        restamp(&mut message, TIME, 5).unwrap();
+        let wanted = chat("hi", ChatFlags(0), NetHeader::from_client(TIME, 5, NetFlags(0)));
+        assert_eq!(message, bytes(&wanted));
+        let mut again = message.clone();
+        assert_eq!(restamp_in_place(&mut again, TIME, 5), Ok(true));
+        assert_eq!(again, message);
+    }
+}

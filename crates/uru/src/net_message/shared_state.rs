@@ -1,0 +1,138 @@
+//! Shared states: the locks of objects.
+
+use std::borrow::Cow;
+
+use worldwire_core::json::{FieldsOf, Given};
+use worldwire_core::{Field, Reader, Result, Sampler, Trace, Value, Writer, list_from_json};
+
+use crate::types::{Bool8, CountedString, GenericType, List, SafeString};
+use crate::walk::{Guard, Walk, Walked, walked_record};
+
+walked_record! {
+    /// A variable of a [`SharedState`].
+    pub struct SharedVariable<'a> {
+        /// Its name.
+        name "name": SafeString<'a>,
+        /// Its value.
+        value "value": GenericType<'a>,
+    }
+}
+
+/// A state that clients share (`plNetSharedState`).
+///
+/// Layout: [`CountedString`] name, `i32` count of variables, `u8` whether the server may forget it,
+/// then the variables. In practice the name is `TrigState`, with one truth value `Triggered`: a lock
+/// is (false, true), its release (true, false).
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedState<'d> {
+    /// Its name.
+    pub name: CountedString<'d>,
+    /// Whether the server may forget it.
+    pub server_may_delete: Bool8,
+    /// What it holds.
+    pub variables: Vec<SharedVariable<'d>>,
+}
+
+/// The variables, as far as their count is concerned.
+type Variables<'d> = List<i32, SharedVariable<'d>>;
+
+/// The fewest bytes of a variable.
+const LEAST_VARIABLE: usize = 3;
+
+impl SharedState<'_> {
+    /// The lock of an object, or its release, as clients ask for it.
+    #[must_use]
+    pub fn trigger(lock: bool) -> Self {
+        let value = GenericType::Bool(lock.into());
+        Self {
+            name: "TrigState".into(),
+            server_may_delete: (!lock).into(),
+            variables: vec![SharedVariable { name: "Triggered".into(), value }],
+        }
+    }
+}
+
+impl<'d> Field<'d> for SharedState<'d> {
+    type Owned = SharedState<'static>;
+    const LEAST: usize = 7;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("plNetSharedState")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.record(name, |reader| {
+            let name = Field::decode(reader, "name")?;
+            let start = reader.place_if_on();
+            let count = Variables::take_count(reader, LEAST_VARIABLE);
+            let count = count.map_err(|error| error.inside("variables"))?;
+            let server_may_delete = Field::decode(reader, "serverMayDelete")?;
+            let variables = reader.scope_from("variables", Value::List, start, |reader| {
+                let room = reader.capacity(count as u64, u64::MAX, LEAST_VARIABLE)?;
+                let mut variables = Vec::with_capacity(room);
+                for index in 0..count {
+                    let read = |reader: &mut Reader<'d, T>| SharedVariable::decode(reader, "");
+                    variables.push(reader.item(index, read)?);
+                }
+                Ok(variables)
+            })?;
+            Ok(Self { name, server_may_delete, variables })
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        self.name.encode(writer).map_err(|error| error.inside("name"))?;
+        <i32 as crate::types::Count>::write(self.variables.len(), writer)
+            .map_err(|error| error.inside("variables"))?;
+        self.server_may_delete.encode(writer)?;
+        for (index, variable) in self.variables.iter().enumerate() {
+            variable
+                .encode(writer)
+                .map_err(|error| error.inside_item(index).inside("variables"))?;
+        }
+        Ok(())
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let mut fields = FieldsOf::new(json)?;
+        let name = Field::from_json(fields.given("name")?).map_err(|error| error.inside("name"))?;
+        let server_may_delete = Field::from_json(fields.given("serverMayDelete")?)
+            .map_err(|error| error.inside("serverMayDelete"))?;
+        let variables = list_from_json(fields.given("variables")?)
+            .map_err(|error| error.inside("variables"))?;
+        fields.end()?;
+        Ok(Self { name, server_may_delete, variables })
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        let count = sampler.length(4);
+        Self {
+            name: Field::sample(sampler),
+            server_may_delete: Field::sample(sampler),
+            variables: (0..count).map(|_| Field::sample(sampler)).collect(),
+        }
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        SharedState {
+            name: self.name.into_owned(),
+            server_may_delete: self.server_may_delete,
+            variables: self.variables.into_iter().map(Field::into_owned).collect(),
+        }
+    }
+}
+
+impl<'d> Walk<'d> for SharedState<'d> {
+    type Seen = ();
+
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+        CountedString::decode(reader, "name")?;
+        let count = Variables::take_count(reader, LEAST_VARIABLE)?;
+        Bool8::decode(reader, "serverMayDelete")?;
+        for index in 0..count {
+            SharedVariable::walk(reader, guard)
+                .map_err(|refusal| refusal.inside_item(index).inside("variables"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,317 @@
+//! What is odd about a net message: what servers warn of, what clients drop, and what no real sender
+//! does.
+
+use worldwire_core::{Classes, Error, Field, Limits, Reader, Side};
+
+use super::{Rules, check};
+use crate::inflate::Inflater;
+use crate::net_message::{
+    Compression, NetFlags, NetHeader, NetMessage, Payload, Stream, Voice, class_info, received,
+};
+use crate::plasma_message::{
+    BroadcastFlags, ChatFlags, KiMsg, LoadCloneMsg, PlasmaMessage, ReplyType,
+};
+use crate::types::{ClassIndex, ClientGuid, ClientGuidFlags};
+
+/// Looks at the net message of a `PropagateBuffer`, and says in a line each what is odd about it:
+/// nothing for what today's clients and servers send. A message that cannot be read is one remark.
+#[must_use]
+pub fn lint(outer: ClassIndex, message: &[u8], sender: Side, limits: &Limits) -> Vec<String> {
+    let mut lint = Lint { sender, remarks: Vec::new() };
+    match received(outer, message, limits) {
+        Ok(decoded) => {
+            lint.message(&decoded, limits);
+            let rules = if sender == Side::Client { Rules::PLAYER } else { Rules::ADMIN };
+            if let Err(refusal) = check(message, &rules, &mut Inflater::new(), limits) {
+                lint.say(refusal.to_string());
+            }
+        }
+        Err(error) => lint.say(error.to_string()),
+    }
+    lint.remarks
+}
+
+/// Bits of the header that nobody uses.
+const UNUSED: [(NetFlags, &str); 5] = [
+    (NetFlags::RequestP2P, "RequestP2P"),
+    (NetFlags::AllowTimeOut, "AllowTimeOut"),
+    (NetFlags::IndirectMember, "IndirectMember"),
+    (NetFlags::PublicIPClient, "PublicIPClient"),
+    (NetFlags::AskVaultForGameState, "AskVaultForGameState"),
+];
+/// All bits of the header that have a name.
+const KNOWN_FLAGS: u32 = 0xf_ffff;
+/// How broadcast flags show in the flags of the header.
+const MIRRORED: [(BroadcastFlags, NetFlags, &str, &str); 3] = [
+    (
+        BroadcastFlags::NetUseRelevanceRegions,
+        NetFlags::UseRelevanceRegions,
+        "NetUseRelevanceRegions",
+        "UseRelevanceRegions",
+    ),
+    (
+        BroadcastFlags::NetAllowInterAge,
+        NetFlags::InterAgeRouting,
+        "NetAllowInterAge",
+        "InterAgeRouting",
+    ),
+    (
+        BroadcastFlags::CCRSendToAllPlayers,
+        NetFlags::RouteToAllPlayers,
+        "CCRSendToAllPlayers",
+        "RouteToAllPlayers",
+    ),
+];
+
+struct Lint {
+    sender: Side,
+    remarks: Vec<String>,
+}
+
+impl Lint {
+    fn say(&mut self, remark: impl Into<String>) {
+        self.remarks.push(remark.into());
+    }
+
+    fn say_if(&mut self, odd: bool, remark: &str) {
+        if odd {
+            self.say(remark);
+        }
+    }
+
+    fn message(&mut self, message: &NetMessage<'_>, limits: &Limits) {
+        if let Some(info) = u16::try_from(message.class()).ok().and_then(class_info) {
+            if info.sender.is_some_and(|sender| sender != self.sender) {
+                self.say(format!("{} is not sent by a {}", info.name, self.sender));
+            }
+            self.say_if(!info.is_used, "nobody uses this class");
+        }
+        if let Some(header) = message.header() {
+            self.header(header);
+        }
+        match message {
+            NetMessage::Voice(voice) => self.voice(voice),
+            NetMessage::GameMessage(game) => {
+                self.game(&game.header, &game.stream, limits);
+            }
+            NetMessage::GameMessageDirected(directed) => {
+                self.game(&directed.game.header, &directed.game.stream, limits);
+                self.say_if(directed.receivers.is_empty(), "directed at no player");
+            }
+            NetMessage::LoadClone(clone) => {
+                let Some(payload) = self.game(&clone.header, &clone.stream, limits) else { return };
+                let inner = match &payload {
+                    PlasmaMessage::LoadCloneMsg(clone) => clone,
+                    PlasmaMessage::LoadAvatarMsg(avatar) => &avatar.clone_msg,
+                    _ => return,
+                };
+                self.clone(&clone.header, inner);
+                let loading = inner.loading.is_true() == clone.is_loading.is_true();
+                self.say_if(!loading, "message and payload do not agree whether it loads");
+                let named = inner.clone.0.as_ref().is_none_or(|uoid| *uoid == clone.uoid);
+                // The server's own clones for joining clients have no name outside.
+                let nameless = self.sender == Side::Server && clone.uoid.name.stored().is_empty();
+                self.say_if(!named && !nameless, "message and payload name different clones");
+            }
+            NetMessage::TestAndSet(test) => self.stream(&test.stream),
+            NetMessage::SdlState(state) => self.stream(&state.stream),
+            NetMessage::SdlStateBCast(state) => self.stream(&state.state.stream),
+            NetMessage::MembersList(list) => {
+                list.members.iter().for_each(|member| self.client(&member.client));
+            }
+            NetMessage::MemberUpdate(update) => self.client(&update.member.client),
+            _ => {}
+        }
+    }
+
+    fn header(&mut self, header: &NetHeader) {
+        let unknown = header.flags.0 & !KNOWN_FLAGS;
+        if unknown != 0 {
+            self.say(format!("unknown flags 0x{unknown:x}"));
+        }
+        for (flag, name) in UNUSED {
+            if header.flags.contains(flag) {
+                self.say(format!("the flag {name}, which nobody uses"));
+            }
+        }
+        self.say_if(header.time_sent.is_none(), "no time");
+        let from_client = self.sender == Side::Client;
+        self.say_if(from_client && header.player_id.is_none(), "no player");
+        let to_all = header.flags.contains(NetFlags::RouteToAllPlayers);
+        self.say_if(
+            from_client && to_all,
+            "the flag RouteToAllPlayers, which is for administrators",
+        );
+        let account = !from_client && header.account_uuid.is_some();
+        self.say_if(account, "the account of a player, which is nobody else's business");
+    }
+
+    fn stream<K>(&mut self, stream: &Stream<'_, K>) {
+        let (length, count) = (stream.uncompressed_length() as usize, stream.as_bytes().len());
+        let from_client = self.sender == Side::Client;
+        match stream.compression() {
+            Compression::None | Compression::Dont => {
+                // Servers compress less, and write the size where clients write 0.
+                let long = stream.compression() == Compression::None && count > 255;
+                self.say_if(from_client && long, "more than 255 bytes, not compressed");
+                let odd = length != 0 && (length != count || from_client);
+                self.say_if(odd, "an uncompressed length of bytes that are not compressed");
+            }
+            Compression::Failed => {
+                self.say_if(length != count, "two lengths of the same bytes differ");
+                let short = "255 bytes or fewer, yet an attempt to compress them";
+                self.say_if(count <= 255, short);
+            }
+            Compression::Zlib => {
+                self.say_if(count >= length, "compressed, yet not smaller");
+            }
+            Compression(other) => self.say(format!("unknown compression {other}")),
+        }
+    }
+
+    /// Looks at a net message with a Plasma message, and returns that.
+    fn game<K: Payload>(
+        &mut self,
+        header: &NetHeader,
+        stream: &Stream<'_, K>,
+        limits: &Limits,
+    ) -> Option<PlasmaMessage<'static>> {
+        self.stream(stream);
+        let real = header.flags.contains(NetFlags::HasGameMsgRcvrs);
+        let dont = stream.compression() == Compression::Dont;
+        self.say_if(real && !dont, "real receivers, yet not the compression Dont");
+        self.say_if(!real && dont, "the compression Dont, yet no real receivers");
+        let mut inflater = Inflater::new();
+        let read = |payload: &[u8]| {
+            let mut reader = Reader::within(payload, limits);
+            let message = PlasmaMessage::decode(&mut reader, "payload").map_err(Error::closed)?;
+            reader.end()?;
+            Ok(message.into_owned())
+        };
+        // What cannot be read is a refusal of the check.
+        let message = stream.payload(&mut inflater, limits).and_then(read).ok()?;
+        self.payload(header, &message);
+        Some(message)
+    }
+
+    fn payload(&mut self, header: &NetHeader, message: &PlasmaMessage<'_>) {
+        if let PlasmaMessage::Other(other) = message {
+            self.say(format!("a payload of class 0x{:04x}, whose layout is unknown", other.class));
+            return;
+        }
+        if let Some(inner) = message.header() {
+            let flags = inner.bcast_flags;
+            for (bit, flag, name, mirror) in MIRRORED {
+                match (flags.contains(bit), header.flags.contains(flag)) {
+                    (true, false) => self.say(format!("{name} without {mirror}")),
+                    (false, true) => self.say(format!("{mirror} without {name}")),
+                    _ => {}
+                }
+            }
+            let delivered = BroadcastFlags::NetPropagate.0 | BroadcastFlags::LocalPropagate.0;
+            self.say_if(
+                flags.0 & delivered == 0,
+                "neither NetPropagate nor LocalPropagate: clients drop it",
+            );
+        }
+        match message {
+            PlasmaMessage::KiMsg(chat) => self.chat(header, chat),
+            PlasmaMessage::ServerReplyMsg(reply) => {
+                self.say_if(self.sender == Side::Client, "the reply of a server from a client");
+                let odd = reply.reply_type == ReplyType::Uninit;
+                self.say_if(odd, "a reply that is unset, which clients take as a yes");
+            }
+            _ => {}
+        }
+    }
+
+    fn chat(&mut self, header: &NetHeader, chat: &KiMsg<'_>) {
+        self.say_if(!chat.text.is_canonical(), "a text that is not written as the client does");
+        let admin = chat.flags.contains(ChatFlags::Admin) && self.sender == Side::Client;
+        self.say_if(admin, "a chat text marked as an administrator's");
+        let other = header.player_id.is_some_and(|player| player != chat.player_id);
+        self.say_if(other, "a chat text of another player than the sender");
+        self.say_if(chat.user.is_ambiguous(), "a name that could be meant another way");
+    }
+
+    fn clone(&mut self, header: &NetHeader, clone: &LoadCloneMsg<'_>) {
+        let other = header.player_id.is_some_and(|player| player != clone.originating_player_id);
+        self.say_if(
+            other && self.sender == Side::Client,
+            "a clone of another player than the sender",
+        );
+        self.say_if(!clone.valid.is_true(), "a clone that is not valid");
+    }
+
+    fn client(&mut self, client: &ClientGuid<'_>) {
+        let secret = ClientGuidFlags::AccountUUID | ClientGuidFlags::ClientKey;
+        let shown = client.flags.has(secret);
+        self.say_if(shown, "account or key of a player, which are nobody else's business");
+        let both = ClientGuidFlags::PlayerID | ClientGuidFlags::TempPlayerID;
+        let both = client.flags.contains(both);
+        self.say_if(both, "a number that is permanent and temporary");
+    }
+
+    fn voice(&mut self, voice: &Voice<'_>) {
+        let known = matches!(voice.voice_flags.0, 0 | 1 | 3 | 5);
+        if !known {
+            self.say(format!("unknown voice flags {}", voice.voice_flags.0));
+        }
+        self.say_if(voice.header.player_id.is_none(), "voice of nobody: clients drop it");
+        if let Some(speex) = &voice.speex {
+            let counted = speex.frames().count() == usize::from(voice.frame_count);
+            self.say_if(!counted, "another count of frames than there are");
+            self.say_if(!speex.trailing().is_empty(), "bytes behind the last frame");
+        }
+        if let Some(opus) = &voice.opus {
+            let zero = opus.split().is_some_and(|(head, _)| head == 0);
+            self.say_if(!zero, "a packet of Opus that does not begin with four zeros");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The remarks on a message of a client; `hex` is all of it.
+    fn remarks(hex: &str) -> Vec<String> {
+        let bytes = worldwire_core::value::parse_hex(hex).unwrap();
+        let class = u16::from_le_bytes(*bytes.first_chunk().unwrap());
+        lint(ClassIndex(class.into()), &bytes, Side::Client, &Limits::DEFAULT)
+    }
+
+    #[test]
+    fn what_a_client_sends_is_not_odd() {
+        assert_eq!(remarks("ad020110060000f1536590d0030087d61200"), [""; 0]);
+    }
+
+    #[test]
+    fn odd_things_are_named() {
+        // Unused flags and an unknown one; no player.
+        let odd = ["the flag RequestP2P, which nobody uses", "no player"];
+        assert_eq!(remarks("ad020900060000f1536590d00300"), odd);
+        let odd = ["unknown flags 0x80000000", "no player"];
+        assert_eq!(remarks("ad020100068000f1536590d00300"), odd);
+        // What only servers send, and what nobody does.
+        let odd = ["plNetMsgInitialAgeStateSent is not sent by a client"];
+        assert_eq!(remarks("b8020110060000f1536590d0030087d6120000000000"), odd);
+        // A lock asked for with a time stamp cut off.
+        let odd = remarks("7d020110060000f153");
+        let wanted = "plNetMsgTestAndSet: timeSent at byte 6: wanted 8 bytes, found 3";
+        assert!(odd.len() == 1 && odd[0].contains("timeSent"), "{odd:?} {wanted}");
+    }
+
+    #[test]
+    fn routing_and_payload_have_to_agree() {
+        // An empty chat text between ages, whose header says nothing of that.
+        let hex = "6b020110040000f1536590d0030087d612000000000000 28000000 \
+                   6403 00 00000000 0000000000000000 48480000 00 00f0 87d61200 00f0 02000000 \
+                   00000000 00000000 00";
+        let odd = [
+            "NetAllowInterAge without InterAgeRouting",
+            "a chat text marked as an administrator's",
+        ];
+        assert_eq!(remarks(hex), odd);
+    }
+}

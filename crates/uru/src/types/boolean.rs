@@ -1,0 +1,101 @@
+//! Truth values as Plasma's streams write them.
+
+use core::fmt;
+use std::borrow::Cow;
+
+use worldwire_core::json::{self, Given, Json};
+use worldwire_core::{Field, Reader, Result, Sampler, Trace, Value, Writer};
+
+macro_rules! booleans {
+    ($($(#[doc = $doc:literal])* $name:ident: $type:ident;)*) => {$(
+        $(#[doc = $doc])*
+        ///
+        /// Writers send 0 and 1; readers take everything but 0 as true. Another value is kept, and
+        /// shown as its number.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+        pub struct $name($type);
+
+        impl $name {
+            /// Whether it is true: anything but zero.
+            #[must_use]
+            pub const fn is_true(self) -> bool {
+                self.0 != 0
+            }
+
+            /// Whether it is 0 or 1, as all writers send it.
+            #[must_use]
+            pub const fn is_canonical(self) -> bool {
+                self.0 <= 1
+            }
+        }
+
+        impl From<bool> for $name {
+            fn from(truth: bool) -> Self {
+                Self($type::from(truth))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self.0 {
+                    0 => f.write_str("false"),
+                    1 => f.write_str("true"),
+                    other => write!(f, "true ({other})"),
+                }
+            }
+        }
+
+        impl<'d> Field<'d> for $name {
+            type Owned = Self;
+            const LEAST: usize = size_of::<$type>();
+
+            fn layout() -> Cow<'static, str> {
+                Cow::Borrowed(concat!(stringify!($type), " bool"))
+            }
+
+            #[inline]
+            fn decode<'n, T: Trace<'n>>(
+                reader: &mut Reader<'d, T>,
+                name: &'n str,
+            ) -> Result<Self> {
+                reader.shown(
+                    name,
+                    |reader| reader.take_array().map($type::from_le_bytes).map(Self),
+                    |value| match value.0 {
+                        0 => Value::Bool(false),
+                        1 => Value::Bool(true),
+                        other => Value::Unsigned(u64::from(other)),
+                    },
+                )
+            }
+
+            #[inline]
+            fn encode(&self, writer: &mut Writer) -> Result<()> {
+                writer.$type(self.0);
+                Ok(())
+            }
+
+            fn from_json(json: Given<'_>) -> Result<Self> {
+                match json.json() {
+                    Json::Bool(truth) => Ok(Self::from(*truth)),
+                    other => json::integer(other, "true, false or a number").map(Self),
+                }
+            }
+
+            fn sample(sampler: &mut Sampler) -> Self {
+                Self::from(sampler.below(2) == 1)
+            }
+
+            fn into_owned(self) -> Self {
+                self
+            }
+        }
+    )*};
+}
+
+booleans! {
+    /// A truth value in one byte.
+    Bool8: u8;
+    /// A truth value in four bytes, little-endian: input events have them.
+    Bool32: u32;
+}

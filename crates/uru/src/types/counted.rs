@@ -1,0 +1,470 @@
+//! Text, bytes and lists behind counts that are not 32 bits wide, or signed.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::Deref;
+use std::borrow::Cow;
+
+use worldwire_core::json::{self, Given};
+use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Writer, list_from_json};
+
+/// A counted string: `u16` byte count, then the bytes as they are. UTF-8 today.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct CountedString<'d>(Cow<'d, [u8]>);
+
+impl CountedString<'_> {
+    /// The text; what is not UTF-8 becomes U+FFFD.
+    #[must_use]
+    pub fn to_text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Takes text of any length; one of more than 65,535 bytes is refused when it is encoded.
+impl From<&str> for CountedString<'_> {
+    fn from(text: &str) -> Self {
+        Self(Cow::Owned(text.as_bytes().to_vec()))
+    }
+}
+
+impl fmt::Debug for CountedString<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_text(), f)
+    }
+}
+
+impl<'d> Field<'d> for CountedString<'d> {
+    type Owned = CountedString<'static>;
+    const LEAST: usize = 2;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("u16 byte count, text")
+    }
+
+    #[inline]
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        let start = reader.place_if_on();
+        let bytes = take_counted(reader).map_err(|error| error.inside(name))?;
+        let span = reader.span_behind(Form::Utf8, bytes.len());
+        reader.leaf_from(name, start, span);
+        Ok(Self(Cow::Borrowed(bytes)))
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        encode_counted(&self.0, writer)
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        json::text(&json, |text| text.as_bytes().to_vec()).map(Cow::Owned).map(Self)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self::from(&*sampler.text(32))
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        CountedString(Cow::Owned(self.0.into_owned()))
+    }
+}
+
+/// Bytes behind a `u16` count.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Bytes16<'d>(Cow<'d, [u8]>);
+
+impl<'d> Bytes16<'d> {
+    /// Wraps bytes. More than 65,535 of them are refused when they are encoded.
+    pub fn new(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl Deref for Bytes16<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Bytes16<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bytes16({} bytes)", self.0.len())
+    }
+}
+
+impl<'d> Field<'d> for Bytes16<'d> {
+    type Owned = Bytes16<'static>;
+    const LEAST: usize = 2;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("u16 count, bytes")
+    }
+
+    #[inline]
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        let start = reader.place_if_on();
+        let count = reader.take_array().map(u16::from_le_bytes);
+        let count = count.map_err(|error| error.inside(name))?;
+        reader.blob(name, start, usize::from(count), Form::Bytes).map(Self::new)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        encode_counted(&self.0, writer)
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        json.bytes().map(Self::new)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        let length = sampler.length(64);
+        Self::new(sampler.bytes(length))
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        Bytes16(Cow::Owned(self.0.into_owned()))
+    }
+}
+
+/// Takes a `u16` count and so many bytes, without reporting them.
+///
+/// # Errors
+/// Incomplete.
+pub(crate) fn take_counted<'d, T>(reader: &mut Reader<'d, T>) -> Result<&'d [u8]> {
+    let count = u16::from_le_bytes(reader.take_array()?);
+    reader.take(usize::from(count))
+}
+
+/// Writes bytes behind their `u16` count.
+///
+/// # Errors
+/// The limit, for more than 65,535 bytes.
+pub(crate) fn encode_counted(bytes: &[u8], writer: &mut Writer) -> Result<()> {
+    let count = u16::try_from(bytes.len()).map_err(|_| {
+        Error::limit("bytes behind a count of 16 bits", u16::MAX.into(), bytes.len() as u64)
+    })?;
+    writer.u16(count);
+    writer.bytes(bytes);
+    Ok(())
+}
+
+/// The number in front of a [`List`].
+pub trait Count {
+    /// The layout in the words of the documentation.
+    const LAYOUT: &'static str;
+
+    /// Takes it without reporting it; negative numbers are refused.
+    ///
+    /// # Errors
+    /// Incomplete; Malformed, for a negative number.
+    fn take<T>(reader: &mut Reader<'_, T>) -> Result<usize>;
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// The limit, when it has too few bits.
+    fn write(count: usize, writer: &mut Writer) -> Result<()>;
+}
+
+macro_rules! counts {
+    ($($type:ident)*) => {$(
+        impl Count for $type {
+            const LAYOUT: &'static str = concat!(stringify!($type), " count");
+
+            fn take<T>(reader: &mut Reader<'_, T>) -> Result<usize> {
+                let at = reader.position() as u64;
+                let count = $type::from_le_bytes(reader.take_array()?);
+                usize::try_from(count).map_err(|_| {
+                    Error::malformed("a count that is not negative", count.to_string()).at(at)
+                })
+            }
+
+            fn write(count: usize, writer: &mut Writer) -> Result<()> {
+                let small = $type::try_from(count).map_err(|_| {
+                    let most = u64::try_from($type::MAX).unwrap_or(u64::MAX);
+                    Error::limit("elements of this field", most, count as u64)
+                })?;
+                writer.$type(small);
+                Ok(())
+            }
+        }
+    )*};
+}
+
+counts! { u8 u16 u32 i16 i32 }
+
+/// Elements behind a count of the type `C`, at least `MIN` of them.
+pub struct List<C, E, const MIN: usize = 0> {
+    elements: Vec<E>,
+    count: PhantomData<fn() -> C>,
+}
+
+impl<C: Count, E, const MIN: usize> List<C, E, MIN> {
+    /// Takes the count without reporting it, and checks it against what is left: each element takes
+    /// at least `least` bytes.
+    ///
+    /// # Errors
+    /// Incomplete; Malformed, for a negative number, fewer than `MIN`, or more than can be there;
+    /// the limit on elements.
+    pub(crate) fn take_count<T>(reader: &mut Reader<'_, T>, least: usize) -> Result<usize> {
+        let at = reader.position() as u64;
+        let count = C::take(reader)?;
+        let most = reader.limits().elements;
+        if count as u64 > most {
+            return Err(Error::limit("elements", most, count as u64).at(at));
+        }
+        if count < MIN {
+            let wanted = format!("a count of at least {MIN}");
+            return Err(Error::malformed(wanted, count.to_string()).at(at));
+        }
+        let bytes = count.saturating_mul(least);
+        if reader.remaining() < bytes {
+            let error = Error::incomplete(bytes, reader.remaining());
+            return Err(error.at(reader.position() as u64));
+        }
+        Ok(count)
+    }
+}
+
+impl<C, E, const MIN: usize> Deref for List<C, E, MIN> {
+    type Target = [E];
+
+    fn deref(&self) -> &[E] {
+        &self.elements
+    }
+}
+
+/// Takes elements of any number; too few or too many are refused when they are encoded.
+impl<C, E, const MIN: usize> From<Vec<E>> for List<C, E, MIN> {
+    fn from(elements: Vec<E>) -> Self {
+        Self { elements, count: PhantomData }
+    }
+}
+
+impl<C, E, const MIN: usize> From<List<C, E, MIN>> for Vec<E> {
+    fn from(list: List<C, E, MIN>) -> Self {
+        list.elements
+    }
+}
+
+impl<C, E, const MIN: usize> Default for List<C, E, MIN> {
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
+impl<C, E: Clone, const MIN: usize> Clone for List<C, E, MIN> {
+    fn clone(&self) -> Self {
+        self.elements.clone().into()
+    }
+}
+
+impl<C, E: PartialEq, const MIN: usize> PartialEq for List<C, E, MIN> {
+    fn eq(&self, other: &Self) -> bool {
+        self.elements == other.elements
+    }
+}
+
+impl<C, E: fmt::Debug, const MIN: usize> fmt::Debug for List<C, E, MIN> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.elements, f)
+    }
+}
+
+impl<'d, C: Count + 'static, E: Field<'d>, const MIN: usize> Field<'d> for List<C, E, MIN> {
+    type Owned = List<C, E::Owned, MIN>;
+    const LEAST: usize = size_of::<C>() + MIN * E::LEAST;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Owned(format!("{}, {}[]", C::LAYOUT, E::layout()))
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.list(name, |reader| {
+            let count = Self::take_count(reader, E::LEAST)?;
+            let room = reader.capacity(count as u64, u64::MAX, E::LEAST)?;
+            let mut elements = Vec::with_capacity(room);
+            for index in 0..count {
+                elements.push(reader.item(index, |reader| E::decode(reader, ""))?);
+            }
+            Ok(elements.into())
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        if self.len() < MIN {
+            let wanted = format!("at least {MIN} elements");
+            return Err(Error::value(wanted, self.len().to_string()));
+        }
+        C::write(self.len(), writer)?;
+        for (index, element) in self.iter().enumerate() {
+            element.encode(writer).map_err(|error| error.inside_item(index))?;
+        }
+        Ok(())
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        list_from_json(json).map(Self::from)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        let count = sampler.length(4).max(MIN);
+        (0..count).map(|_| E::sample(sampler)).collect::<Vec<_>>().into()
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        self.elements.into_iter().map(E::into_owned).collect::<Vec<_>>().into()
+    }
+}
+
+/// All bytes to the end of the part: what has no known layout.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Tail<'d>(Cow<'d, [u8]>);
+
+impl<'d> Tail<'d> {
+    /// Wraps bytes.
+    pub fn new(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl Deref for Tail<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Tail<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tail({} bytes)", self.0.len())
+    }
+}
+
+impl<'d> Field<'d> for Tail<'d> {
+    type Owned = Tail<'static>;
+    const LEAST: usize = 0;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("bytes to the end")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        let left = reader.remaining();
+        reader.bytes(name, left).map(Self::new)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        writer.bytes(&self.0);
+        Ok(())
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        json.bytes().map(Self::new)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        let length = sampler.length(16);
+        Self::new(sampler.bytes(length))
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        Tail(Cow::Owned(self.0.into_owned()))
+    }
+}
+
+/// Text in exactly `N` bytes, filled up with zeros.
+///
+/// Something else than zeros behind the first zero is kept, so that a decoded message encodes to
+/// the same bytes, but it is no part of the text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FixedText<'d, const N: usize>(Cow<'d, [u8]>);
+
+impl<const N: usize> FixedText<'_, N> {
+    /// The text; what is not UTF-8 becomes U+FFFD.
+    #[must_use]
+    pub fn to_text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.split().0)
+    }
+
+    /// The text, and what stands behind it.
+    fn split(&self) -> (&[u8], &[u8]) {
+        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
+        self.0.split_at(end)
+    }
+}
+
+/// Takes text of any length; one of more than `N` bytes is refused when it is encoded.
+impl<const N: usize> From<&str> for FixedText<'_, N> {
+    fn from(text: &str) -> Self {
+        Self(Cow::Owned(text.as_bytes().to_vec()))
+    }
+}
+
+impl<const N: usize> fmt::Debug for FixedText<'_, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_text(), f)
+    }
+}
+
+impl<'d, const N: usize> Field<'d> for FixedText<'d, N> {
+    type Owned = FixedText<'static, N>;
+    const LEAST: usize = N;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Owned(format!("text({N})"))
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        let start = reader.place_if_on();
+        let bytes = reader.take(N).map_err(|error| error.inside(name))?;
+        let value = Self(Cow::Borrowed(bytes));
+        if T::ON {
+            let (text, rest) = value.split();
+            // All of it is text or bytes, but zeros that only fill it up need not be shown.
+            let plain = rest.iter().all(|byte| *byte == 0);
+            let length = if plain { text.len() } else { N };
+            let form = if plain { Form::Utf8 } else { Form::Bytes };
+            let first = u32::try_from(reader.position() - N).unwrap_or(u32::MAX);
+            let length = u32::try_from(length).unwrap_or(u32::MAX);
+            let span = worldwire_core::Span { form, start: first, length };
+            reader.leaf_from(name, start, worldwire_core::Value::Span(span));
+        }
+        Ok(value)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let Some(rest) = N.checked_sub(self.0.len()) else {
+            return Err(Error::limit("bytes of this text", N as u64, self.0.len() as u64));
+        };
+        writer.bytes(&self.0);
+        writer.zeros(rest);
+        Ok(())
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let mut bytes = json::text(&json, |text| text.as_bytes().to_vec())?;
+        if bytes.len() > N {
+            return Err(Error::limit("bytes of this text", N as u64, bytes.len() as u64));
+        }
+        bytes.resize(N, 0);
+        Ok(Self(Cow::Owned(bytes)))
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        let mut bytes = sampler.text(N as u64 / 4).into_bytes();
+        bytes.resize(N, 0);
+        Self(Cow::Owned(bytes))
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        FixedText(Cow::Owned(self.0.into_owned()))
+    }
+}

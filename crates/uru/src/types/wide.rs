@@ -1,0 +1,186 @@
+//! Wide strings of net messages.
+
+use core::fmt;
+use std::borrow::Cow;
+
+use worldwire_core::json::{self, FieldsOf, Given};
+use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer};
+
+use super::string::{wide, wide_text};
+
+/// A wide safe string inside a net message: like [`SafeWString`](super::SafeWString), but **an empty
+/// one has no zero unit behind it**.
+///
+/// Layout: `u16` (count of units in the low 12 bits, the high 4 bits set by writers), the negated
+/// UTF-16LE units, and a plain zero unit only if there are any. At most 4095 units.
+///
+/// The documents and three servers expect the zero unit in any case; the client, old and new, never
+/// writes one behind an empty string. Such a one is read when the message would otherwise be two
+/// bytes too long: when exactly a zero unit and `BEHIND` bytes, all that can follow, are left. It is
+/// kept then, but never written anew.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NetWString<'d, const BEHIND: usize> {
+    /// The high four bits of the count as they came.
+    high: u16,
+    /// The units as they stand in the stream.
+    stored: Cow<'d, [u8]>,
+    /// The unit behind them, which should be zero, and missing when there are none.
+    terminator: Option<u16>,
+}
+
+/// The most units it can have.
+const MOST: usize = 0xfff;
+
+impl<const BEHIND: usize> NetWString<'_, BEHIND> {
+    /// The text; unpaired surrogates become U+FFFD.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        wide_text(&invert(&self.stored))
+    }
+
+    /// Whether there are no units.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.stored.is_empty()
+    }
+
+    /// Whether it stands in the stream as the client writes it.
+    #[must_use]
+    pub fn is_canonical(&self) -> bool {
+        let terminator = (!self.is_empty()).then_some(0);
+        self.high == 0xf000 && self.terminator == terminator
+    }
+}
+
+/// Takes text of any length; one of more than 4095 units is refused when it is encoded.
+impl<const BEHIND: usize> From<&str> for NetWString<'_, BEHIND> {
+    fn from(text: &str) -> Self {
+        let terminator = (!text.is_empty()).then_some(0);
+        Self { high: 0xf000, stored: Cow::Owned(invert(&wide(text))), terminator }
+    }
+}
+
+impl<const BEHIND: usize> fmt::Debug for NetWString<'_, BEHIND> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_text(), f)
+    }
+}
+
+impl<'d, const BEHIND: usize> Field<'d> for NetWString<'d, BEHIND> {
+    type Owned = NetWString<'static, BEHIND>;
+    const LEAST: usize = 2;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("SafeWString without the zero of an empty one")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        let start = reader.place_if_on();
+        let read = |reader: &mut Reader<'d, T>| {
+            let head = u16::from_le_bytes(reader.take_array()?);
+            let stored = reader.take(usize::from(head & 0xfff) * 2)?;
+            let span = reader.span_behind(Form::InvertedUtf16, stored.len());
+            let zero = reader.rest().starts_with(&[0, 0]);
+            let terminator = if !stored.is_empty() || zero && reader.remaining() == BEHIND + 2 {
+                Some(u16::from_le_bytes(reader.take_array()?))
+            } else {
+                None
+            };
+            Ok((Self { high: head & 0xf000, stored: Cow::Borrowed(stored), terminator }, span))
+        };
+        let (value, span) = read(reader).map_err(|error: Error| error.inside(name))?;
+        if value.is_canonical() {
+            reader.leaf_from(name, start, span);
+        } else if T::ON {
+            reader.scope_from(name, Value::Record, start, |reader| {
+                reader.leaf_from("text", start, span);
+                reader.leaf_from("high", start, Value::Hex(u64::from(value.high)));
+                if let Some(terminator) = value.terminator {
+                    reader.leaf_from("terminator", start, Value::Hex(u64::from(terminator)));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(value)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let count = self.stored.len() / 2;
+        let Some(count) = u16::try_from(count).ok().filter(|count| usize::from(*count) <= MOST)
+        else {
+            return Err(Error::limit("units of a safe string", MOST as u64, count as u64));
+        };
+        writer.u16(count | self.high);
+        writer.bytes(&self.stored);
+        if let Some(terminator) = self.terminator {
+            writer.u16(terminator);
+        }
+        Ok(())
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let number = |json| json::integer::<u16>(json, "a whole number of 16 bits");
+        let (text, high, terminator) = if json.get("high").is_some() {
+            let mut fields = FieldsOf::new(json)?;
+            let text = json::text(fields.take("text")?, wide)?;
+            let high = number(fields.take("high")?)? & 0xf000;
+            let terminator = fields.take_optional("terminator").map(number).transpose()?;
+            fields.end()?;
+            (text, high, terminator)
+        } else {
+            let text = json::text(&json, wide)?;
+            let terminator = (!text.is_empty()).then_some(0);
+            (text, 0xf000, terminator)
+        };
+        if !text.len().is_multiple_of(2) || text.len() / 2 > MOST {
+            let found = text.len() as u64 / 2;
+            return Err(Error::limit("units of a safe string", MOST as u64, found));
+        }
+        // Only a zero can stand behind no units; behind others there is always one.
+        if text.is_empty() && terminator.is_some_and(|unit| unit != 0)
+            || !text.is_empty() && terminator.is_none()
+        {
+            let found = terminator.map_or_else(|| "none".to_owned(), |unit| unit.to_string());
+            return Err(Error::value("the unit behind the text", found).inside("terminator"));
+        }
+        Ok(Self { high, stored: Cow::Owned(invert(&text)), terminator })
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self::from(&*sampler.text(64))
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        NetWString {
+            high: self.high,
+            stored: Cow::Owned(self.stored.into_owned()),
+            terminator: self.terminator,
+        }
+    }
+}
+
+fn invert(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().map(|byte| !byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_zero_of_an_empty_string_is_read_only_where_it_would_be_too_much() {
+        let read = |bytes: &[u8]| {
+            let mut reader = Reader::new(bytes);
+            let text = NetWString::<4>::decode(&mut reader, "text").unwrap();
+            let mut writer = Writer::new();
+            text.encode(&mut writer).unwrap();
+            assert!(bytes.starts_with(writer.as_bytes()));
+            (reader.remaining(), text.is_canonical())
+        };
+        assert_eq!(read(&[0, 0xf0]), (0, true));
+        assert_eq!(read(&[0, 0xf0, 0, 0, 7, 7]), (4, true));
+        assert_eq!(read(&[0, 0xf0, 0, 0, 7, 7, 7, 7]), (4, false));
+        assert_eq!(read(&[0, 0xf0, 1, 0, 7, 7, 7, 7]), (6, true));
+        assert_eq!(read(&[1, 0xf0, 0x9e, 0xff, 0, 0]), (0, true));
+    }
+}

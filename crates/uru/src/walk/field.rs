@@ -1,0 +1,145 @@
+//! The walk of the field types.
+
+use worldwire_core::{Field, Reader, count32};
+
+use super::{Guard, Refusal, Walk, Walked};
+use crate::types::{
+    BitVector, Bool8, Bool32, Bytes16, ClientGuid, Count, CountedString, Double, FixedText, Float,
+    Floats, GenericType, Key, List, Location, Matrix44, NetGroupId, NetWString, SafeString, Tail,
+    UnifiedTime, Uoid, Uuid,
+};
+
+/// Fields that hold nothing a guard could object to, and need no memory when they are decoded.
+macro_rules! plain {
+    ($($type:ty;)*) => {
+        $($crate::walk::walk_plain! { @impl [] $type })*
+    };
+    (@impl [$($generics:tt)*] $type:ty) => {
+        impl<'d, $($generics)*> $crate::walk::Walk<'d> for $type {
+            type Seen = Self;
+
+            #[inline]
+            fn walk<G: $crate::walk::Guard>(
+                reader: &mut ::worldwire_core::Reader<'d>,
+                _: &mut G,
+            ) -> $crate::walk::Walked<Self> {
+                Ok(<Self as ::worldwire_core::Field<'d>>::decode(reader, "")?)
+            }
+        }
+    };
+}
+
+pub(crate) use plain as walk_plain;
+
+walk_plain! {
+    u8;
+    u16;
+    u32;
+    i16;
+    i32;
+    Bool8;
+    Bool32;
+    Float;
+    Double;
+    Matrix44;
+    Uuid;
+    Location;
+    UnifiedTime;
+    NetGroupId;
+    ClientGuid<'d>;
+    CountedString<'d>;
+    Bytes16<'d>;
+    Tail<'d>;
+}
+walk_plain! { @impl [const N: usize] Floats<N> }
+walk_plain! { @impl [const N: usize] FixedText<'d, N> }
+walk_plain! { @impl [const N: usize] NetWString<'d, N> }
+
+impl<'d> Walk<'d> for SafeString<'d> {
+    type Seen = ();
+
+    #[inline]
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+        let at = reader.position();
+        let text = Self::decode(reader, "")?;
+        told(guard, &text, at)
+    }
+}
+
+impl<'d> Walk<'d> for Uoid<'d> {
+    type Seen = ();
+
+    #[inline]
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+        let at = reader.position();
+        let uoid = Self::decode(reader, "")?;
+        told(guard, &uoid.name, at).map_err(|refusal| refusal.inside("name"))
+    }
+}
+
+impl<'d> Walk<'d> for Key<'d> {
+    type Seen = Self;
+
+    #[inline]
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked<Self> {
+        let at = reader.position();
+        let key = Self::decode(reader, "")?;
+        if let Some(uoid) = &key.0 {
+            told(guard, &uoid.name, at).map_err(|refusal| refusal.inside("name"))?;
+        }
+        Ok(key)
+    }
+}
+
+impl<'d> Walk<'d> for GenericType<'d> {
+    type Seen = ();
+
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+        let at = reader.position();
+        match Self::decode(reader, "")? {
+            Self::String(text) | Self::Any(text) => told(guard, &text, at),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Tells the guard of a text that was read at `at`.
+#[inline]
+fn told<G: Guard>(guard: &mut G, text: &SafeString<'_>, at: usize) -> Walked {
+    guard.text(text).map_err(|reason| Refusal::at(reason, None, at))
+}
+
+/// The lowest bits of a bit vector: those that conditions ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct LowBits(u32);
+
+impl LowBits {
+    /// Whether a bit below 32 is set.
+    #[must_use]
+    pub fn contains(self, bit: u32) -> bool {
+        self.0.checked_shr(bit).is_some_and(|bits| bits & 1 == 1)
+    }
+}
+
+impl<'d> Walk<'d> for BitVector {
+    type Seen = LowBits;
+
+    fn walk<G: Guard>(reader: &mut Reader<'d>, _: &mut G) -> Walked<LowBits> {
+        let count = count32(reader, Self::MOST_WORDS, "words of a bit vector")?;
+        let words = reader.take(count * 4)?;
+        let first = words.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+        Ok(LowBits(first))
+    }
+}
+
+impl<'d, C: Count + 'static, E: Walk<'d>, const MIN: usize> Walk<'d> for List<C, E, MIN> {
+    type Seen = ();
+
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+        let count = Self::take_count(reader, E::LEAST)?;
+        for index in 0..count {
+            E::walk(reader, guard).map_err(|refusal| refusal.inside_item(index))?;
+        }
+        Ok(())
+    }
+}
