@@ -39,6 +39,8 @@ pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod message;
+pub mod schema;
+pub mod sdl;
 pub mod types;
 pub mod vault;
 
