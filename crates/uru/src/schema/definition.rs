@@ -38,7 +38,9 @@ impl Definition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
     pub(super) name: Box<str>,
-    /// The name as it is compared.
+    /// The name that no other variable of the descriptor has.
+    pub(super) label: Box<str>,
+    /// The label as it is compared.
     pub(super) folded: Box<str>,
     pub(super) kind: Kind,
     pub(super) count: Option<u32>,
@@ -53,6 +55,7 @@ impl Variable {
     pub(super) fn new(name: &str, kind: Kind, count: Option<u32>) -> Self {
         Self {
             name: name.into(),
+            label: name.into(),
             folded: fold(name),
             kind,
             count,
@@ -69,10 +72,22 @@ impl Variable {
         &self.name
     }
 
-    /// The name as names are compared: in lower case.
+    /// What it is called in blobs and states: its name. Some real descriptors have a name twice; the
+    /// second one is then called `name#2`.
     #[must_use]
-    pub fn folded_name(&self) -> &str {
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The label as names are compared: in lower case.
+    pub(crate) fn folded_label(&self) -> &str {
         &self.folded
+    }
+
+    /// Makes the label that of another variable of the same name.
+    pub(super) fn number(&mut self, number: usize) {
+        self.label = format!("{}#{number}", self.name).into();
+        self.folded = fold(&self.label);
     }
 
     /// The type, or the descriptor whose records it has.

@@ -157,7 +157,8 @@ impl<'t> Parser<'_, 't> {
             return None;
         };
         let mut body = Body { variables: Vec::new(), spans: Vec::new(), good: true };
-        let mut names: HashMap<Box<str>, usize> = HashMap::new();
+        // Where a name stands first, and how often it stands there.
+        let mut names: HashMap<Box<str>, (usize, usize)> = HashMap::new();
         loop {
             let next = self.cursor.peek();
             match next.token {
@@ -168,18 +169,15 @@ impl<'t> Parser<'_, 't> {
                 Token::Word(word) if is(word, "VAR") => {
                     self.cursor.next();
                     match self.variable() {
-                        Ok((variable, name_at, type_at)) => {
-                            if let Some(first) = names.get(variable.folded_name()) {
-                                let line = self.source.line(*first);
-                                let message = format!(
-                                    "the variable {} is already on line {line}",
-                                    variable.name
-                                );
-                                self.error(name_at, message);
-                                body.good = false;
-                                continue;
+                        Ok((mut variable, name_at, type_at)) => {
+                            let first = (name_at.start, 0);
+                            let same = names.entry(variable.folded.clone()).or_insert(first);
+                            same.1 += 1;
+                            let (first, number) = *same;
+                            if number > 1 {
+                                variable.number(number);
+                                self.repeated(&variable, name_at, first);
                             }
-                            names.insert(variable.folded.clone(), name_at.start);
                             body.variables.push(variable);
                             body.spans.push(type_at);
                         }
@@ -212,6 +210,13 @@ impl<'t> Parser<'_, 't> {
         let Body { variables, spans, good } = body;
         let definition = Definition { name: name.into(), version, variables: variables.into() };
         Some(Statement { definition, name_span, type_spans: spans, good })
+    }
+
+    fn repeated(&mut self, variable: &Variable, name_at: Range<usize>, first: usize) {
+        let line = self.source.line(first);
+        let message = format!("the variable {} is already on line {line}", variable.name);
+        let help = format!("this one is shown as {}", variable.label);
+        self.say(self.source.warning(name_at, message).help(help));
     }
 
     /// The name and the version, and what stands between them.

@@ -320,7 +320,7 @@ impl<'s> Shape<'s> {
 
     /// The name of a variable that looks like this one.
     pub(crate) fn nearest(self, name: &str) -> Option<&'s str> {
-        nearest(name, self.definition().variables().iter().map(Variable::name))
+        nearest(name, self.definition().variables().iter().map(Variable::label))
     }
 }
 
@@ -587,7 +587,7 @@ mod tests {
         let shape = a.shape();
         assert_eq!((shape.count(), shape.simple_count(), shape.nested_count()), (3, 1, 2));
         let (variable, inner) = shape.nested(1).unwrap();
-        assert_eq!((variable.name(), inner.definition().version()), ("two", 2));
+        assert_eq!((variable.label(), inner.definition().version()), ("two", 2));
         assert_eq!(shape.place("N"), Some(Place::Simple(0)));
         assert_eq!(set.versions("B").map(|one| one.version()).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(set.len(), 3);

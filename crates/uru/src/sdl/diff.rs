@@ -151,12 +151,12 @@ impl Diff {
     fn views(&mut self, old: Option<View<'_>>, new: Option<View<'_>>) {
         let (of_old, of_new) = (old.map(|view| view.shape), new.map(|view| view.shape));
         let gone = variables(of_old).iter().filter(|variable| {
-            of_new.is_none_or(|shape| shape.place_of_folded(variable.folded_name()).is_none())
+            of_new.is_none_or(|shape| shape.place_of_folded(variable.folded_label()).is_none())
         });
         for variable in variables(of_new).iter().chain(gone) {
-            let folded = variable.folded_name();
-            self.simple(variable.name(), simple_of(old, folded), simple_of(new, folded));
-            self.nested(variable.name(), nested_of(old, folded), nested_of(new, folded));
+            let folded = variable.folded_label();
+            self.simple(variable.label(), simple_of(old, folded), simple_of(new, folded));
+            self.nested(variable.label(), nested_of(old, folded), nested_of(new, folded));
         }
     }
 

@@ -188,14 +188,14 @@ impl<'d> Record<'d> {
             let simple = entries(reader, width, shape.simple_count(), 2, |reader, index, start| {
                 let variable = shape.simple(index as usize);
                 let variable = variable.ok_or_else(|| unknown(index, reader))?;
-                reader.scope_from(variable.name(), Value::Record, start, |reader| {
+                reader.scope_from(variable.label(), Value::Record, start, |reader| {
                     Simple::decode(variable, index, reader)
                 })
             })?;
             let nested = entries(reader, width, shape.nested_count(), 3, |reader, index, start| {
                 let nested = shape.nested(index as usize);
                 let (variable, inner) = nested.ok_or_else(|| unknown(index, reader))?;
-                reader.scope_from(variable.name(), Value::Record, start, |reader| {
+                reader.scope_from(variable.label(), Value::Record, start, |reader| {
                     Nested::decode(variable, inner, index, reader, depth)
                 })
             })?;
@@ -220,12 +220,12 @@ impl<'d> Record<'d> {
         write_entries(&self.simple, width, shape.simple_count(), writer, |entry, writer| {
             let variable = shape.simple(entry.index as usize);
             let variable = variable.ok_or_else(|| no_variable(entry.index))?;
-            entry.encode(variable, writer).map_err(|error| error.inside(variable.name()))
+            entry.encode(variable, writer).map_err(|error| error.inside(variable.label()))
         })?;
         write_entries(&self.nested, width, shape.nested_count(), writer, |entry, writer| {
             let nested = shape.nested(entry.index as usize);
             let (variable, inner) = nested.ok_or_else(|| no_variable(entry.index))?;
-            entry.encode(variable, inner, writer).map_err(|error| error.inside(variable.name()))
+            entry.encode(variable, inner, writer).map_err(|error| error.inside(variable.label()))
         })
     }
 

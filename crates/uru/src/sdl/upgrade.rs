@@ -31,12 +31,12 @@ fn upgrade(old: &Record<'static>, from: Shape<'_>, to: Shape<'_>) -> Record<'sta
     let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
     let simple = old.simple.iter().filter_map(|entry| {
         let variable = from.simple(entry.index as usize)?;
-        let Place::Simple(at) = to.place_of_folded(variable.folded_name())? else { return None };
+        let Place::Simple(at) = to.place_of_folded(variable.folded_label())? else { return None };
         simple(entry, variable, to.simple(at)?, number(at))
     });
     let nested = old.nested.iter().filter_map(|entry| {
         let (variable, inner) = from.nested(entry.index as usize)?;
-        let Place::Nested(at) = to.place_of_folded(variable.folded_name())? else { return None };
+        let Place::Nested(at) = to.place_of_folded(variable.folded_label())? else { return None };
         let (target, target_inner) = to.nested(at)?;
         let length = target.count().unwrap_or(entry.length);
         let kept = entry.elements.iter().filter(|element| element.index < length);
