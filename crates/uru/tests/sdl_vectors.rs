@@ -303,9 +303,7 @@ fn negative(set: &Descriptors, case: &Json) -> Outcome {
         return Err("accepted".to_owned());
     };
     let wanted = match text(case, "error")? {
-        "no marker" => {
-            "flags at byte 0: wanted the flag AddedVarLengthIO (0x8000), found 0x0000"
-        }
+        "no marker" => "flags at byte 0: wanted the flag AddedVarLengthIO (0x8000), found 0x0000",
         "io version" => "recordVersion at byte 15: wanted 6, found 5",
         "unknown descriptor" => "descriptor at byte 2: wanted a known descriptor, found \"nope\"",
         "unknown version" => "version at byte 11: wanted versions 1, 2 of wwLever, found 9",

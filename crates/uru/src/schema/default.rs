@@ -24,14 +24,8 @@ pub(super) fn zero(simple: Type) -> Vec<u8> {
                 flags: LocationFlags::default(),
             };
             let name = SafeString::from("");
-            let invalid = Uoid {
-                location,
-                load_mask: None,
-                class_index: 0,
-                object_id: 0,
-                name,
-                clone: None,
-            };
+            let invalid =
+                Uoid { location, load_mask: None, class_index: 0, object_id: 0, name, clone: None };
             let mut writer = Writer::new();
             // An empty name fits.
             let _ = invalid.encode(&mut writer);

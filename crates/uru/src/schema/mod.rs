@@ -46,6 +46,6 @@ mod types;
 
 pub use definition::{Definition, Kind, Variable, Word};
 pub use parse::{Parsed, Statement, parse};
+pub(crate) use set::Place;
 pub use set::{Descriptor, Descriptors, Shape, Unknown};
 pub use types::Type;
-pub(crate) use set::Place;

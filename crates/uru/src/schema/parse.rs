@@ -438,7 +438,24 @@ STATEDESC twice { VERSION 1 VAR INT a[] var int A[0] }
 statedesc Lower { version 7 var rgb8 c[1] default = (1, 2, 3); displayoption = hidden }
 STATEDESC open { VERSION 1
 ";
-        insta::assert_snapshot!(said(text));
+        insta::assert_snapshot!(said(text), @r"
+        t.sdl:2:1: error: wanted STATEDESC, found junk
+        t.sdl:7:5: error: wanted ], found VAR
+        t.sdl:7:9: error: unknown type INTT (did you mean INT?)
+        t.sdl:8:9: error: wanted the name of a descriptor behind $, found none
+        t.sdl:9:15: error: wanted 0 to 9998 elements, found 9999
+        t.sdl:11:5: error: wanted a value behind =, found the end of the line
+        t.sdl:11:31: warning: the variable has a default already; this one counts
+        t.sdl:11:45: warning: unknown attribute HUE, left out
+        t.sdl:11:39: warning: wanted 1 value, found 2
+        t.sdl:12:30: error: wanted , or ), found 2
+        t.sdl:13:31: error: wanted a value, found a quotation mark that is not closed
+        t.sdl:16:18: error: wanted VERSION, found VAR
+        t.sdl:17:27: error: wanted a version from 0 to 65535, found 70000
+        t.sdl:18:49: warning: the variable A is already on line 18 (this one is shown as A#2)
+        t.sdl:21:1: error: wanted VAR or }, found the end of the file
+        good: good 1, twice 1, Lower 7
+        ");
     }
 
     #[test]
@@ -449,6 +466,16 @@ STATEDESC open { VERSION 1
         let first = parse("t", text).statements.remove(0).definition;
         let shown = first.to_string();
         assert_eq!(parse("t", &shown).statements[0].definition, first);
-        insta::assert_snapshot!(shown);
+        insta::assert_snapshot!(shown, @r##"
+        STATEDESC a
+        {
+            VERSION 3
+            VAR $b       c[]
+            VAR STRING32 name[2] DEFAULT="two words" DEFAULTOPTION="#1"
+            VAR RGB      tint[1] DEFAULT=(1,"",nil) DISPLAYOPTION=red
+            VAR BYTE     n[]     DEFAULT=0 DEFAULTOPTION=VAULT DEFAULTOPTION=x
+            VAR INT      m[1]    DEFAULT=()
+        }
+        "##);
     }
 }

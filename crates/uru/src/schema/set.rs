@@ -559,9 +559,7 @@ impl Layout {
 /// Problems of one file, which stand together, by line and column; errors of a line first.
 fn sort_within_files(problems: &mut [Diagnostic]) {
     for file in problems.chunk_by_mut(|one, other| one.file() == other.file()) {
-        file.sort_by_key(|one| {
-            (one.line(), one.column(), one.severity() == Severity::Warning)
-        });
+        file.sort_by_key(|one| (one.line(), one.column(), one.severity() == Severity::Warning));
     }
 }
 
@@ -598,12 +596,29 @@ mod tests {
         let (set, said) = said(&[
             ("one.sdl", "STATEDESC a { VERSION 1 }\nSTATEDESC A { VERSION 1 VAR INT x[1] }"),
             ("two.sdl", "\nSTATEDESC a { VERSION 1 }\nSTATEDESC b { VERSION 1 VAR $nix n[1] }"),
-            ("three.sdl", "STATEDESC c { VERSION 1 VAR $b n[] }\nSTATEDESC d { VERSION 1 VAR $c n[] }"),
-            ("four.sdl", "STATEDESC e { VERSION 1 VAR $e list[] }\nSTATEDESC f { VERSION 1 VAR $g x[2] }\n\
+            (
+                "three.sdl",
+                "STATEDESC c { VERSION 1 VAR $b n[] }\nSTATEDESC d { VERSION 1 VAR $c n[] }",
+            ),
+            (
+                "four.sdl",
+                "STATEDESC e { VERSION 1 VAR $e list[] }\nSTATEDESC f { VERSION 1 VAR $g x[2] }\n\
              STATEDESC g { VERSION 1 VAR INT i[1] VAR $f y[1] }\nSTATEDESC h { VERSION 1 VAR $f z[] }\n\
-             STATEDESC i { VERSION 1 }\nSTATEDESC i { VERSION 2 VAR WHAT x[1] }\nSTATEDESC j { VERSION 1 VAR $i x[1] }"),
+             STATEDESC i { VERSION 1 }\nSTATEDESC i { VERSION 2 VAR WHAT x[1] }\nSTATEDESC j { VERSION 1 VAR $i x[1] }",
+            ),
         ]);
-        insta::assert_snapshot!(said);
+        insta::assert_snapshot!(said, @r"
+        one.sdl:2:11: error: A version 1 is already defined in one.sdl:1
+        two.sdl:2:11: error: a version 1 is already defined in one.sdl:1
+        two.sdl:3:29: error: there is no descriptor nix
+        three.sdl:1:29: error: refers to b, which has errors
+        three.sdl:2:29: error: refers to c, which has errors
+        four.sdl:2:29: error: records without end: a nested variable of a fixed count leads back
+        four.sdl:3:42: error: records without end: a nested variable of a fixed count leads back
+        four.sdl:4:29: error: refers to f, which has errors
+        four.sdl:6:29: error: unknown type WHAT (did you mean QUAT?)
+        four.sdl:7:29: error: refers to i, which has errors
+        ");
         let names: Vec<_> = set.iter().map(|one| one.name().to_owned()).collect();
         assert_eq!(names, ["a", "e", "i"]);
     }
@@ -611,7 +626,8 @@ mod tests {
     #[test]
     fn what_is_not_known_is_told_apart() {
         let (set, _) = said(&[("a", "STATEDESC Lever{VERSION 1} STATEDESC Lever{VERSION 3}")]);
-        let shown = |name: &str, version| set.find(name.as_bytes(), version).unwrap_err().to_string();
+        let shown =
+            |name: &str, version| set.find(name.as_bytes(), version).unwrap_err().to_string();
         assert_eq!(shown("lever", 2), "wanted versions 1, 3 of lever, found 2");
         assert_eq!(
             shown("Levr", 1),

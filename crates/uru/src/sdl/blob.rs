@@ -199,7 +199,8 @@ impl<'d> Blob<'d> {
         let mut head = Head::of(descriptor);
         if sampler.below(4) == 0 {
             head.flags = head.flags | StreamFlags::HasUoid;
-            head.object = Some(Uoid::sample(sampler).into_owned());
+            let name = SafeString::from("Lever");
+            head.object = Some(Uoid { name, ..Uoid::sample(sampler).into_owned() });
         }
         let record = Record::sample(descriptor.shape(), sampler, 1);
         Blob { head, descriptor: descriptor.clone(), record }

@@ -41,12 +41,7 @@ fn wrong() -> Error {
     Error::malformed("a record", "something else")
 }
 
-fn walk(
-    shape: Shape<'_>,
-    reader: &mut Reader<'_>,
-    depth: u32,
-    missing: &mut usize,
-) -> Result<()> {
+fn walk(shape: Shape<'_>, reader: &mut Reader<'_>, depth: u32, missing: &mut usize) -> Result<()> {
     if depth > MOST_DEPTH {
         return Err(wrong());
     }

@@ -188,9 +188,8 @@ impl Diff {
     }
 
     fn nested(&mut self, name: &str, old: NestedOf<'_>, new: NestedOf<'_>) {
-        let length = |(_, _, entry): (&Variable, Shape<'_>, &Nested<'static>)| {
-            entry.length.to_string()
-        };
+        let length =
+            |(_, _, entry): (&Variable, Shape<'_>, &Nested<'static>)| entry.length.to_string();
         self.change(name, Part::Length, old.map(length), new.map(length));
         let hint = |(_, _, entry): (&Variable, Shape<'_>, &Nested<'static>)| hint(&entry.head);
         self.change(name, Part::Hint, old.and_then(hint), new.and_then(hint));

@@ -112,8 +112,9 @@ impl<'d> Elements<'d> {
                 };
                 reader.leaf_from("value", start, shown);
             }
-            Some(size) if !T::ON => {
-                reader.take(size * count as usize).map_err(|error| error.inside("value"))?;
+            // Where bytes are missing, reading one by one tells which.
+            Some(size) if !T::ON && size * count as usize <= reader.remaining() => {
+                reader.take(size * count as usize)?;
             }
             _ if variable.count() == Some(1) => {
                 Scalar::decode(simple, reader, "value")?;

@@ -59,13 +59,17 @@ pub fn merged(instance: &State, shard: &State) -> State {
 }
 
 fn over(instance: &State, shard: &State) -> State {
-    let time = |entry: &Simple<'_>| {
-        entry.time.as_ref().map(|time| (time.seconds, time.microseconds))
-    };
+    let time =
+        |entry: &Simple<'_>| entry.time.as_ref().map(|time| (time.seconds, time.microseconds));
     let (ours, theirs) = (&instance.record, &shard.record);
-    let simple = join(&ours.simple, &theirs.simple, |one| one.index, |ours, theirs| {
-        if time(theirs) > time(ours) { theirs } else { ours }
-    });
+    let simple = join(
+        &ours.simple,
+        &theirs.simple,
+        |one| one.index,
+        |ours, theirs| {
+            if time(theirs) > time(ours) { theirs } else { ours }
+        },
+    );
     let nested = join(&ours.nested, &theirs.nested, |one| one.index, |ours, _| ours);
     let record = Record { flags: ours.flags, simple, nested };
     State { descriptor: instance.descriptor.clone(), record }

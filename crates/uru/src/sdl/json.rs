@@ -172,8 +172,7 @@ impl Nested<'static> {
         let mut elements = Vec::new();
         for (place, item) in items.iter().enumerate() {
             let element = element(inner, place, given.at(item), depth);
-            elements
-                .push(element.map_err(|error| error.inside_item(place).inside("elements"))?);
+            elements.push(element.map_err(|error| error.inside_item(place).inside("elements"))?);
         }
         fields.end()?;
         Ok(Self { index, head, flags, length, elements })
@@ -188,8 +187,9 @@ fn element(
 ) -> Result<Element<'static>> {
     let mut fields = FieldsOf::new(json)?;
     let index = match fields.take_optional("index") {
-        Some(json) => json::integer(json, "the index of an element")
-            .map_err(|error| error.inside("index"))?,
+        Some(json) => {
+            json::integer(json, "the index of an element").map_err(|error| error.inside("index"))?
+        }
         None => u32::try_from(place).unwrap_or(u32::MAX),
     };
     let record = Record::from_fields(inner, &mut fields, depth + 1)?;

@@ -185,20 +185,22 @@ impl<'d> Record<'d> {
         let flags = record_head(reader)?;
         let width = Width::of(shape.count());
         let (simple, nested) = reader.record("variables", |reader| {
-            let simple = entries(reader, width, shape.simple_count(), 2, |reader, index, start| {
-                let variable = shape.simple(index as usize);
-                let variable = variable.ok_or_else(|| unknown(index, reader))?;
-                reader.scope_from(variable.label(), Value::Record, start, |reader| {
-                    Simple::decode(variable, index, reader)
-                })
-            })?;
-            let nested = entries(reader, width, shape.nested_count(), 3, |reader, index, start| {
-                let nested = shape.nested(index as usize);
-                let (variable, inner) = nested.ok_or_else(|| unknown(index, reader))?;
-                reader.scope_from(variable.label(), Value::Record, start, |reader| {
-                    Nested::decode(variable, inner, index, reader, depth)
-                })
-            })?;
+            let simple =
+                entries(reader, width, shape.simple_count(), 2, |reader, index, start| {
+                    let variable = shape.simple(index as usize);
+                    let variable = variable.ok_or_else(|| unknown(index, reader))?;
+                    reader.scope_from(variable.label(), Value::Record, start, |reader| {
+                        Simple::decode(variable, index, reader)
+                    })
+                })?;
+            let nested =
+                entries(reader, width, shape.nested_count(), 3, |reader, index, start| {
+                    let nested = shape.nested(index as usize);
+                    let (variable, inner) = nested.ok_or_else(|| unknown(index, reader))?;
+                    reader.scope_from(variable.label(), Value::Record, start, |reader| {
+                        Nested::decode(variable, inner, index, reader, depth)
+                    })
+                })?;
             Ok((simple, nested))
         })?;
         if T::ON {
@@ -440,9 +442,7 @@ impl<'d> Simple<'d> {
             time.encode(writer)?;
         }
         match &self.value {
-            Some(value) => {
-                value.encode(variable, writer).map_err(|error| error.inside("value"))
-            }
+            Some(value) => value.encode(variable, writer).map_err(|error| error.inside("value")),
             None => Ok(()),
         }
     }
@@ -557,4 +557,3 @@ impl<'d> Nested<'d> {
         }
     }
 }
-

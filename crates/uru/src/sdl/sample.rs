@@ -42,7 +42,11 @@ impl Record<'static> {
 fn head(sampler: &mut Sampler) -> ValueHead<'static> {
     match sampler.below(4) {
         0 => ValueHead::default(),
-        1 => ValueHead { hint: Some(SafeString::sample(sampler)), ..ValueHead::default() },
+        1 => {
+            // A text that begins with a letter reads back as itself.
+            let hint = format!("from{}", sampler.text(8));
+            ValueHead { hint: Some(SafeString::from(&*hint)), ..ValueHead::default() }
+        }
         _ => ValueHead::client(),
     }
 }

@@ -58,7 +58,8 @@ impl<'d> Scalar<'d> {
             Type::Int => Self::Int(reader.i32(name)?),
             Type::Float => Self::Float(reader.f32(name)?),
             Type::Bool => {
-                let read = |reader: &mut Reader<'d, T>| reader.take_array().map(|[byte]: [u8; 1]| byte);
+                let read =
+                    |reader: &mut Reader<'d, T>| reader.take_array().map(|[byte]: [u8; 1]| byte);
                 let byte = reader.shown(name, read, |byte| match byte {
                     0 => Value::Bool(false),
                     1 => Value::Bool(true),
@@ -78,7 +79,9 @@ impl<'d> Scalar<'d> {
                 reader.leaf_from(name, start, Value::Null);
                 Self::AgeTimeOfDay
             }
-            Type::Vector3 | Type::Point3 | Type::Rgb => Self::Triple(several(reader, name, |r| r.f32(""))?),
+            Type::Vector3 | Type::Point3 | Type::Rgb => {
+                Self::Triple(several(reader, name, |r| r.f32(""))?)
+            }
             Type::Rgba | Type::Quaternion => Self::Quadruple(several(reader, name, |r| r.f32(""))?),
             Type::Rgb8 => Self::Triple8(several(reader, name, |r| r.u8(""))?),
             Type::Rgba8 => Self::Quadruple8(several(reader, name, |r| r.u8(""))?),
@@ -329,7 +332,9 @@ macro_rules! float {
                     "Infinity" => Some($float::INFINITY),
                     "-Infinity" => Some($float::NEG_INFINITY),
                     text => match text.strip_prefix("0x") {
-                        Some(digits) => $bits::from_str_radix(digits, 16).ok().map($float::from_bits),
+                        Some(digits) => {
+                            $bits::from_str_radix(digits, 16).ok().map($float::from_bits)
+                        }
                         None => text.parse().ok().filter(|number: &$float| number.is_finite()),
                     },
                 },

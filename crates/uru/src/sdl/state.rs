@@ -236,10 +236,7 @@ impl<'s> View<'s> {
         Some((self.shape.simple(at)?, self.simple_at(at)))
     }
 
-    fn nested(
-        self,
-        name: &str,
-    ) -> Option<(&'s Variable, Shape<'s>, Option<&'s Nested<'static>>)> {
+    fn nested(self, name: &str) -> Option<(&'s Variable, Shape<'s>, Option<&'s Nested<'static>>)> {
         let Some(Place::Nested(at)) = self.shape.place(name) else { return None };
         let (variable, shape) = self.shape.nested(at)?;
         Some((variable, shape, self.nested_at(at)))

@@ -121,12 +121,8 @@ fn as_number(scalar: &Scalar<'_>, to: Type) -> Option<Scalar<'static>> {
         _ => return None,
     };
     Some(match to {
-        Type::Int => {
-            Scalar::Int(whole.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32)
-        }
-        Type::Short => {
-            Scalar::Short(whole.clamp(i64::from(i16::MIN), i64::from(i16::MAX)) as i16)
-        }
+        Type::Int => Scalar::Int(whole.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32),
+        Type::Short => Scalar::Short(whole.clamp(i64::from(i16::MIN), i64::from(i16::MAX)) as i16),
         Type::Byte => Scalar::Byte(u8::try_from(whole.clamp(0, 255)).unwrap_or(0)),
         Type::Bool => Scalar::Bool(float != 0.0),
         // Larger than all singles is not infinite.
