@@ -22,6 +22,8 @@
 //! | [`frame`] | framing |
 //! | [`message`] | all messages, each declared once |
 //! | [`vault`] | the nodes of the vault |
+//! | [`schema`] | SDL: the descriptors of states |
+//! | [`sdl`] | SDL: states as blobs, and how updates change them |
 //! | [`connection`] | the state machine: client, server, observer, relay |
 //! | [`crypt`] | key agreement, RC4, login hashes; for compatibility only |
 //! | [`file`](mod@file) | key files, encrypted files, manifests |

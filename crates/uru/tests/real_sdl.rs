@@ -52,8 +52,7 @@ fn texts(folder: &Path) -> BTreeMap<PathBuf, Vec<(String, String)>> {
 fn expected(file: &str) -> Option<Vec<Json>> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/uru-game/real-sdl-index.json");
     let index: Json = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let vectors = index["vectors"].as_array().unwrap().iter();
-    let found = vectors.filter(|one| one["file"] == file).next_back()?;
+    let found = index["vectors"].as_array().unwrap().iter().find(|one| one["file"] == file)?;
     found["expect"].as_array().cloned()
 }
 

@@ -41,11 +41,14 @@ mod definition;
 mod lex;
 mod parse;
 mod print;
+mod resolve;
 mod set;
+mod shape;
 mod types;
 
 pub use definition::{Definition, Kind, Variable, Word};
 pub use parse::{Parsed, Statement, parse};
-pub(crate) use set::Place;
-pub use set::{Descriptor, Descriptors, Shape, Unknown};
+pub use set::{Descriptor, Descriptors, Unknown};
+pub(crate) use shape::Place;
+pub use shape::Shape;
 pub use types::Type;

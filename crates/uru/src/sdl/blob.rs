@@ -117,11 +117,12 @@ impl<'d> Blob<'d> {
         let start = reader.position() as u64;
         let before = reader.rest();
         let head = Head::decode_fields(reader)?;
-        let name = head.name.to_bytes();
-        let shape = descriptors.shape_of(&name, head.version).map_err(|unknown| {
+        let shape = descriptors.shape_of(head.name.to_bytes(), head.version);
+        let shape = shape.ok_or_else(|| {
+            let unknown = descriptors.unknown(&head.name.to_bytes(), head.version);
             // The version stands behind flags and name.
             let used = before.len() - reader.remaining();
-            let object = head.object.as_ref().map_or(0, |uoid| size_of_encoded(uoid));
+            let object = head.object.as_ref().map_or(0, size_of_encoded);
             match unknown.version {
                 None => Error::from(unknown).at(start + 2).inside("descriptor"),
                 Some(_) => {

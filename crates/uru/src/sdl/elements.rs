@@ -195,7 +195,7 @@ impl<'d> Elements<'d> {
     pub(super) fn sample(variable: &Variable, simple: Type, sampler: &mut Sampler) -> Self {
         let most = u64::from(MOST_ELEMENTS);
         let any = || u32::try_from(sampler.length(most)).unwrap_or(0);
-        let count = variable.count().map_or_else(any, |count| count);
+        let count = variable.count().unwrap_or_else(any);
         let mut writer = Writer::new();
         for _ in 0..count {
             scalar::sample(simple, sampler, &mut writer);

@@ -217,7 +217,10 @@ impl<'s> View<'s> {
     #[must_use]
     pub fn nested_len(self, name: &str) -> Option<usize> {
         let (variable, _, entry) = self.nested(name)?;
-        let length = entry.map_or(variable.count().unwrap_or(0), |entry| entry.length);
+        let length = match entry {
+            Some(entry) => entry.length,
+            None => variable.count().unwrap_or(0),
+        };
         Some(length as usize)
     }
 
