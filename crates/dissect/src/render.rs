@@ -31,6 +31,7 @@ pub enum Format {
     /// | `fields` | the message's fields; for what is no message `{"what": "..."}` |
     /// | `range` | first byte and byte behind the last in the sender's stream |
     /// | `error` | only there when the message could not be read to its end |
+    /// | `remarks` | only there when fields that should hold another format are shown as bytes: why |
     Json(Style),
 }
 
@@ -91,6 +92,9 @@ fn write_text(
         }
         _ => write_tree(tree, fields, out),
     }
+    for remark in tree.remarks() {
+        let _ = writeln!(out, "        {yellow}! shown as bytes: {remark}{reset}");
+    }
 }
 
 fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &mut String) {
@@ -125,6 +129,16 @@ fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &
     if let Some(error) = tree.error() {
         out.push_str(",\"error\":");
         string(&error.to_string(), out);
+    }
+    if !tree.remarks().is_empty() {
+        out.push_str(",\"remarks\":[");
+        for (index, remark) in tree.remarks().iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            string(&remark.to_string(), out);
+        }
+        out.push(']');
     }
     out.push_str("}\n");
 }

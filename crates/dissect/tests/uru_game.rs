@@ -56,6 +56,9 @@ struct Sums {
     payloads: usize,
     fields: usize,
     deflated: usize,
+    /// States that were read, and those that dirtsand damaged.
+    states: usize,
+    damaged: usize,
     refused_of_players: BTreeMap<String, usize>,
     ends_client: usize,
     remarks: BTreeMap<String, usize>,
@@ -69,6 +72,8 @@ impl Sums {
         self.payloads += other.payloads;
         self.fields += other.fields;
         self.deflated += other.deflated;
+        self.states += other.states;
+        self.damaged += other.damaged;
         self.ends_client += other.ends_client;
     }
 }
@@ -77,6 +82,8 @@ impl Sums {
 struct Said {
     class: ClassIndex,
     bytes: Vec<u8>,
+    /// Whether the state of an object could be read, if it holds one.
+    state: Option<bool>,
 }
 
 /// The net messages of each conversation, by side, in order.
@@ -84,7 +91,14 @@ type Conversations = BTreeMap<u64, [Vec<Said>; 2]>;
 
 fn conversations(capture: &Path, keys: &str) -> Conversations {
     let data = std::fs::read(capture).unwrap();
-    let definitions = Definitions::built_in();
+    let folder = capture.parent().unwrap().join("sdl");
+    let states: Vec<(String, Vec<u8>)> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.to_string_lossy().into_owned(), std::fs::read(path).unwrap()))
+        .collect();
+    let mut definitions = Definitions::built_in();
+    assert_eq!(definitions.add(states), Some(Vec::new()));
     let keys = Keys::parse(keys).unwrap();
     let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
     let mut reader = CaptureReader::new(&data[..], &Limits::DEFAULT).unwrap();
@@ -95,7 +109,7 @@ fn conversations(capture: &Path, keys: &str) -> Conversations {
     }
     dissection.end();
     let limits = Limits::DEFAULT;
-    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u64, Side, Vec<u8>)>| {
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u64, Side, Said)>| {
         let mut name = String::new();
         item.push_name(&mut name);
         if name != "game.PropagateBuffer" {
@@ -104,29 +118,34 @@ fn conversations(capture: &Path, keys: &str) -> Conversations {
         // The field is opened, and encodes to the same bytes again.
         let tree = item.tree(Tree::new(), &limits);
         assert_eq!(tree.error(), None);
-        assert!(tree.remarks().is_empty(), "{:?}", tree.remarks());
+        let sdl = tree.find("fields.buffer.message.stream.sdl");
+        let state = sdl.map(|sdl| sdl.child("state").is_some());
+        let damaged = tree.remarks().iter().any(|remark| remark.to_string().contains("dirtsand"));
+        assert_eq!(tree.remarks().len(), usize::from(state == Some(false)), "{:?}", tree.remarks());
+        assert_eq!(damaged, state == Some(false), "{:?}", tree.remarks());
         assert!(tree.find("fields.buffer.message.class").is_some());
         let mut text = String::new();
         let fields = tree.find("fields").unwrap();
         worldwire_core::json::write_node(fields, Default::default(), &mut text);
         let json: Json = serde_json::from_str(&text).unwrap();
         assert_eq!(item.encode(&json).unwrap(), item.body());
-        out.push((item.stamp.stream, item.from, item.bytes().to_vec()));
+        let message =
+            Message::decode(Service::Game, item.from, &mut Reader::new(item.bytes())).unwrap();
+        let said = match message {
+            Message::GameClient(game::client::ClientMessage::PropagateBuffer(it)) => {
+                Said { class: it.type_, bytes: it.buffer.to_vec(), state }
+            }
+            Message::GameServer(game::server::ServerMessage::PropagateBuffer(it)) => {
+                Said { class: it.type_, bytes: it.buffer.to_vec(), state }
+            }
+            _ => panic!("{}: another message", item.stamp.stream),
+        };
+        out.push((item.stamp.stream, item.from, said));
     };
     let mut found = Vec::new();
     dissection.run(&show, &mut found, |_| ());
     let mut conversations = Conversations::new();
-    for (stream, from, bytes) in found {
-        let message = Message::decode(Service::Game, from, &mut Reader::new(&bytes)).unwrap();
-        let said = match message {
-            Message::GameClient(game::client::ClientMessage::PropagateBuffer(it)) => {
-                Said { class: it.type_, bytes: it.buffer.to_vec() }
-            }
-            Message::GameServer(game::server::ServerMessage::PropagateBuffer(it)) => {
-                Said { class: it.type_, bytes: it.buffer.to_vec() }
-            }
-            _ => panic!("{stream}: another message"),
-        };
+    for (stream, from, said) in found {
         let [client, server] = conversations.entry(stream).or_default();
         if from == Side::Client { client } else { server }.push(said);
     }
@@ -159,6 +178,10 @@ fn ensure(good: bool, what: impl Into<String>) -> Outcome {
 }
 
 fn message_agrees(side: Side, said: &Said, wanted: &Json, sums: &mut Sums) -> Outcome {
+    let state = wanted.get("sdl").map(|_| wanted.get("sdl_unreadable").is_none());
+    ensure(said.state == state, format!("state: wanted {state:?}, found {:?}", said.state))?;
+    sums.states += usize::from(state == Some(true));
+    sums.damaged += usize::from(state == Some(false));
     let limits = Limits::DEFAULT;
     let bytes = &said.bytes[..];
     sums.messages += 1;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::{Given, Json};
 use crate::names::nearest;
+use crate::opener::Subject;
 use crate::value::parse_hex;
 use crate::{Error, Names, Result};
 
@@ -127,6 +128,11 @@ impl<'j> FieldsOf<'j> {
             Json::Object(object) => Ok(Self { given, object, known: Vec::new() }),
             other => Err(expected("an object", other)),
         }
+    }
+
+    /// From here on, the fields are those of a message.
+    pub fn of(&mut self, message: Subject<'j>) {
+        self.given = self.given.of(message);
     }
 
     /// The value of a field that has to be there, to be read as its type.

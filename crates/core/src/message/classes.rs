@@ -172,14 +172,9 @@ macro_rules! classes {
             ) -> $crate::Result<Self> {
                 match class {
                     $($class => {
-                        let subject = $crate::opener::Subject {
-                            connection: stringify!($enum),
-                            number: $class,
-                            name: $wire,
-                        };
                         reader
                             .message(
-                                subject,
+                                $crate::__class_subject!($enum $class $wire),
                                 <$name $(<$lt>)? as $crate::Record<$a>>::decode_fields,
                             )
                             .map(Self::$name)
@@ -261,6 +256,7 @@ macro_rules! classes {
                 .map_err(|error| error.inside("class"))?;
                 let object = match class {
                     $($class => {
+                        fields.of($crate::__class_subject!($enum $class $wire));
                         <$name $(<$lt>)? as $crate::Record<$a>>::from_fields(&mut fields)
                             .map(Self::$name)?
                     })*
@@ -302,5 +298,14 @@ macro_rules! classes {
                 }
             }
         }
+    };
+}
+
+/// What the fields of an object belong to, for openers.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __class_subject {
+    ($enum:ident $class:literal $wire:literal) => {
+        $crate::opener::Subject { connection: stringify!($enum), number: $class, name: $wire }
     };
 }

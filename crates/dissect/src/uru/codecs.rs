@@ -12,7 +12,6 @@ use worldwire_uru::plasma_message::PlasmaMessage;
 use worldwire_uru::types::{BitVector, Key, SafeString, SafeWString, Uoid};
 use worldwire_uru::vault::VaultNode;
 
-use super::game::NetMessages;
 use super::states;
 use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
 
@@ -24,13 +23,15 @@ macro_rules! field_codec {
             shape: Shape::Value,
             sided: false,
             decode: |data, options, tree| {
-                read_opening($name, data, options, tree, &NetMessages, |reader| {
+                let opener = states(options.definitions);
+                read_opening($name, data, options, tree, opener, |reader| {
                     <$type>::decode(reader, $node).map(|_| ())
                 })
             },
-            encode: |json, _| {
+            encode: |json, options| {
+                let given = Given::closing(json, states(options.definitions));
                 let mut writer = Writer::new();
-                <$type>::from_json(Given::closing(json, &NetMessages))?.encode(&mut writer)?;
+                <$type>::from_json(given)?.encode(&mut writer)?;
                 Ok(writer.into_bytes())
             },
             tables: Vec::new,
@@ -48,12 +49,13 @@ macro_rules! message_codec {
             sided: true,
             decode: |data, options, tree| {
                 let from = options.from;
-                read_opening($name, data, options, tree, &NetMessages, |reader| {
+                let opener = states(options.definitions);
+                read_opening($name, data, options, tree, opener, |reader| {
                     Message::decode(Service::$service, from, reader).map(|_| ())
                 })
             },
             encode: |json, options| {
-                let given = Given::closing(json, &NetMessages);
+                let given = Given::closing(json, states(options.definitions));
                 Message::from_json(Service::$service, options.from, given)?.to_bytes()
             },
             tables: || Side::BOTH.map(|side| table(Service::$service, side).messages).to_vec(),

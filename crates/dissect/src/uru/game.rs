@@ -7,21 +7,30 @@ use worldwire_uru::net_message::{NetMessage, checked_class};
 use worldwire_uru::plasma_message::PlasmaMessage;
 use worldwire_uru::types::ClassIndex;
 
-/// Reads the net messages of game connections: `message` behind the bytes of a buffer.
-///
-/// A Plasma message inside needs no opener, unless it cannot be read: then the opener tells why.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct NetMessages;
+use super::UruDefinitions;
 
 /// The name of what is read of a buffer.
 const MESSAGE: &str = "message";
+/// The name of what is read of SDL.
+const STATE: &str = "state";
 
-impl<'n> Opener<'n> for NetMessages {
-    fn opens(&self, site: Site<'_>, _: &[u8]) -> bool {
-        is_buffer(site) || is_payload(site)
+/// Reads the net messages of game connections, `message` behind the bytes of a buffer, and the
+/// states of objects inside, `state` behind the bytes of SDL.
+///
+/// A Plasma message inside needs no opener, unless it cannot be read: then the opener tells why.
+impl<'n> Opener<'n> for UruDefinitions {
+    fn opens(&self, site: Site<'_>, bytes: &[u8]) -> bool {
+        let has_descriptors = || !self.descriptors().is_empty();
+        is_buffer(site)
+            || is_payload(site)
+            || is_state(site) && !bytes.is_empty() && has_descriptors()
     }
 
     fn open(&'n self, site: Site<'_>, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()> {
+        if is_state(site) {
+            reader.record(STATE, |reader| self.read(reader))?;
+            return reader.end();
+        }
         if is_payload(site) {
             return PlasmaMessage::decode(reader, MESSAGE).map(drop);
         }
@@ -32,18 +41,24 @@ impl<'n> Opener<'n> for NetMessages {
     }
 }
 
-impl Closer for NetMessages {
-    fn close(&self, _: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
+impl Closer for UruDefinitions {
+    fn close(&self, site: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
         let mut parts = FieldsOf::new(json)?;
         parts.take_optional("bytes");
-        let message = parts.take_optional(MESSAGE);
+        let name = if is_state(site) { STATE } else { MESSAGE };
+        let opened = parts.take_optional(name);
         parts.end()?;
-        let Some(message) = message else { return Ok(None) };
-        let message = NetMessage::from_json(Given::closing(message, self))
-            .map_err(|error| error.inside(MESSAGE))?;
-        let mut writer = Writer::new();
-        message.encode(&mut writer).map_err(|error| error.inside(MESSAGE))?;
-        Ok(Some(writer.into_bytes()))
+        let Some(opened) = opened else { return Ok(None) };
+        let made = if is_state(site) {
+            self.encode(opened)
+        } else {
+            NetMessage::from_json(Given::closing(opened, self)).and_then(|message| {
+                let mut writer = Writer::new();
+                message.encode(&mut writer)?;
+                Ok(writer.into_bytes())
+            })
+        };
+        made.map(Some).map_err(|error| error.inside(name))
     }
 }
 
@@ -57,4 +72,82 @@ fn is_buffer(site: Site<'_>) -> bool {
 /// Whether a field holds a Plasma message that could not be read.
 fn is_payload(site: Site<'_>) -> bool {
     site.field == "payload" && site.message.connection == "NetMessage"
+}
+
+/// Whether a field holds the state of an object.
+fn is_state(site: Site<'_>) -> bool {
+    site.field == "sdl" && site.message.connection == "NetMessage"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use worldwire_core::{Limits, Tree};
+
+    use super::*;
+
+    const DESCRIPTORS: &[u8] = include_bytes!("../../../../samples/sdl/Fernhollow.sdl");
+
+    fn message(sdl: &Json) -> Json {
+        json!({
+            "class": "plNetMsgSDLState",
+            "flags": ["NeedsReliableSend"],
+            "object": {
+                "location": {"sequenceNumber": 7_929_887, "flags": ["BuiltIn"]},
+                "classIndex": 1, "objectId": 1, "name": "AgeSDLHook",
+            },
+            "stream": {"uncompressedLength": 0, "compression": "None", "sdl": sdl},
+            "isInitialState": true, "persistOnServer": true, "isAvatarState": false,
+        })
+    }
+
+    fn encoded(json: &Json, uru: &UruDefinitions) -> Result<Vec<u8>> {
+        let message = NetMessage::from_json(Given::closing(json, uru))?;
+        let mut writer = Writer::new();
+        message.encode(&mut writer)?;
+        Ok(writer.into_bytes())
+    }
+
+    fn shown<'t>(bytes: &'t [u8], uru: &'t UruDefinitions, limits: &'t Limits) -> Tree<'t> {
+        let mut reader = Reader::traced_within("message", bytes, Tree::new(), limits).opening(uru);
+        let outcome = NetMessage::decode(&mut reader, MESSAGE).and_then(|_| reader.end());
+        reader.conclude(outcome).0
+    }
+
+    #[test]
+    fn the_state_inside_a_net_message_is_read_and_changed() {
+        let mut uru = UruDefinitions::default();
+        assert_eq!(uru.add([("Fernhollow.sdl", DESCRIPTORS)]), []);
+        let gate = json!({"hint": "", "flags": ["Dirty"], "value": true});
+        let state = json!({
+            "flags": ["AddedVarLengthIO"], "descriptor": "Fernhollow", "version": 2,
+            "variables": {"fhGateOpen": gate},
+        });
+        let bytes = encoded(&message(&json!({"state": state})), &uru).unwrap();
+        let limits = Limits::DEFAULT;
+        let tree = shown(&bytes, &uru, &limits);
+        assert_eq!((tree.error(), tree.remarks()), (None, &[][..]));
+        let value = "message.stream.sdl.state.variables.fhGateOpen.value";
+        assert!(tree.find(value).is_some());
+        let text = worldwire_core::json::write_node;
+        let mut written = String::new();
+        text(tree.find(MESSAGE).unwrap(), Default::default(), &mut written);
+        let mut json: Json = written.parse().unwrap();
+        assert_eq!(encoded(&json, &uru).unwrap(), bytes);
+
+        // What was changed in the state is written; the bytes beside it do not count.
+        json["stream"]["sdl"]["state"]["variables"]["fhGateOpen"]["value"] = false.into();
+        let changed = encoded(&json, &uru).unwrap();
+        assert_eq!((changed.len(), changed == bytes), (bytes.len(), false));
+        // Without the descriptors nobody can.
+        let none = UruDefinitions::default();
+        assert!(encoded(&json, &none).is_err());
+        assert!(shown(&bytes, &none, &limits).find("message.stream.sdl.state").is_none());
+        // A state of an unknown descriptor stays bytes, and the tree says why.
+        let mut other = UruDefinitions::default();
+        assert_eq!(other.add([("a.sdl", &b"STATEDESC Other { VERSION 1 VAR INT x[1] }"[..])]), []);
+        let tree = shown(&bytes, &other, &limits);
+        let said = tree.remarks().first().unwrap().to_string();
+        assert!(said.contains("Fernhollow"), "{said}");
+    }
 }

@@ -57,7 +57,8 @@ impl Family for Uru {
 
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
         let keys = start.keys.part::<KeyRing>();
-        Box::new(Watched::new(Connection::observer(Arc::clone(&keys)), Plain { keys }))
+        let plain = Plain { keys: Arc::clone(&keys), states: start.definitions.part() };
+        Box::new(Watched::new(Connection::observer(keys), plain))
     }
 
     fn relay(
@@ -72,7 +73,7 @@ impl Family for Uru {
         random(&mut fresh.secret);
         random(&mut fresh.seed);
         let config = Arc::new(RelayConfig::new(keys));
-        let plain = Plain { keys: start.keys.part() };
+        let plain = Plain { keys: start.keys.part(), states: start.definitions.part() };
         Ok(Box::new(Watched::new(Connection::relay(config, fresh, Duration::ZERO), plain)))
     }
 

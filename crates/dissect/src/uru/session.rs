@@ -11,7 +11,7 @@ use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{self, Service};
 
-use super::game::NetMessages;
+use super::UruDefinitions;
 use crate::family::{Opening, Verdict};
 use crate::item::{Message, Note};
 use crate::session::{Emit, Interpreter};
@@ -39,10 +39,19 @@ fn connects(first: &[u8]) -> Verdict {
     }
 }
 
-/// Emits pieces as they are: Uru's messages need no definitions.
+/// Emits pieces as they are.
 #[derive(Clone, Debug)]
 pub(super) struct Plain {
     pub(super) keys: Arc<KeyRing>,
+    /// What opens the states of objects in game messages.
+    pub(super) states: Arc<UruDefinitions>,
+}
+
+/// A piece, with what its fields are opened by.
+#[derive(Debug)]
+struct Opened<'m> {
+    received: &'m Received<'m>,
+    states: &'m UruDefinitions,
 }
 
 /// Which key decrypts a service.
@@ -58,7 +67,7 @@ impl Interpreter<Connection> for Plain {
     const FAMILY: &'static str = "uru";
 
     fn received(&mut self, received: Received<'_>, emit: &mut Emit<'_>) {
-        emit.message(&received);
+        emit.message(&Opened { received: &received, states: &self.states });
     }
 
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {
@@ -75,36 +84,36 @@ impl Interpreter<Connection> for Plain {
     }
 }
 
-impl Message for Received<'_> {
+impl Message for Opened<'_> {
     fn push_name(&self, name: &mut String) {
-        let (kind, message) = self.name();
+        let (kind, message) = self.received.name();
         name.push_str(kind);
         name.push('.');
         name.push_str(message);
     }
 
     fn bytes(&self) -> &[u8] {
-        self.bytes
+        self.received.bytes
     }
 
     fn is_message(&self) -> bool {
-        connection::Piece::is_message(self)
+        connection::Piece::is_message(self.received)
     }
 
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
-        match self.unit {
-            Unit::Message(Service::Game) => self.tree_opening(tree, limits, &NetMessages),
-            _ => Received::tree(self, tree, limits),
+        match self.received.unit {
+            Unit::Message(Service::Game) => self.received.tree_opening(tree, limits, self.states),
+            _ => self.received.tree(tree, limits),
         }
     }
 
     fn encode(&self, fields: &Json) -> Result<Vec<u8>> {
-        match self.unit {
+        match self.received.unit {
             Unit::Message(service) => {
-                let (_, name) = self.name();
+                let (_, name) = self.received.name();
                 let json = serde_json::json!({"name": name, "fields": fields});
-                let given = Given::closing(&json, &NetMessages);
-                frame::Message::from_json(service, self.side, given)?.to_bytes()
+                let given = Given::closing(&json, self.states);
+                frame::Message::from_json(service, self.received.side, given)?.to_bytes()
             }
             Unit::Connect => {
                 let mut writer = Writer::new();
