@@ -252,7 +252,7 @@ fn errors() {
     let mut out = String::new();
     let cases = [
         (0x02ad, "ad02"),
-        (0x02ad, "ad020000010c05"),
+        (0x02ad, "ad02000001000c05"),
         (0x02cd, "ad0200000000"),
         (0x025e, "5e0200000000"),
         (0x0364, "640300000000"),
@@ -270,7 +270,7 @@ fn errors() {
     }
     insta::assert_snapshot!(out, @r"
     plNetMsgMembersListReq: flags at byte 2: wanted 4 bytes, found 0
-    plNetMsgMembersListReq: version.minor at byte 7: wanted 1 byte, found 0
+    plNetMsgMembersListReq: version at byte 6: wanted version 12.6, found 12.5
     class at byte 0: wanted class 0x02cd, as in front of the message, found 0x02ad
     class at byte 0: wanted a class that can be sent, found plNetMessage, which is abstract
     class at byte 0: wanted the class of a net message, found class 0x0364

@@ -82,7 +82,7 @@ impl Lint {
     fn message(&mut self, message: &NetMessage<'_>, limits: &Limits) {
         if let Some(info) = u16::try_from(message.class()).ok().and_then(class_info) {
             if info.sender.is_some_and(|sender| sender != self.sender) {
-                self.say(format!("{} is not sent by a {}", info.name, self.sender));
+                self.say(format!("a {} does not send this class", self.sender));
             }
             self.say_if(!info.is_used, "nobody uses this class");
         }
@@ -294,7 +294,7 @@ mod tests {
         let odd = ["unknown flags 0x80000000", "no player"];
         assert_eq!(remarks("ad020100068000f1536590d00300"), odd);
         // What only servers send, and what nobody does.
-        let odd = ["plNetMsgInitialAgeStateSent is not sent by a client"];
+        let odd = ["a client does not send this class"];
         assert_eq!(remarks("b8020110060000f1536590d0030087d6120000000000"), odd);
         // A lock asked for with a time stamp cut off.
         let odd = remarks("7d020110060000f153");

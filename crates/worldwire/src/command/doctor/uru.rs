@@ -40,3 +40,62 @@ fn net_message(bytes: &[u8], from: Side) -> Option<(ClassIndex, Vec<u8>)> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use worldwire_core::json::Json;
+    use worldwire_core::{Error, Result, Tree};
+    use worldwire_dissect::{ItemBody, Message as Said, Stamp};
+
+    use super::*;
+
+    /// A message of a game connection.
+    #[derive(Debug)]
+    struct Game(&'static [u8]);
+
+    impl Said for Game {
+        fn push_name(&self, name: &mut String) {
+            name.push_str("game.PropagateBuffer");
+        }
+
+        fn bytes(&self) -> &[u8] {
+            self.0
+        }
+
+        fn is_message(&self) -> bool {
+            true
+        }
+
+        fn tree<'t>(&'t self, tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
+            tree
+        }
+
+        fn encode(&self, _: &Json) -> Result<Vec<u8>> {
+            Err(Error::value("nothing", "something"))
+        }
+    }
+
+    fn told(bytes: &'static [u8], from: Side) -> Vec<String> {
+        let (stamp, message) = (Stamp::default(), Game(bytes));
+        let body = ItemBody::Message(&message);
+        let range = 0..bytes.len() as u64;
+        remarks(&Item { stamp, family: "uru", from, range, body }, &Limits::DEFAULT)
+    }
+
+    #[test]
+    fn odd_net_messages_are_named() {
+        // A plNetMsgMembersListReq with time and player.
+        let good = b"\x02\0\xad\x02\0\0\x12\0\0\0\xad\x02\x01\x10\x06\0abcdabcdabcd";
+        assert_eq!(told(good, Side::Client), [""; 0]);
+        assert_eq!(
+            told(good, Side::Server),
+            ["game.PropagateBuffer: plNetMsgMembersListReq: a server does not send this class"]
+        );
+        let other = b"\x02\0\xae\x02\0\0\x02\0\0\0\xad\x02";
+        assert_eq!(
+            told(other, Side::Client),
+            ["game.PropagateBuffer: plNetMsgMembersList: class at byte 0: \
+                 wanted class 0x02ae, as in front of the message, found 0x02ad",]
+        );
+    }
+}
