@@ -176,6 +176,44 @@ fn records_lie_in_each_other_up_to_a_limit() {
     );
 }
 
+#[test]
+fn json_that_no_blob_can_hold_is_refused() {
+    let set = set();
+    let refused = |flags: serde_json::Value, variables: serde_json::Value| {
+        let json = json!({
+            "flags": flags, "descriptor": "fhLever", "version": 1, "variables": variables,
+        });
+        let bytes = Blob::from_json(&set, &json).and_then(|blob| blob.to_bytes());
+        bytes.unwrap_err().to_string()
+    };
+    let marked = || json!(["AddedVarLengthIO"]);
+    let value = |value: serde_json::Value| json!({"flags": [], "value": value});
+    assert_eq!(
+        refused(json!([]), json!({})),
+        "flags: wanted the flag AddedVarLengthIO (0x8000), found 0x0000"
+    );
+    assert_eq!(
+        refused(json!(["AddedVarLengthIO", "HasUoid"]), json!({})),
+        "flags: wanted flags that agree with the object, found 0x8001"
+    );
+    assert_eq!(
+        refused(marked(), json!({"plase": {}})),
+        "variables.plase: wanted a variable of fhLever, found \"plase\"; did you mean \"place\"?"
+    );
+    assert_eq!(
+        refused(marked(), json!({"place": value(json!(1)), "PLACE": value(json!(2))})),
+        "variables: wanted every variable at most once, found one in two spellings"
+    );
+    assert_eq!(
+        refused(marked(), json!({"notches": value(json!([1]))})),
+        "variables.notches.value: wanted 3 elements, found 1"
+    );
+    assert_eq!(
+        refused(marked(), json!({"place": {"flags": ["SameAsDefault"], "value": 1}})),
+        "variables.place: wanted a known field, found \"value\""
+    );
+}
+
 fn all_of<'d>(set: &Descriptors, bytes: &'d [u8]) -> Blob<'d> {
     let mut reader = Reader::new(bytes);
     let blob = Blob::decode(set, &mut reader).unwrap();
