@@ -15,7 +15,13 @@ type Outcome = Result<(), String>;
 #[test]
 fn every_case_of_the_transport() {
     let elsewhere = [
-        "bitvectors", "malformed", "official", "pending", "scenarios", "seed", "server_built",
+        "bitvectors",
+        "malformed",
+        "official",
+        "pending",
+        "scenarios",
+        "seed",
+        "server_built",
         "updates",
     ];
     run_vectors("mxo", &elsewhere, |case| match case.file {

@@ -97,11 +97,11 @@ pub struct ClientConfig {
     pub hello_unknown: u64,
     /// What stands behind the session's id in the encrypted block. Random bytes do; default zeros.
     pub block_rest: [u8; 12],
-    /// How often the hello is sent until it is answered. Default 1 s.
-    pub hello_every: Duration,
+    /// How often a hello or a ping is sent again until something comes. Default 1 s.
+    pub repeat_every: Duration,
     /// How long the server may take to answer (`Timer::Setup`). Default 15 s.
     pub setup_time: Duration,
-    /// How often to send a ping. Default 10 s.
+    /// How long the server may be silent before a ping is sent. Default 10 s.
     pub ping_every: Duration,
 }
 
@@ -114,7 +114,7 @@ impl ClientConfig {
             character_uid,
             hello_unknown: 0x384,
             block_rest: [0; 12],
-            hello_every: Duration::from_secs(1),
+            repeat_every: Duration::from_secs(1),
             setup_time: Duration::from_secs(15),
             ping_every: Duration::from_secs(10),
         }

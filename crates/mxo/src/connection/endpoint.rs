@@ -30,7 +30,13 @@ enum Phase {
     Setup,
     Established,
     /// Server: the client has been asked to reset the sequence, in the packet with this number.
-    Resetting { number: u64, again_at: Duration },
+    /// It is asked again at a time that is set when the driver next tells the time.
+    Resetting {
+        number: u64,
+        again_at: Option<Duration>,
+    },
+    /// The connection is over: nobody asks any more what became of packets.
+    Over,
 }
 
 /// What becomes of a packet of the other side.
@@ -185,7 +191,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Value, when this is no server, or the session is not established.
-    pub(super) fn reset(&mut self, timers: &Timers) -> Result<()> {
+    pub(super) fn reset(&mut self) -> Result<()> {
         if !matches!(self.part, Part::Server(_)) || self.phase != Phase::Established {
             return Err(Error::value("a server's established session", "none"));
         }
@@ -193,8 +199,7 @@ impl Endpoint {
         let number = self.outbox.plan_bare(RccFlags::Always | RccFlags::Reset);
         self.window = ReceiveWindow::default();
         self.ack_at = None;
-        let again_at = timers.now().saturating_add(self.flight.patience(self.common()));
-        self.phase = Phase::Resetting { number, again_at };
+        self.phase = Phase::Resetting { number, again_at: None };
         Ok(())
     }
 
@@ -313,7 +318,7 @@ impl Endpoint {
         let mut fates = Vec::new();
         self.flight.time_out(now, self.part.common(), &mut fates);
         self.settle(fates);
-        if let Phase::Resetting { number, again_at } = &mut self.phase
+        if let Phase::Resetting { number, again_at: Some(again_at) } = &mut self.phase
             && *again_at <= now
         {
             *again_at = now.saturating_add(self.flight.patience(self.part.common()));
@@ -324,14 +329,26 @@ impl Endpoint {
         self.plan(now);
     }
 
-    /// When time matters next, apart from the timers.
-    pub(super) fn deadline(&self) -> Option<Duration> {
-        let again_at = match self.phase {
-            Phase::Resetting { again_at, .. } => Some(again_at),
-            Phase::Setup | Phase::Established => None,
+    /// The driver tells the time.
+    pub(super) fn tell(&mut self, now: Duration) {
+        self.flight.tell(now);
+        if let Phase::Resetting { again_at: again_at @ None, .. } = &mut self.phase {
+            *again_at = Some(now.saturating_add(self.flight.patience(self.part.common())));
+        }
+    }
+
+    /// When time matters next, apart from the timers. What was sent since the driver last told the
+    /// time asks for it at once: when it was sent decides when it is lost.
+    pub(super) fn deadline(&self, now: Duration) -> Option<Duration> {
+        let asks = match self.phase {
+            Phase::Resetting { again_at, .. } => Some(again_at.unwrap_or(now)),
+            Phase::Setup | Phase::Established | Phase::Over => None,
         };
-        let lost_at = self.flight.deadline(self.common());
-        [self.ack_at, again_at, lost_at].into_iter().flatten().min()
+        let lost_at = match self.flight.is_fresh() {
+            true => Some(now),
+            false => self.flight.deadline(self.common()),
+        };
+        [self.ack_at, asks, lost_at].into_iter().flatten().min()
     }
 
     /// The next datagram.
@@ -356,8 +373,16 @@ impl Endpoint {
         self.plain_bytes + self.outbox.bytes()
     }
 
-    /// The connection is over: what is on its way counts as lost.
-    pub(super) fn abandon(&mut self) {
+    /// The connection is over: what is on its way counts as lost, and objects that are not are
+    /// not sent any more.
+    pub(super) fn finish(&mut self) {
+        self.phase = Phase::Over;
+        self.abandon();
+        let dropped = self.outbox.drop_objects();
+        self.news.extend(dropped.into_iter().map(|number| News::Lost(PacketNumber(number))));
+    }
+
+    fn abandon(&mut self) {
         let mut fates = Vec::new();
         self.flight.abandon(&mut fates);
         self.settle(fates);
@@ -375,7 +400,9 @@ impl Endpoint {
         let mut packet = Writer::new();
         let encoded = encode_head(self.part.common().clock(now), &body, &mut packet);
         debug_assert!(encoded.is_ok(), "payloads are bounded");
-        if let Some(cargo) = departure.cargo {
+        if let Some(cargo) = departure.cargo
+            && self.phase != Phase::Over
+        {
             self.flight.send(departure.number, now, cargo);
         }
         self.session.key.seal_datagram(&self.session.ivs.draw(), packet.as_bytes())
@@ -438,15 +465,14 @@ impl Endpoint {
     /// The other side lives.
     fn on_traffic(&mut self, timers: &mut Timers) {
         timers.start(Timer::Idle, self.common().idle_time);
+        if let Part::Client(config) = &self.part {
+            timers.start(Timer::Beat, config.ping_every);
+        }
         if self.phase != Phase::Setup {
             return;
         }
         self.phase = Phase::Established;
         timers.stop(Timer::Setup);
-        timers.stop(Timer::Beat);
-        if let Part::Client(config) = &self.part {
-            timers.start(Timer::Beat, config.ping_every);
-        }
         self.news.push_back(News::Established);
         self.plan(timers.now());
     }
@@ -454,8 +480,9 @@ impl Endpoint {
     /// Client: says hello, or sends a ping.
     fn beat(&mut self, timers: &mut Timers) {
         let Part::Client(config) = &self.part else { return timers.stop(Timer::Beat) };
+        // Until something comes.
+        timers.start(Timer::Beat, config.repeat_every);
         if self.phase == Phase::Setup {
-            timers.start(Timer::Beat, config.hello_every);
             let mut block = [0; 16];
             let (id, rest) = block.split_at_mut(4);
             id.copy_from_slice(&self.session.id.to_le_bytes());
@@ -467,7 +494,6 @@ impl Endpoint {
             };
             return self.push_plain(&Plain::Hello(hello));
         }
-        timers.start(Timer::Beat, config.ping_every);
         self.push_plain(&Plain::Ping(self.ping));
         self.ping = self.ping.wrapping_add(1);
     }

@@ -18,6 +18,8 @@ pub(super) struct Flight {
     times: RoundTrips,
     /// How many of them carry RPC messages.
     rpc_packets: usize,
+    /// How many of the last ones were sent since the driver last told the time.
+    fresh: usize,
 }
 
 #[derive(Debug)]
@@ -54,10 +56,24 @@ struct RoundTrips {
 }
 
 impl Flight {
-    /// A packet is on its way.
+    /// A packet is on its way. When exactly shows at the next [`tell`](Self::tell): a driver tells
+    /// no time when it sends.
     pub(super) fn send(&mut self, number: u64, at: Duration, cargo: Cargo) {
+        self.fresh += 1;
         self.rpc_packets += usize::from(cargo != Cargo::Objects);
         self.sent.push_back(Sent { number, at, cargo });
+    }
+
+    /// The driver tells the time.
+    pub(super) fn tell(&mut self, now: Duration) {
+        for sent in self.sent.iter_mut().rev().take(core::mem::take(&mut self.fresh)) {
+            sent.at = now;
+        }
+    }
+
+    /// Whether the time of a packet is not known.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.fresh > 0
     }
 
     /// A word of the other side came. `next` is the number of the next packet to be sent.
@@ -200,6 +216,7 @@ mod tests {
         assert_eq!(fates.len(), 15);
         assert!(flight.is_empty() && fates.iter().all(|fate| !fate.has_arrived));
         flight.send(4110, now, Cargo::Objects);
+        flight.tell(now);
         // Nothing was acknowledged in time: the next one has twice as long.
         assert_eq!(flight.deadline(&config), Some(now + Duration::from_millis(400)));
     }

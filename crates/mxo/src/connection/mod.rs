@@ -21,6 +21,10 @@
 //!   without it there is [`News::KeysNeeded`].
 //! * A relay forwards each datagram as it came, or another packet with the same sequence word, or
 //!   nothing. It cannot [`inject`](worldwire_core::connection::Relay::inject).
+//! * Only inputs tell the time. After something was sent,
+//!   [`poll_timeout`](connection::Connection::poll_timeout) therefore asks for a
+//!   [`timeout`](connection::Connection::timeout) at once: when a packet left decides when it
+//!   counts as lost.
 //! * UDP has no end. [`Input::End`] is for the driver to say, as after an error of the socket.
 //!
 //! ```
@@ -121,7 +125,11 @@ struct Stream {
 enum Pending {
     Event(Event<Unreported, News>),
     /// A relay's: a datagram that goes on without a decision.
-    Pass { side: Side, wire: Vec<u8>, number: Option<SequenceNumber> },
+    Pass {
+        side: Side,
+        wire: Vec<u8>,
+        number: Option<SequenceNumber>,
+    },
 }
 
 impl Connection {
@@ -290,7 +298,10 @@ impl Connection {
             Ok(packet) => packet,
             Err(error) => {
                 let at = self.take(side, wire.len());
-                return self.fault(side, error.in_layer("decrypted"), at, wire);
+                // What is too much has no place in the packet.
+                let has_place = error.offset().is_some();
+                let error = if has_place { error.in_layer("decrypted") } else { error };
+                return self.fault(side, error, at, wire);
             }
         };
         let asks = !packet.sections.is_empty();
@@ -384,6 +395,15 @@ impl Connection {
         }
     }
 
+    /// The driver tells the time.
+    fn tell(&mut self, now: Duration) {
+        self.sender.timers.set_now(now);
+        if let Role::Endpoint(endpoint) = &mut self.sender.role {
+            endpoint.tell(self.sender.timers.now());
+        }
+        self.settle();
+    }
+
     /// Carries out the decision about the last piece.
     fn settle(&mut self) {
         if let Role::Relay(relay) = &mut self.sender.role
@@ -434,8 +454,7 @@ impl connection::Connection for Connection {
     type Sender = Sender;
 
     fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
-        self.sender.timers.set_now(now);
-        self.settle();
+        self.tell(now);
         let ignored = self.sender.closing.is_closed()
             || self.sender.peer().is_some_and(|peer| peer != from)
             || self.streams[from.index()].ended;
@@ -457,8 +476,7 @@ impl connection::Connection for Connection {
     }
 
     fn timeout(&mut self, now: Duration) {
-        self.sender.timers.set_now(now);
-        self.settle();
+        self.tell(now);
         let timers = &mut self.sender.timers;
         let (Role::Endpoint(endpoint), false) =
             (&mut self.sender.role, self.sender.closing.is_closed())
@@ -487,7 +505,7 @@ impl connection::Connection for Connection {
                         return None;
                     }
                     if let Role::Endpoint(endpoint) = &mut self.sender.role {
-                        endpoint.abandon();
+                        endpoint.finish();
                     }
                     self.flush_news();
                     if self.events.is_empty() {
@@ -503,9 +521,8 @@ impl connection::Connection for Connection {
             self.current = core::mem::take(&mut piece.bytes);
         }
         let bytes = &self.current;
-        let event = event.map(|Unreported { side, unit, range, .. }| {
-            Received { side, unit, bytes, range }
-        });
+        let event =
+            event.map(|Unreported { side, unit, range, .. }| Received { side, unit, bytes, range });
         Some((event, &mut self.sender))
     }
 
@@ -525,7 +542,7 @@ impl connection::Connection for Connection {
             return None;
         }
         let own = match &self.sender.role {
-            Role::Endpoint(endpoint) => endpoint.deadline(),
+            Role::Endpoint(endpoint) => endpoint.deadline(self.sender.timers.now()),
             Role::Observer | Role::Relay(_) => None,
         };
         self.sender.timers.next().into_iter().chain(own).min()

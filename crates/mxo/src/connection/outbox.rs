@@ -101,7 +101,8 @@ impl Outbox {
         most: usize,
         may_begin: bool,
     ) -> bool {
-        let joins = self.planned.back().is_some_and(|last| last.has_room(message, self.most_payload));
+        let joins =
+            self.planned.back().is_some_and(|last| last.has_room(message, self.most_payload));
         let most_growth = sealed_bytes(HEAD_BYTES + 6 + message.wire_bytes());
         if self.bytes.saturating_add(most_growth) > most || !(joins || may_begin) {
             return false;
@@ -147,6 +148,21 @@ impl Outbox {
             Load::None | Load::Rpc(_) => None,
         };
         self.planned.drain(..).filter_map(objects).collect()
+    }
+
+    /// Drops packets with objects; returns their numbers.
+    pub(super) fn drop_objects(&mut self) -> Vec<u64> {
+        let mut dropped = Vec::new();
+        let bytes = &mut self.bytes;
+        self.planned.retain(|planned| {
+            let is_kept = !matches!(planned.load, Load::Objects(_));
+            if !is_kept {
+                *bytes -= planned.bytes();
+                dropped.push(planned.number);
+            }
+            is_kept
+        });
+        dropped
     }
 
     /// How many packets are planned.

@@ -62,8 +62,7 @@ impl Sender {
     /// Value, when this is no server, the session is not established, or the connection is closed.
     pub fn reset(&mut self) -> Result<()> {
         self.closing.check_open()?;
-        let Role::Endpoint(endpoint) = &mut self.role else { return Err(no_endpoint(&self.role)) };
-        endpoint.reset(&self.timers)
+        self.endpoint()?.reset()
     }
 
     /// How many bytes of RPC messages are not acknowledged.

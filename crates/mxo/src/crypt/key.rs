@@ -9,8 +9,8 @@ use cbc::cipher::{
 };
 use cbc::{Decryptor, Encryptor};
 use twofish::Twofish;
-use worldwire_core::value::parse_hex;
 use worldwire_core::Error;
+use worldwire_core::value::parse_hex;
 use zeroize::Zeroizing;
 
 use crate::frame::{SEALED, fits, is_whole};

@@ -71,10 +71,12 @@ impl<'d> Datagram<'d> {
         start.byte += 17;
         let Sealed { iv, cipher } = Sealed::decode(reader)?;
         let plain = key.open(&iv, &cipher).map_err(|why| Error::from(why).at(start.byte.into()))?;
-        reader.layer("decrypted", start, plain, |reader| {
-            reader.record("packet", |reader| Packet::decode(reader, from).map(Packet::into_owned))
-        })
-        .map(Some)
+        reader
+            .layer("decrypted", start, plain, |reader| {
+                reader
+                    .record("packet", |reader| Packet::decode(reader, from).map(Packet::into_owned))
+            })
+            .map(Some)
     }
 
     /// Writes the datagram.

@@ -23,9 +23,7 @@ pub use packet::{Packet, PacketHead, RccFlags};
 pub use plain::{ANSWERS, Hello, Plain};
 pub use rpc::{CLIENT_RPCS, MOST_RPC_BYTES, RpcList, RpcMessage, SERVER_RPCS, rpc_names};
 pub use section::{Measure, OBJECTS, RPC, Section, ToTheEnd};
-pub use sequence::{
-    ACK_BITS, AckBits, MOST_NEWER, SEQUENCE_NUMBERS, SequenceNumber, SequenceWord,
-};
+pub use sequence::{ACK_BITS, AckBits, MOST_NEWER, SEQUENCE_NUMBERS, SequenceNumber, SequenceWord};
 pub use sim_time::SimTime;
 pub use tcp::{Channel, MarginFrame, MarginText, TcpFrame};
 pub use window::ReceiveWindow;

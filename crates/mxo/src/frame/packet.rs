@@ -1,7 +1,9 @@
 //! The text of an encrypted datagram.
 
 use worldwire_core::json::{FieldsOf, Given};
-use worldwire_core::{Error, Field as _, Reader, Result, Sampler, Side, Trace, Value, Writer, wire_flags};
+use worldwire_core::{
+    Error, Field as _, Reader, Result, Sampler, Side, Trace, Value, Writer, wire_flags,
+};
 
 use super::rpc::list;
 use super::section::{Measuring, Section};
@@ -139,9 +141,9 @@ impl<'d> Packet<'d> {
         let sections = reader.list("sections", |reader| {
             let mut sections = Vec::new();
             while reader.remaining() > 0 {
-                let read = |reader: &mut Reader<'d, T>| Section::decode(reader, from, &mut *measure);
-                let section =
-                    reader.item(sections.len(), |reader| reader.record("", read))?;
+                let read =
+                    |reader: &mut Reader<'d, T>| Section::decode(reader, from, &mut *measure);
+                let section = reader.item(sections.len(), |reader| reader.record("", read))?;
                 sections.push(section);
             }
             Ok(sections)
@@ -217,7 +219,8 @@ impl<'d> Packet<'d> {
     #[must_use]
     pub fn sample(sampler: &mut Sampler) -> Packet<'static> {
         let sim_time = (sampler.below(3) == 0).then(|| SimTime::sample(sampler));
-        let flags = RccFlags(u8::sample(sampler) & 0x7f | if sim_time.is_some() { 0x80 } else { 0 });
+        let flags =
+            RccFlags(u8::sample(sampler) & 0x7f | if sim_time.is_some() { 0x80 } else { 0 });
         let count = sampler.length(3);
         Packet {
             time: u32::sample(sampler),

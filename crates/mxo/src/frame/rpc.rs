@@ -158,7 +158,10 @@ impl<'d> RpcList<'d> {
     }
 }
 
-pub(super) fn lists_from_json(json: Given<'_>, from: Option<Side>) -> Result<Vec<RpcList<'static>>> {
+pub(super) fn lists_from_json(
+    json: Given<'_>,
+    from: Option<Side>,
+) -> Result<Vec<RpcList<'static>>> {
     list(json, |json| RpcList::from_json(json, from).map(RpcList::into_owned))
 }
 
@@ -172,10 +175,7 @@ pub(super) fn sample_lists(sampler: &mut Sampler) -> Vec<RpcList<'static>> {
 }
 
 /// The elements of a JSON array.
-pub(super) fn list<R>(
-    json: Given<'_>,
-    read: impl Fn(Given<'_>) -> Result<R>,
-) -> Result<Vec<R>> {
+pub(super) fn list<R>(json: Given<'_>, read: impl Fn(Given<'_>) -> Result<R>) -> Result<Vec<R>> {
     let items = json.as_array().ok_or_else(|| json::expected("an array", &json))?;
     let item = |(index, item)| read(json.at(item)).map_err(|error| error.inside_item(index));
     items.iter().enumerate().map(item).collect()
@@ -371,7 +371,10 @@ mod tests {
     fn opcodes_have_one_byte_or_two() {
         for (opcode, body) in [(0x28, &[0x28, 9][..]), (0x80c9, &[0x80, 0xc9, 9])] {
             let message = RpcMessage::new(opcode, &[9]);
-            assert_eq!((&*message.body, message.opcode(), message.data()), (body, opcode, &[9][..]));
+            assert_eq!(
+                (&*message.body, message.opcode(), message.data()),
+                (body, opcode, &[9][..])
+            );
         }
         let mut writer = Writer::new();
         for body in [&[][..], &[0x80]] {

@@ -4,9 +4,7 @@ use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
-use worldwire_core::{
-    Error, Form, Names, Reader, Result, Sampler, Side, Trace, Value, Writer,
-};
+use worldwire_core::{Error, Form, Names, Reader, Result, Sampler, Side, Trace, Value, Writer};
 
 use super::rpc::{
     RpcList, decode_lists, encode_lists, lists_from_json, lists_into_owned, sample_lists,

@@ -11,9 +11,7 @@ mod types;
 use std::borrow::Cow;
 
 use worldwire_core::json::{FieldsOf, Given};
-use worldwire_core::{
-    Error, Form, Messages, Reader, Result, Sampler, Side, Trace, Writer,
-};
+use worldwire_core::{Error, Form, Messages, Reader, Result, Sampler, Side, Trace, Writer};
 
 pub use auth::{
     AuthChallenge, AuthChallengeResponse, AuthClientMessage, AuthRequest, AuthServerMessage,
@@ -35,7 +33,7 @@ pub enum LoginMessage<'d> {
     /// A server's, on the auth channel.
     AuthServer(AuthServerMessage),
     /// A client's, on the margin channel.
-    MarginClient(MarginClientMessage),
+    MarginClient(Box<MarginClientMessage>),
     /// A server's, on the margin channel.
     MarginServer(MarginServerMessage<'d>),
     /// One whose layout is not known.
@@ -61,7 +59,7 @@ macro_rules! with_table {
             }
             (Channel::Margin, Side::Client) => {
                 type $table<'a> = MarginClientMessage;
-                ($do).map(LoginMessage::MarginClient)
+                ($do).map(|message| LoginMessage::MarginClient(Box::new(message)))
             }
             (Channel::Margin, Side::Server) => {
                 type $table<'a> = MarginServerMessage<'a>;
@@ -76,7 +74,7 @@ macro_rules! with_table {
 pub fn name(channel: Channel, from: Side, opcode: u8) -> Option<&'static str> {
     fn of<'a, M: Messages<'a>>(opcode: u8) -> Option<&'static str> {
         let reserved = M::RESERVED.iter().find(|(number, _)| *number == u32::from(opcode));
-        M::info(opcode.into()).map(|info| info.name).or(reserved.map(|(_, name)| *name))
+        M::info(opcode.into()).map(|info| info.name).or_else(|| reserved.map(|(_, name)| *name))
     }
     match (channel, from) {
         (Channel::Auth, Side::Client) => of::<AuthClientMessage<'_>>(opcode),

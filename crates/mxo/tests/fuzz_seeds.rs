@@ -1,0 +1,29 @@
+//! Every fuzz target over its seeds and some thousand mutations of them, in bounded memory.
+//! `WORLDWIRE_FUZZ_RUNS` says how many.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::alloc::System;
+
+use worldwire_core::testing::{fuzz, fuzz_runs};
+use worldwire_mxo::fuzzing::targets;
+
+/// What one call may take beyond what is there already; its input has at most 64 KiB.
+const MOST_BYTES: usize = 64 << 20;
+/// What the seeds of a target and the mutations of them may take.
+const MOST_SEED_BYTES: usize = 4 << 20;
+
+#[global_allocator]
+static MEMORY: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
+
+#[test]
+fn every_target_keeps_its_promises() {
+    for target in targets() {
+        let before = MEMORY.allocated();
+        // More than this and the program ends.
+        MEMORY.set_limit(before + MOST_BYTES + MOST_SEED_BYTES).unwrap();
+        fuzz(target, fuzz_runs());
+        let left = MEMORY.allocated().saturating_sub(before);
+        assert!(left < MOST_SEED_BYTES, "{} leaves {left} bytes behind", target.name);
+    }
+}
