@@ -34,7 +34,7 @@ macro_rules! round_trips {
         let $reader = &mut traced;
         prop_assert_eq!(&$decode.unwrap(), &value);
         let tree = traced.finish();
-        for style in [Style::default(), Style { safe: true, ..Style::default() }] {
+        for style in [Style::default(), Style { safe: true }] {
             let $json = json(&tree, style);
             prop_assert_eq!(&$from_json.unwrap(), &value, "{}", $json);
         }
