@@ -24,6 +24,10 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
+//! | [`types`] | types of properties |
+//! | [`schema`] | tables of game objects: which properties they have |
+//! | [`message`] | sections of objects: creates, deletes and updates of views |
+//! | [`replica`] | the views of a client as sections change them |
 //! | [`frame`](mod@frame) | datagrams of the game channel, and the framing of auth and margin |
 //! | [`login`] | messages of auth and margin |
 //! | [`crypt`] | Twofish: datagrams, margin messages, the hello; the key file |
@@ -39,3 +43,7 @@ pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod login;
+pub mod message;
+pub mod replica;
+pub mod schema;
+pub mod types;

@@ -2,11 +2,29 @@
 //! hold.
 
 mod connection;
+mod section;
+mod tables;
 mod wire;
 
 use worldwire_core::testing::Target;
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    wire::TARGETS.iter().chain(connection::TARGETS)
+    wire::TARGETS.iter().chain(connection::TARGETS).chain(OBJECTS)
 }
+
+/// Those of object sections and their tables.
+const OBJECTS: &[Target] = &[
+    section::CLIENT,
+    section::GUESSED,
+    section::KNOWN,
+    section::PRESENCE,
+    section::REPLICA,
+    section::UNKNOWN,
+    tables::CLASSES,
+    tables::DUMP,
+    tables::JSON,
+    tables::MAP,
+    tables::NAMES,
+    tables::TABLE,
+];

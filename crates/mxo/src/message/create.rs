@@ -1,0 +1,365 @@
+//! Creates: the AdminView makes a view of an object.
+//!
+//! ```text
+//! 01 00 | flags:u8 goobjId:u16 [worldObjectId:u32] spawnSeq:u8 cd ab count:u8
+//!       | presence bytes and values | newViewId:u16 tail:u8
+//! ```
+//!
+//! The world object id is there when bit 2 of the flags is not set: a view of an object that the
+//! client's world has already.
+
+use worldwire_core::json::{self, FieldsOf, Given};
+use worldwire_core::{Error, Reader, Result, Trace, Value, Writer};
+
+use super::admin::{COMMAND, CREATE};
+use super::fault::Fault;
+use super::properties::Properties;
+use super::views::{ADMIN_VIEW, Context};
+use crate::schema::{Class, ClassId, Objects};
+
+/// Bit 2 of the flags: a new object, not one of the world.
+const DYNAMIC: u8 = 0x04;
+/// Bit 3 of the flags: always set.
+pub(super) const NORMAL: u8 = 0x08;
+/// What stands in every create, as a little-endian number.
+const MAGIC: u16 = 0xabcd;
+
+/// The creation of a view. Only servers send it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Create<'d> {
+    /// The flags as they are: `0c` for a dynamic object, `08` for one of the world. Bits 4 to 7 are
+    /// unknown and mostly 0; the lowest two are 0.
+    pub flags: u8,
+    /// The game object type, by which the client knows what to draw.
+    pub goid: u16,
+    /// The object of the world: the low half is its index in the sector, the high half the sector.
+    pub world_id: Option<u32>,
+    /// Tells objects apart that have one view id after the other.
+    ///
+    /// Unverified: the documents only say that it should grow from object to object. That a client
+    /// names an object by view id and this byte is what its requests show.
+    pub spawn_seq: u8,
+    /// The class by which the properties were read, or are to be written.
+    pub class: ClassId,
+    /// Whether the class was guessed from the bytes: several classes may fit, and this is the first
+    /// one. Names of properties are then a guess too.
+    pub guess: bool,
+    /// The properties, in the create order of the class. At most 255.
+    pub properties: Properties<'d>,
+    /// The view that is created: 2 or more.
+    pub new_view: u16,
+    /// One byte of unknown meaning, always 0.
+    pub tail: u8,
+}
+
+impl<'d> Create<'d> {
+    /// Creates an object that the world does not have.
+    #[must_use]
+    pub fn dynamic(goid: u16, class: ClassId, spawn_seq: u8, new_view: u16) -> Self {
+        Self {
+            flags: NORMAL | DYNAMIC,
+            goid,
+            world_id: None,
+            spawn_seq,
+            class,
+            guess: false,
+            properties: Properties::new(),
+            new_view,
+            tail: 0,
+        }
+    }
+
+    /// Creates a view of an object that the world has.
+    #[must_use]
+    pub fn of_world(
+        goid: u16,
+        world_id: u32,
+        class: ClassId,
+        spawn_seq: u8,
+        new_view: u16,
+    ) -> Self {
+        let dynamic = Self::dynamic(goid, class, spawn_seq, new_view);
+        Self { flags: NORMAL, world_id: Some(world_id), ..dynamic }
+    }
+
+    /// The same with these properties.
+    #[must_use]
+    pub fn with(self, properties: Properties<'d>) -> Self {
+        Self { properties, ..self }
+    }
+
+    /// Makes it owned.
+    #[must_use]
+    pub fn into_owned(self) -> Create<'static> {
+        let Self { flags, goid, world_id, spawn_seq, class, guess, new_view, tail, properties } =
+            self;
+        let properties = properties.into_owned();
+        Create { flags, goid, world_id, spawn_seq, class, guess, properties, new_view, tail }
+    }
+
+    /// Reads what stands behind the flags.
+    pub(super) fn decode<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        flags: u8,
+        context: &Context<'n, '_>,
+    ) -> Result<Self> {
+        let objects = context.objects;
+        let head = Head::decode(reader, flags, objects)?;
+        let Head { goid, world_id, spawn_seq, count, .. } = head;
+        let (class, layout, guess) = Self::class(reader, &head, context)?;
+        if T::ON {
+            let here = reader.place();
+            reader.leaf_from(
+                "class",
+                here,
+                Value::Enum(class.number().into(), objects.class_names()),
+            );
+            if guess {
+                reader.leaf_from("guess", here, Value::Bool(true));
+            }
+        }
+        let properties = Properties::decode_with_room(reader, layout.create(), count.into())?;
+        if properties.len() != usize::from(count) {
+            let found = format!("a count of {count} and {} bits", properties.len());
+            return Err(Fault::CountMismatch.at(reader, 0, found).inside("properties"));
+        }
+        let new_view = reader.u16("new_view")?;
+        if new_view <= ADMIN_VIEW {
+            let error = Fault::BadViewId.at(reader, 2, new_view.to_string());
+            return Err(error.inside("new_view"));
+        }
+        let tail = reader.u8("tail")?;
+        Ok(Self { flags, goid, world_id, spawn_seq, class, guess, properties, new_view, tail })
+    }
+
+    /// The class to read the properties by, and whether it is a guess.
+    #[inline]
+    fn class<'n, T>(
+        reader: &Reader<'d, T>,
+        head: &Head,
+        context: &Context<'n, '_>,
+    ) -> Result<(ClassId, &'n Class, bool)> {
+        let goid = head.goid;
+        if let Some((id, class)) = context.objects.class_of(goid) {
+            return Ok((id, class, false));
+        }
+        if context.rules.guess
+            && let Some((id, class)) = guessed(reader.rest(), head.count, context.objects)
+        {
+            return Ok((id, class, true));
+        }
+        let found = match context.objects.name_of(goid) {
+            Some(name) => format!("{goid} ({name})"),
+            None => goid.to_string(),
+        };
+        Err(Fault::UnknownGoid.at(reader, head.encoded_len(), found).inside("goid"))
+    }
+
+    /// Writes the view id of the AdminView and the create.
+    ///
+    /// # Errors
+    /// Value, when flags and world object id do not go together, for the view ids 0 and 1, for more
+    /// than 255 properties, and for properties that the class does not have or that do not fit.
+    pub fn encode(&self, objects: &Objects, writer: &mut Writer) -> Result<()> {
+        let class = objects
+            .class(self.class)
+            .ok_or_else(|| Error::value("a class of these objects", "a class of others"))?;
+        if self.new_view <= ADMIN_VIEW {
+            return Err(Fault::BadViewId.value(self.new_view.to_string()).inside("new_view"));
+        }
+        let count = u8::try_from(self.properties.len()).map_err(|_| {
+            let found = self.properties.len().to_string();
+            Error::value("at most 255 properties", found).inside("properties")
+        })?;
+        let Self { flags, goid, world_id, spawn_seq, .. } = *self;
+        Head { flags, goid, world_id, spawn_seq, count }.encode(writer)?;
+        self.properties
+            .encode(class.create(), writer)
+            .map_err(|error| error.inside("properties"))?;
+        writer.u16(self.new_view);
+        writer.u8(self.tail);
+        Ok(())
+    }
+
+    /// How many bytes [`Self::encode`] writes.
+    #[must_use]
+    pub fn encoded_len(&self, objects: &Objects) -> usize {
+        let properties = objects
+            .class(self.class)
+            .map_or(0, |class| self.properties.encoded_len(class.create()));
+        12 + if self.world_id.is_some() { 4 } else { 0 } + properties
+    }
+
+    pub(super) fn from_json(json: Given<'_>, context: &Context<'_, '_>) -> Result<Create<'static>> {
+        let objects = context.objects;
+        let mut fields = FieldsOf::new(json)?;
+        let Head { flags, goid, world_id, spawn_seq, .. } = Head::from_json(&mut fields)?;
+        let class = match fields.take_optional("class") {
+            Some(json) => super::class_from_json(json, objects)?,
+            None => match objects.class_of(goid) {
+                Some((class, _)) => class,
+                None => return Err(Fault::UnknownGoid.value(goid.to_string()).inside("goid")),
+            },
+        };
+        let guess = match fields.take_optional("guess") {
+            Some(json) => super::boolean(json).map_err(|error| error.inside("guess"))?,
+            None => false,
+        };
+        let count = fields.take_optional("count");
+        let order = objects
+            .class(class)
+            .ok_or_else(|| Error::value("a class of these objects", "a class of others"))?
+            .create();
+        let given = fields.given("properties")?;
+        let properties = Properties::from_json(given, fields.take_optional("padding"), order)
+            .map_err(|error| error.inside("properties"))?;
+        super::agrees("count", count, properties.len() as u64)?;
+        let new_view: u16 = fields.value("new_view")?;
+        let tail = match fields.take_optional("tail") {
+            Some(json) => json::integer(json, "a whole number from 0 to 255")
+                .map_err(|error| error.inside("tail"))?,
+            None => 0,
+        };
+        fields.end()?;
+        Ok(Create { flags, goid, world_id, spawn_seq, class, guess, properties, new_view, tail })
+    }
+}
+
+/// What stands in front of the properties.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub(super) flags: u8,
+    pub(super) goid: u16,
+    pub(super) world_id: Option<u32>,
+    pub(super) spawn_seq: u8,
+    pub(super) count: u8,
+}
+
+impl Head {
+    /// Reads what stands behind the flags, up to the count.
+    #[inline]
+    pub(super) fn decode<'n, T: Trace<'n>>(
+        reader: &mut Reader<'_, T>,
+        flags: u8,
+        objects: &'n Objects,
+    ) -> Result<Self> {
+        let start = reader.place_if_on();
+        let goid = reader.u16("goid")?;
+        if T::ON && objects.name_of(goid).is_some() {
+            let name = Value::Enum(goid.into(), objects.names());
+            reader.leaf_from("object", start, name);
+        }
+        let hex = |bytes: &[u8; 4]| Value::Hex(u32::from_le_bytes(*bytes).into());
+        let world_id = if flags & DYNAMIC == 0 {
+            let bytes = reader.shown("world_id", |r| r.take_array::<4>(), hex)?;
+            Some(u32::from_le_bytes(bytes))
+        } else {
+            None
+        };
+        let spawn_seq = reader.u8("spawn_seq")?;
+        let magic = reader.shown(
+            "magic",
+            |r| r.take_array().map(u16::from_le_bytes),
+            |magic| Value::Hex((*magic).into()),
+        )?;
+        if magic != MAGIC {
+            return Err(Fault::BadMagic.at(reader, 2, format!("{magic:#06x}")).inside("magic"));
+        }
+        let count = reader.u8("count")?;
+        Ok(Self { flags, goid, world_id, spawn_seq, count })
+    }
+
+    /// Writes the view id of the AdminView, and everything up to the count.
+    ///
+    /// # Errors
+    /// Value, when the flags are not those of a create, or do not go with the world object id.
+    pub(super) fn encode(&self, writer: &mut Writer) -> Result<()> {
+        if self.flags & COMMAND != CREATE {
+            let error = Error::value("the flags of a create", format!("{:#04x}", self.flags));
+            return Err(error.inside("flags"));
+        }
+        let dynamic = self.flags & DYNAMIC != 0;
+        if dynamic == self.world_id.is_some() {
+            let (wanted, found) = match dynamic {
+                true => ("no world object id with these flags", "one"),
+                false => ("a world object id with these flags", "none"),
+            };
+            let error = Error::value(wanted, found).inside("world_id");
+            return Err(error.hint("bit 2 of the flags says that the object is not of the world"));
+        }
+        writer.u16(ADMIN_VIEW);
+        writer.u8(self.flags);
+        writer.u16(self.goid);
+        self.world_id.iter().for_each(|id| writer.u32(*id));
+        writer.u8(self.spawn_seq);
+        writer.u16(MAGIC);
+        writer.u8(self.count);
+        Ok(())
+    }
+
+    /// How many bytes there are behind the flags.
+    pub(super) const fn encoded_len(&self) -> usize {
+        if self.world_id.is_some() { 10 } else { 6 }
+    }
+
+    /// Reads it from the fields of an operation, without the count.
+    pub(super) fn from_json(fields: &mut FieldsOf<'_>) -> Result<Self> {
+        super::agrees("view", fields.take_optional("view"), ADMIN_VIEW.into())?;
+        let goid: u16 = fields.value("goid")?;
+        // Follows from the number.
+        fields.take_optional("object");
+        let world_id = match fields.take_optional("world_id") {
+            None => None,
+            Some(json) => Some(
+                json::integer(json, "a whole number from 0 to 4294967295")
+                    .map_err(|error| error.inside("world_id"))?,
+            ),
+        };
+        let flags = match fields.take_optional("flags") {
+            Some(json) => json::integer(json, "a whole number from 0 to 255")
+                .map_err(|error| error.inside("flags"))?,
+            None if world_id.is_some() => NORMAL,
+            None => NORMAL | DYNAMIC,
+        };
+        let spawn_seq: u8 = fields.value("spawn_seq")?;
+        super::agrees("magic", fields.take_optional("magic"), MAGIC.into())?;
+        Ok(Self { flags, goid, world_id, spawn_seq, count: 0 })
+    }
+}
+
+/// A class by which the bytes behind the count can be read to the end: the count is right, the new
+/// view possible, the tail 0, and what follows is the AdminView or the end. `None` when no class
+/// fits, or classes with different sizes do.
+fn guessed<'o>(rest: &[u8], count: u8, objects: &'o Objects) -> Option<(ClassId, &'o Class)> {
+    let mut found: Option<(ClassId, &Class, Vec<u16>)> = None;
+    for id in objects.shapes().iter() {
+        let Some(class) = objects.class(id) else { continue };
+        let Some(ends) = fit(rest, count, class) else { continue };
+        match &found {
+            None => found = Some((id, class, ends)),
+            Some((_, _, others)) if *others == ends => {}
+            Some(_) => return None,
+        }
+    }
+    found.map(|(id, class, _)| (id, class))
+}
+
+/// Where each value ends if the bytes are properties of this class.
+fn fit(rest: &[u8], count: u8, class: &Class) -> Option<Vec<u16>> {
+    let mut reader = Reader::new(rest);
+    let properties =
+        Properties::decode_with_room(&mut reader, class.create(), count.into()).ok()?;
+    if properties.len() != usize::from(count) || reader.u16("new_view").ok()? <= ADMIN_VIEW {
+        return None;
+    }
+    if reader.u8("tail").ok()? != 0 || reader.u16("view").ok()? > ADMIN_VIEW {
+        return None;
+    }
+    let mut end = 0;
+    let mut ends = Vec::with_capacity(properties.len());
+    for property in properties.list() {
+        end += u16::try_from(property.bytes().len()).ok()?;
+        ends.push(end);
+    }
+    Some(ends)
+}

@@ -1,0 +1,74 @@
+//! Sections of objects: MPM id 3 of the game's datagrams.
+//!
+//! ```text
+//! 03 { viewId:u16 data }* 00 00
+//! ```
+//!
+//! A section is a list of [`Operation`]s: what the AdminView (view 1) creates and deletes, and
+//! [`Update`]s of views that exist. Nothing says how long an operation is: to read an update takes
+//! the class of its view, and to read a create the class of its goobj. [`Context`] brings both.
+//!
+//! Integers are little-endian. What follows the section in its datagram stays in the reader.
+//!
+//! ```
+//! use worldwire_core::{Reader, Tree, Writer, text};
+//! use worldwire_mxo::message::{Context, NoViews, Section};
+//! use worldwire_mxo::schema::Objects;
+//!
+//! let objects = Objects::built_in();
+//! let context = Context::server(&objects, &NoViews);
+//! let bytes = [3, 1, 0, 1, 1, 0, 0x69, 0, 0, 0];
+//! let mut reader = Reader::traced("section", &bytes, Tree::new());
+//! let section = Section::decode(&mut reader, &context)?;
+//! let mut shown = String::new();
+//! text::write_tree(&reader.finish(), text::TextStyle::default(), &mut shown);
+//! assert!(shown.contains("delete"));
+//!
+//! let mut writer = Writer::new();
+//! section.encode(&objects, context.from, &mut writer)?;
+//! assert_eq!(writer.as_bytes(), bytes);
+//! # Ok::<(), worldwire_core::Error>(())
+//! ```
+
+mod admin;
+mod create;
+mod fault;
+mod movement;
+mod oddity;
+mod operation;
+mod properties;
+mod section;
+mod unknown;
+mod update;
+mod views;
+
+use worldwire_core::json::{self, Json};
+use worldwire_core::{Error, Result};
+
+pub use admin::{Delete, PendingUpdate};
+pub use create::Create;
+pub use fault::Fault;
+pub use movement::{Animation, Movement};
+pub use oddity::Oddity;
+pub use operation::Operation;
+pub use properties::{Properties, Property};
+pub use section::{MOST_OPERATIONS, MPM_ID, Section, SectionWriter};
+pub use unknown::{Undecoded, UnknownCreate};
+pub use update::Update;
+pub use views::{ADMIN_VIEW, Context, END, FIRST_VIEW, NoViews, OWN_VIEW, Rules, Viewed, Views};
+
+use crate::schema::{ClassId, Objects};
+use update::agrees;
+
+/// A class by its name.
+fn class_from_json(json: &Json, objects: &Objects) -> Result<ClassId> {
+    let named = json.as_str().and_then(|name| objects.class_named(name));
+    match named {
+        Some((class, _)) => Ok(class),
+        None => Err(json::expected("the name of a class", json).inside("class")),
+    }
+}
+
+fn boolean(json: &Json) -> Result<bool> {
+    json.as_bool().ok_or_else(|| -> Error { json::expected("true or false", json) })
+}

@@ -1,0 +1,190 @@
+//! The movement of a character: a byte of flags and the fields they stand for.
+
+use worldwire_core::json::{self, FieldsOf, Given};
+use worldwire_core::{Error, Reader, Result, Side, Trace, Value, Writer};
+
+use super::fault::Fault;
+use crate::types::PropertyType;
+
+/// Where and how a character moves.
+///
+/// | flag | field | bytes |
+/// | --- | --- | --- |
+/// | `20` | counter of scripts; a server puts a script of unknown layout behind it | `u8` |
+/// | `01` | animation and mood | `u8`, `u8` |
+/// | `02` | action | `u8` |
+/// | `04` | yaw: 256 are a full turn | `u8` |
+/// | `08` | position | 3 × `f32` |
+/// |  | time: from a server about the client's own view, behind a position | `u32` |
+///
+/// A movement with another flag, or with flag `20` from a server, cannot be read:
+/// [`Fault::UnknownLayout`].
+///
+/// Unverified: that animation and mood stand there in the client's direction too; no client was
+/// seen to send flag `01`. That the last field is a time: its values grow like one.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Movement {
+    /// Counts scripts.
+    pub script_counter: Option<u8>,
+    /// Animation and mood.
+    pub animation: Option<Animation>,
+    /// What the character does.
+    pub action: Option<u8>,
+    /// Where it faces: 256 are a full turn.
+    pub yaw: Option<u8>,
+    /// Where it is: x, y (height), z.
+    pub position: Option<[f32; 3]>,
+    /// What a server puts behind a position of the client's own view.
+    pub time: Option<u32>,
+}
+
+/// An animation, and the mood that goes with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Animation {
+    /// The animation.
+    pub animation: u8,
+    /// The mood.
+    pub mood: u8,
+}
+
+const SCRIPT: u8 = 0x20;
+const ANIMATION: u8 = 0x01;
+const ACTION: u8 = 0x02;
+const YAW: u8 = 0x04;
+const POSITION: u8 = 0x08;
+const KNOWN: u8 = SCRIPT | ANIMATION | ACTION | YAW | POSITION;
+
+impl Movement {
+    /// The flags: which fields there are.
+    #[must_use]
+    pub fn flags(&self) -> u8 {
+        let flag = |present: bool, flag| if present { flag } else { 0 };
+        flag(self.script_counter.is_some(), SCRIPT)
+            | flag(self.animation.is_some(), ANIMATION)
+            | flag(self.action.is_some(), ACTION)
+            | flag(self.yaw.is_some(), YAW)
+            | flag(self.position.is_some(), POSITION)
+    }
+
+    /// Reads a movement, and reports it to the trace as the record `movement`. `own` is whether it
+    /// is about the client's own view.
+    pub(super) fn decode<'n, T: Trace<'n>>(
+        reader: &mut Reader<'_, T>,
+        from: Side,
+        own: bool,
+    ) -> Result<Self> {
+        reader.record("movement", |reader| {
+            let flags = reader.shown("flags", |r| r.take_array::<1>(), |b| Value::Hex(b[0].into()));
+            let [flags] = flags?;
+            if flags & !KNOWN != 0 || (flags & SCRIPT != 0 && from == Side::Server) {
+                let unknown = if flags & !KNOWN != 0 { flags & !KNOWN } else { SCRIPT };
+                let error = Fault::UnknownLayout.at(reader, 1, format!("flag {unknown:#04x}"));
+                return Err(error.inside("flags"));
+            }
+            let has = |flag| flags & flag != 0;
+            let mut byte = |flag, name| {
+                if has(flag) { reader.u8(name).map(Some) } else { Ok(None) }
+            };
+            let script_counter = byte(SCRIPT, "script_counter")?;
+            let animation = byte(ANIMATION, "animation")?;
+            let mood = byte(ANIMATION, "mood")?;
+            let action = byte(ACTION, "action")?;
+            let yaw = byte(YAW, "yaw")?;
+            let mut position = None;
+            let mut time = None;
+            if has(POSITION) {
+                let bytes = PropertyType::Vector3f.decode(reader, "position")?;
+                let mut parts = [0.0; 3];
+                for (part, bytes) in parts.iter_mut().zip(bytes.as_chunks().0) {
+                    *part = f32::from_le_bytes(*bytes);
+                }
+                position = Some(parts);
+                if own && from == Side::Server {
+                    time = Some(reader.u32("time")?);
+                }
+            }
+            let animation = animation.zip(mood);
+            let animation = animation.map(|(animation, mood)| Animation { animation, mood });
+            Ok(Self { script_counter, animation, action, yaw, position, time })
+        })
+    }
+
+    /// Writes it.
+    pub(super) fn encode(&self, from: Side, own: bool, writer: &mut Writer) -> Result<()> {
+        let timed = own && from == Side::Server && self.position.is_some();
+        if timed != self.time.is_some() {
+            let wanted = if timed {
+                "a time behind a position that a server sends of the own view"
+            } else {
+                "no time"
+            };
+            let found = if timed { "none" } else { "one" };
+            return Err(Error::value(wanted, found).inside("time"));
+        }
+        if self.script_counter.is_some() && from == Side::Server {
+            return Err(Fault::UnknownLayout.value("flag 0x20").inside("script_counter"));
+        }
+        writer.u8(self.flags());
+        let mut byte = |value: Option<u8>| value.into_iter().for_each(|value| writer.u8(value));
+        byte(self.script_counter);
+        byte(self.animation.map(|both| both.animation));
+        byte(self.animation.map(|both| both.mood));
+        byte(self.action);
+        byte(self.yaw);
+        self.position.iter().flatten().for_each(|part| writer.f32(*part));
+        self.time.iter().for_each(|time| writer.u32(*time));
+        Ok(())
+    }
+
+    /// How many bytes it takes.
+    pub(super) fn encoded_len(&self) -> usize {
+        let bytes = [self.script_counter, self.action, self.yaw].iter().flatten().count();
+        1 + bytes
+            + self.animation.map_or(0, |_| 2)
+            + self.position.map_or(0, |_| 12)
+            + self.time.map_or(0, |_| 4)
+    }
+
+    /// Reads it from the JSON of the record.
+    pub(super) fn from_json(json: Given<'_>) -> Result<Self> {
+        let mut fields = FieldsOf::new(json)?;
+        let flags = fields.take_optional("flags");
+        let mut byte = |name: &'static str| -> Result<Option<u8>> {
+            let Some(json) = fields.take_optional(name) else { return Ok(None) };
+            let value = json::integer(json, "a whole number from 0 to 255");
+            value.map(Some).map_err(|error| error.inside(name))
+        };
+        let script_counter = byte("script_counter")?;
+        let animation = match (byte("animation")?, byte("mood")?) {
+            (Some(animation), Some(mood)) => Some(Animation { animation, mood }),
+            (None, None) => None,
+            (Some(_), None) => return Err(Error::value("a value", "none").inside("mood")),
+            (None, Some(_)) => return Err(Error::value("a value", "none").inside("animation")),
+        };
+        let action = byte("action")?;
+        let yaw = byte("yaw")?;
+        let position = match fields.take_optional("position") {
+            None => None,
+            Some(json) => {
+                let bytes = PropertyType::Vector3f.bytes_from_json(json);
+                let bytes = bytes.map_err(|error| error.inside("position"))?;
+                let mut parts = [0.0; 3];
+                for (part, bytes) in parts.iter_mut().zip(bytes.as_chunks().0) {
+                    *part = f32::from_le_bytes(*bytes);
+                }
+                Some(parts)
+            }
+        };
+        let time = match fields.take_optional("time") {
+            None => None,
+            Some(json) => Some(
+                json::integer(json, "a whole number from 0 to 4294967295")
+                    .map_err(|error| error.inside("time"))?,
+            ),
+        };
+        fields.end()?;
+        let movement = Self { script_counter, animation, action, yaw, position, time };
+        super::agrees("flags", flags, u64::from(movement.flags()))?;
+        Ok(movement)
+    }
+}

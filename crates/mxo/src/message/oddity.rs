@@ -1,0 +1,87 @@
+//! What is odd about a section that can be read all the same.
+
+use core::fmt;
+
+use super::create::NORMAL;
+use super::operation::Operation;
+use super::section::Section;
+
+/// Something that no peer was seen to send, or that only some do. It is kept, and written again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Oddity {
+    /// Flags of the AdminView with bits of unknown meaning.
+    Flags(u8),
+    /// A create that is not of a normal object: bit 3 of its flags is not set.
+    NotNormal,
+    /// A create whose last byte is not 0.
+    Tail(u8),
+    /// A create or an update with so many presence bytes more than it needs.
+    Padding(u8),
+    /// A deletion of no views.
+    NothingDeleted,
+    /// An update without blocks.
+    NothingUpdated,
+    /// The section lacks its end.
+    Unterminated,
+}
+
+impl Section<'_> {
+    /// What is odd about it: the index of the operation, if it is one, and what it is.
+    pub fn oddities(&self) -> impl Iterator<Item = (Option<usize>, Oddity)> {
+        let of = |(index, operation): (usize, &Operation<'_>)| {
+            oddities(operation).into_iter().flatten().map(move |oddity| (Some(index), oddity))
+        };
+        let rest = self.operations.last().is_some_and(Operation::is_rest);
+        let end = (self.unterminated && !rest).then_some((None, Oddity::Unterminated));
+        self.operations.iter().enumerate().flat_map(of).chain(end)
+    }
+}
+
+fn oddities(operation: &Operation<'_>) -> [Option<Oddity>; 4] {
+    /// The bits of the flags that have a meaning.
+    const CREATES: u8 = 0x0f;
+    const OTHERS: u8 = 0x03;
+    let flags = |flags: u8, known: u8| (flags & !known != 0).then_some(Oddity::Flags(flags));
+    let padding = |padding: u8| (padding > 0).then_some(Oddity::Padding(padding));
+    match operation {
+        Operation::Create(create) => [
+            flags(create.flags, CREATES),
+            (create.flags & NORMAL == 0).then_some(Oddity::NotNormal),
+            padding(create.properties.padding()),
+            (create.tail != 0).then_some(Oddity::Tail(create.tail)),
+        ],
+        Operation::UnknownCreate(create) => [
+            flags(create.flags, CREATES),
+            (create.flags & NORMAL == 0).then_some(Oddity::NotNormal),
+            None,
+            None,
+        ],
+        Operation::Delete(delete) => {
+            let nothing = delete.views.is_empty().then_some(Oddity::NothingDeleted);
+            [flags(delete.flags, OTHERS), nothing, None, None]
+        }
+        Operation::PendingUpdate(pending) => [flags(pending.flags, OTHERS), None, None, None],
+        Operation::Update(update) => {
+            let nothing = update.movement.is_none() && update.properties.is_none();
+            let padded = update.properties.as_ref().and_then(|list| padding(list.padding()));
+            [nothing.then_some(Oddity::NothingUpdated), padded, None, None]
+        }
+        Operation::Undecoded(_) => [None; 4],
+    }
+}
+
+impl fmt::Display for Oddity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flags(flags) => write!(f, "flags {flags:#04x} with bits of unknown meaning"),
+            Self::NotNormal => f.write_str("an object that is not normal: bit 3 of the flags is 0"),
+            Self::Tail(tail) => write!(f, "a create that ends in {tail:#04x} instead of 0"),
+            Self::Padding(1) => f.write_str("1 presence byte more than needed"),
+            Self::Padding(count) => write!(f, "{count} presence bytes more than needed"),
+            Self::NothingDeleted => f.write_str("a deletion of no views"),
+            Self::NothingUpdated => f.write_str("an update without blocks"),
+            Self::Unterminated => f.write_str("no view id 0 at the end of the section"),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! A whole section: operations up to the end.
+
+use worldwire_core::json::{self, FieldsOf, Given, Json};
+use worldwire_core::{Error, Reader, Result, Side, Trace, Value, Writer};
+
+use super::fault::Fault;
+use super::operation::Operation;
+use super::views::{Context, END, Inside};
+use crate::schema::Objects;
+
+/// The MPM id of a section of objects: its first byte.
+pub const MPM_ID: u8 = 3;
+
+/// The most operations of a section. A datagram has room for fewer.
+pub const MOST_OPERATIONS: usize = 32_768;
+
+/// A section of objects.
+///
+/// An [`Operation`] that could not be read holds everything to the end, and is the last one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Section<'d> {
+    /// What it does, in the order in which it is to be done.
+    pub operations: Vec<Operation<'d>>,
+    /// Whether it lacks the `00 00` at its end. Always so behind an operation that could
+    /// not be read.
+    pub unterminated: bool,
+}
+
+impl<'d> Section<'d> {
+    /// Reads a section, and reports it to the trace. The reader then stands behind it.
+    ///
+    /// # Errors
+    /// [`Fault::of`] says which rule is broken; [`Fault::Truncated`] is an incomplete error. The
+    /// limit on operations. Nothing of a section that failed is to be applied.
+    pub fn decode<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        context: &Context<'n, '_>,
+    ) -> Result<Self> {
+        let id = reader.u8("mpm")?;
+        if id != MPM_ID {
+            return Err(Fault::NotObjectSection.at(reader, 1, id.to_string()).inside("mpm"));
+        }
+        let mut section = Self::default();
+        let mut views = Inside::new(context.views);
+        reader.list("operations", |reader| section.operations(reader, context, &mut views))?;
+        let start = reader.place_if_on();
+        if section.unterminated {
+            if T::ON {
+                reader.leaf_from("end", start, Value::Null);
+            }
+            return Ok(section);
+        }
+        reader.u16("end")?;
+        Ok(section)
+    }
+
+    fn operations<'n, T: Trace<'n>>(
+        &mut self,
+        reader: &mut Reader<'d, T>,
+        context: &Context<'n, '_>,
+        views: &mut Inside<'_>,
+    ) -> Result<()> {
+        loop {
+            let view = match reader.rest().first_chunk() {
+                Some(bytes) => u16::from_le_bytes(*bytes),
+                None if reader.remaining() > 0 => {
+                    let error = Error::incomplete(2, reader.remaining());
+                    return Err(reader.place_error(error));
+                }
+                None if context.rules.unterminated => {
+                    self.unterminated = true;
+                    return Ok(());
+                }
+                None => return Err(Fault::MissingTerminator.at(reader, 0, "the end of the bytes")),
+            };
+            if view == END {
+                return Ok(());
+            }
+            let index = self.operations.len();
+            if index >= MOST_OPERATIONS {
+                let asked = index as u64 + 1;
+                let error = Error::limit("operations of a section", MOST_OPERATIONS as u64, asked);
+                return Err(reader.place_error(error));
+            }
+            let operation = reader.item(index, |reader| {
+                reader.record("", |reader| {
+                    if !context.rules.keep_unknown {
+                        return Operation::decode(reader, view, context, views);
+                    }
+                    let outcome = reader.attempt(|r| Operation::decode(r, view, context, views));
+                    match outcome {
+                        Err(error) => {
+                            match Fault::of(&error).filter(|fault| fault.is_ignorance()) {
+                                Some(fault) => Operation::decode_rest(reader, fault, context),
+                                None => Err(error),
+                            }
+                        }
+                        decoded => decoded,
+                    }
+                })
+            })?;
+            let last = operation.is_rest();
+            self.operations.push(operation);
+            if last {
+                self.unterminated = true;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Value, for an operation that cannot be written, with its path.
+    pub fn encode(&self, objects: &Objects, from: Side, writer: &mut Writer) -> Result<()> {
+        let mut section = SectionWriter::begin(objects, from, writer);
+        for (index, operation) in self.operations.iter().enumerate() {
+            section.operation(operation).map_err(|error| {
+                error.inside(operation.name()).inside_item(index).inside("operations")
+            })?;
+        }
+        if !self.unterminated {
+            section.end();
+        }
+        Ok(())
+    }
+
+    /// Reads it from JSON. Views are looked up as when it is read from bytes, unless an update
+    /// names its class.
+    ///
+    /// # Errors
+    /// Value, with the path of what is wrong.
+    pub fn from_json<'j>(
+        json: impl Into<Given<'j>>,
+        context: &Context<'_, '_>,
+    ) -> Result<Section<'static>> {
+        let mut fields = FieldsOf::new(json)?;
+        super::agrees("mpm", fields.take_optional("mpm"), MPM_ID.into())?;
+        let given = fields.given("operations")?;
+        let Json::Array(items) = given.json() else {
+            return Err(json::expected("an array", &given).inside("operations"));
+        };
+        let unterminated = match fields.take_optional("end") {
+            Some(Json::Null) => true,
+            end => {
+                super::agrees("end", end, END.into())?;
+                false
+            }
+        };
+        fields.end()?;
+        let mut views = Inside::new(context.views);
+        let mut operations = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let operation = Operation::from_json(given.at(item), context, &mut views);
+            operations
+                .push(operation.map_err(|error| error.inside_item(index).inside("operations"))?);
+        }
+        Ok(Section { operations, unterminated })
+    }
+
+    /// Makes it owned.
+    #[must_use]
+    pub fn into_owned(self) -> Section<'static> {
+        Section {
+            operations: self.operations.into_iter().map(Operation::into_owned).collect(),
+            unterminated: self.unterminated,
+        }
+    }
+}
+
+/// Writes a section operation by operation.
+///
+/// ```
+/// use worldwire_core::{Side, Writer};
+/// use worldwire_mxo::message::{Delete, Operation, SectionWriter};
+/// use worldwire_mxo::schema::Objects;
+///
+/// let objects = Objects::built_in();
+/// let mut writer = Writer::new();
+/// let mut section = SectionWriter::begin(&objects, Side::Server, &mut writer);
+/// section.operation(&Operation::Delete(Delete::of(vec![5])))?;
+/// section.end();
+/// assert_eq!(writer.as_bytes(), [3, 1, 0, 1, 1, 0, 5, 0, 0, 0]);
+/// # Ok::<(), worldwire_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SectionWriter<'w, 'o> {
+    writer: &'w mut Writer,
+    objects: &'o Objects,
+    from: Side,
+}
+
+impl<'w, 'o> SectionWriter<'w, 'o> {
+    /// How many bytes a section has besides its operations.
+    pub const FRAME: usize = 3;
+
+    /// Writes the MPM id.
+    pub fn begin(objects: &'o Objects, from: Side, writer: &'w mut Writer) -> Self {
+        writer.u8(MPM_ID);
+        Self { writer, objects, from }
+    }
+
+    /// Writes an operation. The order is the caller's: deletes, creates, updates.
+    ///
+    /// # Errors
+    /// Value, for what cannot be written; a part of it may then be.
+    pub fn operation(&mut self, operation: &Operation<'_>) -> Result<()> {
+        operation.encode(self.objects, self.from, self.writer)
+    }
+
+    /// Writes the end.
+    pub fn end(self) {
+        self.writer.u16(END);
+    }
+}

@@ -1,0 +1,272 @@
+//! Updates of views that exist: a mask, and the blocks that it names.
+//!
+//! ```text
+//! viewId:u16 mask:u8 blocks, the one of the lowest bit first
+//! ```
+//!
+//! | object | mask `01` | mask `02` | mask `04` |
+//! | --- | --- | --- | --- |
+//! | plain | properties | | |
+//! | player, own view | movement | properties, text with a count | |
+//! | player, other view | movement | properties | |
+//! | NPC | unknown | movement | properties |
+//!
+//! Nothing says how long an update is, so what cannot be read ends the section.
+
+use worldwire_core::json::{self, FieldsOf, Given};
+use worldwire_core::{Error, Reader, Result, Side, Trace, Value, Writer};
+
+use super::fault::Fault;
+use super::movement::Movement;
+use super::properties::Properties;
+use super::views::{Context, OWN_VIEW, Viewed};
+use crate::schema::{Class, ClassId, Objects, Order, Updates};
+
+/// An update of one view.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Update<'d> {
+    /// The view: [`OWN_VIEW`] or one that was created.
+    pub view: u16,
+    /// The class of its object, by which the update was read, or is to be written.
+    pub class: ClassId,
+    /// Whether the class is a guess, and so everything below.
+    pub guess: bool,
+    /// Movement, of characters only.
+    pub movement: Option<Movement>,
+    /// Properties, in the update order of the class.
+    pub properties: Option<Properties<'d>>,
+}
+
+impl<'d> Update<'d> {
+    /// An update of properties, in the update order of the class for this view
+    /// ([`Updates::order`]).
+    #[must_use]
+    pub fn of(view: u16, class: ClassId, properties: Properties<'d>) -> Self {
+        Self { view, class, guess: false, movement: None, properties: Some(properties) }
+    }
+
+    /// Makes it owned.
+    #[must_use]
+    pub fn into_owned(self) -> Update<'static> {
+        let Self { view, class, guess, movement, properties } = self;
+        let properties = properties.map(Properties::into_owned);
+        Update { view, class, guess, movement, properties }
+    }
+
+    /// The mask: which blocks there are.
+    ///
+    /// # Errors
+    /// Value, when the class is not one of these objects, or has no such blocks.
+    pub fn mask(&self, objects: &Objects) -> Result<u8> {
+        let class = objects.class(self.class).ok_or_else(no_class)?;
+        let blocks = Blocks::of(class, self.view);
+        let bit = |present: bool, bit: u8| match (present, bit) {
+            (true, 0) => Err(Fault::UnknownLayout
+                .value(format!("a block that updates of {} do not have", class.name()))),
+            (true, bit) => Ok(bit),
+            (false, _) => Ok(0),
+        };
+        let movement = bit(self.movement.is_some(), blocks.movement)?;
+        Ok(movement | bit(self.properties.is_some(), blocks.properties)?)
+    }
+
+    /// Reads what stands behind the view id: mask and blocks. That is also what a pending update
+    /// holds.
+    ///
+    /// # Errors
+    /// Incomplete; [`Fault::UnknownLayout`], [`Fault::IndexOutOfRange`].
+    #[inline]
+    pub fn decode_body<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        view: u16,
+        viewed: Viewed,
+        objects: &'n Objects,
+        from: Side,
+    ) -> Result<Self> {
+        let Some(class) = objects.class(viewed.class) else {
+            return Err(Fault::UnknownView.at(reader, 0, "a class of other tables"));
+        };
+        if T::ON {
+            let here = reader.place();
+            let number = Value::Enum(viewed.class.number().into(), objects.class_names());
+            reader.leaf_from("class", here, number);
+            if viewed.guess {
+                reader.leaf_from("guess", here, Value::Bool(true));
+            }
+        }
+        let blocks = Blocks::of(class, view);
+        let mask = reader.shown("mask", |r| r.take_array::<1>(), |b| Value::Hex(b[0].into()))?[0];
+        let unknown = mask & !(blocks.movement | blocks.properties);
+        if unknown != 0 {
+            let found = format!("block {unknown:#04x} of class {}", class.name());
+            return Err(Fault::UnknownLayout.at(reader, 1, found).inside("mask"));
+        }
+        let mut update = Self {
+            view,
+            class: viewed.class,
+            guess: viewed.guess,
+            movement: None,
+            properties: None,
+        };
+        if mask & blocks.movement != 0 {
+            update.movement = Some(Movement::decode(reader, from, view == OWN_VIEW)?);
+        }
+        if let Some(order) = blocks.order
+            && mask & blocks.properties != 0
+        {
+            update.properties = Some(Properties::decode(reader, order)?);
+        }
+        Ok(update)
+    }
+
+    /// Writes view id, mask and blocks.
+    ///
+    /// # Errors
+    /// Value, for blocks or properties that the class does not have, and values that do not fit.
+    #[inline]
+    pub fn encode(&self, objects: &Objects, from: Side, writer: &mut Writer) -> Result<()> {
+        if self.view < OWN_VIEW {
+            return Err(Fault::BadViewId.value(self.view.to_string()).inside("view"));
+        }
+        writer.u16(self.view);
+        self.encode_body(objects, from, writer)
+    }
+
+    /// Writes mask and blocks.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn encode_body(&self, objects: &Objects, from: Side, writer: &mut Writer) -> Result<()> {
+        writer.u8(self.mask(objects)?);
+        if let Some(movement) = &self.movement {
+            movement
+                .encode(from, self.view == OWN_VIEW, writer)
+                .map_err(|error| error.inside("movement"))?;
+        }
+        if let Some(properties) = &self.properties {
+            let order = objects
+                .class(self.class)
+                .and_then(|class| Blocks::of(class, self.view).order)
+                .ok_or_else(no_class)?;
+            properties.encode(order, writer).map_err(|error| error.inside("properties"))?;
+        }
+        Ok(())
+    }
+
+    /// How many bytes [`Self::encode`] writes.
+    #[must_use]
+    pub fn encoded_len(&self, objects: &Objects) -> usize {
+        let order = objects.class(self.class).and_then(|class| class.updates().order(self.view));
+        let properties = self.properties.as_ref().zip(order);
+        let properties = properties.map_or(0, |(properties, order)| properties.encoded_len(order));
+        3 + self.movement.as_ref().map_or(0, Movement::encoded_len) + properties
+    }
+
+    pub(super) fn from_json(
+        json: Given<'_>,
+        context: &Context<'_, '_>,
+        viewed: impl Fn(u16) -> Option<Viewed>,
+    ) -> Result<Update<'static>> {
+        let mut fields = FieldsOf::new(json)?;
+        let view: u16 = fields.value("view")?;
+        Self::body_from_json(fields, view, viewed(view), context)
+    }
+
+    /// Everything but the view; nothing else may be left in the fields.
+    pub(super) fn body_from_json(
+        mut fields: FieldsOf<'_>,
+        view: u16,
+        known: Option<Viewed>,
+        context: &Context<'_, '_>,
+    ) -> Result<Update<'static>> {
+        let class = match fields.take_optional("class") {
+            Some(json) => super::class_from_json(json, context.objects)?,
+            None => match known {
+                Some(viewed) => viewed.class,
+                None => return Err(Fault::UnknownView.value(view.to_string()).inside("view")),
+            },
+        };
+        let guess = match fields.take_optional("guess") {
+            Some(json) => super::boolean(json).map_err(|error| error.inside("guess"))?,
+            None => known.is_some_and(|viewed| viewed.guess),
+        };
+        let mask = fields.take_optional("mask");
+        let movement = match fields.given_optional("movement") {
+            None => None,
+            Some(json) => {
+                Some(Movement::from_json(json).map_err(|error| error.inside("movement"))?)
+            }
+        };
+        let given = fields.given_optional("properties");
+        let padding = fields.take_optional("padding");
+        fields.end()?;
+        let order = context.objects.class(class).and_then(|class| class.updates().order(view));
+        let properties = match (given, order) {
+            (None, _) => None,
+            (Some(json), Some(order)) => Some(
+                Properties::from_json(json, padding, order)
+                    .map_err(|error| error.inside("properties"))?,
+            ),
+            (Some(_), None) => {
+                return Err(Fault::UnknownLayout
+                    .value("a class whose updates nobody knows")
+                    .inside("properties"));
+            }
+        };
+        let update = Update { view, class, guess, movement, properties };
+        agrees("mask", mask, update.mask(context.objects)?.into())?;
+        Ok(update)
+    }
+}
+
+/// The bits of the blocks in updates of a view; 0 for a block that is not there.
+struct Blocks<'o> {
+    movement: u8,
+    properties: u8,
+    order: Option<&'o Order>,
+}
+
+impl<'o> Blocks<'o> {
+    #[inline]
+    fn of(class: &'o Class, view: u16) -> Self {
+        let (movement, properties) = match class.updates() {
+            Updates::Unknown => (0, 0),
+            Updates::Plain(_) => (0, 1),
+            Updates::Npc(_) => (2, 4),
+            Updates::Player { .. } => (1, 2),
+        };
+        let order = class.updates().order(view);
+        Self { movement, properties: if order.is_some() { properties } else { 0 }, order }
+    }
+}
+
+impl Updates {
+    /// The order of properties in updates of this view: the own view of a player has another than
+    /// those of others. `None` when nobody knows.
+    #[inline]
+    #[must_use]
+    pub fn order(&self, view: u16) -> Option<&Order> {
+        match self {
+            Self::Unknown => None,
+            Self::Plain(order) | Self::Npc(order) => Some(order),
+            Self::Player { own, .. } if view == OWN_VIEW => own.as_ref(),
+            Self::Player { other, .. } => other.as_ref(),
+        }
+    }
+}
+
+#[cold]
+fn no_class() -> Error {
+    Error::value("a class of these objects", "a class of others")
+}
+
+/// Reads a `json` number that may be missing, and says whether it is what follows from the rest.
+pub(super) fn agrees(name: &'static str, given: Option<&json::Json>, made: u64) -> Result<()> {
+    let Some(given) = given else { return Ok(()) };
+    let number = json::unsigned(given).map_err(|error| error.inside(name))?;
+    if number == made {
+        return Ok(());
+    }
+    let error = Error::value(format!("{made}, from what else is given"), number.to_string());
+    Err(error.inside(name).hint("leave it out to have it filled in"))
+}

@@ -1,0 +1,286 @@
+//! Layouts: the properties of a class, in their orders.
+
+use crate::types::PropertyType;
+
+/// The most properties that an order can have. The longest known has 75.
+pub const MOST_PROPERTIES: usize = 1_024;
+
+/// The most bytes of a name.
+pub(super) const MOST_NAME: usize = 64;
+/// The most bytes of a name of a goobj, or of a source.
+const MOST_LABEL: usize = 512;
+
+/// A place in an order: what a bit of a presence vector stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slot {
+    name: Box<str>,
+    kind: PropertyType,
+    size: u8,
+    counted: bool,
+    /// Its index in the create order, or [`NOWHERE`].
+    create: u16,
+}
+
+/// No index of the create order.
+const NOWHERE: u16 = u16::MAX;
+
+impl Slot {
+    /// The name of the property.
+    #[inline]
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its type.
+    #[inline]
+    #[must_use]
+    pub const fn kind(&self) -> PropertyType {
+        self.kind
+    }
+
+    /// How many bytes a value has; `None` for text that counts itself.
+    #[inline]
+    #[must_use]
+    pub const fn fixed_size(&self) -> Option<u8> {
+        if self.counted { None } else { Some(self.size) }
+    }
+
+    /// The index of the property in the create order of the class, where it has one.
+    #[inline]
+    #[must_use]
+    pub const fn create_index(&self) -> Option<u16> {
+        if self.create == NOWHERE { None } else { Some(self.create) }
+    }
+}
+
+/// Properties in an order: what a presence vector is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    slots: Box<[Slot]>,
+}
+
+impl Order {
+    /// The order of these names and types.
+    fn new<'a>(
+        properties: impl IntoIterator<Item = (&'a str, PropertyType)>,
+        counts_text: bool,
+        create: Option<&Self>,
+    ) -> Self {
+        let slot = |(index, (name, kind)): (usize, (&str, PropertyType))| {
+            let place = match create {
+                Some(create) => create.index_of(name),
+                None => Some(index),
+            };
+            Slot {
+                name: name.into(),
+                kind,
+                size: kind.size(),
+                counted: counts_text && kind.is_text(),
+                create: place.and_then(|place| u16::try_from(place).ok()).unwrap_or(NOWHERE),
+            }
+        };
+        Self { slots: properties.into_iter().enumerate().map(slot).collect() }
+    }
+
+    /// How many properties it has.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// How many bytes of presence bits it can have: one for seven properties, and one for none.
+    #[inline]
+    #[must_use]
+    pub fn most_groups(&self) -> usize {
+        self.slots.len().div_ceil(7).max(1)
+    }
+
+    /// The property of a presence bit.
+    #[inline]
+    #[must_use]
+    pub fn slot(&self, index: usize) -> Option<&Slot> {
+        self.slots.get(index)
+    }
+
+    /// All properties.
+    #[must_use]
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// The index of a property.
+    #[must_use]
+    pub fn index_of(&self, name: &str) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.name() == name)
+    }
+}
+
+/// How updates of a class look. The first byte of an update is a mask of the blocks in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Updates {
+    /// Nobody knows; an update cannot be read.
+    #[default]
+    Unknown,
+    /// Mask `01`: properties.
+    Plain(Order),
+    /// Mask `01`: a block of unknown layout; `02`: movement; `04`: properties.
+    Npc(Order),
+    /// Mask `01`: movement; `02`: properties, in one order for the client's own character (view 2)
+    /// and in another one for those of others.
+    ///
+    /// Unverified: the mask of properties in views of others. A capture with two players shows it.
+    Player {
+        /// The order of the client's own view. Text in it counts itself.
+        own: Option<Order>,
+        /// The order of all other views.
+        other: Option<Order>,
+    },
+}
+
+/// A layout that goobjs share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    name: Box<str>,
+    source: Option<Box<str>>,
+    create: Order,
+    updates: Updates,
+}
+
+/// Which of the update orders is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Group {
+    Plain,
+    Npc,
+    Own,
+    Other,
+}
+
+impl Class {
+    /// A class with this order of creates, whose updates nobody knows.
+    #[must_use]
+    pub fn new<'a>(
+        name: &str,
+        properties: impl IntoIterator<Item = (&'a str, PropertyType)>,
+    ) -> Self {
+        let create = Order::new(properties, false, None);
+        Self { name: name.into(), source: None, create, updates: Updates::Unknown }
+    }
+
+    /// The same class with the updates of a plain object, in this order.
+    #[must_use]
+    pub fn updated<'a>(
+        self,
+        properties: impl IntoIterator<Item = (&'a str, PropertyType)>,
+    ) -> Self {
+        self.grouped(Group::Plain, properties)
+    }
+
+    /// The same class with the updates of an NPC, in this order.
+    #[must_use]
+    pub fn updated_as_npc<'a>(
+        self,
+        properties: impl IntoIterator<Item = (&'a str, PropertyType)>,
+    ) -> Self {
+        self.grouped(Group::Npc, properties)
+    }
+
+    /// The same class with the updates of a player's character: in the own view, and in those of
+    /// others.
+    #[must_use]
+    pub fn updated_as_player<'a>(
+        self,
+        own: impl IntoIterator<Item = (&'a str, PropertyType)>,
+        other: impl IntoIterator<Item = (&'a str, PropertyType)>,
+    ) -> Self {
+        self.grouped(Group::Own, own).grouped(Group::Other, other)
+    }
+
+    /// Adds an update order.
+    pub(super) fn grouped<'a>(
+        mut self,
+        group: Group,
+        properties: impl IntoIterator<Item = (&'a str, PropertyType)>,
+    ) -> Self {
+        let order = Order::new(properties, group == Group::Own, Some(&self.create));
+        self.updates = match (group, self.updates) {
+            (Group::Plain, _) => Updates::Plain(order),
+            (Group::Npc, _) => Updates::Npc(order),
+            (Group::Own, Updates::Player { other, .. }) => {
+                Updates::Player { own: Some(order), other }
+            }
+            (Group::Own, _) => Updates::Player { own: Some(order), other: None },
+            (Group::Other, Updates::Player { own, .. }) => {
+                Updates::Player { own, other: Some(order) }
+            }
+            (Group::Other, _) => Updates::Player { own: None, other: Some(order) },
+        };
+        self
+    }
+
+    /// The same class with a word on where it comes from.
+    #[must_use]
+    pub fn with_source(mut self, source: &str) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The name: of a class out of a numbered table its number.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where the layout comes from, if the table says.
+    #[must_use]
+    pub fn source(&self) -> Option<&str> {
+        self.source.as_deref()
+    }
+
+    /// The order of properties in creates.
+    #[inline]
+    #[must_use]
+    pub const fn create(&self) -> &Order {
+        &self.create
+    }
+
+    /// How updates look.
+    #[inline]
+    #[must_use]
+    pub const fn updates(&self) -> &Updates {
+        &self.updates
+    }
+
+    /// All update orders, with the words that tables use for them.
+    pub(super) fn groups(&self) -> impl Iterator<Item = (Group, &Order)> {
+        let (first, second) = match &self.updates {
+            Updates::Unknown => (None, None),
+            Updates::Plain(order) => (Some((Group::Plain, order)), None),
+            Updates::Npc(order) => (Some((Group::Npc, order)), None),
+            Updates::Player { own, other } => (
+                own.as_ref().map(|order| (Group::Own, order)),
+                other.as_ref().map(|order| (Group::Other, order)),
+            ),
+        };
+        first.into_iter().chain(second)
+    }
+}
+
+/// Whether a name can be the name of a class or property: letters, digits, `_`, `.` and `-`.
+pub(super) fn is_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    (1..=MOST_NAME).contains(&name.len()) && name.bytes().all(plain) && name != "-"
+}
+
+/// Whether a text can be the name of a goobj or a source: one line without spaces around it.
+pub(super) fn is_label(text: &str) -> bool {
+    let length = (1..=MOST_LABEL).contains(&text.len());
+    length && text.trim() == text && !text.contains(char::is_control)
+}

@@ -1,0 +1,32 @@
+//! Guessing the class of an unknown goobj from the bytes of its create.
+
+use std::collections::HashSet;
+
+use super::class::Class;
+use super::objects::ClassId;
+
+/// How many different sequences of sizes are tried. The classes that are known have about 50.
+pub const MOST_SHAPES: usize = 256;
+
+/// A class for each sequence of sizes: classes with equal sizes read the same bytes alike.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shapes(Vec<ClassId>);
+
+impl Shapes {
+    pub(super) fn new<'c>(classes: impl Iterator<Item = (ClassId, &'c Class)>) -> Self {
+        let mut shapes = Vec::new();
+        let mut seen: HashSet<Vec<u8>> = HashSet::new();
+        for (id, class) in classes {
+            let sizes = class.create().slots().iter().map(|slot| slot.kind().size()).collect();
+            if shapes.len() < MOST_SHAPES && seen.insert(sizes) {
+                shapes.push(id);
+            }
+        }
+        Self(shapes)
+    }
+
+    /// The first class of each shape.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = ClassId> {
+        self.0.iter().copied()
+    }
+}

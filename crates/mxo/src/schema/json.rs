@@ -1,0 +1,209 @@
+//! Tables as JSON.
+
+use core::ops::Range;
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Map;
+use worldwire_core::Diagnostic;
+use worldwire_core::json::{self, Json};
+
+use super::class::{Class, Group, MOST_PROPERTIES, is_label, is_name};
+use super::known;
+use super::problems::{Problems, lines};
+use super::tables::Tables;
+use crate::types::PropertyType;
+
+impl Tables {
+    /// Reads classes and goobjs from JSON. What cannot be read is a problem, and the rest is read
+    /// all the same.
+    ///
+    /// Problems inside of it point to the first place where the name that they are about is
+    /// written.
+    ///
+    /// ```json
+    /// {
+    ///   "tables": {"subway": [{"index": 0, "name": "CurrentState", "size": 4, "type":
+    /// "EventID"}]},   "update_tables": {"subway_update":     [{"index": 0, "name": "CurrentState",
+    /// "size": 4, "type": "EventID"}]},   "update_table_for": {"subway": "subway_update"},  
+    /// "goobjects": {"6568": {"name": "Subway Car Default", "table": "subway"}} }
+    /// ```
+    ///
+    /// `update_table_for` of a player is `{"own_view": ..., "other_view": ...}`. Other keys say
+    /// where things come from, and are passed over.
+    pub fn read_json(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
+        let mut problems = Problems::new(name, text);
+        match json::parse(text) {
+            Ok(whole) => JsonReader { tables: self, text, problems: &mut problems }.read(&whole),
+            Err(error) => {
+                let line = lines(text).nth(error.line().saturating_sub(1));
+                let at = line.map_or(text.len(), |(start, _)| start) + error.column();
+                let at = at.saturating_sub(1).min(text.len());
+                let message = error.to_string();
+                let what = message.split(" at line ").next().unwrap_or_default();
+                problems.error(at..at, format!("invalid JSON: {what}"));
+            }
+        }
+        problems.finish()
+    }
+}
+
+type Properties<'j> = Vec<(&'j str, PropertyType)>;
+
+struct JsonReader<'s, 'p, 't> {
+    tables: &'s mut Tables,
+    text: &'t str,
+    problems: &'p mut Problems<'t>,
+}
+
+impl JsonReader<'_, '_, '_> {
+    fn read(&mut self, whole: &Json) {
+        let Some(whole) = whole.as_object() else {
+            return self.wrong(&[], "an object with tables and goobjects", whole);
+        };
+        let mut updates = HashMap::new();
+        for (name, list) in self.part(whole, "update_tables") {
+            if let Some(list) = self.properties(&["update_tables", name], list) {
+                updates.insert(name.as_str(), list);
+            }
+        }
+        let groups: HashMap<_, _> = self.part(whole, "update_table_for").collect();
+        for (name, list) in self.part(whole, "tables") {
+            let path = ["tables", name.as_str()];
+            let Some(list) = self.properties(&path, list) else { continue };
+            if !is_name(name) {
+                self.wrong(&path, "the name of a class", &Json::from(name.as_str()));
+                continue;
+            }
+            let class = Class::new(name, list);
+            let class = match groups.get(name) {
+                Some(group) => self.updates(class, name, group, &updates),
+                None => class,
+            };
+            if !self.tables.add(class) {
+                let span = self.place(&path);
+                self.problems.error(span, "wanted at most 65534 classes, found more");
+            }
+        }
+        for (goid, goobj) in self.part(whole, "goobjects") {
+            self.goobj(goid, goobj);
+        }
+    }
+
+    /// The entries of a part that may be missing.
+    fn part<'j>(
+        &mut self,
+        whole: &'j Map<String, Json>,
+        name: &'static str,
+    ) -> impl Iterator<Item = (&'j String, &'j Json)> + use<'j> {
+        let part = match whole.get(name) {
+            Some(Json::Object(part)) => Some(part),
+            Some(other) => {
+                self.wrong(&[name], "an object", other);
+                None
+            }
+            None => None,
+        };
+        part.into_iter().flatten()
+    }
+
+    fn wrong(&mut self, path: &[&str], wanted: &'static str, found: &Json) {
+        let span = self.place(path);
+        self.problems.error(span, json::expected(wanted, found).to_string());
+    }
+
+    /// Where a name is written: the first place behind those of the names around it.
+    fn place(&self, path: &[&str]) -> Range<usize> {
+        let mut span = 0..0;
+        if self.problems.is_full() {
+            return span;
+        }
+        for name in path {
+            let Ok(word) = serde_json::to_string(name) else { return span };
+            let behind = self.text.get(span.end..).unwrap_or_default();
+            let Some(at) = behind.find(&word) else { return span };
+            span = span.end + at..span.end + at + word.len();
+        }
+        span
+    }
+
+    fn properties<'j>(&mut self, path: &[&str], list: &'j Json) -> Option<Properties<'j>> {
+        let Some(list) = list.as_array().filter(|list| list.len() <= MOST_PROPERTIES) else {
+            self.wrong(path, "an array of at most 1024 properties", list);
+            return None;
+        };
+        let mut names = HashSet::new();
+        let mut properties = Vec::with_capacity(list.len());
+        for (index, property) in list.iter().enumerate() {
+            let name = property.get("name").and_then(Json::as_str).unwrap_or_default();
+            let path = [path, &[name]].concat();
+            if !is_name(name) || !names.insert(name) {
+                self.wrong(&path, "the name of a property, once", property);
+                return None;
+            }
+            let given = property.get("index").and_then(Json::as_u64);
+            if given.is_some_and(|given| given != index as u64) {
+                self.wrong(&path, "properties in the order of their indices", property);
+                return None;
+            }
+            let kind = property.get("type").and_then(Json::as_str);
+            let size = property.get("size").and_then(Json::as_u64);
+            let named = kind.and_then(PropertyType::parse);
+            let sized = named.filter(|kind| size.is_none_or(|size| size == u64::from(kind.size())));
+            let Some(kind) = sized else {
+                self.wrong(&path, "a type such as uint8 or raw4, and its size", property);
+                return None;
+            };
+            properties.push((name, kind));
+        }
+        Some(properties)
+    }
+
+    fn updates(
+        &mut self,
+        class: Class,
+        name: &str,
+        group: &Json,
+        updates: &HashMap<&str, Properties<'_>>,
+    ) -> Class {
+        let path = ["update_table_for", name];
+        let find = |json: &Json| json.as_str().and_then(|name| updates.get(name));
+        match (group, group.get("own_view"), group.get("other_view")) {
+            (Json::String(_), ..) => match find(group) {
+                Some(order) => return known::grouped(class, order),
+                None => self.wrong(&path, "an update table", group),
+            },
+            (_, Some(own), Some(other)) => match (find(own), find(other)) {
+                (Some(own), Some(other)) => {
+                    let class = class.grouped(Group::Own, own.iter().copied());
+                    return class.grouped(Group::Other, other.iter().copied());
+                }
+                _ => self.wrong(&path, "two update tables", group),
+            },
+            _ => self.wrong(&path, "an update table, or own_view and other_view", group),
+        }
+        class
+    }
+
+    fn goobj(&mut self, goid: &str, goobj: &Json) {
+        let path = ["goobjects", goid];
+        let Ok(number) = goid.parse() else {
+            return self.wrong(&path, "a goobj, 0 to 65535", &Json::from(goid));
+        };
+        let text = |key: &str| goobj.get(key).and_then(Json::as_str);
+        let class = match goobj.get("table") {
+            None | Some(Json::Null) => None,
+            Some(table) => match table.as_str().filter(|name| self.tables.class(name).is_some()) {
+                Some(name) => Some(name),
+                None => return self.wrong(&path, "the name of a table", table),
+            },
+        };
+        let (name, source) = (text("name"), text("evidence"));
+        if !name.into_iter().chain(source).all(is_label) {
+            return self.wrong(&path, "a name and evidence of one line", goobj);
+        }
+        let entry = self.tables.goobj_mut(number);
+        entry.class = class.map(Into::into);
+        entry.name = name.map(Into::into);
+        entry.source = source.map(Into::into);
+    }
+}

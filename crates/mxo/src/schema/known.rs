@@ -1,0 +1,51 @@
+//! What the tables that are built in say of properties in tables that lack it.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::class::{Class, Group, Updates};
+use super::tables::Tables;
+use crate::types::PropertyType;
+
+static BUILT_IN: LazyLock<Tables> = LazyLock::new(Tables::built_in);
+
+/// Types by name and size.
+static TYPES: LazyLock<HashMap<(&str, u8), PropertyType>> = LazyLock::new(|| {
+    let slots = BUILT_IN.classes().iter().flat_map(|class| class.create().slots());
+    let typed = slots.filter(|slot| !slot.kind().is_raw());
+    let mut types: HashMap<_, _> =
+        typed.map(|slot| ((slot.name(), slot.kind().size()), slot.kind())).collect();
+    types.insert(("Identifier", PropertyType::Locator.size()), PropertyType::Locator);
+    types
+});
+
+/// The type of a property that only has a size: as in the classes that are built in, else bytes of
+/// unknown meaning.
+pub(super) fn type_of(name: &str, size: u8) -> Option<PropertyType> {
+    TYPES.get(&(name, size)).copied().or_else(|| PropertyType::raw(size.into()))
+}
+
+/// The class with an update order of which it is not said how updates look.
+///
+/// Unverified: a class with the property `NPCRank` is updated as an NPC, and one laid out as the
+/// player that is built in as a player, whose own view has the order that is built in. Updates of
+/// such goobjs other than 12 and 599 would show it.
+pub(super) fn grouped(class: Class, updates: &[(&str, PropertyType)]) -> Class {
+    let updates = updates.iter().copied();
+    if class.create().index_of("NPCRank").is_some() {
+        return class.grouped(Group::Npc, updates);
+    }
+    let player = BUILT_IN.class("player");
+    if let Some(player) = player.filter(|player| layout(player).eq(layout(&class)))
+        && let Updates::Player { own: Some(own), .. } = player.updates()
+    {
+        let own = own.slots().iter().map(|slot| (slot.name(), slot.kind()));
+        return class.grouped(Group::Own, own).grouped(Group::Other, updates);
+    }
+    class.grouped(Group::Plain, updates)
+}
+
+/// Names and sizes of the create order.
+pub(super) fn layout(class: &Class) -> impl Iterator<Item = (&str, u8)> {
+    class.create().slots().iter().map(|slot| (slot.name(), slot.kind().size()))
+}

@@ -1,0 +1,45 @@
+//! Tables of game objects: which properties an object has, in which order, and of which types.
+//!
+//! A *goobj* (game object type) has a number of 16 bits. It leads to a [`Class`], the layout that
+//! many goobjs share: an order of properties for creates, and other orders for updates. [`Objects`]
+//! holds all of it, compiled for lookup. [`Tables`] collects it from what is built in and from
+//! files:
+//!
+//! | file | what it has | read by |
+//! | --- | --- | --- |
+//! | table of this project | everything, as text | [`Tables::read`] |
+//! | `class_id,create_index,name,size,update_index` | classes | [`Tables::read_class_csv`] |
+//! | `name,id,` | names of goobjs | [`Tables::read_name_csv`] |
+//! | `goid,class_id` | the class of each goobj | [`Tables::read_map`] |
+//! | `#VALUES FOR GOID: ...` | the community's dump: classes and goobjs | [`Tables::read_dump`] |
+//! | JSON | classes and goobjs | [`Tables::read_json`] |
+//!
+//! What is read later takes the place of what was there. Read classes before what names them.
+//!
+//! ```
+//! use worldwire_mxo::schema::Tables;
+//! let mut tables = Tables::built_in();
+//! let problems = tables.read_map("mine.txt", "420,door364\n");
+//! assert!(problems.is_empty());
+//! let objects = tables.compile();
+//! let (_, class) = objects.class_of(420).unwrap();
+//! assert_eq!(class.create().slot(13).unwrap().name(), "CurrentState");
+//! ```
+
+mod built_in;
+mod class;
+mod csv;
+mod dump;
+mod guess;
+mod json;
+mod known;
+mod objects;
+mod problems;
+mod table;
+mod tables;
+
+pub use class::{Class, MOST_PROPERTIES, Order, Slot, Updates};
+pub use guess::MOST_SHAPES;
+pub use objects::{ClassId, Objects};
+pub use problems::MOST_PROBLEMS;
+pub use tables::{Goobj, MOST_CLASSES, Tables};

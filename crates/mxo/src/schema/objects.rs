@@ -1,0 +1,124 @@
+//! Classes and goobjs, compiled for lookup.
+
+use std::collections::HashMap;
+
+use worldwire_core::Names;
+
+use super::class::Class;
+use super::guess::Shapes;
+use super::tables::Tables;
+
+/// Which class of a set of [`Objects`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClassId(pub(super) u16);
+
+/// No class.
+const NONE: u16 = u16::MAX;
+
+/// All that is known of game objects: classes, and which goobj is of which class.
+///
+/// Made from [`Tables`] once; looking up a goobj is reading an array.
+#[derive(Clone, Debug)]
+pub struct Objects {
+    classes: Vec<Class>,
+    by_name: HashMap<Box<str>, ClassId>,
+    /// The class of each goobj up to the largest that has one.
+    class_of: Vec<u16>,
+    names: Names,
+    class_names: Names,
+    shapes: Shapes,
+}
+
+impl Objects {
+    /// What is built in, and nothing else.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Tables::built_in().compile()
+    }
+
+    pub(super) fn new(
+        classes: Vec<Class>,
+        goobjs: impl Iterator<Item = (u16, Option<ClassId>, Option<Box<str>>)>,
+    ) -> Self {
+        let mut class_of = Vec::new();
+        let mut names = Vec::new();
+        for (goid, class, name) in goobjs {
+            if let Some(class) = class {
+                let at = usize::from(goid);
+                if class_of.len() <= at {
+                    class_of.resize(at + 1, NONE);
+                }
+                if let Some(room) = class_of.get_mut(at) {
+                    *room = class.0;
+                }
+            }
+            names.extend(name.map(|name| (i64::from(goid), name)));
+        }
+        let numbered = || (0..NONE).map(ClassId).zip(&classes);
+        Self {
+            by_name: numbered().map(|(id, class)| (class.name().into(), id)).collect(),
+            class_names: Names::from_pairs(
+                numbered().map(|(id, class)| (i64::from(id.0), class.name().into())),
+            ),
+            shapes: Shapes::new(numbered()),
+            class_of,
+            names: Names::from_pairs(names),
+            classes,
+        }
+    }
+
+    /// The class of a goobj.
+    #[inline]
+    #[must_use]
+    pub fn class_of(&self, goid: u16) -> Option<(ClassId, &Class)> {
+        let id = ClassId(*self.class_of.get(usize::from(goid))?);
+        self.classes.get(usize::from(id.0)).map(|class| (id, class))
+    }
+
+    /// A class. `None` for an id of other objects.
+    #[inline]
+    #[must_use]
+    pub fn class(&self, id: ClassId) -> Option<&Class> {
+        self.classes.get(usize::from(id.0))
+    }
+
+    /// The class of a name.
+    #[must_use]
+    pub fn class_named(&self, name: &str) -> Option<(ClassId, &Class)> {
+        let id = *self.by_name.get(name)?;
+        self.class(id).map(|class| (id, class))
+    }
+
+    /// All classes.
+    pub fn classes(&self) -> impl Iterator<Item = (ClassId, &Class)> {
+        (0..NONE).map(ClassId).zip(&self.classes)
+    }
+
+    /// The name of a goobj.
+    #[must_use]
+    pub fn name_of(&self, goid: u16) -> Option<&str> {
+        self.names.name(goid.into())
+    }
+
+    /// Names of goobjs by their numbers.
+    pub(crate) const fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Names of classes by their ids.
+    pub(crate) const fn class_names(&self) -> &Names {
+        &self.class_names
+    }
+
+    /// The classes by the sizes of their properties.
+    pub(crate) const fn shapes(&self) -> &Shapes {
+        &self.shapes
+    }
+}
+
+impl ClassId {
+    /// The number, for traces.
+    pub(crate) const fn number(self) -> u16 {
+        self.0
+    }
+}

@@ -1,0 +1,102 @@
+//! What is wrong with a file of tables: all of it, up to a bound.
+
+use core::ops::Range;
+
+use worldwire_core::{Diagnostic, Source};
+
+/// The most problems that are reported of one file; one more then says how many there are besides.
+pub const MOST_PROBLEMS: usize = 200;
+
+/// The problems of a text.
+pub(super) struct Problems<'t> {
+    name: &'t str,
+    text: &'t str,
+    /// Made when there is something to say.
+    source: Option<Source<'t>>,
+    list: Vec<Diagnostic>,
+    /// How many had no room, and where the first of them is.
+    more: usize,
+    first: Range<usize>,
+}
+
+impl<'t> Problems<'t> {
+    pub(super) const fn new(name: &'t str, text: &'t str) -> Self {
+        Self { name, text, source: None, list: Vec::new(), more: 0, first: 0..0 }
+    }
+
+    /// Something that cannot stand.
+    pub(super) fn error(&mut self, span: Range<usize>, message: impl Into<String>) {
+        self.add(span, |source, span| source.error(span, message));
+    }
+
+    /// The same, with what to do about it.
+    pub(super) fn error_with(
+        &mut self,
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.add(span, |source, span| source.error(span, message).help(help));
+    }
+
+    /// Something odd that was read all the same.
+    pub(super) fn warning(&mut self, span: Range<usize>, message: impl Into<String>) {
+        self.add(span, |source, span| source.warning(span, message));
+    }
+
+    /// Whether more problems are only counted.
+    pub(super) fn is_full(&self) -> bool {
+        self.list.len() >= MOST_PROBLEMS
+    }
+
+    fn add(
+        &mut self,
+        span: Range<usize>,
+        make: impl FnOnce(&Source<'_>, Range<usize>) -> Diagnostic,
+    ) {
+        if !self.is_full() {
+            let (name, text) = (self.name, self.text);
+            let source = self.source.get_or_insert_with(|| Source::new(name, text));
+            self.list.push(make(source, span));
+            return;
+        }
+        if self.more == 0 {
+            self.first = span;
+        }
+        self.more += 1;
+    }
+
+    /// All of them.
+    pub(super) fn finish(mut self) -> Vec<Diagnostic> {
+        if self.more > 0 {
+            let (name, text) = (self.name, self.text);
+            let source = self.source.get_or_insert_with(|| Source::new(name, text));
+            let message = format!("{} more problems from here on", self.more);
+            self.list.push(source.error(self.first, message));
+        }
+        self.list
+    }
+}
+
+/// The lines of a text with the offsets of their first bytes, without line ends.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut start = 0;
+    text.split('\n').map(move |line| {
+        let at = start;
+        start += line.len() + 1;
+        (at, line.strip_suffix('\r').unwrap_or(line))
+    })
+}
+
+/// The place of a part of a text in it. The part must be a slice of the text.
+pub(super) fn span_of(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr()).min(text.len());
+    start..(start + part.len()).min(text.len())
+}
+
+/// A word of a file for people, cut where it is long.
+pub(super) fn quoted(word: &str) -> String {
+    let end = word.floor_char_boundary(40);
+    let (head, rest) = word.split_at(end);
+    format!("\"{}{}\"", head.escape_debug(), if rest.is_empty() { "" } else { "..." })
+}

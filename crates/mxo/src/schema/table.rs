@@ -1,0 +1,351 @@
+//! The table format of this project: everything about game objects, as text.
+
+use core::fmt::Write as _;
+use std::collections::HashSet;
+
+use worldwire_core::{Diagnostic, nearest};
+
+use super::class::{Class, Group, MOST_PROPERTIES, Order, is_label, is_name};
+use super::problems::{Problems, lines, quoted, span_of};
+use super::tables::Tables;
+use crate::types::PropertyType;
+
+/// The first line.
+const VERSION: &str = "worldwire-mxo-objects 1";
+
+/// The update orders by the words for them.
+const GROUPS: [(Group, &str); 4] = [
+    (Group::Plain, "update plain:"),
+    (Group::Npc, "update npc:"),
+    (Group::Own, "update own:"),
+    (Group::Other, "update other:"),
+];
+
+impl Tables {
+    /// Reads a table of this project's format; `name` is what its problems call it. A line that
+    /// cannot be read is a problem, and the rest is read all the same.
+    ///
+    /// ```text
+    /// worldwire-mxo-objects 1
+    ///
+    /// # The door that most houses have.
+    /// class door364 fits an official create
+    ///   create:
+    ///     Orientation LTQuaternion
+    ///     CurrentState EventID
+    ///   update plain:
+    ///     CurrentState
+    ///
+    /// goobj 415 door364 Door SL Push Knob Greenmetal01texvar
+    ///   source: class inferred from an official create
+    /// goobj 599 - NPC_BASE
+    /// ```
+    ///
+    /// The first line is the name of the format and its version. Lines that begin with `#` are
+    /// comments.
+    /// `class` is followed by its name and, if there is more, where it comes from. Indented below
+    /// it are its orders, a property a line, in the order of their presence bits: its name and its
+    /// type.
+    /// `update plain:`, `update npc:`, or `update own:` and `update other:` say how updates look;
+    /// there a property without a type has the type it has in creates. An order without properties
+    /// is known to have none; where no order is given, nobody knows. `goobj` is followed by its
+    /// number, its class (`-` when it is not known) and its name.
+    pub fn read(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
+        let mut reader = TableReader {
+            tables: self,
+            text,
+            problems: Problems::new(name, text),
+            open: Open::Nothing,
+            named: HashSet::new(),
+        };
+        reader.read();
+        reader.problems.finish()
+    }
+
+    /// The tables in this project's format. Reading them again gives the same tables.
+    #[must_use]
+    pub fn print(&self) -> String {
+        let mut out = format!("{VERSION}\n");
+        for class in self.classes() {
+            print_class(class, &mut out);
+        }
+        let mut gap = "\n";
+        for (goid, goobj) in self.goobjs() {
+            let class = goobj.class.as_deref().unwrap_or("-");
+            let _ = write!(out, "{gap}goobj {goid} {class}");
+            gap = "";
+            for part in [" ", goobj.name.as_deref().unwrap_or_default()] {
+                out.push_str(if goobj.name.is_some() { part } else { "" });
+            }
+            out.push('\n');
+            if let Some(source) = &goobj.source {
+                let _ = writeln!(out, "  source: {source}");
+            }
+        }
+        out
+    }
+}
+
+fn print_class(class: &Class, out: &mut String) {
+    let _ = write!(out, "\nclass {}", class.name());
+    if let Some(source) = class.source() {
+        let _ = write!(out, " {source}");
+    }
+    out.push_str("\n  create:\n");
+    for slot in class.create().slots() {
+        let _ = writeln!(out, "    {} {}", slot.name(), slot.kind());
+    }
+    for (group, order) in class.groups() {
+        let word = GROUPS.iter().find(|(other, _)| *other == group).map_or("", |(_, word)| word);
+        let _ = writeln!(out, "  {word}");
+        for slot in order.slots() {
+            let _ = write!(out, "    {}", slot.name());
+            if create_type(class.create(), slot.name()) != Some(slot.kind()) {
+                let _ = write!(out, " {}", slot.kind());
+            }
+            out.push('\n');
+        }
+    }
+}
+
+fn create_type(create: &Order, name: &str) -> Option<PropertyType> {
+    create.slot(create.index_of(name)?).map(|slot| slot.kind())
+}
+
+/// A property as a line has it.
+type Property<'t> = (&'t str, PropertyType);
+
+/// What indented lines belong to.
+enum Open<'t> {
+    Nothing,
+    /// A statement that could not be read.
+    Broken,
+    Goobj(u16),
+    Class(OpenClass<'t>),
+}
+
+struct OpenClass<'t> {
+    name: &'t str,
+    source: &'t str,
+    create: Vec<Property<'t>>,
+    groups: Vec<(Group, Vec<Property<'t>>)>,
+    /// Which list lines go to.
+    list: List,
+    /// The names of that list.
+    names: HashSet<&'t str>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum List {
+    None,
+    Create,
+    Group,
+    /// A header could not be read: what stands below it is passed over.
+    Broken,
+}
+
+struct TableReader<'s, 't> {
+    tables: &'s mut Tables,
+    text: &'t str,
+    problems: Problems<'t>,
+    open: Open<'t>,
+    /// The classes of this file.
+    named: HashSet<&'t str>,
+}
+
+impl<'t> TableReader<'_, 't> {
+    fn read(&mut self) {
+        let mut versioned = false;
+        for (_, whole) in lines(self.text) {
+            let line = whole.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if !versioned {
+                versioned = true;
+                if line != VERSION {
+                    let message = format!("wanted {VERSION}, found {}", quoted(line));
+                    let help = "the first line names the format and its version";
+                    self.problems.error_with(span_of(self.text, line), message, help);
+                }
+                if line.starts_with("worldwire-mxo-objects") {
+                    continue;
+                }
+            }
+            if whole.starts_with([' ', '\t']) {
+                self.indented(line);
+            } else {
+                self.close();
+                self.statement(line);
+            }
+        }
+        self.close();
+        if !versioned {
+            let message = format!("wanted {VERSION}, found an empty file");
+            self.problems.error(0..0, message);
+        }
+    }
+
+    fn wrong(&mut self, part: &str, wanted: &str) {
+        let found = if part.is_empty() { "nothing".to_owned() } else { quoted(part) };
+        self.problems.error(span_of(self.text, part), format!("wanted {wanted}, found {found}"));
+    }
+
+    fn statement(&mut self, line: &'t str) {
+        let (word, rest) = split(line);
+        self.open = Open::Broken;
+        match word {
+            "class" => {
+                let (name, source) = split(rest);
+                if !is_name(name) {
+                    self.wrong(name, "the name of a class");
+                } else if !source.is_empty() && !is_label(source) {
+                    self.wrong(source, "a source of one line");
+                } else if !self.named.insert(name) {
+                    self.wrong(name, "a class that the file does not have already");
+                } else {
+                    self.open = Open::Class(OpenClass {
+                        name,
+                        source,
+                        create: Vec::new(),
+                        groups: Vec::new(),
+                        list: List::None,
+                        names: HashSet::new(),
+                    });
+                }
+            }
+            "goobj" => self.goobj(rest),
+            _ => self.wrong(word, "class or goobj"),
+        }
+    }
+
+    fn goobj(&mut self, rest: &'t str) {
+        let (number, rest) = split(rest);
+        let (class, name) = split(rest);
+        let Ok(goid) = number.parse::<u16>() else {
+            return self.wrong(number, "the number of a goobj, 0 to 65535");
+        };
+        if class.is_empty() {
+            return self.wrong(class, "a class, or -");
+        }
+        if class != "-" && self.tables.class(class).is_none() {
+            let classes = self.tables.classes().iter().map(Class::name);
+            let help = match nearest(class, classes) {
+                Some(near) => format!("did you mean {near}?"),
+                None => "classes stand before what names them".to_owned(),
+            };
+            let message = format!("there is no class {}", quoted(class));
+            return self.problems.error_with(span_of(self.text, class), message, help);
+        }
+        if !name.is_empty() && !is_label(name) {
+            return self.wrong(name, "the name of a goobj");
+        }
+        let goobj = self.tables.goobj_mut(goid);
+        goobj.class = (class != "-").then(|| class.into());
+        goobj.name = (!name.is_empty()).then(|| name.into());
+        goobj.source = None;
+        self.open = Open::Goobj(goid);
+    }
+
+    fn indented(&mut self, line: &'t str) {
+        match &mut self.open {
+            Open::Nothing => self.wrong(line, "class or goobj"),
+            Open::Broken => {}
+            Open::Goobj(goid) => match line.strip_prefix("source:").map(str::trim) {
+                Some(source) if is_label(source) => {
+                    self.tables.goobj_mut(*goid).source = Some(source.into());
+                }
+                Some(source) => self.wrong(source, "a source of one line"),
+                None => self.wrong(line, "source:"),
+            },
+            Open::Class(class) => {
+                let outcome = match line.ends_with(':') {
+                    true => class.header(line),
+                    false => class.property(line),
+                };
+                if let Err((part, wanted)) = outcome {
+                    self.wrong(part, wanted);
+                }
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        let Open::Class(open) = core::mem::replace(&mut self.open, Open::Nothing) else { return };
+        let mut class = Class::new(open.name, open.create);
+        if !open.source.is_empty() {
+            class = class.with_source(open.source);
+        }
+        for (group, properties) in open.groups {
+            class = class.grouped(group, properties);
+        }
+        if !self.tables.add(class) {
+            self.wrong(open.name, "at most 65534 classes");
+        }
+    }
+}
+
+/// What is wrong, and what was wanted instead.
+type Wrong<'t> = (&'t str, &'static str);
+
+impl<'t> OpenClass<'t> {
+    fn header(&mut self, line: &'t str) -> Result<(), Wrong<'t>> {
+        self.names.clear();
+        let before = core::mem::replace(&mut self.list, List::Broken);
+        if line == "create:" {
+            if before != List::None {
+                return Err((line, "create: once, in front of updates"));
+            }
+            self.list = List::Create;
+            return Ok(());
+        }
+        let Some((group, _)) = GROUPS.iter().find(|(_, word)| *word == line) else {
+            return Err((line, "create:, or update plain:, npc:, own: or other:"));
+        };
+        let players = |group: Group| matches!(group, Group::Own | Group::Other);
+        let goes = |other: Group| other != *group && players(other) && players(*group);
+        if !self.groups.iter().all(|(other, _)| goes(*other)) {
+            return Err((line, "one update order, or one of own: and one of other:"));
+        }
+        self.list = List::Group;
+        self.groups.push((*group, Vec::new()));
+        Ok(())
+    }
+
+    fn property(&mut self, line: &'t str) -> Result<(), Wrong<'t>> {
+        let (name, rest) = split(line);
+        if !is_name(name) {
+            return Err((name, "the name of a property"));
+        }
+        let own = self.create.iter().find(|(other, _)| *other == name).map(|(_, kind)| *kind);
+        let list = match (self.list, self.groups.last_mut()) {
+            (List::Create, _) => &mut self.create,
+            (List::Group, Some((_, list))) => list,
+            (List::Broken, _) => return Ok(()),
+            _ => return Err((line, "create: or an update order in front of properties")),
+        };
+        if list.len() >= MOST_PROPERTIES {
+            return Err((name, "at most 1024 properties"));
+        }
+        let kind = match (rest, self.list) {
+            ("", List::Group) => {
+                own.ok_or((name, "a property of the create order, or a type behind the name"))?
+            }
+            ("", _) => return Err((rest, "a type behind the name")),
+            _ => PropertyType::parse(rest).ok_or((rest, "a type such as uint8 or raw4"))?,
+        };
+        if !self.names.insert(name) {
+            return Err((name, "a property that the order does not have already"));
+        }
+        list.push((name, kind));
+        Ok(())
+    }
+}
+
+/// The first word of a line, and what follows it.
+fn split(line: &str) -> (&str, &str) {
+    match line.split_once([' ', '\t']) {
+        Some((word, rest)) => (word, rest.trim_start()),
+        None => line.split_at(line.len()),
+    }
+}

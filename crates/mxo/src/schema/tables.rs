@@ -1,0 +1,97 @@
+//! Tables as they are collected, before they are compiled.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::built_in;
+use super::class::Class;
+use super::objects::{ClassId, Objects};
+
+/// The most classes that tables can have. The game has 1,319.
+pub const MOST_CLASSES: usize = 65_534;
+
+/// What is known of a game object type.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Goobj {
+    /// The name of its class.
+    pub class: Option<Box<str>>,
+    /// Its own name.
+    pub name: Option<Box<str>>,
+    /// Where this comes from, if the table says.
+    pub source: Option<Box<str>>,
+}
+
+/// Classes and goobjs, collected from what is built in and from files.
+///
+/// See [`schema`](super) for the files there are. Two tables are equal when they would be printed
+/// alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tables {
+    classes: Vec<Class>,
+    by_name: HashMap<Box<str>, usize>,
+    goobjs: BTreeMap<u16, Goobj>,
+}
+
+impl Tables {
+    /// Nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What is built in: the objects that the protocol's description, recorded packets and working
+    /// servers show.
+    #[must_use]
+    pub fn built_in() -> Self {
+        built_in::tables()
+    }
+
+    /// Adds a class, or puts it in the place of the one of that name. False, and nothing is
+    /// changed, when there are [`MOST_CLASSES`] already.
+    pub fn add(&mut self, class: Class) -> bool {
+        if let Some(at) = self.by_name.get(class.name()) {
+            if let Some(room) = self.classes.get_mut(*at) {
+                *room = class;
+            }
+            return true;
+        }
+        if self.classes.len() >= MOST_CLASSES {
+            return false;
+        }
+        self.by_name.insert(class.name().into(), self.classes.len());
+        self.classes.push(class);
+        true
+    }
+
+    /// What is known of a goobj, to be changed.
+    pub fn goobj_mut(&mut self, goid: u16) -> &mut Goobj {
+        self.goobjs.entry(goid).or_default()
+    }
+
+    /// A class by its name.
+    #[must_use]
+    pub fn class(&self, name: &str) -> Option<&Class> {
+        self.by_name.get(name).and_then(|at| self.classes.get(*at))
+    }
+
+    /// All classes, in the order in which they were added.
+    #[must_use]
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    /// All goobjs, by their numbers.
+    pub fn goobjs(&self) -> impl Iterator<Item = (u16, &Goobj)> {
+        self.goobjs.iter().map(|(goid, goobj)| (*goid, goobj))
+    }
+
+    /// Compiles them for lookup. A goobj whose class is not there has none.
+    #[must_use]
+    pub fn compile(&self) -> Objects {
+        let goobjs = self.goobjs.iter().map(|(goid, goobj)| {
+            let at = goobj.class.as_ref().and_then(|name| self.by_name.get(name));
+            let class = at.and_then(|at| u16::try_from(*at).ok()).map(ClassId);
+            (*goid, class, goobj.name.clone())
+        });
+        Objects::new(self.classes.clone(), goobjs)
+    }
+}
