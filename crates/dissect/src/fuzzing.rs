@@ -98,7 +98,10 @@ fn codec_seeds() -> Vec<Vec<u8>> {
             seeds.push(vec![index, 12, 0, 5, 0, 1, 0, 0, 0, 8, 0, 0, 0]);
             seeds.push(vec![index, 18, 0, 6, 0, 1, 0, 12, 0, 2, 0, 0, 0, 0, 0, b'x', 0, 0, 0]);
         }
-        for target in worldwire_ki::fuzzing::targets().chain(worldwire_uru::fuzzing::targets()) {
+        let targets = worldwire_ki::fuzzing::targets()
+            .chain(worldwire_mxo::fuzzing::targets())
+            .chain(worldwire_uru::fuzzing::targets());
+        for target in targets {
             let wanted = codec.name.replace(['.', '-'], "_");
             if target.name.starts_with(&wanted) {
                 let side = if target.name.ends_with("_server") { 0x80 } else { 0 };
