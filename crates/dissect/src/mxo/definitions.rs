@@ -30,6 +30,26 @@ impl MxoObjects {
         Self::of(Tables::built_in())
     }
 
+    /// Reads tables from those files that hold any, told by their contents, over what is there.
+    /// Returns what is to be said about them; `None` when none holds tables.
+    pub fn add(&mut self, files: &[(&str, &[u8])]) -> Option<Vec<Diagnostic>> {
+        let ours = files.iter().filter_map(|(name, bytes)| {
+            let text = core::str::from_utf8(bytes).ok()?;
+            Some((Form::of(text)?, *name, text))
+        });
+        let mut ours: Vec<(Form, &str, &str)> = ours.collect();
+        if ours.is_empty() {
+            return None;
+        }
+        ours.sort_by_key(|(form, ..)| form.order());
+        let mut tables = core::mem::take(&mut self.tables);
+        let said =
+            ours.into_iter().flat_map(|(form, name, text)| form.read(&mut tables, name, text));
+        let said = said.collect();
+        *self = Self::of(tables);
+        Some(said)
+    }
+
     fn of(tables: Tables) -> Self {
         let objects = Arc::new(tables.compile());
         let blobs = BlobSections::of(&objects);
@@ -122,23 +142,9 @@ pub(super) fn define(
     files: &[(&str, &[u8])],
     definitions: &mut Definitions,
 ) -> Option<Vec<Diagnostic>> {
-    let mut ours: Vec<(Form, &str, &str)> = files
-        .iter()
-        .filter_map(|(name, bytes)| {
-            let text = core::str::from_utf8(bytes).ok()?;
-            Some((Form::of(text)?, *name, text))
-        })
-        .collect();
-    if ours.is_empty() {
-        return None;
-    }
-    ours.sort_by_key(|(form, ..)| form.order());
     let mut known = definitions.get_ref::<MxoObjects>().cloned().unwrap_or_default();
-    let mut said = Vec::new();
-    for (form, name, text) in ours {
-        said.extend(form.read(&mut known.tables, name, text));
-    }
-    definitions.set(MxoObjects::of(known.tables));
+    let said = known.add(files)?;
+    definitions.set(known);
     Some(said)
 }
 

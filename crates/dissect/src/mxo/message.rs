@@ -34,11 +34,7 @@ impl Kind {
     }
 }
 
-fn packet(
-    received: &Received<'_>,
-    flags: RccFlags,
-    sections: &ObjectSections<'_>,
-) -> &'static str {
+fn packet(received: &Received<'_>, flags: RccFlags, sections: &ObjectSections<'_>) -> &'static str {
     let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
     let mut reader = Reader::new(received.bytes);
     let Ok(packet) = Packet::decode_measured(&mut reader, Some(received.side), &mut measure) else {
@@ -79,8 +75,7 @@ impl Message for MxoMessage<'_> {
         let Received { side, bytes, .. } = self.received;
         let is_packet = matches!(self.received.unit, Unit::Packet { .. });
         let layer = if is_packet { "decrypted" } else { "datagram" };
-        let mut reader =
-            Reader::traced_within(layer, bytes, tree, limits).opening(self.sections);
+        let mut reader = Reader::traced_within(layer, bytes, tree, limits).opening(self.sections);
         let outcome = reader.record("fields", |reader| match is_packet {
             true => {
                 let mut measure = |bytes: &[u8]| Ok(self.sections.measure(bytes));

@@ -41,7 +41,8 @@ const INNER: &[&str] = &[
     "movement",
 ];
 /// The fields of plain packets.
-const PLAIN_FIELDS: &[&str] = &["kind", "characterUid", "unknown", "encryptedSession", "value", "bytes"];
+const PLAIN_FIELDS: &[&str] =
+    &["kind", "characterUid", "unknown", "encryptedSession", "value", "bytes"];
 
 /// Every kind of datagram.
 pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {

@@ -41,8 +41,7 @@ impl MxoViews {
     pub fn take(&mut self, from: Side, packet: &[u8]) -> Result<Vec<String>> {
         let sections = self.sections(from);
         let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
-        let packet =
-            Packet::decode_measured(&mut Reader::new(packet), Some(from), &mut measure)?;
+        let packet = Packet::decode_measured(&mut Reader::new(packet), Some(from), &mut measure)?;
         let mut said = Vec::new();
         if from == Side::Server && packet.flags.contains(RccFlags::Reset) {
             self.replica.reset();
