@@ -164,7 +164,7 @@ impl Stage {
         ];
         let mut player = Create::dynamic(PLAYER, self.class(PLAYER)?, 0x2f, OWN_VIEW);
         player = player.with(self.created(PLAYER, &values)?);
-        self.show(Side::Server, &[Operation::Create(player)], Some(SimTime(602_219.81)))?;
+        self.show(Side::Server, &[Operation::Create(player)], Some(SimTime(602_219.8)))?;
         self.wait(Duration::from_millis(200))?;
         self.say(Side::Client, 0x05, &[])?;
         self.say(Side::Client, 0x80c9, &[0, 0, 3, 0])?;
