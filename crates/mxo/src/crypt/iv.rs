@@ -1,6 +1,7 @@
 //! Initial vectors.
 
-use super::key::{BLOCK_BYTES, SessionKey};
+use super::key::SessionKey;
+use super::twofish::BLOCK_BYTES;
 
 /// Makes the initial vectors of a connection from 16 random bytes: a counter, encrypted with those
 /// bytes as the key. Nobody can foresee them, and none comes twice.

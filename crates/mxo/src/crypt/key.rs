@@ -2,21 +2,12 @@
 
 use core::fmt;
 
-use cbc::cipher::block_padding::Pkcs7;
-use cbc::cipher::{
-    BlockCipherDecrypt as _, BlockCipherEncrypt as _, BlockModeDecrypt as _, BlockModeEncrypt as _,
-    InnerIvInit as _, KeyInit as _,
-};
-use cbc::{Decryptor, Encryptor};
-use twofish::Twofish;
 use worldwire_core::Error;
 use worldwire_core::value::parse_hex;
 use zeroize::Zeroizing;
 
+use super::twofish::{BLOCK_BYTES, Twofish};
 use crate::frame::{SEALED, fits, is_whole};
-
-/// Bytes of a block, of an initial vector and of a key.
-pub const BLOCK_BYTES: usize = 16;
 
 /// The key of a session, made ready for work once. What it holds is wiped when it is dropped, and
 /// never shown.
@@ -33,7 +24,7 @@ impl SessionKey {
     /// Takes the key. The caller wipes its own copy.
     #[must_use]
     pub fn new(key: &[u8; BLOCK_BYTES]) -> Self {
-        Self(Twofish::new_from_slice(key).unwrap_or_else(|_| unreachable!("16 bytes are a key")))
+        Self(Twofish::new(key))
     }
 
     /// Reads the 32 hexadecimal digits of a key.
@@ -60,11 +51,16 @@ impl SessionKey {
         out.extend_from_slice(iv);
         let from = out.len();
         out.extend_from_slice(plain);
-        out.resize(from + padded_bytes(plain.len()), 0);
-        let room = out.get_mut(from..).unwrap_or_default();
-        let cipher = Encryptor::inner_iv_init(&self.0, iv.into());
-        let sealed = cipher.encrypt_padded::<Pkcs7>(room, plain.len());
-        debug_assert!(sealed.is_ok(), "there is room for the padding");
+        let whole = padded_bytes(plain.len());
+        let padding = u8::try_from(whole - plain.len()).unwrap_or(0);
+        out.resize(from + whole, padding);
+        let mut last = *iv;
+        let (blocks, _) = out.get_mut(from..).unwrap_or_default().as_chunks_mut();
+        for block in blocks {
+            xor(block, &last);
+            self.0.encrypt(block);
+            last = *block;
+        }
     }
 
     /// Decrypts a packet, or a message of the margin channel: takes the padding off, and checks
@@ -77,10 +73,14 @@ impl SessionKey {
             return Err(Unopened::NoBlocks { bytes: sealed.len() });
         }
         let mut plain = sealed.to_vec();
-        let cipher = Decryptor::inner_iv_init(&self.0, iv.into());
-        let padding = cipher.decrypt_padded::<Pkcs7>(&mut plain).map(<[u8]>::len);
+        let (mut last, (blocks, _)) = (iv, plain.as_chunks_mut());
+        for (block, sealed) in blocks.iter_mut().zip(sealed.as_chunks().0) {
+            self.0.decrypt(block);
+            xor(block, last);
+            last = sealed;
+        }
         let fits = fits(&plain);
-        let Ok(length) = padding else {
+        let Some(length) = unpadded_bytes(&plain) else {
             return Err(if fits { Unopened::Damaged } else { Unopened::OtherKey });
         };
         plain.truncate(length);
@@ -94,17 +94,17 @@ impl SessionKey {
     /// Encrypts a block: CBC with an initial vector of zeros and no padding.
     #[must_use]
     pub fn seal_block(&self, block: &[u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {
-        let mut block = (*block).into();
-        self.0.encrypt_block(&mut block);
-        block.into()
+        let mut block = *block;
+        self.0.encrypt(&mut block);
+        block
     }
 
     /// Decrypts a block, as [`seal_block`](Self::seal_block) encrypts it.
     #[must_use]
     pub fn open_block(&self, block: &[u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {
-        let mut block = (*block).into();
-        self.0.decrypt_block(&mut block);
-        block.into()
+        let mut block = *block;
+        self.0.decrypt(&mut block);
+        block
     }
 
     /// The session id in the encrypted block of a hello.
@@ -155,6 +155,20 @@ fn padded_bytes(plain: usize) -> usize {
     (plain / BLOCK_BYTES + 1) * BLOCK_BYTES
 }
 
+/// How many bytes stand in front of the padding, if it is one: as many bytes as each of them says.
+fn unpadded_bytes(plain: &[u8]) -> Option<usize> {
+    let last = *plain.last()?;
+    let count = usize::from(last);
+    let length = plain.len().checked_sub(count).filter(|_| (1..=BLOCK_BYTES).contains(&count))?;
+    plain.get(length..)?.iter().all(|byte| *byte == last).then_some(length)
+}
+
+#[inline]
+fn xor(block: &mut [u8; BLOCK_BYTES], other: &[u8; BLOCK_BYTES]) {
+    let mixed = u128::from_ne_bytes(*block) ^ u128::from_ne_bytes(*other);
+    *block = mixed.to_ne_bytes();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,5 +205,22 @@ mod tests {
         assert!(SessionKey::parse("00").is_none());
         let key = SessionKey::parse("a446dc732508eeb76c9eb44ab8e71103").unwrap();
         assert_eq!(key.open_block(&key.seal_block(&[9; 16])), [9; 16]);
+    }
+
+    #[test]
+    fn chaining_and_padding_agree_with_an_independent_implementation() {
+        use cbc::cipher::block_padding::Pkcs7;
+        use cbc::cipher::{BlockModeEncrypt as _, InnerIvInit as _, KeyInit as _};
+
+        for length in 0..70_u8 {
+            let plain: Vec<u8> = (0..length).collect();
+            let mut sealed = Vec::new();
+            SessionKey::new(&[5; 16]).seal(&[6; 16], &plain, &mut sealed);
+            let other = twofish::Twofish::new_from_slice(&[5; 16]).unwrap();
+            let other = cbc::Encryptor::inner_iv_init(other, &[6; 16].into());
+            let mut wanted = [0; 96];
+            let wanted = other.encrypt_padded_b2b::<Pkcs7>(&plain, &mut wanted).unwrap();
+            assert_eq!(sealed[16..], *wanted, "{length} bytes");
+        }
     }
 }

@@ -7,9 +7,11 @@
 mod iv;
 mod key;
 mod keys;
+mod twofish;
 
 pub use iv::IvSource;
-pub use key::{BLOCK_BYTES, SessionKey, Unopened};
+pub use key::{SessionKey, Unopened};
 pub use keys::{KeyFile, KnownSession};
+pub use twofish::BLOCK_BYTES;
 
 pub(crate) use key::sealed_bytes;
