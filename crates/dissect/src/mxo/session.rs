@@ -2,7 +2,7 @@
 
 use worldwire_core::{Reader, Side};
 use worldwire_mxo::connection::{Connection, News, Received, Unit};
-use worldwire_mxo::frame::{Datagram, Plain};
+use worldwire_mxo::frame::{Datagram, Hello, Plain};
 
 use super::MxoObjects;
 use super::message::{Kind, MxoMessage};
@@ -49,12 +49,14 @@ fn by_port(opening: &Opening<'_>, otherwise: Verdict) -> Verdict {
 #[derive(Debug)]
 pub(super) struct Reading {
     views: MxoViews,
+    /// The last hello: with another one another session begins.
+    hello: Option<Hello>,
 }
 
 impl Reading {
     pub(super) fn new(start: &Start<'_>) -> Self {
         let objects = start.definitions.part::<MxoObjects>();
-        Self { views: MxoViews::new(objects.objects().clone()) }
+        Self { views: MxoViews::new(objects.objects().clone()), hello: None }
     }
 }
 
@@ -64,6 +66,11 @@ impl Interpreter<Connection> for Reading {
     fn received(&mut self, received: Received<'_>, emit: &mut Emit<'_>) {
         let (side, bytes) = (received.side, received.bytes);
         let is_packet = matches!(received.unit, Unit::Packet { .. });
+        if let Unit::Hello(hello) = &received.unit
+            && self.hello.replace(hello.clone()).is_some_and(|before| before != *hello)
+        {
+            self.views.begin_anew();
+        }
         let sections = self.views.sections(side);
         let kind = Kind::of(&received, &sections);
         emit.message(&MxoMessage { received, kind, sections: &sections });

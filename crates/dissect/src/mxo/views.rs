@@ -61,6 +61,11 @@ impl MxoViews {
         Ok(said)
     }
 
+    /// Another session begins: there are no views.
+    pub fn begin_anew(&mut self) {
+        self.replica.reset();
+    }
+
     /// What reads the sections of a side that come next.
     pub(super) fn sections(&self, from: Side) -> ObjectSections<'_> {
         ObjectSections { objects: self.replica.objects(), views: &self.replica, from }

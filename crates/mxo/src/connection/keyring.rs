@@ -10,6 +10,8 @@ use crate::frame::Hello;
 pub(super) struct Keyring {
     known: Arc<[KnownSession]>,
     chosen: Option<SessionKey>,
+    /// The last hello.
+    hello: Option<Hello>,
 }
 
 /// How many keys are tried on a datagram.
@@ -17,17 +19,23 @@ const MOST_TRIED: usize = 256;
 
 impl Keyring {
     pub(super) fn new(known: Arc<[KnownSession]>) -> Self {
-        Self { known, chosen: None }
+        Self { known, chosen: None, hello: None }
     }
 
-    /// A hello names its session to those who have its key.
-    pub(super) fn on_hello(&mut self, hello: &Hello) {
+    /// A hello names its session to those who have its key. Returns whether it is of another
+    /// session than the one before.
+    pub(super) fn on_hello(&mut self, hello: &Hello) -> bool {
+        let is_other = self.hello.replace(hello.clone()).is_some_and(|before| before != *hello);
+        if is_other {
+            self.chosen = None;
+        }
         let fits = |session: &&KnownSession| {
             session.id == Some(session.key.session_id(&hello.encrypted_session))
         };
         if let Some(session) = self.known.iter().take(MOST_TRIED).find(fits) {
             self.chosen = Some(session.key.clone());
         }
+        is_other
     }
 
     /// The key, once it is known.

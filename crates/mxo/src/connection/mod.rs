@@ -91,6 +91,7 @@ use crate::frame::{
 };
 use endpoint::{Endpoint, Part, Verdict};
 use event::Unreported;
+use inbox::Inbox;
 use keyring::Keyring;
 use relay::Relaying;
 use sender::Role;
@@ -237,7 +238,10 @@ impl Connection {
         let start = self.take(side, wire.len());
         let unit = match plain {
             Plain::Hello(hello) => {
-                self.keys.on_hello(hello);
+                if self.keys.on_hello(hello) {
+                    // Another session: its numbers begin anew.
+                    self.streams.iter_mut().for_each(Stream::forget_packets);
+                }
                 Unit::Hello(hello.clone())
             }
             _ => Unit::Plain,
@@ -288,10 +292,11 @@ impl Connection {
             measure.objects(side, bytes)
         });
         let checked = read.map_err(Error::closed).and_then(|packet| {
-            let starts_anew = head.flags.contains(RccFlags::Reset);
-            if !starts_anew {
-                endpoint.inbox.check(&packet, endpoint.common())?;
-            }
+            // A client begins anew with the packet that says so.
+            let begins_anew = side == Side::Server && head.flags.contains(RccFlags::Reset);
+            let (own, new) = (&endpoint.inbox, Inbox::default());
+            let inbox = if begins_anew { &new } else { own };
+            inbox.check(&packet, endpoint.common())?;
             Ok(packet)
         });
         let packet = match checked {
@@ -434,6 +439,11 @@ impl Connection {
 }
 
 impl Stream {
+    /// Another session begins.
+    fn forget_packets(&mut self) {
+        (self.window, self.reset_by) = (ReceiveWindow::default(), None);
+    }
+
     /// Whether a packet that is watched is new.
     fn note(&mut self, head: &PacketHead, iv: &[u8; 16]) -> bool {
         if !head.flags.contains(RccFlags::Reset) {

@@ -6,12 +6,14 @@ use std::time::Duration;
 use worldwire_core::connection::{Connection as _, Event, Input};
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::{Reader, Side};
-use worldwire_mxo::connection::{Connection, Unit};
+use worldwire_mxo::connection::{ClientConfig, Connection, Session, Unit};
 use worldwire_mxo::crypt::{KnownSession, SessionKey};
 use worldwire_mxo::frame::{Packet, Section};
 
 use crate::rules::packet;
-use crate::support::{MILLI, SECOND, WIRE, client, key, known, line, lines, pair, rpc, server};
+use crate::support::{
+    EPOCH, MILLI, SECOND, SESSION, WIRE, client, key, known, line, lines, pair, rpc, server,
+};
 
 /// The RPC messages of a side in what an observer saw, by their data.
 fn said(packets: &[(Side, Vec<u8>)], side: Side) -> Vec<u32> {
@@ -134,6 +136,27 @@ fn the_hello_names_the_key() {
     let heard = lines(&mut observer);
     assert_eq!(heard[0], "client Hello 2, 0..43");
     assert!(heard[1].starts_with("fault of the client"), "the key is known: {heard:?}");
+}
+
+#[test]
+fn another_hello_begins_another_session() {
+    let mut observer = Connection::observer(known());
+    let now = Duration::ZERO;
+    let hello = |id| {
+        let session = Session::new(id, key(), &[1; 16]);
+        let config = ClientConfig::new(EPOCH, 2);
+        let mut client = Connection::client(config, session, now);
+        client.poll_transmit(Side::Server).unwrap()
+    };
+    let one = packet(1, vec![]);
+    for id in [SESSION, SESSION, SESSION + 1] {
+        observer.input(now, Side::Client, Input::Datagram(&hello(id)));
+        observer.input(now, Side::Client, Input::Datagram(&one));
+    }
+    let heard = lines(&mut observer);
+    let packets = heard.iter().filter(|line| line.contains("Packet 1")).count();
+    let repeated = heard.iter().filter(|line| line.contains("Repeated")).count();
+    assert_eq!((packets, repeated), (2, 1), "{heard:#?}");
 }
 
 #[test]

@@ -161,6 +161,18 @@ fn a_message_too_far_ahead_is_refused_and_not_acknowledged() {
     assert_eq!(give(&mut server, &packet(2, vec![rpcs(511, 1)])), Vec::<String>::new());
 }
 
+#[test]
+fn a_reset_that_nobody_asked_for_lifts_no_limit() {
+    let mut server = server();
+    greeted(&mut server);
+    let sequence = SequenceWord { local: SequenceNumber::new(1), ..Default::default() };
+    let flags = RccFlags::Always | RccFlags::Reset;
+    let packet = Packet { flags, sections: vec![rpcs(600, 1)], ..Packet::new(1, sequence) };
+    let wire = key().seal_datagram(&[1; 16], &packet.to_bytes().unwrap());
+    let heard = give(&mut server, &wire);
+    assert!(heard[0].contains("ahead of a missing one"), "{heard:?}");
+}
+
 /// Objects end with two zeros; those that begin with `ff` cannot be read.
 #[derive(Debug)]
 struct ToZeros;

@@ -12,11 +12,12 @@ use crate::command::capture;
 use crate::definitions;
 use crate::output::{Failure, complain, print, say};
 
-/// A packet of a conversation.
+/// A packet of a conversation, or its hello.
 struct Packet {
     stream: u64,
     from: Side,
     bytes: Vec<u8>,
+    is_hello: bool,
 }
 
 pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Failure> {
@@ -32,16 +33,24 @@ pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Fa
         }
         scratch.name.clear();
         item.push_name(&mut scratch.name);
-        if scratch.name.starts_with("game.") {
+        let is_hello = scratch.name == "setup.Hello";
+        if is_hello || scratch.name.starts_with("game.") {
             let bytes = message.bytes().to_vec();
-            out.push(Packet { stream: stamp.stream, from: item.from, bytes });
+            out.push(Packet { stream: stamp.stream, from: item.from, bytes, is_hello });
         }
     };
-    let mut all: BTreeMap<u64, MxoViews> = BTreeMap::new();
+    let mut all: BTreeMap<u64, (MxoViews, Vec<u8>)> = BTreeMap::new();
     let take = |packets: &Vec<Packet>| {
-        for Packet { stream, from, bytes } in packets {
-            let new = || MxoViews::new(objects.objects().clone());
-            let views = all.entry(*stream).or_insert_with(new);
+        for Packet { stream, from, bytes, is_hello } in packets {
+            let new = || (MxoViews::new(objects.objects().clone()), Vec::new());
+            let (views, hello) = all.entry(*stream).or_insert_with(new);
+            if *is_hello {
+                if *hello != *bytes {
+                    views.begin_anew();
+                    hello.clone_from(bytes);
+                }
+                continue;
+            }
             match views.take(*from, bytes) {
                 Ok(said) if common.quiet => drop(said),
                 Ok(said) => said.iter().for_each(|text| complain(&format!("#{stream}"), text)),
@@ -52,7 +61,7 @@ pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Fa
     };
     let (dissection, clean) = capture::read(&arguments.capture, common, definitions, show, take)?;
     let mut out = String::new();
-    for (stream, views) in &all {
+    for (stream, (views, _)) in &all {
         let replica = views.replica();
         if arguments.json {
             let _ = write!(out, "{{\"stream\":{stream},\"views\":");
