@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use worldwire_core::Side;
@@ -59,10 +59,10 @@ const EPOCH: Duration = Duration::from_secs(1_248_965_312);
 /// Small, so that lists reach them.
 const BOUNDS: Bounds = Bounds { queued_bytes: 4096, queued_messages: 64 };
 const SESSION: u32 = 0x1f2e_3d4c;
-const KEY: [u8; 16] = [0x4b; 16];
+static KEY: LazyLock<SessionKey> = LazyLock::new(|| SessionKey::new(&[0x4b; 16]));
 
 fn session() -> Session {
-    Session::new(SESSION, SessionKey::new(&KEY), &[5; 16])
+    Session::new(SESSION, KEY.clone(), &[5; 16])
 }
 
 fn client(data: &[u8]) -> Seen {
@@ -100,7 +100,7 @@ fn endpoint(connection: Connection, data: &[u8]) -> Seen {
 }
 
 fn known() -> Arc<[KnownSession]> {
-    [KnownSession { id: Some(SESSION), key: SessionKey::new(&KEY) }].into()
+    [KnownSession { id: Some(SESSION), key: KEY.clone() }].into()
 }
 
 fn observer(data: &[u8]) -> Seen {
@@ -126,7 +126,7 @@ fn sealed(data: &[u8]) -> Vec<u8> {
     for operation in worldwire_core::testing::operations::Operations(data) {
         match operation {
             Operation::Datagram(side, [1, number, rest @ ..]) => {
-                let wire = SessionKey::new(&KEY).seal_datagram(&[*number; 16], &around(rest));
+                let wire = KEY.seal_datagram(&[*number; 16], &around(rest));
                 Operation::Datagram(side, &wire).write(&mut list);
             }
             operation => operation.write(&mut list),

@@ -1,5 +1,7 @@
 //! Targets for datagrams, packets and the TCP channels.
 
+use std::sync::LazyLock;
+
 use worldwire_core::json::Style;
 use worldwire_core::testing::{Target, render};
 use worldwire_core::{Reader, Result, Sampler, Side, Tree, Writer};
@@ -82,13 +84,16 @@ fn whole(data: &[u8]) -> (Option<Side>, Vec<u8>) {
     (from.get(usize::from(first % 3)).copied().flatten(), writer.into_bytes())
 }
 
+static KEYS: LazyLock<[SessionKey; 2]> =
+    LazyLock::new(|| [[7; 16], [8; 16]].map(|key| SessionKey::new(&key)));
+
 /// What is encrypted is shown in a layer; with another key nothing is.
 fn sealed(data: &[u8]) {
     let (from, whole) = whole(data);
-    let [key, other] = [[7; 16], [8; 16]].map(|key| SessionKey::new(&key));
+    let [key, other] = &*KEYS;
     let wire = key.seal_datagram(&[9; 16], &whole);
     let mut reader = Reader::traced("datagram", &wire, Tree::new());
-    let opened = Datagram::decode_opened(&mut reader, &key, from);
+    let opened = Datagram::decode_opened(&mut reader, key, from);
     let (tree, opened) = reader.conclude(opened);
     render(&tree, Style::default());
     let plain = Packet::decode(&mut Reader::new(&whole), from);
@@ -98,7 +103,7 @@ fn sealed(data: &[u8]) {
     assert!(other.open(&[9; 16], body).is_err());
     let _ = key.open(&[9; 16], data);
     let mut reader = Reader::traced("datagram", data, Tree::new());
-    let outcome = Datagram::decode_opened(&mut reader, &key, from);
+    let outcome = Datagram::decode_opened(&mut reader, key, from);
     render(&reader.conclude(outcome).0, Style::default());
 }
 
