@@ -1,13 +1,20 @@
 //! What the fuzz targets of this family call: every kind of input, with the promises that must
 //! hold.
 
+mod connection;
 mod section;
 mod tables;
+mod wire;
 
 use worldwire_core::testing::Target;
 
 /// All targets.
-pub const TARGETS: &[Target] = &[
+pub fn targets() -> impl Iterator<Item = &'static Target> {
+    wire::TARGETS.iter().chain(connection::TARGETS).chain(OBJECTS)
+}
+
+/// Those of object sections and their tables.
+const OBJECTS: &[Target] = &[
     section::CLIENT,
     section::GUESSED,
     section::KNOWN,
