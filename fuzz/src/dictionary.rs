@@ -11,7 +11,18 @@ type Format = (&'static [&'static str], &'static [&'static str]);
 
 /// The text formats.
 const FORMATS: &[Format] = &[
-    (&["uru_json", "uru_json_format", "uru_sdl_json", "ki_dml_json", "ki_object_json", "ki_object_types"], JSON),
+    (
+        &[
+            "uru_json",
+            "uru_json_format",
+            "uru_sdl_json",
+            "ki_dml_json",
+            "ki_object_json",
+            "ki_object_types",
+            "mxo_table_json",
+        ],
+        JSON,
+    ),
     (&["ki_dml_xml", "ki_dml_table_text", "ki_object_xml"], XML),
     (&["ki_dml_xml", "ki_dml_table_text"], DML),
     (&["ki_object_json", "ki_object_types"], CLASSES),
@@ -20,7 +31,12 @@ const FORMATS: &[Format] = &[
     (&["uru_sdl_text", "uru_sdl_descriptors_and_blob"], SDL),
     (&["tera_map", "uru_manifest_text"], &["#", " = ", "\t", "\r\n", "65536", "4294967296", ","]),
     (&["tera_sysmsg"], &["@", "\u{b}", ":", "@0", "SMT_", "{", "}", "4294967296"]),
-    (&["ki_key_file", "uru_key_file"], KEYS),
+    (&["mxo_table"], TABLE),
+    (
+        &["mxo_table_classes", "mxo_table_names", "mxo_table_map", "mxo_table_dump"],
+        &[",", "\r\n", "65535", "65536", "#VALUES FOR GOID: ", "#USING ", "Binary-Present: YES"],
+    ),
+    (&["ki_key_file", "mxo_keys", "uru_key_file"], KEYS),
     (
         &["ki_client_args"],
         &["-L", "-U", "-P", "-V", "-A", "-CS", "-ST", "-SR", "-HS", "-HD", "-PT", "-UN", "..", "="],
@@ -44,6 +60,18 @@ const SDL: &[&str] = &[
     "empty",
     "\"\"",
     ";",
+    "#",
+];
+
+const TABLE: &[&str] = &[
+    "worldwire-mxo-objects 1\n",
+    "\nclass a b\n",
+    "  create:\n",
+    "    LTVector3d",
+    "    raw4",
+    "    raw255",
+    "65535",
+    "65536",
     "#",
 ];
 
