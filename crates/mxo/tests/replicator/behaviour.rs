@@ -1,0 +1,1 @@
+//! One thing at a time.

@@ -1,0 +1,7 @@
+//! A server's world and what clients see of it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod behaviour;
+mod scenarios;
+mod simulation;
