@@ -83,6 +83,7 @@ impl Town {
             sections: 0,
         };
         // Until everybody sees everything.
+        town.tick();
         while town.clients.iter().any(|client| !town.server.is_settled(*client).unwrap()) {
             town.tick();
         }

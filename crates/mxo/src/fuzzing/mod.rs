@@ -1,6 +1,7 @@
 //! What the fuzz targets of this family call: every kind of input, with the promises that must
 //! hold.
 
+mod replicator;
 mod section;
 mod tables;
 
@@ -8,6 +9,7 @@ use worldwire_core::testing::Target;
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
+    replicator::REPLICATOR,
     section::CLIENT,
     section::GUESSED,
     section::KNOWN,

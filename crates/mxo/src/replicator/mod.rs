@@ -629,8 +629,8 @@ impl Replicator {
         Ok(self.clients[self.client_index(client)? as usize].flight.open())
     }
 
-    /// Whether a client has all that it should, for certain: every view in reach is there, nothing
-    /// waits to be told, and nothing that was sent may yet arrive.
+    /// Whether a client has for certain all that it should have as of the last tick: every view in
+    /// reach is there, nothing waits to be told, and nothing that was sent may yet arrive.
     ///
     /// # Errors
     /// Value, when it is gone.

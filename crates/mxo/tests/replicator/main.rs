@@ -3,5 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod behaviour;
+mod budget;
+mod desk;
+mod limits;
 mod scenarios;
 mod simulation;
