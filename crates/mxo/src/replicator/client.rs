@@ -23,6 +23,8 @@ pub struct Traffic {
 
 /// No view of that id.
 const NO_SLOT: u32 = u32::MAX;
+/// The object of a view that was taken out of the world.
+const NO_THING: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
 pub(super) struct Client {
@@ -143,8 +145,14 @@ impl Client {
         self.creates.push(Listed { key: 0, slot, generation });
     }
 
-    /// An object is gone, or out of reach.
-    pub(super) fn drop_view(&mut self, slot: u32, world: &mut World, config: &Config) {
+    /// An object is out of reach, or gone.
+    pub(super) fn drop_view(
+        &mut self,
+        slot: u32,
+        is_gone: bool,
+        world: &mut World,
+        config: &Config,
+    ) {
         let view = self.views.at_mut(slot);
         let (thing, state) = (view.thing, view.state);
         let viewers = &mut world.things[thing as usize].viewers;
@@ -159,6 +167,11 @@ impl Client {
         }
         view.state = Some(ViewState::Deleting);
         (view.dirty, view.again) = (0, 0);
+        if is_gone {
+            // Another object may have its place at once.
+            view.thing = NO_THING;
+            self.see(thing, false);
+        }
         self.advance(slot, world, config);
     }
 
@@ -186,7 +199,9 @@ impl Client {
             *room = NO_SLOT;
         }
         self.views.remove(slot);
-        self.see(thing, false);
+        if thing != NO_THING {
+            self.see(thing, false);
+        }
         if self.reaches(thing, world, config.enter) {
             self.want(thing, world, config);
         }

@@ -202,7 +202,7 @@ impl Interest {
             if client.reaches(thing, world, config.leave) {
                 at += 1;
             } else {
-                client.drop_view(viewer.slot, world, config);
+                client.drop_view(viewer.slot, false, world, config);
             }
         }
         found.clear();
@@ -229,7 +229,7 @@ impl Interest {
                 _ => client.reaches(view.thing, world, config.leave),
             };
             if !is_kept {
-                client.drop_view(slot, world, config);
+                client.drop_view(slot, false, world, config);
             }
         }
         client.unseen = 0;

@@ -257,7 +257,7 @@ impl Replicator {
         }
         while let Some(viewer) = self.world.things[index as usize].viewers.last().copied() {
             let client = &mut self.clients[viewer.client as usize];
-            client.drop_view(viewer.slot, &mut self.world, &self.config);
+            client.drop_view(viewer.slot, true, &mut self.world, &self.config);
         }
         self.interest.thing_gone(index);
         self.world.remove(index);

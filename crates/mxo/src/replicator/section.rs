@@ -12,8 +12,8 @@ use super::client::{Client, Plan, needs_create, needs_delete};
 use super::config::Config;
 use super::flight::What;
 use super::layout::{Audience, Mask, bits};
-use super::thing::{World, distance};
-use super::view::{Listed, ViewState};
+use super::thing::{Place, World, distance};
+use super::view::{Listed, View, ViewList, ViewState};
 use crate::message::{ADMIN_VIEW, Delete, END, MPM_ID, SectionWriter};
 
 /// Bytes of a deletion besides its view ids.
@@ -77,45 +77,35 @@ impl Composer<'_> {
 
     /// Orders the lists for a tick.
     fn plan(&self, client: &mut Client) {
-        let Plan { creates, updates, deletes, is_updates_turn, .. } = client.plan;
         client.plan = Plan {
             tick: self.world.tick,
             left: self.config.tick_bytes,
-            is_updates_turn,
+            is_updates_turn: client.plan.is_updates_turn,
             ..Plan::default()
         };
-        let (world, config) = (&*self.world, self.config);
-        let eye = client.eye(world);
-        let key = |thing: u32, since: u64| {
-            let waited = world.tick.saturating_sub(since);
-            if waited >= u64::from(config.patience) {
+        let eye = client.eye(self.world);
+        let key = |view: &View| {
+            let waited = self.world.tick.saturating_sub(view.since);
+            if waited >= u64::from(self.config.patience) {
                 return BY_DISTANCE - 1 - waited.min(BY_DISTANCE - 1);
             }
-            let far = eye.map_or(0.0, |eye| distance(&eye, &world.places[thing as usize]));
             // Bits of floats that are not negative are ordered as they are.
-            BY_DISTANCE | u64::from(single(far).to_bits())
+            BY_DISTANCE | u64::from(single(self.far(view, eye)).to_bits())
         };
         let views = &mut client.views;
-        // What was passed over in the last tick may need another turn.
-        let mut kept = |list: &mut Vec<Listed>,
-                        done: usize,
-                        needs: &dyn Fn(&super::view::View) -> bool| {
-            let mut index = 0;
-            list.retain_mut(|listed| {
-                index += 1;
-                let Some(view) = views.same(listed.slot, listed.generation) else { return false };
-                if index <= done && !needs(view) {
-                    return false;
-                }
-                listed.key = key(view.thing, view.since);
-                needs(view)
-            });
-            list.sort_unstable_by_key(|listed| (listed.key, listed.slot));
-            list.dedup();
-        };
-        kept(&mut client.creates, creates, &needs_create);
-        kept(&mut client.updates, updates, &|view| view.dirty != 0);
-        kept(&mut client.deletes, deletes, &|view| needs_delete(view, config));
+        reorder(&mut client.creates, views, needs_create, key);
+        reorder(&mut client.updates, views, |view| view.dirty != 0, key);
+        reorder(&mut client.deletes, views, |view| needs_delete(view, self.config), key);
+    }
+
+    /// The square of the distance to what a view is of; the own character is nearest.
+    fn far(&self, view: &View, eye: Option<Place>) -> f64 {
+        match (eye, self.world.places.get(view.thing as usize)) {
+            _ if view.audience == Audience::Own => 0.0,
+            // Above 0, whatever it is.
+            (Some(eye), Some(place)) => distance(&eye, place) + f64::from(f32::MIN_POSITIVE),
+            _ => f64::from(f32::MAX),
+        }
     }
 
     fn fill(&mut self, client: &mut Client, mut room: usize, out: &mut Vec<u8>) -> Result<()> {
@@ -184,11 +174,9 @@ impl Composer<'_> {
                 if length > *room {
                     break;
                 }
-                let (thing, is_unnamed) = (view.thing, view.id == 0);
-                if !is_unnamed || client.name(listed.slot) {
+                let far = self.far(view, eye).to_bits();
+                if view.id != 0 || client.name(listed.slot) {
                     *room -= length;
-                    let place = &self.world.places[thing as usize];
-                    let far = eye.map_or(0, |eye| distance(&eye, place).to_bits());
                     self.scratch.creates.push((far, listed.slot));
                 }
             }
@@ -297,6 +285,22 @@ impl Composer<'_> {
         }
         Ok(())
     }
+}
+
+/// Leaves those in a list that need it, and puts them in order.
+fn reorder(
+    list: &mut Vec<Listed>,
+    views: &mut ViewList,
+    needs: impl Fn(&View) -> bool,
+    key: impl Fn(&View) -> u64,
+) {
+    list.retain_mut(|listed| {
+        let Some(view) = views.same(listed.slot, listed.generation) else { return false };
+        listed.key = key(view);
+        needs(view)
+    });
+    list.sort_unstable_by_key(|listed| (listed.key, listed.slot));
+    list.dedup();
 }
 
 /// The lower half of the bits of a mask; the last one stays.

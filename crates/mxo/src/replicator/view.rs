@@ -26,7 +26,7 @@ pub(super) struct View {
     pub(super) generation: u32,
     /// `None`: the slot is free.
     pub(super) state: Option<ViewState>,
-    /// The object. It may be gone, or another one, while the view is being deleted.
+    /// The object. None, a number beyond all, when it is gone while the view is being deleted.
     pub(super) thing: u32,
     /// 0 before the create is sent.
     pub(super) id: u16,

@@ -198,7 +198,7 @@ impl Sim {
     fn spawn(&mut self) {
         let goid = GOIDS[usize::try_from(self.sampler.below(3)).unwrap()];
         let place = self.place();
-        let world_id = (goid == 415).then_some(self.objects.len() as u32);
+        let world_id = (goid == 415).then(|| u32::try_from(self.objects.len()).unwrap());
         let id = self.server.spawn(Spawn { world_id, place, ..Spawn::new(goid) }).unwrap();
         self.objects.push((id, goid, place));
         for _ in 0..self.sampler.below(6) {
