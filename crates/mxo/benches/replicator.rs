@@ -146,6 +146,22 @@ fn tick(bencher: Bencher<'_, '_>, what: &str) {
     Town::new(CLIENTS, VISIBLE, 0, what != "doors").measure(bencher);
 }
 
+/// The same, and every client walks about.
+#[divan::bench(name = "mxo/replicator_walk")]
+fn walk(bencher: Bencher<'_, '_>) {
+    let mut town = Town::new(CLIENTS, VISIBLE, 0, true);
+    let mut step = 0.0;
+    let views = CLIENTS * VISIBLE * CHANGING / 100;
+    bencher.counter(ItemsCount::new(views)).bench_local(|| {
+        step = f64::abs(step - 7.0);
+        for client in &town.clients {
+            town.server.look_from(*client, [2_000.0 + step, 0.0, 2_000.0]).unwrap();
+        }
+        town.change();
+        town.tick();
+    });
+}
+
 /// The same with objects that nobody sees: as many as are seen, and ten times as many. They change
 /// as well.
 #[divan::bench(name = "mxo/replicator_far", args = [500, 5_000])]

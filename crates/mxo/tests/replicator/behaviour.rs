@@ -162,6 +162,25 @@ fn an_id_is_used_again_when_nothing_of_its_object_can_arrive() {
 }
 
 #[test]
+fn a_late_deletion_does_not_meet_the_next_object() {
+    let mut desk = Desk::new(Config::default());
+    let door = desk.door_at([1.0; 3]);
+    assert_eq!(desk.exchange(), "create 3:1");
+    desk.server.despawn(door).unwrap();
+    let (first, late) = desk.flush();
+    desk.lost(first);
+    assert_eq!(desk.exchange(), "delete [3]");
+    // The first one may still arrive.
+    desk.door_at([1.0; 3]);
+    assert_eq!(desk.exchange(), "create 4:2");
+    desk.receive(&late);
+    assert_eq!(desk.replica.len(), 1);
+    desk.wait(2_000);
+    desk.door_at([1.0; 3]);
+    assert_eq!(desk.exchange(), "create 3:3");
+}
+
+#[test]
 fn a_lost_deletion_is_sent_until_it_arrives() {
     let mut desk = Desk::new(in_order());
     let door = desk.door_at([1.0; 3]);
