@@ -15,7 +15,8 @@ use worldwire_mxo::message::{
     Context, Create, Delete, Fault, MOST_OPERATIONS, Movement, NoViews, Operation, Properties,
     Rules, Section, Update, Viewed,
 };
-use worldwire_mxo::schema::{Objects, Tables};
+use worldwire_mxo::schema::{Class, Objects, Tables};
+use worldwire_mxo::types::PropertyType;
 
 static OBJECTS: LazyLock<Objects> = LazyLock::new(Objects::built_in);
 
@@ -544,6 +545,23 @@ fn a_guess_is_marked() {
         fault("0301000c0f2701cdab020100000000", &context.with(rules)),
         Some(Fault::UnknownGoid)
     );
+}
+
+#[test]
+fn nothing_is_guessed_between_readings_that_differ() {
+    let mut tables = Tables::new();
+    let kind = |size| PropertyType::raw(size).unwrap();
+    let rules = Rules { guess: true, ..Rules::STRICT };
+    // One property of one byte or of two: either way the rest looks right.
+    let text = "0301000c010001cdab0101ff050600000000";
+    for (size, fault_then) in [(1, None), (2, Some(Fault::UnknownGoid))] {
+        assert!(tables.add(Class::new(&format!("raw{size}"), [("A", kind(size))])));
+        let objects = tables.compile();
+        let context = Context::server(&objects, &NoViews).with(rules);
+        let input = bytes(text);
+        let outcome = Section::decode(&mut Reader::new(&input), &context);
+        assert_eq!(outcome.err().as_ref().and_then(Fault::of), fault_then, "{size}");
+    }
 }
 
 #[test]

@@ -108,31 +108,59 @@ fn hexes(list: &[&str]) -> Vec<Vec<u8>> {
     list.iter().map(|text| parse_hex(text).expect("it is hex")).collect()
 }
 
+/// Sections as JSON: what a create and an update of every form can hold.
+const MADE: [&str; 5] = [
+    r#"{"operations":[{"create":{"goid":12,"spawn_seq":47,"new_view":2,"properties":{
+        "RealLastName":"Hill","CharacterName":{"text":"a",
+        "behind":{"$hex":"010203040506070809020102030405060708090102030405060708090102"}},
+        "Health":2600,"ReputationZionMilitary":{"$hex":"c5ff"},
+        "Position":{"x":1,"y":2,"z":3},"RSIDescription":{"$hex":"e018400c4105e0020400cd00000000"}}}},
+        {"update":{"view":2,"movement":{"yaw":9,"position":{"x":1,"y":2,"z":3},"time":5},"properties":{
+        "RealFirstName":"Neo","EffectID":{"$hex":"280000a5"}}}}]}"#,
+    r#"{"operations":[{"create":{"goid":8400,"world_id":1310720177,"spawn_seq":13,"new_view":140,
+        "properties":{"SignpostNameString":"Caf\u00e9 \u20ac","SignpostReqReputation":-3,
+        "SignpostOrgID":2}}}]}"#,
+    r#"{"operations":[{"update":{"view":4,"movement":{"animation":1,"mood":2,"action":3,"yaw":4,
+        "position":{"x":1,"y":2,"z":3}},"properties":{"Health":100,"AFK":{"$hex":"01"}}}}]}"#,
+    r#"{"operations":[{"update":{"view":5,"movement":{"action":1},"properties":{"Health":5,
+        "CurrentState":2054}}},{"update":{"view":5,"properties":{"Level":50}}}]}"#,
+    r#"{"operations":[{"create":{"goid":415,"spawn_seq":1,"new_view":9,"properties":{}}},
+        {"pending_update":{"target":9,"update":{"properties":{"CurrentState":2104}}}},
+        {"update":{"view":9,"properties":{"CurrentState":2100}}},
+        {"pending_update":{"target":10,"data":{"$hex":"0101aabbccdd"}}},
+        {"delete":{"views":[9,10]}}]}"#,
+];
+
 fn sections() -> Vec<Vec<u8>> {
-    hexes(&[
-        // Creates: a player, doors, a vendor and a signpost.
-        "0301000c0c002fcdab03810001904e656f00000000000000000000000000000000000000000000000000000000\
-         0080808004040200000000",
+    let context = Context::server(&OBJECTS, &*VIEWS);
+    let made = MADE.iter().map(|text| {
+        let json = serde_json::from_str(text).expect("it is JSON");
+        let section = Section::from_json(&json, &context).expect("a section");
+        let mut writer = Writer::new();
+        section.encode(&OBJECTS, Side::Server, &mut writer).expect("it can be written");
+        writer.into_bytes()
+    });
+    let mut seeds: Vec<_> = made.collect();
+    seeds.extend(hexes(&[
+        // Doors, of the world and new; a vendor, with what follows the section.
         "030100089f017a02f0346fcdab0384000000000000803f000000000000000011000000004023f0c000000000\
          00088140000000000088d340ffffffff0700000000",
-        "0301000c7b9548cdab02090000000093bad1400000008000bea94000000000e3c2a64000000080f30435bf00\
-000080f304353f6900000100020a0069000101aabbccdd01000101005500000004",
-        "03010008d020b100204e0dcdab01044e656f00c3a9800000000000000000000000000000000000000000000000\
-         00000000000000000000000000000000000000000000000000000000000000008c00000000",
-        // A view that is created, updated and deleted.
         "0301000c9f0101cdab01804034080000090000090001800238080000010001010009000000",
-        // Updates of every form.
+        "0301000c7b9548cdab02090000000093bad1400000008000bea94000000000e3c2a64000000080f30435bf00\
+         000080f304353f6900000100020a0069000101aabbccdd0100010100550000000401",
+        // What few or none send: padding, flags, a tail, no end.
+        "030100fc9f0101cdab01c0aa000900770000",
         "030300018002380800000000",
-        "03020002808080809011000000010000000100000300018000020000",
-        "0302000381808080809000000000000000000000000000000000000000",
-        "0302000260034e656f024d720000",
-        "030200010f0102033f0000803f0000004000004040010000000000",
-        "030400010f01020304050000803f00000040000040400000",
-        "030500020e014f0066bf460080f7430040bbc4050004808080c05e01c0d701002801010000",
+        "030300000300018000",
+        // What is not known: a goobj, a view, blocks, a script, a relevance notice.
+        "0301000cfefe01cdab0101aa",
+        "0377000101aa0000",
         "03050001aabbcc",
+        "0304000120010203",
         "0301000100000100031122",
         "030000",
-    ])
+    ]));
+    seeds
 }
 
 fn client_sections() -> Vec<Vec<u8>> {
@@ -140,7 +168,7 @@ fn client_sections() -> Vec<Vec<u8>> {
         "0302000104fd0000",
         "030200010e3e812bba2b470000d2c2307d60470000",
         "0302000260034e656f024d720000",
-        "030200012e0502030400000000000000000000000002000201010200",
+        "030200012e050203000000000000000000000000020002400200410000",
         "03030001800238080000000003",
     ])
 }
@@ -244,4 +272,35 @@ fn replicas() -> Vec<Vec<u8>> {
     }
     seeds.push(all);
     seeds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_get_far() {
+        let faults = |seeds: Vec<Vec<u8>>, context: &Context<'_, '_>| -> Vec<&'static str> {
+            let fault = |seed: &Vec<u8>| {
+                let error = Section::decode(&mut Reader::new(seed), context).err()?;
+                crate::message::Fault::of(&error).map(crate::message::Fault::name)
+            };
+            seeds.iter().filter_map(fault).collect()
+        };
+        let server = Context::server(&OBJECTS, &*VIEWS);
+        let unknown = [
+            "missing_terminator",
+            "unknown_goid",
+            "unknown_view",
+            "unknown_layout",
+            "unknown_layout",
+            "server_only_command",
+        ];
+        assert_eq!(faults(sections(), &server), unknown);
+        let rules = Rules { guess: true, ..Rules::LENIENT };
+        let strange = Context::server(&STRANGE, &*VIEWS).with(rules);
+        assert_eq!(faults(sections(), &strange), [] as [&str; 0]);
+        let client = Context::client(&OBJECTS, &*VIEWS);
+        assert_eq!(faults(client_sections(), &client), ["bad_view_id"]);
+    }
 }

@@ -165,6 +165,9 @@ pub(super) enum Group {
 
 impl Class {
     /// A class with this order of creates, whose updates nobody knows.
+    ///
+    /// Names are of letters, digits, `_`, `.` and `-`, and each property has its own: what is named
+    /// otherwise works, but cannot be printed as a table and read again.
     #[must_use]
     pub fn new<'a>(
         name: &str,
