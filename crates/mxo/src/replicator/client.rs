@@ -157,7 +157,7 @@ impl Client {
         let (thing, state) = (view.thing, view.state);
         let viewers = &mut world.things[thing as usize].viewers;
         let mine = |viewer: &Viewer| viewer.client == self.index && viewer.slot == slot;
-        if let Some(at) = viewers.iter().position(mine) {
+        if let Some(at) = viewers.iter().rposition(mine) {
             viewers.swap_remove(at);
         }
         if state == Some(ViewState::Wanted) {
@@ -380,7 +380,7 @@ impl Client {
             }
             let viewers = &mut world.things[view.thing as usize].viewers;
             let mine = |viewer: &Viewer| viewer.client == self.index && viewer.slot == slot;
-            if let Some(at) = viewers.iter().position(mine) {
+            if let Some(at) = viewers.iter().rposition(mine) {
                 viewers.swap_remove(at);
             }
         }

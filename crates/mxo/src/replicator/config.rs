@@ -45,8 +45,8 @@ pub struct Config {
     pub objects: usize,
     /// Clients at the same time. Default 1,024.
     pub clients: usize,
-    /// Views of one client at the same time, with those whose deletion is not acknowledged.
-    /// Default 4,096.
+    /// Views of one client at the same time, with those whose deletion is not acknowledged. Its
+    /// own character has room in any case. Default 4,096.
     pub views: usize,
 }
 

@@ -173,12 +173,8 @@ impl World {
         thing.present[word] |= bit;
         thing.changed[field] = self.stamp;
         thing.version += 1;
-        if thing.fresh == [0; 2] {
-            self.changed.push(index);
-        }
-        for (fresh, bits) in thing.fresh.iter_mut().zip(field_of.bits) {
-            *fresh |= bits;
-        }
+        let bits = field_of.bits;
+        self.freshen(index, bits);
     }
 
     /// Gives it those fields of a movement that are there. `said` is whether the object's own
@@ -217,11 +213,20 @@ impl World {
             thing.changed[field] = self.stamp;
         }
         thing.version += 1;
-        if thing.fresh == [0; 2] {
+        let [other, own] = Audience::BOTH.map(|audience| news & layout.movement(audience));
+        let own = own & !thing.muted;
+        self.freshen(index, [other, own]);
+    }
+
+    /// Keeps in mind what has to be told at the next tick.
+    fn freshen(&mut self, index: u32, bits: [Mask; 2]) {
+        let thing = &mut self.things[index as usize];
+        if thing.fresh == [0; 2] && bits != [0; 2] {
             self.changed.push(index);
         }
-        thing.fresh[Audience::Other.index()] |= news & layout.movement(Audience::Other);
-        thing.fresh[Audience::Own.index()] |= news & layout.movement(Audience::Own) & !thing.muted;
+        for (fresh, bits) in thing.fresh.iter_mut().zip(bits) {
+            *fresh |= bits;
+        }
     }
 
     /// The value of a field.
