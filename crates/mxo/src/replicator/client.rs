@@ -238,7 +238,7 @@ impl Client {
             Some(Fate::Lost) => false,
             _ => return,
         };
-        self.flight.decide(section, Fate::Delivered, None);
+        self.flight.decide(section, Fate::Delivered);
         for number in self.flight.entries_of(section) {
             let Some(entry) = self.flight.entry(number) else { continue };
             let Some(view) = self.views.same(entry.slot, entry.generation) else { continue };
@@ -272,12 +272,11 @@ impl Client {
     }
 
     /// A section counts as lost.
-    pub(super) fn lose(&mut self, section: u64, now: Duration, world: &mut World, config: &Config) {
+    pub(super) fn lose(&mut self, section: u64, world: &mut World, config: &Config) {
         if self.flight.fate(section) != Some(Fate::Open) {
             return;
         }
-        let until = config.late.map(|late| now.saturating_add(late));
-        self.flight.decide(section, Fate::Lost, until);
+        self.flight.decide(section, Fate::Lost);
         for number in self.flight.entries_of(section) {
             let Some(entry) = self.flight.entry(number) else { continue };
             let Some(view) = self.views.same(entry.slot, entry.generation) else { continue };
@@ -312,7 +311,7 @@ impl Client {
         if self.flight.fate(section) != Some(Fate::Lost) {
             return;
         }
-        self.flight.decide(section, Fate::Expired, None);
+        self.flight.decide(section, Fate::Expired);
         for number in self.flight.entries_of(section) {
             let Some(entry) = self.flight.entry(number) else { continue };
             let Some(view) = self.views.same(entry.slot, entry.generation) else { continue };
@@ -340,8 +339,9 @@ impl Client {
     /// Sections whose time has come.
     pub(super) fn pass(&mut self, now: Duration, world: &mut World, config: &Config) {
         while let Some(section) = self.flight.overdue(now, config.give_up) {
-            self.lose(section, now, world, config);
+            self.lose(section, world, config);
         }
+        self.flight.wait_until(now.saturating_add(config.late.unwrap_or_default()));
         while let Some(section) = self.flight.next_expired(now) {
             self.expire(section, world, config);
         }

@@ -77,8 +77,8 @@ pub(super) struct Flight {
     first_section: u64,
     entries: VecDeque<Entry>,
     first_entry: u64,
-    /// Lost sections, and when they can arrive no more.
-    late: VecDeque<(Duration, u64)>,
+    /// Lost sections, and when they can arrive no more; `None` before the next tick tells the time.
+    late: VecDeque<(Option<Duration>, u64)>,
     newest: Option<u64>,
 }
 
@@ -166,16 +166,14 @@ impl Flight {
         self.sent(section).map_or(0, |sent| sent.stamp)
     }
 
-    /// Says what became of a section. One that is lost and may arrive until then is kept in mind.
-    pub(super) fn decide(&mut self, section: u64, fate: Fate, until: Option<Duration>) {
+    /// Says what became of a section. A lost one is kept in mind until it can arrive no more.
+    pub(super) fn decide(&mut self, section: u64, fate: Fate) {
         let Some(index) = section.checked_sub(self.first_section) else { return };
-        let Some(sent) = usize::try_from(index).ok().and_then(|at| self.sections.get_mut(at))
-        else {
-            return;
-        };
+        let sent = usize::try_from(index).ok().and_then(|at| self.sections.get_mut(at));
+        let Some(sent) = sent else { return };
         sent.fate = fate;
-        if let Some(until) = until {
-            self.late.push_back((until, section));
+        if fate == Fate::Lost {
+            self.late.push_back((None, section));
         }
     }
 
@@ -210,9 +208,15 @@ impl Flight {
         })
     }
 
+    /// Sections that were lost since the last tick can arrive until then.
+    pub(super) fn wait_until(&mut self, until: Duration) {
+        let unset = self.late.iter_mut().rev().take_while(|(until, _)| until.is_none());
+        unset.for_each(|(room, _)| *room = Some(until));
+    }
+
     /// A lost section that can arrive no more.
     pub(super) fn next_expired(&mut self, now: Duration) -> Option<u64> {
-        let (until, section) = *self.late.front()?;
+        let (Some(until), section) = *self.late.front()? else { return None };
         if until > now {
             return None;
         }

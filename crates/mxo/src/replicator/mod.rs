@@ -246,7 +246,7 @@ impl Replicator {
         let index = self.client_index(client)?;
         let client = &mut self.clients[index as usize];
         if let Some(section) = client.flight.find(number) {
-            client.lose(section, self.now, &mut self.world, &self.config);
+            client.lose(section, &mut self.world, &self.config);
         }
         Ok(())
     }
