@@ -28,6 +28,7 @@
 //! | [`schema`] | tables of game objects: which properties they have |
 //! | [`message`] | sections of objects: creates, deletes and updates of views |
 //! | [`replica`] | the views of a client as sections change them |
+//! | [`replicator`] | a server's world, and the views that many clients have of it |
 //! | [`frame`](mod@frame) | datagrams of the game channel, and the framing of auth and margin |
 //! | [`login`] | messages of auth and margin |
 //! | [`crypt`] | Twofish: datagrams, margin messages, the hello; the key file |
@@ -45,5 +46,6 @@ pub mod fuzzing;
 pub mod login;
 pub mod message;
 pub mod replica;
+pub mod replicator;
 pub mod schema;
 pub mod types;

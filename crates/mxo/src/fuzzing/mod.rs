@@ -2,6 +2,7 @@
 //! hold.
 
 mod connection;
+mod replicator;
 mod section;
 mod tables;
 mod wire;
@@ -15,6 +16,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
 
 /// Those of object sections and their tables.
 const OBJECTS: &[Target] = &[
+    replicator::REPLICATOR,
     section::CLIENT,
     section::GUESSED,
     section::KNOWN,

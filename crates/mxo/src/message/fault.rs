@@ -154,7 +154,7 @@ impl Fault {
 
     /// The error of a value that is to be written.
     #[cold]
-    pub(super) fn value(self, found: impl Into<String>) -> Error {
+    pub(crate) fn value(self, found: impl Into<String>) -> Error {
         Error::value(self.wanted(), found.into()).hint(self.name())
     }
 }

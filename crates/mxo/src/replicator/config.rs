@@ -1,0 +1,123 @@
+//! What a replicator is told once: radii, budgets, patience, limits.
+
+use std::time::Duration;
+
+use worldwire_core::{Error, Result};
+
+/// The least [`Config::packet_bytes`]: any single property fits.
+const LEAST_PACKET: usize = 512;
+/// The most [`Config::packet_bytes`]: lengths inside a section have 16 bits.
+const MOST_PACKET: usize = 60_000;
+/// The most [`Config::views`]: ids have 16 bits, and 0, 1 and 2 are taken.
+const MOST_VIEWS: usize = 65_533;
+/// The most objects and clients.
+const MOST_SLOTS: usize = 1 << 30;
+
+/// How a [`Replicator`](super::Replicator) works.
+///
+/// Distances are in world units: 100 of them are a metre.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// A client gets a view of an object that is this close. Default 10,000.
+    pub enter: f64,
+    /// It loses the view when the object is further away than this, which is no less than
+    /// [`enter`](Self::enter): an object on the edge does not come and go. Default 12,000.
+    pub leave: f64,
+    /// The most bytes of a section, from its id to its end. Default 1,295: the 1,300 bytes of a
+    /// packet without its flags and a sim time. At least 512.
+    pub packet_bytes: usize,
+    /// The most bytes of sections for one client in one tick; no less than
+    /// [`packet_bytes`](Self::packet_bytes). Default twice that.
+    pub tick_bytes: usize,
+    /// Ticks after which a change that waits goes before those of nearer objects. Default 10.
+    pub patience: u32,
+    /// How long a packet may still arrive after one that was sent later, or after it was counted
+    /// as lost. `None` if clients drop sections of overtaken packets. Default 2 seconds.
+    ///
+    /// Unverified: that the game's client applies packets in the order of their arrival, as its
+    /// queue of pending updates suggests. A trace of a client on a network that reorders would
+    /// show it. The default is right in either case; `None` sends less and deletes sooner.
+    pub late: Option<Duration>,
+    /// How long to wait for the fate of a packet before it counts as lost. The connection knows
+    /// better and should be faster. Default 10 seconds.
+    pub give_up: Duration,
+    /// Objects at the same time. Default 65,536.
+    pub objects: usize,
+    /// Clients at the same time. Default 1,024.
+    pub clients: usize,
+    /// Views of one client at the same time, with those whose deletion is not acknowledged. Its
+    /// own character has room in any case. Default 4,096.
+    pub views: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            enter: 10_000.0,
+            leave: 12_000.0,
+            packet_bytes: 1_295,
+            tick_bytes: 2 * 1_295,
+            patience: 10,
+            late: Some(Duration::from_secs(2)),
+            give_up: Duration::from_secs(10),
+            objects: 65_536,
+            clients: 1_024,
+            views: 4_096,
+        }
+    }
+}
+
+impl Config {
+    /// Whether the values go together.
+    pub(super) fn check(&self) -> Result<()> {
+        let wrong =
+            |name, wanted: String, found: String| Err(Error::value(wanted, found).inside(name));
+        if !(self.enter.is_finite() && self.enter > 0.0) {
+            return wrong("enter", "a distance above 0".into(), self.enter.to_string());
+        }
+        if !(self.leave.is_finite() && self.leave >= self.enter) {
+            let wanted = format!("a distance of at least {}, the radius to enter", self.enter);
+            return wrong("leave", wanted, self.leave.to_string());
+        }
+        let ranges = [
+            ("packet_bytes", self.packet_bytes, LEAST_PACKET, MOST_PACKET),
+            ("tick_bytes", self.tick_bytes, self.packet_bytes, usize::MAX),
+            ("objects", self.objects, 1, MOST_SLOTS),
+            ("clients", self.clients, 1, MOST_SLOTS),
+            ("views", self.views, 1, MOST_VIEWS),
+        ];
+        for (name, value, least, most) in ranges {
+            if !(least..=most).contains(&value) {
+                let wanted = match most {
+                    usize::MAX => format!("at least {least}"),
+                    most => format!("a number from {least} to {most}"),
+                };
+                return wrong(name, wanted, value.to_string());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_do_not_go_together_are_told() {
+        let default = Config::default();
+        assert!(default.check().is_ok());
+        let wrong = [
+            (Config { enter: f64::NAN, ..default.clone() }, "enter: wanted a distance above 0"),
+            (Config { leave: 9_999.0, ..default.clone() }, "leave: wanted a distance of at least"),
+            (Config { packet_bytes: 511, ..default.clone() }, "packet_bytes: wanted a number"),
+            (Config { tick_bytes: 1_000, ..default.clone() }, "tick_bytes: wanted at least 1295"),
+            (Config { views: 65_534, ..default.clone() }, "views: wanted a number from 1 to"),
+            (Config { clients: 0, ..default }, "clients: wanted a number from 1 to"),
+        ];
+        for (config, wanted) in wrong {
+            let error = config.check().unwrap_err().to_string();
+            assert!(error.starts_with(wanted), "{error}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Classes compiled for replication: where values are kept, and which bit of a mask each one is.
+
+use worldwire_core::{Error, Result};
+
+use super::thing::check_place;
+use crate::message::{FIRST_VIEW, Movement, OWN_VIEW, Properties, SectionWriter, Update};
+use crate::schema::{Class, ClassId, Objects};
+use crate::types::PropertyType;
+
+/// Things of an object that an update can tell: a bit for each property, by its index in the
+/// update order, and one for each field of its movement.
+pub(super) type Mask = u128;
+
+/// The most properties of an update order. The longest known has 48.
+const MOST_UPDATED: usize = 124;
+/// The most properties of a class, over all its orders. A create counts them in a byte.
+pub(super) const MOST_FIELDS: usize = 255;
+
+pub(super) const ANIMATION: Mask = 1 << 124;
+pub(super) const ACTION: Mask = 1 << 125;
+pub(super) const YAW: Mask = 1 << 126;
+pub(super) const POSITION: Mask = 1 << 127;
+/// All fields of a movement.
+pub(super) const MOVEMENT: Mask = ANIMATION | ACTION | YAW | POSITION;
+/// The bit of the first of them.
+pub(super) const FIRST_MOVEMENT: u32 = 124;
+/// How many they are.
+pub(super) const MOVEMENT_FIELDS: usize = 4;
+
+/// Whose view it is: that of the client whose character it is, or any other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audience {
+    Other,
+    Own,
+}
+
+impl Audience {
+    pub(super) const BOTH: [Self; 2] = [Self::Other, Self::Own];
+
+    pub(super) const fn of(is_own: bool) -> Self {
+        if is_own { Self::Own } else { Self::Other }
+    }
+
+    pub(super) const fn index(self) -> usize {
+        match self {
+            Self::Other => 0,
+            Self::Own => 1,
+        }
+    }
+
+    /// A view id of the kind.
+    pub(super) const fn view(self) -> u16 {
+        match self {
+            Self::Other => FIRST_VIEW,
+            Self::Own => OWN_VIEW,
+        }
+    }
+}
+
+/// A property of a class, wherever it is in its orders.
+#[derive(Clone, Debug)]
+pub(super) struct Field {
+    pub(super) name: Box<str>,
+    pub(super) kind: PropertyType,
+    /// Where its value begins among those of an object.
+    at: usize,
+    /// What it is in updates of each audience: a bit, or nothing.
+    pub(super) bits: [Mask; 2],
+}
+
+impl Field {
+    pub(super) fn range(&self) -> core::ops::Range<usize> {
+        self.at..self.at + usize::from(self.kind.size())
+    }
+}
+
+/// What updates for an audience look like.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Orders {
+    /// The field of each index of the update order, and whether it is text that counts itself.
+    pub(super) fields: Vec<(u16, bool)>,
+    /// Whether there is a block for movement.
+    pub(super) has_movement: bool,
+}
+
+/// A class, compiled. Fields are those of the create order, and behind them those that only
+/// updates have.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) class: ClassId,
+    pub(super) fields: Vec<Field>,
+    /// How many of them creates have.
+    pub(super) created: usize,
+    /// How many bytes the values take.
+    pub(super) bytes: usize,
+    pub(super) orders: [Orders; 2],
+    /// Bytes of a create with everything in it.
+    most_create: usize,
+}
+
+impl Layout {
+    pub(super) fn new(id: ClassId, class: &Class, objects: &Objects) -> Self {
+        let mut layout = Self {
+            class: id,
+            fields: Vec::new(),
+            created: class.create().len(),
+            bytes: 0,
+            orders: Default::default(),
+            most_create: 0,
+        };
+        for slot in class.create().slots() {
+            layout.push(slot.name(), slot.kind());
+        }
+        // Everything around the properties, and their presence bytes.
+        let frame = SectionWriter::FRAME + 16 + class.create().most_groups();
+        layout.most_create = frame + layout.bytes;
+        for audience in Audience::BOTH {
+            let mut orders = Orders::default();
+            let order = class.updates().order(audience.view());
+            for (index, slot) in order.into_iter().flat_map(|order| order.slots()).enumerate() {
+                let field = layout.fields.iter().position(|field| *field.name == *slot.name());
+                let field = field.unwrap_or_else(|| layout.push(slot.name(), slot.kind()));
+                if index < MOST_UPDATED {
+                    layout.fields[field].bits[audience.index()] = 1 << index;
+                }
+                // Classes with more are refused.
+                let place = u16::try_from(field).unwrap_or(u16::MAX);
+                orders.fields.push((place, slot.fixed_size().is_none()));
+            }
+            let update = Update {
+                movement: Some(Movement::default()),
+                properties: None,
+                ..Update::of(audience.view(), id, Properties::new())
+            };
+            orders.has_movement = update.mask(objects).is_ok();
+            layout.orders[audience.index()] = orders;
+        }
+        layout
+    }
+
+    fn push(&mut self, name: &str, kind: PropertyType) -> usize {
+        self.fields.push(Field { name: name.into(), kind, at: self.bytes, bits: [0; 2] });
+        self.bytes += usize::from(kind.size());
+        self.fields.len() - 1
+    }
+
+    /// Whether objects of the class can be replicated in packets of this size.
+    pub(super) fn check(&self, packet_bytes: usize) -> Result<()> {
+        let longest = self.orders.iter().map(|orders| orders.fields.len()).max().unwrap_or(0);
+        let limits = [
+            ("properties of a class", MOST_FIELDS, self.fields.len()),
+            ("properties of an update", MOST_UPDATED, longest),
+            ("bytes of a create", packet_bytes, self.most_create),
+        ];
+        for (name, most, asked) in limits {
+            if asked > most {
+                return Err(Error::limit(name, most as u64, asked as u64));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether bytes are a value of a field.
+    pub(super) fn check_value(&self, field: usize, bytes: &[u8]) -> Result<()> {
+        let Some(field) = self.fields.get(field) else {
+            return Err(Error::value("a property of the class", "one of another"));
+        };
+        if bytes.len() == usize::from(field.kind.size()) {
+            return Ok(());
+        }
+        let wanted = format!("{} bytes of {}", field.kind.size(), field.kind);
+        Err(Error::value(wanted, bytes.len().to_string()).inside(&field.name))
+    }
+
+    /// Whether a movement can be told.
+    pub(super) fn check_movement(&self, movement: &Movement) -> Result<()> {
+        if movement.script_counter.is_some() {
+            let wanted = "a movement that a server can send";
+            return Err(Error::value(wanted, "a script counter").inside("script_counter"));
+        }
+        if let Some(position) = movement.position {
+            check_place(&position.map(f64::from)).map_err(|error| error.inside("position"))?;
+        }
+        let has_any = *movement != Movement::default();
+        if has_any && !self.orders.iter().any(|orders| orders.has_movement) {
+            return Err(Error::value("an object that moves", "one without movement"));
+        }
+        Ok(())
+    }
+
+    /// What updates for an audience can tell of movement.
+    pub(super) fn movement(&self, audience: Audience) -> Mask {
+        if self.orders[audience.index()].has_movement { MOVEMENT } else { 0 }
+    }
+}
+
+/// The bits of a mask, the lowest first.
+pub(super) fn bits(mut mask: Mask) -> impl Iterator<Item = u32> {
+    core::iter::from_fn(move || {
+        if mask == 0 {
+            return None;
+        }
+        let bit = mask.trailing_zeros();
+        mask &= mask - 1;
+        Some(bit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(name: &str) -> Layout {
+        let objects = Objects::built_in();
+        let (id, class) = objects.class_named(name).unwrap();
+        Layout::new(id, class, &objects)
+    }
+
+    #[test]
+    fn a_player_has_an_order_for_itself_and_one_for_others() {
+        let player = layout("player");
+        assert_eq!((player.fields.len(), player.created), (75, 75));
+        let name = player.fields.iter().find(|field| &*field.name == "RealLastName").unwrap();
+        // Index 5 of the own view, and nothing that others are told.
+        assert_eq!(name.bits, [0, 1 << 5]);
+        assert_eq!(player.orders[1].fields[5], (3, true));
+        assert_eq!(player.orders.each_ref().map(|orders| orders.fields.len()), [36, 48]);
+        assert_eq!(player.movement(Audience::Own), MOVEMENT);
+        assert_eq!(layout("door364").movement(Audience::Other), 0);
+        assert_eq!(bits(POSITION | 9).collect::<Vec<_>>(), [0, 3, 127]);
+    }
+
+    #[test]
+    fn classes_that_are_too_large_are_refused_by_name() {
+        let mut names: Vec<String> = (0..256).map(|index| format!("p{index}")).collect();
+        let check = |names: &[String], kind, updated: usize| {
+            let named = |count| names[..count].iter().map(move |name| (name.as_str(), kind));
+            let class = Class::new("large", named(names.len())).updated(named(updated));
+            let mut tables = crate::schema::Tables::new();
+            tables.add(class);
+            let objects = tables.compile();
+            let (id, class) = objects.class_named("large").unwrap();
+            let checked = Layout::new(id, class, &objects).check(1_295);
+            checked.map_err(|error| error.to_string())
+        };
+        let byte = PropertyType::Uint8;
+        let found = check(&names, byte, 0).unwrap_err();
+        assert_eq!(found, "wanted at most 255 (properties of a class), found 256");
+        names.pop();
+        let found = check(&names, byte, 125).unwrap_err();
+        assert_eq!(found, "wanted at most 124 (properties of an update), found 125");
+        assert_eq!(check(&names, byte, 124), Ok(()));
+        let found = check(&names, PropertyType::Vector3f, 0).unwrap_err();
+        assert_eq!(found, "wanted at most 1295 (bytes of a create), found 3116");
+    }
+}

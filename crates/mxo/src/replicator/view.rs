@@ -1,0 +1,242 @@
+//! The views of one client: their states, ids and spawn sequences.
+
+use super::layout::{Audience, Mask};
+use crate::message::{FIRST_VIEW, OWN_VIEW};
+
+/// What becomes of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewState {
+    /// The create was not sent yet; there is no view id.
+    Wanted,
+    /// The create was sent and not acknowledged: updates go as pending updates.
+    Creating,
+    /// The client has it.
+    Live,
+    /// It is to be deleted, or the deletion was sent and not acknowledged.
+    Deleting,
+}
+
+/// No entry of the log.
+pub(super) const NO_ENTRY: u64 = u64::MAX;
+
+/// One view. Counts are of sections of this client's log.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    /// Grows when the slot is used for another view.
+    pub(super) generation: u32,
+    /// `None`: the slot is free.
+    pub(super) state: Option<ViewState>,
+    /// The object. None, a number beyond all, when it is gone while the view is being deleted.
+    pub(super) thing: u32,
+    /// 0 before the create is sent.
+    pub(super) id: u16,
+    pub(super) seq: u8,
+    pub(super) audience: Audience,
+    /// What the client is to be told.
+    pub(super) dirty: Mask,
+    /// What of it was told before, and is repeated.
+    pub(super) again: Mask,
+    /// The tick at which it began to wait.
+    pub(super) since: u64,
+    /// Whether it is in the client's list of views to update.
+    pub(super) is_listed: bool,
+    /// The last entry of the log about it.
+    pub(super) last: u64,
+    /// Creates whose fate is open.
+    pub(super) flying_creates: u16,
+    /// Deletions whose fate is open.
+    pub(super) flying_deletes: u16,
+    /// Sections with anything but a deletion that may yet arrive.
+    pub(super) open: u16,
+    /// Those of them with plain updates.
+    pub(super) open_plain: u16,
+    /// Sections with a deletion that may yet arrive.
+    pub(super) open_deletes: u16,
+    /// A deletion was sent.
+    pub(super) was_deleted: bool,
+    /// A deletion arrived, though something that was sent before it may arrive behind it.
+    pub(super) was_heard: bool,
+    /// The client has it no more, whatever may yet arrive.
+    pub(super) is_gone: bool,
+}
+
+/// A view in a list, which it may have left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Listed {
+    /// What lists are ordered by.
+    pub(super) key: u64,
+    pub(super) slot: u32,
+    pub(super) generation: u32,
+}
+
+/// The views of a client in a flat list, with free slots.
+#[derive(Debug, Default)]
+pub(super) struct ViewList {
+    list: Vec<View>,
+    free: Vec<u32>,
+}
+
+impl ViewList {
+    /// How many slots are taken.
+    pub(super) fn len(&self) -> usize {
+        self.list.len() - self.free.len()
+    }
+
+    pub(super) fn add(&mut self, thing: u32, audience: Audience, tick: u64) -> u32 {
+        let view = View {
+            generation: 0,
+            state: Some(ViewState::Wanted),
+            thing,
+            id: 0,
+            seq: 0,
+            audience,
+            dirty: 0,
+            again: 0,
+            since: tick,
+            is_listed: false,
+            last: NO_ENTRY,
+            flying_creates: 0,
+            flying_deletes: 0,
+            open: 0,
+            open_plain: 0,
+            open_deletes: 0,
+            was_deleted: false,
+            was_heard: false,
+            is_gone: false,
+        };
+        if let Some(slot) = self.free.pop() {
+            let old = &mut self.list[slot as usize];
+            *old = View { generation: old.generation, ..view };
+            return slot;
+        }
+        self.list.push(view);
+        u32::try_from(self.list.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn remove(&mut self, slot: u32) {
+        let view = &mut self.list[slot as usize];
+        view.state = None;
+        view.generation = view.generation.wrapping_add(1);
+        self.free.push(slot);
+    }
+
+    #[inline]
+    pub(super) fn at(&self, slot: u32) -> &View {
+        &self.list[slot as usize]
+    }
+
+    #[inline]
+    pub(super) fn at_mut(&mut self, slot: u32) -> &mut View {
+        &mut self.list[slot as usize]
+    }
+
+    /// The view of an entry, if it is still the same.
+    #[inline]
+    pub(super) fn same(&mut self, slot: u32, generation: u32) -> Option<&mut View> {
+        let view = self.list.get_mut(slot as usize)?;
+        (view.generation == generation && view.state.is_some()).then_some(view)
+    }
+
+    /// Every view with its slot, in the order of slots.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &View)> {
+        (0..).zip(&self.list).filter(|(_, view)| view.state.is_some())
+    }
+
+    pub(super) fn slots(&self) -> core::ops::Range<u32> {
+        0..u32::try_from(self.list.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// View ids that are taken, and the spawn sequences that they had last.
+#[derive(Debug)]
+pub(super) struct Ids {
+    taken: Vec<u64>,
+    /// No id below is free.
+    least: usize,
+    last_seq: Vec<u8>,
+    seq: u8,
+}
+
+impl Default for Ids {
+    fn default() -> Self {
+        // 0, 1 and the own view are not handed out.
+        Self { taken: vec![0b111], least: FIRST_VIEW.into(), last_seq: Vec::new(), seq: 0 }
+    }
+}
+
+impl Ids {
+    /// The lowest free id.
+    pub(super) fn take(&mut self) -> Option<u16> {
+        let mut word = self.least / 64;
+        while self.taken.get(word).is_some_and(|bits| *bits == u64::MAX) {
+            word += 1;
+        }
+        if word == self.taken.len() {
+            self.taken.push(0);
+        }
+        let id = word * 64 + self.taken[word].trailing_ones() as usize;
+        let found = u16::try_from(id).ok()?;
+        self.taken[word] |= 1 << (id % 64);
+        self.least = id + 1;
+        Some(found)
+    }
+
+    pub(super) fn release(&mut self, id: u16) {
+        if id == OWN_VIEW {
+            return;
+        }
+        let id = usize::from(id);
+        if let Some(word) = self.taken.get_mut(id / 64) {
+            *word &= !(1 << (id % 64));
+            self.least = self.least.min(id);
+        }
+    }
+
+    /// The spawn sequence of the next object under an id: never 0, nor what the one before it had.
+    pub(super) fn next_seq(&mut self, id: u16) -> u8 {
+        let id = usize::from(id);
+        if self.last_seq.len() <= id {
+            self.last_seq.resize(id + 1, 0);
+        }
+        loop {
+            self.seq = self.seq.wrapping_add(1);
+            if self.seq != 0 && self.seq != self.last_seq[id] {
+                self.last_seq[id] = self.seq;
+                return self.seq;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_free_id_is_taken() {
+        let mut ids = Ids::default();
+        assert_eq!(
+            (0..200).map(|_| ids.take().unwrap()).collect::<Vec<_>>(),
+            Vec::from_iter(3..203)
+        );
+        for id in [150, 7, 64, OWN_VIEW] {
+            ids.release(id);
+        }
+        assert_eq!([(); 4].map(|()| ids.take().unwrap()), [7, 64, 150, 203]);
+        let rest = core::iter::from_fn(|| ids.take()).count();
+        assert_eq!(rest, 65_536 - 204);
+        ids.release(65_535);
+        assert_eq!((ids.take(), ids.take()), (Some(65_535), None));
+    }
+
+    #[test]
+    fn spawn_sequences_differ_from_the_one_before() {
+        let mut ids = Ids::default();
+        assert_eq!([3, 4, 3].map(|id| ids.next_seq(id)), [1, 2, 3]);
+        for _ in 0..252 {
+            ids.next_seq(9);
+        }
+        // The counter comes around to what view 3 had last, and passes it over.
+        assert_eq!([10, 11, 3].map(|id| ids.next_seq(id)), [1, 2, 4]);
+    }
+}

@@ -1,0 +1,10 @@
+//! A server's world and what clients see of it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod behaviour;
+mod budget;
+mod desk;
+mod limits;
+mod scenarios;
+mod simulation;
