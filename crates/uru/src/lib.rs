@@ -26,6 +26,8 @@
 //! | [`plasma_message`] | what objects say to each other, inside net messages |
 //! | [`walk`], [`safety`] | going through messages; what a server must not forward |
 //! | [`inflate`] | deflated data inside messages |
+//! | [`schema`] | SDL: the descriptors of states |
+//! | [`sdl`] | SDL: states as blobs, and how updates change them |
 //! | [`connection`] | the state machine: client, server, observer, relay |
 //! | [`crypt`] | key agreement, RC4, login hashes; for compatibility only |
 //! | [`file`](mod@file) | key files, encrypted files, manifests |
@@ -47,6 +49,8 @@ pub mod message;
 pub mod net_message;
 pub mod plasma_message;
 pub mod safety;
+pub mod schema;
+pub mod sdl;
 pub mod types;
 pub mod vault;
 pub mod walk;

@@ -3,6 +3,7 @@
 
 mod connection;
 mod game;
+mod sdl;
 
 use worldwire_core::json::{Json, Style, write_children, write_node};
 use worldwire_core::testing::{Target, render};
@@ -24,7 +25,7 @@ use crate::vault::VaultNode;
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    TARGETS.iter().chain(game::TARGETS).chain(connection::TARGETS)
+    TARGETS.iter().chain(game::TARGETS).chain(sdl::TARGETS).chain(connection::TARGETS)
 }
 
 /// A message of a service and side: what can be decoded has a tree that says the same, encodes to

@@ -1,0 +1,211 @@
+//! Descriptors, blobs and states.
+
+use std::sync::LazyLock;
+
+use worldwire_core::json::{Json, Style};
+use worldwire_core::testing::{Target, render};
+use worldwire_core::{Reader, Sampler, Tree};
+
+use crate::schema::{Descriptors, parse};
+use crate::sdl::{Blob, Rule, State, missing_records};
+use crate::types::UnifiedTime;
+
+/// The descriptors that blobs are read with.
+const TEXTS: [(&str, &str); 2] = [
+    ("Fernhollow.sdl", include_str!("../../../../samples/sdl/Fernhollow.sdl")),
+    ("things.sdl", include_str!("../../../../samples/sdl/things.sdl")),
+];
+
+static SET: LazyLock<Descriptors> = LazyLock::new(|| Descriptors::load(TEXTS));
+
+/// A text of descriptors: what is good prints as what reads the same.
+///
+/// # Panics
+/// When a promise is broken.
+fn text(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let parsed = parse("input", &text);
+    for problem in &parsed.problems {
+        assert!(!problem.to_string().is_empty());
+    }
+    for statement in parsed.statements.iter().filter(|statement| statement.good) {
+        let shown = statement.definition.to_string();
+        let again = parse("shown", &shown);
+        let same = again.statements.first().is_some_and(|one| {
+            one.good && one.definition == statement.definition && again.statements.len() == 1
+        });
+        assert!(same, "{shown}");
+    }
+    let set = Descriptors::load([("input", &text)]);
+    for descriptor in set.iter() {
+        let found = set.get(descriptor.name(), descriptor.version());
+        assert_eq!(found.as_ref(), Some(&descriptor));
+    }
+}
+
+/// A blob: what can be decoded has a tree that says the same, encodes to the same bytes, survives
+/// JSON, and is a state.
+///
+/// # Panics
+/// When a promise is broken.
+fn blob_of(set: &Descriptors, data: &[u8]) {
+    let mut plain = Reader::new(data);
+    let decoded = Blob::decode(set, &mut plain);
+    let mut traced = Reader::traced("input", data, Tree::new());
+    let outcome = Blob::decode(set, &mut traced);
+    assert_eq!(outcome, decoded, "plain and traced decode differ");
+    let (tree, _) = traced.conclude(outcome);
+    let json = render(&tree, Style { safe: true });
+    let Ok(blob) = decoded else {
+        return;
+    };
+    let used = &data[..plain.position()];
+    assert_eq!(blob.to_bytes().as_deref(), Ok(used), "encodes to other bytes");
+    let again = Blob::from_json(set, &json).unwrap_or_else(|error| panic!("{json}: {error}"));
+    assert_eq!(again.to_bytes().as_deref(), Ok(used), "JSON encodes to other bytes");
+    let head = used.len() - record_length(set, &blob);
+    assert_eq!(missing_records(&blob.descriptor, &used[head..]), None, "nothing is missing");
+    let state = State::of(&blob);
+    assert!(state.diff(&state).is_empty());
+    holds(set, &state);
+}
+
+/// How many bytes of a blob are its record.
+fn record_length(set: &Descriptors, blob: &Blob<'_>) -> usize {
+    let bytes = blob.to_bytes().unwrap_or_default();
+    let mut reader = Reader::new(&bytes);
+    let head = crate::sdl::Head::decode_fields(&mut reader);
+    assert!(head.is_ok_and(|head| set.find(&head.name.to_bytes(), head.version).is_ok()));
+    reader.remaining()
+}
+
+/// A state that a blob can hold reads back as itself.
+///
+/// # Panics
+/// When it does not.
+fn holds(set: &Descriptors, state: &State) {
+    let bytes = state.to_blob().to_bytes();
+    let bytes = bytes.unwrap_or_else(|error| panic!("{state:?}: {error}"));
+    let again = Blob::decode(set, &mut Reader::new(&bytes));
+    let again = again.unwrap_or_else(|error| panic!("{state:?}: {error}"));
+    assert_eq!(State::of(&again), *state);
+}
+
+fn blob(data: &[u8]) {
+    blob_of(&SET, data);
+}
+
+/// A text of descriptors, a zero, and a blob that they may describe.
+fn both(data: &[u8]) {
+    let split = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
+    let (text, blob) = data.split_at(split);
+    let set = Descriptors::load([("input", String::from_utf8_lossy(text))]);
+    blob_of(&set, blob.get(1..).unwrap_or_default());
+}
+
+/// Two blobs, the first behind its length: a state, and an update of it.
+///
+/// # Panics
+/// When a promise is broken.
+fn update(data: &[u8]) {
+    let Some((length, rest)) = data.split_first_chunk() else {
+        return;
+    };
+    let length = usize::from(u16::from_le_bytes(*length)).min(rest.len());
+    let (base, update) = rest.split_at(length);
+    let decode = |bytes| Blob::decode(&SET, &mut Reader::new(bytes));
+    let (Ok(base), Ok(update)) = (decode(base), decode(update)) else {
+        return;
+    };
+    let now = UnifiedTime { seconds: 1_700_000_000, microseconds: 0 };
+    for rule in [Rule::OURS, Rule::CLIENT, Rule::MOSS, Rule::DIRTSAND] {
+        let before = State::of(&base);
+        let mut after = before.clone();
+        if after.apply(&update, rule, &now).is_err() {
+            assert_eq!(after, before, "refused, and changed");
+            continue;
+        }
+        holds(&SET, &after);
+        let mut json = String::new();
+        for change in before.diff(&after) {
+            assert!(!change.to_string().is_empty());
+            json.clear();
+            change.write_json(&mut json);
+            assert!(serde_json::from_str::<Json>(&json).is_ok(), "{json}");
+        }
+        let mut again = after.clone();
+        assert_eq!(again.apply(&update, rule, &now), Ok(()));
+        assert_eq!(again, after, "the same update twice");
+        for version in SET.versions(after.descriptor().name()) {
+            holds(&SET, &after.upgrade(&version));
+        }
+    }
+}
+
+/// Any JSON as a blob: it encodes, or says why not; what encodes decodes.
+///
+/// # Panics
+/// When a promise is broken.
+fn json(data: &[u8]) {
+    let Ok(json) = serde_json::from_slice::<Json>(data) else {
+        return;
+    };
+    let Ok(blob) = Blob::from_json(&SET, &json) else {
+        return;
+    };
+    if let Ok(bytes) = blob.to_bytes() {
+        let again = Blob::decode(&SET, &mut Reader::new(&bytes));
+        let again = again.unwrap_or_else(|error| panic!("{json}: {error}"));
+        assert_eq!(again.to_bytes().as_deref(), Ok(&*bytes));
+    }
+}
+
+/// A few blobs of every descriptor.
+fn samples() -> Vec<Blob<'static>> {
+    let of = |descriptor| {
+        (0..4).map(move |seed| Blob::sample(&descriptor, &mut Sampler::sized(seed, 4)))
+    };
+    SET.iter().flat_map(of).collect()
+}
+
+fn blobs() -> Vec<Vec<u8>> {
+    samples().iter().filter_map(|blob| blob.to_bytes().ok()).collect()
+}
+
+pub(super) static TARGETS: &[Target] = &[
+    Target {
+        name: "uru_sdl_text",
+        run: text,
+        seeds: || TEXTS.map(|(_, text)| text.as_bytes().to_vec()).to_vec(),
+    },
+    Target { name: "uru_sdl_blob", run: blob, seeds: blobs },
+    Target {
+        name: "uru_sdl_descriptors_and_blob",
+        run: both,
+        seeds: || {
+            let texts = TEXTS.map(|(_, text)| text).concat();
+            blobs().iter().map(|blob| [texts.as_bytes(), &[0], blob].concat()).collect()
+        },
+    },
+    Target {
+        name: "uru_sdl_update",
+        run: update,
+        seeds: || {
+            let blobs = blobs();
+            let pairs = blobs.iter().zip(blobs.iter().skip(1));
+            let join = |(base, update): (&Vec<u8>, &Vec<u8>)| {
+                let length = u16::try_from(base.len()).ok()?;
+                Some([&length.to_le_bytes()[..], base, update].concat())
+            };
+            pairs.filter_map(join).collect()
+        },
+    },
+    Target {
+        name: "uru_sdl_json",
+        run: json,
+        seeds: || {
+            let text = |blob: &Blob<'_>| blob.to_json(&SET).ok().map(|json| json.to_string());
+            samples().iter().filter_map(text).map(String::into_bytes).collect()
+        },
+    },
+];

@@ -1,0 +1,109 @@
+//! Text to tokens.
+
+use core::ops::Range;
+
+/// What a text is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token<'t> {
+    /// A name, a number, a keyword.
+    Word(&'t str),
+    /// What stands between quotation marks.
+    Quoted(&'t str),
+    /// What stands between a quotation mark and the end of the line.
+    Unclosed(&'t str),
+    /// One of `{}[]()=,;`.
+    Mark(char),
+    /// Nothing more.
+    End,
+}
+
+/// A token with its place.
+#[derive(Clone, Debug)]
+pub(super) struct Lexeme<'t> {
+    pub(super) token: Token<'t>,
+    pub(super) span: Range<usize>,
+    /// Whether a line ended in front of it.
+    pub(super) new_line: bool,
+}
+
+/// A place in a text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Cursor<'t> {
+    pub(super) const fn new(text: &'t str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The byte behind the last token.
+    pub(super) const fn place(&self) -> usize {
+        self.at
+    }
+
+    /// The next token, without moving.
+    pub(super) fn peek(mut self) -> Lexeme<'t> {
+        self.next()
+    }
+
+    /// The next token.
+    pub(super) fn next(&mut self) -> Lexeme<'t> {
+        let new_line = self.skip();
+        let start = self.at;
+        let rest = self.rest();
+        let Some(first) = rest.chars().next() else {
+            return Lexeme { token: Token::End, span: start..start, new_line: true };
+        };
+        let (token, length) = if first == '"' {
+            let line = rest.split(['\n', '\r']).next().unwrap_or_default();
+            let inner = line.get(1..).unwrap_or_default();
+            match inner.split_once('"') {
+                Some((quoted, _)) => (Token::Quoted(quoted), quoted.len() + 2),
+                None => (Token::Unclosed(inner), line.len()),
+            }
+        } else if is_mark(first) {
+            (Token::Mark(first), first.len_utf8())
+        } else {
+            let ends = |c: char| is_space(c) || is_mark(c) || matches!(c, '"' | '#');
+            let (word, _) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
+            (Token::Word(word), word.len())
+        };
+        self.at += length;
+        Lexeme { token, span: start..self.at, new_line }
+    }
+
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// Skips white space and comments; says whether a line ended in them.
+    fn skip(&mut self) -> bool {
+        let begin = self.at;
+        loop {
+            let rest = self.rest();
+            let trimmed = rest.trim_start_matches(is_space);
+            self.at += rest.len() - trimmed.len();
+            if !trimmed.starts_with('#') {
+                break;
+            }
+            self.at += trimmed.find('\n').unwrap_or(trimmed.len());
+        }
+        self.text.get(begin..self.at).is_some_and(|skipped| skipped.contains('\n'))
+    }
+}
+
+/// White space, and the byte-order mark that some editors put in front of a file.
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || c == '\u{feff}'
+}
+
+fn is_mark(c: char) -> bool {
+    matches!(c, '{' | '}' | '[' | ']' | '(' | ')' | '=' | ',' | ';')
+}
+
+/// Whether a text is one word: it reads as itself without quotation marks.
+pub(super) fn is_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c| is_space(c) || is_mark(c) || matches!(c, '"' | '#'))
+}

@@ -1,0 +1,54 @@
+//! The descriptor language of SDL, the State Description Language: which variables the state of
+//! an object has.
+//!
+//! ```text
+//! # a comment, to the end of the line
+//! STATEDESC name
+//! {
+//!     VERSION 2
+//!     VAR INT      height[1]  DEFAULT=3  DEFAULTOPTION=VAULT
+//!     VAR FLOAT    angles[2]  DEFAULT=0.5
+//!     VAR BYTE     list[]
+//!     VAR $other   nested[4]
+//! }
+//! ```
+//!
+//! A file has any number of descriptors, also several versions of one name. A [`Descriptors`] is
+//! loaded from all files at once and then resolved, so `$other` means the newest version there is.
+//! Names and types compare without case. Every problem becomes a [`Diagnostic`]; a descriptor with
+//! an error is left out, and so is what refers to it, but all others stay.
+//!
+//! ```
+//! use worldwire_uru::schema::Descriptors;
+//!
+//! let files = [
+//!     ("lever.sdl", "STATEDESC Lever { VERSION 1 VAR BOOL pulled[1] DEFAULT=false }"),
+//!     ("gate.sdl", "STATEDESC Gate\n{\n  VERSION 1\n  VAR BOLO open[1]\n}\n"),
+//! ];
+//! let descriptors = Descriptors::load(files);
+//! assert_eq!(descriptors.newest("LEVER").map(|lever| lever.version()), Some(1));
+//! assert!(descriptors.newest("Gate").is_none());
+//! assert_eq!(
+//!     descriptors.problems()[0].to_string(),
+//!     "gate.sdl:4:7: error: unknown type BOLO (did you mean BOOL?)",
+//! );
+//! ```
+//!
+//! [`Diagnostic`]: worldwire_core::Diagnostic
+
+mod default;
+mod definition;
+mod lex;
+mod parse;
+mod print;
+mod resolve;
+mod set;
+mod shape;
+mod types;
+
+pub use definition::{Definition, Kind, Variable, Word};
+pub use parse::{Parsed, Statement, parse};
+pub use set::{Descriptor, Descriptors, Unknown};
+pub(crate) use shape::Place;
+pub use shape::Shape;
+pub use types::Type;

@@ -1,0 +1,481 @@
+//! Text to descriptors.
+//!
+//! ```text
+//! text       = { "STATEDESC" name "{" "VERSION" number { variable } "}" }
+//! variable   = "VAR" type name "[" [ number ] "]" { attribute | ";" }
+//! type       = word | "$" name
+//! attribute  = ( "DEFAULT" | "DEFAULTOPTION" | "DISPLAYOPTION" ) "=" value
+//! value      = word | '"' text '"' | "(" [ value { "," value } ] ")"
+//! ```
+//!
+//! Lines do not matter, but for a value: it stands on the line of its `=`. Keywords are read in any
+//! case. Attributes of another name are left out, with a warning.
+
+use core::ops::Range;
+use std::collections::HashMap;
+
+use worldwire_core::{Diagnostic, Source};
+
+use super::default;
+use super::definition::{Definition, Kind, Variable, Word};
+use super::lex::{Cursor, Lexeme, Token};
+use super::types::Type;
+
+/// The most elements that a variable may have.
+pub(super) const MOST_COUNT: u32 = 9_998;
+
+/// The most problems of a text that are listed.
+const MOST_PROBLEMS: usize = 1_000;
+
+/// A descriptor with its places in the text.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// The descriptor. Not all of it was read when it is not [good](Self::good).
+    pub definition: Definition,
+    /// Where its name stands.
+    pub name_span: Range<usize>,
+    /// Where the type of each variable stands.
+    pub type_spans: Vec<Range<usize>>,
+    /// Whether it was read without an error.
+    pub good: bool,
+}
+
+/// What a text says.
+#[derive(Clone, Debug, Default)]
+pub struct Parsed {
+    /// The descriptors, also those with errors as far as they could be read.
+    pub statements: Vec<Statement>,
+    /// Errors and warnings, in the order of the text.
+    pub problems: Vec<Diagnostic>,
+}
+
+/// Reads a text. `name` is the name that problems give it, mostly a path. Names of other
+/// descriptors are not looked up here; see [`Descriptors`](super::Descriptors).
+#[must_use]
+pub fn parse(name: &str, text: &str) -> Parsed {
+    let source = Source::new(name, text);
+    let mut parser = Parser { source: &source, cursor: Cursor::new(text), problems: Vec::new() };
+    let mut statements = Vec::new();
+    loop {
+        let next = parser.cursor.peek();
+        match next.token {
+            Token::End => break,
+            Token::Word(word) if is(word, "STATEDESC") => statements.extend(parser.statement()),
+            _ => {
+                parser.wanted("STATEDESC", &next);
+                parser.skip(|token| matches!(token, Token::Word(word) if is(word, "STATEDESC")));
+            }
+        }
+    }
+    Parsed { statements, problems: parser.problems }
+}
+
+fn is(word: &str, keyword: &str) -> bool {
+    word.eq_ignore_ascii_case(keyword)
+}
+
+struct Parser<'s, 't> {
+    source: &'s Source<'t>,
+    cursor: Cursor<'t>,
+    problems: Vec<Diagnostic>,
+}
+
+/// Something that cannot be read, after that was said.
+struct Refused;
+
+type Read<T> = Result<T, Refused>;
+
+impl<'t> Parser<'_, 't> {
+    /// Each problem costs as much as its line is long, so there is a last one.
+    fn say(&mut self, problem: Diagnostic) {
+        match self.problems.len() {
+            0..MOST_PROBLEMS => self.problems.push(problem),
+            MOST_PROBLEMS => {
+                let end = self.source.text().len();
+                let message = format!("more than {MOST_PROBLEMS} problems; the rest is not listed");
+                self.problems.push(self.source.error(end..end, message));
+            }
+            _ => {}
+        }
+    }
+
+    fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> Refused {
+        if self.problems.len() > MOST_PROBLEMS {
+            return Refused;
+        }
+        self.say(self.source.error(span, message));
+        Refused
+    }
+
+    fn wanted(&mut self, wanted: &str, found: &Lexeme<'t>) -> Refused {
+        let shown = match found.token {
+            Token::End => "the end of the file".to_owned(),
+            Token::Word(word) => short(word),
+            Token::Quoted(text) => format!("\"{}\"", short(text)),
+            Token::Unclosed(_) => "a quotation mark that is not closed".to_owned(),
+            Token::Mark(mark) => mark.to_string(),
+        };
+        self.error(found.span.clone(), format!("wanted {wanted}, found {shown}"))
+    }
+
+    /// Goes on to the next token that is one of these, or to the end.
+    fn skip(&mut self, stop: impl Fn(Token<'_>) -> bool) {
+        loop {
+            let next = self.cursor.peek();
+            if next.token == Token::End || stop(next.token) {
+                return;
+            }
+            self.cursor.next();
+        }
+    }
+
+    fn mark(&mut self, wanted: char) -> Read<()> {
+        let next = self.cursor.peek();
+        if next.token != Token::Mark(wanted) {
+            return Err(self.wanted(&wanted.to_string(), &next));
+        }
+        self.cursor.next();
+        Ok(())
+    }
+
+    fn word(&mut self, wanted: &str) -> Read<(&'t str, Range<usize>)> {
+        let next = self.cursor.peek();
+        let Token::Word(word) = next.token else {
+            return Err(self.wanted(wanted, &next));
+        };
+        self.cursor.next();
+        Ok((word, next.span))
+    }
+
+    /// A descriptor. `None` when not even its name and version can be read.
+    fn statement(&mut self) -> Option<Statement> {
+        self.cursor.next();
+        let head = self.head();
+        let next_one = |token: Token<'_>| matches!(token, Token::Word(w) if is(w, "STATEDESC"));
+        let Ok((name, name_span, version)) = head else {
+            self.skip(next_one);
+            return None;
+        };
+        let mut body = Body { variables: Vec::new(), spans: Vec::new(), good: true };
+        // Where a name stands first, and how often it stands there.
+        let mut names: HashMap<Box<str>, (usize, usize)> = HashMap::new();
+        loop {
+            let next = self.cursor.peek();
+            match next.token {
+                Token::Mark('}') => {
+                    self.cursor.next();
+                    break;
+                }
+                Token::Word(word) if is(word, "VAR") => {
+                    self.cursor.next();
+                    match self.variable() {
+                        Ok((mut variable, name_at, type_at)) => {
+                            let first = (name_at.start, 0);
+                            let same = names.entry(variable.folded.clone()).or_insert(first);
+                            same.1 += 1;
+                            let (first, number) = *same;
+                            if number > 1 {
+                                variable.number(number);
+                                self.repeated(&variable, name_at, first);
+                            }
+                            body.variables.push(variable);
+                            body.spans.push(type_at);
+                        }
+                        Err(Refused) => {
+                            body.good = false;
+                            self.skip(|token| match token {
+                                Token::Word(word) => is(word, "VAR") || is(word, "STATEDESC"),
+                                token => token == Token::Mark('}'),
+                            });
+                        }
+                    }
+                }
+                Token::Mark(';') => {
+                    self.cursor.next();
+                }
+                other => {
+                    self.wanted("VAR or }", &next);
+                    body.good = false;
+                    if next_one(other) || other == Token::End {
+                        break;
+                    }
+                    self.cursor.next();
+                    self.skip(|token| match token {
+                        Token::Word(word) => is(word, "VAR") || is(word, "STATEDESC"),
+                        token => token == Token::Mark('}'),
+                    });
+                }
+            }
+        }
+        let Body { variables, spans, good } = body;
+        let definition = Definition { name: name.into(), version, variables: variables.into() };
+        Some(Statement { definition, name_span, type_spans: spans, good })
+    }
+
+    fn repeated(&mut self, variable: &Variable, name_at: Range<usize>, first: usize) {
+        let line = self.source.line(first);
+        let message = format!("the variable {} is already on line {line}", variable.name);
+        let help = format!("this one is shown as {}", variable.label);
+        self.say(self.source.warning(name_at, message).help(help));
+    }
+
+    /// The name and the version, and what stands between them.
+    fn head(&mut self) -> Read<(&'t str, Range<usize>, u16)> {
+        let (name, name_span) = self.word("the name of a descriptor")?;
+        self.mark('{')?;
+        let next = self.cursor.peek();
+        match next.token {
+            Token::Word(word) if is(word, "VERSION") => {
+                self.cursor.next();
+            }
+            _ => return Err(self.wanted("VERSION", &next)),
+        }
+        let (number, span) = self.word("a version")?;
+        let Ok(version) = number.parse() else {
+            let message = format!("wanted a version from 0 to 65535, found {}", short(number));
+            return Err(self.error(span, message));
+        };
+        Ok((name, name_span, version))
+    }
+
+    /// What stands behind `VAR`, and where the name and the type are.
+    fn variable(&mut self) -> Read<(Variable, Range<usize>, Range<usize>)> {
+        let (kind, type_at) = self.word("a type")?;
+        let kind = match kind.strip_prefix('$') {
+            Some("") => {
+                let message = "wanted the name of a descriptor behind $, found none";
+                return Err(self.error(type_at, message));
+            }
+            Some(name) => Kind::Nested(name.into()),
+            None => match Type::parse(kind) {
+                Some(simple) => Kind::Simple(simple),
+                None => {
+                    let mut problem =
+                        self.source.error(type_at, format!("unknown type {}", short(kind)));
+                    if let Some(near) = Type::nearest(kind) {
+                        problem = problem.help(format!("did you mean {near}?"));
+                    }
+                    self.say(problem);
+                    return Err(Refused);
+                }
+            },
+        };
+        let (name, name_at) = self.word("the name of a variable")?;
+        self.mark('[')?;
+        let count = match self.cursor.peek().token {
+            Token::Word(_) => self.count()?,
+            _ => None,
+        };
+        self.mark(']')?;
+        let mut variable = Variable::new(name, kind, count);
+        let default_at = self.attributes(&mut variable)?;
+        if let Kind::Simple(simple) = variable.kind {
+            variable.initial = match &variable.default {
+                None => default::zero(simple).into(),
+                Some(words) => {
+                    let read = default::read(simple, words);
+                    if let (Some(odd), Some(span)) = (read.odd, default_at) {
+                        self.say(self.source.warning(span, odd));
+                    }
+                    read.element.into()
+                }
+            };
+        }
+        Ok((variable, name_at, type_at))
+    }
+
+    /// A number of elements; 0 stands for any number.
+    fn count(&mut self) -> Read<Option<u32>> {
+        let (text, span) = self.word("a number of elements")?;
+        match text.parse::<u32>() {
+            Ok(0) => Ok(None),
+            Ok(count) if count <= MOST_COUNT => Ok(Some(count)),
+            _ => {
+                let found = short(text);
+                let message = format!("wanted 0 to {MOST_COUNT} elements, found {found}");
+                Err(self.error(span, message))
+            }
+        }
+    }
+
+    /// Everything behind the brackets; says where the default stands.
+    fn attributes(&mut self, variable: &mut Variable) -> Read<Option<Range<usize>>> {
+        let mut default_at = None;
+        loop {
+            let name = self.cursor.peek();
+            let Token::Word(word) = name.token else {
+                if name.token == Token::Mark(';') {
+                    self.cursor.next();
+                    continue;
+                }
+                return Ok(default_at);
+            };
+            let mut behind = self.cursor;
+            behind.next();
+            if behind.peek().token != Token::Mark('=') {
+                return Ok(default_at);
+            }
+            behind.next();
+            self.cursor = behind;
+            let start = self.cursor.peek().span.start;
+            let words = self.value()?;
+            let span = start..self.cursor.place();
+            if is(word, "DEFAULT") {
+                if variable.default.is_some() {
+                    let message = "the variable has a default already; this one counts";
+                    self.say(self.source.warning(name.span, message));
+                }
+                variable.default = Some(words.into());
+                default_at = Some(span);
+                continue;
+            }
+            let options = match word {
+                word if is(word, "DEFAULTOPTION") => &mut variable.default_options,
+                word if is(word, "DISPLAYOPTION") => &mut variable.display_options,
+                _ => {
+                    let message = format!("unknown attribute {}, left out", short(word));
+                    self.say(self.source.warning(name.span, message));
+                    continue;
+                }
+            };
+            options.extend(words.into_iter().map(|word| word.text));
+        }
+    }
+
+    fn value(&mut self) -> Read<Vec<Word>> {
+        let next = self.cursor.peek();
+        if next.new_line {
+            let end = next.span.start..next.span.start;
+            return Err(self.error(end, "wanted a value behind =, found the end of the line"));
+        }
+        if next.token != Token::Mark('(') {
+            return self.single().map(|word| vec![word]);
+        }
+        self.cursor.next();
+        let mut words = Vec::new();
+        if self.cursor.peek().token == Token::Mark(')') {
+            self.cursor.next();
+            return Ok(words);
+        }
+        loop {
+            words.push(self.single()?);
+            let next = self.cursor.peek();
+            match next.token {
+                Token::Mark(',') => {
+                    self.cursor.next();
+                }
+                Token::Mark(')') => {
+                    self.cursor.next();
+                    return Ok(words);
+                }
+                _ => return Err(self.wanted(", or )", &next)),
+            }
+        }
+    }
+
+    fn single(&mut self) -> Read<Word> {
+        let next = self.cursor.peek();
+        let word = match next.token {
+            Token::Word(text) => Word { text: text.into(), quoted: false },
+            Token::Quoted(text) => Word { text: text.into(), quoted: true },
+            _ => return Err(self.wanted("a value", &next)),
+        };
+        self.cursor.next();
+        Ok(word)
+    }
+}
+
+/// What stands between the braces.
+struct Body {
+    variables: Vec<Variable>,
+    spans: Vec<Range<usize>>,
+    good: bool,
+}
+
+/// The beginning of a text, for messages.
+fn short(text: &str) -> String {
+    const MOST: usize = 40;
+    if text.len() <= MOST {
+        return text.to_owned();
+    }
+    format!("{}...", text.get(..text.floor_char_boundary(MOST)).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> String {
+        let parsed = parse("t.sdl", text);
+        let lines: Vec<_> = parsed.problems.iter().map(ToString::to_string).collect();
+        let good = parsed.statements.iter().filter(|statement| statement.good);
+        let names: Vec<_> =
+            good.map(|s| format!("{} {}", s.definition.name, s.definition.version)).collect();
+        format!("{}\ngood: {}", lines.join("\n"), names.join(", "))
+    }
+
+    #[test]
+    fn every_error_has_its_place_and_the_rest_is_read() {
+        let text = "\
+STATEDESC good { VERSION 1 VAR INT a[1] }
+junk here
+STATEDESC bad
+{
+    VERSION 2
+    VAR INT b[1
+    VAR INTT c[1]
+    VAR $ d[1]
+    VAR INT e[9999]
+    VAR BYTE f[1] DEFAULT=
+    VAR BYTE g[1] DEFAULT=300 DEFAULT=(1,2) HUE=red
+    VAR BYTE G[1] DEFAULT=(1 2)
+    VAR STRING32 h[1] DEFAULT=\"open
+    VERSION 3
+}
+STATEDESC late { VAR INT a[1] VERSION 1 }
+STATEDESC ahead { VERSION 70000 }
+STATEDESC twice { VERSION 1 VAR INT a[] var int A[0] }
+statedesc Lower { version 7 var rgb8 c[1] default = (1, 2, 3); displayoption = hidden }
+STATEDESC open { VERSION 1
+";
+        insta::assert_snapshot!(said(text), @r"
+        t.sdl:2:1: error: wanted STATEDESC, found junk
+        t.sdl:7:5: error: wanted ], found VAR
+        t.sdl:7:9: error: unknown type INTT (did you mean INT?)
+        t.sdl:8:9: error: wanted the name of a descriptor behind $, found none
+        t.sdl:9:15: error: wanted 0 to 9998 elements, found 9999
+        t.sdl:11:5: error: wanted a value behind =, found the end of the line
+        t.sdl:11:31: warning: the variable has a default already; this one counts
+        t.sdl:11:45: warning: unknown attribute HUE, left out
+        t.sdl:11:39: warning: wanted 1 value, found 2
+        t.sdl:12:30: error: wanted , or ), found 2
+        t.sdl:13:31: error: wanted a value, found a quotation mark that is not closed
+        t.sdl:16:18: error: wanted VERSION, found VAR
+        t.sdl:17:27: error: wanted a version from 0 to 65535, found 70000
+        t.sdl:18:49: warning: the variable A is already on line 18 (this one is shown as A#2)
+        t.sdl:21:1: error: wanted VAR or }, found the end of the file
+        good: good 1, twice 1, Lower 7
+        ");
+    }
+
+    #[test]
+    fn the_canonical_text_parses_to_the_same() {
+        let text = "STATEDESC a{VERSION 3 VAR $b c[] VAR STRING32 name[2] DEFAULT=\"two words\"\n\
+                    DEFAULTOPTION=\"#1\" VAR RGB tint[1] DEFAULT=(1,\"\",nil) DISPLAYOPTION=red\n\
+                    VAR BYTE n[0] DEFAULT=(0) DEFAULTOPTION=(VAULT,x) VAR INT m[1] DEFAULT=()}";
+        let first = parse("t", text).statements.remove(0).definition;
+        let shown = first.to_string();
+        assert_eq!(parse("t", &shown).statements[0].definition, first);
+        insta::assert_snapshot!(shown, @r##"
+        STATEDESC a
+        {
+            VERSION 3
+            VAR $b       c[]
+            VAR STRING32 name[2] DEFAULT="two words" DEFAULTOPTION="#1"
+            VAR RGB      tint[1] DEFAULT=(1,"",nil) DISPLAYOPTION=red
+            VAR BYTE     n[]     DEFAULT=0 DEFAULTOPTION=VAULT DEFAULTOPTION=x
+            VAR INT      m[1]    DEFAULT=()
+        }
+        "##);
+    }
+}

@@ -1,0 +1,232 @@
+//! What refers to what: descriptors of many texts are put together.
+
+use core::ops::Range;
+use std::collections::BTreeMap;
+
+use worldwire_core::{Diagnostic, Severity, Source};
+
+use super::definition::Kind;
+use super::parse::{Statement, parse};
+use super::shape::Layout;
+use super::types::fold;
+
+/// The versions of a name, ascending, and where each is in the arena.
+pub(super) type Versions = Vec<(u16, usize)>;
+
+/// What is left of texts once all names are resolved.
+pub(super) struct Resolved {
+    pub(super) layouts: Vec<Layout>,
+    /// Folded names, ascending.
+    pub(super) names: Vec<(Box<str>, Versions)>,
+    pub(super) problems: Vec<Diagnostic>,
+}
+
+/// Texts that were read and are not resolved yet.
+#[derive(Default)]
+pub(super) struct Loading<'t> {
+    sources: Vec<Source<'t>>,
+    statements: Vec<(usize, Statement)>,
+    problems: Vec<Vec<Diagnostic>>,
+    /// By folded name and version: the statement that came first.
+    first: BTreeMap<(Box<str>, u16), usize>,
+    /// Whether a statement stays.
+    good: Vec<bool>,
+}
+
+impl<'t> Loading<'t> {
+    /// Reads a text.
+    pub(super) fn add(&mut self, name: &str, text: &'t str) {
+        let parsed = parse(name, text);
+        let file = self.sources.len();
+        self.sources.push(Source::new(name, text));
+        self.problems.push(parsed.problems);
+        for statement in parsed.statements {
+            let definition = &statement.definition;
+            let key = (fold(&definition.name), definition.version);
+            if let Some((first_file, first)) =
+                self.first.get(&key).and_then(|at| self.statements.get(*at))
+            {
+                let message = format!(
+                    "{} version {} is already defined in {}:{}",
+                    definition.name,
+                    definition.version,
+                    self.sources.get(*first_file).map_or("", Source::name),
+                    self.sources.get(*first_file).map_or(0, |s| s.line(first.name_span.start)),
+                );
+                self.say(file, statement.name_span.clone(), message);
+                continue;
+            }
+            self.first.insert(key, self.statements.len());
+            self.good.push(statement.good);
+            self.statements.push((file, statement));
+        }
+    }
+
+    fn say(&mut self, file: usize, span: Range<usize>, message: String) {
+        if let (Some(source), Some(problems)) =
+            (self.sources.get(file), self.problems.get_mut(file))
+        {
+            problems.push(source.error(span, message));
+        }
+    }
+
+    /// The statement of the newest version of a name.
+    fn newest(&self, name: &str) -> Option<usize> {
+        let folded = fold(name);
+        let range = (folded.clone(), 0)..=(folded, u16::MAX);
+        self.first.range(range).next_back().map(|(_, at)| *at)
+    }
+
+    /// Resolves everything that was read.
+    pub(super) fn resolve(mut self) -> Resolved {
+        let targets = self.targets();
+        self.remove_dependents(&targets);
+        self.remove_endless(&targets);
+        let mut moved = vec![None; self.statements.len()];
+        let mut next = 0;
+        for (place, good) in moved.iter_mut().zip(&self.good) {
+            if *good {
+                *place = Some(next);
+                next += 1;
+            }
+        }
+        let mut layouts = Vec::with_capacity(next);
+        let mut names: BTreeMap<Box<str>, Versions> = BTreeMap::new();
+        for (at, (_, statement)) in self.statements.into_iter().enumerate() {
+            let Some(Some(place)) = moved.get(at) else { continue };
+            let definition = statement.definition;
+            let versions = names.entry(fold(&definition.name)).or_default();
+            versions.push((definition.version, *place));
+            let target = |target: Option<usize>| moved.get(target?).copied().flatten();
+            let targets = targets.get(at).into_iter().flatten();
+            layouts.push(Layout::new(definition, targets.filter_map(|one| target(*one)).collect()));
+        }
+        let mut names: Vec<_> = names.into_iter().collect();
+        for (_, versions) in &mut names {
+            versions.sort_unstable();
+        }
+        let mut problems: Vec<_> = self.problems.into_iter().flatten().collect();
+        sort_within_files(&mut problems);
+        Resolved { layouts, names, problems }
+    }
+
+    /// For every statement the one that each nested variable refers to.
+    fn targets(&mut self) -> Vec<Vec<Option<usize>>> {
+        let mut all = Vec::with_capacity(self.statements.len());
+        let mut missing = Vec::new();
+        for (at, (file, statement)) in self.statements.iter().enumerate() {
+            let variables = statement.definition.variables.iter().zip(&statement.type_spans);
+            let mut targets = Vec::new();
+            for (variable, span) in variables {
+                let Kind::Nested(name) = &variable.kind else { continue };
+                let target = self.newest(name);
+                if target.is_none() {
+                    missing.push((at, *file, span.clone(), name.clone()));
+                }
+                targets.push(target);
+            }
+            all.push(targets);
+        }
+        for (at, file, span, name) in missing {
+            if let Some(good) = self.good.get_mut(at) {
+                *good = false;
+            }
+            self.say(file, span, format!("there is no descriptor {name}"));
+        }
+        all
+    }
+
+    /// Removes what refers to a statement that is not good.
+    fn remove_dependents(&mut self, targets: &[Vec<Option<usize>>]) {
+        let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); targets.len()];
+        for (at, targets) in targets.iter().enumerate() {
+            for target in targets.iter().flatten() {
+                if let Some(list) = dependents.get_mut(*target) {
+                    list.push(at);
+                }
+            }
+        }
+        let bad = self.good.iter().enumerate().filter(|(_, good)| !**good);
+        let mut queue: Vec<usize> = bad.map(|(at, _)| at).collect();
+        while let Some(at) = queue.pop() {
+            for dependent in dependents.get(at).into_iter().flatten() {
+                let Some(good) = self.good.get_mut(*dependent) else { continue };
+                if !core::mem::take(good) {
+                    continue;
+                }
+                queue.push(*dependent);
+                let name = self.statements.get(at).map_or("", |(_, s)| &s.definition.name);
+                let message = format!("refers to {name}, which has errors");
+                self.blame(*dependent, targets, at, message);
+            }
+        }
+    }
+
+    /// Removes what would hold itself without end: its records have at least one record of its own.
+    fn remove_endless(&mut self, targets: &[Vec<Option<usize>>]) {
+        let fixed: Vec<Vec<usize>> = targets
+            .iter()
+            .zip(&self.statements)
+            .map(|(targets, (_, statement))| {
+                let variables = statement.definition.variables.iter();
+                let nested = variables.filter(|one| one.simple_type().is_none()).zip(targets);
+                nested.filter(|(one, _)| one.count.is_some()).filter_map(|(_, at)| *at).collect()
+            })
+            .collect();
+        // Those that nothing waits for end; what is left goes round in circles.
+        let mut waiting: Vec<usize> = fixed.iter().map(Vec::len).collect();
+        let mut holders: Vec<Vec<usize>> = vec![Vec::new(); fixed.len()];
+        for (at, held) in fixed.iter().enumerate() {
+            for one in held {
+                if let Some(list) = holders.get_mut(*one) {
+                    list.push(at);
+                }
+            }
+        }
+        let ended = waiting.iter().enumerate().filter(|(_, count)| **count == 0);
+        let mut queue: Vec<usize> = ended.map(|(at, _)| at).collect();
+        while let Some(at) = queue.pop() {
+            for holder in holders.get(at).into_iter().flatten() {
+                if let Some(count) = waiting.get_mut(*holder) {
+                    *count -= 1;
+                    if *count == 0 {
+                        queue.push(*holder);
+                    }
+                }
+            }
+        }
+        for at in 0..waiting.len() {
+            let endless = waiting.get(at).is_some_and(|count| *count > 0);
+            let Some(good) = self.good.get_mut(at).filter(|good| endless && **good) else {
+                continue;
+            };
+            *good = false;
+            let held = fixed.get(at).into_iter().flatten();
+            let mut inner = held.filter(|one| waiting.get(**one).is_some_and(|count| *count > 0));
+            if let Some(one) = inner.next().copied() {
+                let message = "records without end: a nested variable of a fixed count leads back";
+                self.blame(at, targets, one, message.to_owned());
+            }
+        }
+        // What holds one of them in a list has to go as well.
+        self.remove_dependents(targets);
+    }
+
+    /// Says something about the first variable of a statement that refers to another one.
+    fn blame(&mut self, at: usize, targets: &[Vec<Option<usize>>], on: usize, message: String) {
+        let Some((file, statement)) = self.statements.get(at) else { return };
+        let variables = statement.definition.variables.iter().zip(&statement.type_spans);
+        let nested = variables.filter(|(variable, _)| variable.simple_type().is_none());
+        let mut nested = nested.zip(targets.get(at).into_iter().flatten());
+        let span = nested.find(|(_, target)| **target == Some(on)).map(|((_, span), _)| span);
+        let (file, span) = (*file, span.unwrap_or(&statement.name_span).clone());
+        self.say(file, span, message);
+    }
+}
+
+/// Problems of one file, which stand together, by line and column; errors of a line first.
+fn sort_within_files(problems: &mut [Diagnostic]) {
+    for file in problems.chunk_by_mut(|one, other| one.file() == other.file()) {
+        file.sort_by_key(|one| (one.line(), one.column(), one.severity() == Severity::Warning));
+    }
+}

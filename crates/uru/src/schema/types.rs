@@ -1,0 +1,161 @@
+//! The types of variables.
+
+use core::fmt;
+
+use worldwire_core::nearest;
+
+/// The type of a variable that is not nested: how one element stands in a blob.
+///
+/// | name | bytes |
+/// | --- | --- |
+/// | `INT` | `i32` |
+/// | `FLOAT` | `f32` |
+/// | `BOOL` | `u8`, 0 is false |
+/// | `STRING32` | 32 bytes; the text ends at the first zero |
+/// | `PLKEY` | [`Uoid`](crate::types::Uoid), without the byte in front that a key has |
+/// | `CREATABLE`, `MESSAGE` | `u16` class index; unless that is 0x8000: `u32` count, bytes |
+/// | `DOUBLE` | `f64` |
+/// | `TIME` | [`UnifiedTime`](crate::types::UnifiedTime) |
+/// | `BYTE` | `u8` |
+/// | `SHORT` | `i16` |
+/// | `AGETIMEOFDAY` | nothing: clients compute it |
+/// | `VECTOR3`, `POINT3`, `RGB` | 3 `f32` |
+/// | `RGBA`, `QUATERNION` (any word that begins with `QUAT`) | 4 `f32` |
+/// | `RGB8` | 3 `u8` |
+/// | `RGBA8` | 4 `u8` |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// `INT`: 32 bits, signed.
+    Int,
+    /// `FLOAT`: single precision.
+    Float,
+    /// `BOOL`: a byte that is zero or not.
+    Bool,
+    /// `STRING32`: text of at most 32 bytes.
+    String32,
+    /// `PLKEY`: the name of an object.
+    Key,
+    /// `CREATABLE`: an object of any class.
+    Creatable,
+    /// `DOUBLE`: double precision.
+    Double,
+    /// `TIME`: seconds and microseconds.
+    Time,
+    /// `BYTE`: 8 bits, unsigned.
+    Byte,
+    /// `SHORT`: 16 bits, signed.
+    Short,
+    /// `AGETIMEOFDAY`: how far the day of the age has come; never sent.
+    AgeTimeOfDay,
+    /// `VECTOR3`: a direction.
+    Vector3,
+    /// `POINT3`: a place.
+    Point3,
+    /// `RGB`: a colour of floats.
+    Rgb,
+    /// `RGBA`: a colour of floats with its opacity.
+    Rgba,
+    /// `QUATERNION`: a rotation.
+    Quaternion,
+    /// `RGB8`: a colour of bytes.
+    Rgb8,
+    /// `RGBA8`: a colour of bytes with its opacity.
+    Rgba8,
+}
+
+static NAMES: [(&str, Type); 20] = [
+    ("INT", Type::Int),
+    ("FLOAT", Type::Float),
+    ("BOOL", Type::Bool),
+    ("STRING32", Type::String32),
+    ("PLKEY", Type::Key),
+    ("CREATABLE", Type::Creatable),
+    ("MESSAGE", Type::Creatable),
+    ("DOUBLE", Type::Double),
+    ("TIME", Type::Time),
+    ("BYTE", Type::Byte),
+    ("SHORT", Type::Short),
+    ("AGETIMEOFDAY", Type::AgeTimeOfDay),
+    ("VECTOR3", Type::Vector3),
+    ("POINT3", Type::Point3),
+    ("RGB", Type::Rgb),
+    ("RGBA", Type::Rgba),
+    ("QUATERNION", Type::Quaternion),
+    ("QUAT", Type::Quaternion),
+    ("RGB8", Type::Rgb8),
+    ("RGBA8", Type::Rgba8),
+];
+
+impl Type {
+    /// The type of a name in any case.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        let known = NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
+        let rotation = || word.get(..4).filter(|head| head.eq_ignore_ascii_case("QUAT"));
+        known.map(|(_, kind)| *kind).or_else(|| rotation().map(|_| Self::Quaternion))
+    }
+
+    /// The usual name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        NAMES.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+
+    /// How many bytes an element takes; `None` when it depends on the element.
+    #[must_use]
+    pub const fn size(self) -> Option<usize> {
+        Some(match self {
+            Self::AgeTimeOfDay => 0,
+            Self::Bool | Self::Byte => 1,
+            Self::Short => 2,
+            Self::Rgb8 => 3,
+            Self::Int | Self::Float | Self::Rgba8 => 4,
+            Self::Double | Self::Time => 8,
+            Self::Vector3 | Self::Point3 | Self::Rgb => 12,
+            Self::Rgba | Self::Quaternion => 16,
+            Self::String32 => 32,
+            Self::Key | Self::Creatable => return None,
+        })
+    }
+
+    /// Whether it is one number: what converts to other numbers when a state is upgraded.
+    #[must_use]
+    pub const fn is_number(self) -> bool {
+        matches!(
+            self,
+            Self::Int | Self::Float | Self::Bool | Self::Double | Self::Byte | Self::Short
+        )
+    }
+
+    /// The name that looks most like a misspelled one.
+    pub(super) fn nearest(wrong: &str) -> Option<&'static str> {
+        nearest(wrong, NAMES.iter().map(|(name, _)| *name))
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name as names are compared: without case.
+pub(crate) fn fold(name: &str) -> Box<str> {
+    name.to_ascii_lowercase().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_in_any_case() {
+        for (name, kind) in NAMES {
+            assert_eq!(Type::parse(&name.to_lowercase()), Some(kind));
+            assert_eq!(Type::parse(kind.name()), Some(kind));
+        }
+        assert_eq!(Type::parse("Quaternions"), Some(Type::Quaternion));
+        assert_eq!(Type::parse("QUA"), None);
+        assert_eq!(Type::nearest("BOLO"), Some("BOOL"));
+    }
+}

@@ -1,0 +1,223 @@
+//! Blobs: records with a stream header.
+
+use worldwire_core::json::{FieldsOf, Given, Json, Style, write_children};
+use worldwire_core::{
+    Error, Field, Reader, Result, Sampler, Trace, Tree, Value, Writer, wire_flags,
+};
+
+use super::damage;
+use super::record::Record;
+use crate::schema::{Descriptor, Descriptors};
+use crate::types::{SafeString, Uoid};
+
+wire_flags! {
+    /// The flags of a stream header.
+    pub struct StreamFlags(u16) {
+        /// The name of the object follows.
+        HasUoid = 1,
+        /// Lengths are written as this module reads them; always set.
+        AddedVarLengthIO = 0x8000,
+    }
+}
+
+/// The stream header of a blob: which descriptor it follows.
+///
+/// Layout: `u16` [`StreamFlags`], [`SafeString`] name, `u16` version, [`Uoid`] if flag 1. Read by
+/// itself it tells which descriptor is missing where a blob cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head<'d> {
+    /// The flags.
+    pub flags: StreamFlags,
+    /// The name of the descriptor, compared without case.
+    pub name: SafeString<'d>,
+    /// The version of the descriptor.
+    pub version: u16,
+    /// The object; there exactly if the flags say so. Mostly the message around the blob names it.
+    pub object: Option<Uoid<'d>>,
+}
+
+/// The state of an object, or a part of it, as game messages and vault nodes hold it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Blob<'d> {
+    /// The stream header.
+    pub head: Head<'d>,
+    /// The descriptor that it names.
+    pub descriptor: Descriptor,
+    /// The variables that are in it.
+    pub record: Record<'d>,
+}
+
+impl<'d> Head<'d> {
+    /// The head of a descriptor's blobs, as clients write it: without an object.
+    #[must_use]
+    pub fn of(descriptor: &Descriptor) -> Head<'static> {
+        Head {
+            flags: StreamFlags::AddedVarLengthIO,
+            name: SafeString::from(descriptor.name()),
+            version: descriptor.version(),
+            object: None,
+        }
+    }
+
+    /// Reads the header into the present scope: `flags`, `descriptor`, `version`, `object`.
+    ///
+    /// # Errors
+    /// Incomplete; malformed, when the flag that every header has is missing.
+    pub fn decode_fields<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let at = reader.position() as u64;
+        let flags = StreamFlags::decode(reader, "flags")?;
+        if !flags.contains(StreamFlags::AddedVarLengthIO) {
+            let found = format!("0x{:04x}", flags.0);
+            let error = Error::malformed("the flag AddedVarLengthIO (0x8000)", found);
+            return Err(error.at(at).inside("flags"));
+        }
+        Ok(Self {
+            flags,
+            name: SafeString::decode(reader, "descriptor")?,
+            version: reader.u16("version")?,
+            object: match flags.contains(StreamFlags::HasUoid) {
+                true => Some(Uoid::decode(reader, "object")?),
+                false => None,
+            },
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        if self.flags.contains(StreamFlags::HasUoid) != self.object.is_some() {
+            let found = format!("0x{:04x}", self.flags.0);
+            return Err(Error::value("flags that agree with the object", found).inside("flags"));
+        }
+        writer.u16(self.flags.0);
+        self.name.encode(writer).map_err(|error| error.inside("descriptor"))?;
+        writer.u16(self.version);
+        let object = self.object.as_ref();
+        object.map_or(Ok(()), |uoid| uoid.encode(writer)).map_err(|error| error.inside("object"))
+    }
+
+    fn into_owned(self) -> Head<'static> {
+        let Self { flags, name, version, object } = self;
+        let (name, object) = (name.into_owned(), object.map(Field::into_owned));
+        Head { flags, name, version, object }
+    }
+}
+
+impl<'d> Blob<'d> {
+    /// Reads a blob into the present scope: the header, and the record as `recordFlags` (unless 0),
+    /// `variables` and, where indices do not ascend, `simpleOrder` and `nestedOrder`. Every variable is
+    /// a record of `hint` (if there), `flags`, `time` and `value`, or of `length` and `elements`.
+    ///
+    /// # Errors
+    /// Incomplete or malformed. A descriptor that is not in the set is malformed, at its name or
+    /// version; see also [`Descriptors::find`]. A hint tells where records are missing as dirtsand
+    /// leaves them out.
+    pub fn decode<'n, T: Trace<'n>>(
+        descriptors: &'n Descriptors,
+        reader: &mut Reader<'d, T>,
+    ) -> Result<Self> {
+        let start = reader.position() as u64;
+        let before = reader.rest();
+        let head = Head::decode_fields(reader)?;
+        let shape = descriptors.shape_of(head.name.to_bytes(), head.version);
+        let shape = shape.ok_or_else(|| {
+            let unknown = descriptors.unknown(&head.name.to_bytes(), head.version);
+            // The version stands behind flags and name.
+            let used = before.len() - reader.remaining();
+            let object = head.object.as_ref().map_or(0, size_of_encoded);
+            match unknown.version {
+                None => Error::from(unknown).at(start + 2).inside("descriptor"),
+                Some(_) => {
+                    let at = start + (used - object).saturating_sub(2) as u64;
+                    Error::from(unknown).at(at).inside("version")
+                }
+            }
+        })?;
+        let body = reader.rest();
+        let record = match Record::decode_fields(shape, reader, 1) {
+            Ok(record) => record,
+            Err(error) => return Err(damage::explain(error, shape, body)),
+        };
+        Ok(Self { head, descriptor: descriptors.descriptor_of(shape), record })
+    }
+
+    /// Writes the blob; the exact inverse of decoding.
+    ///
+    /// # Errors
+    /// Value, when the parts contradict each other or the descriptor.
+    pub fn encode(&self, writer: &mut Writer) -> Result<()> {
+        self.head.encode(writer)?;
+        let encoded = self.record.encode(self.descriptor.shape(), writer);
+        encoded.map_err(|error| error.inside("variables"))
+    }
+
+    /// The bytes of the blob.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut writer = Writer::new();
+        self.encode(&mut writer)?;
+        Ok(writer.into_bytes())
+    }
+
+    /// Reads the JSON that a decoded blob is shown as.
+    ///
+    /// # Errors
+    /// Value, with the path of the field; also for a descriptor that is not in the set.
+    pub fn from_json<'j>(
+        descriptors: &Descriptors,
+        json: impl Into<Given<'j>>,
+    ) -> Result<Blob<'static>> {
+        let mut fields = FieldsOf::new(json.into())?;
+        let flags: StreamFlags = fields.value("flags")?;
+        let name = SafeString::from_json(fields.given("descriptor")?)
+            .map_err(|error| error.inside("descriptor"))?;
+        let version = fields.value("version")?;
+        let object = fields.given_optional("object").map(Uoid::from_json).transpose();
+        let object = object.map_err(|error| error.inside("object"))?;
+        let descriptor = descriptors.find(&name.to_bytes(), version)?;
+        let record = Record::from_fields(descriptor.shape(), &mut fields, 1)?;
+        fields.end()?;
+        let head = Head { flags, name, version, object };
+        Ok(Blob { head, descriptor, record })
+    }
+
+    /// The JSON that the blob is shown as.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn to_json(&self, descriptors: &Descriptors) -> Result<Json> {
+        let bytes = self.to_bytes()?;
+        let mut reader = Reader::traced("sdl", &bytes, Tree::new());
+        Blob::decode(descriptors, &mut reader)?;
+        let mut text = String::new();
+        write_children(Value::Record, reader.finish().roots(), Style::default(), &mut text);
+        serde_json::from_str(&text).map_err(|error| Error::value("JSON", error.to_string()))
+    }
+
+    /// Makes up a blob of a descriptor: for tests, fuzzing and benchmarks.
+    #[must_use]
+    pub fn sample(descriptor: &Descriptor, sampler: &mut Sampler) -> Blob<'static> {
+        let mut head = Head::of(descriptor);
+        if sampler.below(4) == 0 {
+            head.flags = head.flags | StreamFlags::HasUoid;
+            let name = SafeString::from("Lever");
+            head.object = Some(Uoid { name, ..Uoid::sample(sampler).into_owned() });
+        }
+        let record = Record::sample(descriptor.shape(), sampler, 1);
+        Blob { head, descriptor: descriptor.clone(), record }
+    }
+
+    /// Copies what is borrowed.
+    #[must_use]
+    pub fn into_owned(self) -> Blob<'static> {
+        let Self { head, descriptor, record } = self;
+        Blob { head: head.into_owned(), descriptor, record: record.into_owned() }
+    }
+}
+
+fn size_of_encoded(uoid: &Uoid<'_>) -> usize {
+    let mut writer = Writer::new();
+    // What was decoded has a form.
+    let _ = uoid.encode(&mut writer);
+    writer.len()
+}

@@ -1,0 +1,110 @@
+//! Blobs that dirtsand damaged.
+//!
+//! It counts all elements of a nested variable, but leaves out the records of those that nobody has
+//! set, so the records that are there cannot be assigned to elements. Clients fail on such a blob
+//! as well.
+
+use worldwire_core::{Error, Reader, Result};
+
+use super::record::{MOST_DEPTH, Nested, RECORD_VERSION, Simple, Width, record_head};
+use crate::schema::{Descriptor, Shape};
+
+/// How many records of nested elements are missing in the record of a blob (all behind its stream
+/// header), if that is all that is wrong with it.
+///
+/// Records can be missing where all elements are counted and so have no indices. `None` when
+/// nothing is missing, or something else is wrong as well.
+#[must_use]
+pub fn missing_records(descriptor: &Descriptor, record: &[u8]) -> Option<usize> {
+    missing(descriptor.shape(), record)
+}
+
+/// Adds to an error what explains it, if it does.
+#[cold]
+pub(super) fn explain(error: Error, shape: Shape<'_>, record: &[u8]) -> Error {
+    let Some(missing) = missing(shape, record) else { return error };
+    let (records, are) = if missing == 1 { ("record", "is") } else { ("records", "are") };
+    error.hint(format!(
+        "{missing} {records} of nested elements {are} missing, as dirtsand writes it: what is left \
+         cannot be assigned"
+    ))
+}
+
+fn missing(shape: Shape<'_>, record: &[u8]) -> Option<usize> {
+    let mut reader = Reader::new(record);
+    let mut missing = 0;
+    walk(shape, &mut reader, 1, &mut missing).ok()?;
+    Some(missing).filter(|missing| *missing > 0 && reader.remaining() == 0)
+}
+
+fn wrong() -> Error {
+    Error::malformed("a record", "something else")
+}
+
+fn walk(shape: Shape<'_>, reader: &mut Reader<'_>, depth: u32, missing: &mut usize) -> Result<()> {
+    if depth > MOST_DEPTH {
+        return Err(wrong());
+    }
+    record_head(reader)?;
+    let width = Width::of(shape.count());
+    for index in indices(reader, width, shape.simple_count())? {
+        let index = index.read(reader, width)?;
+        let variable = shape.simple(index as usize).ok_or_else(wrong)?;
+        Simple::decode(variable, index, reader)?;
+    }
+    for index in indices(reader, width, shape.nested_count())? {
+        let index = index.read(reader, width)?;
+        let (variable, inner) = shape.nested(index as usize).ok_or_else(wrong)?;
+        let (_, _, length) = Nested::decode_head(variable, reader)?;
+        let width = Width::of_elements(variable);
+        for index in indices(reader, width, length as usize)? {
+            if let Index::Implied(index) = index
+                && !begins_record(reader)
+            {
+                // Nor does one begin here for any element behind it.
+                *missing += (length - index) as usize;
+                break;
+            }
+            index.read(reader, width)?;
+            walk(inner, reader, depth + 1, missing)?;
+        }
+    }
+    Ok(())
+}
+
+/// Where the index of an entry is.
+#[derive(Clone, Copy)]
+enum Index {
+    /// In front of the entry.
+    Written,
+    /// All entries are there, and this is the one.
+    Implied(u32),
+}
+
+impl Index {
+    fn read(self, reader: &mut Reader<'_>, width: Width) -> Result<u32> {
+        match self {
+            Self::Written => width.read(reader),
+            Self::Implied(index) => Ok(index),
+        }
+    }
+}
+
+/// Reads a count of entries out of `total`.
+fn indices(
+    reader: &mut Reader<'_>,
+    width: Width,
+    total: usize,
+) -> Result<impl Iterator<Item = Index> + use<>> {
+    let count = width.read(reader)?;
+    if count as usize > total {
+        return Err(wrong());
+    }
+    let all = count as usize == total;
+    Ok((0..count).map(move |number| if all { Index::Implied(number) } else { Index::Written }))
+}
+
+/// Whether a record stands next: flags with no bit that nobody knows, and the version.
+fn begins_record(reader: &Reader<'_>) -> bool {
+    matches!(reader.rest(), [0 | 1, 0, RECORD_VERSION, ..])
+}

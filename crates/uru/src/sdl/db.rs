@@ -1,0 +1,210 @@
+//! All states of an age.
+
+use std::collections::BTreeMap;
+
+use super::blob::Blob;
+use super::state::State;
+use super::update::{Refused, Rule};
+use crate::types::{LocationFlags, UnifiedTime, Uoid};
+
+/// What an object is known by: page, class, name and clone. Object ids and load masks do not count:
+/// ids change when a page is built anew.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    sequence_number: u32,
+    /// Without the itinerant bit.
+    location_flags: u16,
+    class_index: u16,
+    name: Box<[u8]>,
+    clone_id: u16,
+    player_id: u32,
+}
+
+impl ObjectKey {
+    /// The key of an object.
+    #[must_use]
+    pub fn of(object: &Uoid<'_>) -> Self {
+        let (clone_id, player_id) = object.clone.map_or((0, 0), |ids| (ids.id, ids.player_id));
+        Self {
+            sequence_number: object.location.sequence_number.0,
+            location_flags: object.location.flags.0 & !LocationFlags::Itinerant.0,
+            class_index: object.class_index,
+            name: object.name.to_bytes().into(),
+            clone_id,
+            player_id,
+        }
+    }
+}
+
+/// How a state was sent: the flags at the end of the message around it, and who sent it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// The sender wants it to be kept.
+    pub persist: bool,
+    /// It is part of an avatar, and goes with it.
+    pub avatar: bool,
+    /// The player.
+    pub player_id: u32,
+}
+
+/// A state of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// The object, as it was named last.
+    pub object: Uoid<'static>,
+    /// The state.
+    pub state: State,
+    /// How it was sent last.
+    pub sent: Sent,
+}
+
+impl Stored {
+    /// Whether the state outlives the server: it was sent to be kept, and neither belongs to an
+    /// avatar or a clone nor is volatile.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        let is_clone = self.object.clone.is_some_and(|ids| ids.id != 0);
+        self.sent.persist && !self.sent.avatar && !self.state.is_volatile() && !is_clone
+    }
+}
+
+/// The states of all objects of an age: one for each object and descriptor.
+///
+/// In the order of pages, classes and names, so that two servers with the same states send them in
+/// the same order.
+#[derive(Clone, Debug)]
+pub struct StateDb {
+    objects: BTreeMap<ObjectKey, Vec<Stored>>,
+    len: usize,
+    limit: usize,
+}
+
+impl Default for StateDb {
+    /// Without states, and with room for 65,536.
+    fn default() -> Self {
+        Self::with_limit(1 << 16)
+    }
+}
+
+impl StateDb {
+    /// Without states, and with room for so many: any client can make up objects.
+    #[must_use]
+    pub fn with_limit(limit: usize) -> Self {
+        Self { objects: BTreeMap::new(), len: 0, limit }
+    }
+
+    /// Changes the state of an object by an update; the first update makes the state.
+    ///
+    /// # Errors
+    /// As [`State::apply`]; when there is no room for another state.
+    pub fn apply(
+        &mut self,
+        object: &Uoid<'_>,
+        update: &Blob<'_>,
+        sent: Sent,
+        rule: Rule,
+        now: &UnifiedTime,
+    ) -> Result<&mut Stored, Refused> {
+        let key = ObjectKey::of(object);
+        let name = update.descriptor.name();
+        let place = self.objects.get(&key).and_then(|states| position(states, name));
+        if place.is_none() && self.len >= self.limit {
+            return Err(Refused::Full { limit: self.limit });
+        }
+        let states = self.objects.entry(key).or_default();
+        let place = place.unwrap_or(states.len());
+        if place == states.len() {
+            let state = State::new(update.descriptor.clone());
+            states.push(Stored { object: owned(object), state, sent });
+            self.len += 1;
+        }
+        let full = Refused::Full { limit: self.limit };
+        let stored = states.get_mut(place).ok_or(full)?;
+        stored.state.apply(update, rule, now)?;
+        if stored.object != *object {
+            stored.object = owned(object);
+        }
+        stored.sent = sent;
+        Ok(stored)
+    }
+
+    /// Puts a state back that was stored elsewhere; gives back the one that was there.
+    ///
+    /// # Errors
+    /// When there is no room for another state.
+    pub fn insert(&mut self, stored: Stored) -> Result<Option<Stored>, Refused> {
+        let key = ObjectKey::of(&stored.object);
+        let name = stored.state.descriptor().name();
+        let place = self.objects.get(&key).and_then(|states| position(states, name));
+        if let Some(place) = place {
+            let old = self.objects.get_mut(&key).and_then(|states| states.get_mut(place));
+            return Ok(old.map(|old| core::mem::replace(old, stored)));
+        }
+        if self.len >= self.limit {
+            return Err(Refused::Full { limit: self.limit });
+        }
+        self.objects.entry(key).or_default().push(stored);
+        self.len += 1;
+        Ok(None)
+    }
+
+    /// The state of an object by the name of its descriptor.
+    #[must_use]
+    pub fn get(&self, object: &Uoid<'_>, descriptor: &str) -> Option<&Stored> {
+        let states = self.of(object);
+        states.get(position(states, descriptor)?)
+    }
+
+    /// All states of an object.
+    #[must_use]
+    pub fn of(&self, object: &Uoid<'_>) -> &[Stored] {
+        self.objects.get(&ObjectKey::of(object)).map_or(&[], Vec::as_slice)
+    }
+
+    /// All states.
+    pub fn iter(&self) -> impl Iterator<Item = &Stored> {
+        self.objects.values().flatten()
+    }
+
+    /// The states that outlive the server.
+    pub fn durable(&self) -> impl Iterator<Item = &Stored> {
+        self.iter().filter(|stored| stored.is_durable())
+    }
+
+    /// Removes all states of an object: it was unloaded.
+    pub fn remove(&mut self, object: &Uoid<'_>) -> Vec<Stored> {
+        let removed = self.objects.remove(&ObjectKey::of(object)).unwrap_or_default();
+        self.len -= removed.len();
+        removed
+    }
+
+    /// Keeps only some states: not those of an avatar that left, say.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Stored) -> bool) {
+        self.objects.retain(|_, states| {
+            states.retain(&mut keep);
+            !states.is_empty()
+        });
+        self.len = self.objects.values().map(Vec::len).sum();
+    }
+
+    /// How many states there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+fn position(states: &[Stored], descriptor: &str) -> Option<usize> {
+    let mut names = states.iter().map(|stored| stored.state.descriptor().name());
+    names.position(|name| name.eq_ignore_ascii_case(descriptor))
+}
+
+fn owned(object: &Uoid<'_>) -> Uoid<'static> {
+    worldwire_core::Field::into_owned(object.clone())
+}

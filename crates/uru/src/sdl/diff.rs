@@ -1,0 +1,225 @@
+//! What is different in two states.
+
+use core::fmt;
+use std::fmt::Write as _;
+
+use worldwire_core::json;
+
+use super::elements::Elements;
+use super::record::{Nested, Simple};
+use super::state::{State, View, record_of};
+use crate::schema::{Place, Shape, Variable};
+use crate::types::UnifiedTime;
+
+/// One difference between two states.
+///
+/// As text it is one line: `+ extra[1].value = 5` where the variable is set only in the newer one,
+/// `- ...` only in the older one, `~ position: 4 became 9` in both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The variable: `cells[2].value`.
+    pub path: String,
+    /// What of it is different.
+    pub part: Part,
+    /// What it is in the older state, if it is set there.
+    pub before: Option<Shown>,
+    /// What it is in the newer state, if it is set there.
+    pub after: Option<Shown>,
+}
+
+/// What of a variable is different.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The value of a simple variable.
+    Value,
+    /// How many elements a nested variable has.
+    Length,
+    /// The hint.
+    Hint,
+    /// When it was changed.
+    Time,
+}
+
+impl Part {
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Value => "value",
+            Self::Length => "length",
+            Self::Hint => "hint",
+            Self::Time => "time",
+        }
+    }
+}
+
+/// Something that is shown as JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown(String);
+
+impl Shown {
+    /// The JSON text.
+    #[must_use]
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, part, before, after } = self;
+        let part = match part {
+            Part::Value => String::new(),
+            other => format!(" {}", other.name()),
+        };
+        match (before, after) {
+            (Some(before), Some(after)) => write!(f, "~ {path}{part}: {before} became {after}"),
+            (Some(before), None) => write!(f, "- {path}{part} = {before}"),
+            (None, Some(after)) => write!(f, "+ {path}{part} = {after}"),
+            (None, None) => write!(f, "~ {path}{part}"),
+        }
+    }
+}
+
+impl Change {
+    /// Appends the change as a JSON object: `path`, `part`, `before`, `after`; the last two are null
+    /// where the variable is not set.
+    pub fn write_json(&self, out: &mut String) {
+        out.push_str("{\"path\":");
+        json::string(&self.path, out);
+        let _ = write!(out, ",\"part\":\"{}\"", self.part.name());
+        for (name, shown) in [("before", &self.before), ("after", &self.after)] {
+            let shown = shown.as_ref().map_or("null", Shown::as_json);
+            let _ = write!(out, ",\"{name}\":{shown}");
+        }
+        out.push('}');
+    }
+}
+
+impl State {
+    /// What is different in a newer state: in the order of its descriptor, then what only the
+    /// older descriptor has. Both may have different versions: variables are compared by name.
+    ///
+    /// A variable that is not set is different from one that is set to its default.
+    #[must_use]
+    pub fn diff(&self, newer: &Self) -> Vec<Change> {
+        let mut diff = Diff { path: String::new(), changes: Vec::new() };
+        diff.views(Some(self.view()), Some(newer.view()));
+        diff.changes
+    }
+}
+
+struct Diff {
+    /// The way to the present record, with a dot at its end.
+    path: String,
+    changes: Vec<Change>,
+}
+
+/// A simple variable in a state.
+type SimpleOf<'s> = Option<(&'s Variable, &'s Simple<'static>)>;
+/// A nested variable in a state.
+type NestedOf<'s> = Option<(&'s Variable, Shape<'s>, &'s Nested<'static>)>;
+
+fn simple_of<'s>(view: Option<View<'s>>, folded: &str) -> SimpleOf<'s> {
+    let view = view?;
+    let Place::Simple(at) = view.shape.place_of_folded(folded)? else { return None };
+    Some((view.shape.simple(at)?, view.simple_at(at)?))
+}
+
+fn nested_of<'s>(view: Option<View<'s>>, folded: &str) -> NestedOf<'s> {
+    let view = view?;
+    let Place::Nested(at) = view.shape.place_of_folded(folded)? else { return None };
+    let (variable, inner) = view.shape.nested(at)?;
+    Some((variable, inner, view.nested_at(at)?))
+}
+
+fn element_of(nested: NestedOf<'_>, index: usize) -> Option<View<'_>> {
+    nested.map(|(_, shape, entry)| View { shape, record: record_of(entry, index) })
+}
+
+fn variables(shape: Option<Shape<'_>>) -> &[Variable] {
+    shape.map(|shape| shape.definition().variables()).unwrap_or_default()
+}
+
+impl Diff {
+    fn views(&mut self, old: Option<View<'_>>, new: Option<View<'_>>) {
+        let (of_old, of_new) = (old.map(|view| view.shape), new.map(|view| view.shape));
+        let gone = variables(of_old).iter().filter(|variable| {
+            of_new.is_none_or(|shape| shape.place_of_folded(variable.folded_label()).is_none())
+        });
+        for variable in variables(of_new).iter().chain(gone) {
+            let folded = variable.folded_label();
+            self.simple(variable.label(), simple_of(old, folded), simple_of(new, folded));
+            self.nested(variable.label(), nested_of(old, folded), nested_of(new, folded));
+        }
+    }
+
+    fn change(&mut self, name: &str, part: Part, before: Option<String>, after: Option<String>) {
+        if before == after {
+            return;
+        }
+        let path = format!("{}{name}", self.path);
+        let (before, after) = (before.map(Shown), after.map(Shown));
+        self.changes.push(Change { path, part, before, after });
+    }
+
+    fn simple(&mut self, name: &str, old: SimpleOf<'_>, new: SimpleOf<'_>) {
+        let value = |(variable, entry): (&Variable, &Simple<'static>)| {
+            let simple = variable.simple_type()?;
+            let default = || Elements::default_of(variable);
+            let mut shown = String::new();
+            match &entry.value {
+                Some(elements) => elements.write_json(variable, simple, &mut shown),
+                None => default().write_json(variable, simple, &mut shown),
+            }
+            Some(shown)
+        };
+        self.change(name, Part::Value, old.and_then(value), new.and_then(value));
+        let hint = |(_, entry): (&Variable, &Simple<'static>)| hint(&entry.head);
+        self.change(name, Part::Hint, old.and_then(hint), new.and_then(hint));
+        let time = |(_, entry): (&Variable, &Simple<'static>)| entry.time.as_ref().map(time);
+        self.change(name, Part::Time, old.and_then(time), new.and_then(time));
+    }
+
+    fn nested(&mut self, name: &str, old: NestedOf<'_>, new: NestedOf<'_>) {
+        let length =
+            |(_, _, entry): (&Variable, Shape<'_>, &Nested<'static>)| entry.length.to_string();
+        self.change(name, Part::Length, old.map(length), new.map(length));
+        let hint = |(_, _, entry): (&Variable, Shape<'_>, &Nested<'static>)| hint(&entry.head);
+        self.change(name, Part::Hint, old.and_then(hint), new.and_then(hint));
+        let indices = |one: NestedOf<'_>| {
+            let entry = one.map(|(_, _, entry)| entry);
+            let elements = entry.into_iter().flat_map(|entry| &entry.elements);
+            elements.map(|element| element.index).collect::<Vec<_>>()
+        };
+        let mut all = [indices(old), indices(new)].concat();
+        all.sort_unstable();
+        all.dedup();
+        for index in all {
+            let length = self.path.len();
+            let _ = write!(self.path, "{name}[{index}].");
+            let index = index as usize;
+            self.views(element_of(old, index), element_of(new, index));
+            self.path.truncate(length);
+        }
+    }
+}
+
+fn hint(head: &super::ValueHead<'_>) -> Option<String> {
+    let hint = head.hint.as_ref().filter(|_| head.has_hint())?;
+    let mut shown = String::new();
+    json::string(&hint.to_text(), &mut shown);
+    Some(shown)
+}
+
+/// Seconds with their fraction: a number in JSON.
+fn time(time: &UnifiedTime) -> String {
+    let micros = time.microseconds;
+    format!("{}.{:06}", u64::from(time.seconds) + u64::from(micros / 1_000_000), micros % 1_000_000)
+}

@@ -1,0 +1,65 @@
+//! States of objects in SDL, the State Description Language: as blobs, as values that live, and the
+//! rules by which they change.
+//!
+//! ```
+//! use worldwire_core::{Reader, Writer};
+//! use worldwire_uru::schema::Descriptors;
+//! use worldwire_uru::sdl::{Blob, Rule, Scalar, State};
+//! use worldwire_uru::types::UnifiedTime;
+//!
+//! let text = "STATEDESC Lever { VERSION 1 VAR BOOL up[1] VAR INT place[1] DEFAULT=3 }";
+//! let descriptors = Descriptors::load([("lever.sdl", text)]);
+//!
+//! // What a client sends when it moved the lever to place 9.
+//! let bytes = b"\x00\x80\x05\xf0\xb3\x9a\x89\x9a\x8d\x01\x00\
+//!               \x00\x00\x06\x01\x01\x02\x00\x00\xf0\x30\x09\x00\x00\x00\x00";
+//! let update = Blob::decode(&descriptors, &mut Reader::new(bytes))?;
+//! let mut writer = Writer::new();
+//! update.encode(&mut writer)?;
+//! assert_eq!(writer.as_bytes(), bytes);
+//!
+//! // What a server makes of it.
+//! let mut state = State::new(update.descriptor.clone());
+//! let now = UnifiedTime { seconds: 1_700_000_000, microseconds: 0 };
+//! state.apply(&update, Rule::OURS, &now)?;
+//! assert_eq!(state.scalar("place"), Some(Scalar::Int(9)));
+//! assert_eq!(state.scalar("up"), Some(Scalar::Bool(false)));
+//! assert!(state.is_set("place") && !state.is_set("up"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | type | what it is |
+//! | --- | --- |
+//! | [`Blob`], [`Head`] | a blob with its stream header |
+//! | [`Record`], [`Simple`], [`Nested`], [`Element`] | the variables that are in it |
+//! | [`Elements`], [`Scalar`] | the values of a variable |
+//! | [`State`], [`Rule`] | the state of an object, and how updates change it |
+//! | [`Change`] | a difference between two states |
+//! | [`StateDb`], [`ObjectKey`] | all states of an age |
+//! | [`hook`] | the state of the age itself, under `AgeSDLHook` |
+
+mod blob;
+mod damage;
+mod db;
+mod diff;
+mod elements;
+pub mod hook;
+mod json;
+mod record;
+mod sample;
+mod scalar;
+mod state;
+mod update;
+mod upgrade;
+
+pub use blob::{Blob, Head, StreamFlags};
+pub use damage::missing_records;
+pub use db::{ObjectKey, Sent, StateDb, Stored};
+pub use diff::{Change, Part, Shown};
+pub use elements::{Elements, MOST_ELEMENTS};
+pub use record::{
+    Element, MOST_DEPTH, Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead,
+};
+pub use scalar::Scalar;
+pub use state::{State, View};
+pub use update::{Clean, Hints, NestedUpdate, Refused, Rule, Times};

@@ -1,0 +1,559 @@
+//! Records: the variables of an object, or of one element of a nested variable.
+
+use worldwire_core::{Error, Field, Place, Reader, Result, Trace, Value, Writer, wire_flags};
+
+use super::elements::{Elements, MOST_ELEMENTS};
+use crate::schema::{Shape, Variable};
+use crate::types::{SafeString, UnifiedTime};
+
+/// The most records that may lie in each other.
+pub const MOST_DEPTH: u32 = 16;
+/// The number that every record has behind its flags.
+pub(super) const RECORD_VERSION: u8 = 6;
+
+wire_flags! {
+    /// What kind of record it is.
+    pub struct RecordFlags(u16) {
+        /// The state is not kept when the server stops.
+        Volatile = 1,
+    }
+}
+
+wire_flags! {
+    /// What a simple variable has beside its value.
+    pub struct SimpleFlags(u8) {
+        /// A time follows.
+        HasTimeStamp = 4,
+        /// No value follows: it is the default of the descriptor.
+        SameAsDefault = 8,
+        /// The sender changed it.
+        Dirty = 0x10,
+        /// The sender asks for a time.
+        WantTimeStamp = 0x20,
+    }
+}
+
+/// A record of a blob: only the variables that are in it, in the order of the blob.
+///
+/// Layout: `u16` [`RecordFlags`], `u8` 6, a count of simple variables, each with its index in front
+/// unless all are there, the same for nested variables. Counts and indices take one byte where the
+/// descriptor has fewer than 256 variables in all, two below 65,536, otherwise four; indices count
+/// the simple and the nested variables apart.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Record<'d> {
+    /// What kind of record it is.
+    pub flags: RecordFlags,
+    /// Simple variables.
+    pub simple: Vec<Simple<'d>>,
+    /// Nested variables.
+    pub nested: Vec<Nested<'d>>,
+}
+
+/// What every variable begins with. Layout: `u8` flags; if bit 1 is set: `u8` 0 and a
+/// [`SafeString`]. Clients always set bit 1, mostly with an empty string; dirtsand only where there is
+/// something to say.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ValueHead<'d> {
+    /// The flags but for bit 1, which [`Self::hint`] stands for; always 0.
+    pub flags: u8,
+    /// The byte in front of the hint; always 0.
+    pub notification: u8,
+    /// A word for the listeners of the variable, if the block is there.
+    pub hint: Option<SafeString<'d>>,
+}
+
+/// A simple variable of a record. Layout behind the head: `u8` [`SimpleFlags`], the time, the value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simple<'d> {
+    /// Which one it is, among the simple variables of the descriptor.
+    pub index: u32,
+    /// What every variable begins with.
+    pub head: ValueHead<'d>,
+    /// What it has beside its value.
+    pub flags: SimpleFlags,
+    /// When it was changed; there exactly if the flags say so.
+    pub time: Option<UnifiedTime>,
+    /// The value; missing exactly if the flags say that it is the default.
+    pub value: Option<Elements<'d>>,
+}
+
+/// A nested variable of a record. Layout behind the head: `u8` 0; `u32` length, if the descriptor
+/// says that it is of any length; a count of elements, each with its index in front unless all are
+/// there. Count and indices take one byte in a list of any length, otherwise as the declared length
+/// needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nested<'d> {
+    /// Which one it is, among the nested variables of the descriptor.
+    pub index: u32,
+    /// What every variable begins with.
+    pub head: ValueHead<'d>,
+    /// Always 0.
+    pub flags: u8,
+    /// How many elements it has, whether they are in the record or not.
+    pub length: u32,
+    /// The elements that are in the record.
+    pub elements: Vec<Element<'d>>,
+}
+
+/// One record of a nested variable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Element<'d> {
+    /// Which element it is.
+    pub index: u32,
+    /// Its variables.
+    pub record: Record<'d>,
+}
+
+/// How counts and indices are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Width {
+    One,
+    Two,
+    Four,
+}
+
+impl Width {
+    pub(super) const fn of(most: usize) -> Self {
+        match most {
+            0..0x100 => Self::One,
+            0x100..0x1_0000 => Self::Two,
+            _ => Self::Four,
+        }
+    }
+
+    /// The width for the elements of a nested variable.
+    pub(super) fn of_elements(variable: &Variable) -> Self {
+        variable.count().map_or(Self::One, |count| Self::of(count as usize))
+    }
+
+    pub(super) fn read<T>(self, reader: &mut Reader<'_, T>) -> Result<u32> {
+        Ok(match self {
+            Self::One => u32::from(u8::from_le_bytes(reader.take_array()?)),
+            Self::Two => u32::from(u16::from_le_bytes(reader.take_array()?)),
+            Self::Four => u32::from_le_bytes(reader.take_array()?),
+        })
+    }
+
+    fn write(self, number: usize, writer: &mut Writer) -> Result<()> {
+        let wrong = |most: u32| {
+            move |_| Error::limit("elements that an index can name", most.into(), number as u64)
+        };
+        match self {
+            Self::One => writer.u8(u8::try_from(number).map_err(wrong(0xff))?),
+            Self::Two => writer.u16(u16::try_from(number).map_err(wrong(0xffff))?),
+            Self::Four => writer.u32(u32::try_from(number).map_err(wrong(u32::MAX))?),
+        }
+        Ok(())
+    }
+}
+
+/// What stands behind a count.
+trait Entry {
+    fn index(&self) -> u32;
+}
+
+impl Entry for Simple<'_> {
+    fn index(&self) -> u32 {
+        self.index
+    }
+}
+
+impl Entry for Nested<'_> {
+    fn index(&self) -> u32 {
+        self.index
+    }
+}
+
+impl Entry for Element<'_> {
+    fn index(&self) -> u32 {
+        self.index
+    }
+}
+
+impl<'d> Record<'d> {
+    /// Reads the record into the present scope: flags other than 0 as `recordFlags`, then
+    /// `variables`, and the order of the indices where it is not ascending.
+    pub(super) fn decode_fields<'n, T: Trace<'n>>(
+        shape: Shape<'n>,
+        reader: &mut Reader<'d, T>,
+        depth: u32,
+    ) -> Result<Self> {
+        if depth > MOST_DEPTH {
+            let limit = u64::from(MOST_DEPTH);
+            return Err(reader.place_error(Error::limit("nested records", limit, limit + 1)));
+        }
+        let flags = record_head(reader)?;
+        let width = Width::of(shape.count());
+        let (simple, nested) = reader.record("variables", |reader| {
+            let simple =
+                entries(reader, width, shape.simple_count(), 2, |reader, index, start| {
+                    let variable = shape.simple(index as usize);
+                    let variable = variable.ok_or_else(|| unknown(index, reader))?;
+                    reader.scope_from(variable.label(), Value::Record, start, |reader| {
+                        Simple::decode(variable, index, reader)
+                    })
+                })?;
+            let nested =
+                entries(reader, width, shape.nested_count(), 3, |reader, index, start| {
+                    let nested = shape.nested(index as usize);
+                    let (variable, inner) = nested.ok_or_else(|| unknown(index, reader))?;
+                    reader.scope_from(variable.label(), Value::Record, start, |reader| {
+                        Nested::decode(variable, inner, index, reader, depth)
+                    })
+                })?;
+            Ok((simple, nested))
+        })?;
+        if T::ON {
+            show_order(&simple, "simpleOrder", reader)?;
+            show_order(&nested, "nestedOrder", reader)?;
+        }
+        Ok(Self { flags, simple, nested })
+    }
+
+    /// Writes the record of a descriptor.
+    ///
+    /// # Errors
+    /// Value, for variables that the descriptor does not have, and for parts that contradict each
+    /// other.
+    pub(super) fn encode(&self, shape: Shape<'_>, writer: &mut Writer) -> Result<()> {
+        writer.u16(self.flags.0);
+        writer.u8(RECORD_VERSION);
+        let width = Width::of(shape.count());
+        write_entries(&self.simple, width, shape.simple_count(), writer, |entry, writer| {
+            let variable = shape.simple(entry.index as usize);
+            let variable = variable.ok_or_else(|| no_variable(entry.index))?;
+            entry.encode(variable, writer).map_err(|error| error.inside(variable.label()))
+        })?;
+        write_entries(&self.nested, width, shape.nested_count(), writer, |entry, writer| {
+            let nested = shape.nested(entry.index as usize);
+            let (variable, inner) = nested.ok_or_else(|| no_variable(entry.index))?;
+            entry.encode(variable, inner, writer).map_err(|error| error.inside(variable.label()))
+        })
+    }
+
+    /// Copies what is borrowed.
+    #[must_use]
+    pub fn into_owned(self) -> Record<'static> {
+        Record {
+            flags: self.flags,
+            simple: self.simple.into_iter().map(Simple::into_owned).collect(),
+            nested: self.nested.into_iter().map(Nested::into_owned).collect(),
+        }
+    }
+}
+
+/// Flags and version of a record.
+pub(super) fn record_head<'n, T: Trace<'n>>(reader: &mut Reader<'_, T>) -> Result<RecordFlags> {
+    let start = reader.place_if_on();
+    let flags = reader.take_array().map(u16::from_le_bytes).map(RecordFlags);
+    let flags = flags.map_err(|error| error.inside("recordFlags"))?;
+    if flags.0 != 0 {
+        let shown = Value::Flags(u64::from(flags.0), RecordFlags::NAMES);
+        reader.leaf_from("recordFlags", start, shown);
+    }
+    let at = reader.position() as u64;
+    let version = reader.take_array().map_err(|error| error.inside("recordVersion"))?;
+    if version != [RECORD_VERSION] {
+        let [found] = version;
+        let error = Error::malformed(RECORD_VERSION.to_string(), found.to_string());
+        return Err(error.at(at).inside("recordVersion"));
+    }
+    Ok(flags)
+}
+
+/// Reads a count, and so many entries of a list that has `total` of them.
+fn entries<'d, 'n, T: Trace<'n>, E: Entry>(
+    reader: &mut Reader<'d, T>,
+    width: Width,
+    total: usize,
+    least: usize,
+    mut read: impl FnMut(&mut Reader<'d, T>, u32, Place) -> Result<E>,
+) -> Result<Vec<E>> {
+    let at = reader.position() as u64;
+    let count = width.read(reader)?;
+    if count as usize > total {
+        let wanted = format!("at most {total} variables or elements");
+        return Err(Error::malformed(wanted, count.to_string()).at(at));
+    }
+    let all = count as usize == total;
+    let mut list: Vec<E> = Vec::with_capacity(reader.capacity(count.into(), u64::MAX, least)?);
+    let mut ascending = true;
+    for number in 0..count {
+        let start = reader.place_if_on();
+        let at = reader.position() as u64;
+        let index = if all { number } else { width.read(reader)? };
+        if index as usize >= total {
+            let wanted = format!("an index below {total}");
+            return Err(Error::malformed(wanted, index.to_string()).at(at));
+        }
+        ascending &= list.last().is_none_or(|last| last.index() < index);
+        list.push(read(reader, index, start)?);
+    }
+    if !ascending {
+        let mut indices: Vec<u32> = list.iter().map(Entry::index).collect();
+        indices.sort_unstable();
+        if let Some(twice) = indices.windows(2).find(|pair| pair.first() == pair.last()) {
+            let found = format!("index {} twice", twice.first().copied().unwrap_or(0));
+            return Err(Error::malformed("every index at most once", found).at(at));
+        }
+    }
+    Ok(list)
+}
+
+fn write_entries<E: Entry>(
+    list: &[E],
+    width: Width,
+    total: usize,
+    writer: &mut Writer,
+    mut write: impl FnMut(&E, &mut Writer) -> Result<()>,
+) -> Result<()> {
+    if list.len() > total {
+        let wanted = format!("at most {total} variables or elements");
+        return Err(Error::value(wanted, list.len().to_string()));
+    }
+    width.write(list.len(), writer)?;
+    for (number, entry) in list.iter().enumerate() {
+        let index = entry.index() as usize;
+        if list.len() < total {
+            width.write(index, writer)?;
+        } else if index != number {
+            let found = index.to_string();
+            return Err(Error::value(format!("index {number}, as all are there"), found));
+        }
+        write(entry, writer)?;
+    }
+    Ok(())
+}
+
+/// Shows in which order indices stand, unless it is the usual one.
+fn show_order<'n, T: Trace<'n>, E: Entry>(
+    list: &[E],
+    name: &'n str,
+    reader: &mut Reader<'_, T>,
+) -> Result<()> {
+    if list.is_sorted_by_key(Entry::index) {
+        return Ok(());
+    }
+    let at = reader.place();
+    reader.list(name, |reader| {
+        for entry in list {
+            reader.leaf_from("", at, Value::Unsigned(u64::from(entry.index())));
+        }
+        Ok(())
+    })
+}
+
+fn unknown<T>(index: u32, reader: &Reader<'_, T>) -> Error {
+    no_variable(index).at(reader.position() as u64)
+}
+
+#[cold]
+fn no_variable(index: u32) -> Error {
+    Error::value("a variable of the descriptor", format!("index {index}"))
+}
+
+const HAS_NOTIFICATION: u8 = 2;
+
+impl<'d> ValueHead<'d> {
+    /// The head that clients write: with an empty hint.
+    #[must_use]
+    pub fn client() -> Self {
+        Self { hint: Some(SafeString::from("")), ..Self::default() }
+    }
+
+    /// Whether there is a hint that says something.
+    #[must_use]
+    pub fn has_hint(&self) -> bool {
+        self.hint.as_ref().is_some_and(|hint| !hint.to_bytes().is_empty())
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let start = reader.place_if_on();
+        let [flags] = reader.take_array().map_err(|error| error.inside("head"))?;
+        let others = flags & !HAS_NOTIFICATION;
+        if others != 0 {
+            reader.leaf_from("head", start, Value::Hex(u64::from(others)));
+        }
+        if flags & HAS_NOTIFICATION == 0 {
+            return Ok(Self { flags: others, notification: 0, hint: None });
+        }
+        let start = reader.place_if_on();
+        let [notification] = reader.take_array().map_err(|error| error.inside("notification"))?;
+        if notification != 0 {
+            reader.leaf_from("notification", start, Value::Unsigned(u64::from(notification)));
+        }
+        let hint = SafeString::decode(reader, "hint")?;
+        Ok(Self { flags: others, notification, hint: Some(hint) })
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        if self.flags & HAS_NOTIFICATION != 0 {
+            let found = format!("0x{:02x}", self.flags);
+            return Err(Error::value("flags without bit 1", found).inside("head"));
+        }
+        let Some(hint) = &self.hint else {
+            writer.u8(self.flags);
+            return Ok(());
+        };
+        writer.u8(self.flags | HAS_NOTIFICATION);
+        writer.u8(self.notification);
+        hint.encode(writer).map_err(|error| error.inside("hint"))
+    }
+
+    pub(super) fn into_owned(self) -> ValueHead<'static> {
+        let Self { flags, notification, hint } = self;
+        ValueHead { flags, notification, hint: hint.map(Field::into_owned) }
+    }
+}
+
+impl<'d> Simple<'d> {
+    pub(super) fn decode<'n, T: Trace<'n>>(
+        variable: &'n Variable,
+        index: u32,
+        reader: &mut Reader<'d, T>,
+    ) -> Result<Self> {
+        let Some(simple) = variable.simple_type() else { return Err(unknown(index, reader)) };
+        let head = ValueHead::decode(reader)?;
+        let flags = SimpleFlags::decode(reader, "flags")?;
+        let time = match flags.contains(SimpleFlags::HasTimeStamp) {
+            true => Some(UnifiedTime::decode(reader, "time")?),
+            false => None,
+        };
+        let value = match flags.contains(SimpleFlags::SameAsDefault) {
+            true => None,
+            false => Some(Elements::decode(variable, simple, reader)?),
+        };
+        Ok(Self { index, head, flags, time, value })
+    }
+
+    fn encode(&self, variable: &Variable, writer: &mut Writer) -> Result<()> {
+        let agrees = |flag: SimpleFlags, there: bool, what: &'static str| {
+            if self.flags.contains(flag) == there {
+                return Ok(());
+            }
+            let found = format!("{:?}", self.flags);
+            Err(Error::value(format!("flags that agree with the {what}"), found).inside("flags"))
+        };
+        agrees(SimpleFlags::HasTimeStamp, self.time.is_some(), "time")?;
+        agrees(SimpleFlags::SameAsDefault, self.value.is_none(), "value")?;
+        self.head.encode(writer)?;
+        writer.u8(self.flags.0);
+        if let Some(time) = &self.time {
+            time.encode(writer)?;
+        }
+        match &self.value {
+            Some(value) => value.encode(variable, writer).map_err(|error| error.inside("value")),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn into_owned(self) -> Simple<'static> {
+        Simple {
+            index: self.index,
+            head: self.head.into_owned(),
+            flags: self.flags,
+            time: self.time,
+            value: self.value.map(Elements::into_owned),
+        }
+    }
+}
+
+impl<'d> Nested<'d> {
+    fn decode<'n, T: Trace<'n>>(
+        variable: &'n Variable,
+        inner: Shape<'n>,
+        index: u32,
+        reader: &mut Reader<'d, T>,
+        depth: u32,
+    ) -> Result<Self> {
+        let (head, flags, length) = Self::decode_head(variable, reader)?;
+        let start = reader.place_if_on();
+        let width = Width::of_elements(variable);
+        let total = length as usize;
+        let elements = reader.scope_from("elements", Value::List, start, |reader| {
+            let mut number = 0;
+            entries(reader, width, total, 4, |reader, index, start| {
+                let record = reader.item(number, |reader| {
+                    reader.scope_from("", Value::Record, start, |reader| {
+                        // Without indices the place in the list says which one it is.
+                        if reader.place_if_on() != start {
+                            let shown = Value::Unsigned(u64::from(index));
+                            reader.leaf_from("index", start, shown);
+                        }
+                        Record::decode_fields(inner, reader, depth + 1)
+                    })
+                })?;
+                number += 1;
+                Ok(Element { index, record })
+            })
+        })?;
+        Ok(Self { index, head, flags, length, elements })
+    }
+
+    /// What stands in front of the count of elements.
+    pub(super) fn decode_head<'n, T: Trace<'n>>(
+        variable: &Variable,
+        reader: &mut Reader<'d, T>,
+    ) -> Result<(ValueHead<'d>, u8, u32)> {
+        let head = ValueHead::decode(reader)?;
+        let start = reader.place_if_on();
+        let [flags] = reader.take_array().map_err(|error| error.inside("flags"))?;
+        if flags != 0 {
+            reader.leaf_from("flags", start, Value::Hex(u64::from(flags)));
+        }
+        let length = match variable.count() {
+            Some(count) => count,
+            None => {
+                let at = reader.position() as u64;
+                let length = reader.u32("length")?;
+                if length > MOST_ELEMENTS {
+                    let (most, asked) = (MOST_ELEMENTS.into(), length.into());
+                    let error = Error::limit("elements of a list", most, asked);
+                    return Err(error.at(at).inside("length"));
+                }
+                length
+            }
+        };
+        Ok((head, flags, length))
+    }
+
+    fn encode(&self, variable: &Variable, inner: Shape<'_>, writer: &mut Writer) -> Result<()> {
+        self.head.encode(writer)?;
+        writer.u8(self.flags);
+        match variable.count() {
+            Some(count) if count != self.length => {
+                let found = self.length.to_string();
+                return Err(Error::value(count.to_string(), found).inside("length"));
+            }
+            Some(_) => {}
+            None if self.length > MOST_ELEMENTS => {
+                let (most, asked) = (MOST_ELEMENTS.into(), self.length.into());
+                return Err(Error::limit("elements of a list", most, asked).inside("length"));
+            }
+            None => writer.u32(self.length),
+        }
+        let width = Width::of_elements(variable);
+        let mut number = 0;
+        let total = self.length as usize;
+        write_entries(&self.elements, width, total, writer, |element, writer| {
+            let outcome = element.record.encode(inner, writer);
+            number += 1;
+            outcome.map_err(|error| error.inside_item(number - 1))
+        })
+        .map_err(|error| error.inside("elements"))
+    }
+
+    pub(super) fn into_owned(self) -> Nested<'static> {
+        let own = |element: Element<'d>| Element {
+            index: element.index,
+            record: element.record.into_owned(),
+        };
+        Nested {
+            index: self.index,
+            head: self.head.into_owned(),
+            flags: self.flags,
+            length: self.length,
+            elements: self.elements.into_iter().map(own).collect(),
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! One element of a variable.
+
+use worldwire_core::json::{self, FieldsOf, Given, Json};
+use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer};
+
+use crate::schema::Type;
+use crate::types::{Creatable, UnifiedTime, Uoid};
+
+/// The bytes of a `STRING32`.
+pub(super) const STRING_BYTES: usize = 32;
+
+/// One element, read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scalar<'v> {
+    /// `INT`.
+    Int(i32),
+    /// `FLOAT`.
+    Float(f32),
+    /// `BOOL`: whether the byte is not zero.
+    Bool(bool),
+    /// `STRING32`: the bytes in front of the first zero.
+    Text(&'v [u8]),
+    /// `PLKEY`. No object is one whose sequence number is 0xffffffff.
+    Key(Uoid<'v>),
+    /// `CREATABLE`: the class and the bytes of the object, or none.
+    Creatable(Option<(u16, &'v [u8])>),
+    /// `DOUBLE`.
+    Double(f64),
+    /// `TIME`.
+    Time(UnifiedTime),
+    /// `BYTE`.
+    Byte(u8),
+    /// `SHORT`.
+    Short(i16),
+    /// `AGETIMEOFDAY`: nothing.
+    AgeTimeOfDay,
+    /// `VECTOR3`, `POINT3`, `RGB`.
+    Triple([f32; 3]),
+    /// `RGBA`, `QUATERNION`.
+    Quadruple([f32; 4]),
+    /// `RGB8`.
+    Triple8([u8; 3]),
+    /// `RGBA8`.
+    Quadruple8([u8; 4]),
+}
+
+impl<'d> Scalar<'d> {
+    /// Reads an element of a type.
+    ///
+    /// # Errors
+    /// As [`Reader`] says, with the name as the path.
+    pub(super) fn decode<'n, T: Trace<'n>>(
+        simple: Type,
+        reader: &mut Reader<'d, T>,
+        name: &'n str,
+    ) -> Result<Self> {
+        Ok(match simple {
+            Type::Int => Self::Int(reader.i32(name)?),
+            Type::Float => Self::Float(reader.f32(name)?),
+            Type::Bool => {
+                let read =
+                    |reader: &mut Reader<'d, T>| reader.take_array().map(|[byte]: [u8; 1]| byte);
+                let byte = reader.shown(name, read, |byte| match byte {
+                    0 => Value::Bool(false),
+                    1 => Value::Bool(true),
+                    other => Value::Unsigned(u64::from(*other)),
+                })?;
+                Self::Bool(byte != 0)
+            }
+            Type::String32 => Self::Text(text(reader, name)?),
+            Type::Key => Self::Key(Uoid::decode(reader, name)?),
+            Type::Creatable => Self::Creatable(creatable(reader, name)?),
+            Type::Double => Self::Double(reader.f64(name)?),
+            Type::Time => Self::Time(UnifiedTime::decode(reader, name)?),
+            Type::Byte => Self::Byte(reader.u8(name)?),
+            Type::Short => Self::Short(reader.i16(name)?),
+            Type::AgeTimeOfDay => {
+                let start = reader.place_if_on();
+                reader.leaf_from(name, start, Value::Null);
+                Self::AgeTimeOfDay
+            }
+            Type::Vector3 | Type::Point3 | Type::Rgb => {
+                Self::Triple(several(reader, name, |r| r.f32(""))?)
+            }
+            Type::Rgba | Type::Quaternion => Self::Quadruple(several(reader, name, |r| r.f32(""))?),
+            Type::Rgb8 => Self::Triple8(several(reader, name, |r| r.u8(""))?),
+            Type::Rgba8 => Self::Quadruple8(several(reader, name, |r| r.u8(""))?),
+        })
+    }
+
+    /// Reads an element that stands alone.
+    pub(super) fn read(simple: Type, bytes: &'d [u8]) -> Option<Self> {
+        Self::decode(simple, &mut Reader::new(bytes), "").ok()
+    }
+
+    /// Whether an element of this type can hold it.
+    #[must_use]
+    pub fn is_of(&self, simple: Type) -> bool {
+        match self {
+            Self::Int(_) => simple == Type::Int,
+            Self::Float(_) => simple == Type::Float,
+            Self::Bool(_) => simple == Type::Bool,
+            Self::Text(_) => simple == Type::String32,
+            Self::Key(_) => simple == Type::Key,
+            Self::Creatable(_) => simple == Type::Creatable,
+            Self::Double(_) => simple == Type::Double,
+            Self::Time(_) => simple == Type::Time,
+            Self::Byte(_) => simple == Type::Byte,
+            Self::Short(_) => simple == Type::Short,
+            Self::AgeTimeOfDay => simple == Type::AgeTimeOfDay,
+            Self::Triple(_) => matches!(simple, Type::Vector3 | Type::Point3 | Type::Rgb),
+            Self::Quadruple(_) => matches!(simple, Type::Rgba | Type::Quaternion),
+            Self::Triple8(_) => simple == Type::Rgb8,
+            Self::Quadruple8(_) => simple == Type::Rgba8,
+        }
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Value, for a text of more than 32 bytes or one with a zero, and for an object name that has
+    /// no form.
+    pub fn encode(&self, writer: &mut Writer) -> Result<()> {
+        match self {
+            Self::Int(value) => writer.i32(*value),
+            Self::Float(value) => writer.f32(*value),
+            Self::Bool(value) => writer.u8(u8::from(*value)),
+            Self::Text(text) => write_text(text, writer)?,
+            Self::Key(uoid) => uoid.encode(writer)?,
+            Self::Creatable(None) => Creatable(None).encode(writer)?,
+            Self::Creatable(Some((class, bytes))) => write_creatable(*class, bytes, writer)?,
+            Self::Double(value) => writer.f64(*value),
+            Self::Time(time) => time.encode(writer)?,
+            Self::Byte(value) => writer.u8(*value),
+            Self::Short(value) => writer.i16(*value),
+            Self::AgeTimeOfDay => {}
+            Self::Triple(values) => values.iter().for_each(|value| writer.f32(*value)),
+            Self::Quadruple(values) => values.iter().for_each(|value| writer.f32(*value)),
+            Self::Triple8(values) => writer.bytes(values),
+            Self::Quadruple8(values) => writer.bytes(values),
+        }
+        Ok(())
+    }
+}
+
+fn several<'d, 'n, T: Trace<'n>, V: Default + Copy, const N: usize>(
+    reader: &mut Reader<'d, T>,
+    name: &'n str,
+    mut read: impl FnMut(&mut Reader<'d, T>) -> Result<V>,
+) -> Result<[V; N]> {
+    reader.list(name, |reader| {
+        let mut values = [V::default(); N];
+        for (index, value) in values.iter_mut().enumerate() {
+            *value = reader.item(index, &mut read)?;
+        }
+        Ok(values)
+    })
+}
+
+/// A text of 32 bytes. What stands behind the first zero is shown only where it is not zero.
+fn text<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<&'d [u8]> {
+    let start = reader.place_if_on();
+    let Some(all) = reader.rest().get(..STRING_BYTES) else {
+        let error = Error::incomplete(STRING_BYTES, reader.remaining());
+        return Err(error.at(reader.position() as u64).inside(name));
+    };
+    let length = all.iter().position(|byte| *byte == 0).unwrap_or(STRING_BYTES);
+    let (text, rest) = all.split_at(length);
+    if T::ON && rest.iter().any(|byte| *byte != 0) {
+        return reader.record(name, |reader| {
+            reader.span("text", length, Form::Utf8)?;
+            reader.bytes("deadMemory", STRING_BYTES - length)?;
+            Ok(text)
+        });
+    }
+    reader.take(length)?;
+    let span = reader.span_behind(Form::Utf8, length);
+    reader.take(STRING_BYTES - length)?;
+    reader.leaf_from(name, start, span);
+    Ok(text)
+}
+
+fn write_text(text: &[u8], writer: &mut Writer) -> Result<()> {
+    if text.contains(&0) {
+        return Err(Error::value("a text without zeros", "one with a zero"));
+    }
+    let Some(rest) = STRING_BYTES.checked_sub(text.len()) else {
+        let found = text.len() as u64;
+        return Err(Error::limit("bytes of this string", STRING_BYTES as u64, found));
+    };
+    writer.bytes(text);
+    writer.zeros(rest);
+    Ok(())
+}
+
+fn creatable<'d, 'n, T: Trace<'n>>(
+    reader: &mut Reader<'d, T>,
+    name: &'n str,
+) -> Result<Option<(u16, &'d [u8])>> {
+    let start = reader.place_if_on();
+    let head = reader.rest().first_chunk().map(|head| u16::from_le_bytes(*head));
+    if head == Some(NO_CLASS) {
+        reader.take(2)?;
+        reader.leaf_from(name, start, Value::Null);
+        return Ok(None);
+    }
+    reader.record(name, |reader| {
+        let class = reader.shown(
+            "class",
+            |reader| reader.take_array().map(u16::from_le_bytes),
+            |class| Value::Hex(u64::from(*class)),
+        )?;
+        let start = reader.place_if_on();
+        let count = reader.take_array().map(u32::from_le_bytes);
+        let count = count.map_err(|error| error.inside("bytes"))?;
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        Ok(Some((class, reader.blob("bytes", start, count, Form::Bytes)?)))
+    })
+}
+
+/// The class index that stands for no object.
+const NO_CLASS: u16 = 0x8000;
+
+fn write_creatable(class: u16, bytes: &[u8], writer: &mut Writer) -> Result<()> {
+    if class == NO_CLASS {
+        return Err(Error::value("a class index", "0x8000, which stands for none"));
+    }
+    writer.u16(class);
+    let length = writer.reserve::<4>();
+    writer.bytes(bytes);
+    writer.patch_length(length)
+}
+
+/// Writes an element that is given as JSON.
+pub(super) fn encode_json(simple: Type, json: Given<'_>, writer: &mut Writer) -> Result<()> {
+    match simple {
+        Type::Int => i32::from_json(json)?.encode(writer),
+        Type::Short => i16::from_json(json)?.encode(writer),
+        Type::Byte => u8::from_json(json)?.encode(writer),
+        Type::Float => {
+            writer.f32(single(&json)?);
+            Ok(())
+        }
+        Type::Double => {
+            writer.f64(double(&json)?);
+            Ok(())
+        }
+        Type::Bool => {
+            let byte = match json.as_bool() {
+                Some(value) => u8::from(value),
+                None => json::integer(&json, "true, false or a number from 0 to 255")?,
+            };
+            writer.u8(byte);
+            Ok(())
+        }
+        Type::Time => UnifiedTime::from_json(json)?.encode(writer),
+        Type::Key => Uoid::from_json(json)?.encode(writer),
+        Type::AgeTimeOfDay if json.is_null() => Ok(()),
+        Type::AgeTimeOfDay => Err(json::expected("null", &json)),
+        Type::String32 => {
+            let Some(Json::Object(parts)) = Some(json.json()).filter(|j| j.get("text").is_some())
+            else {
+                let bytes = json::text(&json, |text| text.as_bytes().to_vec())?;
+                return write_text(&bytes, writer);
+            };
+            let mut fields = FieldsOf::new(json)?;
+            let mut bytes = json::text(fields.take("text")?, |text| text.as_bytes().to_vec())?;
+            let text = bytes.len();
+            bytes.extend(json::bytes(fields.take("deadMemory")?)?);
+            fields.end()?;
+            let split = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+            if bytes.len() != STRING_BYTES || split != text {
+                let found = format!("{} parts, {} bytes", parts.len(), bytes.len());
+                return Err(Error::value("text and dead memory of 32 bytes in all", found));
+            }
+            writer.bytes(&bytes);
+            Ok(())
+        }
+        Type::Creatable if json.is_null() => Creatable(None).encode(writer),
+        Type::Creatable => {
+            let mut fields = FieldsOf::new(json)?;
+            let class = json::integer(fields.take("class")?, "a class index")
+                .map_err(|error| error.inside("class"))?;
+            let bytes = fields.given("bytes")?.bytes().map_err(|error| error.inside("bytes"))?;
+            fields.end()?;
+            write_creatable(class, &bytes, writer)
+        }
+        Type::Vector3 | Type::Point3 | Type::Rgb => floats(3, json, writer),
+        Type::Rgba | Type::Quaternion => floats(4, json, writer),
+        Type::Rgb8 => <[u8; 3]>::try_from(small(3, &json)?)
+            .map(|bytes| writer.bytes(&bytes))
+            .map_err(|_| json::expected("3 numbers", &json)),
+        Type::Rgba8 => <[u8; 4]>::try_from(small(4, &json)?)
+            .map(|bytes| writer.bytes(&bytes))
+            .map_err(|_| json::expected("4 numbers", &json)),
+    }
+}
+
+fn items(count: usize, json: &Json) -> Result<&[Json]> {
+    match json {
+        Json::Array(items) if items.len() == count => Ok(items),
+        other => Err(json::expected(format!("a list of {count} numbers"), other)),
+    }
+}
+
+fn floats(count: usize, json: Given<'_>, writer: &mut Writer) -> Result<()> {
+    for (index, item) in items(count, json.json())?.iter().enumerate() {
+        writer.f32(single(item).map_err(|error| error.inside_item(index))?);
+    }
+    Ok(())
+}
+
+fn small(count: usize, json: &Json) -> Result<Vec<u8>> {
+    let items = items(count, json)?.iter().enumerate();
+    let number = |(index, item)| {
+        let number = json::integer(item, "a whole number from 0 to 255");
+        number.map_err(|error| error.inside_item(index))
+    };
+    items.map(number).collect()
+}
+
+macro_rules! float {
+    ($name:ident: $float:ident, $bits:ident, $nan:literal, $wanted:literal) => {
+        fn $name(json: &Json) -> Result<$float> {
+            let number = match json {
+                // By way of its text: a detour over the wider type could round twice.
+                Json::Number(number) => {
+                    number.to_string().parse().ok().filter(|number: &$float| number.is_finite())
+                }
+                Json::String(text) => match text.as_str() {
+                    "NaN" => Some($float::from_bits($nan)),
+                    "Infinity" => Some($float::INFINITY),
+                    "-Infinity" => Some($float::NEG_INFINITY),
+                    text => match text.strip_prefix("0x") {
+                        Some(digits) => {
+                            $bits::from_str_radix(digits, 16).ok().map($float::from_bits)
+                        }
+                        None => text.parse().ok().filter(|number: &$float| number.is_finite()),
+                    },
+                },
+                _ => None,
+            };
+            number.ok_or_else(|| json::expected($wanted, json))
+        }
+    };
+}
+
+float! { single: f32, u32, 0x7fc0_0000, "a number of single precision" }
+float! { double: f64, u64, 0x7ff8_0000_0000_0000, "a number of double precision" }
+
+/// Writes a made-up element.
+pub(super) fn sample(simple: Type, sampler: &mut Sampler, writer: &mut Writer) {
+    let fits = match simple {
+        Type::String32 => {
+            let text = sampler.text(8);
+            write_text(text.as_bytes(), writer)
+        }
+        Type::Key => Uoid::sample(sampler).encode(writer),
+        Type::Creatable if sampler.below(2) == 0 => Creatable(None).encode(writer),
+        Type::Creatable => {
+            let length = sampler.length(6);
+            let bytes = sampler.bytes(length);
+            write_creatable(0x0206, &bytes, writer)
+        }
+        Type::Bool => {
+            writer.u8(u8::from(sampler.below(2) == 1));
+            Ok(())
+        }
+        other => {
+            let bytes = sampler.bytes(other.size().unwrap_or(0));
+            writer.bytes(&bytes);
+            Ok(())
+        }
+    };
+    debug_assert!(fits.is_ok(), "made-up elements are short");
+}

@@ -1,0 +1,269 @@
+//! States that live: what a server keeps of an object.
+
+use std::borrow::Cow;
+
+use worldwire_core::{Error, Result};
+
+use super::blob::{Blob, Head};
+use super::elements::Elements;
+use super::record::{Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead};
+use super::scalar::Scalar;
+use crate::schema::{Descriptor, Place, Shape, Variable};
+use crate::types::UnifiedTime;
+
+/// The state of an object: the variables that were set, by a descriptor.
+///
+/// A variable that nobody has set has the default of the descriptor; it takes no memory and is not
+/// sent. A variable can also be set *to* its default. [`State::apply`] changes a state by an
+/// update, [`State::upgrade`] moves it to another version of its descriptor, [`State::diff`]
+/// compares two.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    pub(super) descriptor: Descriptor,
+    /// Indices ascend, and none is there twice.
+    pub(super) record: Record<'static>,
+}
+
+impl State {
+    /// A state in which nothing is set.
+    #[must_use]
+    pub fn new(descriptor: Descriptor) -> Self {
+        Self { descriptor, record: Record::default() }
+    }
+
+    /// What a blob says, with its times, and nothing else: a state that was stored.
+    #[must_use]
+    pub fn of(blob: &Blob<'_>) -> Self {
+        let mut record = blob.record.clone().into_owned();
+        sort(&mut record);
+        Self { descriptor: blob.descriptor.clone(), record }
+    }
+
+    /// The descriptor.
+    #[must_use]
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// The variables that are set; their indices ascend.
+    #[must_use]
+    pub fn record(&self) -> &Record<'static> {
+        &self.record
+    }
+
+    /// Whether the state is not to be kept when the server stops.
+    #[must_use]
+    pub fn is_volatile(&self) -> bool {
+        self.record.flags.contains(RecordFlags::Volatile)
+    }
+
+    /// The state as a blob: what a server sends to those who join, and stores. Only what is set is
+    /// in it.
+    #[must_use]
+    pub fn to_blob(&self) -> Blob<'static> {
+        Blob {
+            head: Head::of(&self.descriptor),
+            descriptor: self.descriptor.clone(),
+            record: self.record.clone(),
+        }
+    }
+
+    /// All variables, set or not.
+    #[must_use]
+    pub fn view(&self) -> View<'_> {
+        View { shape: self.descriptor.shape(), record: Some(&self.record) }
+    }
+
+    /// Whether a variable was set; false when there is none of that name.
+    #[must_use]
+    pub fn is_set(&self, name: &str) -> bool {
+        self.view().is_set(name)
+    }
+
+    /// The value of a simple variable with one element, or the first one.
+    #[must_use]
+    pub fn scalar(&self, name: &str) -> Option<Scalar<'_>> {
+        self.view().scalar(name)
+    }
+
+    /// Sets a simple variable at a time, as a server does by itself; a hint stays.
+    ///
+    /// # Errors
+    /// Value, when there is no simple variable of that name, or the elements are not of its type and
+    /// count.
+    pub fn set(&mut self, name: &str, scalars: &[Scalar<'_>], now: &UnifiedTime) -> Result<()> {
+        let shape = self.descriptor.shape();
+        let Some(Place::Simple(at)) = shape.place(name) else {
+            let wanted = format!("a simple variable of {}", self.descriptor.name());
+            return Err(Error::value(wanted, format!("{name:?}")));
+        };
+        let variable = shape.simple(at);
+        let Some((variable, simple)) = variable.and_then(|one| Some((one, one.simple_type()?)))
+        else {
+            return Ok(());
+        };
+        let value = Elements::new(simple, scalars).map_err(|error| error.inside(name))?;
+        if let Some(count) = variable.count().filter(|count| *count as usize != scalars.len()) {
+            let wanted = format!("{count} elements");
+            return Err(Error::value(wanted, scalars.len().to_string()).inside(name));
+        }
+        let index = u32::try_from(at).unwrap_or(u32::MAX);
+        let found = self.record.simple.binary_search_by_key(&index, |entry| entry.index);
+        let flags = SimpleFlags::HasTimeStamp | SimpleFlags::Dirty;
+        let (time, value) = (Some(now.clone()), Some(value));
+        match found {
+            Ok(at) => {
+                if let Some(entry) = self.record.simple.get_mut(at) {
+                    let head = core::mem::take(&mut entry.head);
+                    *entry = Simple { index, head, flags, time, value };
+                }
+            }
+            Err(at) => {
+                let head = ValueHead::client();
+                self.record.simple.insert(at, Simple { index, head, flags, time, value });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Brings the indices of a record into order.
+fn sort(record: &mut Record<'_>) {
+    record.simple.sort_unstable_by_key(|entry| entry.index);
+    record.nested.sort_unstable_by_key(|entry| entry.index);
+    for nested in &mut record.nested {
+        nested.elements.sort_unstable_by_key(|element| element.index);
+        nested.elements.iter_mut().for_each(|element| sort(&mut element.record));
+    }
+}
+
+/// The variables of a state or of one of its nested elements, set or not.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'s> {
+    pub(super) shape: Shape<'s>,
+    /// Missing for an element that nobody has set.
+    pub(super) record: Option<&'s Record<'static>>,
+}
+
+impl<'s> View<'s> {
+    /// The descriptor of the variables.
+    #[must_use]
+    pub fn shape(self) -> Shape<'s> {
+        self.shape
+    }
+
+    /// Whether a variable was set; false when there is none of that name.
+    #[must_use]
+    pub fn is_set(self, name: &str) -> bool {
+        match self.shape.place(name) {
+            Some(Place::Simple(at)) => self.simple_at(at).is_some(),
+            Some(Place::Nested(at)) => self.nested_at(at).is_some(),
+            None => false,
+        }
+    }
+
+    /// The elements of a simple variable: those that were set, or the defaults.
+    #[must_use]
+    pub fn elements(self, name: &str) -> Option<Cow<'s, Elements<'static>>> {
+        let (variable, entry) = self.simple(name)?;
+        Some(match entry.and_then(|entry| entry.value.as_ref()) {
+            Some(elements) => Cow::Borrowed(elements),
+            None => Cow::Owned(Elements::default_of(variable)),
+        })
+    }
+
+    /// The elements of a simple variable, read.
+    #[must_use]
+    pub fn scalars(self, name: &str) -> Option<Vec<Scalar<'s>>> {
+        let (variable, entry) = self.simple(name)?;
+        let simple = variable.simple_type()?;
+        if let Some(elements) = entry.and_then(|entry| entry.value.as_ref()) {
+            return Some(elements.scalars(simple).collect());
+        }
+        let default = Scalar::read(simple, variable.default_element())?;
+        Some(vec![default; variable.count().unwrap_or(0) as usize])
+    }
+
+    /// The value of a simple variable with one element, or the first one.
+    #[must_use]
+    pub fn scalar(self, name: &str) -> Option<Scalar<'s>> {
+        let (variable, entry) = self.simple(name)?;
+        let simple = variable.simple_type()?;
+        match entry.and_then(|entry| entry.value.as_ref()) {
+            Some(elements) => elements.scalars(simple).next(),
+            None if variable.count().is_none() => None,
+            None => Scalar::read(simple, variable.default_element()),
+        }
+    }
+
+    /// The hint of a variable; empty when it has none.
+    #[must_use]
+    pub fn hint(self, name: &str) -> String {
+        let head = match self.shape.place(name) {
+            Some(Place::Simple(at)) => self.simple_at(at).map(|entry| &entry.head),
+            Some(Place::Nested(at)) => self.nested_at(at).map(|entry| &entry.head),
+            None => None,
+        };
+        head.and_then(|head| head.hint.as_ref()).map_or_else(String::new, |hint| hint.to_text())
+    }
+
+    /// When a simple variable was changed, if that is known.
+    #[must_use]
+    pub fn time(self, name: &str) -> Option<UnifiedTime> {
+        self.simple(name)?.1?.time.clone()
+    }
+
+    /// How many elements a nested variable has.
+    #[must_use]
+    pub fn nested_len(self, name: &str) -> Option<usize> {
+        let (variable, _, entry) = self.nested(name)?;
+        let length = match entry {
+            Some(entry) => entry.length,
+            None => variable.count().unwrap_or(0),
+        };
+        Some(length as usize)
+    }
+
+    /// An element of a nested variable; `None` when there is no such variable or element.
+    #[must_use]
+    pub fn element(self, name: &str, index: usize) -> Option<Self> {
+        if index >= self.nested_len(name)? {
+            return None;
+        }
+        let (_, shape, entry) = self.nested(name)?;
+        Some(Self { shape, record: entry.and_then(|entry| record_of(entry, index)) })
+    }
+
+    fn simple(self, name: &str) -> Option<(&'s Variable, Option<&'s Simple<'static>>)> {
+        let Some(Place::Simple(at)) = self.shape.place(name) else { return None };
+        Some((self.shape.simple(at)?, self.simple_at(at)))
+    }
+
+    fn nested(self, name: &str) -> Option<(&'s Variable, Shape<'s>, Option<&'s Nested<'static>>)> {
+        let Some(Place::Nested(at)) = self.shape.place(name) else { return None };
+        let (variable, shape) = self.shape.nested(at)?;
+        Some((variable, shape, self.nested_at(at)))
+    }
+
+    pub(super) fn simple_at(self, index: usize) -> Option<&'s Simple<'static>> {
+        let list = &self.record?.simple;
+        let at = list.binary_search_by_key(&index, |entry| entry.index as usize).ok()?;
+        list.get(at)
+    }
+
+    pub(super) fn nested_at(self, index: usize) -> Option<&'s Nested<'static>> {
+        let list = &self.record?.nested;
+        let at = list.binary_search_by_key(&index, |entry| entry.index as usize).ok()?;
+        list.get(at)
+    }
+}
+
+/// The record of an element, if it is set.
+pub(super) fn record_of<'s>(
+    nested: &'s Nested<'static>,
+    index: usize,
+) -> Option<&'s Record<'static>> {
+    let list = &nested.elements;
+    let at = list.binary_search_by_key(&index, |element| element.index as usize).ok()?;
+    list.get(at).map(|element| &element.record)
+}

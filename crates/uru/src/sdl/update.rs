@@ -1,0 +1,268 @@
+//! How updates change states.
+
+use core::fmt;
+
+use super::blob::Blob;
+use super::elements::Elements;
+use super::record::{Element, Nested, Record, Simple, SimpleFlags, ValueHead};
+use super::state::State;
+use crate::schema::Shape;
+use crate::types::UnifiedTime;
+
+/// How a party changes a state by an update. Parties differ in four points.
+///
+/// | | [ours](Self::OURS) | [client](Self::CLIENT) | [MOSS](Self::MOSS) | [dirtsand](Self::DIRTSAND) |
+/// | --- | --- | --- | --- | --- |
+/// | nested variables | merged | merged | replaced | replaced |
+/// | variables that are not dirty | applied | applied | left out | applied |
+/// | times | now | as given | now | now if dirty and wanted |
+/// | empty hints | keep the old one | keep the old one | replace it | replace it |
+///
+/// The same for all: a simple variable is replaced as a whole, or set to its default; a list of
+/// nested elements takes the length of the update, and new elements begin at the defaults; what the
+/// update does not name stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// What becomes of nested variables.
+    pub nested: NestedUpdate,
+    /// What becomes of variables that are not dirty.
+    pub clean: Clean,
+    /// Which times variables get.
+    pub times: Times,
+    /// What an empty hint does.
+    pub hints: Hints,
+}
+
+/// What becomes of a nested variable that an update names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NestedUpdate {
+    /// Elements merge with those that are there; elements that are not in the update stay.
+    Merge,
+    /// The update takes the place of everything that was there.
+    Replace,
+}
+
+/// What becomes of simple variables that an update has without their dirty bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clean {
+    /// They count like all others. Clients send only what is dirty.
+    Apply,
+    /// They are left out.
+    Skip,
+}
+
+/// Which times simple variables get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    /// The present time.
+    Now,
+    /// The present time where the update has both bits, otherwise as it is given.
+    NowIfDirtyAndWanted,
+    /// The time of the update, mostly none.
+    AsGiven,
+}
+
+/// What an empty or missing hint of an update does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hints {
+    /// The old one stays.
+    KeepOnEmpty,
+    /// The old one goes.
+    Replace,
+}
+
+impl Rule {
+    /// What a server of worldwire does: merges as clients do, so that both ends show the same, and
+    /// stamps with its own clock.
+    pub const OURS: Self = Self {
+        nested: NestedUpdate::Merge,
+        clean: Clean::Apply,
+        times: Times::Now,
+        hints: Hints::KeepOnEmpty,
+    };
+    /// What clients do with a state that arrives.
+    pub const CLIENT: Self = Self { times: Times::AsGiven, ..Self::OURS };
+    /// What MOSS does.
+    pub const MOSS: Self = Self {
+        nested: NestedUpdate::Replace,
+        clean: Clean::Skip,
+        times: Times::Now,
+        hints: Hints::Replace,
+    };
+    /// What dirtsand does.
+    pub const DIRTSAND: Self =
+        Self { clean: Clean::Apply, times: Times::NowIfDirtyAndWanted, ..Self::MOSS };
+}
+
+/// Why an update does not change a state. The state is as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The update is for another descriptor: the caller mixed them up.
+    OtherDescriptor {
+        /// The descriptor of the state.
+        stored: String,
+        /// The descriptor of the update.
+        update: String,
+    },
+    /// The update follows an older version than the state: its sender has old descriptors.
+    Older {
+        /// The descriptor.
+        name: String,
+        /// The version of the state.
+        stored: u16,
+        /// The version of the update.
+        update: u16,
+    },
+    /// There are as many states as the database may have.
+    Full {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherDescriptor { stored, update } => {
+                write!(f, "wanted an update of {stored}, found one of {update}")
+            }
+            Self::Older { name, stored, update } => {
+                write!(f, "{name}: wanted version {stored} or newer, found {update}")
+            }
+            Self::Full { limit } => write!(f, "wanted at most {limit} states, found one more"),
+        }
+    }
+}
+
+impl core::error::Error for Refused {}
+
+impl State {
+    /// Changes the state by an update. A state of an older version is upgraded first.
+    ///
+    /// Record flags are those of the update.
+    ///
+    /// # Errors
+    /// When the update is for another descriptor, or follows an older version.
+    pub fn apply(
+        &mut self,
+        update: &Blob<'_>,
+        rule: Rule,
+        now: &UnifiedTime,
+    ) -> Result<(), Refused> {
+        let (stored, newer) = (&self.descriptor, &update.descriptor);
+        if !stored.is(newer) {
+            if !stored.name().eq_ignore_ascii_case(newer.name()) {
+                let (stored, update) = (stored.name().to_owned(), newer.name().to_owned());
+                return Err(Refused::OtherDescriptor { stored, update });
+            }
+            if newer.version() < stored.version() {
+                let name = stored.name().to_owned();
+                let (stored, update) = (stored.version(), newer.version());
+                return Err(Refused::Older { name, stored, update });
+            }
+            *self = self.upgrade(newer);
+        }
+        merge(&mut self.record, self.descriptor.shape(), &update.record, rule, now);
+        Ok(())
+    }
+}
+
+fn merge(
+    record: &mut Record<'static>,
+    shape: Shape<'_>,
+    update: &Record<'_>,
+    rule: Rule,
+    now: &UnifiedTime,
+) {
+    record.flags = update.flags;
+    for entry in &update.simple {
+        if rule.clean == Clean::Skip && !entry.flags.contains(SimpleFlags::Dirty) {
+            continue;
+        }
+        let found = record.simple.binary_search_by_key(&entry.index, |entry| entry.index);
+        let mut fresh = stamped(entry, shape, rule, now);
+        match found {
+            Ok(at) => {
+                if let Some(old) = record.simple.get_mut(at) {
+                    keep_hint(&mut old.head, &mut fresh.head, rule);
+                    *old = fresh;
+                }
+            }
+            Err(at) => record.simple.insert(at, fresh),
+        }
+    }
+    for entry in &update.nested {
+        let Some((_, inner)) = shape.nested(entry.index as usize) else { continue };
+        let found = record.nested.binary_search_by_key(&entry.index, |entry| entry.index);
+        let mut fresh = Nested {
+            index: entry.index,
+            head: entry.head.clone().into_owned(),
+            flags: entry.flags,
+            length: entry.length,
+            elements: Vec::new(),
+        };
+        let at = found.unwrap_or_else(|at| at);
+        if found.is_err() {
+            record.nested.insert(at, fresh);
+        } else if let Some(old) = record.nested.get_mut(at) {
+            keep_hint(&mut old.head, &mut fresh.head, rule);
+            if rule.nested == NestedUpdate::Merge {
+                fresh.elements = core::mem::take(&mut old.elements);
+                fresh.elements.retain(|element| element.index < fresh.length);
+            }
+            *old = fresh;
+        }
+        let Some(nested) = record.nested.get_mut(at) else { continue };
+        for element in &entry.elements {
+            merge_element(nested, inner, element, rule, now);
+        }
+    }
+}
+
+fn merge_element(
+    nested: &mut Nested<'static>,
+    inner: Shape<'_>,
+    update: &Element<'_>,
+    rule: Rule,
+    now: &UnifiedTime,
+) {
+    let index = update.index;
+    let found = nested.elements.binary_search_by_key(&index, |element| element.index);
+    let at = found.unwrap_or_else(|at| at);
+    if found.is_err() {
+        nested.elements.insert(at, Element { index, record: Record::default() });
+    }
+    if let Some(element) = nested.elements.get_mut(at) {
+        merge(&mut element.record, inner, &update.record, rule, now);
+    }
+}
+
+/// The variable of an update with the time that it gets.
+fn stamped(entry: &Simple<'_>, shape: Shape<'_>, rule: Rule, now: &UnifiedTime) -> Simple<'static> {
+    let mut fresh = entry.clone().into_owned();
+    let both = SimpleFlags::Dirty | SimpleFlags::WantTimeStamp;
+    let stamp = match rule.times {
+        Times::Now => true,
+        Times::NowIfDirtyAndWanted => entry.flags.contains(both),
+        Times::AsGiven => false,
+    };
+    if stamp {
+        fresh.time = Some(now.clone());
+        fresh.flags = fresh.flags | SimpleFlags::HasTimeStamp;
+        fresh.flags = SimpleFlags(fresh.flags.0 & !SimpleFlags::WantTimeStamp.0);
+    }
+    // A list has no default but the empty one, which is written as such.
+    let variable = shape.simple(entry.index as usize);
+    if let Some(variable) = variable.filter(|one| one.count().is_none() && fresh.value.is_none()) {
+        fresh.value = Some(Elements::default_of(variable));
+        fresh.flags = SimpleFlags(fresh.flags.0 & !SimpleFlags::SameAsDefault.0);
+    }
+    fresh
+}
+
+fn keep_hint(old: &mut ValueHead<'static>, fresh: &mut ValueHead<'static>, rule: Rule) {
+    if rule.hints == Hints::KeepOnEmpty && old.has_hint() && !fresh.has_hint() {
+        fresh.hint = old.hint.take();
+    }
+}

@@ -1,0 +1,136 @@
+//! States under another version of their descriptor.
+
+use worldwire_core::Writer;
+
+use super::elements::{Elements, MOST_ELEMENTS};
+use super::record::{Element, Nested, Record, Simple, SimpleFlags};
+use super::scalar::Scalar;
+use super::state::State;
+use crate::schema::{Descriptor, Place, Shape, Type, Variable};
+
+impl State {
+    /// The state under another version of its descriptor, mostly a newer one.
+    ///
+    /// Variables are found by name. Values of the same type are copied, numbers of different types
+    /// are converted: out of range goes to the nearest value, floats lose their fraction where a
+    /// whole number is due, any number but 0 is true. Of arrays the common beginning is copied; the
+    /// rest takes the new default. A variable that the new version does not have, or has with a type
+    /// that nothing converts to, is dropped. Whatever was not set takes the new default. Times
+    /// and hints stay.
+    ///
+    /// Nested variables keep their elements, variable by variable, also when the descriptor of the
+    /// elements has another name.
+    #[must_use]
+    pub fn upgrade(&self, descriptor: &Descriptor) -> Self {
+        let record = upgrade(&self.record, self.descriptor.shape(), descriptor.shape());
+        Self { descriptor: descriptor.clone(), record }
+    }
+}
+
+fn upgrade(old: &Record<'static>, from: Shape<'_>, to: Shape<'_>) -> Record<'static> {
+    let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+    let simple = old.simple.iter().filter_map(|entry| {
+        let variable = from.simple(entry.index as usize)?;
+        let Place::Simple(at) = to.place_of_folded(variable.folded_label())? else { return None };
+        simple(entry, variable, to.simple(at)?, number(at))
+    });
+    let nested = old.nested.iter().filter_map(|entry| {
+        let (variable, inner) = from.nested(entry.index as usize)?;
+        let Place::Nested(at) = to.place_of_folded(variable.folded_label())? else { return None };
+        let (target, target_inner) = to.nested(at)?;
+        let length = target.count().unwrap_or(entry.length);
+        let kept = entry.elements.iter().filter(|element| element.index < length);
+        let elements = kept.map(|element| Element {
+            index: element.index,
+            record: upgrade(&element.record, inner, target_inner),
+        });
+        Some(Nested {
+            index: number(at),
+            head: entry.head.clone(),
+            flags: entry.flags,
+            length,
+            elements: elements.collect(),
+        })
+    });
+    let mut record =
+        Record { flags: old.flags, simple: simple.collect(), nested: nested.collect() };
+    record.simple.sort_unstable_by_key(|entry| entry.index);
+    record.nested.sort_unstable_by_key(|entry| entry.index);
+    record
+}
+
+fn simple(
+    entry: &Simple<'static>,
+    from: &Variable,
+    to: &Variable,
+    index: u32,
+) -> Option<Simple<'static>> {
+    let same_default = from.simple_type() == to.simple_type()
+        && from.count() == to.count()
+        && from.default_element() == to.default_element();
+    let value = match &entry.value {
+        None if same_default => None,
+        None => Some(convert(&Elements::default_of(from), from, to)?),
+        Some(elements) => Some(convert(elements, from, to)?),
+    };
+    let mut flags = entry.flags;
+    if value.is_some() {
+        flags = SimpleFlags(flags.0 & !SimpleFlags::SameAsDefault.0);
+    }
+    Some(Simple { index, head: entry.head.clone(), flags, time: entry.time.clone(), value })
+}
+
+/// The elements of one variable as those of another one, if that is possible.
+fn convert(elements: &Elements<'_>, from: &Variable, to: &Variable) -> Option<Elements<'static>> {
+    let (old, new) = (from.simple_type()?, to.simple_type()?);
+    if old != new && !(old.is_number() && new.is_number()) {
+        return None;
+    }
+    let most = to.count().unwrap_or(MOST_ELEMENTS) as usize;
+    let mut writer = Writer::new();
+    let mut count = 0;
+    if old == new && (old.size() == Some(0) || elements.len() <= most) {
+        writer.bytes(elements.as_bytes());
+        count = elements.len();
+    } else {
+        for scalar in elements.scalars(old).take(most) {
+            let scalar = if old == new { scalar } else { as_number(&scalar, new)? };
+            scalar.encode(&mut writer).ok()?;
+            count += 1;
+        }
+    }
+    if let Some(wanted) = to.count() {
+        for _ in count..wanted as usize {
+            writer.bytes(to.default_element());
+        }
+        count = wanted as usize;
+    }
+    Some(Elements::from_parts(u32::try_from(count).ok()?, writer.into_bytes()))
+}
+
+/// A number as another type has it. Casts of floats saturate, and of a NaN they make 0.
+#[expect(clippy::cast_possible_truncation, reason = "what is wanted of a narrower type")]
+fn as_number(scalar: &Scalar<'_>, to: Type) -> Option<Scalar<'static>> {
+    let (whole, float) = match *scalar {
+        Scalar::Int(value) => (i64::from(value), f64::from(value)),
+        Scalar::Short(value) => (i64::from(value), f64::from(value)),
+        Scalar::Byte(value) => (i64::from(value), f64::from(value)),
+        Scalar::Bool(value) => (i64::from(value), f64::from(u8::from(value))),
+        Scalar::Float(value) => (value as i64, f64::from(value)),
+        Scalar::Double(value) => (value as i64, value),
+        _ => return None,
+    };
+    Some(match to {
+        Type::Int => Scalar::Int(whole.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32),
+        Type::Short => Scalar::Short(whole.clamp(i64::from(i16::MIN), i64::from(i16::MAX)) as i16),
+        Type::Byte => Scalar::Byte(u8::try_from(whole.clamp(0, 255)).unwrap_or(0)),
+        Type::Bool => Scalar::Bool(float != 0.0),
+        // Larger than all singles is not infinite.
+        Type::Float if float.is_finite() => {
+            Scalar::Float(float.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32)
+        }
+        Type::Float => Scalar::Float(float as f32),
+        Type::Double => Scalar::Double(float),
+        _ => return None,
+    })
+}
