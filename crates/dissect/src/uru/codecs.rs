@@ -1,16 +1,19 @@
 //! The codecs of Uru.
 
-use worldwire_core::json::{FieldsOf, Json, bytes as json_bytes};
+use worldwire_core::json::{FieldsOf, Given, Json, bytes as json_bytes};
 use worldwire_core::{Error, Field, Form, Result, Side, Tree, Writer};
 use worldwire_uru::connect::{ConnectPacket, SetupPacket};
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::file::manifest::{FileList, Manifest};
 use worldwire_uru::file::secure;
 use worldwire_uru::frame::{Message, Service, table};
+use worldwire_uru::net_message::NetMessage;
+use worldwire_uru::plasma_message::PlasmaMessage;
 use worldwire_uru::types::{BitVector, Key, SafeString, SafeWString, Uoid};
 use worldwire_uru::vault::VaultNode;
 
-use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read};
+use super::game::NetMessages;
+use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
 
 macro_rules! field_codec {
     ($name:literal, $type:ty, $node:literal, $about:literal) => {
@@ -20,13 +23,13 @@ macro_rules! field_codec {
             shape: Shape::Value,
             sided: false,
             decode: |data, options, tree| {
-                read($name, data, options, tree, |reader| {
+                read_opening($name, data, options, tree, &NetMessages, |reader| {
                     <$type>::decode(reader, $node).map(|_| ())
                 })
             },
             encode: |json, _| {
                 let mut writer = Writer::new();
-                <$type>::from_json(json.into())?.encode(&mut writer)?;
+                <$type>::from_json(Given::closing(json, &NetMessages))?.encode(&mut writer)?;
                 Ok(writer.into_bytes())
             },
             tables: Vec::new,
@@ -44,12 +47,13 @@ macro_rules! message_codec {
             sided: true,
             decode: |data, options, tree| {
                 let from = options.from;
-                read($name, data, options, tree, |reader| {
+                read_opening($name, data, options, tree, &NetMessages, |reader| {
                     Message::decode(Service::$service, from, reader).map(|_| ())
                 })
             },
             encode: |json, options| {
-                Message::from_json(Service::$service, options.from, json)?.to_bytes()
+                let given = Given::closing(json, &NetMessages);
+                Message::from_json(Service::$service, options.from, given)?.to_bytes()
             },
             tables: || Side::BOTH.map(|side| table(Service::$service, side).messages).to_vec(),
             remarks: no_remarks,
@@ -85,6 +89,12 @@ pub(crate) static CODECS: &[Codec] = &[
     message_codec! { "uru.gatekeeper", Gatekeeper, "a message of a gatekeeper connection" },
     field_codec! { "uru.key", Key<'_>, "key", "plKey: an object, or none" },
     field_codec! { "uru.manifest", Manifest<'_>, "files", "a manifest in wire format" },
+    field_codec! {
+        "uru.net-message", NetMessage<'_>, "message", "a net message, as PropagateBuffer holds it"
+    },
+    field_codec! {
+        "uru.plasma-message", PlasmaMessage<'_>, "message", "plMessage: the payload of a net message"
+    },
     field_codec! { "uru.safe-string", SafeString<'_>, "text", "a SafeString" },
     field_codec! { "uru.safe-wstring", SafeWString<'_>, "text", "a SafeWString" },
     Codec {

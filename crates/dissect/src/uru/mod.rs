@@ -1,6 +1,7 @@
 //! Uru: its codecs, and how its conversations are recognised and read.
 
 mod codecs;
+mod game;
 mod names;
 mod session;
 

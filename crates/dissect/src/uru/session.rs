@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use worldwire_core::json::Json;
+use worldwire_core::json::{Given, Json};
 use worldwire_core::{Error, Limits, Reader, Result, Side, Tree, Writer};
 use worldwire_core::{Field, connection};
 use worldwire_uru::connect::ConnectPacket;
@@ -11,6 +11,7 @@ use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{self, Service};
 
+use super::game::NetMessages;
 use crate::family::{Opening, Verdict};
 use crate::item::{Message, Note};
 use crate::session::{Emit, Interpreter};
@@ -91,7 +92,10 @@ impl Message for Received<'_> {
     }
 
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
-        Received::tree(self, tree, limits)
+        match self.unit {
+            Unit::Message(Service::Game) => self.tree_opening(tree, limits, &NetMessages),
+            _ => Received::tree(self, tree, limits),
+        }
     }
 
     fn encode(&self, fields: &Json) -> Result<Vec<u8>> {
@@ -99,7 +103,8 @@ impl Message for Received<'_> {
             Unit::Message(service) => {
                 let (_, name) = self.name();
                 let json = serde_json::json!({"name": name, "fields": fields});
-                frame::Message::from_json(service, self.side, &json)?.to_bytes()
+                let given = Given::closing(&json, &NetMessages);
+                frame::Message::from_json(service, self.side, given)?.to_bytes()
             }
             Unit::Connect => {
                 let mut writer = Writer::new();

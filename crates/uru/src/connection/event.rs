@@ -3,7 +3,8 @@
 use core::ops::Range;
 
 use worldwire_core::connection::Piece;
-use worldwire_core::{Limits, Reader, Result, Side, Tree};
+use worldwire_core::opener::Opener;
+use worldwire_core::{Limits, Reader, Result, Side, Tree, TreeBuilder};
 
 use crate::connect::{ConnectPacket, ConnectionType, SetupPacket, SetupType};
 use crate::frame::{Message, Service, number, table};
@@ -104,12 +105,30 @@ impl<'c> Received<'c> {
     /// The tree of it, in the memory of an old tree. Places count from the start of the stream.
     #[must_use]
     pub fn tree(&self, tree: Tree<'c>, limits: &'c Limits) -> Tree<'c> {
-        let layer = if self.encrypted { "decrypted" } else { "stream" };
-        let mut reader = Reader::traced_within(layer, self.bytes, tree, limits);
+        self.concluded(Reader::traced_within(self.layer(), self.bytes, tree, limits))
+    }
+
+    /// The same, with an [opener](worldwire_core::opener) for the formats inside fields.
+    #[must_use]
+    pub fn tree_opening(
+        &self,
+        tree: Tree<'c>,
+        limits: &'c Limits,
+        opener: &'c dyn Opener<'c>,
+    ) -> Tree<'c> {
+        let reader = Reader::traced_within(self.layer(), self.bytes, tree, limits);
+        self.concluded(reader.opening(opener))
+    }
+
+    fn concluded(&self, mut reader: Reader<'c, TreeBuilder<'c>>) -> Tree<'c> {
         let outcome = self.read(&mut reader);
         let (mut tree, _) = reader.conclude(outcome);
         tree.set_base(self.offset);
         tree
+    }
+
+    fn layer(&self) -> &'static str {
+        if self.encrypted { "decrypted" } else { "stream" }
     }
 
     fn read<'n, T: worldwire_core::Trace<'n>>(
