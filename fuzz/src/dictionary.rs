@@ -11,12 +11,13 @@ type Format = (&'static [&'static str], &'static [&'static str]);
 
 /// The text formats.
 const FORMATS: &[Format] = &[
-    (&["uru_json", "uru_json_format", "ki_dml_json", "ki_object_json", "ki_object_types"], JSON),
+    (&["uru_json", "uru_json_format", "uru_sdl_json", "ki_dml_json", "ki_object_json", "ki_object_types"], JSON),
     (&["ki_dml_xml", "ki_dml_table_text", "ki_object_xml"], XML),
     (&["ki_dml_xml", "ki_dml_table_text"], DML),
     (&["ki_object_json", "ki_object_types"], CLASSES),
     (&["dissect_filter"], FILTER),
     (&["tera_def"], DEF),
+    (&["uru_sdl_text", "uru_sdl_descriptors_and_blob"], SDL),
     (&["tera_map", "uru_manifest_text"], &["#", " = ", "\t", "\r\n", "65536", "4294967296", ","]),
     (&["tera_sysmsg"], &["@", "\u{b}", ":", "@0", "SMT_", "{", "}", "4294967296"]),
     (&["ki_key_file", "uru_key_file"], KEYS),
@@ -24,6 +25,26 @@ const FORMATS: &[Format] = &[
         &["ki_client_args"],
         &["-L", "-U", "-P", "-V", "-A", "-CS", "-ST", "-SR", "-HS", "-HD", "-PT", "-UN", "..", "="],
     ),
+];
+
+const SDL: &[&str] = &[
+    "STATEDESC a\n{\nVERSION 1\n",
+    "\n}\n",
+    "VAR BOOL b[1]",
+    "VAR $a b[]",
+    "VAR CREATABLE c[2]",
+    "VAR AGETIMEOFDAY d[]",
+    "[9998]",
+    "[9999]",
+    " DEFAULT=",
+    " DEFAULTOPTION=VAULT",
+    " DISPLAYOPTION=hidden",
+    "(1,2,3)",
+    "nil",
+    "empty",
+    "\"\"",
+    ";",
+    "#",
 ];
 
 const JSON: &[&str] = &[

@@ -68,3 +68,4 @@ pub use render::Format;
 pub use session::{Decision, Emit, Interpreter, RelaySession, Session, Watched};
 pub use sink::Sink;
 pub use tera::TeraDefinitions;
+pub use uru::UruDefinitions;

@@ -193,7 +193,7 @@ impl Definitions {
     }
 }
 
-/// What is built in and a little of TERA, once for all fuzz runs: making it takes longer than a
+/// What is built in and a little of TERA and Uru, once for all fuzz runs: making it takes longer than a
 /// run.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn definitions() -> &'static Definitions {
@@ -205,6 +205,8 @@ pub(crate) fn definitions() -> &'static Definitions {
             ("S_SYSTEM_MESSAGE.1.def", "string message\n"),
             ("protocol.1.map", "S_PLAIN = 5\nS_LISTS = 6\nS_SYSTEM_MESSAGE = 7\n"),
             ("sysmsg.1.map", "SMT_A = 0\nSMT_B = 1\n"),
+            ("age.sdl", include_str!("../../../samples/sdl/Fernhollow.sdl")),
+            ("things.sdl", include_str!("../../../samples/sdl/things.sdl")),
         ]);
         definitions
     });

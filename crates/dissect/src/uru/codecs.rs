@@ -13,6 +13,7 @@ use worldwire_uru::types::{BitVector, Key, SafeString, SafeWString, Uoid};
 use worldwire_uru::vault::VaultNode;
 
 use super::game::NetMessages;
+use super::states;
 use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
 
 macro_rules! field_codec {
@@ -97,6 +98,19 @@ pub(crate) static CODECS: &[Codec] = &[
     },
     field_codec! { "uru.safe-string", SafeString<'_>, "text", "a SafeString" },
     field_codec! { "uru.safe-wstring", SafeWString<'_>, "text", "a SafeWString" },
+    Codec {
+        name: "uru.sdl",
+        about: "the state of an object, by the descriptors of --data",
+        shape: Shape::Fields,
+        sided: false,
+        decode: |data, options, tree| {
+            let uru = states(options.definitions);
+            read("uru.sdl", data, options, tree, |reader| uru.read(reader))
+        },
+        encode: |json, options| states(options.definitions).encode(json),
+        tables: Vec::new,
+        remarks: no_remarks,
+    },
     Codec {
         name: "uru.secure-file",
         about: "an encrypted script, state description or settings file",

@@ -1,14 +1,15 @@
-//! Uru: its codecs, and how its conversations are recognised and read.
+//! Uru: its codecs, its definitions, and how its conversations are recognised and read.
 
 mod codecs;
+mod definitions;
 mod game;
 mod names;
 mod session;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use worldwire_core::Result;
+use worldwire_core::{Diagnostic, Result};
 use worldwire_uru::connection::{Connection, RelayConfig, RelayKeys, RelayRandom};
 use worldwire_uru::file::keys::KeyRing;
 
@@ -16,9 +17,17 @@ use crate::codec::Codec;
 use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict};
 use crate::knowledge::{Definitions, Keys};
 use crate::session::{RelaySession, Session, Watched};
+pub use definitions::UruDefinitions;
+use definitions::is_descriptors;
 use session::Plain;
 
-/// Myst Online: Uru Live.
+/// Uru's part of definitions.
+fn states(definitions: &Definitions) -> &UruDefinitions {
+    static NONE: LazyLock<UruDefinitions> = LazyLock::new(UruDefinitions::default);
+    definitions.get_ref::<UruDefinitions>().unwrap_or_else(|| &NONE)
+}
+
+/// Myst Online: Uru Live. Its definitions are [`UruDefinitions`].
 ///
 /// Its keys are a [`KeyRing`]. A relay uses the same private keys on both of its sides, unless the
 /// keys hold [`RelayKeys`], which say otherwise.
@@ -77,6 +86,26 @@ impl Family for Uru {
 
     fn values<'d>(&self, _: &'d Definitions) -> Vec<ValueNames<'d>> {
         names::values()
+    }
+
+    fn built_in(&self, definitions: &mut Definitions) {
+        definitions.set(UruDefinitions::default());
+    }
+
+    fn may_define(&self, name: &str) -> bool {
+        is_descriptors(name)
+    }
+
+    fn define(
+        &self,
+        files: &[(&str, &[u8])],
+        definitions: &mut Definitions,
+    ) -> Option<Vec<Diagnostic>> {
+        let own: Vec<_> = files.iter().copied().filter(|(name, _)| is_descriptors(name)).collect();
+        if own.is_empty() {
+            return None;
+        }
+        Some(definitions.edit(|uru: &mut UruDefinitions| uru.add(own)))
     }
 
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {

@@ -20,6 +20,8 @@ use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{
     AccountFlags, Caps, NetAgeInfo, NodeRef, Score, auth, file, game, gatekeeper,
 };
+use worldwire_uru::schema::Descriptors;
+use worldwire_uru::sdl::Blob;
 use worldwire_uru::types::{
     ClassIndex, HiLo, Ipv4, Nested, NetError, TermStr, TransId, Uuid, ZStr,
 };
@@ -45,8 +47,34 @@ pub(crate) fn write(folder: &Path) -> Outcome<()> {
 
     std::fs::write(folder.join("uru-vault-node.bin"), player_node().to_vec()?)?;
     std::fs::write(folder.join("uru-manifest.mfs"), MANIFEST)?;
+    let descriptors = include_str!("../../../../samples/sdl/Fernhollow.sdl");
+    let descriptors = Descriptors::load([("Fernhollow.sdl", descriptors)]);
+    for (name, json) in [("uru-state.bin", EARLIER_STATE), ("uru-state-later.bin", LATER_STATE)] {
+        let blob = Blob::from_json(&descriptors, &serde_json::from_str(json)?)?;
+        std::fs::write(folder.join(name), blob.to_bytes()?)?;
+    }
     Ok(())
 }
+
+/// The state of an age as a server kept it under version 2 of its descriptor.
+const EARLIER_STATE: &str = r#"{
+    "flags": ["AddedVarLengthIO"], "descriptor": "Fernhollow", "version": 2, "variables": {
+        "fhGateOpen": {"hint": "", "flags": ["HasTimeStamp", "Dirty"],
+            "time": {"seconds": 1700000000, "microseconds": 250000}, "value": true},
+        "fhTide": {"hint": "moon", "flags": ["Dirty"], "value": [1.5, -2.0]}
+    }
+}"#;
+
+/// The same age later, under version 3.
+const LATER_STATE: &str = r#"{
+    "flags": ["AddedVarLengthIO"], "descriptor": "Fernhollow", "version": 3, "variables": {
+        "fhGateOpen": {"hint": "", "flags": ["HasTimeStamp", "SameAsDefault", "Dirty"],
+            "time": {"seconds": 1700000060, "microseconds": 0}},
+        "fhTide": {"hint": "moon", "flags": ["Dirty"], "value": [1.5, -2.0, 0.25]},
+        "fhMotto": {"hint": "", "flags": ["Dirty"], "value": "mind the ferns"},
+        "fhDoors": {"hint": "", "flags": ["Dirty"], "value": [1, 0, 255]}
+    }
+}"#;
 
 const MANIFEST: &str = "\
 # The files of a made-up age.

@@ -114,7 +114,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Data {
     /// Definitions of messages: files or directories (KI: message XML, type lists, hints;
-    /// TERA: .def and .map, data.json, and the lists beside them)
+    /// TERA: .def and .map, data.json, and the lists beside them; Uru: .sdl)
     #[arg(id = "data", short, long = "data", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// TERA: the revision of the client, which selects the map of opcodes

@@ -20,6 +20,9 @@ pub(crate) enum UruCommand {
     /// Make, check and show manifests
     #[command(subcommand, arg_required_else_help = true)]
     Manifest(UruManifest),
+    /// Check and show descriptors of states; decode and compare states
+    #[command(subcommand, arg_required_else_help = true)]
+    Sdl(UruSdl),
 }
 
 #[derive(Debug, Subcommand)]
@@ -108,4 +111,76 @@ pub(crate) enum UruManifest {
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UruSdl {
+    /// Check descriptors, and report every problem
+    #[command(after_help = "Examples:
+  worldwire uru sdl check samples/sdl
+  worldwire uru sdl check SDL/*.sdl --json")]
+    Check {
+        /// Files, or directories with .sdl files
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
+        /// Write one JSON object per problem
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show descriptors in the canonical style
+    #[command(after_help = "Examples:
+  worldwire uru sdl show Fernhollow --sdl samples/sdl
+  worldwire uru sdl show Fernhollow.2 --sdl samples/sdl --json")]
+    Show {
+        /// NAME for all its versions, or NAME.VERSION; all descriptors by default
+        descriptor: Option<String>,
+        #[command(flatten)]
+        descriptors: UruDescriptors,
+        /// Write one JSON object per descriptor
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a state: the blob of a game message or of a vault node
+    #[command(after_help = "Examples:
+  worldwire uru sdl decode samples/uru-state.bin --sdl samples/sdl
+  worldwire uru sdl decode --hex 008005f0... --sdl samples/sdl --json")]
+    Decode {
+        /// The blob; - or no file is standard input
+        #[arg(conflicts_with = "hex")]
+        file: Option<PathBuf>,
+        /// The blob as hexadecimal digits
+        #[arg(long, value_name = "STRING")]
+        hex: Option<String>,
+        #[command(flatten)]
+        descriptors: UruDescriptors,
+        /// Write JSON that `worldwire encode uru.sdl` reads
+        #[arg(long)]
+        json: bool,
+        /// Show the position of every field
+        #[arg(long, conflicts_with = "json")]
+        bytes: bool,
+    },
+    /// Compare two states, also of different versions
+    #[command(after_help = "Example:
+  worldwire uru sdl diff samples/uru-state.bin samples/uru-state-later.bin --sdl samples/sdl")]
+    Diff {
+        /// The older state: a blob, or the JSON of one
+        old: PathBuf,
+        /// The newer state
+        new: PathBuf,
+        #[command(flatten)]
+        descriptors: UruDescriptors,
+        /// Write one JSON object per change
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Where the descriptors of states are.
+#[derive(Debug, Args)]
+pub(crate) struct UruDescriptors {
+    /// Descriptors: .sdl files, or directories with some
+    #[arg(id = "sdl", short = 'd', long = "sdl", value_name = "PATH", visible_alias = "data")]
+    #[arg(required = true)]
+    pub(crate) paths: Vec<PathBuf>,
 }

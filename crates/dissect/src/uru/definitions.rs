@@ -1,0 +1,103 @@
+//! What users have of Uru: the descriptors of states.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use worldwire_core::json::Given;
+use worldwire_core::{Diagnostic, Error, Reader, Result, Source, Trace};
+use worldwire_uru::file::secure::Magic;
+use worldwire_uru::schema::Descriptors;
+use worldwire_uru::sdl::Blob;
+
+/// The descriptors of SDL that users have: `.sdl` files of a client or a server.
+///
+/// [`read`](Self::read) and [`encode`](Self::encode) are what a codec or an
+/// [`Opener`](worldwire_core::opener::Opener) calls for the bytes of a state.
+#[derive(Clone, Debug, Default)]
+pub struct UruDefinitions {
+    /// The texts of all files, for what comes later and refers to them.
+    texts: BTreeMap<String, Arc<str>>,
+    descriptors: Descriptors,
+}
+
+impl UruDefinitions {
+    /// Everything that was loaded.
+    #[must_use]
+    pub fn descriptors(&self) -> &Descriptors {
+        &self.descriptors
+    }
+
+    /// Reads a state into the present scope.
+    ///
+    /// # Errors
+    /// Those of [`Blob::decode`]. Without any descriptors the error says where to get some.
+    pub fn read<'n, T: Trace<'n>>(&'n self, reader: &mut Reader<'_, T>) -> Result<()> {
+        let outcome = Blob::decode(&self.descriptors, reader);
+        outcome.map(|_| ()).map_err(|error| self.advised(error))
+    }
+
+    /// The bytes of a state from the JSON that it is shown as.
+    ///
+    /// # Errors
+    /// Those of [`Blob::from_json`] and [`Blob::encode`].
+    pub fn encode<'j>(&self, json: impl Into<Given<'j>>) -> Result<Vec<u8>> {
+        let blob = Blob::from_json(&self.descriptors, json);
+        blob.and_then(|blob| blob.to_bytes()).map_err(|error| self.advised(error))
+    }
+
+    fn advised(&self, error: Error) -> Error {
+        if self.descriptors.is_empty() {
+            return error.hint("give descriptors (.sdl files) with --data");
+        }
+        error
+    }
+
+    /// Reads files over those that are there.
+    pub(crate) fn add<'f>(
+        &mut self,
+        files: impl IntoIterator<Item = (&'f str, &'f [u8])>,
+    ) -> Vec<Diagnostic> {
+        let (mut said, mut fresh) = (Vec::new(), Vec::new());
+        for (path, bytes) in files {
+            if Magic::detect(bytes).is_some() {
+                let error = Source::new(path, "").error(0..0, "the file is encrypted");
+                said.push(error.help("decrypt it: worldwire decode uru.secure-file FILE --json"));
+                continue;
+            }
+            fresh.push(path);
+            // The words of the language are ASCII; comments of old files may be anything.
+            self.texts.insert(path.to_owned(), String::from_utf8_lossy(bytes).into());
+        }
+        self.descriptors = Descriptors::load(self.texts.iter().map(|(name, text)| (name, &**text)));
+        let problems = self.descriptors.problems().iter();
+        said.extend(problems.filter(|problem| fresh.contains(&problem.file())).cloned());
+        said
+    }
+}
+
+/// Whether a file holds descriptors, by its name.
+pub(crate) fn is_descriptors(path: &str) -> bool {
+    let ending = path.rsplit_once('.').map(|(_, ending)| ending);
+    ending.is_some_and(|ending| ending.eq_ignore_ascii_case("sdl"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_come_later_refer_to_those_that_are_there() {
+        let mut uru = UruDefinitions::default();
+        let one: (&str, &[u8]) = ("a/one.sdl", b"STATEDESC One { VERSION 1 VAR INT x[1] }");
+        let two: (&str, &[u8]) =
+            ("two.SDL", b"STATEDESC Two { VERSION 1 VAR $one x[] VAR HUE y[1] }");
+        assert_eq!(uru.add([one]), []);
+        assert_eq!(uru.add([two]).len(), 1);
+        let two: (&str, &[u8]) = ("two.SDL", b"STATEDESC Two { VERSION 1 VAR $one x[] }");
+        assert_eq!(uru.add([two]), []);
+        assert_eq!(uru.descriptors().len(), 2);
+        let secret: (&str, &[u8]) = ("three.sdl", b"whatdoyousee\x00\x00\x00\x00");
+        assert!(uru.add([secret])[0].to_string().contains("encrypted"));
+        assert!(is_descriptors("x/two.SDL") && !is_descriptors("sdl"));
+    }
+}

@@ -1,0 +1,221 @@
+//! `worldwire uru sdl`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use worldwire_core::json::parse;
+use worldwire_core::{Reader, Severity, nearest};
+use worldwire_dissect::UruDefinitions;
+use worldwire_uru::schema::{Definition, Descriptor, Descriptors, Variable, Word};
+use worldwire_uru::sdl::{Blob, State};
+
+use crate::cli::{Common, Data, Decode, From, UruSdl};
+use crate::command::decode;
+use crate::output::{Failure, complain, print, printable};
+use crate::{definitions, input, report};
+
+pub(crate) fn run(command: &UruSdl, common: &Common) -> Result<(), Failure> {
+    match command {
+        UruSdl::Check { paths, json } => check(paths, *json, common),
+        UruSdl::Show { descriptor, descriptors, json } => {
+            show(descriptor.as_deref(), &descriptors.paths, *json, common)
+        }
+        UruSdl::Decode { file, hex, descriptors, json, bytes } => {
+            let data = Data {
+                paths: descriptors.paths.clone(),
+                revision: None,
+                patch: None,
+                pin: Vec::new(),
+            };
+            let arguments = Decode {
+                codec: "uru.sdl".to_owned(),
+                file: file.clone(),
+                hex: hex.clone(),
+                from: From::Client,
+                keys: None,
+                data,
+                json: *json,
+                json_safe: false,
+                bytes: *bytes,
+            };
+            decode::run(&arguments, common)
+        }
+        UruSdl::Diff { old, new, descriptors, json } => {
+            diff([old, new], &descriptors.paths, *json, common)
+        }
+    }
+}
+
+/// Reads descriptors; what is wrong with them is reported.
+fn load(paths: &[PathBuf], common: &Common) -> Result<Descriptors, Failure> {
+    let definitions = definitions::load_from(paths, common)?;
+    let uru = definitions.get_ref::<UruDefinitions>();
+    let descriptors = uru.map(|uru| uru.descriptors().clone()).unwrap_or_default();
+    if descriptors.is_empty() {
+        return Err(Failure::Run("--sdl: wanted descriptors (.sdl files), found none".to_owned()));
+    }
+    Ok(descriptors)
+}
+
+fn check(paths: &[PathBuf], json: bool, common: &Common) -> Result<(), Failure> {
+    let mut texts = Vec::new();
+    for path in paths {
+        let mut files = input::files(path)?;
+        if path.is_dir() {
+            files
+                .retain(|file| file.extension().is_some_and(|end| end.eq_ignore_ascii_case("sdl")));
+        }
+        for file in files {
+            let bytes = input::read(&file)?;
+            texts.push((file.display().to_string(), String::from_utf8_lossy(&bytes).into_owned()));
+        }
+    }
+    let set = Descriptors::load(texts.iter().map(|(name, text)| (name, text)));
+    let is_error = |severity: Severity| severity == Severity::Error;
+    let errors = set.problems().iter().filter(|one| is_error(one.severity())).count();
+    let mut out = String::new();
+    if json {
+        for problem in set.problems() {
+            let line = json!({
+                "file": problem.file(), "line": problem.line(), "column": problem.column(),
+                "severity": problem.severity().to_string(), "message": problem.message(),
+                "help": problem.help_text(),
+            });
+            let _ = writeln!(out, "{line}");
+        }
+    } else {
+        let shown = set.problems().iter();
+        report::diagnostics(shown.filter(|one| !common.quiet || is_error(one.severity())));
+        let names: BTreeSet<_> = set.iter().map(|one| one.name().to_ascii_lowercase()).collect();
+        let count = |number: usize, what: &str| {
+            format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+        };
+        let _ = writeln!(
+            out,
+            "{}, {} of {}: {}, {}",
+            count(texts.len(), "file"),
+            count(set.len(), "descriptor"),
+            count(names.len(), "name"),
+            count(set.problems().len() - errors, "warning"),
+            count(errors, "error"),
+        );
+    }
+    print(&out)?;
+    if errors == 0 { Ok(()) } else { Err(Failure::Input) }
+}
+
+fn show(word: Option<&str>, paths: &[PathBuf], json: bool, common: &Common) -> Result<(), Failure> {
+    let set = load(paths, common)?;
+    let found = match word {
+        Some(word) => named(&set, word)?,
+        None => set.iter().collect(),
+    };
+    let mut out = String::new();
+    for (number, descriptor) in found.iter().enumerate() {
+        if json {
+            let _ = writeln!(out, "{}", described(descriptor));
+        } else {
+            let gap = if number == 0 { "" } else { "\n" };
+            let _ = write!(out, "{gap}{}", **descriptor);
+        }
+    }
+    print(&out)
+}
+
+/// The descriptors that a word names: NAME or NAME.VERSION.
+fn named(set: &Descriptors, word: &str) -> Result<Vec<Descriptor>, Failure> {
+    let all: Vec<_> = set.versions(word).collect();
+    if !all.is_empty() {
+        return Ok(all);
+    }
+    let (name, version) = word.rsplit_once('.').unwrap_or((word, ""));
+    if let Some(found) = version.parse().ok().and_then(|version| set.get(name, version)) {
+        return Ok(vec![found]);
+    }
+    let versions: Vec<_> = set.versions(name).map(|one| one.version().to_string()).collect();
+    let names: Vec<_> = set.iter().map(|one| one.name().to_owned()).collect();
+    let hint = match nearest(name, names.iter().map(String::as_str)) {
+        _ if !versions.is_empty() => format!("; there is version {}", versions.join(", ")),
+        Some(near) => format!("; did you mean {near}?"),
+        None => String::new(),
+    };
+    complain(word, &format!("no such descriptor{hint}"));
+    Err(Failure::Input)
+}
+
+fn described(definition: &Definition) -> serde_json::Value {
+    let variable = |variable: &Variable| {
+        let words = |words: &[Word]| words.iter().map(|w| json!(w.text())).collect::<Vec<_>>();
+        json!({
+            "name": variable.name(),
+            "type": variable.kind().to_string(),
+            "count": variable.count(),
+            "default": variable.default().map(words),
+            "defaultOptions": variable.default_options().collect::<Vec<_>>(),
+            "displayOptions": variable.display_options().collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "name": definition.name(),
+        "version": definition.version(),
+        "variables": definition.variables().iter().map(variable).collect::<Vec<_>>(),
+    })
+}
+
+fn diff(
+    paths: [&PathBuf; 2],
+    descriptors: &[PathBuf],
+    json: bool,
+    common: &Common,
+) -> Result<(), Failure> {
+    let set = load(descriptors, common)?;
+    let [old, new] = [state(paths[0], &set)?, state(paths[1], &set)?];
+    let (before, after) = (old.descriptor().name(), new.descriptor().name());
+    if !before.eq_ignore_ascii_case(after) {
+        let message = format!("wanted two states of one descriptor, found {before} and {after}");
+        return Err(Failure::Run(message));
+    }
+    let changes = old.diff(&new);
+    let mut out = String::new();
+    for change in &changes {
+        if json {
+            change.write_json(&mut out);
+            out.push('\n');
+        } else {
+            let _ = writeln!(out, "{}", printable(&change.to_string()));
+        }
+    }
+    if changes.is_empty() && !json {
+        let [old, new] = paths.map(|path| input::title(path));
+        let _ = writeln!(out, "{old} and {new} have no differences");
+    }
+    print(&out)
+}
+
+/// Reads a state: a blob, or its JSON.
+fn state(path: &Path, set: &Descriptors) -> Result<State, Failure> {
+    let bytes = input::read(path)?;
+    // A blob begins with flags, whose lowest byte is 0 or 1.
+    let text = bytes.trim_ascii_start().starts_with(b"{").then(|| String::from_utf8_lossy(&bytes));
+    let read = match text {
+        Some(text) => match parse(&text) {
+            Ok(json) => Blob::from_json(set, &json).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        },
+        None => {
+            let mut reader = Reader::new(&bytes);
+            let blob = Blob::decode(set, &mut reader);
+            let blob = blob.and_then(|blob| reader.end().map(|()| blob.into_owned()));
+            blob.map_err(|error| error.closed().to_string())
+        }
+    };
+    match read {
+        Ok(blob) => Ok(State::of(&blob)),
+        Err(error) => {
+            complain(&input::title(path), &error);
+            Err(Failure::Input)
+        }
+    }
+}
