@@ -81,7 +81,10 @@ fn an_age_of_our_own_gives_recorded_clients_what_they_need() {
             bytes_same += comparison.bytes_same;
             for (sign, text) in comparison.different {
                 match reason(sign, &text) {
-                    Some(reason) => *reasons.entry(reason.to_owned()).or_default() += 1,
+                    Some(reason) => {
+                        println!("{player} {sign} {text}");
+                        *reasons.entry(reason.to_owned()).or_default() += 1;
+                    }
                     None => unexplained.push(format!("{player} {sign} {text}")),
                 }
             }
@@ -95,19 +98,33 @@ fn an_age_of_our_own_gives_recorded_clients_what_they_need() {
     assert!(same > 0);
 }
 
-/// Why something is only in the recording (-), or only with us (+).
+/// Why something is only in the recording (-), only with us (+), or not the same to the last byte (!).
 fn reason(sign: char, text: &str) -> Option<&'static str> {
     let is = |start: &str| text.starts_with(start);
+    let has = |part: &str| text.contains(part);
     Some(match sign {
         _ if is("InitialAgeStateSent") => "D-14: clones count as initial messages, too",
-        '-' if is("SDLState initial") => "D-16: a list of rooms limits the states",
-        '-' if is("GameMessage pfKIMsg") && text.ends_with("[ends client]") => {
-            "D-41: a text that ends clients"
-        }
-        _ if is("LoadClone initial") => "D-42: a clone that was handed over names its new owner",
         _ if is("MembersList") => {
             "chapter 10: the recorded server lists nobody before the own avatar is loaded"
         }
+        '-' if is("SDLState initial") => "D-16: a list of rooms limits the states",
+        '-' if has("[ends client]") => "D-41: a text that ends clients",
+        '+' if has("[empty]") => "D-36: the recorded server cannot read an empty wide text",
+        '!' if has("[beyond ASCII]") => "chapter 10: the recorded server garbles wide text",
+        '!' if has("plAvPushBrainMsg") => {
+            "D-01: the recorded server writes the brain anew, and changes it"
+        }
+        '-' | '+' if is("LoadClone initial") && has("Hen") => {
+            "D-14, D-42: no clones for a members request; the new owner's name after a crash"
+        }
+        '-' | '+' if is("LoadClone initial") => {
+            "D-14: clones at the state request, all of them, and none at a members request"
+        }
+        '-' | '+' if has("plServerReplyMsg") => {
+            "D-12: a holder gets its lock again; and a race, in which the order of the capture is not \
+             the one in which the recorded server took two requests"
+        }
+        '-' if is("GroupOwner true") => "D-19: who has been there longest becomes the owner",
         _ => return None,
     })
 }
@@ -331,8 +348,15 @@ fn payload_text(payload: &[u8]) -> String {
         PlasmaMessage::KiMsg(chat) => {
             // The recorded server writes the name anew, and damages it on the way.
             let is_ascii = chat.user.stored().iter().all(|byte| byte & 0x80 != 0);
-            let text = format!("{name} {:?} {:?}", chat.text, chat.flags);
-            if is_ascii { text } else { format!("{text} [ends client]") }
+            let text = chat.text.to_text();
+            let mark = match text.chars().next() {
+                _ if !is_ascii => "[ends client]",
+                None => "[empty]",
+                Some(first) if !first.is_ascii() => "[beyond ASCII]",
+                Some(_) => "",
+            };
+            let units = text.encode_utf16().count();
+            format!("{name} {units} units {:?} {mark}", chat.flags)
         }
         _ => name,
     }
@@ -376,6 +400,12 @@ fn compare(wanted: &[Line], got: &[Line]) -> Comparison {
                 match (&line.body, &other.body) {
                     (Some(wanted), Some(got)) if wanted == got => comparison.bytes_same += 1,
                     (None, None) => {}
+                    (Some(wanted), Some(got)) => {
+                        let at = wanted.iter().zip(got).position(|(one, other)| one != other);
+                        let lengths = (wanted.len(), got.len());
+                        let text = format!("{} at {at:?} of {lengths:?}", line.text);
+                        comparison.different.push(('!', text));
+                    }
                     _ => comparison.different.push(('!', line.text.clone())),
                 }
             }

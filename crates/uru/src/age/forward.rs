@@ -38,7 +38,7 @@ impl Instance {
         let is_for_all = sender.is_admin && flags.contains(NetFlags::RouteToAllPlayers);
         let packet = self.chat(now, sender, message, buffer, is_for_all)?;
         let packet = Packet::kept(packet);
-        self.to_others(now, sender, flags, &packet);
+        self.send_others(now, sender, flags, &packet);
         if is_for_all {
             self.report(Event::RouteToAll { packet });
         }
@@ -56,7 +56,7 @@ impl Instance {
     ) -> Result<(), Dropped> {
         let game = &message.game;
         let packet = Packet::kept(self.chat(now, sender, game, buffer, false)?);
-        self.to_listed(sender, game.header.flags, &message.receivers, &packet);
+        self.send_listed(sender, game.header.flags, &message.receivers, &packet);
         let is_here = |player_id: &u32| self.members.get(*player_id).is_some();
         let mut elsewhere: Vec<u32> =
             message.receivers.iter().copied().filter(|player_id| !is_here(player_id)).collect();
@@ -84,7 +84,7 @@ impl Instance {
     ) -> Result<(), Dropped> {
         let bytes = self.stamped(now, sender, &message.header, buffer, |_, _| Ok(()))?;
         let packet = Packet::new(bytes, Importance::Voice);
-        self.to_listed(sender, message.header.flags, &message.receivers, &packet);
+        self.send_listed(sender, message.header.flags, &message.receivers, &packet);
         Ok(())
     }
 
@@ -149,7 +149,7 @@ impl Instance {
     }
 
     /// To all others; to the sender, too, if it asks for an echo.
-    pub(super) fn to_others(
+    pub(super) fn send_others(
         &mut self,
         now: Duration,
         sender: Sender,
@@ -177,7 +177,7 @@ impl Instance {
     }
 
     /// To those of a list who are here. The sender is one of them if it is listed, or asks for an echo.
-    fn to_listed(&mut self, sender: Sender, flags: NetFlags, listed: &[u32], packet: &Packet) {
+    fn send_listed(&mut self, sender: Sender, flags: NetFlags, listed: &[u32], packet: &Packet) {
         self.counts.forwarded += 1;
         let is_echoed = flags.contains(NetFlags::EchoBackToSender);
         let before = self.deliveries.len();

@@ -190,7 +190,7 @@ impl Instance {
         } else {
             self.forget_clone(object);
         }
-        self.to_others(now, sender, message.header.flags, &Packet::kept(bytes));
+        self.send_others(now, sender, message.header.flags, &Packet::kept(bytes));
         Ok(())
     }
 
@@ -254,7 +254,7 @@ impl Instance {
             Some(descriptor) => position(&bytes, object, descriptor),
             None => Importance::Kept,
         };
-        self.to_others(now, sender, flags, &Packet::new(bytes, importance));
+        self.send_others(now, sender, flags, &Packet::new(bytes, importance));
         Ok(())
     }
 

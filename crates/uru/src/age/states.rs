@@ -204,7 +204,8 @@ impl States {
             let stored = age.instance.record();
             update.record.simple.retain(|entry| {
                 let old = stored.simple.iter().find(|old| old.index == entry.index);
-                old.map_or(entry.value.is_some(), |old| old.value != entry.value)
+                let sets_a_value = || entry.value.is_some();
+                old.map_or_else(sets_a_value, |old| old.value != entry.value)
             });
             update.record.nested.retain(|entry| !stored.nested.iter().any(|old| old == entry));
             if update.record.simple.is_empty() && update.record.nested.is_empty() {

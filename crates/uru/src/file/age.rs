@@ -271,7 +271,17 @@ mod tests {
                     Page=e,2,4,9\n";
         let (age, problems) = AgeFile::parse("x.age", text);
         let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
-        insta::assert_snapshot!(lines.join("\n"), @r#""#);
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        x.age:2:15: error: wanted seconds since 1970, found "soon"
+        x.age:4:1: error: unknown value LingrTime (did you mean LingerTime?)
+        x.age:5:11: error: wanted hours, more than 0, found "0"
+        x.age:6:1: error: wanted NAME=VALUE, found no =
+        x.age:8:6: error: page 1 is a already
+        x.age:9:6: error: wanted NAME,NUMBER or NAME,NUMBER,FLAGS, found "c"
+        x.age:10:6: error: wanted a page number up to 65535, found "70000"
+        x.age:11:1: warning: MaxCapacity is there twice; the last one counts
+        x.age:12:6: error: wanted NAME,NUMBER or NAME,NUMBER,FLAGS, found "e,2,4,9"
+        "#);
         assert_eq!(age.capacity(), Some(13));
         assert_eq!(age.linger(), Some(Duration::from_secs(180)));
         assert_eq!(age.pages.len(), 1);

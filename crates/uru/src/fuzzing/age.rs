@@ -214,7 +214,8 @@ fn object(player_id: u32, sampler: &mut Sampler) -> Uoid<'static> {
         return Uoid::sample(sampler).into_owned();
     }
     let names = ["Lever", "Gate", "AgeSDLHook", "\u{c9}owyn"];
-    let name = names.get(sampler.below(4) as usize).copied().unwrap_or("Hen");
+    let name = (0..).zip(names).find(|(number, _)| *number == sampler.below(4));
+    let name = name.map_or("Hen", |(_, name)| name);
     let ids = CloneIds { id: 1 + u16::from(sampler.below(2) == 0), filler: 0, player_id };
     Uoid {
         location: Location { sequence_number: SequenceNumber(0x7_0021), flags: LocationFlags(0) },
@@ -240,8 +241,9 @@ fn lock(player_id: u32, sampler: &mut Sampler) -> TestAndSet<'static> {
 }
 
 fn state(player_id: u32, sampler: &mut Sampler) -> SdlState<'static> {
-    let index = sampler.below(u32::try_from(SET.len()).unwrap_or(1).max(1)) as usize;
-    let blob = SET.iter().nth(index).map(|descriptor| Blob::sample(&descriptor, sampler));
+    let index = sampler.below(SET.len().max(1) as u64);
+    let blob = (0..).zip(SET.iter()).find(|(number, _)| *number == index).map(|(_, it)| it);
+    let blob = blob.map(|descriptor| Blob::sample(&descriptor, sampler));
     let bytes = blob.and_then(|blob| blob.to_bytes().ok()).unwrap_or_default();
     SdlState {
         header: header(player_id, sampler),
@@ -254,7 +256,7 @@ fn state(player_id: u32, sampler: &mut Sampler) -> SdlState<'static> {
 }
 
 fn clone(player_id: u32, sampler: &mut Sampler) -> LoadClone<'static> {
-    let of = object(1 + sampler.below(u32::from(PLAYERS)), sampler);
+    let of = object(if sampler.below(3) == 0 { 2 } else { player_id }, sampler);
     let loading = sampler.below(3) != 0;
     let payload = PlasmaMessage::from(LoadCloneMsg {
         message: MessageHeader::sample(sampler).into_owned(),

@@ -577,5 +577,13 @@ fn dropped_messages_say_why() {
         Event::Dropped { why, .. } => Some(format!("{}: {why}", why.kind().name())),
         _ => None,
     });
-    insta::assert_snapshot!(texts.collect::<Vec<_>>().join("\n"), @"");
+    insta::assert_snapshot!(texts.collect::<Vec<_>>().join("\n"), @"
+    unsafe: stream.payload.class at byte 27: wanted a class that may be forwarded, found plWarpMsg (0x0255)
+    text: stream.payload.user at byte 68: wanted text that the client can read, found bytes that are no UTF-8
+    malformed: plNetMsgGameMessage: flags at byte 2: wanted 4 bytes, found 1
+    descriptor: wanted versions 1, 2 of lever, found 77
+    contradiction: wanted the same clone in message and payload, found another one
+    not_theirs: wanted a clone of the sender, found one of another
+    unhandled: wanted a message that servers handle, found plNetMsgObjStateRequest (0x0286)
+    ");
 }

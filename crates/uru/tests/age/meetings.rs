@@ -10,7 +10,7 @@ use worldwire_uru::net_message::{NetFlags, NetMessage};
 use worldwire_uru::types::NetError;
 
 use crate::world::{
-    A, B, C, D, P, World, broadcast, bytes, clone, game, load_avatar, load_clone, lock,
+    A, B, C, D, P, World, broadcast, bytes, class_name, clone, game, load_avatar, load_clone, lock,
     members_request, notify, object, outer, position, reply, state_request, voice,
 };
 
@@ -217,7 +217,7 @@ fn a_late_joiner_gets_clones_before_states_and_an_exact_count() {
     world.send(C, state_request(C, &[]));
     world.send(A, game(A, &notify(), NetFlags(0)));
     let got = world.got(C);
-    let classes: Vec<String> = got.iter().map(|packet| packet.class().to_string()).collect();
+    let classes: Vec<String> = got.iter().map(class_name).collect();
     let wanted = [
         &["plNetMsgMembersList"][..],
         &["plNetMsgLoadClone"; 4],

@@ -308,6 +308,7 @@ fn d_29_the_later_of_instance_and_shard_counts() {
     let equal = stamped(&world, 4, None, 30);
     world.age_mut().set_shard_state(now, &equal).unwrap();
     assert_eq!(tide(&world), 3);
+    world.wait(Duration::ZERO);
     // What joins sees the same.
     let states = asked(&mut world, B, &[]);
     assert_eq!(states[0].1.scalar("tide"), Some(Scalar::Int(3)));

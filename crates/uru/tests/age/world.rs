@@ -170,7 +170,7 @@ impl World {
 
     /// The classes of what a player got.
     pub(crate) fn heard(&mut self, player_id: u32) -> Vec<String> {
-        self.got(player_id).iter().map(|packet| packet.class().to_string()).collect()
+        self.got(player_id).iter().map(class_name).collect()
     }
 
     pub(crate) fn forget(&mut self) {
@@ -191,6 +191,11 @@ impl World {
     pub(crate) fn lever(&self, place: i32) -> Vec<u8> {
         self.blob("lever", 1, &[("place", place)])
     }
+}
+
+pub(crate) fn class_name(packet: &Packet) -> String {
+    use worldwire_core::Classes as _;
+    NetMessage::NAMES.name(packet.class().0.into()).unwrap_or("another").to_owned()
 }
 
 pub(crate) fn outer(message: &[u8]) -> ClassIndex {
