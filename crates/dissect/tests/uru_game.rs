@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
 use worldwire_capture::{CaptureReader, Record};
 use worldwire_core::json::Json;
 use worldwire_core::value::{Content, parse_hex};
@@ -163,6 +164,9 @@ fn message_agrees(side: Side, said: &Said, wanted: &Json, sums: &mut Sums) -> Ou
     sums.messages += 1;
     sums.bytes += bytes.len();
     ensure(wanted["len"] == bytes.len(), "another length")?;
+    let digest: String =
+        Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    ensure(wanted["sha256_16"] == *digest, "other bytes")?;
     let message = received(said.class, bytes, &limits).map_err(|error| error.to_string())?;
     let mut writer = Writer::new();
     message.encode(&mut writer).map_err(|error| error.to_string())?;
@@ -274,7 +278,8 @@ fn fields_agree(root: NodeRef<'_, '_>, wanted: &Json, compared: &mut usize) -> O
             places => {
                 *compared += 1;
                 let node = places.iter().find_map(|place| find(root, place));
-                node.ok_or("is missing".to_owned()).and_then(|node| agrees(node, wanted_value))
+                node.ok_or_else(|| "is missing".to_owned())
+                    .and_then(|node| agrees(node, wanted_value))
             }
         };
         outcome.map_err(|why| format!("{key}: {why}"))?;
@@ -299,8 +304,8 @@ fn other_agrees(
         "msg" => {
             let payload = find(root, "stream.payload").ok_or("is missing")?;
             let flags = payload.child("bcastFlags").ok_or("no flags")?;
-            agrees(flags, value.get("bcast").unwrap_or(&0.into()))?;
-            let none = Json::from("-");
+            let (zero, none) = (Json::from(0), Json::from("-"));
+            agrees(flags, value.get("bcast").unwrap_or(&zero))?;
             agrees(
                 payload.child("sender").ok_or("no sender")?,
                 value.get("sender").unwrap_or(&none),
@@ -449,10 +454,7 @@ fn uoid_text(node: NodeRef<'_, '_>) -> Option<String> {
         Content::Text(text) => text.into_owned(),
         Content::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
     };
-    let flags = match location.child("flags")?.value() {
-        Value::Flags(flags, _) => flags,
-        _ => return None,
-    };
+    let Value::Flags(flags, _) = location.child("flags")?.value() else { return None };
     let mut text = format!(
         "{:04x}:{name}@{:08x}/{flags:x}",
         number(node.child("classIndex"))?,

@@ -111,7 +111,7 @@ fn plasma_message(case: &Json) -> Outcome {
 
 fn class_of(case: &Json) -> Result<u16, String> {
     let index = case["class_index"].as_str().and_then(|index| index.strip_prefix("0x"));
-    index.and_then(|index| u16::from_str_radix(index, 16).ok()).ok_or("no class".to_owned())
+    index.and_then(|index| u16::from_str_radix(index, 16).ok()).ok_or_else(|| "no class".to_owned())
 }
 
 /// What a server does with the bytes.
@@ -146,7 +146,7 @@ fn same(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
 }
 
 fn field(node: NodeRef<'_, '_>, key: &str, wanted: &Json) -> Outcome {
-    let child = |name: &str| node.child(name).ok_or(format!("no {name}"));
+    let child = |name: &str| node.child(name).ok_or_else(|| format!("no {name}"));
     match (key, wanted) {
         // Their fields stand beside the others.
         ("header" | "message", Json::Object(_)) => same(node, wanted),
@@ -224,14 +224,14 @@ fn field(node: NodeRef<'_, '_>, key: &str, wanted: &Json) -> Outcome {
         (_, _) => {
             let name = camel(key);
             let stage = || node.child("stage").and_then(|stage| stage.child(&name));
-            same(node.child(&name).or_else(stage).ok_or(format!("no {name}"))?, wanted)
+            same(node.child(&name).or_else(stage).ok_or_else(|| format!("no {name}"))?, wanted)
         }
     }
 }
 
 fn shared<'t, 'n>(node: NodeRef<'t, 'n>) -> Result<NodeRef<'t, 'n>, String> {
     let stream = node.child("stream").ok_or("no stream")?;
-    stream.child("sharedState").ok_or("no shared state".to_owned())
+    stream.child("sharedState").ok_or_else(|| "no shared state".to_owned())
 }
 
 fn number(node: NodeRef<'_, '_>) -> Option<u64> {

@@ -2,12 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use worldwire_core::{FieldInfo, Names, Record, Side};
+use worldwire_core::{ClassInfo, Classes, FieldInfo, Names, Record, Side};
 use worldwire_uru::connect::{BuildType, ConnectionType, SetupType};
 use worldwire_uru::file::manifest::{FileListEntry, ManifestEntry, ManifestFlags};
 use worldwire_uru::frame::{Service, table};
 use worldwire_uru::message::{AccountFlags, NetAgeInfo, NodeRef, Rank, Score};
-use worldwire_uru::types::{ClassIndex, Location, LocationFlags, NetError, UnifiedTime};
+use worldwire_uru::net_message::{
+    Compression, GroupOwnership, MemberFlags, MemberInfo, NetFlags, NetMessage, PageFlags, Room,
+    SharedVariable, VoiceFlags,
+};
+use worldwire_uru::plasma_message::{
+    AgeInfo, AgeInfoFlags, AgeLink, AvatarObject, BroadcastFlags, CcrCommType, ChatFlags,
+    InputState, KiCommand, MultiStageEventKind, NotifyEvent, OfferBookKind, PlasmaMessage,
+    ReplyType, SpawnPointInfo, StageState, VariableKind,
+};
+use worldwire_uru::types::{
+    ClassIndex, ClientGuid, ClientGuidFlags, GenericType, Location, LocationFlags, Matrix44,
+    NetError, NetGroupFlags, NetGroupId, UnifiedTime,
+};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use crate::family::{MessageNames, ValueNames};
@@ -47,7 +59,7 @@ const SETUP: &[&str] = &[
 ];
 
 /// The types whose values have names, as layouts call them.
-const NAMED: [(&str, &Names); 7] = [
+const NAMED: &[(&str, &Names)] = &[
     ("NetError", NetError::NAMES),
     ("AccountFlags", AccountFlags::NAMES),
     ("NodeType", NodeType::NAMES),
@@ -55,6 +67,59 @@ const NAMED: [(&str, &Names); 7] = [
     ("ConnectionType", ConnectionType::NAMES),
     ("ClassIndex", ClassIndex::NAMES),
     ("LocationFlags", LocationFlags::NAMES),
+    ("AgeInfoFlags", AgeInfoFlags::NAMES),
+    ("BroadcastFlags", BroadcastFlags::NAMES),
+    ("CcrCommType", CcrCommType::NAMES),
+    ("ChatFlags", ChatFlags::NAMES),
+    ("ClientGuidFlags", ClientGuidFlags::NAMES),
+    ("InputState", InputState::NAMES),
+    ("KiCommand", KiCommand::NAMES),
+    ("MemberFlags", MemberFlags::NAMES),
+    ("MultiStageEventKind", MultiStageEventKind::NAMES),
+    ("NetFlags", NetFlags::NAMES),
+    ("NetGroupFlags", NetGroupFlags::NAMES),
+    ("OfferBookKind", OfferBookKind::NAMES),
+    ("PageFlags", PageFlags::NAMES),
+    ("ReplyType", ReplyType::NAMES),
+    ("VariableKind", VariableKind::NAMES),
+    ("VoiceFlags", VoiceFlags::NAMES),
+];
+/// Fields of net messages that no list of fields has, with the names of their values.
+const NAMED_GAME: [(&str, &Names); 6] = [
+    ("class", NetMessage::NAMES),
+    ("class", PlasmaMessage::NAMES),
+    ("class", AvatarObject::NAMES),
+    ("class", NotifyEvent::NAMES),
+    ("compression", Compression::NAMES),
+    ("type", GenericType::NAMES),
+];
+/// Fields of net messages that no list of fields has, and whose values have no names.
+const GAME: &[&str] = &[
+    "message",
+    "bytes",
+    "uncompressedLength",
+    "data",
+    "payload",
+    "sdl",
+    "sharedState",
+    "serverMayDelete",
+    "variables",
+    "frames",
+    "trailing",
+    "head",
+    "packet",
+    "major",
+    "minor",
+    "words",
+    "bits",
+    "classIndex",
+    "objectId",
+    "loadMask",
+    "cloneId",
+    "cloneFiller",
+    "clonerId",
+    "high",
+    "terminator",
 ];
 /// The same for the fields of setup.
 const NAMED_SETUP: [(&str, &Names); 4] = [
@@ -67,7 +132,8 @@ const NAMED_SETUP: [(&str, &Names); 4] = [
 /// Every message, and every packet of setup.
 pub(super) fn messages() -> Vec<MessageNames<'static>> {
     let names = |fields: Vec<FieldInfo>| fields.into_iter().map(|field| field.name);
-    let inner: BTreeSet<&str> = parts().into_iter().flat_map(names).collect();
+    let game = GAME.iter().copied().chain(NAMED_GAME.map(|(name, _)| name));
+    let inner: BTreeSet<&str> = parts().into_iter().flat_map(names).chain(game).collect();
     let mut all = Vec::new();
     for service in Service::ALL {
         let messages = Side::BOTH.into_iter().flat_map(|side| table(service, side).messages);
@@ -88,8 +154,8 @@ pub(super) fn messages() -> Vec<MessageNames<'static>> {
 }
 
 /// The fields of what stands inside messages.
-fn parts() -> [Vec<FieldInfo>; 9] {
-    [
+fn parts() -> Vec<Vec<FieldInfo>> {
+    let mut parts = vec![
         VaultNode::fields(),
         NodeRef::fields(),
         NetAgeInfo::fields(),
@@ -99,7 +165,23 @@ fn parts() -> [Vec<FieldInfo>; 9] {
         UnifiedTime::fields(),
         ManifestEntry::fields(),
         FileListEntry::fields(),
-    ]
+        GroupOwnership::fields(),
+        MemberInfo::fields(),
+        Room::fields(),
+        SharedVariable::fields(),
+        ClientGuid::fields(),
+        NetGroupId::fields(),
+        Matrix44::fields(),
+        AgeLink::fields(),
+        AgeInfo::fields(),
+        SpawnPointInfo::fields(),
+        StageState::fields(),
+    ];
+    let classes: [&[ClassInfo]; 4] =
+        [NetMessage::INFO, PlasmaMessage::INFO, AvatarObject::INFO, NotifyEvent::INFO];
+    let classes = classes.into_iter().flatten().filter_map(|class| class.fields);
+    parts.extend(classes.map(|fields| fields()));
+    parts
 }
 
 /// The fields whose values have names.
@@ -123,6 +205,10 @@ pub(super) fn values() -> Vec<ValueNames<'static>> {
     }
     // Their layout does not tell.
     named.entry("flags").or_default().push(ManifestFlags::NAMES);
+    for (field, names) in NAMED_GAME {
+        named.entry(field).or_default().push(names);
+    }
+    others.extend(GAME);
     for field in SETUP {
         match NAMED_SETUP.iter().find(|(name, _)| name == field) {
             Some((_, names)) => named.entry(field).or_default().push(names),

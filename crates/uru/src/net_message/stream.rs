@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{
-    Error, Field, Form, Limits, Reader, Result, Sampler, Trace, Value, Writer, wire_enum,
+    Error, Field, Form, Limits, Place, Reader, Result, Sampler, Trace, Value, Writer, wire_enum,
 };
 
 use crate::inflate::{self, Inflater};
@@ -188,10 +188,14 @@ impl<'d, K: Payload> Stream<'d, K> {
     fn show<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<()> {
         let start = reader.place_if_on();
         let (uncompressed, compression, count) = Self::take_head(reader)?;
-        let shown = Value::Unsigned(u64::from(uncompressed));
-        reader.leaf_from("uncompressedLength", start, shown);
-        let shown = Value::Enum(i64::from(compression.0), Compression::NAMES);
-        reader.leaf_from("compression", start, shown);
+        if T::ON {
+            let place = |bytes| Place { byte: start.byte + bytes, bit: 0 };
+            let trace = reader.trace_mut();
+            let shown = Value::Unsigned(u64::from(uncompressed));
+            trace.leaf("uncompressedLength", shown, start, place(4));
+            let shown = Value::Enum(i64::from(compression.0), Compression::NAMES);
+            trace.leaf("compression", shown, place(4), place(5));
+        }
         if compression != Compression::Zlib {
             return show_payload::<K, T>(reader, count);
         }

@@ -156,5 +156,5 @@ impl<'d> Walk<'d> for ConsoleCommand<'d> {
     }
 }
 
-/// How many bytes stand behind the text of a [`KiMsg`]: flags, delay and value.
+/// How many bytes stand behind the text of a `pfKIMsg`: flags, delay and value.
 pub const BEHIND_KI_TEXT: usize = 12;

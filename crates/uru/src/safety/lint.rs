@@ -82,7 +82,7 @@ impl Lint {
     fn message(&mut self, message: &NetMessage<'_>, limits: &Limits) {
         if let Some(info) = u16::try_from(message.class()).ok().and_then(class_info) {
             if info.sender.is_some_and(|sender| sender != self.sender) {
-                self.say(format!("{} is not sent by a {}", info.name, self.sender));
+                self.say(format!("a {} does not send this class", self.sender));
             }
             self.say_if(!info.is_used, "nobody uses this class");
         }
@@ -148,21 +148,22 @@ impl Lint {
 
     fn stream<K>(&mut self, stream: &Stream<'_, K>) {
         let (length, count) = (stream.uncompressed_length() as usize, stream.as_bytes().len());
+        let from_client = self.sender == Side::Client;
         match stream.compression() {
-            Compression::None => {
-                self.say_if(count > 255, "more than 255 bytes, not compressed");
-                let odd = length != 0 && (length != count || self.sender == Side::Client);
+            Compression::None | Compression::Dont => {
+                // Servers compress less, and write the size where clients write 0.
+                let long = stream.compression() == Compression::None && count > 255;
+                self.say_if(from_client && long, "more than 255 bytes, not compressed");
+                let odd = length != 0 && (length != count || from_client);
                 self.say_if(odd, "an uncompressed length of bytes that are not compressed");
             }
             Compression::Failed => {
                 self.say_if(length != count, "two lengths of the same bytes differ");
-                self.say_if(count <= 255, "255 bytes or fewer, yet an attempt to compress them");
+                let short = "255 bytes or fewer, yet an attempt to compress them";
+                self.say_if(count <= 255, short);
             }
             Compression::Zlib => {
                 self.say_if(count >= length, "compressed, yet not smaller");
-            }
-            Compression::Dont => {
-                self.say_if(length != 0, "an uncompressed length of bytes that are not compressed");
             }
             Compression(other) => self.say(format!("unknown compression {other}")),
         }
@@ -266,5 +267,51 @@ impl Lint {
             let zero = opus.split().is_some_and(|(head, _)| head == 0);
             self.say_if(!zero, "a packet of Opus that does not begin with four zeros");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The remarks on a message of a client; `hex` is all of it.
+    fn remarks(hex: &str) -> Vec<String> {
+        let bytes = worldwire_core::value::parse_hex(hex).unwrap();
+        let class = u16::from_le_bytes(*bytes.first_chunk().unwrap());
+        lint(ClassIndex(class.into()), &bytes, Side::Client, &Limits::DEFAULT)
+    }
+
+    #[test]
+    fn what_a_client_sends_is_not_odd() {
+        assert_eq!(remarks("ad020110060000f1536590d0030087d61200"), [""; 0]);
+    }
+
+    #[test]
+    fn odd_things_are_named() {
+        // Unused flags and an unknown one; no player.
+        let odd = ["the flag RequestP2P, which nobody uses", "no player"];
+        assert_eq!(remarks("ad020900060000f1536590d00300"), odd);
+        let odd = ["unknown flags 0x80000000", "no player"];
+        assert_eq!(remarks("ad020100068000f1536590d00300"), odd);
+        // What only servers send, and what nobody does.
+        let odd = ["a client does not send this class"];
+        assert_eq!(remarks("b8020110060000f1536590d0030087d6120000000000"), odd);
+        // A lock asked for with a time stamp cut off.
+        let odd = remarks("7d020110060000f153");
+        let wanted = "plNetMsgTestAndSet: timeSent at byte 6: wanted 8 bytes, found 3";
+        assert!(odd.len() == 1 && odd[0].contains("timeSent"), "{odd:?} {wanted}");
+    }
+
+    #[test]
+    fn routing_and_payload_have_to_agree() {
+        // An empty chat text between ages, whose header says nothing of that.
+        let hex = "6b020110040000f1536590d0030087d612000000000000 28000000 \
+                   6403 00 00000000 0000000000000000 48480000 00 00f0 87d61200 00f0 02000000 \
+                   00000000 00000000 00";
+        let odd = [
+            "NetAllowInterAge without InterAgeRouting",
+            "a chat text marked as an administrator's",
+        ];
+        assert_eq!(remarks(hex), odd);
     }
 }

@@ -13,7 +13,7 @@
 //! // A plNetMsgGameMessage with a pfBackdoorMsg.
 //! let message = [
 //!     0x6b, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x17, 0, 0, 0, 0x65, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-//!     0, 0, 0x48, 8, 0, 0, 0, 0xf0, 0, 0xf0, 0,
+//!     0, 0x48, 8, 0, 0, 0, 0xf0, 0, 0xf0, 0,
 //! ];
 //! let limits = &Limits::DEFAULT;
 //! let refusal = check(&message, &Rules::PLAYER, &mut Inflater::new(), limits).unwrap_err();
@@ -27,12 +27,14 @@
 
 pub mod lint;
 
+use core::ops::RangeInclusive;
+
 use worldwire_core::{Classes, Limits, Reader};
 
 use crate::inflate::Inflater;
 use crate::net_message::{GamePayload, NetMessage, Payload};
 use crate::plasma_message::{AvatarObject, PlasmaMessage};
-use crate::types::{CountedString, SafeString};
+use crate::types::{CountedString, SafeString, Uoid};
 use crate::walk::{Guard, Walked};
 pub use crate::walk::{Reason, Refusal};
 
@@ -108,6 +110,7 @@ fn has_layout(class: u16) -> bool {
 /// * commands to the KI other than chat, and console commands that are not on the list,
 /// * a [`SafeString`] on which the client throws an exception that nobody catches: it ends the
 ///   client,
+/// * an object of a page that belongs to one client only,
 /// * what cannot be read, or has bytes left.
 ///
 /// SDL is not looked into: whoever reads the state of an object checks the texts in it.
@@ -156,6 +159,15 @@ impl Guard for Check<'_> {
         if text.ends_client() { Err(Reason::Text) } else { Ok(()) }
     }
 
+    #[inline]
+    fn object(&mut self, uoid: &Uoid<'_>) -> Result<(), Reason> {
+        const LOCAL: RangeInclusive<u32> = 1..=0x20;
+        if LOCAL.contains(&uoid.location.sequence_number.0) {
+            return Err(Reason::LocalObject);
+        }
+        self.text(&uoid.name)
+    }
+
     fn ki_command(&mut self, command: u8) -> Result<(), Reason> {
         if command != 0 && !self.rules.is_admin {
             return Err(Reason::KiCommand(command));
@@ -193,7 +205,90 @@ mod tests {
             }
         }
         for class in REFUSED {
+            // One that has no name would not be told from others.
             assert!(PlasmaMessage::info((*class).into()).is_some(), "{class:#06x}");
         }
+    }
+
+    /// The reason to refuse a payload, if there is one; spaces in the digits do not count.
+    fn refused(hex: &str, rules: &Rules<'_>) -> Option<(Reason, String)> {
+        let bytes = worldwire_core::value::parse_hex(hex).unwrap();
+        let walked = check_payload(&bytes, rules, &mut Inflater::new(), &Limits::DEFAULT);
+        walked.err().map(|refusal| (refusal.reason, refusal.error().path_text()))
+    }
+
+    const HEADER: &str = "00 00000000 0000000000000000 48080000";
+
+    #[test]
+    fn what_stands_inside_counts_as_well() {
+        // An animation with a warp as a callback, or with a message nobody knows.
+        let animation = |callback: &str| {
+            format!(
+                "0602 {HEADER} 01000000 {callback} 00000000 \
+                 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00f0 00f0"
+            )
+        };
+        let warp = animation(&format!("5502 {HEADER} 00 00000000"));
+        let place = "callbacks[0].class".to_owned();
+        let reason = Reason::Class(0x0255);
+        assert_eq!(refused(&warp, &Rules::PLAYER), Some((reason, place.clone())));
+        assert_eq!(refused(&warp, &Rules::ADMIN), None);
+        let unknown = animation("0202 01");
+        let reason = Reason::UnknownInside(0x0202);
+        assert_eq!(refused(&unknown, &Rules::ADMIN), Some((reason, place)));
+        assert_eq!(refused(&animation("0080"), &Rules::PLAYER), None);
+    }
+
+    #[test]
+    fn unknown_classes_pass_unless_told_otherwise() {
+        let strict = Rules { strict: true, ..Rules::PLAYER };
+        for rules in [&Rules::PLAYER, &Rules::ADMIN] {
+            assert_eq!(refused("fe7f 0102", rules), None);
+        }
+        let reason = Reason::Class(0x7ffe);
+        assert_eq!(refused("fe7f 0102", &strict), Some((reason, "class".into())));
+        let reply = format!("6f02 {HEADER} 01000000");
+        assert_eq!(refused(&reply, &strict), None);
+        // A list of one's own.
+        let own = Rules { refused: &[0x026f], ..Rules::PLAYER };
+        let reason = Reason::Class(0x026f);
+        assert_eq!(refused(&reply, &own), Some((reason, "class".into())));
+    }
+
+    #[test]
+    fn texts_commands_and_objects_are_looked_at() {
+        let chat = |user: &str, command: &str| {
+            format!("6403 {HEADER} {command} {user} 05000000 00f0 00000000 00000000 00000000")
+        };
+        assert_eq!(refused(&chat("00f0", "00"), &Rules::PLAYER), None);
+        let reason = Reason::KiCommand(9);
+        let refusal = refused(&chat("00f0", "09"), &Rules::PLAYER);
+        assert_eq!(refusal, Some((reason, "command".into())));
+        assert_eq!(refused(&chat("00f0", "09"), &Rules::ADMIN), None);
+        // An umlaut first, inverted: as it is, it is no UTF-8. This ends clients, whoever sends it.
+        for rules in [&Rules::PLAYER, &Rules::ADMIN] {
+            let refusal = refused(&chat("06f0 3c7b8b8d8a8c", "00"), rules);
+            assert_eq!(refusal, Some((Reason::Text, "user".into())));
+        }
+        // Plain ASCII that nobody inverted is harmless.
+        assert_eq!(refused(&chat("02f0 6162", "00"), &Rules::PLAYER), None);
+        let object = |page: &str| format!("bf03 {HEADER} 01 00 {page} 0000 0100 00000000 00f0");
+        assert_eq!(refused(&object("21000000"), &Rules::PLAYER), None);
+        assert_eq!(refused(&object("00000000"), &Rules::PLAYER), None);
+        let refusal = refused(&object("20000000"), &Rules::PLAYER);
+        assert_eq!(refusal, Some((Reason::LocalObject, "world".into())));
+    }
+
+    #[test]
+    fn console_commands_have_a_list() {
+        let event = format!(
+            "1002 {HEADER} ffffffff 23000000 01000000 00000000 \
+             00000000 00000000 00000000 0300 466f6f"
+        );
+        let reason = Reason::ConsoleCommand;
+        assert_eq!(refused(&event, &Rules::PLAYER), Some((reason, "command".into())));
+        let listed = Rules { console_commands: &["foo"], ..Rules::PLAYER };
+        assert_eq!(refused(&event, &listed), None);
+        assert_eq!(refused(&event, &Rules::ADMIN), None);
     }
 }

@@ -140,7 +140,7 @@ impl<'d, const BEHIND: usize> Field<'d> for NetWString<'d, BEHIND> {
         if text.is_empty() && terminator.is_some_and(|unit| unit != 0)
             || !text.is_empty() && terminator.is_none()
         {
-            let found = terminator.map_or("none".to_owned(), |unit| unit.to_string());
+            let found = terminator.map_or_else(|| "none".to_owned(), |unit| unit.to_string());
             return Err(Error::value("the unit behind the text", found).inside("terminator"));
         }
         Ok(Self { high, stored: Cow::Owned(invert(&text)), terminator })

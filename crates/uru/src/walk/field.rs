@@ -73,7 +73,7 @@ impl<'d> Walk<'d> for Uoid<'d> {
     fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
         let at = reader.position();
         let uoid = Self::decode(reader, "")?;
-        told(guard, &uoid.name, at).map_err(|refusal| refusal.inside("name"))
+        guard.object(&uoid).map_err(|reason| Refusal::at(reason, None, at))
     }
 }
 
@@ -85,7 +85,7 @@ impl<'d> Walk<'d> for Key<'d> {
         let at = reader.position();
         let key = Self::decode(reader, "")?;
         if let Some(uoid) = &key.0 {
-            told(guard, &uoid.name, at).map_err(|refusal| refusal.inside("name"))?;
+            guard.object(uoid).map_err(|reason| Refusal::at(reason, None, at))?;
         }
         Ok(key)
     }

@@ -14,7 +14,7 @@ pub(crate) use field::walk_plain;
 pub use refusal::{Reason, Refusal};
 
 use crate::inflate::Inflater;
-use crate::types::{CountedString, SafeString};
+use crate::types::{CountedString, SafeString, Uoid};
 
 /// The outcome of a walk.
 pub type Walked<S = ()> = Result<S, Refusal>;
@@ -32,6 +32,12 @@ pub trait Guard {
     /// # Errors
     /// The reason to refuse it.
     fn text(&mut self, text: &SafeString<'_>) -> Result<(), Reason>;
+
+    /// The name of an object; its text is not told by itself.
+    ///
+    /// # Errors
+    /// The reason to refuse it.
+    fn object(&mut self, uoid: &Uoid<'_>) -> Result<(), Reason>;
 
     /// The command of a `pfKIMsg`; 0 is chat.
     ///

@@ -19,6 +19,8 @@ pub enum Reason {
     Wrapper(u16),
     /// It holds a text on which the reader of the client throws an exception that nobody catches.
     Text,
+    /// It names an object in a page that belongs to one client only (sequence numbers 1 to 0x20).
+    LocalObject,
     /// It is a command to the KI other than chat.
     KiCommand(u8),
     /// It runs a console command that is not on the list.
@@ -51,6 +53,9 @@ impl Refusal {
             Reason::Wrapper(0x8000) => ("a payload", "none".to_owned()),
             Reason::Wrapper(index) => ("a payload that belongs here", class(index)),
             Reason::Text => ("text that the client can read", "bytes that are no UTF-8".to_owned()),
+            Reason::LocalObject => {
+                ("an object that others can know", "one of a page of one client only".to_owned())
+            }
             Reason::KiCommand(command) => ("chat (0)", format!("KI command {command}")),
             Reason::ConsoleCommand => ("a console command on the list", "another one".to_owned()),
         };

@@ -1,6 +1,7 @@
 //! `worldwire doctor`.
 
 mod tera;
+mod uru;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -50,7 +51,8 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
             }
             (None, None) => None,
         };
-        found.extend(finding.map(|finding| (finding, item.stamp.stream)));
+        let findings = finding.into_iter().chain(uru::remarks(item, &limits));
+        found.extend(findings.map(|finding| (finding, item.stamp.stream)));
         scratch.tree = tree.recycle();
     };
     let (dissection, clean) =

@@ -1,0 +1,101 @@
+//! What there is to say about the net messages of Uru.
+
+use worldwire_core::{Limits, Reader, Side};
+use worldwire_dissect::Item;
+use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::message::game::{client, server};
+use worldwire_uru::safety::lint::lint;
+use worldwire_uru::types::ClassIndex;
+
+/// What is odd about the net message of an item, if it has one.
+pub(super) fn remarks(item: &Item<'_>, limits: &Limits) -> Vec<String> {
+    if item.family != "uru" || !item.message().is_some_and(|message| message.is_message()) {
+        return Vec::new();
+    }
+    let mut name = String::new();
+    item.push_name(&mut name);
+    if name != "game.PropagateBuffer" {
+        return Vec::new();
+    }
+    let Some((class, buffer)) = net_message(item.bytes(), item.from) else { return Vec::new() };
+    let class_name = class.name().unwrap_or("net message");
+    let remarks = lint(class, &buffer, item.from, limits).into_iter();
+    // Errors name the class themselves.
+    let named = |remark: String| match remark.starts_with(class_name) {
+        true => format!("{name}: {remark}"),
+        false => format!("{name}: {class_name}: {remark}"),
+    };
+    remarks.map(named).collect()
+}
+
+/// The class in front of a net message, and the message.
+fn net_message(bytes: &[u8], from: Side) -> Option<(ClassIndex, Vec<u8>)> {
+    match Message::decode(Service::Game, from, &mut Reader::new(bytes)).ok()? {
+        Message::GameClient(client::ClientMessage::PropagateBuffer(message)) => {
+            Some((message.type_, message.buffer.to_vec()))
+        }
+        Message::GameServer(server::ServerMessage::PropagateBuffer(message)) => {
+            Some((message.type_, message.buffer.to_vec()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use worldwire_core::json::Json;
+    use worldwire_core::{Error, Result, Tree};
+    use worldwire_dissect::{ItemBody, Message as Said, Stamp};
+
+    use super::*;
+
+    /// A message of a game connection.
+    #[derive(Debug)]
+    struct Game(&'static [u8]);
+
+    impl Said for Game {
+        fn push_name(&self, name: &mut String) {
+            name.push_str("game.PropagateBuffer");
+        }
+
+        fn bytes(&self) -> &[u8] {
+            self.0
+        }
+
+        fn is_message(&self) -> bool {
+            true
+        }
+
+        fn tree<'t>(&'t self, tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
+            tree
+        }
+
+        fn encode(&self, _: &Json) -> Result<Vec<u8>> {
+            Err(Error::value("nothing", "something"))
+        }
+    }
+
+    fn told(bytes: &'static [u8], from: Side) -> Vec<String> {
+        let (stamp, message) = (Stamp::default(), Game(bytes));
+        let body = ItemBody::Message(&message);
+        let range = 0..bytes.len() as u64;
+        remarks(&Item { stamp, family: "uru", from, range, body }, &Limits::DEFAULT)
+    }
+
+    #[test]
+    fn odd_net_messages_are_named() {
+        // A plNetMsgMembersListReq with time and player.
+        let good = b"\x02\0\xad\x02\0\0\x12\0\0\0\xad\x02\x01\x10\x06\0abcdabcdabcd";
+        assert_eq!(told(good, Side::Client), [""; 0]);
+        assert_eq!(
+            told(good, Side::Server),
+            ["game.PropagateBuffer: plNetMsgMembersListReq: a server does not send this class"]
+        );
+        let other = b"\x02\0\xae\x02\0\0\x02\0\0\0\xad\x02";
+        assert_eq!(
+            told(other, Side::Client),
+            ["game.PropagateBuffer: plNetMsgMembersList: class at byte 0: \
+                 wanted class 0x02ae, as in front of the message, found 0x02ad",]
+        );
+    }
+}
