@@ -109,6 +109,119 @@ fn a_blob_is_shown_with_the_names_of_its_descriptor() {
 }
 
 #[test]
+fn what_nobody_writes_is_kept() {
+    let set = set();
+    let head = |name: &str| {
+        let bytes = blob(&set, name, 1, json!({})).to_bytes().unwrap();
+        bytes[..bytes.len() - 2].to_vec()
+    };
+    // Unknown bits in every set of flags, a byte in front of the hint, a truth of 7, a text with old
+    // memory behind it, a NaN with a payload, and indices that do not ascend.
+    let mut lever = head("fhLever");
+    let flags = lever.len() - 3;
+    lever[flags + 1] = 0x40;
+    lever.extend([4, 4, 0x82, 5, 0, 0xf0, 0x50]);
+    lever.extend(*b"dead\0memory\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    lever.extend([1, 0, 0, 7]);
+    lever.extend([3, 0, 0x80, 1, 0, 0, 0, 0, 0, 0xf8, 0x7f]);
+    lever.extend([0, 0, 8, 0]);
+    let mut tree = head("fhTree");
+    tree.extend([0, 1, 0x10, 0x20, 3, 0, 0, 0, 2]);
+    tree.extend([2, 1, 0, 6, 0, 0, 0, 0, 0, 6, 0, 0]);
+    for bytes in [&lever, &tree] {
+        let mut reader = Reader::new(bytes);
+        let read = Blob::decode(&set, &mut reader).unwrap();
+        reader.end().unwrap();
+        assert_eq!(read.to_bytes().unwrap(), *bytes);
+        let json = read.to_json(&set).unwrap();
+        assert_eq!(Blob::from_json(&set, &json).unwrap().to_bytes().unwrap(), *bytes, "{json}");
+    }
+    let json = Blob::decode(&set, &mut Reader::new(&lever)).unwrap().to_json(&set).unwrap();
+    assert_eq!(json["simpleOrder"], json!([4, 1, 3, 0]));
+    assert_eq!(json["variables"]["moving"]["value"], 7);
+    assert_eq!(json["variables"]["label"]["value"]["text"], "dead");
+    assert_eq!(json["variables"]["wear"]["value"], "0x7ff8000000000001");
+    // But a variable stands in a blob only once.
+    let mut twice = head("fhLever");
+    twice.extend([2, 0, 0, 8, 0, 0, 8, 0]);
+    let error = Blob::decode(&set, &mut Reader::new(&twice)).unwrap_err();
+    assert!(error.to_string().ends_with("wanted every index at most once, found index 0 twice"));
+}
+
+#[test]
+fn records_lie_in_each_other_up_to_a_limit() {
+    let set = set();
+    let nested = |depth: usize| {
+        let mut bytes = blob(&set, "fhTree", 1, json!({})).to_bytes().unwrap();
+        bytes.truncate(bytes.len() - 2);
+        for _ in 1..depth {
+            bytes.extend([0, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 6]);
+        }
+        bytes.extend([0, 0]);
+        bytes
+    };
+    let deepest = nested(16);
+    assert_eq!(all_of(&set, &deepest).to_bytes().unwrap(), deepest);
+    let error = Blob::decode(&set, &mut Reader::new(&nested(17))).unwrap_err();
+    assert!(error.to_string().ends_with("wanted at most 16 (nested records), found 17"), "{error}");
+    // A list may be as long as it says without taking memory.
+    let mut long = blob(&set, "fhTree", 1, json!({})).to_bytes().unwrap();
+    long.truncate(long.len() - 1);
+    long.extend([1, 0, 0, 0x0e, 0x27, 0, 0, 0]);
+    let state = State::of(&all_of(&set, &long));
+    assert_eq!(state.view().nested_len("branches"), Some(9_998));
+    assert_eq!(
+        state.view().element("branches", 9_997).unwrap().scalar("leaves"),
+        Some(Scalar::Byte(0))
+    );
+}
+
+#[test]
+fn json_that_no_blob_can_hold_is_refused() {
+    let set = set();
+    let refused = |flags: serde_json::Value, variables: serde_json::Value| {
+        let json = json!({
+            "flags": flags, "descriptor": "fhLever", "version": 1, "variables": variables,
+        });
+        let bytes = Blob::from_json(&set, &json).and_then(|blob| blob.to_bytes());
+        bytes.unwrap_err().to_string()
+    };
+    let marked = || json!(["AddedVarLengthIO"]);
+    let value = |value: serde_json::Value| json!({"flags": [], "value": value});
+    assert_eq!(
+        refused(json!([]), json!({})),
+        "flags: wanted the flag AddedVarLengthIO (0x8000), found 0x0000"
+    );
+    assert_eq!(
+        refused(json!(["AddedVarLengthIO", "HasUoid"]), json!({})),
+        "flags: wanted flags that agree with the object, found 0x8001"
+    );
+    assert_eq!(
+        refused(marked(), json!({"plase": {}})),
+        "variables.plase: wanted a variable of fhLever, found \"plase\"; did you mean \"place\"?"
+    );
+    assert_eq!(
+        refused(marked(), json!({"place": value(json!(1)), "PLACE": value(json!(2))})),
+        "variables: wanted every variable at most once, found one in two spellings"
+    );
+    assert_eq!(
+        refused(marked(), json!({"notches": value(json!([1]))})),
+        "variables.notches.value: wanted 3 elements, found 1"
+    );
+    assert_eq!(
+        refused(marked(), json!({"place": {"flags": ["SameAsDefault"], "value": 1}})),
+        "variables.place: wanted a known field, found \"value\""
+    );
+}
+
+fn all_of<'d>(set: &Descriptors, bytes: &'d [u8]) -> Blob<'d> {
+    let mut reader = Reader::new(bytes);
+    let blob = Blob::decode(set, &mut reader).unwrap();
+    reader.end().unwrap();
+    blob
+}
+
+#[test]
 fn what_dirtsand_leaves_out_is_named() {
     let set = set();
     let mut bytes = blob(&set, "fhWardrobe", 1, json!({})).to_bytes().unwrap();
@@ -338,9 +451,9 @@ fn a_server_sets_variables_by_itself() {
     );
     assert_eq!(
         error(&mut state, "place", &[Scalar::Byte(1)]),
-        "place[0]: wanted a INT, found Byte(1)"
+        "place[0]: wanted an element of type INT, found Byte(1)"
     );
-    assert_eq!(error(&mut state, "place", &[]), "place: wanted 1 elements, found 0");
+    assert_eq!(error(&mut state, "place", &[]), "place: wanted 1 element, found 0");
     let long = [Scalar::Text(&[b'x'; 33])];
     assert!(error(&mut state, "label", &long).contains("bytes of this string"));
 }

@@ -130,6 +130,8 @@ impl Variable {
     /// One element with the default value, as it stands in a blob. All elements of a new state
     /// have it. Without a `DEFAULT` it is zero, empty, or an invalid object; empty for a nested
     /// variable.
+    ///
+    /// Unverified: that a client begins with zeros for a colour or a rotation without a `DEFAULT`.
     #[must_use]
     pub fn default_element(&self) -> &[u8] {
         &self.initial

@@ -57,11 +57,12 @@ impl<'t> Cursor<'t> {
             return Lexeme { token: Token::End, span: start..start, new_line: true };
         };
         let (token, length) = if first == '"' {
-            let line = rest.split(['\n', '\r']).next().unwrap_or_default();
-            let inner = line.get(1..).unwrap_or_default();
-            match inner.split_once('"') {
-                Some((quoted, _)) => (Token::Quoted(quoted), quoted.len() + 2),
-                None => (Token::Unclosed(inner), line.len()),
+            let inner = rest.get(1..).unwrap_or_default();
+            let end = inner.find(['"', '\n', '\r']).unwrap_or(inner.len());
+            let (quoted, behind) = inner.split_at(end);
+            match behind.starts_with('"') {
+                true => (Token::Quoted(quoted), end + 2),
+                false => (Token::Unclosed(quoted), end + 1),
             }
         } else if is_mark(first) {
             (Token::Mark(first), first.len_utf8())

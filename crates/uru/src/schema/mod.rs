@@ -41,6 +41,7 @@ mod definition;
 mod lex;
 mod parse;
 mod print;
+mod problems;
 mod resolve;
 mod set;
 mod shape;

@@ -14,18 +14,16 @@
 use core::ops::Range;
 use std::collections::HashMap;
 
-use worldwire_core::{Diagnostic, Source};
+use worldwire_core::Diagnostic;
 
 use super::default;
 use super::definition::{Definition, Kind, Variable, Word};
 use super::lex::{Cursor, Lexeme, Token};
+use super::problems::Problems;
 use super::types::Type;
 
 /// The most elements that a variable may have.
 pub(super) const MOST_COUNT: u32 = 9_998;
-
-/// The most problems of a text that are listed.
-const MOST_PROBLEMS: usize = 1_000;
 
 /// A descriptor with its places in the text.
 #[derive(Clone, Debug)]
@@ -45,7 +43,8 @@ pub struct Statement {
 pub struct Parsed {
     /// The descriptors, also those with errors as far as they could be read.
     pub statements: Vec<Statement>,
-    /// Errors and warnings, in the order of the text.
+    /// Errors and warnings, in the order of the text; at most 1,001, of which the last says that there
+    /// are more.
     pub problems: Vec<Diagnostic>,
 }
 
@@ -53,8 +52,14 @@ pub struct Parsed {
 /// descriptors are not looked up here; see [`Descriptors`](super::Descriptors).
 #[must_use]
 pub fn parse(name: &str, text: &str) -> Parsed {
-    let source = Source::new(name, text);
-    let mut parser = Parser { source: &source, cursor: Cursor::new(text), problems: Vec::new() };
+    let mut problems = Problems::new(name, text);
+    let statements = parse_into(text, &mut problems);
+    Parsed { statements, problems: problems.into_list() }
+}
+
+/// The same, for problems that others join.
+pub(super) fn parse_into<'t>(text: &'t str, problems: &mut Problems<'t>) -> Vec<Statement> {
+    let mut parser = Parser { cursor: Cursor::new(text), problems };
     let mut statements = Vec::new();
     loop {
         let next = parser.cursor.peek();
@@ -67,17 +72,16 @@ pub fn parse(name: &str, text: &str) -> Parsed {
             }
         }
     }
-    Parsed { statements, problems: parser.problems }
+    statements
 }
 
 fn is(word: &str, keyword: &str) -> bool {
     word.eq_ignore_ascii_case(keyword)
 }
 
-struct Parser<'s, 't> {
-    source: &'s Source<'t>,
+struct Parser<'p, 't> {
     cursor: Cursor<'t>,
-    problems: Vec<Diagnostic>,
+    problems: &'p mut Problems<'t>,
 }
 
 /// Something that cannot be read, after that was said.
@@ -86,24 +90,8 @@ struct Refused;
 type Read<T> = Result<T, Refused>;
 
 impl<'t> Parser<'_, 't> {
-    /// Each problem costs as much as its line is long, so there is a last one.
-    fn say(&mut self, problem: Diagnostic) {
-        match self.problems.len() {
-            0..MOST_PROBLEMS => self.problems.push(problem),
-            MOST_PROBLEMS => {
-                let end = self.source.text().len();
-                let message = format!("more than {MOST_PROBLEMS} problems; the rest is not listed");
-                self.problems.push(self.source.error(end..end, message));
-            }
-            _ => {}
-        }
-    }
-
     fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> Refused {
-        if self.problems.len() > MOST_PROBLEMS {
-            return Refused;
-        }
-        self.say(self.source.error(span, message));
+        self.problems.error(span, message, None);
         Refused
     }
 
@@ -213,10 +201,10 @@ impl<'t> Parser<'_, 't> {
     }
 
     fn repeated(&mut self, variable: &Variable, name_at: Range<usize>, first: usize) {
-        let line = self.source.line(first);
+        let line = self.problems.source().line(first);
         let message = format!("the variable {} is already on line {line}", variable.name);
         let help = format!("this one is shown as {}", variable.label);
-        self.say(self.source.warning(name_at, message).help(help));
+        self.problems.warning(name_at, message, Some(help));
     }
 
     /// The name and the version, and what stands between them.
@@ -250,12 +238,8 @@ impl<'t> Parser<'_, 't> {
             None => match Type::parse(kind) {
                 Some(simple) => Kind::Simple(simple),
                 None => {
-                    let mut problem =
-                        self.source.error(type_at, format!("unknown type {}", short(kind)));
-                    if let Some(near) = Type::nearest(kind) {
-                        problem = problem.help(format!("did you mean {near}?"));
-                    }
-                    self.say(problem);
+                    let help = Type::nearest(kind).map(|near| format!("did you mean {near}?"));
+                    self.problems.error(type_at, format!("unknown type {}", short(kind)), help);
                     return Err(Refused);
                 }
             },
@@ -275,7 +259,7 @@ impl<'t> Parser<'_, 't> {
                 Some(words) => {
                     let read = default::read(simple, words);
                     if let (Some(odd), Some(span)) = (read.odd, default_at) {
-                        self.say(self.source.warning(span, odd));
+                        self.problems.warning(span, odd, None);
                     }
                     read.element.into()
                 }
@@ -323,7 +307,7 @@ impl<'t> Parser<'_, 't> {
             if is(word, "DEFAULT") {
                 if variable.default.is_some() {
                     let message = "the variable has a default already; this one counts";
-                    self.say(self.source.warning(name.span, message));
+                    self.problems.warning(name.span, message, None);
                 }
                 variable.default = Some(words.into());
                 default_at = Some(span);
@@ -334,7 +318,7 @@ impl<'t> Parser<'_, 't> {
                 word if is(word, "DISPLAYOPTION") => &mut variable.display_options,
                 _ => {
                     let message = format!("unknown attribute {}, left out", short(word));
-                    self.say(self.source.warning(name.span, message));
+                    self.problems.warning(name.span, message, None);
                     continue;
                 }
             };
@@ -446,8 +430,8 @@ STATEDESC open { VERSION 1
         t.sdl:9:15: error: wanted 0 to 9998 elements, found 9999
         t.sdl:11:5: error: wanted a value behind =, found the end of the line
         t.sdl:11:31: warning: the variable has a default already; this one counts
-        t.sdl:11:45: warning: unknown attribute HUE, left out
         t.sdl:11:39: warning: wanted 1 value, found 2
+        t.sdl:11:45: warning: unknown attribute HUE, left out
         t.sdl:12:30: error: wanted , or ), found 2
         t.sdl:13:31: error: wanted a value, found a quotation mark that is not closed
         t.sdl:16:18: error: wanted VERSION, found VAR

@@ -3,10 +3,11 @@
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-use worldwire_core::{Diagnostic, Severity, Source};
+use worldwire_core::{Diagnostic, Source};
 
 use super::definition::Kind;
-use super::parse::{Statement, parse};
+use super::parse::{Statement, parse_into};
+use super::problems::Problems;
 use super::shape::Layout;
 use super::types::fold;
 
@@ -24,9 +25,10 @@ pub(super) struct Resolved {
 /// Texts that were read and are not resolved yet.
 #[derive(Default)]
 pub(super) struct Loading<'t> {
-    sources: Vec<Source<'t>>,
+    /// What is to be said, file by file.
+    problems: Vec<Problems<'t>>,
+    /// Everything that was read, with its file.
     statements: Vec<(usize, Statement)>,
-    problems: Vec<Vec<Diagnostic>>,
     /// By folded name and version: the statement that came first.
     first: BTreeMap<(Box<str>, u16), usize>,
     /// Whether a statement stays.
@@ -36,22 +38,23 @@ pub(super) struct Loading<'t> {
 impl<'t> Loading<'t> {
     /// Reads a text.
     pub(super) fn add(&mut self, name: &str, text: &'t str) {
-        let parsed = parse(name, text);
-        let file = self.sources.len();
-        self.sources.push(Source::new(name, text));
-        self.problems.push(parsed.problems);
-        for statement in parsed.statements {
+        let file = self.problems.len();
+        let mut problems = Problems::new(name, text);
+        let statements = parse_into(text, &mut problems);
+        self.problems.push(problems);
+        for statement in statements {
             let definition = &statement.definition;
             let key = (fold(&definition.name), definition.version);
             if let Some((first_file, first)) =
                 self.first.get(&key).and_then(|at| self.statements.get(*at))
             {
+                let source = self.problems.get(*first_file).map(Problems::source);
                 let message = format!(
                     "{} version {} is already defined in {}:{}",
                     definition.name,
                     definition.version,
-                    self.sources.get(*first_file).map_or("", Source::name),
-                    self.sources.get(*first_file).map_or(0, |s| s.line(first.name_span.start)),
+                    source.map_or("", Source::name),
+                    source.map_or(0, |source| source.line(first.name_span.start)),
                 );
                 self.say(file, statement.name_span.clone(), message);
                 continue;
@@ -63,10 +66,8 @@ impl<'t> Loading<'t> {
     }
 
     fn say(&mut self, file: usize, span: Range<usize>, message: String) {
-        if let (Some(source), Some(problems)) =
-            (self.sources.get(file), self.problems.get_mut(file))
-        {
-            problems.push(source.error(span, message));
+        if let Some(problems) = self.problems.get_mut(file) {
+            problems.error(span, message, None);
         }
     }
 
@@ -105,8 +106,7 @@ impl<'t> Loading<'t> {
         for (_, versions) in &mut names {
             versions.sort_unstable();
         }
-        let mut problems: Vec<_> = self.problems.into_iter().flatten().collect();
-        sort_within_files(&mut problems);
+        let problems = self.problems.into_iter().flat_map(Problems::into_list).collect();
         Resolved { layouts, names, problems }
     }
 
@@ -221,12 +221,5 @@ impl<'t> Loading<'t> {
         let span = nested.find(|(_, target)| **target == Some(on)).map(|((_, span), _)| span);
         let (file, span) = (*file, span.unwrap_or(&statement.name_span).clone());
         self.say(file, span, message);
-    }
-}
-
-/// Problems of one file, which stand together, by line and column; errors of a line first.
-fn sort_within_files(problems: &mut [Diagnostic]) {
-    for file in problems.chunk_by_mut(|one, other| one.file() == other.file()) {
-        file.sort_by_key(|one| (one.line(), one.column(), one.severity() == Severity::Warning));
     }
 }

@@ -47,6 +47,9 @@ pub struct Blob<'d> {
     pub record: Record<'d>,
 }
 
+/// What every stream header has.
+const MARKER: &str = "the flag AddedVarLengthIO (0x8000)";
+
 impl<'d> Head<'d> {
     /// The head of a descriptor's blobs, as clients write it: without an object.
     #[must_use]
@@ -68,8 +71,7 @@ impl<'d> Head<'d> {
         let flags = StreamFlags::decode(reader, "flags")?;
         if !flags.contains(StreamFlags::AddedVarLengthIO) {
             let found = format!("0x{:04x}", flags.0);
-            let error = Error::malformed("the flag AddedVarLengthIO (0x8000)", found);
-            return Err(error.at(at).inside("flags"));
+            return Err(Error::malformed(MARKER, found).at(at).inside("flags"));
         }
         Ok(Self {
             flags,
@@ -83,6 +85,10 @@ impl<'d> Head<'d> {
     }
 
     fn encode(&self, writer: &mut Writer) -> Result<()> {
+        if !self.flags.contains(StreamFlags::AddedVarLengthIO) {
+            let found = format!("0x{:04x}", self.flags.0);
+            return Err(Error::value(MARKER, found).inside("flags"));
+        }
         if self.flags.contains(StreamFlags::HasUoid) != self.object.is_some() {
             let found = format!("0x{:04x}", self.flags.0);
             return Err(Error::value("flags that agree with the object", found).inside("flags"));

@@ -30,7 +30,8 @@ impl<'d> Elements<'d> {
         let mut writer = Writer::new();
         for (index, scalar) in scalars.iter().enumerate() {
             if !scalar.is_of(simple) {
-                let error = Error::value(format!("a {simple}"), format!("{scalar:?}"));
+                let error =
+                    Error::value(format!("an element of type {simple}"), format!("{scalar:?}"));
                 return Err(error.inside_item(index));
             }
             scalar.encode(&mut writer).map_err(|error| error.inside_item(index))?;
@@ -138,8 +139,7 @@ impl<'d> Elements<'d> {
                 writer.u32(self.count);
             }
             Some(count) if count != self.count => {
-                let wanted = format!("{count} elements");
-                return Err(Error::value(wanted, self.count.to_string()));
+                return Err(Error::value(elements(count), self.count.to_string()));
             }
             Some(_) => {}
         }
@@ -166,7 +166,7 @@ impl<'d> Elements<'d> {
             };
             let found = u32::try_from(items.len()).unwrap_or(u32::MAX);
             if let Some(count) = variable.count().filter(|count| *count != found) {
-                return Err(Error::value(format!("{count} elements"), found.to_string()));
+                return Err(Error::value(elements(count), found.to_string()));
             }
             for (index, item) in items.iter().enumerate() {
                 scalar::encode_json(simple, json.at(item), &mut writer)
@@ -202,6 +202,11 @@ impl<'d> Elements<'d> {
         }
         Self { count, bytes: Cow::Owned(writer.into_bytes()) }
     }
+}
+
+/// `1 element`, `2 elements`.
+pub(super) fn elements(count: u32) -> String {
+    format!("{count} element{}", if count == 1 { "" } else { "s" })
 }
 
 fn check(count: u32) -> Result<()> {

@@ -89,7 +89,8 @@ pub struct Nested<'d> {
     pub head: ValueHead<'d>,
     /// Always 0.
     pub flags: u8,
-    /// How many elements it has, whether they are in the record or not.
+    /// How many elements it has, whether they are in the record or not; at most
+    /// [`MOST_ELEMENTS`], which clients are known to check for simple lists only.
     pub length: u32,
     /// The elements that are in the record.
     pub elements: Vec<Element<'d>>,

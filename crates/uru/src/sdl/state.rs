@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use worldwire_core::{Error, Result};
 
 use super::blob::{Blob, Head};
-use super::elements::Elements;
+use super::elements::{Elements, elements};
 use super::record::{Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead};
 use super::scalar::Scalar;
 use crate::schema::{Descriptor, Place, Shape, Variable};
@@ -104,8 +104,7 @@ impl State {
         };
         let value = Elements::new(simple, scalars).map_err(|error| error.inside(name))?;
         if let Some(count) = variable.count().filter(|count| *count as usize != scalars.len()) {
-            let wanted = format!("{count} elements");
-            return Err(Error::value(wanted, scalars.len().to_string()).inside(name));
+            return Err(Error::value(elements(count), scalars.len().to_string()).inside(name));
         }
         let index = u32::try_from(at).unwrap_or(u32::MAX);
         let found = self.record.simple.binary_search_by_key(&index, |entry| entry.index);

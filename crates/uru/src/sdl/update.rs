@@ -18,6 +18,8 @@ use crate::types::UnifiedTime;
 /// | times | now | as given | now | now if dirty and wanted |
 /// | empty hints | keep the old one | keep the old one | replace it | replace it |
 ///
+/// What dirtsand does was compared with captures of one. The row of MOSS follows descriptions of it.
+///
 /// The same for all: a simple variable is replaced as a whole, or set to its default; a list of
 /// nested elements takes the length of the update, and new elements begin at the defaults; what the
 /// update does not name stays.
@@ -57,6 +59,8 @@ pub enum Times {
     /// The present time.
     Now,
     /// The present time where the update has both bits, otherwise as it is given.
+    ///
+    /// Unverified: what dirtsand does where a bit is missing; clients always set both.
     NowIfDirtyAndWanted,
     /// The time of the update, mostly none.
     AsGiven,

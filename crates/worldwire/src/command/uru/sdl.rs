@@ -8,6 +8,7 @@ use serde_json::json;
 use worldwire_core::json::parse;
 use worldwire_core::{Reader, Severity, nearest};
 use worldwire_dissect::UruDefinitions;
+use worldwire_uru::file::secure::Magic;
 use worldwire_uru::schema::{Definition, Descriptor, Descriptors, Variable, Word};
 use worldwire_uru::sdl::{Blob, State};
 
@@ -69,6 +70,10 @@ fn check(paths: &[PathBuf], json: bool, common: &Common) -> Result<(), Failure> 
         }
         for file in files {
             let bytes = input::read(&file)?;
+            if Magic::detect(&bytes).is_some() {
+                let message = "is encrypted; `worldwire decode uru.secure-file` decrypts it";
+                return Err(Failure::Run(format!("{}: {message}", file.display())));
+            }
             texts.push((file.display().to_string(), String::from_utf8_lossy(&bytes).into_owned()));
         }
     }
