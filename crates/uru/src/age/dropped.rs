@@ -26,8 +26,6 @@ pub enum Dropped {
     NotTheirs,
     /// The net message and the Plasma message in it contradict each other.
     Contradiction(&'static str),
-    /// It is about an object that exists on one client only.
-    LocalObject,
     /// There is no room for what it would add.
     Limit {
         /// What there are too many of.
@@ -62,7 +60,7 @@ pub enum DropKind {
     NotTheirs,
     /// [`Dropped::Contradiction`].
     Contradiction,
-    /// [`Dropped::LocalObject`].
+    /// [`Dropped::Unsafe`], for an object that exists on one client only.
     LocalObject,
     /// [`Dropped::Limit`].
     Limit,
@@ -120,6 +118,7 @@ impl Dropped {
             Self::Unsafe(refusal) => match refusal.reason {
                 Reason::Text => DropKind::Text,
                 Reason::Wrapper(_) => DropKind::Wrapper,
+                Reason::LocalObject => DropKind::LocalObject,
                 _ => DropKind::Unsafe,
             },
             Self::FromServer(_) => DropKind::FromServer,
@@ -127,7 +126,6 @@ impl Dropped {
             Self::NoClone => DropKind::NoClone,
             Self::NotTheirs => DropKind::NotTheirs,
             Self::Contradiction(_) => DropKind::Contradiction,
-            Self::LocalObject => DropKind::LocalObject,
             Self::Limit { .. } => DropKind::Limit,
             Self::NoMember => DropKind::NoMember,
             Self::Unhandled(_) => DropKind::Unhandled,
@@ -160,9 +158,6 @@ impl fmt::Display for Dropped {
             Self::NotTheirs => f.write_str("wanted a clone of the sender, found one of another"),
             Self::Contradiction(what) => {
                 write!(f, "wanted the same {what} in message and payload, found another one")
-            }
-            Self::LocalObject => {
-                f.write_str("wanted an object that all clients have, found a local one")
             }
             Self::Limit { what, limit } => {
                 write!(f, "wanted at most {limit} {what}, found one more")

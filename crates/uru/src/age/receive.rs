@@ -157,7 +157,6 @@ impl Instance {
         if claim.is_player.is_some_and(|claimed| claimed != is_player) {
             return Err(Dropped::Contradiction("isPlayer"));
         }
-        is_shared(object)?;
         if is_player {
             is_short(object)?;
         }
@@ -218,7 +217,6 @@ impl Instance {
     ) -> Result<(), Dropped> {
         let config = Arc::clone(&self.config);
         let object = &message.object;
-        is_shared(object)?;
         let payload = message.stream.payload(&mut self.inflater, &config.limits);
         let payload = payload.map_err(Dropped::Malformed)?;
         let descriptors = Arc::clone(&self.descriptors);
@@ -267,7 +265,6 @@ impl Instance {
         message: TestAndSet<'_>,
     ) -> Result<(), Dropped> {
         let object = message.object;
-        is_shared(&object)?;
         if !message.lock_request.is_true() {
             self.locks.release(&object, sender.id);
             return Ok(());
@@ -329,14 +326,6 @@ fn is_short(avatar: &Uoid<'_>) -> Result<(), Dropped> {
     match avatar.name.stored().len() {
         0..=MOST_NAME => Ok(()),
         _ => Err(Dropped::Limit { what: "bytes of an avatar's name", limit: MOST_NAME }),
-    }
-}
-
-/// Objects with these sequence numbers exist on one client only.
-fn is_shared(object: &Uoid<'_>) -> Result<(), Dropped> {
-    match object.location.sequence_number.0 {
-        1..=0x20 => Err(Dropped::LocalObject),
-        _ => Ok(()),
     }
 }
 

@@ -141,7 +141,7 @@ impl States {
 
     /// Puts a state back that was stored.
     pub(super) fn restore(&mut self, object: Uoid<'static>, blob: &Blob<'_>) -> Result<()> {
-        text(&object.name).map_err(|refusal| refusal.error().clone().inside("object"))?;
+        known(&object).map_err(|refusal| refusal.error().clone().inside("object"))?;
         let state = State::of(blob);
         let old = self.db.get(&object, state.descriptor().name());
         let old = old.map_or(0, |old| weight(old.state.record()));
@@ -385,7 +385,7 @@ pub(crate) fn check_blob(
 ) -> Result<(), Refusal> {
     text(&blob.head.name).map_err(|refusal| refusal.inside("descriptor"))?;
     if let Some(object) = &blob.head.object {
-        text(&object.name).map_err(|refusal| refusal.inside("name").inside("object"))?;
+        known(object).map_err(|refusal| refusal.inside("object"))?;
     }
     check_record(&blob.record, blob.descriptor.shape(), rules, limits)
 }
@@ -405,7 +405,7 @@ fn check_record(
         let (Some(kind), Some(value)) = (kind, &entry.value) else { continue };
         for (index, scalar) in value.scalars(kind).enumerate() {
             let checked = match scalar {
-                Scalar::Key(object) => text(&object.name).map_err(|refusal| refusal.inside("name")),
+                Scalar::Key(object) => known(&object),
                 Scalar::Creatable(Some((class, bytes))) => {
                     check_object(class, bytes, rules, limits)
                 }
@@ -430,6 +430,14 @@ fn check_head(head: &ValueHead<'_>) -> Result<(), Refusal> {
     match &head.hint {
         Some(hint) => text(hint).map_err(|refusal| refusal.inside("hint")),
         None => Ok(()),
+    }
+}
+
+/// An object that all clients can know, by a name that they can read.
+fn known(object: &Uoid<'_>) -> Result<(), Refusal> {
+    match object.location.sequence_number.0 {
+        1..=0x20 => Err(Refusal::at(Reason::LocalObject, None, 0)),
+        _ => text(&object.name),
     }
 }
 

@@ -40,7 +40,7 @@ fn d_01_the_original_bytes_go_on() {
     let mut world = three();
     world.wait(Duration::from_micros(2_500_000));
     let long = "round the mill ".repeat(40);
-    let mut text = PlasmaMessage::from(chat(ChatFlags(0)));
+    let mut text = chat(ChatFlags(0));
     if let PlasmaMessage::KiMsg(chat) = &mut text {
         chat.text = (&*long).into();
     }

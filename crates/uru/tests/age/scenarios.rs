@@ -353,7 +353,7 @@ impl Scene<'_> {
     }
 
     /// Checks what holds after a step.
-    fn holds(&mut self, text: &str) {
+    fn holds(&self, text: &str) {
         let age = self.world.age();
         match text {
             "A still holds O" => assert_eq!(age.lock_holder(&object(0x2d, "O")), Some(A)),

@@ -409,7 +409,12 @@ fn local_objects_have_no_state() {
     let mut world = two();
     let mut local = object(1, "O");
     local.location.sequence_number.0 = 5;
-    world.send(A, broadcast(A, local, world.lever(1)));
+    world.send(A, broadcast(A, local.clone(), world.lever(1)));
     assert_eq!(world.age().counts().dropped(DropKind::LocalObject), 1);
+    // Nor does a state name one.
+    let mut state = State::new(world.descriptors.get("lever", 1).unwrap());
+    state.set("puller", &[Scalar::Key(local)], &at(0).unwrap()).unwrap();
+    world.send(A, broadcast(A, object(1, "O"), state.to_blob().to_bytes().unwrap()));
+    assert_eq!(world.age().counts().dropped(DropKind::LocalObject), 2);
     assert_eq!(world.got(B).len(), 0);
 }
