@@ -28,14 +28,16 @@
 //! | [`inflate`] | deflated data inside messages |
 //! | [`schema`] | SDL: the descriptors of states |
 //! | [`sdl`] | SDL: states as blobs, and how updates change them |
+//! | [`age`] | the state machine of an age that a game server runs |
 //! | [`connection`] | the state machine: client, server, observer, relay |
 //! | [`crypt`] | key agreement, RC4, login hashes; for compatibility only |
-//! | [`file`](mod@file) | key files, encrypted files, manifests |
+//! | [`file`](mod@file) | age files, key files, encrypted files, manifests |
 //!
 //! The facts come from the network protocol documentation of the Uru community and were checked
 //! against the H'uru client and the dirtsand, moulars and NAGUS servers. Guesses are marked
 //! `Unverified:`.
 
+pub mod age;
 pub mod connect;
 pub mod connection;
 pub mod crypt;

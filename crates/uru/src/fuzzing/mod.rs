@@ -1,6 +1,7 @@
 //! What the fuzz targets of this family call: every kind of input, with the promises that must
 //! hold.
 
+mod age;
 mod connection;
 mod game;
 mod sdl;
@@ -25,7 +26,8 @@ use crate::vault::VaultNode;
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    TARGETS.iter().chain(game::TARGETS).chain(sdl::TARGETS).chain(connection::TARGETS)
+    let states = sdl::TARGETS.iter().chain(age::TARGETS);
+    TARGETS.iter().chain(game::TARGETS).chain(states).chain(connection::TARGETS)
 }
 
 /// A message of a service and side: what can be decoded has a tree that says the same, encodes to

@@ -1,0 +1,417 @@
+//! Game connections of real clients: what they sent, fed into an age of our own. Every client gets
+//! what the recorded server sent it; each difference has a reason.
+//!
+//! `WORLDWIRE_URU_AGES` names a directory with captures (`NAME.pcapng`), the age files and SDL files of
+//! the age (`ages/NAME.age`, `sdl/*.sdl`), and the shard's keys (`server-keys.ini`, or the file that
+//! `WORLDWIRE_URU_KEYS` names). All game connections of a capture are in the age that
+//! `WORLDWIRE_URU_AGE` names (Fernbrook, if it does not). Captures are taken in the order of their
+//! first packets, and what is to be stored after one is there in the next.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_capture::{CaptureReader, Record};
+use worldwire_core::{Classes, Field, Limits, Reader, Side};
+use worldwire_dissect::{Definitions, Dissection, Item, Keys, Options, Scratch};
+use worldwire_uru::age::{Config, Event, Instance, Player};
+use worldwire_uru::file::age::AgeFile;
+use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::inflate::Inflater;
+use worldwire_uru::message::game;
+use worldwire_uru::net_message::patch::set_non_local;
+use worldwire_uru::net_message::{NetMessage, SdlState, received};
+use worldwire_uru::plasma_message::PlasmaMessage;
+use worldwire_uru::schema::Descriptors;
+use worldwire_uru::sdl::Head;
+use worldwire_uru::types::{ClassIndex, Uoid};
+
+/// A message of a game connection.
+struct Said {
+    stream: u64,
+    from: Side,
+    /// Nanoseconds since 1970.
+    time: i64,
+    bytes: Vec<u8>,
+}
+
+/// A line of what a client got, and what of it has to agree to the last byte.
+#[derive(Clone, Debug, PartialEq)]
+struct Line {
+    text: String,
+    body: Option<Vec<u8>>,
+}
+
+#[test]
+fn an_age_of_our_own_gives_recorded_clients_what_they_need() {
+    let Some(folder) = std::env::var_os("WORLDWIRE_URU_AGES").map(PathBuf::from) else {
+        println!("WORLDWIRE_URU_AGES names no folder: nothing to replay");
+        return;
+    };
+    let keys = std::env::var_os("WORLDWIRE_URU_KEYS")
+        .map_or_else(|| folder.join("server-keys.ini"), PathBuf::from);
+    let keys = std::fs::read_to_string(keys).unwrap();
+    let name = std::env::var("WORLDWIRE_URU_AGE").unwrap_or_else(|_| "Fernbrook".to_owned());
+    let text = std::fs::read_to_string(folder.join(format!("ages/{name}.age"))).unwrap();
+    let (file, problems) = AgeFile::parse(&name, &text);
+    assert!(problems.is_empty(), "{problems:?}");
+    let texts = paths(&folder.join("sdl"))
+        .into_iter()
+        .map(|path| (path.to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap()));
+    let descriptors = Arc::new(Descriptors::load(texts.collect::<Vec<_>>()));
+    assert!(descriptors.problems().is_empty());
+    let mut captures: Vec<Vec<Said>> = paths(&folder)
+        .iter()
+        .filter(|path| path.extension().is_some_and(|ending| ending == "pcapng"))
+        .map(|path| conversations(path, &keys))
+        .collect();
+    captures.sort_by_key(|said| said.first().map(|first| first.time));
+    let mut kept = Kept::default();
+    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut same, mut bytes_same, mut unexplained) = (0, 0, Vec::new());
+    for said in &captures {
+        let replay = replay(said, &name, &file, &descriptors, &mut kept);
+        for (player, wanted) in &replay.recorded {
+            let got = replay.ours.get(player).map_or(&[][..], Vec::as_slice);
+            let comparison = compare(wanted, got);
+            same += comparison.same;
+            bytes_same += comparison.bytes_same;
+            for (sign, text) in comparison.different {
+                match reason(sign, &text) {
+                    Some(reason) => {
+                        println!("{player} {sign} {text}");
+                        *reasons.entry(reason.to_owned()).or_default() += 1;
+                    }
+                    None => unexplained.push(format!("{player} {sign} {text}")),
+                }
+            }
+        }
+    }
+    println!("{same} messages agree, {bytes_same} of them to the last byte of the payload");
+    for (reason, count) in &reasons {
+        println!("{count:4} {reason}");
+    }
+    assert!(unexplained.is_empty(), "without a reason:\n{}", unexplained.join("\n"));
+    assert!(same > 0);
+}
+
+/// Why something is only in the recording (-), only with us (+), or not the same to the last byte (!).
+fn reason(sign: char, text: &str) -> Option<&'static str> {
+    let is = |start: &str| text.starts_with(start);
+    let has = |part: &str| text.contains(part);
+    Some(match sign {
+        _ if is("InitialAgeStateSent") => "D-14: clones count as initial messages, too",
+        _ if is("MembersList") => {
+            "chapter 10: the recorded server lists nobody before the own avatar is loaded"
+        }
+        '-' if is("SDLState initial") => "D-16: a list of rooms limits the states",
+        '-' if has("[ends client]") => "D-41: a text that ends clients",
+        '+' if has("[empty]") => "D-36: the recorded server cannot read an empty wide text",
+        '!' if has("[beyond ASCII]") => "chapter 10: the recorded server garbles wide text",
+        '!' if has("plAvPushBrainMsg") => {
+            "D-01: the recorded server writes the brain anew, and changes it"
+        }
+        '-' | '+' if is("LoadClone initial") && has("Hen") => {
+            "D-14, D-42: no clones for a members request; the new owner's name after a crash"
+        }
+        '-' | '+' if is("LoadClone initial") => {
+            "D-14: clones at the state request, all of them, and none at a members request"
+        }
+        '-' | '+' if has("plServerReplyMsg") => {
+            "D-12: a holder gets its lock again; and a race, in which the order of the capture is not \
+             the one in which the recorded server took two requests"
+        }
+        '-' if is("GroupOwner true") => "D-19: who has been there longest becomes the owner",
+        _ => return None,
+    })
+}
+
+fn paths(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The messages of all game connections of a capture, in order.
+fn conversations(capture: &Path, keys: &str) -> Vec<Said> {
+    let data = std::fs::read(capture).unwrap();
+    let (keys, definitions) = (Keys::parse(keys).unwrap(), Definitions::built_in());
+    let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
+    let mut reader = CaptureReader::new(&data[..], &Limits::DEFAULT).unwrap();
+    while let Some(record) = reader.next().unwrap() {
+        if let Record::Packet(packet) = record {
+            dissection.push(&packet);
+        }
+    }
+    dissection.end();
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Said>| {
+        let mut name = String::new();
+        item.push_name(&mut name);
+        if name.starts_with("game.") {
+            let (stream, time) = (item.stamp.stream, item.stamp.time.0);
+            out.push(Said { stream, from: item.from, time, bytes: item.bytes().to_vec() });
+        }
+    };
+    let mut found = Vec::new();
+    dissection.run(&show, &mut found, |_| ());
+    found.sort_by_key(|said| said.time);
+    found
+}
+
+/// What a server stores.
+#[derive(Default)]
+struct Kept {
+    age: Option<Vec<u8>>,
+    states: Vec<(Uoid<'static>, String, Vec<u8>)>,
+}
+
+#[derive(Default)]
+struct Replay {
+    recorded: BTreeMap<u32, Vec<Line>>,
+    ours: BTreeMap<u32, Vec<Line>>,
+}
+
+fn replay(
+    said: &[Said],
+    name: &str,
+    file: &AgeFile,
+    descriptors: &Arc<Descriptors>,
+    kept: &mut Kept,
+) -> Replay {
+    let first = said.first().map_or(0, |said| said.time);
+    let at = |time: i64| Duration::from_nanos(u64::try_from(time - first).unwrap());
+    let unix = Duration::from_nanos(u64::try_from(first).unwrap());
+    let (set, config) = (Arc::clone(descriptors), Config::default());
+    let mut age = Instance::new(Duration::ZERO, unix, name, file.clone(), set, config);
+    if let Some(blob) = &kept.age {
+        age.restore_age(blob).unwrap();
+    }
+    for (object, _, blob) in &kept.states {
+        age.restore(object.clone(), blob).unwrap();
+    }
+    let mut players: BTreeMap<u64, u32> = BTreeMap::new();
+    let mut replay = Replay::default();
+    for said in said {
+        let now = at(said.time);
+        let mut reader = Reader::new(&said.bytes);
+        let message = Message::decode(Service::Game, said.from, &mut reader).unwrap();
+        match message {
+            Message::GameClient(game::client::ClientMessage::JoinAgeRequest(join)) => {
+                players.insert(said.stream, join.player_id);
+                age.join(now, Player::new(join.player_id, name_of(join.player_id))).unwrap();
+            }
+            Message::GameClient(game::client::ClientMessage::PropagateBuffer(it)) => {
+                age.receive(now, players[&said.stream], it.type_, &it.buffer);
+            }
+            Message::GameServer(game::server::ServerMessage::PropagateBuffer(it)) => {
+                // Somebody left: the recorded server says when.
+                if let Some(gone) = who_is_gone(it.type_, &it.buffer) {
+                    age.leave(now, gone);
+                }
+                let lines = replay.recorded.entry(players[&said.stream]).or_default();
+                lines.push(line(&it.buffer));
+            }
+            _ => {}
+        }
+        take(&mut age, &mut replay, kept);
+    }
+    for player in players.values() {
+        age.leave(at(said.last().unwrap().time), *player);
+    }
+    // Nobody was there any more to be told.
+    while age.poll_delivery().is_some() {}
+    take(&mut age, &mut replay, kept);
+    replay
+}
+
+/// Players have no names on game connections; these are not compared.
+fn name_of(_: u32) -> &'static str {
+    "somebody"
+}
+
+fn take(age: &mut Instance, replay: &mut Replay, kept: &mut Kept) {
+    while let Some(delivery) = age.poll_delivery() {
+        replay.ours.entry(delivery.to).or_default().push(line(delivery.packet.bytes()));
+    }
+    while let Some(event) = age.poll_event() {
+        match event {
+            Event::StoreAge { blob } => kept.age = Some(blob),
+            Event::StoreState { object, descriptor, blob } => {
+                kept.states.retain(|(old, name, _)| (old, name) != (&object, &descriptor));
+                kept.states.extend(blob.map(|blob| (object, descriptor, blob)));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn who_is_gone(class: ClassIndex, buffer: &[u8]) -> Option<u32> {
+    match received(class, buffer, &Limits::DEFAULT).unwrap() {
+        NetMessage::MemberUpdate(update) if !update.was_added.is_true() => {
+            update.member.client.player_id
+        }
+        NetMessage::LoadClone(load)
+            if load.header.player_id.is_none() && !load.is_loading.is_true() =>
+        {
+            load.uoid.clone.map(|ids| ids.player_id)
+        }
+        _ => None,
+    }
+}
+
+/// What of a message counts.
+fn line(bytes: &[u8]) -> Line {
+    let limits = &Limits::DEFAULT;
+    let mut inflater = Inflater::new();
+    let message = NetMessage::decode(&mut Reader::new(bytes), "").unwrap();
+    let from = message.header().and_then(|header| header.player_id).unwrap_or(0);
+    let mut body = None;
+    let text = match &message {
+        NetMessage::GroupOwner(owner) => format!("GroupOwner {}", owner.groups[0].owned.is_true()),
+        NetMessage::MemberUpdate(update) => {
+            let who = update.member.client.player_id.unwrap();
+            format!("MemberUpdate {who} {}", update.was_added.is_true())
+        }
+        NetMessage::MembersList(list) => {
+            let who = list
+                .members
+                .iter()
+                .map(|member| (member.client.player_id.unwrap(), member.avatar.name.to_text()));
+            format!("MembersList {:?}", who.collect::<BTreeSet<_>>())
+        }
+        NetMessage::InitialAgeStateSent(sent) => {
+            format!("InitialAgeStateSent {}", sent.state_count)
+        }
+        NetMessage::SdlState(state) => state_text("SDLState", state),
+        NetMessage::SdlStateBCast(broadcast) => {
+            format!("{} from {from}", state_text("SDLStateBCast", &broadcast.state))
+        }
+        NetMessage::LoadClone(load) => {
+            let payload = load.stream.payload(&mut inflater, limits).unwrap();
+            let payload = PlasmaMessage::decode(&mut Reader::new(payload), "").unwrap();
+            let clone = match payload {
+                PlasmaMessage::LoadCloneMsg(clone) => clone,
+                PlasmaMessage::LoadAvatarMsg(avatar) => avatar.clone_msg,
+                other => panic!("{other:?}"),
+            };
+            let kind = match load.is_initial_state.is_true() {
+                true => "LoadClone initial",
+                false => "LoadClone",
+            };
+            let object = uoid(clone.clone.0.as_ref().unwrap());
+            let (by, loading) = (clone.originating_player_id, clone.loading.is_true());
+            format!("{kind} {object} {} {loading} by {by}", load.is_player.is_true())
+        }
+        NetMessage::Voice(voice) => {
+            body = Some(bytes[bytes.len().saturating_sub(4)..].to_vec());
+            format!("Voice from {from} to {:?}", &*voice.receivers)
+        }
+        NetMessage::GameMessage(game) => {
+            body = Some(plain_payload(bytes));
+            let payload = game.stream.payload(&mut inflater, limits).unwrap();
+            format!("GameMessage {} from {from}", payload_text(payload))
+        }
+        NetMessage::GameMessageDirected(directed) => {
+            body = Some(plain_payload(bytes));
+            let payload = directed.game.stream.payload(&mut inflater, limits).unwrap();
+            format!("GameMessageDirected {} from {from}", payload_text(payload))
+        }
+        other => panic!("{other:?}"),
+    };
+    Line { text, body }
+}
+
+fn state_text(kind: &str, state: &SdlState<'_>) -> String {
+    let mut inflater = Inflater::new();
+    let blob = state.stream.payload(&mut inflater, &Limits::DEFAULT).unwrap();
+    let head = Head::decode_fields(&mut Reader::new(blob)).unwrap();
+    let initial = if state.is_initial_state.is_true() { " initial" } else { "" };
+    let flags = (state.persist_on_server.is_true(), state.is_avatar_state.is_true());
+    format!("{kind}{initial} {} {} {flags:?}", uoid(&state.object), head.name.to_text())
+}
+
+fn uoid(object: &Uoid<'_>) -> String {
+    let clone = object.clone.map(|ids| (ids.id, ids.player_id));
+    let page = object.location.sequence_number.0;
+    format!("{}@{page:x} {clone:?}", object.name.to_text())
+}
+
+fn payload_text(payload: &[u8]) -> String {
+    let message = PlasmaMessage::decode(&mut Reader::new(payload), "").unwrap();
+    let name = PlasmaMessage::NAMES.name(message.class().into()).unwrap_or("?").to_owned();
+    match message {
+        PlasmaMessage::ServerReplyMsg(reply) => format!("{name} {}", reply.reply_type),
+        PlasmaMessage::KiMsg(chat) => {
+            // The recorded server writes the name anew, and damages it on the way.
+            let is_ascii = chat.user.stored().iter().all(|byte| byte & 0x80 != 0);
+            let text = chat.text.to_text();
+            let mark = match text.chars().next() {
+                _ if !is_ascii => "[ends client]",
+                None => "[empty]",
+                Some(first) if !first.is_ascii() => "[beyond ASCII]",
+                Some(_) => "",
+            };
+            let units = text.encode_utf16().count();
+            format!("{name} {units} units {:?} {mark}", chat.flags)
+        }
+        _ => name,
+    }
+}
+
+/// The payload without the bit that the recorded server sets (D-09), however it is compressed.
+fn plain_payload(bytes: &[u8]) -> Vec<u8> {
+    let limits = &Limits::DEFAULT;
+    let mut inflater = Inflater::new();
+    let mut bytes = bytes.to_vec();
+    set_non_local(&mut bytes, false, &mut inflater, limits).unwrap();
+    match NetMessage::decode(&mut Reader::new(&bytes), "").unwrap() {
+        NetMessage::GameMessage(game) => {
+            game.stream.payload(&mut inflater, limits).unwrap().to_vec()
+        }
+        NetMessage::GameMessageDirected(directed) => {
+            directed.game.stream.payload(&mut inflater, limits).unwrap().to_vec()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+struct Comparison {
+    same: usize,
+    bytes_same: usize,
+    different: Vec<(char, String)>,
+}
+
+/// Compares what was recorded with what we sent. Initial messages have no order among themselves
+/// but that clones come before states, and what different players send has none either: so lines
+/// are compared as a multiset, and those of one sender in their order.
+fn compare(wanted: &[Line], got: &[Line]) -> Comparison {
+    let mut left: Vec<&Line> = got.iter().collect();
+    let mut comparison = Comparison { same: 0, bytes_same: 0, different: Vec::new() };
+    for line in wanted {
+        // The first one with the same text: messages of one sender keep their order.
+        match left.iter().position(|other| other.text == line.text) {
+            Some(index) => {
+                let other = left.remove(index);
+                comparison.same += 1;
+                match (&line.body, &other.body) {
+                    (Some(wanted), Some(got)) if wanted == got => comparison.bytes_same += 1,
+                    (None, None) => {}
+                    (Some(wanted), Some(got)) => {
+                        let at = wanted.iter().zip(got).position(|(one, other)| one != other);
+                        let lengths = (wanted.len(), got.len());
+                        let text = format!("{} at {at:?} of {lengths:?}", line.text);
+                        comparison.different.push(('!', text));
+                    }
+                    _ => comparison.different.push(('!', line.text.clone())),
+                }
+            }
+            None => comparison.different.push(('-', line.text.clone())),
+        }
+    }
+    comparison.different.extend(left.iter().map(|line| ('+', line.text.clone())));
+    comparison
+}

@@ -1,0 +1,185 @@
+//! The messages that a server makes.
+
+use worldwire_core::{Result, Writer};
+
+use super::clones::Loaded;
+use super::member::Member;
+use super::packet::Packet;
+use crate::net_message::{
+    GameMessage, GroupOwner, GroupOwnership, InitialAgeStateSent, LoadClone, MemberFlags,
+    MemberInfo, MemberUpdate, MembersList, NetFlags, NetHeader, SdlState, Stream,
+};
+use crate::plasma_message::{
+    BroadcastFlags, Child, LoadCloneMsg, MessageHeader, PlasmaMessage, ReplyType, ServerReplyMsg,
+};
+use crate::sdl::{Sent, State};
+use crate::types::{
+    ClientGuid, ClientGuidFlags, Double, Key, Location, LocationFlags, NetGroupFlags, NetGroupId,
+    SequenceNumber, UnifiedTime, Uoid,
+};
+
+/// The most bytes of a player's name that others are told.
+const MOST_NAME: usize = 255;
+
+/// Which objects a client answers for: one group stands for all.
+pub(super) fn group_owner(time: UnifiedTime, owned: bool) -> Result<Packet> {
+    let location =
+        Location { sequence_number: SequenceNumber(0xff00_0001), flags: LocationFlags::Reserved };
+    let group = NetGroupId { location, flags: NetGroupFlags(0) };
+    Packet::of(GroupOwner {
+        header: NetHeader::from_server(time, NetFlags::IsSystemMessage),
+        groups: vec![GroupOwnership { group, owned: owned.into() }].into(),
+    })
+}
+
+/// A player came or left.
+pub(super) fn member_update(time: UnifiedTime, member: &Member, was_added: bool) -> Result<Packet> {
+    Packet::of(MemberUpdate {
+        header: NetHeader::from_server(time, NetFlags::IsSystemMessage),
+        member: info(member),
+        was_added: was_added.into(),
+    })
+}
+
+/// Who is here beside the receiver.
+pub(super) fn members_list<'m>(
+    time: UnifiedTime,
+    receiver: u32,
+    members: impl Iterator<Item = &'m Member>,
+) -> Result<Packet> {
+    let others = members.filter(|member| member.player.id != receiver);
+    Packet::of(MembersList {
+        header: NetHeader::from_client(time, receiver, NetFlags::IsSystemMessage),
+        members: others.map(info).collect::<Vec<_>>().into(),
+    })
+}
+
+/// All that was asked for was sent.
+pub(super) fn state_sent(time: UnifiedTime, count: u32) -> Result<Packet> {
+    Packet::of(InitialAgeStateSent {
+        header: NetHeader::from_server(time, NetFlags::IsSystemMessage),
+        state_count: count,
+    })
+}
+
+/// The answer to a request for a lock. Without `LocalPropagate` the client would drop it.
+pub(super) fn lock_reply(time: UnifiedTime, object: Uoid<'_>, granted: bool) -> Result<Packet> {
+    let reply = ServerReplyMsg {
+        message: MessageHeader {
+            sender: Key(None),
+            receivers: vec![Key(Some(object))].into(),
+            timestamp: Double(0.0),
+            bcast_flags: BroadcastFlags::LocalPropagate,
+        },
+        reply_type: if granted { ReplyType::Affirm } else { ReplyType::Deny },
+    };
+    Packet::of(GameMessage {
+        header: NetHeader::from_server(time, NetFlags(0)),
+        stream: Stream::new(encoded(&reply.into())?),
+        has_delivery_time: false.into(),
+        delivery_time: None,
+    })
+}
+
+/// A player's avatar is unloaded because the player left.
+pub(super) fn unload(time: UnifiedTime, clone: &Uoid<'_>, player_id: u32) -> Result<Packet> {
+    let fixed = |class_index, name: &'static str| {
+        let location = Location { sequence_number: SequenceNumber(0), flags: LocationFlags(0) };
+        let name = name.into();
+        Key(Some(Uoid { location, load_mask: None, class_index, object_id: 0, name, clone: None }))
+    };
+    let payload = LoadCloneMsg {
+        message: MessageHeader {
+            sender: Key(None),
+            receivers: vec![fixed(0x52, "kNetClientMgr_KEY")].into(),
+            timestamp: Double(0.0),
+            bcast_flags: BroadcastFlags::NetPropagate | BroadcastFlags::LocalPropagate,
+        },
+        clone: Key(Some(clone.clone())),
+        requestor: fixed(0xf4, "kAvatarMgr_KEY"),
+        originating_player_id: player_id,
+        user_data: 0,
+        valid: true.into(),
+        loading: false.into(),
+        trigger: Child::NONE,
+    };
+    Packet::of(LoadClone {
+        header: NetHeader::from_server(time, NetFlags(0)),
+        stream: Stream::new(encoded(&payload.into())?),
+        has_delivery_time: false.into(),
+        delivery_time: None,
+        uoid: clone.clone(),
+        is_player: true.into(),
+        is_loading: false.into(),
+        is_initial_state: false.into(),
+    })
+}
+
+/// A clone for a member who joins: the message that loaded it, as an initial one.
+pub(super) fn initial_clone(time: UnifiedTime, clone: &Loaded) -> Result<Packet> {
+    let mut bytes = clone.bytes.to_vec();
+    crate::net_message::patch::restamp(&mut bytes, time, clone.owner)?;
+    // The last field.
+    if let Some(is_initial) = bytes.last_mut() {
+        *is_initial = 1;
+    }
+    Ok(Packet::kept(bytes))
+}
+
+/// A state: the whole of it for a member who joins, or a change that the server makes.
+pub(super) fn state(
+    time: UnifiedTime,
+    object: &Uoid<'_>,
+    state: &State,
+    sent: Sent,
+    is_initial: bool,
+) -> Result<Packet> {
+    let blob = state.to_blob().to_bytes()?;
+    // Deflating what goes to one client, once, costs more than it saves.
+    let stream = if blob.len() > 255 { Stream::uncompressed(blob) } else { Stream::new(blob) };
+    Packet::of(SdlState {
+        header: NetHeader::from_server(time, NetFlags(0)),
+        object: object.clone(),
+        stream,
+        is_initial_state: is_initial.into(),
+        persist_on_server: sent.persist.into(),
+        is_avatar_state: sent.avatar.into(),
+    })
+}
+
+fn info(member: &Member) -> MemberInfo<'_> {
+    let name = &member.player.name;
+    let name = name.get(..name.floor_char_boundary(MOST_NAME)).unwrap_or_default();
+    let nowhere = Location { sequence_number: SequenceNumber(u32::MAX), flags: LocationFlags(0) };
+    MemberInfo {
+        flags: MemberFlags(0),
+        client: ClientGuid {
+            flags: ClientGuidFlags::SHOWN,
+            account_uuid: None,
+            player_id: Some(member.player.id),
+            player_name: Some(name.into()),
+            ccr_level: Some(0),
+            protected_login: None,
+            build_type: None,
+            src_addr: None,
+            src_port: None,
+            reserved: None,
+            client_key: None,
+        },
+        avatar: member.avatar.clone().unwrap_or_else(|| Uoid {
+            location: nowhere,
+            load_mask: None,
+            class_index: 0x8000,
+            object_id: 0,
+            name: "".into(),
+            clone: None,
+        }),
+    }
+}
+
+fn encoded(payload: &PlasmaMessage<'_>) -> Result<Vec<u8>> {
+    use worldwire_core::Field as _;
+    let mut writer = Writer::new();
+    payload.encode(&mut writer)?;
+    Ok(writer.into_bytes())
+}

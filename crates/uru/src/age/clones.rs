@@ -1,0 +1,198 @@
+//! The clones of an age: avatars, creatures, things that players drop.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use worldwire_core::{Error, Field, Limits, Reader, Result, Writer};
+
+use super::dropped::Dropped;
+use super::packet::MOST_BYTES;
+use crate::inflate::Inflater;
+use crate::net_message::{Compression, LoadClone, NetMessage, Stream};
+use crate::plasma_message::{LoadCloneMsg, PlasmaMessage};
+use crate::sdl::ObjectKey;
+use crate::types::{CloneIds, Location, Uoid};
+
+/// The clones that are loaded, in the order in which they came.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Clones {
+    loaded: BTreeMap<u64, Loaded>,
+    places: HashMap<ObjectKey, u64>,
+    next: u64,
+    bytes: usize,
+}
+
+/// A clone, and the message that loaded it.
+#[derive(Clone, Debug)]
+pub(super) struct Loaded {
+    pub(super) object: Uoid<'static>,
+    /// As it was forwarded last.
+    pub(super) bytes: Arc<[u8]>,
+    pub(super) owner: u32,
+    pub(super) is_player: bool,
+}
+
+/// What a payload says of a clone.
+pub(super) struct CloneClaim {
+    pub(super) originator: u32,
+    pub(super) is_loading: bool,
+    pub(super) object: Option<Uoid<'static>>,
+    /// Whether it is a player's; not all payloads say.
+    pub(super) is_player: Option<bool>,
+}
+
+/// Whether something with this page and these clone ids belongs to a clone: parts of a clone are in
+/// its page, and have its ids.
+pub(super) fn is_part(page: &Location, ids: Option<CloneIds>, clone: &Uoid<'_>) -> bool {
+    let (Some(ids), Some(of)) = (ids, clone.clone) else { return false };
+    of.id != 0
+        && (ids.id, ids.player_id) == (of.id, of.player_id)
+        && page.same_page(&clone.location)
+}
+
+impl Clones {
+    /// Keeps a clone, in the place of an older message about it.
+    pub(super) fn insert(
+        &mut self,
+        loaded: Loaded,
+        most: usize,
+        most_bytes: usize,
+    ) -> Result<(), Dropped> {
+        let key = ObjectKey::of(&loaded.object);
+        let place = self.places.get(&key).copied();
+        let older = place.and_then(|place| self.loaded.get(&place));
+        let bytes = self.bytes - older.map_or(0, |older| older.bytes.len()) + loaded.bytes.len();
+        if bytes > most_bytes {
+            return Err(Dropped::Limit { what: "bytes of clones", limit: most_bytes });
+        }
+        if place.is_none() && self.loaded.len() >= most {
+            return Err(Dropped::Limit { what: "clones", limit: most });
+        }
+        self.bytes = bytes;
+        let place = place.unwrap_or_else(|| {
+            let place = self.next;
+            self.next += 1;
+            self.places.insert(key, place);
+            place
+        });
+        self.loaded.insert(place, loaded);
+        Ok(())
+    }
+
+    pub(super) fn get(&self, object: &Uoid<'_>) -> Option<&Loaded> {
+        self.loaded.get(self.places.get(&ObjectKey::of(object))?)
+    }
+
+    pub(super) fn remove(&mut self, object: &Uoid<'_>) -> Option<Loaded> {
+        let place = self.places.remove(&ObjectKey::of(object))?;
+        let removed = self.loaded.remove(&place)?;
+        self.bytes -= removed.bytes.len();
+        Some(removed)
+    }
+
+    /// Clones that belong to no player, then avatars, each in the order in which they came.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &Loaded> {
+        let things = self.loaded.values().filter(|clone| !clone.is_player);
+        things.chain(self.loaded.values().filter(|clone| clone.is_player))
+    }
+
+    /// The objects that a player owns.
+    pub(super) fn owned_by(&self, player_id: u32) -> Vec<(Uoid<'static>, bool)> {
+        let owned = self.loaded.values().filter(|clone| clone.owner == player_id);
+        owned.map(|clone| (clone.object.clone(), clone.is_player)).collect()
+    }
+
+    /// Makes another player the owner of a clone, also in the message that loads it: a client ignores
+    /// clones of players who are not in its member list.
+    pub(super) fn hand_over(
+        &mut self,
+        object: &Uoid<'_>,
+        owner: u32,
+        inflater: &mut Inflater,
+        limits: &Limits,
+    ) -> Result<()> {
+        let place = self.places.get(&ObjectKey::of(object));
+        let Some(clone) = place.and_then(|place| self.loaded.get_mut(place)) else { return Ok(()) };
+        let bytes = with_originator(&clone.bytes, owner, inflater, limits)?;
+        self.bytes = self.bytes - clone.bytes.len() + bytes.len();
+        (clone.bytes, clone.owner) = (bytes.into(), owner);
+        Ok(())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.loaded.len()
+    }
+}
+
+/// A `plNetMsgLoadClone` with another player as the sender and the originator.
+fn with_originator(
+    bytes: &[u8],
+    player_id: u32,
+    inflater: &mut Inflater,
+    limits: &Limits,
+) -> Result<Vec<u8>> {
+    let message =
+        NetMessage::decode(&mut Reader::within(bytes, limits), "").map_err(Error::closed)?;
+    let NetMessage::LoadClone(mut load) = message else {
+        return Err(Error::value("a plNetMsgLoadClone", "another message"));
+    };
+    let payload = load.stream.payload(inflater, limits)?;
+    let mut payload =
+        PlasmaMessage::decode(&mut Reader::within(payload, limits), "").map_err(Error::closed)?;
+    if let Some(clone) = clone_msg_mut(&mut payload) {
+        clone.originating_player_id = player_id;
+    }
+    let mut writer = Writer::new();
+    payload.encode(&mut writer)?;
+    let payload = writer.into_bytes();
+    load.stream = match load.stream.compression() {
+        Compression::Dont => Stream::uncompressed(payload),
+        _ => Stream::new(payload),
+    };
+    if load.header.player_id.is_some() {
+        load.header.player_id = Some(player_id);
+    }
+    let mut writer = Writer::new();
+    NetMessage::from(load).encode(&mut writer)?;
+    let bytes = writer.into_bytes();
+    if bytes.len() > MOST_BYTES {
+        let (most, found) = (MOST_BYTES as u64, bytes.len() as u64);
+        return Err(Error::limit("bytes of a net message", most, found));
+    }
+    Ok(bytes)
+}
+
+fn clone_msg_mut<'m, 'd>(payload: &'m mut PlasmaMessage<'d>) -> Option<&'m mut LoadCloneMsg<'d>> {
+    match payload {
+        PlasmaMessage::LoadCloneMsg(clone) => Some(clone),
+        PlasmaMessage::LoadAvatarMsg(avatar) => Some(&mut avatar.clone_msg),
+        _ => None,
+    }
+}
+
+/// What the payload of a message says of its clone.
+pub(super) fn claim(
+    load: &LoadClone<'_>,
+    inflater: &mut Inflater,
+    limits: &Limits,
+) -> Result<CloneClaim, Dropped> {
+    let read = |inflater| {
+        let payload = load.stream.payload(inflater, limits)?;
+        let payload = PlasmaMessage::decode(&mut Reader::within(payload, limits), "payload")
+            .map_err(Error::closed)?;
+        let (clone, is_player) = match payload {
+            PlasmaMessage::LoadCloneMsg(clone) => (clone, None),
+            PlasmaMessage::LoadAvatarMsg(avatar) => {
+                (avatar.clone_msg, Some(avatar.is_player.is_true()))
+            }
+            _ => return Err(Error::malformed("a clone", "another payload")),
+        };
+        Ok(CloneClaim {
+            originator: clone.originating_player_id,
+            is_loading: clone.loading.is_true(),
+            object: clone.clone.0.map(Field::into_owned),
+            is_player,
+        })
+    };
+    read(inflater).map_err(Dropped::Malformed)
+}

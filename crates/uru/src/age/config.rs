@@ -1,0 +1,100 @@
+//! How an instance behaves where shards differ, and what bounds it has.
+
+use core::time::Duration;
+
+use worldwire_core::Limits;
+
+use crate::safety::Rules;
+
+/// What happens when more players want to join than the age file allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Capacity {
+    /// They are refused.
+    #[default]
+    Refuse,
+    /// They are let in, and the server is told
+    /// ([`Event::OverCapacity`](super::Event::OverCapacity)).
+    Warn,
+}
+
+/// How an instance behaves where shards differ.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What happens when the age is full. Default: refuse.
+    pub capacity: Capacity,
+    /// What players may send. `is_admin` is set for each sender. A shard that loads its lists from a
+    /// file leaks them once: they live as long as the server. Default [`Rules::PLAYER`], which allows
+    /// no console commands at all.
+    pub rules: Rules<'static>,
+    /// Whether messages with the flag `UseRelevanceRegions` go only to those who care about a region
+    /// that the sender is in. Default: no, everybody gets them.
+    pub relevance: bool,
+    /// How long after joining a player's messages go to everybody, whatever the regions: others have
+    /// to see where the avatar is at first. Default 10 s.
+    pub relevance_after: Duration,
+    /// Whether directed messages reach players in other ages without the flag `InterAgeRouting`, as
+    /// old servers deliver them. Default: no.
+    pub directed_anywhere: bool,
+    /// How long a change may wait before it is to be stored. Default 1 s.
+    pub store_after: Duration,
+    /// How long a member may be silent before it is no candidate for owner. Default 120 s.
+    pub silence: Duration,
+    /// What a single sender may cost.
+    pub bounds: AgeBounds,
+    /// The bounds of the decoders. A net message never has more than 1 MiB.
+    pub limits: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            capacity: Capacity::Refuse,
+            rules: Rules::PLAYER,
+            relevance: false,
+            relevance_after: Duration::from_secs(10),
+            directed_anywhere: false,
+            store_after: Duration::from_secs(1),
+            silence: Duration::from_secs(120),
+            bounds: AgeBounds::default(),
+            limits: Limits::DEFAULT,
+        }
+    }
+}
+
+/// What an instance keeps at most. What would exceed a bound is dropped and named
+/// ([`Dropped::Limit`](super::Dropped::Limit)); nothing that is there already is lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgeBounds {
+    /// Malformed messages of a member within a minute, of which the last one closes its connection.
+    /// Default 16.
+    pub malformed: usize,
+    /// Requests for the state of the age that a member may send within a minute. Default 30.
+    pub state_requests: usize,
+    /// Clones. Default 2,048.
+    pub clones: usize,
+    /// Bytes of the messages that loaded the clones. Default 8 MiB.
+    pub clone_bytes: usize,
+    /// States of objects. Default 65,536.
+    pub states: usize,
+    /// Bytes of those states, roughly. Default 32 MiB.
+    pub state_bytes: usize,
+    /// Locks that a member may hold. Default 256.
+    pub locks: usize,
+    /// Pages that a member may have paged in. Default 1,024.
+    pub pages: usize,
+}
+
+impl Default for AgeBounds {
+    fn default() -> Self {
+        Self {
+            malformed: 16,
+            state_requests: 30,
+            clones: 2_048,
+            clone_bytes: 8 << 20,
+            states: 1 << 16,
+            state_bytes: 32 << 20,
+            locks: 256,
+            pages: 1_024,
+        }
+    }
+}

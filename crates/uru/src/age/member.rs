@@ -1,0 +1,190 @@
+//! Who is in an age.
+
+use core::time::Duration;
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::net_message::{PageFlags, PagingRoom, RelevanceRegions};
+use crate::types::{SequenceNumber, Uoid};
+
+/// A player, as the server knows them: nothing of it comes from the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Player {
+    /// The number of the player (KI number); not 0.
+    pub id: u32,
+    /// The name that others see: at most 255 bytes are sent.
+    pub name: String,
+    /// Whether the player is an administrator.
+    pub is_admin: bool,
+}
+
+impl Player {
+    /// A player who is no administrator.
+    #[must_use]
+    pub fn new(id: u32, name: &str) -> Self {
+        Self { id, name: name.to_owned(), is_admin: false }
+    }
+
+    /// The same as an administrator.
+    #[must_use]
+    pub fn admin(self) -> Self {
+        Self { is_admin: true, ..self }
+    }
+}
+
+/// A player in an age.
+#[derive(Clone, Debug)]
+pub struct Member {
+    pub(super) player: Player,
+    pub(super) avatar: Option<Uoid<'static>>,
+    pub(super) regions: Option<RelevanceRegions>,
+    pub(super) pages: BTreeSet<u32>,
+    pub(super) joined: Duration,
+    pub(super) heard: Duration,
+    pub(super) malformed: Recent,
+    pub(super) state_requests: Recent,
+    pub(super) has_state: bool,
+    pub(super) is_closing: bool,
+}
+
+impl Member {
+    pub(super) fn new(player: Player, now: Duration) -> Self {
+        Self {
+            player,
+            avatar: None,
+            regions: None,
+            pages: BTreeSet::new(),
+            joined: now,
+            heard: now,
+            malformed: Recent::default(),
+            state_requests: Recent::default(),
+            has_state: false,
+            is_closing: false,
+        }
+    }
+
+    /// The player.
+    #[must_use]
+    pub fn player(&self) -> &Player {
+        &self.player
+    }
+
+    /// The avatar, once it is loaded.
+    #[must_use]
+    pub fn avatar(&self) -> Option<&Uoid<'static>> {
+        self.avatar.as_ref()
+    }
+
+    /// The pages that the client has paged in, ascending.
+    pub fn pages(&self) -> impl Iterator<Item = SequenceNumber> {
+        self.pages.iter().copied().map(SequenceNumber)
+    }
+
+    /// Whether the member got the state of the age.
+    #[must_use]
+    pub fn has_state(&self) -> bool {
+        self.has_state
+    }
+
+    /// Notes what was paged in or out. Says whether there was room.
+    pub(super) fn page(&mut self, room: &PagingRoom<'_>, most: usize) -> bool {
+        if room.page_flags.contains(PageFlags::ResetList) {
+            self.pages.clear();
+        }
+        let is_out = room.page_flags.contains(PageFlags::PagingOut);
+        for page in room.rooms.iter().map(|room| room.location.sequence_number.0) {
+            if is_out {
+                self.pages.remove(&page);
+            } else if !self.pages.contains(&page) {
+                if self.pages.len() >= most {
+                    return false;
+                }
+                self.pages.insert(page);
+            }
+        }
+        true
+    }
+
+    /// Whether the member cares about a region that the sender is in. Who never said anything about
+    /// regions sees all and is seen by all.
+    pub(super) fn cares_about(&self, sender: &Self) -> bool {
+        let (Some(mine), Some(theirs)) = (&self.regions, &sender.regions) else { return true };
+        let mut words = mine.care_about.0.iter().zip(&theirs.in_.0);
+        words.any(|(cares, is_in)| cares & is_in != 0)
+    }
+}
+
+/// The members of an age, in the order in which they joined.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Members(Vec<Member>);
+
+impl Members {
+    pub(super) fn iter(&self) -> core::slice::Iter<'_, Member> {
+        self.0.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn get(&self, player_id: u32) -> Option<&Member> {
+        self.0.iter().find(|member| member.player.id == player_id)
+    }
+
+    pub(super) fn get_mut(&mut self, player_id: u32) -> Option<&mut Member> {
+        self.0.iter_mut().find(|member| member.player.id == player_id)
+    }
+
+    pub(super) fn push(&mut self, member: Member) {
+        self.0.push(member);
+    }
+
+    pub(super) fn remove(&mut self, player_id: u32) -> Option<Member> {
+        let index = self.0.iter().position(|member| member.player.id == player_id)?;
+        Some(self.0.remove(index))
+    }
+
+    /// Who has been here the longest, of those who were heard of lately; if there is nobody like
+    /// that, of all.
+    pub(super) fn longest(&self, now: Duration, silence: Duration) -> Option<u32> {
+        let is_heard = |member: &&Member| now.saturating_sub(member.heard) <= silence;
+        let longest = self.0.iter().find(is_heard).or_else(|| self.0.first());
+        longest.map(|member| member.player.id)
+    }
+}
+
+/// Things that happened within the last minute, as far as there is a bound on them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recent(VecDeque<Duration>);
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+impl Recent {
+    /// Notes another one, and says how many there were within a minute; no more than `most` are
+    /// counted.
+    pub(super) fn add(&mut self, now: Duration, most: usize) -> usize {
+        while self.0.front().is_some_and(|then| now.saturating_sub(*then) >= MINUTE) {
+            self.0.pop_front();
+        }
+        if self.0.len() >= most {
+            self.0.pop_front();
+        }
+        self.0.push_back(now);
+        self.0.len()
+    }
+
+    /// Notes another one unless there were `most` within a minute.
+    pub(super) fn try_add(&mut self, now: Duration, most: usize) -> bool {
+        while self.0.front().is_some_and(|then| now.saturating_sub(*then) >= MINUTE) {
+            self.0.pop_front();
+        }
+        let has_room = self.0.len() < most;
+        if has_room {
+            self.0.push_back(now);
+        }
+        has_room
+    }
+}

@@ -1,0 +1,342 @@
+//! What an instance does with each net message of a member.
+
+use core::time::Duration;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use worldwire_core::{Error, Field, Side, Writer};
+
+use super::answer;
+use super::clones::{Loaded, claim};
+use super::dropped::{DropKind, Dropped};
+use super::event::{CloseReason, Event};
+use super::forward::Sender;
+use super::instance::Instance;
+use super::locks::Answer;
+use super::packet::{Importance, MOST_BYTES, Packet, Position};
+use super::states::{Pages, check_blob, read_blob};
+use crate::net_message::patch::HeaderLayout;
+use crate::net_message::{
+    GameStateRequest, LoadClone, NetFlags, NetMessage, PlayerPage, SdlState, TestAndSet,
+    class_info, received,
+};
+use crate::safety::{Rules, check};
+use crate::sdl::{ObjectKey, Sent};
+use crate::types::{ClassIndex, Uoid};
+
+/// The most bytes of an avatar's name: all of them stand in one list of members.
+const MOST_NAME: usize = 255;
+
+impl Instance {
+    /// A member sent a net message: the two fields of a `PropagateBuffer`. What cannot be accepted is
+    /// dropped, counted and reported.
+    pub fn receive(&mut self, now: Duration, player_id: u32, class: ClassIndex, buffer: &[u8]) {
+        self.counts.received += 1;
+        let Some(member) = self.members.get_mut(player_id).filter(|member| !member.is_closing)
+        else {
+            self.counts.drop_one(DropKind::NoMember);
+            return;
+        };
+        member.heard = now;
+        let player = &member.player;
+        let sender = Sender { id: player.id, is_admin: player.is_admin, joined: member.joined };
+        if let Err(why) = self.handle(now, sender, class, buffer) {
+            self.dropped(now, sender, why);
+        }
+    }
+
+    fn dropped(&mut self, now: Duration, sender: Sender, why: Dropped) {
+        self.counts.drop_one(why.kind());
+        let is_malformed = why.kind() == DropKind::Malformed;
+        self.report(Event::Dropped { player_id: sender.id, why });
+        let most = self.config.bounds.malformed;
+        if let Some(member) = self.members.get_mut(sender.id).filter(|_| is_malformed) {
+            let messages = member.malformed.add(now, most);
+            if messages >= most {
+                member.is_closing = true;
+                let why = CloseReason::Malformed { messages };
+                self.report(Event::Close { player_id: sender.id, why });
+            }
+        }
+    }
+
+    fn handle(
+        &mut self,
+        now: Duration,
+        sender: Sender,
+        class: ClassIndex,
+        buffer: &[u8],
+    ) -> Result<(), Dropped> {
+        if buffer.len() > MOST_BYTES {
+            let (most, found) = (MOST_BYTES as u64, buffer.len() as u64);
+            return Err(Dropped::Malformed(Error::limit("bytes of a net message", most, found)));
+        }
+        let config = Arc::clone(&self.config);
+        let message = received(class, buffer, &config.limits).map_err(Dropped::Malformed)?;
+        let index = u16::try_from(class.0).unwrap_or(0);
+        if class_info(index).is_some_and(|info| info.sender == Some(Side::Server)) {
+            return Err(Dropped::FromServer(index));
+        }
+        let rules = Rules { is_admin: sender.is_admin, ..config.rules };
+        check(buffer, &rules, &mut self.inflater, &config.limits)?;
+        match message {
+            NetMessage::GameMessage(message) => self.game_message(now, sender, &message, buffer),
+            NetMessage::GameMessageDirected(message) => {
+                self.directed(now, sender, &message, buffer)
+            }
+            NetMessage::Voice(message) => self.voice(now, sender, &message, buffer),
+            NetMessage::LoadClone(message) => self.load_clone(now, sender, &message, buffer),
+            NetMessage::SdlState(message) => self.state(now, sender, &message, None),
+            NetMessage::SdlStateBCast(message) => {
+                self.state(now, sender, &message.state, Some(buffer))
+            }
+            NetMessage::TestAndSet(message) => self.test_and_set(now, sender, message),
+            NetMessage::MembersListReq(_) => {
+                let list = answer::members_list(self.time(now), sender.id, self.members.iter());
+                self.send_made(sender.id, list);
+                Ok(())
+            }
+            NetMessage::GameStateRequest(message) => self.state_request(now, sender, &message),
+            NetMessage::RelevanceRegions(message) => {
+                if let Some(member) = self.members.get_mut(sender.id) {
+                    member.regions = Some(message);
+                }
+                Ok(())
+            }
+            NetMessage::PagingRoom(message) => {
+                let limit = config.bounds.pages;
+                let member = self.members.get_mut(sender.id);
+                match member.is_none_or(|member| member.page(&message, limit)) {
+                    true => Ok(()),
+                    false => Err(Dropped::Limit { what: "pages", limit }),
+                }
+            }
+            NetMessage::PlayerPage(message) => self.player_page(sender, message),
+            _ => Err(Dropped::Unhandled(index)),
+        }
+    }
+
+    /// Notes the avatar of a member. Only a clone that the member made can be one.
+    fn player_page(&mut self, sender: Sender, message: PlayerPage<'_>) -> Result<(), Dropped> {
+        if !is_made_by(&message.object, sender.id) {
+            return Err(Dropped::NotTheirs);
+        }
+        is_short(&message.object)?;
+        let avatar = (!message.unload.is_true()).then(|| message.object.into_owned());
+        self.set_avatar(sender.id, avatar);
+        Ok(())
+    }
+
+    fn set_avatar(&mut self, player_id: u32, avatar: Option<Uoid<'static>>) {
+        if let Some(member) = self.members.get_mut(player_id) {
+            member.avatar = avatar;
+        }
+    }
+
+    fn load_clone(
+        &mut self,
+        now: Duration,
+        sender: Sender,
+        message: &LoadClone<'_>,
+        buffer: &[u8],
+    ) -> Result<(), Dropped> {
+        let object = &message.uoid;
+        let claim = claim(message, &mut self.inflater, &self.config.limits)?;
+        let key = ObjectKey::of(object);
+        if claim.object.as_ref().is_none_or(|other| ObjectKey::of(other) != key) {
+            return Err(Dropped::Contradiction("clone"));
+        }
+        if object.clone.is_none_or(|ids| ids.id == 0) {
+            return Err(Dropped::NoClone);
+        }
+        let is_loading = message.is_loading.is_true();
+        if claim.is_loading != is_loading {
+            return Err(Dropped::Contradiction("loading"));
+        }
+        let is_player = message.is_player.is_true();
+        if claim.is_player.is_some_and(|claimed| claimed != is_player) {
+            return Err(Dropped::Contradiction("isPlayer"));
+        }
+        if is_player {
+            is_short(object)?;
+        }
+        let owner = self.clones.get(object).map(|clone| clone.owner);
+        // Who loads a clone first has made it; later it may be handed over. Avatars never are.
+        let is_made_here = is_made_by(object, sender.id);
+        let is_theirs = claim.originator == sender.id
+            && owner.map_or(is_made_here && is_loading, |owner| owner == sender.id)
+            && (is_made_here || !is_player);
+        if !is_theirs {
+            return Err(Dropped::NotTheirs);
+        }
+        let is_initial = message.is_initial_state.is_true();
+        let bytes = self.stamped(now, sender, &message.header, buffer, |bytes, _| {
+            // The last field: only the server says what is initial.
+            if let Some(last) = bytes.last_mut().filter(|_| is_initial) {
+                *last = 0;
+            }
+            Ok(())
+        })?;
+        if is_loading {
+            let bounds = &self.config.bounds;
+            let object = object.clone().into_owned();
+            let (bytes, owner) = (Arc::clone(&bytes), sender.id);
+            let loaded = Loaded { object, bytes, owner, is_player };
+            self.clones.insert(loaded, bounds.clones, bounds.clone_bytes)?;
+            if is_player {
+                self.set_avatar(sender.id, Some(object_of(message)));
+            }
+        } else {
+            self.forget_clone(object);
+        }
+        self.send_others(now, sender, message.header.flags, &Packet::kept(bytes));
+        Ok(())
+    }
+
+    /// A clone is gone, with its states and the locks of its parts.
+    pub(super) fn forget_clone(&mut self, object: &Uoid<'_>) {
+        let Some(clone) = self.clones.remove(object) else { return };
+        self.states.remove_clone(&clone.object);
+        self.locks.release_clone(&clone.object);
+        if clone.is_player {
+            let key = ObjectKey::of(&clone.object);
+            let avatar = self.members.get(clone.owner).and_then(|member| member.avatar.as_ref());
+            if avatar.is_some_and(|avatar| ObjectKey::of(avatar) == key) {
+                self.set_avatar(clone.owner, None);
+            }
+        }
+    }
+
+    /// The state of an object, which others get if there is a message to be forwarded.
+    fn state(
+        &mut self,
+        now: Duration,
+        sender: Sender,
+        message: &SdlState<'_>,
+        forwarded: Option<&[u8]>,
+    ) -> Result<(), Dropped> {
+        let config = Arc::clone(&self.config);
+        let object = &message.object;
+        let payload = message.stream.payload(&mut self.inflater, &config.limits);
+        let payload = payload.map_err(Dropped::Malformed)?;
+        let descriptors = Arc::clone(&self.descriptors);
+        let update = read_blob(payload, &descriptors, &config.limits)?;
+        let rules = Rules { is_admin: sender.is_admin, ..config.rules };
+        check_blob(&update, &rules, &config.limits)?;
+        let sent = Sent {
+            persist: message.persist_on_server.is_true(),
+            avatar: message.is_avatar_state.is_true(),
+            player_id: sender.id,
+        };
+        let time = self.clock.time(now);
+        self.states.apply(object, &update, sent, &time, now + config.store_after)?;
+        let Some(buffer) = forwarded else { return Ok(()) };
+        let flags = message.header.flags;
+        let is_position = flags.contains(NetFlags::UseRelevanceRegions);
+        let descriptor = is_position.then(|| {
+            let mut hasher = DefaultHasher::new();
+            (update.descriptor.name(), update.descriptor.version()).hash(&mut hasher);
+            hasher.finish()
+        });
+        drop(update);
+        let is_initial = message.is_initial_state.is_true();
+        let bytes = self.stamped(now, sender, &message.header, buffer, |bytes, _| {
+            // The third field from the end: only the server says what is initial.
+            let at = bytes.len().saturating_sub(3);
+            if let Some(field) = bytes.get_mut(at).filter(|_| is_initial) {
+                *field = 0;
+            }
+            Ok(())
+        })?;
+        let importance = match descriptor {
+            Some(descriptor) => position(&bytes, object, descriptor),
+            None => Importance::Kept,
+        };
+        self.send_others(now, sender, flags, &Packet::new(bytes, importance));
+        Ok(())
+    }
+
+    /// A lock is asked for, or released. Nobody is answered who releases one: clients take any answer
+    /// but a no as a yes.
+    fn test_and_set(
+        &mut self,
+        now: Duration,
+        sender: Sender,
+        message: TestAndSet<'_>,
+    ) -> Result<(), Dropped> {
+        let object = message.object;
+        if !message.lock_request.is_true() {
+            self.locks.release(&object, sender.id);
+            return Ok(());
+        }
+        let limit = self.config.bounds.locks;
+        let answer = self.locks.request(&object, sender.id, limit);
+        let reply = answer::lock_reply(self.time(now), object, answer == Answer::Granted);
+        self.send_made(sender.id, reply);
+        match answer {
+            Answer::TooMany => Err(Dropped::Limit { what: "locks of a member", limit }),
+            Answer::Granted | Answer::Denied => Ok(()),
+        }
+    }
+
+    /// A member wants to know how everything is: clones, the state of the age, states, and how many
+    /// of them there were.
+    fn state_request(
+        &mut self,
+        now: Duration,
+        sender: Sender,
+        message: &GameStateRequest<'_>,
+    ) -> Result<(), Dropped> {
+        let limit = self.config.bounds.state_requests;
+        let time = self.time(now);
+        let Some(member) = self.members.get_mut(sender.id) else { return Ok(()) };
+        if !member.state_requests.try_add(now, limit) {
+            return Err(Dropped::Limit { what: "state requests in a minute", limit });
+        }
+        member.has_state = true;
+        let rooms = &message.rooms;
+        let pages = (!rooms.is_empty()).then(|| Pages::of(rooms.iter().map(|room| &room.location)));
+        let mut packets = Vec::new();
+        for clone in self.clones.in_order() {
+            let is_own_avatar = clone.is_player && clone.owner == sender.id;
+            if !is_own_avatar {
+                packets.extend(answer::initial_clone(time.clone(), clone));
+            }
+        }
+        self.states.initial(&time, pages.as_ref(), |packet| packets.push(packet));
+        let count = u32::try_from(packets.len()).unwrap_or(u32::MAX);
+        for packet in packets {
+            self.send(sender.id, packet);
+        }
+        self.send_made(sender.id, answer::state_sent(time, count));
+        Ok(())
+    }
+}
+
+fn object_of(message: &LoadClone<'_>) -> Uoid<'static> {
+    message.uoid.clone().into_owned()
+}
+
+/// Whether an object is a clone that a player made.
+fn is_made_by(object: &Uoid<'_>, player_id: u32) -> bool {
+    object.clone.is_some_and(|ids| ids.player_id == player_id)
+}
+
+fn is_short(avatar: &Uoid<'_>) -> Result<(), Dropped> {
+    match avatar.name.stored().len() {
+        0..=MOST_NAME => Ok(()),
+        _ => Err(Dropped::Limit { what: "bytes of an avatar's name", limit: MOST_NAME }),
+    }
+}
+
+/// Where the name of the object stands in a state that is forwarded: right behind the header.
+fn position(bytes: &[u8], object: &Uoid<'_>, descriptor: u64) -> Importance {
+    let mut writer = Writer::new();
+    match (HeaderLayout::of(bytes), object.encode(&mut writer)) {
+        (Ok(layout), Ok(())) => Importance::Position(Position {
+            object: layout.end..layout.end + writer.len(),
+            descriptor,
+        }),
+        _ => Importance::Kept,
+    }
+}

@@ -1,0 +1,461 @@
+//! The states of the objects of an age, and of the age itself.
+
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use worldwire_core::{Classes, Error, Limits, Reader, Result};
+
+use super::answer;
+use super::config::AgeBounds;
+use super::dropped::Dropped;
+use super::event::Event;
+use super::packet::{MOST_BYTES, Packet};
+use crate::inflate::Inflater;
+use crate::plasma_message::PlasmaMessage;
+use crate::safety::{Reason, Refusal, Rules, check_payload};
+use crate::schema::{Descriptors, Shape, Type};
+use crate::sdl::{
+    Blob, Head, ObjectKey, Record, Refused, Rule, Scalar, Sent, State, StateDb, Stored, ValueHead,
+    hook,
+};
+use crate::types::{Location, LocationFlags, SafeString, UnifiedTime, Uoid};
+
+/// All states, and what of them is to be stored.
+#[derive(Clone, Debug)]
+pub(super) struct States {
+    db: StateDb,
+    /// The clones and parts of clones that have states, by page and clone ids.
+    parts: HashMap<Part, Vec<Uoid<'static>>>,
+    /// What the states take, roughly.
+    bytes: usize,
+    limit: usize,
+    age: Option<AgeState>,
+    changed: BTreeMap<(ObjectKey, Box<str>), Uoid<'static>>,
+    age_changed: bool,
+    due: Option<Duration>,
+}
+
+/// The state of the age itself.
+#[derive(Clone, Debug)]
+struct AgeState {
+    prefix: i32,
+    object: Uoid<'static>,
+    instance: State,
+    shard: Option<State>,
+}
+
+/// Page, clone id and player of a clone: the same for all its parts.
+type Part = (u32, u16, u32);
+
+fn part_of(object: &Uoid<'_>) -> Option<Part> {
+    let ids = object.clone.filter(|ids| ids.id != 0)?;
+    Some((object.location.sequence_number.0, ids.id, ids.player_id))
+}
+
+/// How the state of the age is sent.
+const AGE_SENT: Sent = Sent { persist: true, avatar: false, player_id: 0 };
+
+impl AgeState {
+    fn shown(&self) -> State {
+        match &self.shard {
+            Some(shard) => hook::merged(&self.instance, shard),
+            None => self.instance.clone(),
+        }
+    }
+}
+
+impl States {
+    /// Without states. The state of the age follows the newest descriptor of its name; an age without
+    /// one has no state of its own.
+    pub(super) fn new(
+        name: &str,
+        prefix: i32,
+        descriptors: &Descriptors,
+        bounds: &AgeBounds,
+    ) -> Self {
+        let age = descriptors.newest(name).zip(hook::object(prefix));
+        let age = age.map(|(descriptor, object)| AgeState {
+            prefix,
+            object,
+            instance: State::new(descriptor),
+            shard: None,
+        });
+        Self {
+            db: StateDb::with_limit(bounds.states),
+            parts: HashMap::new(),
+            bytes: 0,
+            limit: bounds.state_bytes,
+            age,
+            changed: BTreeMap::new(),
+            age_changed: false,
+            due: None,
+        }
+    }
+
+    /// Changes a state by an update of a member. `due` is when it has to be stored.
+    pub(super) fn apply(
+        &mut self,
+        object: &Uoid<'_>,
+        update: &Blob<'_>,
+        sent: Sent,
+        time: &UnifiedTime,
+        due: Duration,
+    ) -> Result<(), Dropped> {
+        if let Some(age) = self.age_of(object, update) {
+            is_small(weight(age.instance.record()), update)?;
+            age.instance.apply(update, Rule::OURS, time).map_err(refused)?;
+            self.age_changed = true;
+            self.due.get_or_insert(due);
+            return Ok(());
+        }
+        let name = update.descriptor.name();
+        let old = self.db.get(object, name);
+        let (was_durable, old_weight) =
+            old.map_or((false, 0), |old| (old.is_durable(), weight(old.state.record())));
+        is_small(old_weight, update)?;
+        if self.bytes - old_weight + old_weight.max(weight(&update.record)) > self.limit {
+            return Err(Dropped::Limit { what: "bytes of states", limit: self.limit });
+        }
+        let part = part_of(object).filter(|_| self.db.of(object).is_empty());
+        let stored = self.db.apply(object, update, sent, Rule::OURS, time).map_err(refused)?;
+        if let Some(part) = part {
+            self.parts.entry(part).or_default().push(stored.object.clone());
+        }
+        self.bytes = self.bytes - old_weight + weight(stored.state.record());
+        if was_durable || stored.is_durable() {
+            let key = (ObjectKey::of(object), Box::from(name));
+            self.changed.entry(key).or_insert_with(|| stored.object.clone());
+            self.due.get_or_insert(due);
+        }
+        Ok(())
+    }
+
+    /// The state of the age, if the update is one of it.
+    fn age_of(&mut self, object: &Uoid<'_>, update: &Blob<'_>) -> Option<&mut AgeState> {
+        let age = self.age.as_mut()?;
+        let name = age.instance.descriptor().name();
+        let is_age = hook::is_hook(object, age.prefix)
+            && name.eq_ignore_ascii_case(update.descriptor.name());
+        is_age.then_some(age)
+    }
+
+    /// Puts a state back that was stored.
+    pub(super) fn restore(&mut self, object: Uoid<'static>, blob: &Blob<'_>) -> Result<()> {
+        known(&object).map_err(|refusal| refusal.error().clone().inside("object"))?;
+        let state = State::of(blob);
+        let old = self.db.get(&object, state.descriptor().name());
+        let old = old.map_or(0, |old| weight(old.state.record()));
+        let bytes = self.bytes - old + weight(state.record());
+        if bytes > self.limit {
+            return Err(Error::limit("bytes of states", self.limit as u64, bytes as u64));
+        }
+        let part = part_of(&object).filter(|_| self.db.of(&object).is_empty());
+        if let Some(part) = part {
+            self.parts.entry(part).or_default().push(object.clone());
+        }
+        let sent = Sent { persist: true, ..Sent::default() };
+        self.db.insert(Stored { object, state, sent }).map_err(|refused| match refused {
+            Refused::Full { limit } => Error::limit("states", limit as u64, limit as u64 + 1),
+            other => Error::malformed("a state that fits", other.to_string()),
+        })?;
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Puts the stored state of the age, or the settings of the shard for it, into place. An older
+    /// version is upgraded.
+    pub(super) fn restore_age(&mut self, blob: &Blob<'_>, is_shard: bool) -> Result<()> {
+        let age = self.age.as_mut();
+        let wanted = age.as_ref().map(|age| age.instance.descriptor().clone());
+        let found = blob.descriptor.name();
+        let fits = wanted.filter(|wanted| wanted.name().eq_ignore_ascii_case(found));
+        let (Some(age), Some(newest)) = (age, fits) else {
+            return Err(Error::malformed("a state of the age", format!("one of {found}")));
+        };
+        let mut state = State::of(blob);
+        if state.descriptor().version() < newest.version() {
+            state = state.upgrade(&newest);
+        }
+        if is_shard {
+            age.shard = Some(state);
+        } else {
+            age.instance = state;
+        }
+        Ok(())
+    }
+
+    /// Changes the state of the age where a node of the vault differs from it. Says whether it does.
+    pub(super) fn edit_age(
+        &mut self,
+        blob: &Blob<'_>,
+        time: &UnifiedTime,
+        due: Duration,
+    ) -> Result<bool> {
+        let found = blob.descriptor.name();
+        let age = self
+            .age
+            .as_mut()
+            .filter(|age| age.instance.descriptor().name().eq_ignore_ascii_case(found));
+        let Some(age) = age else {
+            return Err(Error::malformed("a state of the age", format!("one of {found}")));
+        };
+        let mut update = blob.clone();
+        if age.instance.descriptor() == &update.descriptor {
+            let stored = age.instance.record();
+            update.record.simple.retain(|entry| {
+                let old = stored.simple.iter().find(|old| old.index == entry.index);
+                let sets_a_value = || entry.value.is_some();
+                old.map_or_else(sets_a_value, |old| old.value != entry.value)
+            });
+            update.record.nested.retain(|entry| !stored.nested.iter().any(|old| old == entry));
+            if update.record.simple.is_empty() && update.record.nested.is_empty() {
+                return Ok(false);
+            }
+        }
+        age.instance
+            .apply(&update, Rule::OURS, time)
+            .map_err(|refused| Error::malformed("an update that fits", refused.to_string()))?;
+        self.age_changed = true;
+        self.due.get_or_insert(due);
+        Ok(true)
+    }
+
+    /// The state of the age as clients see it.
+    pub(super) fn shown_age(&self) -> Option<State> {
+        self.age.as_ref().map(AgeState::shown)
+    }
+
+    /// The state of the age, for members who are here (not initial) or join.
+    pub(super) fn age_packet(&self, time: UnifiedTime, is_initial: bool) -> Option<Packet> {
+        let age = self.age.as_ref()?;
+        answer::state(time, &age.object, &age.shown(), AGE_SENT, is_initial).ok()
+    }
+
+    /// All states for a member who joins, or those in some pages: that of the age first.
+    pub(super) fn initial(
+        &self,
+        time: &UnifiedTime,
+        pages: Option<&Pages>,
+        mut give: impl FnMut(Packet),
+    ) {
+        if let Some(age) = self.age_packet(time.clone(), true) {
+            give(age);
+        }
+        for Stored { object, state, sent } in self.db.iter() {
+            if pages.is_none_or(|pages| pages.contains(&object.location)) {
+                let packet = answer::state(time.clone(), object, state, *sent, true);
+                packet.into_iter().for_each(&mut give);
+            }
+        }
+    }
+
+    /// Forgets the states of a clone and its parts.
+    pub(super) fn remove_clone(&mut self, clone: &Uoid<'_>) {
+        let parts = part_of(clone).and_then(|part| self.parts.remove(&part));
+        for object in parts.iter().flatten() {
+            for stored in self.db.remove(object) {
+                self.bytes -= weight(stored.state.record());
+            }
+        }
+    }
+
+    /// Forgets the states of a player's avatar.
+    pub(super) fn remove_avatar(&mut self, player_id: u32) {
+        let (bytes, parts) = (&mut self.bytes, &mut self.parts);
+        self.db.retain(|stored| {
+            let goes = stored.sent.avatar && stored.sent.player_id == player_id;
+            if goes {
+                *bytes -= weight(stored.state.record());
+            }
+            !goes
+        });
+        // What has no state any more is no part.
+        let db = &self.db;
+        parts.retain(|_, objects| {
+            objects.retain(|object| !db.of(object).is_empty());
+            !objects.is_empty()
+        });
+    }
+
+    /// When something is to be stored.
+    pub(super) fn due(&self) -> Option<Duration> {
+        self.due
+    }
+
+    /// Reports everything that is to be stored.
+    pub(super) fn flush(&mut self, mut report: impl FnMut(Event)) {
+        self.due = None;
+        if core::mem::take(&mut self.age_changed)
+            && let Some(age) = &self.age
+            && let Ok(blob) = age.instance.to_blob().to_bytes()
+        {
+            report(Event::StoreAge { blob });
+        }
+        for ((_, name), object) in core::mem::take(&mut self.changed) {
+            let stored = self.db.get(&object, &name).filter(|stored| stored.is_durable());
+            let blob = stored.and_then(|stored| stored.state.to_blob().to_bytes().ok());
+            report(Event::StoreState { object, descriptor: name.into(), blob });
+        }
+    }
+
+    pub(super) fn db(&self) -> &StateDb {
+        &self.db
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// Pages, for looking up.
+#[derive(Debug)]
+pub(super) struct Pages(BTreeSet<(u32, u16)>);
+
+impl Pages {
+    pub(super) fn of<'l>(locations: impl Iterator<Item = &'l Location>) -> Self {
+        Self(locations.map(Self::key).collect())
+    }
+
+    fn contains(&self, location: &Location) -> bool {
+        self.0.contains(&Self::key(location))
+    }
+
+    fn key(location: &Location) -> (u32, u16) {
+        (location.sequence_number.0, location.flags.0 & !LocationFlags::Itinerant.0)
+    }
+}
+
+/// What a record takes in memory, roughly.
+fn weight(record: &Record<'_>) -> usize {
+    let hint = |head: &ValueHead<'_>| head.hint.as_ref().map_or(0, |hint| hint.stored().len());
+    let simple = record.simple.iter().map(|entry| {
+        128 + hint(&entry.head) + entry.value.as_ref().map_or(0, |value| value.as_bytes().len())
+    });
+    let nested = record.nested.iter().map(|entry| {
+        let elements = entry.elements.iter().map(|element| weight(&element.record));
+        128 + hint(&entry.head) + elements.sum::<usize>()
+    });
+    128 + simple.sum::<usize>() + nested.sum::<usize>()
+}
+
+/// Whether a state of this weight still fits into one message after an update: it weighs more than
+/// its bytes.
+fn is_small(weighs: usize, update: &Blob<'_>) -> Result<(), Dropped> {
+    const MOST: usize = MOST_BYTES - (16 << 10);
+    match weighs + weight(&update.record) {
+        0..=MOST => Ok(()),
+        _ => Err(Dropped::Limit { what: "bytes of a state", limit: MOST }),
+    }
+}
+
+fn refused(refused: Refused) -> Dropped {
+    match refused {
+        Refused::Full { limit } => Dropped::Limit { what: "states", limit },
+        Refused::Older { name, stored, update } => {
+            let wanted = format!("version {stored} of {name}, or a newer one");
+            Dropped::Descriptor(Error::malformed(wanted, update.to_string()))
+        }
+        other => Dropped::Descriptor(Error::malformed("a state that fits", other.to_string())),
+    }
+}
+
+/// Reads the state of an object that a client sent, all of it.
+pub(super) fn read_blob<'d>(
+    payload: &'d [u8],
+    descriptors: &Descriptors,
+    limits: &'d Limits,
+) -> Result<Blob<'d>, Dropped> {
+    let head = Head::decode_fields(&mut Reader::within(payload, limits));
+    let head = head.map_err(|error| Dropped::Malformed(error.closed()))?;
+    if let Err(unknown) = descriptors.find(&head.name.to_bytes(), head.version) {
+        return Err(Dropped::Descriptor(unknown.into()));
+    }
+    let mut reader = Reader::within(payload, limits);
+    let blob = Blob::decode(descriptors, &mut reader);
+    let blob = blob.and_then(|blob| reader.end().map(|()| blob));
+    blob.map_err(|error| Dropped::Malformed(error.closed()))
+}
+
+/// Looks for texts in a state that would end clients, and for objects in it that must not be
+/// forwarded.
+pub(crate) fn check_blob(
+    blob: &Blob<'_>,
+    rules: &Rules<'_>,
+    limits: &Limits,
+) -> Result<(), Refusal> {
+    text(&blob.head.name).map_err(|refusal| refusal.inside("descriptor"))?;
+    if let Some(object) = &blob.head.object {
+        known(object).map_err(|refusal| refusal.inside("object"))?;
+    }
+    check_record(&blob.record, blob.descriptor.shape(), rules, limits)
+}
+
+fn check_record(
+    record: &Record<'_>,
+    shape: Shape<'_>,
+    rules: &Rules<'_>,
+    limits: &Limits,
+) -> Result<(), Refusal> {
+    for entry in &record.simple {
+        let Some(variable) = shape.simple(entry.index as usize) else { continue };
+        let named = |refusal: Refusal| refusal.inside(variable.label());
+        check_head(&entry.head).map_err(named)?;
+        let simple = variable.simple_type();
+        let kind = simple.filter(|kind| matches!(kind, Type::Key | Type::Creatable));
+        let (Some(kind), Some(value)) = (kind, &entry.value) else { continue };
+        for (index, scalar) in value.scalars(kind).enumerate() {
+            let checked = match scalar {
+                Scalar::Key(object) => known(&object),
+                Scalar::Creatable(Some((class, bytes))) => {
+                    check_object(class, bytes, rules, limits)
+                }
+                _ => Ok(()),
+            };
+            checked.map_err(|refusal| named(refusal.inside_item(index)))?;
+        }
+    }
+    for entry in &record.nested {
+        let Some((variable, inner)) = shape.nested(entry.index as usize) else { continue };
+        let named = |refusal: Refusal| refusal.inside(variable.label());
+        check_head(&entry.head).map_err(named)?;
+        for element in &entry.elements {
+            check_record(&element.record, inner, rules, limits)
+                .map_err(|refusal| named(refusal.inside_item(element.index as usize)))?;
+        }
+    }
+    Ok(())
+}
+
+fn check_head(head: &ValueHead<'_>) -> Result<(), Refusal> {
+    match &head.hint {
+        Some(hint) => text(hint).map_err(|refusal| refusal.inside("hint")),
+        None => Ok(()),
+    }
+}
+
+/// An object that all clients can know, by a name that they can read.
+fn known(object: &Uoid<'_>) -> Result<(), Refusal> {
+    match object.location.sequence_number.0 {
+        1..=0x20 => Err(Refusal::at(Reason::LocalObject, None, 0)),
+        _ => text(&object.name),
+    }
+}
+
+fn text(text: &SafeString<'_>) -> Result<(), Refusal> {
+    if text.ends_client() { Err(Refusal::at(Reason::Text, None, 0)) } else { Ok(()) }
+}
+
+/// An object in a state. Only Plasma messages can be checked, so all others are refused; real
+/// descriptors have no such variable.
+fn check_object(
+    class: u16,
+    bytes: &[u8],
+    rules: &Rules<'_>,
+    limits: &Limits,
+) -> Result<(), Refusal> {
+    if PlasmaMessage::info(class.into()).is_none_or(|info| info.fields.is_none()) {
+        return Err(Refusal::at(Reason::UnknownInside(class), None, 0));
+    }
+    let whole = [&class.to_le_bytes(), bytes].concat();
+    check_payload(&whole, rules, &mut Inflater::new(), limits)
+}

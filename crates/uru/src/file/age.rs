@@ -1,0 +1,296 @@
+//! The description of an age (`.age`): its pages, how many players it holds, and how long it stays
+//! when nobody is in it.
+//!
+//! A text file, a line a value. Clients keep it encrypted, as [`secure`](super::secure) opens it;
+//! servers mostly keep it plain.
+//!
+//! ```
+//! use worldwire_uru::file::age::AgeFile;
+//!
+//! let text = "StartDateTime=1262304000\nDayLength=30.5\nMaxCapacity=12\nLingerTime=180\n\
+//!             SequencePrefix=120\nReleaseVersion=0\nPage=fbMeadow,0\nPage=fbMusicHut,5,1\n";
+//! let (age, problems) = AgeFile::parse("Fernbrook.age", text);
+//! assert!(problems.is_empty());
+//! assert_eq!((age.max_capacity, age.linger_time, age.sequence_prefix), (12, 180, 120));
+//! assert_eq!(age.pages[1].name, "fbMusicHut");
+//! assert_eq!(AgeFile::parse("again", &age.to_string()).0, age);
+//! ```
+
+use core::fmt;
+use core::ops::Range;
+use core::str::FromStr;
+use core::time::Duration;
+
+use worldwire_core::{Diagnostic, Source, nearest, wire_flags};
+
+wire_flags! {
+    /// What is special about a page of an age.
+    ///
+    /// Unverified: the names; they are those of the client's page flags. A client that pages in with
+    /// each of them would settle it.
+    pub struct AgePageFlags(u32) {
+        /// Clients load it only when a script asks for it.
+        PreventAutoLoad = 1,
+        /// Clients load it if there is a state for it.
+        LoadIfSDLPresent = 2,
+        /// It belongs to one client only.
+        IsLocalOnly = 4,
+        /// It is not kept.
+        IsVolatile = 8,
+    }
+}
+
+/// A page of an age: `Page=name,number` or `Page=name,number,flags`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgePage {
+    /// The name, without that of the age.
+    pub name: String,
+    /// The number; with the prefix of the age it makes the sequence number of the page.
+    pub number: u16,
+    /// What is special about it.
+    pub flags: AgePageFlags,
+}
+
+/// The description of an age. Its `Display` is the text of the file.
+///
+/// | line | value | if it is missing |
+/// | --- | --- | --- |
+/// | `StartDateTime` | seconds since 1970 | 0 |
+/// | `DayLength` | hours of a day in the age | 24 |
+/// | `MaxCapacity` | players at the same time; 0 or less: any number | -1 |
+/// | `LingerTime` | seconds that an empty instance stays; below 0: for ever | 180 |
+/// | `SequencePrefix` | the age's part of sequence numbers; below 0 for ages that all others use | 0 |
+/// | `ReleaseVersion` | unused | 0 |
+/// | `Page` | a page; any number of lines | |
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgeFile {
+    /// When the age began, in seconds since 1970.
+    pub start_date_time: u32,
+    /// How long a day in the age takes, in hours.
+    pub day_length: f32,
+    /// How many players it holds; 0 or less is any number.
+    pub max_capacity: i32,
+    /// How many seconds an empty instance stays; below 0 is for ever.
+    pub linger_time: i32,
+    /// The age's part of the sequence numbers of its pages.
+    pub sequence_prefix: i32,
+    /// Unused; 0.
+    pub release_version: u32,
+    /// The pages, in the order of the file.
+    pub pages: Vec<AgePage>,
+}
+
+impl Default for AgeFile {
+    /// What an empty file says.
+    fn default() -> Self {
+        Self {
+            start_date_time: 0,
+            day_length: 24.0,
+            max_capacity: -1,
+            linger_time: 180,
+            sequence_prefix: 0,
+            release_version: 0,
+            pages: Vec::new(),
+        }
+    }
+}
+
+/// The names of all lines.
+const NAMES: [&str; 7] = [
+    "StartDateTime",
+    "DayLength",
+    "MaxCapacity",
+    "LingerTime",
+    "SequencePrefix",
+    "ReleaseVersion",
+    "Page",
+];
+
+impl AgeFile {
+    /// Reads the text of a file, given with the name that people know it by. Names compare without
+    /// case; empty lines and those that begin with `#` are left out. Every line that cannot be read
+    /// is an error, and has no effect.
+    #[must_use]
+    pub fn parse(name: &str, text: &str) -> (Self, Vec<Diagnostic>) {
+        let source = Source::new(name, text);
+        let mut age = Self::default();
+        let mut problems = Vec::new();
+        let mut seen = [false; NAMES.len()];
+        let mut at = 0;
+        for whole in text.split_inclusive('\n') {
+            let start = at + (whole.len() - whole.trim_start().len());
+            at += whole.len();
+            let line = whole.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let span = start..start + line.len();
+            match age.line(line, &mut seen) {
+                Ok(None) => {}
+                Ok(Some(remark)) => problems.push(source.warning(span, remark)),
+                Err(fault) => {
+                    let place = start + fault.span.start..start + fault.span.end;
+                    let error = source.error(place, fault.message);
+                    problems.push(match fault.help {
+                        Some(help) => error.help(help),
+                        None => error,
+                    });
+                }
+            }
+        }
+        (age, problems)
+    }
+
+    /// The most players, if there is a limit.
+    #[must_use]
+    pub fn capacity(&self) -> Option<usize> {
+        usize::try_from(self.max_capacity).ok().filter(|capacity| *capacity > 0)
+    }
+
+    /// How long an empty instance stays; `None` is for ever.
+    #[must_use]
+    pub fn linger(&self) -> Option<Duration> {
+        u64::try_from(self.linger_time).ok().map(Duration::from_secs)
+    }
+
+    fn line(
+        &mut self,
+        line: &str,
+        seen: &mut [bool; NAMES.len()],
+    ) -> Result<Option<String>, Fault> {
+        let Some((name, value)) = line.split_once('=') else {
+            return Err(Fault::new(0..line.len(), "wanted NAME=VALUE, found no ="));
+        };
+        let name = name.trim_end();
+        let behind = line.len() - value.trim_start().len();
+        let value = value.trim();
+        let span = behind..behind + value.len();
+        let known = NAMES.iter().position(|known| known.eq_ignore_ascii_case(name));
+        let Some(known) = known else {
+            let fault = Fault::new(0..name.len(), format!("unknown value {name}"));
+            let near = nearest(name, NAMES.iter().copied());
+            return Err(Fault { help: near.map(|near| format!("did you mean {near}?")), ..fault });
+        };
+        match known {
+            0 => self.start_date_time = number(value, span, "seconds since 1970")?,
+            1 => {
+                let wanted = "hours, more than 0";
+                let hours: f32 = number(value, span.clone(), wanted)?;
+                if !(hours.is_finite() && hours > 0.0) {
+                    return Err(Fault::wanted(span, wanted, value));
+                }
+                self.day_length = hours;
+            }
+            2 => self.max_capacity = number(value, span, "a number of players")?,
+            3 => self.linger_time = number(value, span, "seconds, or -1")?,
+            4 => self.sequence_prefix = number(value, span, "a sequence prefix")?,
+            5 => self.release_version = number(value, span, "a version number")?,
+            _ => {
+                let page = page(value, span.clone())?;
+                if let Some(other) = self.pages.iter().find(|other| other.number == page.number) {
+                    let message = format!("page {} is {} already", page.number, other.name);
+                    return Err(Fault::new(span, message));
+                }
+                self.pages.push(page);
+                return Ok(None);
+            }
+        }
+        let again = seen.get_mut(known).is_some_and(|seen| core::mem::replace(seen, true));
+        let name = NAMES.get(known).copied().unwrap_or_default();
+        Ok(again.then(|| format!("{name} is there twice; the last one counts")))
+    }
+}
+
+fn page(value: &str, span: Range<usize>) -> Result<AgePage, Fault> {
+    let mut parts = value.split(',').map(str::trim);
+    let name = parts.next().filter(|name| !name.is_empty());
+    let (Some(name), Some(suffix)) = (name, parts.next()) else {
+        return Err(Fault::wanted(span, "NAME,NUMBER or NAME,NUMBER,FLAGS", value));
+    };
+    let page = AgePage {
+        name: name.to_owned(),
+        number: number(suffix, span.clone(), "a page number up to 65535")?,
+        flags: match parts.next() {
+            Some(flags) => AgePageFlags(number(flags, span.clone(), "flags as a number")?),
+            None => AgePageFlags(0),
+        },
+    };
+    match parts.next() {
+        None => Ok(page),
+        Some(_) => Err(Fault::wanted(span, "NAME,NUMBER or NAME,NUMBER,FLAGS", value)),
+    }
+}
+
+fn number<N: FromStr>(value: &str, span: Range<usize>, wanted: &str) -> Result<N, Fault> {
+    value.parse().map_err(|_| Fault::wanted(span, wanted, value))
+}
+
+/// What is wrong with a line, and where in it.
+struct Fault {
+    span: Range<usize>,
+    message: String,
+    help: Option<String>,
+}
+
+impl Fault {
+    fn new(span: Range<usize>, message: impl Into<String>) -> Self {
+        Self { span, message: message.into(), help: None }
+    }
+
+    fn wanted(span: Range<usize>, wanted: &str, found: &str) -> Self {
+        Self::new(span, format!("wanted {wanted}, found {found:?}"))
+    }
+}
+
+impl fmt::Display for AgeFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "StartDateTime={}", self.start_date_time)?;
+        writeln!(f, "DayLength={}", self.day_length)?;
+        writeln!(f, "MaxCapacity={}", self.max_capacity)?;
+        writeln!(f, "LingerTime={}", self.linger_time)?;
+        writeln!(f, "SequencePrefix={}", self.sequence_prefix)?;
+        writeln!(f, "ReleaseVersion={}", self.release_version)?;
+        for AgePage { name, number, flags } in &self.pages {
+            match flags.0 {
+                0 => writeln!(f, "Page={name},{number}")?,
+                flags => writeln!(f, "Page={name},{number},{flags}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_point_at_the_value() {
+        let text = "# made up\r\nStartDateTime=soon\nmaxcapacity = 12\nLingrTime=3\nDayLength=0\n\
+                    nonsense\nPage=a,1\nPage=b,1\nPage=c\nPage=d,70000\nMaxCapacity=13\n\
+                    Page=e,2,4,9\n";
+        let (age, problems) = AgeFile::parse("x.age", text);
+        let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        x.age:2:15: error: wanted seconds since 1970, found "soon"
+        x.age:4:1: error: unknown value LingrTime (did you mean LingerTime?)
+        x.age:5:11: error: wanted hours, more than 0, found "0"
+        x.age:6:1: error: wanted NAME=VALUE, found no =
+        x.age:8:6: error: page 1 is a already
+        x.age:9:6: error: wanted NAME,NUMBER or NAME,NUMBER,FLAGS, found "c"
+        x.age:10:6: error: wanted a page number up to 65535, found "70000"
+        x.age:11:1: warning: MaxCapacity is there twice; the last one counts
+        x.age:12:6: error: wanted NAME,NUMBER or NAME,NUMBER,FLAGS, found "e,2,4,9"
+        "#);
+        assert_eq!(age.capacity(), Some(13));
+        assert_eq!(age.linger(), Some(Duration::from_secs(180)));
+        assert_eq!(age.pages.len(), 1);
+    }
+
+    #[test]
+    fn limits_that_are_none() {
+        let (age, problems) = AgeFile::parse("x.age", "LingerTime=-1\nMaxCapacity=0\n");
+        assert!(problems.is_empty());
+        assert_eq!((age.linger(), age.capacity()), (None, None));
+    }
+}

@@ -1,0 +1,589 @@
+//! Messages that go on: what stays, what is changed, who gets them, what is refused.
+
+use std::time::Duration;
+
+use worldwire_core::{Field, Reader};
+use worldwire_uru::age::{AgeBounds, CloseReason, Config, DropKind, Event, Importance, Queue};
+use worldwire_uru::net_message::patch::{HeaderLayout, restamp};
+use worldwire_uru::net_message::{
+    GetSharedState, ListenListUpdate, NetFlags, NetHeader, NetMessage, ObjStateRequest,
+    ObjectUpdateFilter, PagingRoom, Room, Stream,
+};
+use worldwire_uru::plasma_message::{
+    AvBrainGeneric, AvatarChild, BroadcastFlags, ChatFlags, Child, ConsoleCommand, ControlEventMsg,
+    InputEventMsg, PlasmaMessage,
+};
+use worldwire_uru::safety::Rules;
+use worldwire_uru::types::{ClassIndex, List, UnifiedTime, Uuid};
+
+use crate::world::{
+    A, B, C, D, UNIX, WRONG, World, avatar, broadcast, bytes, chat, directed, game, header, ki,
+    load_avatar, load_clone, message_header, notify, object, page, payload, player_page, position,
+    regions, state, voice, warp,
+};
+
+fn three() -> World {
+    let mut world = World::new();
+    [A, B, C].into_iter().for_each(|player| world.join(player));
+    world.try_join(1, D).unwrap();
+    world.forget();
+    world
+}
+
+fn dropped(world: &World, kind: DropKind) -> u64 {
+    world.age().counts().dropped(kind)
+}
+
+/// All that changes are 8 bytes of time and 4 of the player; all receivers share the bytes.
+#[test]
+fn d_01_the_original_bytes_go_on() {
+    let mut world = three();
+    world.wait(Duration::from_micros(2_500_000));
+    let long = "round the mill ".repeat(40);
+    let mut text = chat(ChatFlags(0));
+    if let PlasmaMessage::KiMsg(chat) = &mut text {
+        chat.text = (&*long).into();
+    }
+    let deflated = game(A, &text, NetFlags(0));
+    let mut uncompressed = game(A, &notify(), NetFlags(0));
+    uncompressed.stream = Stream::uncompressed(bytes(&notify()));
+    for message in [deflated, uncompressed] {
+        let sent = bytes(&NetMessage::from(message));
+        world.send_bytes(A, &sent);
+        let (b, c) = (world.got(B), world.got(C));
+        let layout = HeaderLayout::of(&sent).unwrap();
+        let got = b[0].bytes();
+        assert_eq!(got[layout.end..], sent[layout.end..]);
+        assert_eq!(got[..6], sent[..6]);
+        assert_eq!((b.len(), c.len()), (1, 1));
+        assert!(std::sync::Arc::ptr_eq(&b[0].share(), &c[0].share()));
+        assert_eq!(b[0].message().type_, b[0].class());
+    }
+}
+
+#[test]
+fn d_02_the_time_is_that_of_the_server() {
+    let mut world = three();
+    world.wait(Duration::from_micros(2_500_000));
+    world.send(A, game(A, &notify(), NetFlags(0)));
+    let got = world.got(B);
+    let message = got[0].decode().unwrap();
+    let time = message.header().unwrap().time_sent.clone().unwrap();
+    assert_eq!(time, UnifiedTime { seconds: UNIX + 2, microseconds: 500_000 });
+    // The clock of the server may be set.
+    let now = world.now;
+    world.age_mut().set_clock(now, Duration::from_secs(2_000_000_000));
+    world.send(A, voice(A, &[B], NetFlags(0)));
+    let got = world.got(B);
+    let time = got[0].decode().unwrap().header().unwrap().time_sent.clone().unwrap();
+    assert_eq!(time.seconds, 2_000_000_000);
+}
+
+#[test]
+fn d_03_the_player_is_the_one_who_sent_it() {
+    let mut world = three();
+    world.send(A, game(B, &notify(), NetFlags(0)));
+    let mut without = game(A, &notify(), NetFlags(0));
+    without.header = NetHeader::from_server(WRONG, NetFlags(0));
+    world.send(A, without);
+    for packet in world.got(B) {
+        assert_eq!(packet.decode().unwrap().header().unwrap().player_id, Some(A));
+    }
+    assert_eq!(world.heard(C).len(), 2);
+}
+
+#[test]
+fn d_04_an_echo_comes_back_if_it_is_wanted() {
+    let mut world = three();
+    let echo = NetFlags::EchoBackToSender;
+    let mut state = broadcast(A, object(1, "O"), world.lever(1));
+    state.state.header.flags = state.state.header.flags | echo;
+    let mut clone = load_clone(A, "N", 2, true);
+    clone.header.flags = clone.header.flags | echo;
+    let sent: [NetMessage<'_>; 4] =
+        [game(A, &notify(), echo).into(), state.into(), clone.into(), voice(A, &[B], echo).into()];
+    for message in sent {
+        world.send(A, message);
+        assert_eq!((world.got(A).len(), world.got(B).len()), (1, 1));
+    }
+    // Who lists itself is one of the receivers.
+    world.forget();
+    world.send(A, directed(A, &notify(), &[A, B, B], NetFlags(0)));
+    assert_eq!((world.got(A).len(), world.got(B).len(), world.got(C).len()), (1, 1, 0));
+    world.send(A, directed(A, &notify(), &[B], echo));
+    assert_eq!((world.got(A).len(), world.got(B).len()), (1, 1));
+}
+
+#[test]
+fn d_05_only_administrators_reach_all_players() {
+    let all = NetFlags::RouteToAllPlayers;
+    let mut world = World::new();
+    world.admins.push(A);
+    [A, B].into_iter().for_each(|player| world.join(player));
+    world.try_join(1, D).unwrap();
+    world.forget();
+    world.send(A, game(A, &chat(ChatFlags(0)), all));
+    assert_eq!((world.got(B).len(), world.got(D).len(), world.got(A).len()), (1, 1, 0));
+    // Others, and other messages, stay in the age and lose the flag.
+    world.send(B, game(B, &chat(ChatFlags(0)), all));
+    world.send(A, directed(A, &notify(), &[B, A], all));
+    let (a, b) = (world.got(A), world.got(B));
+    assert_eq!((a.len(), b.len(), world.got(D).len()), (2, 1, 0));
+    for packet in a.iter().chain(&b) {
+        assert!(!packet.decode().unwrap().header().unwrap().flags.contains(all));
+    }
+}
+
+#[test]
+fn d_06_payloads_of_unknown_classes_go_on_unless_told_otherwise() {
+    let mut unknown = bytes(&notify());
+    unknown[..2].copy_from_slice(&0x0467_u16.to_le_bytes());
+    let mut message = game(A, &notify(), NetFlags(0));
+    message.stream = Stream::new(unknown);
+    let mut world = three();
+    world.send(A, message.clone());
+    assert_eq!(world.got(B).len(), 1);
+    let rules = Rules { strict: true, ..Rules::PLAYER };
+    let mut world = World::with(Config { rules, ..Config::default() }, "Fern");
+    [A, B].into_iter().for_each(|player| world.join(player));
+    world.forget();
+    world.send(A, message);
+    assert_eq!(world.got(B).len(), 0);
+    assert_eq!(dropped(&world, DropKind::Unsafe), 1);
+}
+
+fn control(command: &str) -> PlasmaMessage<'_> {
+    ControlEventMsg {
+        input: InputEventMsg { message: message_header(), event: 0 },
+        control_code: 0,
+        activated: true.into(),
+        percent: 1.0.into(),
+        turn_to: [0.0_f32; 3].into(),
+        command: ConsoleCommand(command.into()),
+    }
+    .into()
+}
+
+#[test]
+fn d_07_what_players_must_not_send_goes_nowhere() {
+    let commands = &["Avatar.Spawn.DontPanic"];
+    let rules = Rules { console_commands: commands, ..Rules::PLAYER };
+    let mut world = World::with(Config { rules, ..Config::default() }, "Fern");
+    world.admins.push(C);
+    [A, B, C].into_iter().for_each(|player| world.join(player));
+    world.forget();
+    let mut trigger = crate::world::clone_msg(crate::world::clone("N", 2, A), A, true);
+    trigger.trigger = Child::from(warp());
+    let trigger = PlasmaMessage::from(trigger);
+    let nested = crate::world::load(A, crate::world::clone("N", 2, A), &trigger, false, true);
+    let sent: [NetMessage<'_>; 5] = [
+        game(A, &warp(), NetFlags(0)).into(),
+        game(A, &ki(40, ChatFlags(0), "x"), NetFlags(0)).into(),
+        game(A, &control("Game.Quit"), NetFlags(0)).into(),
+        directed(A, &warp(), &[B], NetFlags(0)).into(),
+        nested.into(),
+    ];
+    let count = sent.len();
+    for message in sent {
+        world.send(A, message);
+    }
+    assert_eq!((world.got(B).len(), dropped(&world, DropKind::Unsafe)), (0, count as u64));
+    assert_eq!(world.age().clone_count(), 0);
+    world.send(A, game(A, &control("avatar.spawn.dontpanic"), NetFlags(0)));
+    world.send(C, game(C, &warp(), NetFlags(0)));
+    assert_eq!(world.got(B).len(), 2);
+}
+
+#[test]
+fn d_08_only_administrators_chat_as_such() {
+    let mut world = World::new();
+    world.admins.push(C);
+    [A, B, C].into_iter().for_each(|player| world.join(player));
+    world.forget();
+    let flags = |packet: &worldwire_uru::age::Packet| match PlasmaMessage::decode(
+        &mut Reader::new(&payload(packet)),
+        "",
+    )
+    .unwrap()
+    {
+        PlasmaMessage::KiMsg(chat) => chat.flags,
+        other => panic!("{other:?}"),
+    };
+    let private = ChatFlags::Admin | ChatFlags::Private;
+    world.send(A, game(A, &chat(ChatFlags::Admin), NetFlags(0)));
+    world.send(A, directed(A, &chat(private), &[B], NetFlags(0)));
+    world.send(C, game(C, &chat(ChatFlags::Admin), NetFlags(0)));
+    let got: Vec<_> = world.got(B).iter().map(flags).collect();
+    assert_eq!(got, [ChatFlags(0), ChatFlags::Private, ChatFlags::Admin]);
+}
+
+#[test]
+fn d_09_receivers_set_the_non_local_bit_themselves() {
+    let mut world = three();
+    world.send(A, game(A, &notify(), NetFlags(0)));
+    let payload = payload(&world.got(B)[0]);
+    assert_eq!(payload, bytes(&notify()));
+    let PlasmaMessage::NotifyMsg(notify) =
+        PlasmaMessage::decode(&mut Reader::new(&payload), "").unwrap()
+    else {
+        panic!("another message")
+    };
+    assert!(!notify.message.bcast_flags.contains(BroadcastFlags::NetNonLocal));
+}
+
+#[test]
+fn d_10_directed_messages_leave_the_age_if_they_say_so_or_are_private_chat() {
+    let private = chat(ChatFlags::Private);
+    let mut world = three();
+    world.send(A, directed(A, &notify(), &[B, D], NetFlags(0)));
+    world.send(A, directed(A, &chat(ChatFlags(0)), &[D], NetFlags(0)));
+    assert_eq!((world.got(B).len(), world.got(D).len()), (1, 0));
+    world.send(A, directed(A, &notify(), &[D], NetFlags::InterAgeRouting));
+    world.send(A, directed(A, &private, &[D, D], NetFlags(0)));
+    let got = world.got(D);
+    assert_eq!(got.len(), 2);
+    assert_eq!(got[1].decode().unwrap().header().unwrap().player_id, Some(A));
+    let mut world = World::with(Config { directed_anywhere: true, ..Config::default() }, "Fern");
+    world.join(A);
+    world.try_join(1, D).unwrap();
+    world.forget();
+    world.send(A, directed(A, &notify(), &[D], NetFlags(0)));
+    assert_eq!(world.got(D).len(), 1);
+}
+
+fn paging(player_id: u32, numbers: core::ops::Range<u16>, flags: u8) -> PagingRoom<'static> {
+    let rooms = numbers.map(|number| Room { location: page(number), name: "fbMill".into() });
+    PagingRoom {
+        header: header(player_id, NetFlags::IsSystemMessage),
+        rooms: List::from(rooms.collect::<Vec<_>>()),
+        page_flags: worldwire_uru::net_message::PageFlags(flags),
+    }
+}
+
+#[test]
+fn d_17_paging_is_noted_and_never_forwarded() {
+    let bounds = AgeBounds { pages: 3, ..AgeBounds::default() };
+    let mut world = World::with(Config { bounds, ..Config::default() }, "Fern");
+    [A, B].into_iter().for_each(|player| world.join(player));
+    world.forget();
+    world.send(A, paging(A, 0..2, 0));
+    world.send(A, player_page(A));
+    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
+    let member = world.age().members().next().unwrap();
+    assert_eq!(member.pages().collect::<Vec<_>>(), [0, 1].map(|it| page(it).sequence_number));
+    assert_eq!(member.avatar(), Some(&avatar(A)));
+    world.send(A, paging(A, 0..1, 1));
+    assert_eq!(world.age().members().next().unwrap().pages().count(), 1);
+    world.send(A, paging(A, 0..9, 0));
+    assert_eq!(world.age().members().next().unwrap().pages().count(), 3);
+    assert_eq!(dropped(&world, DropKind::Limit), 1);
+    world.send(A, paging(A, 5..6, 2));
+    assert_eq!(world.age().members().next().unwrap().pages().count(), 1);
+    // Nobody can name the avatar of another player as its own.
+    world.send(B, player_page(A));
+    assert_eq!(dropped(&world, DropKind::NotTheirs), 1);
+}
+
+#[test]
+fn d_18_relevance_regions_filter_what_asks_for_it_if_the_shard_wants_it() {
+    let run = |relevance| {
+        let mut world = World::with(Config { relevance, ..Config::default() }, "Fern");
+        [A, B, C].into_iter().for_each(|player| world.join(player));
+        world.send(A, regions(A, &[0, 1], &[1]));
+        world.send(B, regions(B, &[0, 2], &[2]));
+        world.forget();
+        let mut got = Vec::new();
+        // Just joined; settled; the same without the flag.
+        let first = position(&world, A, 1.0);
+        world.send(A, first);
+        got.push((world.got(B).len(), world.got(C).len()));
+        world.wait(Duration::from_secs(11));
+        let next = position(&world, A, 2.0);
+        world.send(A, next);
+        got.push((world.got(B).len(), world.got(C).len()));
+        world.send(A, game(A, &notify(), NetFlags(0)));
+        got.push((world.got(B).len(), world.got(C).len()));
+        got
+    };
+    assert_eq!(run(true), [(1, 1), (0, 1), (1, 1)]);
+    assert_eq!(run(false), [(1, 1), (1, 1), (1, 1)]);
+}
+
+#[test]
+fn d_30_versions_other_than_12_6_are_malformed() {
+    let mut world = three();
+    let mut message = game(A, &notify(), NetFlags::HasVersion);
+    message.header.version = Some(worldwire_uru::net_message::NetVersion);
+    let mut sent = bytes(&NetMessage::from(message));
+    world.send_bytes(A, &sent);
+    assert_eq!(world.got(B).len(), 1);
+    sent[7] = 7;
+    world.send_bytes(A, &sent);
+    assert_eq!((world.got(B).len(), dropped(&world, DropKind::Malformed)), (0, 1));
+}
+
+#[test]
+fn d_31_context_and_transaction_are_kept() {
+    let mut world = three();
+    let flags = NetFlags::HasContext | NetFlags::HasTransactionID | NetFlags::HasAcctUUID;
+    let mut message = game(A, &notify(), flags);
+    message.header.context = Some(11);
+    message.header.transaction_id = Some(12);
+    message.header.account_uuid = Some(Uuid([13; 16]));
+    let mut wanted = bytes(&NetMessage::from(message.clone()));
+    world.send(A, message);
+    restamp(&mut wanted, UnifiedTime { seconds: UNIX, microseconds: 0 }, A).unwrap();
+    assert_eq!(world.got(B)[0].bytes(), wanted);
+}
+
+#[test]
+fn d_34_what_may_be_left_out_is_marked_and_left_out_in_order() {
+    let mut world = three();
+    world.wait(Duration::from_secs(20));
+    let mut queue = Queue::new(6_000);
+    let positions = [position(&world, A, 1.0), position(&world, A, 2.0), position(&world, B, 3.0)];
+    world.send(A, voice(A, &[C], NetFlags(0)));
+    for (player, position) in [A, A, B].into_iter().zip(positions) {
+        world.send(player, position);
+    }
+    world.send(A, voice(A, &[C], NetFlags(0)));
+    world.send(A, game(A, &notify(), NetFlags(0)));
+    let got = world.got(C);
+    let kinds: Vec<_> = got
+        .iter()
+        .map(|packet| match packet.importance() {
+            Importance::Kept => "kept",
+            Importance::Voice => "voice",
+            Importance::Position(_) => "position",
+        })
+        .collect();
+    assert_eq!(kinds, ["voice", "position", "position", "position", "voice", "kept"]);
+    // As long as there is room, everything stays.
+    for packet in &got {
+        queue.push(packet.clone()).unwrap();
+    }
+    assert_eq!((queue.len(), queue.left_out()), (6, 0));
+    // Voice goes first, then the older position of A; the rest is never left out.
+    let large = {
+        let mut text = chat(ChatFlags(0));
+        if let PlasmaMessage::KiMsg(chat) = &mut text {
+            chat.text = "x".into();
+        }
+        world.send(A, game(A, &text, NetFlags(0)));
+        world.got(C).remove(0)
+    };
+    let mut counts = Vec::new();
+    while queue.push(large.clone()).is_ok() {
+        counts.push(queue.left_out());
+    }
+    assert!(counts.contains(&1) && counts.contains(&2) && counts.contains(&3), "{counts:?}");
+    assert_eq!(counts.iter().max(), Some(&3));
+    let kept: Vec<_> = core::iter::from_fn(|| queue.pop()).collect();
+    assert_eq!(kept[0], got[2]);
+    assert_eq!(kept[1], got[3]);
+    assert_eq!(kept[2], got[5]);
+    assert!(kept[3..].iter().all(|packet| *packet == large));
+    assert_eq!((queue.len(), queue.queued_bytes()), (0, 0));
+}
+
+#[test]
+fn d_35_who_sends_16_malformed_messages_in_a_minute_is_closed() {
+    let mut world = three();
+    let closes = |world: &World| {
+        let is_close = |event: &&Event| matches!(event, Event::Close { .. });
+        world.events.iter().filter(is_close).cloned().collect::<Vec<_>>()
+    };
+    for _ in 0..40 {
+        world.send_bytes(A, &[0x6b, 2, 1]);
+        world.wait(Duration::from_secs(5));
+    }
+    assert_eq!((closes(&world), dropped(&world, DropKind::Malformed)), (vec![], 40));
+    world.wait(Duration::from_secs(60));
+    for _ in 0..16 {
+        assert!(closes(&world).is_empty());
+        world.send_bytes(A, &[0x6b, 2, 1]);
+    }
+    let why = CloseReason::Malformed { messages: 16 };
+    assert_eq!(closes(&world), [Event::Close { player_id: A, why }]);
+    // From then on nothing counts, until the server says that the player is gone.
+    world.send(A, game(A, &notify(), NetFlags(0)));
+    assert_eq!((world.got(B).len(), dropped(&world, DropKind::NoMember)), (0, 1));
+    assert_eq!(closes(&world).len(), 1);
+    world.leave(A);
+    assert_eq!(world.age().owner(), Some(B));
+    assert_eq!(why.to_string(), "wanted messages that can be read, found 16 others in a minute");
+}
+
+#[test]
+fn d_37_payloads_in_the_wrong_message_are_dropped() {
+    let mut world = three();
+    let clone = crate::world::clone_msg(avatar(A), A, true);
+    world.send(A, game(A, &clone.into(), NetFlags(0)));
+    world.send(A, crate::world::load(A, avatar(A), &notify(), true, true));
+    assert_eq!((world.got(B).len(), dropped(&world, DropKind::Wrapper)), (0, 2));
+    // So are those that say something else than the message around them.
+    let mut other = load_avatar(A, true);
+    other.uoid = crate::world::clone("Female", 1, A);
+    let mut unloading = load_avatar(A, true);
+    unloading.is_loading = false.into();
+    let mut thing = load_avatar(A, true);
+    thing.is_player = false.into();
+    for message in [other, unloading, thing] {
+        world.send(A, message);
+    }
+    assert_eq!((world.got(B).len(), dropped(&world, DropKind::Contradiction)), (0, 3));
+}
+
+#[test]
+fn d_38_a_list_may_have_255_receivers() {
+    let mut world = three();
+    let mut receivers: Vec<u32> = (1000..1254).collect();
+    receivers.push(B);
+    world.send(A, directed(A, &notify(), &receivers, NetFlags(0)));
+    world.send(A, voice(A, &receivers, NetFlags(0)));
+    assert_eq!((world.got(B).len(), world.got(C).len()), (2, 0));
+}
+
+#[test]
+fn d_39_messages_for_the_game_manager_are_skipped() {
+    let mut world = three();
+    world.age_mut().skip_game_manager(Duration::from_secs(1), A);
+    assert_eq!(world.age().counts().game_manager, 1);
+    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
+}
+
+#[test]
+fn d_40_messages_that_nobody_handles_are_read_counted_and_ignored() {
+    let mut world = three();
+    let header = || header(A, NetFlags(0));
+    let name = b"TrigState".to_vec();
+    let filter = ObjectUpdateFilter {
+        header: header(),
+        objects: List::default(),
+        max_update_frequency: 1.0.into(),
+    };
+    let listen =
+        ListenListUpdate { header: header(), adding: true.into(), receivers: vec![B].into() };
+    let shared = GetSharedState {
+        header: header(),
+        object: object(1, "O"),
+        shared_state_name: std::str::from_utf8(&name).unwrap().into(),
+    };
+    let request = ObjStateRequest { header: header(), object: object(1, "O") };
+    let sent: [NetMessage<'_>; 4] = [filter.into(), listen.into(), shared.into(), request.into()];
+    for message in sent {
+        world.send(A, message);
+    }
+    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
+    assert_eq!(dropped(&world, DropKind::Unhandled), 4);
+    assert_eq!(world.age().counts().dropped_in_all(), 4);
+}
+
+/// A text whose first byte negates to one without bit 7 ends clients, wherever it stands.
+#[test]
+fn d_41_texts_that_end_clients_go_nowhere() {
+    let mut world = three();
+    let eowyn = "\u{c9}owyn";
+    world.send(A, game(A, &ki(0, ChatFlags(0), eowyn), NetFlags(0)));
+    world.send(A, broadcast(A, object(1, eowyn), world.lever(1)));
+    world.send(A, state(A, object(1, eowyn), world.lever(1)));
+    world.send(A, crate::world::lock(A, eowyn, true));
+    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
+    assert_eq!(dropped(&world, DropKind::Text), 4);
+    assert!(world.age().states().is_empty());
+    // An accent elsewhere does no harm.
+    world.send(A, game(A, &ki(0, ChatFlags(0), "E\u{f3}wyn"), NetFlags(0)));
+    assert_eq!(world.got(B).len(), 1);
+}
+
+/// A brain inside a message inside a message is looked at.
+#[test]
+fn d_07_messages_inside_brains_are_checked() {
+    use worldwire_uru::plasma_message::{ArmatureBrain, AvPushBrainMsg, AvTaskMsg, AvatarObject};
+    use worldwire_uru::types::{Double, Key};
+    let brain = |end: PlasmaMessage<'static>| {
+        AvatarObject::from(AvBrainGeneric {
+            brain: ArmatureBrain {
+                reserved1: 0,
+                has_key: false.into(),
+                key: None,
+                reserved2: 0,
+                reserved3: 0.0.into(),
+                reserved4: Double(0.0),
+            },
+            stages: List::default(),
+            cur_stage: 0,
+            brain_type: 0,
+            exit_flags: 0,
+            mode: 0,
+            forward: true.into(),
+            has_start_msg: false.into(),
+            start_msg: None,
+            has_end_msg: true.into(),
+            end_msg: Some(Child::from(end)),
+            fade_in: 1.0.into(),
+            fade_out: 1.0.into(),
+            move_mode: 0,
+            body_usage: 0,
+            recipient: Key(None),
+        })
+    };
+    let push = |end| {
+        let task = AvTaskMsg { message: message_header(), has_task: false.into(), task: None };
+        PlasmaMessage::from(AvPushBrainMsg { task_msg: task, brain: AvatarChild::from(brain(end)) })
+    };
+    let mut world = three();
+    world.send(A, game(A, &push(notify()), NetFlags(0)));
+    assert_eq!(world.got(B).len(), 1);
+    world.send(A, game(A, &push(warp()), NetFlags(0)));
+    assert_eq!((world.got(B).len(), dropped(&world, DropKind::Unsafe)), (0, 1));
+}
+
+/// What only servers send is not taken from clients, and the outer class has to be the inner one.
+#[test]
+fn messages_of_servers_are_not_taken_from_clients() {
+    let mut world = three();
+    let sent = worldwire_uru::net_message::InitialAgeStateSent {
+        header: header(A, NetFlags::IsSystemMessage),
+        state_count: 3,
+    };
+    world.send(A, sent);
+    assert_eq!(dropped(&world, DropKind::FromServer), 1);
+    let now = world.now;
+    let message = bytes(&NetMessage::from(game(A, &notify(), NetFlags(0))));
+    world.age_mut().receive(now, A, ClassIndex::plNetMsgVoice, &message);
+    world.age_mut().receive(now, A, ClassIndex(0x025e), &[0x5e, 2, 0, 0, 0, 0]);
+    assert_eq!(dropped(&world, DropKind::Malformed), 2);
+    world.age_mut().receive(now, 9, ClassIndex::plNetMsgGameMessage, &message);
+    assert_eq!(dropped(&world, DropKind::NoMember), 1);
+}
+
+/// What people read in logs.
+#[test]
+fn dropped_messages_say_why() {
+    let mut world = three();
+    world.send(A, game(A, &warp(), NetFlags(0)));
+    world.send(A, game(A, &ki(0, ChatFlags(0), "\u{c9}owyn"), NetFlags(0)));
+    world.send_bytes(A, &[0x6b, 2, 1]);
+    let mut unknown = world.lever(1);
+    unknown[9] = 77;
+    world.send(A, broadcast(A, object(1, "O"), unknown));
+    let mut other = load_avatar(A, true);
+    other.uoid = crate::world::clone("Female", 1, A);
+    world.send(A, other);
+    world.send(A, load_avatar(B, true));
+    world.send(A, ObjStateRequest { header: header(A, NetFlags(0)), object: object(1, "O") });
+    let texts = world.events.iter().filter_map(|event| match event {
+        Event::Dropped { why, .. } => Some(format!("{}: {why}", why.kind().name())),
+        _ => None,
+    });
+    insta::assert_snapshot!(texts.collect::<Vec<_>>().join("\n"), @"
+    unsafe: stream.payload.class at byte 27: wanted a class that may be forwarded, found plWarpMsg (0x0255)
+    text: stream.payload.user at byte 68: wanted text that the client can read, found bytes that are no UTF-8
+    malformed: plNetMsgGameMessage: flags at byte 2: wanted 4 bytes, found 1
+    descriptor: wanted versions 1, 2 of lever, found 77
+    contradiction: wanted the same clone in message and payload, found another one
+    not_theirs: wanted a clone of the sender, found one of another
+    unhandled: wanted a message that servers handle, found plNetMsgObjStateRequest (0x0286)
+    ");
+}

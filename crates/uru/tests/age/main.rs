@@ -1,0 +1,12 @@
+//! An age with scripted clients: every scenario of the vectors, every decision of the specification
+//! that concerns a server, races, crashes and slow readers, all in virtual time.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod clones;
+mod forwarding;
+mod meetings;
+mod memory;
+mod scenarios;
+mod states;
+mod world;

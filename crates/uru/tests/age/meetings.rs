@@ -1,0 +1,284 @@
+//! Players who come and go, and want the same at the same time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use worldwire_uru::age::{
+    AgeBounds, Capacity, Config, DropKind, Event, JoinRefused, Overflow, Player, Queue,
+};
+use worldwire_uru::net_message::{NetFlags, NetMessage};
+use worldwire_uru::types::NetError;
+
+use crate::world::{
+    A, B, C, D, P, World, broadcast, bytes, class_name, clone, game, load_avatar, load_clone, lock,
+    members_request, notify, object, outer, position, reply, state_request, voice,
+};
+
+/// The answers to requests for locks that a player got.
+fn answers(world: &mut World, player: u32) -> Vec<i32> {
+    world.got(player).iter().filter_map(reply).collect()
+}
+
+#[test]
+fn d_11_a_release_is_not_answered() {
+    let mut world = World::new();
+    [A, B].into_iter().for_each(|player| world.join(player));
+    world.send(A, lock(A, "O", true));
+    world.forget();
+    world.send(B, lock(B, "O", false));
+    world.send(A, lock(A, "O", false));
+    world.send(A, lock(A, "O", false));
+    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
+    assert_eq!(world.age().locks(), 0);
+}
+
+#[test]
+fn d_12_a_holder_gets_its_lock_again() {
+    let mut world = World::new();
+    [A, B].into_iter().for_each(|player| world.join(player));
+    for _ in 0..2 {
+        world.send(A, lock(A, "O", true));
+        world.send(B, lock(B, "O", true));
+    }
+    assert_eq!(answers(&mut world, A), [1, 1]);
+    assert_eq!(answers(&mut world, B), [0, 0]);
+    // One release is enough.
+    world.send(A, lock(A, "O", false));
+    world.send(B, lock(B, "O", true));
+    assert_eq!(answers(&mut world, B), [1]);
+}
+
+#[test]
+fn two_race_for_a_lock_and_exactly_one_wins() {
+    for first in [A, B] {
+        let mut world = World::new();
+        [A, B].into_iter().for_each(|player| world.join(player));
+        let second = A + B - first;
+        for round in 0..5 {
+            let (winner, loser) = if round % 2 == 0 { (first, second) } else { (second, first) };
+            world.forget();
+            world.send(winner, lock(winner, "O", true));
+            world.send(loser, lock(loser, "O", true));
+            assert_eq!(answers(&mut world, winner), [1]);
+            assert_eq!(answers(&mut world, loser), [0]);
+            // The loser cannot take it away.
+            world.send(loser, lock(loser, "O", false));
+            assert_eq!(world.age().lock_holder(&object(0x2d, "O")), Some(winner));
+            world.send(winner, lock(winner, "O", false));
+        }
+    }
+}
+
+#[test]
+fn d_13_the_locks_of_who_vanishes_are_free() {
+    let mut world = World::new();
+    [A, B].into_iter().for_each(|player| world.join(player));
+    world.send(A, lock(A, "O", true));
+    world.send(A, lock(A, "Other", true));
+    world.send(B, lock(B, "Third", true));
+    world.leave(A);
+    world.forget();
+    assert_eq!(world.age().lock_holders().collect::<Vec<_>>(), [B]);
+    world.send(B, lock(B, "O", true));
+    assert_eq!(answers(&mut world, B), [1]);
+}
+
+#[test]
+fn locks_are_bounded() {
+    let bounds = AgeBounds { locks: 2, ..AgeBounds::default() };
+    let mut world = World::with(Config { bounds, ..Config::default() }, "Fern");
+    world.join(A);
+    for name in ["a", "b", "c"] {
+        world.send(A, lock(A, name, true));
+    }
+    assert_eq!(answers(&mut world, A), [1, 1, 0]);
+    assert_eq!(world.age().counts().dropped(DropKind::Limit), 1);
+    world.send(A, lock(A, "a", false));
+    world.send(A, lock(A, "c", true));
+    assert_eq!(answers(&mut world, A), [1]);
+}
+
+#[test]
+fn the_owner_leaves_and_the_next_one_is_told() {
+    let mut world = World::new();
+    [A, B, C].into_iter().for_each(|player| world.enter(player));
+    world.leave(B);
+    assert_eq!(world.heard(A), ["plNetMsgLoadClone", "plNetMsgMemberUpdate"]);
+    assert_eq!(world.age().owner(), Some(A));
+    world.forget();
+    world.leave(A);
+    let last = ["plNetMsgLoadClone", "plNetMsgMemberUpdate", "plNetMsgGroupOwner"];
+    assert_eq!(world.heard(C), last);
+    assert_eq!(world.age().owner(), Some(C));
+    world.leave(C);
+    assert_eq!(world.age().owner(), None);
+    world.forget();
+    world.join(B);
+    let got = world.got(B);
+    let NetMessage::GroupOwner(owner) = got[0].decode().unwrap() else { panic!() };
+    assert!(owner.groups[0].owned.is_true());
+}
+
+#[test]
+fn d_19_who_is_silent_does_not_become_owner() {
+    let mut world = World::new();
+    [A, B, C].into_iter().for_each(|player| world.join(player));
+    world.wait(Duration::from_secs(100));
+    let now = world.now;
+    world.age_mut().heard(now, C);
+    world.wait(Duration::from_secs(50));
+    // B has said nothing for 150 s, C has pinged.
+    world.leave(A);
+    assert_eq!(world.age().owner(), Some(C));
+    // If nobody was heard of, the longest present it is.
+    let mut world = World::new();
+    [A, B, C].into_iter().for_each(|player| world.join(player));
+    world.wait(Duration::from_secs(150));
+    world.leave(A);
+    assert_eq!(world.age().owner(), Some(B));
+}
+
+#[test]
+fn d_32_an_empty_age_lingers() {
+    let mut world = World::new();
+    world.enter(A);
+    world.send(A, load_clone(A, "Crab", 2, true));
+    world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
+    world.leave(A);
+    // What is to be kept is reported at once.
+    assert!(world.events.iter().any(|event| matches!(event, Event::StoreState { .. })));
+    world.wait(Duration::from_secs(179));
+    world.enter(B);
+    world.wait(Duration::from_secs(1_000));
+    assert!(!world.age().is_over());
+    // Clones went with who had made them; states are still there.
+    assert_eq!((world.age().states().len(), world.age().clone_count()), (1, 1));
+    world.leave(B);
+    world.forget();
+    world.wait(Duration::from_secs(180));
+    assert!(world.events.contains(&Event::Over));
+    assert!(world.age().is_over());
+    assert_eq!(world.age().poll_timeout(), None);
+    assert_eq!(world.try_join(0, A), Err(JoinRefused::Over));
+}
+
+#[test]
+fn an_age_that_nobody_joins_ends_too() {
+    let mut world = World::new();
+    world.wait(Duration::from_secs(180));
+    assert_eq!(world.events, [Event::Over, Event::Over]);
+}
+
+#[test]
+fn d_33_a_full_age_refuses_or_warns() {
+    let players = [A, B, C, D];
+    let mut world = World::new();
+    players.into_iter().for_each(|player| world.join(player));
+    world.forget();
+    assert_eq!(world.try_join(0, P), Err(JoinRefused::Full { capacity: 4 }));
+    assert_eq!(world.got(A).len() + world.got(P).len(), 0);
+    assert_eq!(JoinRefused::Full { capacity: 4 }.result(), NetError::ServerBusy);
+    let mut world = World::with(Config { capacity: Capacity::Warn, ..Config::default() }, "Fern");
+    players.into_iter().for_each(|player| world.join(player));
+    assert_eq!(world.events, []);
+    world.join(P);
+    assert_eq!(world.events, [Event::OverCapacity { members: 5, capacity: 4 }]);
+}
+
+#[test]
+fn a_player_is_in_an_age_once() {
+    let mut world = World::new();
+    world.join(A);
+    assert_eq!(world.try_join(0, A), Err(JoinRefused::AlreadyJoined));
+    assert_eq!(world.try_join(0, 0), Err(JoinRefused::NoPlayer));
+    world.leave(A);
+    world.join(A);
+    // Who is not here can leave without harm.
+    let now = world.now;
+    world.age_mut().leave(now, B);
+    assert_eq!(world.age().members().count(), 1);
+}
+
+#[test]
+fn a_late_joiner_gets_clones_before_states_and_an_exact_count() {
+    let mut world = World::new();
+    world.enter(A);
+    world.enter(B);
+    world.send(B, load_clone(B, "Crab", 2, true));
+    world.send(B, broadcast(B, clone("Crab", 2, B), world.lever(1)));
+    let there = position(&world, A, 1.0);
+    world.send(A, there);
+    // Between join and request the others go on; nothing of it is lost or counted twice.
+    world.join(C);
+    world.send(A, load_clone(A, "Hen", 3, true));
+    world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
+    world.forget();
+    world.send(C, members_request(C));
+    world.send(C, state_request(C, &[]));
+    world.send(A, game(A, &notify(), NetFlags(0)));
+    let got = world.got(C);
+    let classes: Vec<String> = got.iter().map(class_name).collect();
+    let wanted = [
+        &["plNetMsgMembersList"][..],
+        &["plNetMsgLoadClone"; 4],
+        &["plNetMsgSDLState"; 4],
+        &["plNetMsgInitialAgeStateSent", "plNetMsgGameMessage"],
+    ];
+    assert_eq!(classes, wanted.concat());
+    let NetMessage::InitialAgeStateSent(sent) = got[9].decode().unwrap() else { panic!() };
+    assert_eq!(sent.state_count, 8);
+    let initial = got.iter().filter(|packet| match packet.decode().unwrap() {
+        NetMessage::LoadClone(load) => load.is_initial_state.is_true(),
+        NetMessage::SdlState(state) => state.is_initial_state.is_true(),
+        _ => false,
+    });
+    assert_eq!(initial.count(), 8);
+}
+
+/// A server: an age, and a queue for each client. One client does not read.
+#[test]
+fn a_slow_reader_is_cut_off_and_the_others_do_not_wait() {
+    let mut world = World::new();
+    let now = Duration::from_secs(20);
+    let mut queues: BTreeMap<u32, Queue> = BTreeMap::new();
+    for player in [A, B, C] {
+        queues.insert(player, Queue::new(20_000));
+        world.age_mut().join(Duration::ZERO, Player::new(player, "x")).unwrap();
+    }
+    let message = bytes(&NetMessage::from(game(A, &notify(), NetFlags(0))));
+    let avatar = bytes(&NetMessage::from(load_avatar(A, true)));
+    let noise = bytes(&NetMessage::from(voice(A, &[B, C], NetFlags(0))));
+    let (mut read, mut cut, mut most) = (0, None, 0);
+    for round in 0..2_000_u32 {
+        for sent in [&message, &avatar, &noise] {
+            world.age_mut().receive(now, A, outer(sent), sent);
+        }
+        let mut slow = Vec::new();
+        while let Some(delivery) = world.age_mut().poll_delivery() {
+            let Some(queue) = queues.get_mut(&delivery.to) else { continue };
+            if let Err(Overflow { limit, queued }) = queue.push(delivery.packet) {
+                assert!(queued > limit);
+                slow.push(delivery.to);
+            }
+        }
+        for player in slow {
+            cut = Some((player, round));
+            queues.remove(&player);
+            world.age_mut().leave(now, player);
+        }
+        // A and B read what there is.
+        for player in [A, B] {
+            let queue = queues.get_mut(&player).unwrap();
+            most = most.max(queue.queued_bytes());
+            read += core::iter::from_fn(|| queue.pop()).filter(|_| player == B).count();
+            assert_eq!(queue.left_out(), 0);
+        }
+    }
+    let (player, round) = cut.unwrap();
+    assert_eq!(player, C);
+    assert!(round < 100, "{round}");
+    assert!(most < 2_000, "{most}");
+    // All of A's messages, the group and those who came and left.
+    assert_eq!(read, 6_000 + 3);
+    assert_eq!(world.age().members().count(), 2);
+}

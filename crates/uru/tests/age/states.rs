@@ -1,0 +1,420 @@
+//! The states of objects, and of the age.
+
+use std::time::Duration;
+
+use worldwire_core::Reader;
+use worldwire_uru::age::{AgeBounds, Config, DropKind, Event};
+use worldwire_uru::net_message::{NetMessage, SdlState};
+use worldwire_uru::sdl::{Blob, Scalar, State, hook};
+use worldwire_uru::types::{UnifiedTime, Uoid};
+
+use crate::world::{
+    A, B, C, PREFIX, UNIX, World, avatar, broadcast, clone, object, page, position, state,
+    state_request,
+};
+
+fn two() -> World {
+    let mut world = World::new();
+    [A, B].into_iter().for_each(|player| world.join(player));
+    world.forget();
+    world
+}
+
+fn the_hook() -> Uoid<'static> {
+    hook::object(PREFIX).unwrap()
+}
+
+/// The states that a player gets when it asks, by object and descriptor.
+fn asked(world: &mut World, player: u32, pages: &[u16]) -> Vec<(SdlState<'static>, State)> {
+    use worldwire_core::Field as _;
+    world.forget();
+    world.send(player, state_request(player, pages));
+    let mut states = Vec::new();
+    for packet in world.got(player) {
+        if let NetMessage::SdlState(state) = packet.decode().unwrap() {
+            assert!(state.is_initial_state.is_true());
+            let mut reader = Reader::new(state.stream.as_bytes());
+            let blob = Blob::decode(&world.descriptors, &mut reader).unwrap();
+            let read = State::of(&blob);
+            states.push((state.into_owned(), read));
+        }
+    }
+    states
+}
+
+fn at(seconds: u32) -> Option<UnifiedTime> {
+    Some(UnifiedTime { seconds: UNIX + seconds, microseconds: 0 })
+}
+
+#[test]
+fn d_16_a_list_of_rooms_limits_the_states() {
+    let mut world = two();
+    let elsewhere = Uoid { location: page(3), ..object(1, "Gate") };
+    world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
+    world.send(A, broadcast(A, elsewhere.clone(), world.lever(2)));
+    assert_eq!(asked(&mut world, B, &[]).len(), 3);
+    let states = asked(&mut world, B, &[3, 9]);
+    // The state of the age belongs to no room.
+    let names: Vec<_> = states.iter().map(|(state, _)| state.object.clone()).collect();
+    assert_eq!(names, [the_hook(), elsewhere]);
+}
+
+#[test]
+fn d_20_nested_variables_merge() {
+    let mut world = two();
+    let descriptor = world.descriptors.newest("band").unwrap();
+    let tune = |index: u32, simple: u32, value: i32| {
+        use worldwire_uru::schema::Type;
+        use worldwire_uru::sdl::{
+            Element, Elements, Nested, Record, Simple, SimpleFlags, ValueHead,
+        };
+        let simple = Simple {
+            index: simple,
+            head: ValueHead::client(),
+            flags: SimpleFlags::Dirty,
+            time: None,
+            value: Some(Elements::new(Type::Int, &[Scalar::Int(value)]).unwrap()),
+        };
+        let record = Record { simple: vec![simple], ..Record::default() };
+        let nested = Nested {
+            index: 0,
+            head: ValueHead::client(),
+            flags: 0,
+            length: 2,
+            elements: vec![Element { index, record }],
+        };
+        let mut blob = State::new(descriptor.clone()).to_blob();
+        blob.record.nested.push(nested);
+        blob.to_bytes().unwrap()
+    };
+    world.send(A, broadcast(A, object(1, "Band"), tune(0, 0, 5)));
+    world.send(A, broadcast(A, object(1, "Band"), tune(1, 0, 6)));
+    world.send(A, broadcast(A, object(1, "Band"), tune(0, 1, 7)));
+    let stored = world.age().states().get(&object(1, "Band"), "band").unwrap();
+    let element = |index| stored.state.view().element("players", index).unwrap();
+    assert_eq!(element(0).scalar("volume"), Some(Scalar::Int(5)));
+    assert_eq!(element(0).scalar("pitch"), Some(Scalar::Int(7)));
+    assert_eq!(element(1).scalar("volume"), Some(Scalar::Int(6)));
+    assert!(!element(1).is_set("pitch"));
+}
+
+#[test]
+fn d_21_variables_that_are_not_dirty_count() {
+    let mut world = two();
+    let mut blob = world.lever(4);
+    let mut reader = Reader::new(&blob);
+    let mut clean = Blob::decode(&world.descriptors, &mut reader).unwrap().into_owned();
+    clean.record.simple[0].flags = worldwire_uru::sdl::SimpleFlags(0);
+    clean.record.simple[0].time = None;
+    blob = clean.to_bytes().unwrap();
+    world.send(A, broadcast(A, object(1, "O"), blob));
+    let stored = world.age().states().get(&object(1, "O"), "lever").unwrap();
+    assert_eq!(stored.state.scalar("place"), Some(Scalar::Int(4)));
+}
+
+#[test]
+fn d_22_times_are_those_of_the_server() {
+    let mut world = two();
+    world.wait(Duration::from_secs(7));
+    // The client's stamp says otherwise.
+    world.send(A, broadcast(A, object(1, "O"), world.lever(4)));
+    let stored = world.age().states().get(&object(1, "O"), "lever").unwrap();
+    assert_eq!(stored.state.view().time("place"), at(7));
+}
+
+#[test]
+fn d_23_an_empty_hint_keeps_the_old_one() {
+    let mut world = two();
+    let hinted = |world: &World, hint: &str| {
+        let bytes = world.lever(4);
+        let mut blob =
+            Blob::decode(&world.descriptors, &mut Reader::new(&bytes)).unwrap().into_owned();
+        blob.record.simple[0].head.hint = Some(hint.into());
+        blob.to_bytes().unwrap()
+    };
+    for hint in ["clanged", ""] {
+        let blob = hinted(&world, hint);
+        world.send(A, broadcast(A, object(1, "O"), blob));
+        let stored = world.age().states().get(&object(1, "O"), "lever").unwrap();
+        assert_eq!(stored.state.view().hint("place"), "clanged");
+    }
+    let eowyn = hinted(&world, "\u{c9}owyn");
+    world.send(A, broadcast(A, object(1, "O"), eowyn));
+    assert_eq!(world.age().counts().dropped(DropKind::Text), 1);
+}
+
+#[test]
+fn d_24_states_are_read_in_full_and_go_on_as_they_came() {
+    let mut world = two();
+    let mut message = broadcast(A, object(1, "O"), world.lever(4));
+    message.state.is_initial_state = true.into();
+    let blob = message.state.stream.as_bytes().to_vec();
+    world.send(A, message);
+    let got = world.got(B);
+    let NetMessage::SdlStateBCast(state) = got[0].decode().unwrap() else { panic!() };
+    assert_eq!(state.state.stream.as_bytes(), blob);
+    // Only the server says what is initial.
+    assert!(!state.state.is_initial_state.is_true());
+    // What only goes to the server goes nowhere else.
+    world.send(A, crate::world::state(A, object(1, "O"), world.lever(5)));
+    assert_eq!(world.got(B).len(), 0);
+    let stored = world.age().states().get(&object(1, "O"), "lever").unwrap();
+    assert_eq!(stored.state.scalar("place"), Some(Scalar::Int(5)));
+    // A byte too many, a byte too few.
+    for length in [blob.len() - 1, blob.len() + 1] {
+        let mut blob = blob.clone();
+        blob.resize(length, 0);
+        world.send(A, broadcast(A, object(1, "O"), blob));
+    }
+    assert_eq!(world.age().counts().dropped(DropKind::Malformed), 2);
+    assert_eq!(world.got(B).len(), 0);
+}
+
+#[test]
+fn d_25_states_of_unknown_descriptors_go_nowhere() {
+    let mut world = two();
+    let mut unknown = world.lever(1);
+    unknown[9] = 77;
+    let mut misnamed = world.lever(1);
+    misnamed[4] = !b'n';
+    for blob in [unknown, misnamed] {
+        world.send(A, broadcast(A, object(1, "O"), blob));
+    }
+    // An older version than that of the state is not known to those who sent the newer one.
+    world.send(A, broadcast(A, object(1, "O"), world.blob("lever", 2, &[("place", 1)])));
+    assert_eq!(world.got(B).len(), 1);
+    world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
+    assert_eq!(world.age().counts().dropped(DropKind::Descriptor), 3);
+    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
+    assert_eq!(world.age().states().len(), 1);
+}
+
+fn stored(events: &[Event]) -> Vec<(String, bool)> {
+    let state = |event: &Event| match event {
+        Event::StoreState { object, blob, .. } => Some((object.name.to_text(), blob.is_some())),
+        _ => None,
+    };
+    events.iter().filter_map(state).collect()
+}
+
+#[test]
+fn d_26_what_is_to_be_kept_is_stored() {
+    let mut world = two();
+    let mut gone = state(A, object(1, "gone"), world.lever(1));
+    gone.persist_on_server = false.into();
+    let mut body = state(A, object(1, "body"), world.lever(1));
+    body.is_avatar_state = true.into();
+    let mut volatile =
+        Blob::decode(&world.descriptors, &mut Reader::new(&world.lever(1))).unwrap().into_owned();
+    volatile.record.flags = worldwire_uru::sdl::RecordFlags::Volatile;
+    let volatile = state(A, object(1, "volatile"), volatile.to_bytes().unwrap());
+    let part = state(A, clone("part", 3, A), world.lever(1));
+    let kept = || state(A, object(1, "kept"), world.lever(1));
+    let (kept, again) = (kept(), kept());
+    for message in [gone, body, volatile, part, kept, again] {
+        world.send(A, message);
+    }
+    assert_eq!(stored(&world.events), []);
+    world.wait(Duration::from_secs(1));
+    assert_eq!(stored(&world.events), [("kept".to_owned(), true)]);
+    let Some(Event::StoreState { object: name, descriptor, blob }) = world.events.last().cloned()
+    else {
+        panic!("nothing is stored")
+    };
+    // Not to be kept any more.
+    world.forget();
+    let mut gone = state(A, object(1, "kept"), world.lever(2));
+    gone.persist_on_server = false.into();
+    world.send(A, gone);
+    world.wait(Duration::from_secs(1));
+    assert_eq!(stored(&world.events), [("kept".to_owned(), false)]);
+
+    // What was stored is there again after a restart, and nothing else.
+    let mut world = World::new();
+    world.age_mut().restore(name, &blob.unwrap()).unwrap();
+    assert_eq!(descriptor, "lever");
+    world.join(A);
+    let states = asked(&mut world, A, &[]);
+    assert_eq!(states.len(), 2);
+    assert_eq!(states[1].1.scalar("place"), Some(Scalar::Int(1)));
+    assert!(states[1].0.persist_on_server.is_true());
+}
+
+#[test]
+fn d_27_an_object_has_a_state_for_each_descriptor() {
+    let mut world = two();
+    world.send(A, state(A, object(1, "O"), world.lever(1)));
+    world.send(A, state(A, object(1, "O"), world.blob("tune", 1, &[("volume", 2)])));
+    world.send(A, state(A, object(1, "O"), world.lever(3)));
+    assert_eq!(world.age().states().of(&object(1, "O")).len(), 2);
+    // The number of an object is another one in another build of its page.
+    let mut other = object(1, "O");
+    other.object_id = 9;
+    world.send(A, state(A, other, world.lever(4)));
+    assert_eq!(world.age().states().len(), 2);
+}
+
+#[test]
+fn d_28_the_age_is_known_by_name_and_page() {
+    let mut world = two();
+    let blob = || world.blob("Fern", 2, &[("tide", 9)]);
+    let (hook, other) = (blob(), blob());
+    world.send(A, broadcast(A, the_hook(), hook));
+    assert!(world.age().states().is_empty());
+    assert_eq!(world.age().age_state().unwrap().scalar("tide"), Some(Scalar::Int(9)));
+    world.send(A, broadcast(A, object(1, "AgeSDLHook"), other));
+    assert_eq!(world.age().states().len(), 1);
+    // Both went on.
+    assert_eq!(world.got(B).len(), 2);
+    world.wait(Duration::from_secs(1));
+    let ages = world.events.iter().filter(|event| matches!(event, Event::StoreAge { .. }));
+    assert_eq!(ages.count(), 1);
+}
+
+#[test]
+fn d_29_the_later_of_instance_and_shard_counts() {
+    let mut world = two();
+    let stamped = |world: &World, tide: i32, open: Option<bool>, seconds: u32| {
+        let time = at(seconds).unwrap();
+        let mut state = State::new(world.descriptors.newest("Fern").unwrap());
+        state.set("tide", &[Scalar::Int(tide)], &time).unwrap();
+        if let Some(open) = open {
+            state.set("open", &[Scalar::Bool(open)], &time).unwrap();
+        }
+        state.to_blob().to_bytes().unwrap()
+    };
+    let tide = |world: &World| match world.age().age_state().unwrap().scalar("tide") {
+        Some(Scalar::Int(tide)) => tide,
+        other => panic!("{other:?}"),
+    };
+    let (instance, shard) = (stamped(&world, 1, None, 10), stamped(&world, 2, Some(true), 20));
+    world.age_mut().restore_age(&instance).unwrap();
+    let now = world.now;
+    world.age_mut().set_shard_state(now, &shard).unwrap();
+    world.wait(Duration::ZERO);
+    assert_eq!(tide(&world), 2);
+    assert_eq!(world.age().age_state().unwrap().scalar("open"), Some(Scalar::Bool(true)));
+    // Members are told, once.
+    assert_eq!(world.heard(A), ["plNetMsgSDLState"]);
+    world.age_mut().set_shard_state(now, &shard).unwrap();
+    world.wait(Duration::ZERO);
+    assert_eq!(world.got(A).len(), 0);
+    // A client writes later: the instance counts, and the shard's own node is not touched.
+    world.wait(Duration::from_secs(30));
+    world.send(A, broadcast(A, the_hook(), world.blob("Fern", 2, &[("tide", 3)])));
+    assert_eq!(tide(&world), 3);
+    assert_eq!(world.age().age_state().unwrap().scalar("open"), Some(Scalar::Bool(true)));
+    // Of equal times the instance counts.
+    let equal = stamped(&world, 4, None, 30);
+    world.age_mut().set_shard_state(now, &equal).unwrap();
+    assert_eq!(tide(&world), 3);
+    world.wait(Duration::ZERO);
+    // What joins sees the same.
+    let states = asked(&mut world, B, &[]);
+    assert_eq!(states[0].1.scalar("tide"), Some(Scalar::Int(3)));
+}
+
+#[test]
+fn the_vault_edits_the_age_where_it_differs() {
+    let mut world = two();
+    let blob = |world: &World, tide: i32, open: bool| {
+        let mut state = State::new(world.descriptors.newest("Fern").unwrap());
+        let never = UnifiedTime { seconds: 0, microseconds: 0 };
+        state.set("tide", &[Scalar::Int(tide)], &never).unwrap();
+        state.set("open", &[Scalar::Bool(open)], &never).unwrap();
+        state.to_blob().to_bytes().unwrap()
+    };
+    let (first, second) = (blob(&world, 1, false), blob(&world, 2, false));
+    let edit = |world: &mut World, blob: &[u8]| {
+        let now = world.now;
+        world.age_mut().edit_age(now, blob).unwrap();
+        world.wait(Duration::ZERO);
+        (world.got(A).len(), world.got(B).len())
+    };
+    assert_eq!(edit(&mut world, &first), (1, 1));
+    world.wait(Duration::from_secs(5));
+    assert_eq!(edit(&mut world, &first), (0, 0));
+    assert_eq!(edit(&mut world, &second), (1, 1));
+    let state = world.age().age_state().unwrap();
+    assert_eq!(state.view().time("open"), at(0));
+    assert_eq!(state.view().time("tide"), at(5));
+    let lever = world.lever(1);
+    let now = world.now;
+    let error = world.age_mut().edit_age(now, &lever).unwrap_err();
+    assert_eq!(error.to_string(), "wanted a state of the age, found one of lever");
+}
+
+#[test]
+fn an_older_state_of_the_age_is_upgraded() {
+    let mut world = World::new();
+    let old = world.blob("Fern", 1, &[]);
+    world.age_mut().restore_age(&old).unwrap();
+    assert_eq!(world.age().age_state().unwrap().descriptor().version(), 2);
+    let error = world.age_mut().restore(object(1, "O"), &[1, 2, 3]).unwrap_err();
+    assert!(!error.to_string().is_empty());
+}
+
+#[test]
+fn the_state_of_an_avatar_goes_with_it() {
+    let mut world = World::new();
+    world.enter(A);
+    world.enter(B);
+    let there = position(&world, A, 1.0);
+    world.send(A, there);
+    let mut hat = state(A, object(1, "hat"), world.lever(1));
+    hat.is_avatar_state = true.into();
+    world.send(A, hat);
+    world.send(A, state(A, object(1, "O"), world.lever(1)));
+    assert_eq!(world.age().states().of(&avatar(A)).len(), 1);
+    world.leave(A);
+    let left: Vec<_> = world.age().states().iter().map(|it| it.object.name.to_text()).collect();
+    assert_eq!(left, ["O"]);
+    // Another name may have the same states again, and what they take is counted right.
+    assert!(world.age().state_bytes() > 0);
+    world.wait(Duration::ZERO);
+    world.join(C);
+    assert_eq!(asked(&mut world, C, &[]).len(), 2);
+}
+
+#[test]
+fn states_are_bounded() {
+    let bounds = AgeBounds { states: 3, state_requests: 2, ..AgeBounds::default() };
+    let mut world = World::with(Config { bounds, ..Config::default() }, "Fern");
+    world.join(A);
+    for name in ["a", "b", "c", "d", "e"] {
+        world.send(A, state(A, object(1, name), world.lever(1)));
+    }
+    assert_eq!((world.age().states().len(), world.age().counts().dropped(DropKind::Limit)), (3, 2));
+    for _ in 0..3 {
+        world.send(A, state_request(A, &[]));
+    }
+    assert_eq!(world.age().counts().dropped(DropKind::Limit), 3);
+    world.wait(Duration::from_secs(60));
+    world.send(A, state_request(A, &[]));
+    assert_eq!(world.age().counts().dropped(DropKind::Limit), 3);
+
+    let bounds = AgeBounds { state_bytes: 2_000, ..AgeBounds::default() };
+    let mut world = World::with(Config { bounds, ..Config::default() }, "Fern");
+    world.join(A);
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i"] {
+        world.send(A, state(A, object(1, name), world.lever(1)));
+    }
+    assert!(world.age().state_bytes() <= 2_000);
+    assert!(world.age().counts().dropped(DropKind::Limit) > 0);
+}
+
+/// Objects that exist on one client only are not taken from the network.
+#[test]
+fn local_objects_have_no_state() {
+    let mut world = two();
+    let mut local = object(1, "O");
+    local.location.sequence_number.0 = 5;
+    world.send(A, broadcast(A, local.clone(), world.lever(1)));
+    assert_eq!(world.age().counts().dropped(DropKind::LocalObject), 1);
+    // Nor does a state name one.
+    let mut state = State::new(world.descriptors.get("lever", 1).unwrap());
+    state.set("puller", &[Scalar::Key(local)], &at(0).unwrap()).unwrap();
+    world.send(A, broadcast(A, object(1, "O"), state.to_blob().to_bytes().unwrap()));
+    assert_eq!(world.age().counts().dropped(DropKind::LocalObject), 2);
+    assert_eq!(world.got(B).len(), 0);
+}
