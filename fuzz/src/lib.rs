@@ -14,8 +14,10 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
     let capture = worldwire_capture::fuzzing::TARGETS.iter();
     let uru = worldwire_uru::fuzzing::targets();
     let ki = worldwire_ki::fuzzing::targets();
+    let mxo = worldwire_mxo::fuzzing::targets();
     let tera = worldwire_tera::fuzzing::TARGETS;
-    capture.chain(ki).chain(tera).chain(uru).chain(worldwire_dissect::fuzzing::TARGETS)
+    let families = ki.chain(mxo).chain(tera).chain(uru);
+    capture.chain(families).chain(worldwire_dissect::fuzzing::TARGETS)
 }
 
 /// The target of that name.

@@ -90,6 +90,10 @@ fn codec_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for (index, codec) in (0_u8..).zip(Codec::all()) {
         seeds.push(vec![index, 1, 0, 0x96, 3, 0, 0]);
+        seeds.extend(mxo_seeds(codec.name).into_iter().map(|(from, bytes)| {
+            let side = if from == Side::Server { 0x80 } else { 0 };
+            [&[index | side][..], &bytes].concat()
+        }));
         if codec.name == "tera.packet" {
             let text = "@1\u{b}key\u{b}value\u{b}odd\0".encode_utf16();
             let text: Vec<u8> = text.flat_map(u16::to_le_bytes).collect();
@@ -98,7 +102,10 @@ fn codec_seeds() -> Vec<Vec<u8>> {
             seeds.push(vec![index, 12, 0, 5, 0, 1, 0, 0, 0, 8, 0, 0, 0]);
             seeds.push(vec![index, 18, 0, 6, 0, 1, 0, 12, 0, 2, 0, 0, 0, 0, 0, b'x', 0, 0, 0]);
         }
-        for target in worldwire_ki::fuzzing::targets().chain(worldwire_uru::fuzzing::targets()) {
+        let targets = worldwire_ki::fuzzing::targets()
+            .chain(worldwire_mxo::fuzzing::targets())
+            .chain(worldwire_uru::fuzzing::targets());
+        for target in targets {
             let wanted = codec.name.replace(['.', '-'], "_");
             if target.name.starts_with(&wanted) {
                 let side = if target.name.ends_with("_server") { 0x80 } else { 0 };
@@ -110,9 +117,51 @@ fn codec_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
+/// Blobs of MxO: its targets read what is inside of them.
+fn mxo_seeds(codec: &str) -> Vec<(Side, Vec<u8>)> {
+    use worldwire_mxo::frame::{Channel, Datagram, Packet, RpcMessage, Section, TcpFrame};
+    use worldwire_mxo::login::LoginMessage;
+
+    let door = [
+        1, 0, 0x0c, 0x9f, 1, 1, 0xcd, 0xab, 1, 0x80, 0x40, 0x34, 8, 0, 0, 3, 0, 0, 3, 0, 1, 0x80,
+        2, 0x38, 8, 0, 0, 0, 0,
+    ];
+    let mut seeds = Vec::new();
+    for (seed, from) in (0..24).zip(Side::BOTH.into_iter().cycle()) {
+        let mut sampler = worldwire_core::Sampler::new(seed);
+        let mut writer = worldwire_core::Writer::new();
+        let login = |channel, sampler: &mut _| LoginMessage::sample(sampler, channel, from);
+        let written = match codec {
+            "mxo.auth" => login(Channel::Auth, &mut sampler).encode(&mut writer),
+            "mxo.datagram" => Datagram::sample(&mut sampler).encode(&mut writer),
+            "mxo.margin" => login(Channel::Margin, &mut sampler).encode(&mut writer),
+            "mxo.objects" => {
+                writer.bytes(&[3]);
+                writer.bytes(&door);
+                Ok(())
+            }
+            "mxo.packet" => {
+                let mut packet = Packet::sample(&mut sampler);
+                if seed % 3 == 0 {
+                    packet.sections.insert(0, Section::Objects(door[..].into()));
+                }
+                packet.encode(&mut writer)
+            }
+            "mxo.rpc" => RpcMessage::sample(&mut sampler).encode(&mut writer),
+            "mxo.tcp-frame" => TcpFrame::sample(&mut sampler).encode(&mut writer),
+            _ => return seeds,
+        };
+        if written.is_ok() {
+            seeds.push((from, writer.into_bytes()));
+        }
+    }
+    seeds
+}
+
 fn captures() -> Vec<Vec<u8>> {
     let samples = [
         &include_bytes!("../../../samples/ki-login.pcapng")[..],
+        &include_bytes!("../../../samples/mxo-world.pcapng")[..],
         &include_bytes!("../../../samples/tera-login.pcapng")[..],
         &include_bytes!("../../../samples/uru-login.pcapng")[..],
     ];

@@ -47,6 +47,7 @@ pub mod fuzzing;
 mod item;
 mod ki;
 mod knowledge;
+mod mxo;
 mod overview;
 mod registry;
 mod render;
@@ -62,6 +63,7 @@ pub use family::{Families, Family, HeldPiece, MessageNames, Opening, Start, Valu
 pub use item::{Item, ItemBody, Message, Note, NoteKind, Stamp, Time};
 pub use ki::KiObjects;
 pub use knowledge::{Definitions, Fact, Facts, Keys};
+pub use mxo::{MxoObjects, MxoViews};
 pub use overview::{Counts, Overview, Summary};
 pub use registry::KeysError;
 pub use render::Format;

@@ -7,10 +7,10 @@ use worldwire_core::{Diagnostic, Error, Result};
 use crate::codec::Codec;
 use crate::family::{Families, Family};
 use crate::knowledge::{Definitions, Keys};
-use crate::{ki, tera, uru};
+use crate::{ki, mxo, tera, uru};
 
 /// Every family, in the order in which they are asked about a conversation.
-static STANDARD: &[&dyn Family] = &[&ki::Ki, &tera::Tera, &uru::Uru];
+static STANDARD: &[&dyn Family] = &[&ki::Ki, &mxo::Mxo, &tera::Tera, &uru::Uru];
 
 impl Families {
     /// The families that worldwire comes with.

@@ -12,7 +12,8 @@ use worldwire_core::connection::Connection as _;
 use worldwire_core::{Limits, NodeRef, Sampler, Side};
 use worldwire_dissect::filter::Filter;
 use worldwire_dissect::{
-    Definitions, Dissection, Item, Keys, KiObjects, NoteKind, Options, Scratch, Summary,
+    Definitions, Dissection, Item, Keys, KiObjects, MxoObjects, MxoViews, NoteKind, Options,
+    Scratch, Summary,
 };
 use worldwire_ki::connection as ki;
 use worldwire_ki::control::{Control, SessionAccept, SessionTime};
@@ -47,6 +48,14 @@ const KI: Sample = Sample {
     keys: include_str!("../../../samples/ki-keys.toml"),
     conversations: 3,
     busy: (50_002, 2),
+    data: &[],
+};
+
+const MXO: Sample = Sample {
+    capture: include_bytes!("../../../samples/mxo-world.pcapng"),
+    keys: include_str!("../../../samples/mxo-keys.toml"),
+    conversations: 1,
+    busy: (50_210, 6),
     data: &[],
 };
 
@@ -146,7 +155,7 @@ fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, Summary) {
 
 #[test]
 fn no_filter_for_a_field_that_is_there_is_refused() {
-    for sample in [&URU, &KI, &TERA] {
+    for sample in [&URU, &KI, &MXO, &TERA] {
         let limits = Limits::DEFAULT;
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<String>| {
             let mut name = String::new();
@@ -226,7 +235,7 @@ fn the_names_that_a_type_list_gives_to_values_are_known() {
 
 #[test]
 fn the_samples_are_read_to_their_last_byte() {
-    for sample in [&URU, &KI, &TERA] {
+    for sample in [&URU, &KI, &MXO, &TERA] {
         let (told, summary) = told(sample, &packets(sample));
         assert_eq!(summary.conversations, sample.conversations);
         assert_eq!(summary.recognised, sample.conversations);
@@ -256,6 +265,86 @@ fn messages_of_tera_have_names_and_fields() {
     assert_eq!(names("server")[0], "handshake.Hello");
     assert_eq!(names("server").iter().filter(|name| **name == "tera.51042").count(), 3);
     assert_eq!(names("server").last(), Some(&"tera.S_WEATHER_INFO"));
+}
+
+/// The names of what each side of the only conversation said.
+fn names(told: &Told, side: &'static str) -> Vec<String> {
+    told[&(0, side)].iter().map(|item| item.1.clone()).collect()
+}
+
+#[test]
+fn datagrams_of_mxo_have_names() {
+    let (told, _) = told(&MXO, &packets(&MXO));
+    let client = names(&told, "client");
+    assert_eq!(client[0], "setup.Hello");
+    assert_eq!(client.iter().filter(|name| *name == "game.Objects").count(), 4);
+    assert!(["game.Rpc", "game.Ack", "setup.Ping"].iter().all(|it| client.iter().any(|n| n == it)));
+    let server = names(&told, "server");
+    assert_eq!(server[..5], ["setup.Answer"; 5]);
+    assert_eq!(server.iter().filter(|name| *name == "game.Objects").count(), 4);
+}
+
+#[test]
+fn a_datagram_of_mxo_that_comes_again_tells_nothing_new() {
+    let whole = told(&MXO, &packets(&MXO));
+    let twice: Vec<Vec<u8>> = packets(&MXO)
+        .into_iter()
+        // Plain ones have no numbers: each counts.
+        .flat_map(
+            |packet| if packet[42] == 1 { vec![packet.clone(), packet] } else { vec![packet] },
+        )
+        .collect();
+    assert_eq!(told(&MXO, &twice).0, whole.0);
+}
+
+#[test]
+fn mxo_without_its_key_or_a_create_says_so() {
+    let other =
+        Sample { keys: "[[mxo.session]]\nkey = \"00112233445566778899aabbccddeeff\"\n", ..MXO };
+    let (told_blind, summary) = told(&other, &packets(&MXO));
+    assert_eq!(summary.problems, 1);
+    assert!(
+        names(&told_blind, "client")
+            .iter()
+            .chain(&names(&told_blind, "server"))
+            .all(|name| { name.starts_with("setup.") || name == "problem" })
+    );
+    // The packet that creates the character is missing: its movements are kept as bytes.
+    let mut packets = packets(&MXO);
+    let largest = (0..packets.len()).max_by_key(|at| packets[*at].len()).unwrap();
+    packets.remove(largest);
+    let (told_without, summary) = told(&MXO, &packets);
+    assert_eq!(summary.problems, 0);
+    assert!(told_without.values().flatten().any(|item| item.1 == "warning"), "{told_without:?}");
+}
+
+#[test]
+fn views_of_mxo_are_followed_through_a_capture() {
+    let objects = Definitions::built_in().part::<MxoObjects>();
+    let take = |packets: &[Vec<u8>]| -> Vec<(Side, Vec<u8>)> {
+        let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(Side, Vec<u8>)>| {
+            if let Some(message) = item.message().filter(|message| message.is_message()) {
+                out.push((item.from, message.bytes().to_vec()));
+            }
+        };
+        let mut out = Vec::new();
+        taken_in(&MXO, packets).run(&show, &mut out, |_| ());
+        out
+    };
+    let mut views = MxoViews::new(objects.objects().clone());
+    let mut most = 0;
+    for (from, packet) in take(&packets(&MXO)) {
+        assert_eq!(views.take(from, &packet).unwrap(), Vec::<String>::new());
+        most = most.max(views.replica().len());
+    }
+    assert_eq!((most, views.replica().len()), (3, 2));
+    let door = views.replica().view(3).unwrap();
+    assert_eq!(
+        door.value("CurrentState").map(|value| format!("{value:?}")),
+        Some("Unsigned(2104)".into())
+    );
+    let own = views.replica().view(2).unwrap();
+    assert_eq!(own.movement().yaw, Some(67));
 }
 
 /// A session whose client encrypts after the accept, and says one message of service 5.

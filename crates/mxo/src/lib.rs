@@ -1,5 +1,27 @@
 //! MxO (The Matrix Online): distributed objects, and the connection around them.
 //!
+//! ```
+//! use worldwire_core::{Reader, Side};
+//! use worldwire_mxo::crypt::SessionKey;
+//! use worldwire_mxo::frame::{Datagram, Packet, RpcList, RpcMessage, Section, SequenceWord};
+//!
+//! let key = SessionKey::new(&[7; 16]);
+//! let chat = RpcMessage::new(0x28, b"hello");
+//! let packet = Packet {
+//!     sections: vec![Section::Rpc(vec![RpcList { first: 0, messages: vec![chat] }])],
+//!     ..Packet::new(1_248_965_312, SequenceWord::default())
+//! };
+//! // A server draws the initial vector at random for every datagram.
+//! let wire = key.seal_datagram(&[1; 16], &packet.to_bytes()?);
+//!
+//! let datagram = Datagram::decode(&mut Reader::new(&wire))?;
+//! let Datagram::Sealed(sealed) = datagram else { panic!("it is encrypted") };
+//! let plain = key.open(&sealed.iv, &sealed.cipher)?;
+//! let opened = Packet::decode(&mut Reader::new(&plain), Some(Side::Client))?;
+//! assert_eq!(opened, packet);
+//! # Ok::<(), worldwire_core::Error>(())
+//! ```
+//!
 //! | module | what it is |
 //! | --- | --- |
 //! | [`types`] | types of properties |
@@ -7,10 +29,21 @@
 //! | [`message`] | sections of objects: creates, deletes and updates of views |
 //! | [`replica`] | the views of a client as sections change them |
 //! | [`replicator`] | a server's world, and the views that many clients have of it |
+//! | [`frame`](mod@frame) | datagrams of the game channel, and the framing of auth and margin |
+//! | [`login`] | messages of auth and margin |
+//! | [`crypt`] | Twofish: datagrams, margin messages, the hello; the key file |
+//! | [`connection`] | the state machine: client, server, observer, relay |
+//!
+//! The facts come from recorded packets of the live service and from emulators that the client
+//! accepts. Guesses are marked `Unverified:`.
 
+pub mod connection;
+pub mod crypt;
+pub mod frame;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod login;
 pub mod message;
 pub mod replica;
 pub mod replicator;

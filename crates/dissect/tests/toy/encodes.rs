@@ -18,15 +18,18 @@ pub struct Sample {
     pub data: &'static [(&'static str, &'static str)],
     /// What cannot be encoded: steps of setup that follow from keys and random numbers.
     pub not_encoded: &'static [&'static str],
+    /// Its conversations are UDP, and its relay cannot send messages of its own.
+    pub is_udp: bool,
 }
 
-pub const SAMPLES: [Sample; 3] = [
+pub const SAMPLES: [Sample; 4] = [
     Sample {
         family: "uru",
         capture: include_bytes!("../../../../samples/uru-login.pcapng"),
         keys: Some(include_str!("../../../../samples/uru-keys.toml")),
         data: &[],
         not_encoded: &["setup.Connect", "setup.Encrypt"],
+        is_udp: false,
     },
     Sample {
         family: "ki",
@@ -39,6 +42,15 @@ pub const SAMPLES: [Sample; 3] = [
             "control.SessionAccept",
             "control.SessionOffer",
         ],
+        is_udp: false,
+    },
+    Sample {
+        family: "mxo",
+        capture: include_bytes!("../../../../samples/mxo-world.pcapng"),
+        keys: Some(include_str!("../../../../samples/mxo-keys.toml")),
+        data: &[],
+        not_encoded: &[],
+        is_udp: true,
     },
     Sample {
         family: "tera",
@@ -61,6 +73,7 @@ pub const SAMPLES: [Sample; 3] = [
             ("integrity/98.json", include_str!("../../../../samples/tera/integrity/98.json")),
         ],
         not_encoded: &["handshake.Hello", "handshake.Key"],
+        is_udp: false,
     },
 ];
 

@@ -1,14 +1,21 @@
 //! What the fuzz targets of this family call: every kind of input, with the promises that must
 //! hold.
 
+mod connection;
 mod replicator;
 mod section;
 mod tables;
+mod wire;
 
 use worldwire_core::testing::Target;
 
 /// All targets.
-pub const TARGETS: &[Target] = &[
+pub fn targets() -> impl Iterator<Item = &'static Target> {
+    wire::TARGETS.iter().chain(connection::TARGETS).chain(OBJECTS)
+}
+
+/// Those of object sections, their tables, and the replicator.
+const OBJECTS: &[Target] = &[
     replicator::REPLICATOR,
     section::CLIENT,
     section::GUESSED,

@@ -40,6 +40,17 @@ impl<'d> Section<'d> {
         if id != MPM_ID {
             return Err(Fault::NotObjectSection.at(reader, 1, id.to_string()).inside("mpm"));
         }
+        Self::decode_behind_id(reader, context)
+    }
+
+    /// Reads a section whose id has been read.
+    ///
+    /// # Errors
+    /// Those of [`decode`](Self::decode).
+    pub fn decode_behind_id<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        context: &Context<'n, '_>,
+    ) -> Result<Self> {
         let mut section = Self::default();
         let mut views = Inside::new(context.views);
         reader.list("operations", |reader| section.operations(reader, context, &mut views))?;

@@ -5,6 +5,7 @@
 mod ki;
 mod ki_objects;
 mod ki_wad;
+mod mxo;
 mod tera;
 mod uru;
 
@@ -25,6 +26,7 @@ fn main() -> Outcome<()> {
     std::fs::create_dir_all(&folder)?;
     ki::write(&folder)?;
     ki_objects::write(&folder)?;
+    mxo::write(&folder)?;
     tera::write(&folder)?;
     ki_wad::write(&folder)?;
     uru::write(&folder)

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod ki;
+mod mxo;
 mod tera;
 mod uru;
 mod wad;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use worldwire_tera::schema::Patch;
 
 pub(crate) use ki::*;
+pub(crate) use mxo::*;
 pub(crate) use tera::*;
 pub(crate) use uru::*;
 pub(crate) use wad::*;
@@ -98,6 +100,9 @@ pub(crate) enum Command {
     /// Wizard101 and Pirate101
     #[command(arg_required_else_help = true)]
     Ki(Ki),
+    /// The Matrix Online
+    #[command(arg_required_else_help = true)]
+    Mxo(Mxo),
     /// TERA
     #[command(arg_required_else_help = true)]
     Tera(Tera),
@@ -114,7 +119,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Data {
     /// Definitions of messages: files or directories (KI: message XML, type lists, hints;
-    /// TERA: .def and .map, data.json, and the lists beside them)
+    /// MxO: tables of game objects; TERA: .def and .map, data.json, and the lists beside them)
     #[arg(id = "data", short, long = "data", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// TERA: the revision of the client, which selects the map of opcodes

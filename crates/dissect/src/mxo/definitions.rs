@@ -1,0 +1,171 @@
+//! What users have of MxO: tables of game objects.
+
+use std::sync::Arc;
+
+use worldwire_core::{Diagnostic, Side};
+use worldwire_mxo::schema::{Objects, Tables};
+
+use super::objects::BlobSections;
+use crate::knowledge::Definitions;
+
+/// Tables of game objects, over what is built in.
+#[derive(Clone, Debug)]
+pub struct MxoObjects {
+    tables: Tables,
+    objects: Arc<Objects>,
+    /// What reads blobs, by the side that sends them.
+    blobs: [BlobSections; 2],
+}
+
+impl Default for MxoObjects {
+    fn default() -> Self {
+        Self::of(Tables::default())
+    }
+}
+
+impl MxoObjects {
+    /// What is built in.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self::of(Tables::built_in())
+    }
+
+    /// Reads tables from those files that hold any, told by their contents, over what is there.
+    /// Returns what is to be said about them; `None` when none holds tables.
+    pub fn add(&mut self, files: &[(&str, &[u8])]) -> Option<Vec<Diagnostic>> {
+        let ours = files.iter().filter_map(|(name, bytes)| {
+            let text = core::str::from_utf8(bytes).ok()?;
+            Some((Form::of(text)?, *name, text))
+        });
+        let mut ours: Vec<(Form, &str, &str)> = ours.collect();
+        if ours.is_empty() {
+            return None;
+        }
+        ours.sort_by_key(|(form, ..)| form.order());
+        let mut tables = core::mem::take(&mut self.tables);
+        let said =
+            ours.into_iter().flat_map(|(form, name, text)| form.read(&mut tables, name, text));
+        let said = said.collect();
+        *self = Self::of(tables);
+        Some(said)
+    }
+
+    fn of(tables: Tables) -> Self {
+        let objects = Arc::new(tables.compile());
+        let blobs = BlobSections::of(&objects);
+        Self { tables, objects, blobs }
+    }
+
+    /// Classes and goobjs, compiled.
+    #[must_use]
+    pub fn objects(&self) -> &Arc<Objects> {
+        &self.objects
+    }
+
+    /// What reads the object sections of a blob.
+    pub(super) fn blob(&self, from: Side) -> &BlobSections {
+        &self.blobs[from.index()]
+    }
+
+    /// Classes and goobjs, as they were collected.
+    #[must_use]
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+}
+
+/// The formats of tables that files are recognised by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// The format of this project.
+    Table,
+    /// The community's dump.
+    Dump,
+    /// Classes as CSV.
+    Classes,
+    /// Names of goobjs as CSV.
+    Names,
+    /// The class of each goobj.
+    Map,
+}
+
+impl Form {
+    /// What a text is, by its first line that is not empty.
+    fn of(text: &str) -> Option<Self> {
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let first = lines.clone().find(|line| !line.starts_with("# "))?;
+        if first.starts_with("worldwire-mxo-objects") {
+            return Some(Self::Table);
+        }
+        if lines.by_ref().take(64).any(|line| line.starts_with("#VALUES FOR GOID:")) {
+            return Some(Self::Dump);
+        }
+        let compact: String = first.split_whitespace().collect();
+        match compact.trim_end_matches(',') {
+            "class_id,create_index,name,size,update_index" => Some(Self::Classes),
+            "name,id" => Some(Self::Names),
+            "goid,class_id" => Some(Self::Map),
+            _ => None,
+        }
+    }
+
+    fn read(self, tables: &mut Tables, name: &str, text: &str) -> Vec<Diagnostic> {
+        match self {
+            Self::Table => tables.read(name, text),
+            Self::Dump => tables.read_dump(name, text),
+            Self::Classes => tables.read_class_csv(name, text),
+            Self::Names => tables.read_name_csv(name, text),
+            Self::Map => tables.read_map(name, text),
+        }
+    }
+
+    /// Classes are read before what names them.
+    fn order(self) -> u8 {
+        match self {
+            Self::Classes => 0,
+            Self::Table => 1,
+            Self::Dump => 2,
+            Self::Map => 3,
+            Self::Names => 4,
+        }
+    }
+}
+
+/// Whether a file may hold tables, by its name alone.
+pub(super) fn may_define(name: &str) -> bool {
+    let ending = name.rsplit('.').next().unwrap_or_default();
+    ["txt", "csv", "objects"].iter().any(|known| ending.eq_ignore_ascii_case(known))
+}
+
+/// Reads tables.
+pub(super) fn define(
+    files: &[(&str, &[u8])],
+    definitions: &mut Definitions,
+) -> Option<Vec<Diagnostic>> {
+    let mut known = definitions.get_ref::<MxoObjects>().cloned().unwrap_or_default();
+    let said = known.add(files)?;
+    definitions.set(known);
+    Some(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_recognised_by_their_content() {
+        let forms = [
+            ("# mine\nworldwire-mxo-objects 1\n", Some(Form::Table)),
+            ("#VALUES FOR GOID: 7, Door\n", Some(Form::Dump)),
+            ("class_id,create_index,name,size,update_index\n", Some(Form::Classes)),
+            ("name,id,\n", Some(Form::Names)),
+            ("goid, class_id\n420,364\n", Some(Form::Map)),
+            ("a,b,c\n", None),
+            ("", None),
+        ];
+        for (text, form) in forms {
+            assert_eq!(Form::of(text), form, "{text}");
+        }
+        assert!(may_define("mine/goobjs.CSV") && !may_define("S_LOGIN.1.def"));
+    }
+}

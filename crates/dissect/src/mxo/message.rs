@@ -1,0 +1,102 @@
+//! A datagram of a conversation.
+
+use worldwire_core::connection::Piece as _;
+use worldwire_core::json::{Given, Json};
+use worldwire_core::{Error, Limits, Reader, Result, Tree};
+use worldwire_mxo::connection::{Received, Unit};
+use worldwire_mxo::frame::{OBJECTS, Packet, Plain, RPC, RccFlags};
+
+use super::objects::ObjectSections;
+use crate::item::Message;
+
+/// What a datagram is, by which it is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind(&'static str);
+
+/// Names of packets: those with objects, else those with RPC messages, else others.
+pub(super) const PACKETS: [&str; 5] =
+    ["game.Objects", "game.Rpc", "game.Unknown", "game.Reset", "game.Ack"];
+/// Names of plain packets.
+pub(super) const PLAIN: [&str; 4] = ["setup.Hello", "setup.Answer", "setup.Ping", "setup.Other"];
+
+impl Kind {
+    pub(super) fn of(received: &Received<'_>, sections: &ObjectSections<'_>) -> Self {
+        Self(match received.unit {
+            Unit::Hello(_) => "setup.Hello",
+            Unit::Packet { flags, .. } => packet(received, flags, sections),
+            _ => match Plain::decode(&mut Reader::new(received.bytes)) {
+                Ok(Plain::Hello(_)) => "setup.Hello",
+                Ok(Plain::Answer) => "setup.Answer",
+                Ok(Plain::Ping(_)) => "setup.Ping",
+                _ => "setup.Other",
+            },
+        })
+    }
+}
+
+fn packet(received: &Received<'_>, flags: RccFlags, sections: &ObjectSections<'_>) -> &'static str {
+    let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
+    let mut reader = Reader::new(received.bytes);
+    let Ok(packet) = Packet::decode_measured(&mut reader, Some(received.side), &mut measure) else {
+        return "game.Unknown";
+    };
+    let has = |id: u8| packet.sections.iter().any(|section| section.id() == id);
+    match packet.sections.is_empty() {
+        true if flags.contains(RccFlags::Reset) => "game.Reset",
+        true => "game.Ack",
+        false if has(OBJECTS) => "game.Objects",
+        false if has(RPC) => "game.Rpc",
+        false => "game.Unknown",
+    }
+}
+
+/// A datagram, decrypted, with what is needed to read it.
+#[derive(Clone, Debug)]
+pub(super) struct MxoMessage<'i> {
+    pub(super) received: Received<'i>,
+    pub(super) kind: Kind,
+    pub(super) sections: &'i ObjectSections<'i>,
+}
+
+impl Message for MxoMessage<'_> {
+    fn push_name(&self, name: &mut String) {
+        name.push_str(self.kind.0);
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.received.bytes
+    }
+
+    fn is_message(&self) -> bool {
+        self.received.is_message()
+    }
+
+    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
+        let Received { side, bytes, .. } = self.received;
+        let is_packet = matches!(self.received.unit, Unit::Packet { .. });
+        let layer = if is_packet { "decrypted" } else { "datagram" };
+        let mut reader = Reader::traced_within(layer, bytes, tree, limits).opening(self.sections);
+        let outcome = reader.record("fields", |reader| match is_packet {
+            true => {
+                let mut measure = |bytes: &[u8]| Ok(self.sections.measure(bytes));
+                Packet::decode_measured(reader, Some(side), &mut measure).map(drop)
+            }
+            false => Plain::decode(reader).map(drop),
+        });
+        let mut tree = reader.conclude(outcome.map_err(Error::closed)).0;
+        // In front of a packet stand the type and the initial vector.
+        let head = if is_packet { 17 } else { 0 };
+        tree.set_base(self.received.range.start + head);
+        tree
+    }
+
+    fn encode(&self, fields: &Json) -> Result<Vec<u8>> {
+        match self.received.unit {
+            Unit::Packet { .. } => {
+                let given = Given::closing(fields, self.sections);
+                Packet::from_json(given, Some(self.received.side))?.to_bytes()
+            }
+            _ => Plain::from_json(fields)?.to_bytes(),
+        }
+    }
+}

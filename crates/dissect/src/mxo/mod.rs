@@ -1,0 +1,106 @@
+//! MxO: its codecs, its object tables, and how its conversations are recognised and read.
+
+mod codecs;
+mod definitions;
+mod message;
+mod names;
+mod objects;
+mod session;
+mod views;
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use worldwire_core::{Diagnostic, Result};
+use worldwire_mxo::connection::{Connection, RelayConfig};
+use worldwire_mxo::crypt::KeyFile;
+
+use crate::codec::Codec;
+use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict};
+use crate::knowledge::{Definitions, Keys};
+use crate::session::{RelaySession, Session, Watched};
+pub use definitions::MxoObjects;
+use session::Reading;
+pub use views::MxoViews;
+
+/// The Matrix Online.
+///
+/// Its keys are a [`KeyFile`]; its definitions are [`MxoObjects`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mxo;
+
+/// What is known of game objects.
+pub(crate) fn objects(definitions: &Definitions) -> &MxoObjects {
+    static NONE: LazyLock<MxoObjects> = LazyLock::new(MxoObjects::default);
+    definitions.get_ref::<MxoObjects>().unwrap_or_else(|| &NONE)
+}
+
+impl Family for Mxo {
+    fn name(&self) -> &'static str {
+        "mxo"
+    }
+
+    fn speaks_datagrams(&self) -> bool {
+        true
+    }
+
+    fn recognize(&self, opening: &Opening<'_>) -> Verdict {
+        session::recognize(opening)
+    }
+
+    fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
+        let sessions = start.keys.part::<KeyFile>().sessions().clone();
+        Box::new(Watched::new(Connection::observer(sessions), Reading::new(start)))
+    }
+
+    fn relay(
+        &self,
+        start: &Start<'_>,
+        _: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<Box<dyn RelaySession>> {
+        let config = RelayConfig::new(start.keys.part::<KeyFile>().sessions().clone());
+        let connection = Connection::relay(&config, Duration::ZERO);
+        Ok(Box::new(Watched::new(connection, Reading::new(start))))
+    }
+
+    fn codecs(&self) -> &'static [Codec] {
+        codecs::CODECS
+    }
+
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
+        names::messages(definitions)
+    }
+
+    fn values<'d>(&self, _: &'d Definitions) -> Vec<ValueNames<'d>> {
+        names::values()
+    }
+
+    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
+        let file = KeyFile::parse("keys", text).map_err(|errors| {
+            let line = |error: &Diagnostic| {
+                let (line, column) = (error.line(), error.column());
+                format!("line {line}, column {column}: {}", error.message())
+            };
+            errors.iter().map(line).collect::<Vec<_>>()
+        })?;
+        let found = !file.is_empty();
+        keys.set(file);
+        Ok(found)
+    }
+
+    fn built_in(&self, definitions: &mut Definitions) {
+        definitions.set(MxoObjects::built_in());
+    }
+
+    fn may_define(&self, name: &str) -> bool {
+        definitions::may_define(name)
+    }
+
+    fn define(
+        &self,
+        files: &[(&str, &[u8])],
+        definitions: &mut Definitions,
+    ) -> Option<Vec<Diagnostic>> {
+        definitions::define(files, definitions)
+    }
+}

@@ -1,0 +1,106 @@
+//! Object sections inside packets: what reads and encodes them.
+
+use std::sync::Arc;
+
+use worldwire_core::json::{Given, Json};
+use worldwire_core::opener::{Closer, Opener, Site};
+use worldwire_core::{Reader, Result, Side, TreeBuilder, Writer};
+use worldwire_mxo::message::{Context, NoViews, Rules, Section, Views};
+use worldwire_mxo::schema::Objects;
+
+/// The field of a packet's section that holds objects.
+const FIELD: &str = "objects";
+
+/// Reads the object sections that a side sends, with the views that were there before.
+#[derive(Clone, Copy)]
+pub(super) struct ObjectSections<'o> {
+    pub(super) objects: &'o Objects,
+    pub(super) views: &'o (dyn Views + Sync),
+    pub(super) from: Side,
+}
+
+impl core::fmt::Debug for ObjectSections<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("ObjectSections").field("from", &self.from).finish_non_exhaustive()
+    }
+}
+
+impl<'o> ObjectSections<'o> {
+    /// What sections are read with. What is not known of a capture is kept as bytes.
+    pub(super) fn context(&self) -> Context<'o, '_> {
+        let views: &dyn Views = self.views;
+        Context { objects: self.objects, views, from: self.from, rules: Rules::LENIENT }
+    }
+
+    /// How many of these bytes are the section; all of them, where it cannot be read.
+    pub(super) fn measure(&self, bytes: &[u8]) -> usize {
+        let mut reader = Reader::new(bytes);
+        match Section::decode_behind_id(&mut reader, &self.context()) {
+            Ok(_) => reader.position(),
+            Err(_) => bytes.len(),
+        }
+    }
+}
+
+impl<'n> Opener<'n> for ObjectSections<'n> {
+    fn opens(&self, site: Site<'_>, _: &[u8]) -> bool {
+        site.field == FIELD
+    }
+
+    fn open(&'n self, _: Site<'_>, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()> {
+        Section::decode_behind_id(reader, &self.context()).map(drop)
+    }
+}
+
+impl Closer for ObjectSections<'_> {
+    fn close(&self, _: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
+        let Json::Object(parts) = json else { return Ok(None) };
+        if !parts.contains_key("operations") {
+            return Ok(None);
+        }
+        let mut parts = parts.clone();
+        parts.remove("bytes");
+        let json = Json::Object(parts);
+        let section = Section::from_json(Given::from(&json), &self.context())?;
+        let mut writer = Writer::new();
+        section.encode(self.objects, self.from, &mut writer)?;
+        let mut bytes = writer.into_bytes();
+        // The id stands beside them.
+        bytes.drain(..1);
+        Ok(Some(bytes))
+    }
+}
+
+/// Reads the object sections of a blob, of which no views are known.
+#[derive(Clone, Debug)]
+pub(super) struct BlobSections {
+    objects: Arc<Objects>,
+    from: Side,
+}
+
+impl BlobSections {
+    /// One for each side.
+    pub(super) fn of(objects: &Arc<Objects>) -> [Self; 2] {
+        Side::BOTH.map(|from| Self { objects: Arc::clone(objects), from })
+    }
+
+    pub(super) fn sections(&self) -> ObjectSections<'_> {
+        ObjectSections { objects: &self.objects, views: &NoViews, from: self.from }
+    }
+}
+
+impl<'n> Opener<'n> for BlobSections {
+    fn opens(&self, site: Site<'_>, _: &[u8]) -> bool {
+        site.field == FIELD
+    }
+
+    fn open(&'n self, _: Site<'_>, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()> {
+        Section::decode_behind_id(reader, &self.sections().context()).map(drop)
+    }
+}
+
+impl Closer for BlobSections {
+    fn close(&self, site: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
+        self.sections().close(site, json)
+    }
+}

@@ -1,0 +1,143 @@
+//! What a connection reports.
+
+use core::fmt;
+use core::ops::Range;
+
+use worldwire_core::Side;
+use worldwire_core::connection::Piece;
+
+use crate::frame::{Hello, RccFlags, SequenceNumber};
+
+/// What only connections of this family report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum News {
+    /// The hello was answered: messages may be sent. Observers do not report it.
+    Established,
+    /// A packet with objects has arrived (clients and servers). Each packet is reported once,
+    /// as delivered or as lost.
+    Delivered(PacketNumber),
+    /// A packet with objects has not arrived, as far as can be known: later packets were
+    /// acknowledged, nothing was for too long, the sequence was reset, or the connection is over.
+    Lost(PacketNumber),
+    /// The sequence was reset, as a server asked for (clients and servers). RPC messages that were
+    /// not acknowledged are gone, and so are all views.
+    Reset,
+    /// A packet came again (observers and relays). It takes up no bytes of the stream.
+    Repeated {
+        /// Who sent it.
+        side: Side,
+        /// Its number.
+        number: SequenceNumber,
+    },
+    /// The datagrams are encrypted and no key fits (observers). Reported once. They are passed
+    /// over as long as none does.
+    KeysNeeded {
+        /// Who sent the first of them.
+        side: Side,
+    },
+}
+
+/// The number of a packet with objects: the replicator's handle for what it carried. It does not
+/// wrap; the number on the wire is [`sequence`](Self::sequence).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PacketNumber(pub u64);
+
+impl PacketNumber {
+    /// The number on the wire.
+    #[must_use]
+    pub fn sequence(self) -> SequenceNumber {
+        SequenceNumber::of(self.0)
+    }
+}
+
+impl fmt::Display for PacketNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a piece of a stream is.
+///
+/// An observer and a relay report whole datagrams: `Hello`, `Plain`, `Packet`. A client and a
+/// server report what is in them, RPC messages once and in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// The client's hello.
+    Hello(Hello),
+    /// Another plain packet.
+    Plain,
+    /// A packet, decrypted (observers and relays).
+    Packet {
+        /// Its number.
+        number: SequenceNumber,
+        /// Its flags.
+        flags: RccFlags,
+    },
+    /// A packet without anything to deliver: it acknowledges others, or repeats RPC messages.
+    Upkeep {
+        /// Its number.
+        number: SequenceNumber,
+        /// Its flags.
+        flags: RccFlags,
+    },
+    /// An RPC message: opcode and data.
+    Rpc {
+        /// Its number.
+        number: u16,
+    },
+    /// A section with its id: 3 for objects, or one that is not known.
+    Section {
+        /// The id.
+        id: u8,
+        /// The number of its packet.
+        number: SequenceNumber,
+    },
+}
+
+/// A complete piece of a side's stream. Head and padding of a datagram belong to the first and
+/// the last piece that comes of it.
+#[derive(Clone, Debug)]
+pub struct Received<'c> {
+    /// Who sent it.
+    pub side: Side,
+    /// What it is.
+    pub unit: Unit,
+    /// Its bytes, decrypted.
+    pub bytes: &'c [u8],
+    /// The bytes of its side's datagrams that it takes up.
+    pub range: Range<u64>,
+}
+
+impl<'c> Piece<'c> for Received<'c> {
+    fn side(&self) -> Side {
+        self.side
+    }
+
+    fn bytes(&self) -> &'c [u8] {
+        self.bytes
+    }
+
+    fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
+
+    fn is_message(&self) -> bool {
+        match &self.unit {
+            Unit::Packet { .. } => self.bytes.len() > crate::frame::HEAD_BYTES + 1,
+            Unit::Rpc { .. } | Unit::Section { .. } => true,
+            Unit::Hello(_) | Unit::Plain | Unit::Upkeep { .. } => false,
+        }
+    }
+}
+
+/// A piece that is not reported yet.
+#[derive(Debug)]
+pub(super) struct Unreported {
+    pub(super) side: Side,
+    pub(super) unit: Unit,
+    pub(super) bytes: Vec<u8>,
+    pub(super) range: Range<u64>,
+    /// The datagram, for a relay.
+    pub(super) wire: Vec<u8>,
+}

@@ -1,0 +1,233 @@
+//! Packets that were sent, until it is known what became of them.
+
+use core::ops::Range;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::config::Common;
+use super::event::PacketNumber;
+use crate::frame::{ACK_BITS, SequenceNumber, SequenceWord};
+
+/// The packets of one side whose fate matters: those with RPC messages or objects.
+#[derive(Debug, Default)]
+pub(super) struct Flight {
+    /// In the order of their numbers, which is the order of sending.
+    sent: VecDeque<Sent>,
+    /// The newest packet that was acknowledged; before there is one, the last that need not be.
+    highest: u64,
+    times: RoundTrips,
+    /// How many of them carry RPC messages.
+    rpc_packets: usize,
+    /// How many of the last ones were sent since the driver last told the time.
+    fresh: usize,
+}
+
+#[derive(Debug)]
+struct Sent {
+    number: u64,
+    at: Duration,
+    cargo: Cargo,
+}
+
+/// What a packet carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Cargo {
+    /// RPC messages with these numbers.
+    Rpc(Vec<Range<u64>>),
+    /// Objects.
+    Objects,
+}
+
+/// What became of a packet.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fate {
+    pub(super) number: PacketNumber,
+    pub(super) cargo: Cargo,
+    pub(super) has_arrived: bool,
+}
+
+/// How long acknowledgements take: RFC 6298.
+#[derive(Debug, Default)]
+struct RoundTrips {
+    smooth: Option<Duration>,
+    variation: Duration,
+    /// How often in a row nothing was acknowledged in time.
+    backoff: u32,
+}
+
+impl Flight {
+    /// A packet is on its way. When exactly shows at the next [`tell`](Self::tell): a driver tells
+    /// no time when it sends.
+    pub(super) fn send(&mut self, number: u64, at: Duration, cargo: Cargo) {
+        self.fresh += 1;
+        self.rpc_packets += usize::from(cargo != Cargo::Objects);
+        self.sent.push_back(Sent { number, at, cargo });
+    }
+
+    /// The driver tells the time.
+    pub(super) fn tell(&mut self, now: Duration) {
+        for sent in self.sent.iter_mut().rev().take(core::mem::take(&mut self.fresh)) {
+            sent.at = now;
+        }
+    }
+
+    /// Whether the time of a packet is not known.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.fresh > 0
+    }
+
+    /// A word of the other side came. `next` is the number of the next packet to be sent.
+    pub(super) fn acknowledge(
+        &mut self,
+        now: Duration,
+        word: SequenceWord,
+        next: u64,
+        fates: &mut Vec<Fate>,
+    ) {
+        let last = next.saturating_sub(1);
+        for acked in word.acked() {
+            // The newest packet with this number on the wire.
+            let behind = SequenceNumber::of(last).ahead_of(acked);
+            let Some(number) = last.checked_sub(behind.into()).filter(|number| *number > 0) else {
+                continue;
+            };
+            self.highest = self.highest.max(number);
+            let Ok(index) = self.sent.binary_search_by_key(&number, |sent| sent.number) else {
+                continue;
+            };
+            let Some(Sent { at, cargo, .. }) = self.sent.remove(index) else { continue };
+            self.times.measure(now.saturating_sub(at));
+            self.rpc_packets -= usize::from(cargo != Cargo::Objects);
+            fates.push(Fate { number: PacketNumber(number), cargo, has_arrived: true });
+        }
+        // What the words do not reach any more is lost.
+        let reached = self.highest.saturating_sub(ACK_BITS.into());
+        while self.sent.front().is_some_and(|sent| sent.number <= reached) {
+            self.lose(fates);
+        }
+    }
+
+    /// Gives up what was not acknowledged in time.
+    pub(super) fn time_out(&mut self, now: Duration, config: &Common, fates: &mut Vec<Fate>) {
+        let patience = self.times.patience(config);
+        let is_late = |sent: &Sent| sent.at.saturating_add(patience) <= now;
+        let before = fates.len();
+        while self.sent.front().is_some_and(is_late) {
+            self.lose(fates);
+        }
+        if fates.len() > before {
+            self.times.backoff = self.times.backoff.saturating_add(1);
+        }
+    }
+
+    /// Gives up everything.
+    pub(super) fn abandon(&mut self, fates: &mut Vec<Fate>) {
+        while !self.sent.is_empty() {
+            self.lose(fates);
+        }
+    }
+
+    /// When the next packet is given up.
+    pub(super) fn deadline(&self, config: &Common) -> Option<Duration> {
+        Some(self.sent.front()?.at.saturating_add(self.times.patience(config)))
+    }
+
+    /// How long to wait for an answer.
+    pub(super) fn patience(&self, config: &Common) -> Duration {
+        self.times.patience(config)
+    }
+
+    /// How many packets with RPC messages are on their way.
+    pub(super) fn rpc_packets(&self) -> usize {
+        self.rpc_packets
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.sent.is_empty()
+    }
+
+    /// The newest packet that was acknowledged.
+    pub(super) fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// Packets up to this one need no acknowledgement: the sequence was reset.
+    pub(super) fn restart(&mut self, number: u64) {
+        self.highest = self.highest.max(number);
+    }
+
+    fn lose(&mut self, fates: &mut Vec<Fate>) {
+        if let Some(Sent { number, cargo, .. }) = self.sent.pop_front() {
+            self.rpc_packets -= usize::from(cargo != Cargo::Objects);
+            fates.push(Fate { number: PacketNumber(number), cargo, has_arrived: false });
+        }
+    }
+}
+
+impl RoundTrips {
+    fn measure(&mut self, time: Duration) {
+        self.backoff = 0;
+        match &mut self.smooth {
+            None => {
+                self.smooth = Some(time);
+                self.variation = time / 2;
+            }
+            Some(smooth) => {
+                self.variation = (self.variation * 3 + smooth.abs_diff(time)) / 4;
+                *smooth = (*smooth * 7 + time) / 8;
+            }
+        }
+    }
+
+    fn patience(&self, config: &Common) -> Duration {
+        let known = self.smooth.map(|smooth| smooth.saturating_add(self.variation * 4));
+        let once = known.unwrap_or(config.first_resend).max(config.least_resend);
+        let doubled = once.saturating_mul(1 << self.backoff.min(10));
+        doubled.min(config.most_resend.max(config.least_resend))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::ServerConfig;
+    use crate::frame::AckBits;
+
+    fn word(remote: u64, acks: u8) -> SequenceWord {
+        let remote = SequenceNumber::of(remote);
+        SequenceWord { acks: AckBits(acks), remote, local: SequenceNumber::new(1) }
+    }
+
+    #[test]
+    fn each_packet_has_one_fate_across_the_wrap() {
+        let mut flight = Flight::default();
+        let mut fates = Vec::new();
+        for number in 4090..4110 {
+            flight.send(number, Duration::ZERO, Cargo::Objects);
+        }
+        let now = Duration::from_millis(80);
+        flight.acknowledge(now, word(4098, 0b101), 4110, &mut fates);
+        flight.acknowledge(now, word(4098, 0b111), 4110, &mut fates);
+        let seen: Vec<_> = fates.drain(..).map(|fate| (fate.number.0, fate.has_arrived)).collect();
+        assert_eq!(seen, [(4098, true), (4096, true), (4090, false), (4091, false), (4097, true)]);
+        let config = ServerConfig::new(Duration::ZERO).common;
+        assert_eq!(flight.deadline(&config), Some(Duration::from_millis(200)));
+        flight.time_out(Duration::from_millis(200), &config, &mut fates);
+        assert_eq!(fates.len(), 15);
+        assert!(flight.is_empty() && fates.iter().all(|fate| !fate.has_arrived));
+        flight.send(4110, now, Cargo::Objects);
+        flight.tell(now);
+        // Nothing was acknowledged in time: the next one has twice as long.
+        assert_eq!(flight.deadline(&config), Some(now + Duration::from_millis(400)));
+    }
+
+    #[test]
+    fn numbers_never_sent_are_nobodys() {
+        let mut flight = Flight::default();
+        flight.send(1, Duration::ZERO, Cargo::Objects);
+        let mut fates = Vec::new();
+        flight.acknowledge(Duration::ZERO, word(0, 0x7f), 2, &mut fates);
+        flight.acknowledge(Duration::ZERO, word(9, 0x03), 2, &mut fates);
+        assert_eq!(fates, []);
+    }
+}

@@ -1,0 +1,90 @@
+//! RPC messages of the other side, brought into their order.
+
+use std::collections::BTreeMap;
+
+use worldwire_core::{Error, Result};
+
+use super::config::Common;
+use super::event::Unreported;
+use crate::frame::{Packet, RpcList, Section};
+
+/// The RPC messages that came too early, and the number of the next one.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    next: u64,
+    early: BTreeMap<u64, Unreported>,
+    /// Bytes of the messages that came too early.
+    bytes: usize,
+}
+
+/// Where a message stands in the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It came before.
+    Repeated,
+    /// It is the next, or a later one: the number, which does not wrap.
+    At(u64),
+}
+
+impl Inbox {
+    /// Where the message with this number on the wire stands.
+    pub(super) fn turn(&self, number: u16) -> Turn {
+        let ahead = number.wrapping_sub(super::outbox::on_wire(self.next));
+        let turn = self.next.saturating_add(ahead.into());
+        if ahead >= 0x8000 || self.early.contains_key(&turn) {
+            return Turn::Repeated;
+        }
+        Turn::At(turn)
+    }
+
+    /// Checks that all messages of a packet can be kept. One that cannot must not be acknowledged.
+    ///
+    /// # Errors
+    /// The limits on messages ahead of a missing one, and on their bytes.
+    pub(super) fn check(&self, packet: &Packet<'_>, config: &Common) -> Result<()> {
+        let (most_ahead, most_bytes) = (config.most_ahead, config.most_ahead_bytes);
+        let mut bytes = self.bytes;
+        for section in &packet.sections {
+            let Section::Rpc(lists) = section else { continue };
+            for (number, message) in lists.iter().flat_map(RpcList::numbered) {
+                let Turn::At(turn) = self.turn(number) else { continue };
+                let ahead = turn - self.next;
+                if ahead >= most_ahead.into() {
+                    let name = "RPC messages ahead of a missing one";
+                    return Err(Error::limit(name, most_ahead.into(), ahead + 1));
+                }
+                bytes += message.body.len();
+                // The next one does not wait, whatever its length.
+                if ahead > 0 && bytes > most_bytes {
+                    let name = "bytes of RPC messages ahead of a missing one";
+                    return Err(Error::limit(name, most_bytes as u64, bytes as u64));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a message in; it may come out of [`next`](Self::next) at once.
+    pub(super) fn put(&mut self, turn: u64, message: Unreported) {
+        self.bytes += message.bytes.len();
+        self.early.insert(turn, message);
+    }
+
+    /// A message that was put in.
+    pub(super) fn get_mut(&mut self, turn: u64) -> Option<&mut Unreported> {
+        self.early.get_mut(&turn)
+    }
+
+    /// The next message in the order, if it has come.
+    pub(super) fn next(&mut self) -> Option<Unreported> {
+        let message = self.early.remove(&self.next)?;
+        self.next += 1;
+        self.bytes -= message.bytes.len();
+        Some(message)
+    }
+
+    /// Forgets everything; numbers begin at 0 again.
+    pub(super) fn restart(&mut self) {
+        *self = Self::default();
+    }
+}

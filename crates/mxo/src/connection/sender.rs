@@ -1,0 +1,111 @@
+//! The half that sends.
+
+use std::time::Duration;
+
+use worldwire_core::connection::{self, CloseReason, Closing, Timers};
+use worldwire_core::{Error, Result, Side};
+
+use super::endpoint::Endpoint;
+use super::event::PacketNumber;
+use super::relay::Relaying;
+use crate::frame::{RpcMessage, SimTime};
+
+/// The half of a [`Connection`](super::Connection) that sends: it can answer while an event
+/// borrows the other half.
+#[derive(Debug)]
+pub struct Sender {
+    pub(super) role: Role,
+    pub(super) timers: Timers,
+    pub(super) closing: Closing,
+}
+
+/// Who a connection is.
+#[derive(Debug)]
+pub(super) enum Role {
+    /// A client or a server.
+    Endpoint(Box<Endpoint>),
+    Observer,
+    Relay(Box<Relaying>),
+}
+
+impl Sender {
+    pub(super) fn new(role: Role, now: Duration) -> Self {
+        Self { role, timers: Timers::new(now), closing: Closing::default() }
+    }
+
+    /// Sends an object section (clients and servers), which is not reliable: bytes behind the id,
+    /// with the terminator. It gets a packet of its own, whose number is returned;
+    /// [`News::Delivered`](super::News::Delivered) or [`News::Lost`](super::News::Lost) later says
+    /// what became of it. `sim_time` goes along.
+    ///
+    /// # Errors
+    /// Value, for another role, before the session is established, or on a closed connection. A
+    /// limit, when it does not fit into a packet, or when too much is queued or unacknowledged; try
+    /// again once something was delivered or lost.
+    pub fn send_objects(
+        &mut self,
+        section: &[u8],
+        sim_time: Option<SimTime>,
+    ) -> Result<PacketNumber> {
+        self.closing.check_open()?;
+        self.endpoint()?.send_objects(section, sim_time)
+    }
+
+    /// Asks the client to reset the sequence, as at a change of the world (servers). Packets with
+    /// objects that are not acknowledged are lost; RPC messages that are not acknowledged are
+    /// gone, and their numbers begin at 0 again. What is sent from now on waits until the client
+    /// has answered: [`News::Reset`](super::News::Reset).
+    ///
+    /// Unverified: that numbers of RPC messages begin again. Numbers of packets go on.
+    ///
+    /// # Errors
+    /// Value, when this is no server, the session is not established, or the connection is closed.
+    pub fn reset(&mut self) -> Result<()> {
+        self.closing.check_open()?;
+        self.endpoint()?.reset()
+    }
+
+    /// How many bytes of RPC messages are not acknowledged.
+    #[must_use]
+    pub fn unacknowledged_bytes(&self) -> usize {
+        match &self.role {
+            Role::Endpoint(endpoint) => endpoint.unacknowledged_bytes(),
+            Role::Observer | Role::Relay(_) => 0,
+        }
+    }
+
+    /// The side whose datagrams a client or server reads.
+    pub(super) fn peer(&self) -> Option<Side> {
+        match &self.role {
+            Role::Endpoint(endpoint) => Some(endpoint.side().other()),
+            Role::Observer | Role::Relay(_) => None,
+        }
+    }
+
+    fn endpoint(&mut self) -> Result<&mut Endpoint> {
+        match &mut self.role {
+            Role::Endpoint(endpoint) => Ok(endpoint),
+            role @ (Role::Observer | Role::Relay(_)) => Err(no_endpoint(role)),
+        }
+    }
+}
+
+fn no_endpoint(role: &Role) -> Error {
+    let found = if matches!(role, Role::Relay(_)) { "a relay" } else { "an observer" };
+    Error::value("a client or a server", found)
+}
+
+impl connection::Sender for Sender {
+    type Message<'m> = RpcMessage<'m>;
+
+    /// Queues an RPC message. It arrives once, behind those that were sent before it.
+    fn send(&mut self, message: &RpcMessage<'_>) -> Result<()> {
+        self.closing.check_open()?;
+        let Role::Endpoint(endpoint) = &mut self.role else { return Err(no_endpoint(&self.role)) };
+        endpoint.send_rpc(message, &self.timers)
+    }
+
+    fn close(&mut self) {
+        self.closing.close(CloseReason::Local);
+    }
+}

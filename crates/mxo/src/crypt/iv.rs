@@ -1,0 +1,29 @@
+//! Initial vectors.
+
+use super::key::SessionKey;
+use super::twofish::BLOCK_BYTES;
+
+/// Makes the initial vectors of a connection from 16 random bytes: a counter, encrypted with those
+/// bytes as the key. Nobody can foresee them, and none comes twice.
+///
+/// The seed must come from the operating system's randomness, and serve one connection only.
+#[derive(Clone, Debug)]
+pub struct IvSource {
+    cipher: SessionKey,
+    next: u128,
+}
+
+impl IvSource {
+    /// Begins with a seed.
+    #[must_use]
+    pub fn new(seed: &[u8; BLOCK_BYTES]) -> Self {
+        Self { cipher: SessionKey::new(seed), next: 0 }
+    }
+
+    /// The next vector.
+    pub fn draw(&mut self) -> [u8; BLOCK_BYTES] {
+        let iv = self.cipher.seal_block(&self.next.to_le_bytes());
+        self.next = self.next.wrapping_add(1);
+        iv
+    }
+}

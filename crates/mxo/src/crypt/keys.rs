@@ -1,0 +1,216 @@
+//! The key file: what a user knows of sessions.
+//!
+//! ```toml
+//! # The key of a session, as the margin server gave it to the client.
+//! [[mxo.session]]
+//! id = 0x1f2e3d4c                           # without it, any session
+//! key = "000102030405060708090a0b0c0d0e0f"
+//! ```
+//!
+//! Other tables are left to other families.
+
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use worldwire_core::{Diagnostic, Source, nearest};
+
+use super::key::SessionKey;
+
+/// What a user knows of sessions.
+#[derive(Clone, Debug, Default)]
+pub struct KeyFile {
+    sessions: Arc<[KnownSession]>,
+}
+
+/// The key of a session.
+#[derive(Clone, Debug)]
+pub struct KnownSession {
+    /// The session's id, if it is known.
+    pub id: Option<u32>,
+    /// Its key.
+    pub key: SessionKey,
+}
+
+/// The most errors that are reported one by one.
+const MOST_ERRORS: usize = 200;
+const TABLE: &str = "mxo";
+const SESSION_KEYS: [&str; 2] = ["id", "key"];
+
+impl KeyFile {
+    /// A file with these sessions.
+    #[must_use]
+    pub fn new(sessions: Vec<KnownSession>) -> Self {
+        Self { sessions: sessions.into() }
+    }
+
+    /// Reads the part of a TOML file that is about MxO; a text without one makes an empty file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
+        if !is_ours(text) {
+            return Ok(Self::default());
+        }
+        let mut file = File { source: Source::new(name, text), errors: Vec::new(), untold: 0 };
+        let (root, errors) = DeTable::parse_recoverable(text);
+        for error in &errors {
+            file.error(error.span().unwrap_or(0..0), error.message());
+        }
+        let ours = root.get_ref().get(TABLE).filter(|_| errors.is_empty());
+        let sessions = ours.map(|ours| file.sessions(ours)).unwrap_or_default();
+        file.close(Self::new(sessions))
+    }
+
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    /// The sessions.
+    #[must_use]
+    pub fn sessions(&self) -> &Arc<[KnownSession]> {
+        &self.sessions
+    }
+}
+
+/// Whether the text has our table, so that it must be TOML.
+fn is_ours(text: &str) -> bool {
+    text.lines().any(|line| {
+        let name = line.trim_start().trim_start_matches('[').trim_start();
+        let rest = name.strip_prefix(TABLE).map(str::trim_start);
+        rest.is_some_and(|rest| rest.starts_with(['.', ']', '=']))
+    })
+}
+
+/// A file being read, and what is wrong with it so far.
+struct File<'t> {
+    source: Source<'t>,
+    errors: Vec<Diagnostic>,
+    /// How many more there were.
+    untold: usize,
+}
+
+impl File<'_> {
+    fn sessions(&mut self, ours: &Spanned<DeValue<'_>>) -> Vec<KnownSession> {
+        let mut sessions = Vec::new();
+        let Some(table) = ours.get_ref().as_table() else {
+            self.error(ours.span(), "wanted a table");
+            return sessions;
+        };
+        for (key, value) in table {
+            match (key.get_ref().as_ref(), value.get_ref().as_array()) {
+                ("session", Some(items)) => {
+                    sessions.extend(items.iter().filter_map(|item| self.session(item)));
+                }
+                ("session", None) => {
+                    let message = "wanted tables with two brackets, [[mxo.session]]";
+                    self.error(value.span(), message);
+                }
+                _ => self.unknown(key, &["session"]),
+            }
+        }
+        sessions
+    }
+
+    fn session(&mut self, item: &Spanned<DeValue<'_>>) -> Option<KnownSession> {
+        let Some(table) = item.get_ref().as_table() else {
+            self.error(item.span(), "wanted a table");
+            return None;
+        };
+        let (mut id, mut session_key) = (None, None);
+        let before = self.errors.len() + self.untold;
+        for (key, value) in table {
+            match key.get_ref().as_ref() {
+                "id" => {
+                    let number = value.get_ref().as_integer();
+                    id = number.and_then(|number| {
+                        u32::from_str_radix(number.as_str(), number.radix()).ok()
+                    });
+                    if id.is_none() {
+                        self.error(value.span(), "wanted a session id from 0 to 4294967295");
+                    }
+                }
+                "key" => {
+                    session_key = value.get_ref().as_str().and_then(SessionKey::parse);
+                    if session_key.is_none() {
+                        self.error(value.span(), "wanted 32 hexadecimal digits in quotes");
+                    }
+                }
+                _ => self.unknown(key, &SESSION_KEYS),
+            }
+        }
+        if session_key.is_none() && self.errors.len() + self.untold == before {
+            self.error(item.span(), "wanted a key");
+        }
+        Some(KnownSession { id, key: session_key? })
+    }
+
+    fn unknown(&mut self, key: &Spanned<std::borrow::Cow<'_, str>>, known: &[&str]) {
+        if self.errors.len() >= MOST_ERRORS {
+            self.untold += 1;
+            return;
+        }
+        let message = format!("wanted one of {}, found {}", known.join(", "), key.get_ref());
+        let error = self.source.error(key.span(), message);
+        self.errors.push(match nearest(key.get_ref(), known.iter().copied()) {
+            Some(near) => error.help(format!("did you mean {near}?")),
+            None => error,
+        });
+    }
+
+    fn error(&mut self, span: core::ops::Range<usize>, message: impl Into<String>) {
+        // Each error looks at its whole line, and a hostile file is one long line.
+        if self.errors.len() < MOST_ERRORS {
+            self.errors.push(self.source.error(span, message));
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    fn close(mut self, file: KeyFile) -> Result<KeyFile, Vec<Diagnostic>> {
+        if self.errors.is_empty() {
+            return Ok(file);
+        }
+        self.errors.sort_by_key(|error| (error.line(), error.column()));
+        if self.untold > 0 {
+            let text = format!("{} more like these", self.untold);
+            self.errors.push(self.source.error(0..0, text));
+        }
+        Err(self.errors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read() {
+        let text = "[uru]\ndroid = \"00\"\n[[mxo.session]]\nid = 0x12\n\
+                    key = \"000102030405060708090a0b0c0d0e0f\"\n\
+                    [[mxo.session]]\nkey = \"101112131415161718191a1b1c1d1e1f\"\n";
+        let file = KeyFile::parse("keys", text).expect("it is right");
+        let ids: Vec<_> = file.sessions().iter().map(|session| session.id).collect();
+        assert_eq!(ids, [Some(0x12), None]);
+        assert!(KeyFile::parse("keys", "Key.Auth.N = 1").expect("not ours").is_empty());
+    }
+
+    #[test]
+    fn everything_wrong_is_named() {
+        let text = "[[mxo.session]]\nid = -1\nkey = \"00\"\nkye = \"\"\n\
+                    [[mxo.session]]\nid = 1\n[mxo.other]\n";
+        let errors = KeyFile::parse("keys.toml", text).expect_err("it is wrong");
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        keys.toml:2:6: error: wanted a session id from 0 to 4294967295
+        keys.toml:3:7: error: wanted 32 hexadecimal digits in quotes
+        keys.toml:4:1: error: wanted one of id, key, found kye
+        keys.toml:5:1: error: wanted a key
+        keys.toml:7:6: error: wanted one of session, found other
+        ");
+        let errors = KeyFile::parse("keys.toml", "[[mxo.session]\n").expect_err("it is wrong");
+        insta::assert_snapshot!(errors[0], @"keys.toml:1:15: error: unclosed array table, expected `]`");
+    }
+}

@@ -1,0 +1,33 @@
+//! What is on the wire: datagrams of the game channel, and the framing of the TCP channels.
+//!
+//! | first byte of a datagram | what it is |
+//! | --- | --- |
+//! | 00 | [`Plain`]: hello, answer, ping |
+//! | 01 | [`Sealed`]: an initial vector, and a [`Packet`] that is encrypted |
+//!
+//! Numbers are little-endian, except for the sequence word, numbers and lengths of RPC messages,
+//! and the lengths of [TCP frames](TcpFrame).
+
+mod datagram;
+mod packet;
+mod plain;
+mod rpc;
+mod section;
+mod sequence;
+mod sim_time;
+mod tcp;
+mod window;
+
+pub use datagram::{Datagram, Sealed};
+pub use packet::{Packet, PacketHead, RccFlags};
+pub use plain::{ANSWERS, Hello, Plain};
+pub use rpc::{CLIENT_RPCS, MOST_RPC_BYTES, RpcList, RpcMessage, SERVER_RPCS, rpc_names};
+pub use section::{Measure, OBJECTS, RPC, Section, ToTheEnd};
+pub use sequence::{ACK_BITS, AckBits, MOST_NEWER, SEQUENCE_NUMBERS, SequenceNumber, SequenceWord};
+pub use sim_time::SimTime;
+pub use tcp::{Channel, MarginFrame, MarginText, TcpFrame};
+pub use window::ReceiveWindow;
+
+pub(crate) use datagram::SEALED;
+pub(crate) use packet::{HEAD_BYTES, encode_head, fits, is_whole};
+pub(crate) use window::MOST_ACK_AGE;

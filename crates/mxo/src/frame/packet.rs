@@ -1,0 +1,265 @@
+//! The text of an encrypted datagram.
+
+use worldwire_core::json::{FieldsOf, Given};
+use worldwire_core::{
+    Error, Field as _, Reader, Result, Sampler, Side, Trace, Value, Writer, wire_flags,
+};
+
+use super::rpc::list;
+use super::section::{Measuring, Section};
+use super::sequence::SequenceWord;
+use super::sim_time::SimTime;
+
+wire_flags! {
+    /// What stands in front of the sections of a packet.
+    ///
+    /// Unverified: what 0x20 means, which clients set at times.
+    pub struct RccFlags(u8) {
+        /// Always set.
+        Always = 0x02,
+        /// The sequence state is reset. A server says so at a change of the world, and the client
+        /// says so when it has done it.
+        Reset = 0x40,
+        /// The simulation's time follows, as `f32`.
+        SimTime = 0x80,
+    }
+}
+
+/// A packet: what is in an encrypted datagram, without the padding.
+///
+/// | offset | field | type | |
+/// | --- | --- | --- | --- |
+/// | 0 | `crc` | `u32` | CRC-32 (zlib) of everything behind it |
+/// | 4 | `length` | `u16` | bytes from `sequence` on |
+/// | 6 | `time` | `u32` | seconds since 1970 |
+/// | 10 | `sequence` | [`SequenceWord`] | big-endian |
+/// | 14 | `flags` | [`RccFlags`] | |
+/// | 15 | `simTime` | `f32` | only with [`RccFlags::SimTime`] |
+/// | | `sections` | [`Section`] each | to the end |
+///
+/// A packet without sections acknowledges packets, and says no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet<'d> {
+    /// Seconds since 1970 on the sender's clock.
+    pub time: u32,
+    /// The packet's number, and what its sender received.
+    pub sequence: SequenceWord,
+    /// What follows, and what is done with the sequence.
+    pub flags: RccFlags,
+    /// The simulation's time; there with [`RccFlags::SimTime`].
+    pub sim_time: Option<SimTime>,
+    /// What it carries.
+    pub sections: Vec<Section<'d>>,
+}
+
+/// Bytes in front of the RCC flags.
+pub(crate) const HEAD_BYTES: usize = 14;
+/// Bytes in front of what `length` counts.
+const UNCOUNTED_BYTES: usize = 10;
+
+/// What stands in front of the sections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketHead {
+    /// Seconds since 1970.
+    pub time: u32,
+    /// The sequence word.
+    pub sequence: SequenceWord,
+    /// The RCC flags.
+    pub flags: RccFlags,
+    /// The simulation's time.
+    pub sim_time: Option<SimTime>,
+}
+
+impl PacketHead {
+    /// Reads it and checks length and CRC, so the reader must be bounded to one packet.
+    ///
+    /// # Errors
+    /// Incomplete; Malformed, when the length or the CRC does not fit.
+    pub fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let time = decode_head(reader)?;
+        let sequence = SequenceWord::decode(reader, "sequence")?;
+        let flags = RccFlags::decode(reader, "flags")?;
+        let has_time = flags.contains(RccFlags::SimTime);
+        let sim_time = has_time.then(|| SimTime::decode(reader, "simTime")).transpose()?;
+        Ok(Self { time, sequence, flags, sim_time })
+    }
+}
+
+/// Reads CRC, length and time, and checks them; returns the time.
+pub(super) fn decode_head<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<u32> {
+    let start = reader.place();
+    let crc = reader.shown("crc", |reader| reader.take_array().map(u32::from_le_bytes), hex)?;
+    let found = crc32fast::hash(reader.rest());
+    let length = reader.u16("length")?;
+    let time = reader.u32("time")?;
+    if usize::from(length) != reader.remaining() {
+        let found = reader.remaining().to_string();
+        let error = Error::malformed(format!("{length} bytes behind the time"), found);
+        return Err(error.at(u64::from(start.byte) + 4).inside("length"));
+    }
+    if crc != found {
+        let error = Error::malformed(format!("CRC-32 {found:08x}"), format!("{crc:08x}"));
+        return Err(error.at(start.byte.into()).inside("crc"));
+    }
+    Ok(time)
+}
+
+fn hex<'n>(number: &u32) -> Value<'n> {
+    Value::Hex((*number).into())
+}
+
+impl<'d> Packet<'d> {
+    /// A packet without sections.
+    #[must_use]
+    pub fn new(time: u32, sequence: SequenceWord) -> Self {
+        Self { time, sequence, flags: RccFlags::Always, sim_time: None, sections: Vec::new() }
+    }
+
+    /// Reads a packet to the end of the part. An object section takes all that is left: see
+    /// [`decode_measured`](Self::decode_measured). `from` decides which names opcodes have.
+    ///
+    /// # Errors
+    /// Incomplete; Malformed, when length or CRC do not fit, or what an RPC list says.
+    pub fn decode<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        from: Option<Side>,
+    ) -> Result<Self> {
+        Self::decode_measured(reader, from, &mut |bytes| Ok(bytes.len()))
+    }
+
+    /// Reads a packet to the end of the part; `measure` says how many bytes an object section
+    /// takes of those it is given. The sections behind it are read too.
+    ///
+    /// # Errors
+    /// Those of [`decode`](Self::decode) and of `measure`.
+    pub fn decode_measured<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        from: Option<Side>,
+        measure: Measuring<'_>,
+    ) -> Result<Self> {
+        let PacketHead { time, sequence, flags, sim_time } = PacketHead::decode(reader)?;
+        let sections = reader.list("sections", |reader| {
+            let mut sections = Vec::new();
+            while reader.remaining() > 0 {
+                let read =
+                    |reader: &mut Reader<'d, T>| Section::decode(reader, from, &mut *measure);
+                let section = reader.item(sections.len(), |reader| reader.record("", read))?;
+                sections.push(section);
+            }
+            Ok(sections)
+        })?;
+        Ok(Self { time, sequence, flags, sim_time, sections })
+    }
+
+    /// Writes the packet, with its length and CRC.
+    ///
+    /// # Errors
+    /// Value, when the flags and the simulation's time disagree, or a section is not what it says;
+    /// the limits on RPC lists and on the length.
+    pub fn encode(&self, writer: &mut Writer) -> Result<()> {
+        if self.flags.contains(RccFlags::SimTime) != self.sim_time.is_some() {
+            let found = if self.sim_time.is_some() { "a time" } else { "none" };
+            return Err(Error::value("simTime as the flags say", found).inside("simTime"));
+        }
+        let mut body = Writer::new();
+        self.sequence.encode(&mut body)?;
+        body.u8(self.flags.0);
+        if let Some(time) = self.sim_time {
+            time.encode(&mut body)?;
+        }
+        for (index, section) in self.sections.iter().enumerate() {
+            let inside = |error: Error| error.inside_item(index).inside("sections");
+            section.encode(&mut body).map_err(inside)?;
+        }
+        encode_head(self.time, body.as_bytes(), writer)
+    }
+
+    /// The bytes of the packet.
+    ///
+    /// # Errors
+    /// Those of [`encode`](Self::encode).
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut writer = Writer::new();
+        self.encode(&mut writer)?;
+        Ok(writer.into_bytes())
+    }
+
+    /// Reads the packet from JSON; the exact inverse of writing the traced packet as JSON. Length
+    /// and CRC are made anew.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else.
+    pub fn from_json<'j>(
+        json: impl Into<Given<'j>>,
+        from: Option<Side>,
+    ) -> Result<Packet<'static>> {
+        let mut fields = FieldsOf::new(json)?;
+        fields.take_optional("crc");
+        fields.take_optional("length");
+        let time = fields.value("time")?;
+        let sequence = fields.value("sequence")?;
+        let flags = fields.value("flags")?;
+        let sim_time = fields.given_optional("simTime").map(SimTime::from_json).transpose();
+        let sim_time = sim_time.map_err(|error| error.inside("simTime"))?;
+        let sections = list(fields.given("sections")?, |json| Section::from_json(json, from))
+            .map_err(|error| error.inside("sections"))?;
+        fields.end()?;
+        Ok(Packet { time, sequence, flags, sim_time, sections })
+    }
+
+    /// Makes it owned.
+    #[must_use]
+    pub fn into_owned(self) -> Packet<'static> {
+        let Self { time, sequence, flags, sim_time, sections } = self;
+        let sections = sections.into_iter().map(Section::into_owned).collect();
+        Packet { time, sequence, flags, sim_time, sections }
+    }
+
+    /// Makes one up.
+    #[must_use]
+    pub fn sample(sampler: &mut Sampler) -> Packet<'static> {
+        let sim_time = (sampler.below(3) == 0).then(|| SimTime::sample(sampler));
+        let flags =
+            RccFlags(u8::sample(sampler) & 0x7f | if sim_time.is_some() { 0x80 } else { 0 });
+        let count = sampler.length(3);
+        Packet {
+            time: u32::sample(sampler),
+            sequence: SequenceWord::sample(sampler),
+            flags,
+            sim_time,
+            sections: (1..=count).map(|at| Section::sample(sampler, at == count)).collect(),
+        }
+    }
+}
+
+/// Writes CRC, length and time in front of what the length counts.
+pub(crate) fn encode_head(time: u32, body: &[u8], writer: &mut Writer) -> Result<()> {
+    let Ok(length) = u16::try_from(body.len()) else {
+        return Err(Error::limit("bytes of a packet", u16::MAX.into(), body.len() as u64));
+    };
+    let mut counted = Writer::append_to(Vec::with_capacity(UNCOUNTED_BYTES + body.len()));
+    counted.u16(length);
+    counted.u32(time);
+    counted.bytes(body);
+    writer.u32(crc32fast::hash(counted.as_bytes()));
+    writer.bytes(counted.as_bytes());
+    Ok(())
+}
+
+/// Whether the length in these decrypted bytes fits their number before the padding is taken
+/// off: then they were decrypted with the right key, even if they are damaged.
+pub(crate) fn fits(plain: &[u8]) -> bool {
+    let Some([low, high]) = plain.get(4..6).and_then(|length| length.first_chunk()) else {
+        return false;
+    };
+    let wanted = UNCOUNTED_BYTES + usize::from(u16::from_le_bytes([*low, *high]));
+    (1..=16).contains(&plain.len().saturating_sub(wanted)) && wanted < plain.len()
+}
+
+/// Whether length and CRC fit these bytes.
+pub(crate) fn is_whole(plain: &[u8]) -> bool {
+    let Some((crc, counted)) = plain.split_first_chunk() else { return false };
+    let Some((length, _)) = counted.split_first_chunk() else { return false };
+    let wanted = UNCOUNTED_BYTES + usize::from(u16::from_le_bytes(*length));
+    wanted == plain.len() && u32::from_le_bytes(*crc) == crc32fast::hash(counted)
+}

@@ -1,0 +1,195 @@
+//! Packets that are not encrypted.
+
+use std::borrow::Cow;
+
+use worldwire_core::json::{self, FieldsOf, Given};
+use worldwire_core::{Error, Field, Form, Names, Reader, Result, Sampler, Trace, Value, Writer};
+
+/// A packet whose first byte is 0.
+///
+/// What a packet is, its first bytes and its length say together:
+///
+/// | kind | sender | layout |
+/// | --- | --- | --- |
+/// | `Hello` | client | `00 00 00 00 00 00 03 08 00 00 00`, a [`Hello`]: 43 bytes |
+/// | `Answer` | server | `00 00 00 00 00 00 05`: 7 bytes |
+/// | `Ping` | client | `00 00 00 00 00 01 04 08`, `u32`: 12 bytes |
+/// | `Other` | | anything else |
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plain<'d> {
+    /// Asks a server to take the session up.
+    Hello(Hello),
+    /// The server has taken it up. It sends five.
+    Answer,
+    /// Shows that the client lives; the server sends it back unchanged.
+    ///
+    /// Unverified: that only clients ask. Here servers never do, and clients send no ping back.
+    Ping(u32),
+    /// A packet that is not known, with its first byte.
+    Other(Cow<'d, [u8]>),
+}
+
+/// What a client says first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// `characterUid`: the character, as the margin server named it.
+    pub character_uid: u64,
+    /// `unknown`. Unverified: 0x384 was seen.
+    pub unknown: u64,
+    /// `encryptedSession`: a block of 16 bytes, encrypted with the session's key: see
+    /// [`SessionKey::open_block`](crate::crypt::SessionKey::open_block). Its first `u32` is the
+    /// session's id, which the margin server gave. The rest is unknown.
+    pub encrypted_session: [u8; 16],
+}
+
+/// How many answers a server sends to a hello.
+pub const ANSWERS: usize = 5;
+
+const HELLO: [u8; 11] = [0, 0, 0, 0, 0, 0, 3, 8, 0, 0, 0];
+const ANSWER: [u8; 7] = [0, 0, 0, 0, 0, 0, 5];
+const PING: [u8; 8] = [0, 0, 0, 0, 0, 1, 4, 8];
+/// Bytes of a whole hello.
+const HELLO_BYTES: usize = 43;
+const PING_BYTES: usize = 12;
+
+static KINDS: Names = Names::fixed(&[(0, "Other"), (1, "Hello"), (2, "Answer"), (3, "Ping")]);
+
+impl<'d> Plain<'d> {
+    /// Reads a packet to the end of the part.
+    ///
+    /// # Errors
+    /// Malformed, when the first byte is not 0.
+    pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let bytes = reader.rest();
+        if bytes.first() != Some(&0) {
+            let found = bytes.first().map_or_else(|| "none".into(), |byte| format!("{byte:02x}"));
+            return Err(reader.place_error(Error::malformed("the byte 00", found)));
+        }
+        let (kind, head) = match bytes.len() {
+            HELLO_BYTES if bytes.starts_with(&HELLO) => (1, HELLO.len()),
+            7 if bytes == ANSWER => (2, ANSWER.len()),
+            PING_BYTES if bytes.starts_with(&PING) => (3, PING.len()),
+            _ => (0, 0),
+        };
+        reader.shown("kind", |reader| reader.take(head), |_| Value::Enum(kind, &KINDS))?;
+        Ok(match kind {
+            1 => Self::Hello(Hello {
+                character_uid: reader.u64("characterUid")?,
+                unknown: reader.u64("unknown")?,
+                encrypted_session: Field::decode(reader, "encryptedSession")?,
+            }),
+            2 => Self::Answer,
+            3 => Self::Ping(reader.u32("value")?),
+            _ => {
+                let (start, length) = (reader.place(), bytes.len());
+                Self::Other(reader.blob("bytes", start, length, Form::Bytes)?.into())
+            }
+        })
+    }
+
+    /// Writes the packet.
+    ///
+    /// # Errors
+    /// Value, when an [`Other`](Self::Other) does not begin with 0 or is one of the known kinds.
+    pub fn encode(&self, writer: &mut Writer) -> Result<()> {
+        match self {
+            Self::Hello(hello) => {
+                writer.bytes(&HELLO);
+                writer.u64(hello.character_uid);
+                writer.u64(hello.unknown);
+                writer.bytes(&hello.encrypted_session);
+            }
+            Self::Answer => writer.bytes(&ANSWER),
+            Self::Ping(value) => {
+                writer.bytes(&PING);
+                writer.u32(*value);
+            }
+            Self::Other(bytes) => {
+                if !matches!(Plain::decode(&mut Reader::new(bytes)), Ok(Plain::Other(_))) {
+                    let found = format!("{} bytes that are something else", bytes.len());
+                    return Err(Error::value("an unknown plain packet", found).inside("bytes"));
+                }
+                writer.bytes(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of the packet.
+    ///
+    /// # Errors
+    /// Those of [`encode`](Self::encode).
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut writer = Writer::new();
+        self.encode(&mut writer)?;
+        Ok(writer.into_bytes())
+    }
+
+    /// Reads the packet from JSON; the exact inverse of writing the traced packet as JSON.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else.
+    pub fn from_json<'j>(json: impl Into<Given<'j>>) -> Result<Self> {
+        let mut fields = FieldsOf::new(json)?;
+        let kind = json::named(fields.take("kind")?, &KINDS);
+        let plain = match kind.map_err(|error| error.inside("kind"))? {
+            1 => Self::Hello(Hello {
+                character_uid: fields.value("characterUid")?,
+                unknown: fields.value("unknown")?,
+                encrypted_session: fields.value("encryptedSession")?,
+            }),
+            2 => Self::Answer,
+            3 => Self::Ping(fields.value("value")?),
+            0 => {
+                let bytes = fields.given("bytes")?.bytes();
+                Self::Other(bytes.map_err(|error| error.inside("bytes"))?.into())
+            }
+            other => {
+                let error = Error::value("a kind of plain packet", other.to_string());
+                return Err(error.inside("kind"));
+            }
+        };
+        fields.end()?;
+        Ok(plain)
+    }
+
+    /// The name of its kind.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Hello(_) => "Hello",
+            Self::Answer => "Answer",
+            Self::Ping(_) => "Ping",
+            Self::Other(_) => "Other",
+        }
+    }
+
+    /// Makes it owned.
+    #[must_use]
+    pub fn into_owned(self) -> Plain<'static> {
+        match self {
+            Self::Hello(hello) => Plain::Hello(hello),
+            Self::Answer => Plain::Answer,
+            Self::Ping(value) => Plain::Ping(value),
+            Self::Other(bytes) => Plain::Other(Cow::Owned(bytes.into_owned())),
+        }
+    }
+
+    /// Makes one up.
+    #[must_use]
+    pub fn sample(sampler: &mut Sampler) -> Plain<'static> {
+        match sampler.below(4) {
+            0 => Plain::Hello(Hello {
+                character_uid: sampler.number(),
+                unknown: 0x384,
+                encrypted_session: Field::sample(sampler),
+            }),
+            1 => Plain::Answer,
+            2 => Plain::Ping(Field::sample(sampler)),
+            _ => {
+                let length = sampler.length(24);
+                Plain::Other([&[0][..], &sampler.bytes(length)].concat().into())
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! MPM sections: what a packet carries.
+
+use core::fmt;
+use std::borrow::Cow;
+
+use worldwire_core::json::{self, FieldsOf, Given};
+use worldwire_core::{Error, Form, Names, Reader, Result, Sampler, Side, Trace, Value, Writer};
+
+use super::rpc::{
+    RpcList, decode_lists, encode_lists, lists_from_json, lists_into_owned, sample_lists,
+};
+
+/// A section of a packet: the id of what handles it, and what it says to it.
+///
+/// | id | sender | content |
+/// | --- | --- | --- |
+/// | 03 | both | [objects](Self::Objects): creates, updates, deletes |
+/// | 04 | both | [RPC lists](Self::Rpc): reliable messages in order |
+/// | 05 | client | unknown: `05 02 0c 00 00` was seen |
+///
+/// Sections have no length. RPC lists say where they end. Where objects end only their tables
+/// say: see [`Measure`]. Of what is unknown nobody can tell, so it goes on to the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Section<'d> {
+    /// 03: views of objects, without the id and with the terminator.
+    Objects(Cow<'d, [u8]>),
+    /// 04: lists of messages.
+    Rpc(Vec<RpcList<'d>>),
+    /// Another, to the end of the packet.
+    Other {
+        /// The id.
+        id: u8,
+        /// What is behind it.
+        bytes: Cow<'d, [u8]>,
+    },
+}
+
+/// The id of object sections.
+pub const OBJECTS: u8 = 3;
+/// The id of RPC lists.
+pub const RPC: u8 = 4;
+
+static SECTIONS: Names = Names::fixed(&[(3, "Objects"), (4, "Rpc"), (5, "Unknown5")]);
+
+/// Finds the end of object sections, which have no length.
+///
+/// It has to know the views of a connection and the layouts of their classes. Without it,
+/// [`ToTheEnd`] takes all of the rest.
+pub trait Measure: fmt::Debug + Send + Sync {
+    /// How many of these bytes are the object section: `bytes` begin behind its id and go on to the
+    /// end of the packet. Called once for each section, in the order of their arrival, so that it
+    /// can follow what creates and deletes do to the views.
+    ///
+    /// # Errors
+    /// Whatever keeps the section from being read. A client or server then refuses the packet, and
+    /// does not acknowledge it: messages behind the section would be lost.
+    fn objects(&mut self, from: Side, bytes: &[u8]) -> Result<usize>;
+}
+
+/// Takes all that is left of a packet as the object section. Right for peers that put nothing
+/// behind it, as the machines of this crate do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ToTheEnd;
+
+impl Measure for ToTheEnd {
+    fn objects(&mut self, _: Side, bytes: &[u8]) -> Result<usize> {
+        Ok(bytes.len())
+    }
+}
+
+/// How object sections are measured during a decode.
+pub(super) type Measuring<'m> = &'m mut dyn FnMut(&[u8]) -> Result<usize>;
+
+impl<'d> Section<'d> {
+    pub(super) fn decode<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        from: Option<Side>,
+        measure: Measuring<'_>,
+    ) -> Result<Self> {
+        let id = reader.shown(
+            "mpm",
+            |reader| reader.take_array().map(|[id]: [u8; 1]| id),
+            |id| Value::Enum((*id).into(), &SECTIONS),
+        )?;
+        let (start, left) = (reader.place(), reader.remaining());
+        match id {
+            OBJECTS => {
+                let length = measure(reader.rest())
+                    .map_err(|error| error.based(reader.position() as u64).inside("objects"))?;
+                Ok(Self::Objects(reader.blob("objects", start, length, Form::Bytes)?.into()))
+            }
+            RPC => decode_lists(reader, from).map(Self::Rpc),
+            _ => {
+                let bytes = reader.blob("bytes", start, left, Form::Bytes)?.into();
+                Ok(Self::Other { id, bytes })
+            }
+        }
+    }
+
+    pub(super) fn encode(&self, writer: &mut Writer) -> Result<()> {
+        match self {
+            Self::Objects(bytes) => {
+                writer.u8(OBJECTS);
+                writer.bytes(bytes);
+            }
+            Self::Rpc(lists) => {
+                writer.u8(RPC);
+                encode_lists(lists, writer)?;
+            }
+            Self::Other { id, bytes } => {
+                if matches!(*id, OBJECTS | RPC) {
+                    let error = Error::value("another id than 3 and 4", id.to_string());
+                    return Err(error.inside("mpm"));
+                }
+                writer.u8(*id);
+                writer.bytes(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn from_json(json: Given<'_>, from: Option<Side>) -> Result<Section<'static>> {
+        let mut fields = FieldsOf::new(json)?;
+        let id = json::named(fields.take("mpm")?, &SECTIONS)
+            .and_then(|id| u8::try_from(id).map_err(|_| Error::value("a byte", id.to_string())))
+            .map_err(|error| error.inside("mpm"))?;
+        let mut blob = |name| {
+            let bytes = fields.given(name)?.bytes();
+            bytes.map(Cow::Owned).map_err(|error| error.inside(name))
+        };
+        let section = match id {
+            OBJECTS => Section::Objects(blob("objects")?),
+            RPC => {
+                let lists = lists_from_json(fields.given("lists")?, from);
+                Section::Rpc(lists.map_err(|error| error.inside("lists"))?)
+            }
+            _ => Section::Other { id, bytes: blob("bytes")? },
+        };
+        fields.end()?;
+        Ok(section)
+    }
+
+    /// The id.
+    #[must_use]
+    pub fn id(&self) -> u8 {
+        match self {
+            Self::Objects(_) => OBJECTS,
+            Self::Rpc(_) => RPC,
+            Self::Other { id, .. } => *id,
+        }
+    }
+
+    pub(super) fn into_owned(self) -> Section<'static> {
+        match self {
+            Self::Objects(bytes) => Section::Objects(Cow::Owned(bytes.into_owned())),
+            Self::Rpc(lists) => Section::Rpc(lists_into_owned(lists)),
+            Self::Other { id, bytes } => {
+                Section::Other { id, bytes: Cow::Owned(bytes.into_owned()) }
+            }
+        }
+    }
+
+    /// Makes one up. Only a last one may go on to the end of the packet.
+    pub(super) fn sample(sampler: &mut Sampler, is_last: bool) -> Section<'static> {
+        let length = sampler.length(40);
+        match sampler.below(4) {
+            0 if is_last => Section::Objects([&sampler.bytes(length)[..], &[0, 0]].concat().into()),
+            1 if is_last => Section::Other { id: 5, bytes: sampler.bytes(length).into() },
+            _ => Section::Rpc(sample_lists(sampler)),
+        }
+    }
+}

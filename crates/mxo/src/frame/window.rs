@@ -1,0 +1,221 @@
+//! Which packets of a peer were received, and which of them it has to be told of.
+
+use super::sequence::{ACK_BITS, AckBits, MOST_NEWER, SEQUENCE_NUMBERS, SequenceNumber};
+
+/// The packets received from one side: detects those that come again, and makes the
+/// acknowledgements.
+///
+/// The last 2048 numbers are told apart exactly, which is all that 12 bits can say. One word
+/// acknowledges seven packets in a row at most. [`acknowledge`](Self::acknowledge) therefore
+/// begins with what has waited for longest, and every packet is acknowledged in some word.
+///
+/// ```
+/// use worldwire_mxo::frame::{ReceiveWindow, SequenceNumber};
+/// let mut window = ReceiveWindow::default();
+/// for number in [1, 2, 4] {
+///     assert!(window.receive(SequenceNumber::new(number)));
+/// }
+/// assert!(!window.receive(SequenceNumber::new(2)));
+/// let (remote, acks) = window.acknowledge();
+/// assert_eq!((remote.get(), acks.0), (4, 0b1101));
+/// ```
+#[derive(Clone, Debug)]
+pub struct ReceiveWindow {
+    newest: Option<SequenceNumber>,
+    /// Nothing before it is received any more: the sequence was reset there.
+    floor: Option<SequenceNumber>,
+    /// A bit for every number; valid for the newest and those that are not newer than it.
+    seen: Box<[u64; WORDS]>,
+    /// Received and not acknowledged yet, in the order of arrival.
+    waiting: Vec<SequenceNumber>,
+}
+
+const WORDS: usize = (SEQUENCE_NUMBERS / 64) as usize;
+/// How many packets wait for their acknowledgement at most. Machines acknowledge long before.
+const MOST_WAITING: usize = 256;
+
+impl Default for ReceiveWindow {
+    fn default() -> Self {
+        Self { newest: None, floor: None, seen: Box::new([0; WORDS]), waiting: Vec::new() }
+    }
+}
+
+impl ReceiveWindow {
+    /// A window that begins with a packet which resets the sequence: it is the first, and those
+    /// before it are not received any more.
+    #[must_use]
+    pub fn reset_by(number: SequenceNumber) -> Self {
+        let mut window = Self { floor: Some(number), ..Self::default() };
+        window.receive(number);
+        window
+    }
+
+    /// A packet came; `false` when it came before. It waits for its acknowledgement in either
+    /// case: when it comes again, the first acknowledgement may be lost.
+    pub fn receive(&mut self, number: SequenceNumber) -> bool {
+        let is_new = self.note(number);
+        let is_old = !is_new && !self.contains(number);
+        if !is_old && !self.waiting.contains(&number) && self.waiting.len() < MOST_WAITING {
+            self.waiting.push(number);
+        }
+        is_new
+    }
+
+    /// The same for those that only watch: nothing waits for an acknowledgement.
+    pub fn note(&mut self, number: SequenceNumber) -> bool {
+        match self.newest {
+            Some(newest) if number.is_newer_than(newest) => {
+                // What these bits say is from the last round.
+                for step in 1..=number.ahead_of(newest) {
+                    self.set(SequenceNumber::new(newest.get() + step), false);
+                }
+                self.newest = Some(number);
+                // Numbers come around again.
+                self.floor = self.floor.filter(|floor| number.ahead_of(*floor) < MOST_NEWER / 2);
+            }
+            Some(_) if self.has(number) || self.is_below_floor(number) => return false,
+            Some(_) => {}
+            None => self.newest = Some(number),
+        }
+        self.set(number, true);
+        true
+    }
+
+    /// Whether a number was received, as far back as numbers can say.
+    #[must_use]
+    pub fn contains(&self, number: SequenceNumber) -> bool {
+        self.newest.is_some_and(|newest| !number.is_newer_than(newest)) && self.has(number)
+    }
+
+    /// The newest number.
+    #[must_use]
+    pub fn newest(&self) -> Option<SequenceNumber> {
+        self.newest
+    }
+
+    /// How many packets wait for their acknowledgement.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// How many words it takes to acknowledge everything that waits.
+    #[must_use]
+    pub fn words_needed(&self) -> usize {
+        let mut rest = self.waiting.clone();
+        let mut words = 0;
+        while let Some(remote) = next_remote(&rest) {
+            rest.retain(|number| remote.ahead_of(*number) >= ACK_BITS);
+            words += 1;
+        }
+        words
+    }
+
+    /// What the next word says: `remote` and the bits. What it covers does not wait any more.
+    pub fn acknowledge(&mut self) -> (SequenceNumber, AckBits) {
+        let Some(newest) = self.newest else { return Default::default() };
+        let remote = next_remote(&self.waiting).unwrap_or(newest);
+        self.waiting.retain(|number| remote.ahead_of(*number) >= ACK_BITS);
+        let bits = (0..ACK_BITS).filter(|bit| self.contains(remote.back(*bit)));
+        (remote, AckBits(bits.fold(0, |bits, bit| bits | 1 << bit)))
+    }
+
+    fn is_below_floor(&self, number: SequenceNumber) -> bool {
+        self.floor.is_some_and(|floor| !number.is_newer_than(floor))
+    }
+
+    fn has(&self, number: SequenceNumber) -> bool {
+        let (word, bit) = place(number);
+        self.seen.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    fn set(&mut self, number: SequenceNumber, seen: bool) {
+        let (word, bit) = place(number);
+        if let Some(word) = self.seen.get_mut(word) {
+            *word = if seen { *word | bit } else { *word & !bit };
+        }
+    }
+}
+
+/// How far behind the newest packet another may be for its acknowledgements to count. Older ones
+/// may speak of packets of the round before.
+pub(crate) const MOST_ACK_AGE: u16 = 64;
+const _: () = assert!(MOST_ACK_AGE < MOST_NEWER, "else they are newer");
+
+/// The newest of those that one word can cover together with what has waited for longest.
+fn next_remote(waiting: &[SequenceNumber]) -> Option<SequenceNumber> {
+    let first = *waiting.first()?;
+    let covered = waiting.iter().filter(|number| number.ahead_of(first) < ACK_BITS);
+    covered.max_by_key(|number| number.ahead_of(first)).copied()
+}
+
+fn place(number: SequenceNumber) -> (usize, u64) {
+    (usize::from(number.get() / 64), 1 << (number.get() % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use worldwire_core::Sampler;
+
+    use super::*;
+
+    fn number(number: u64) -> SequenceNumber {
+        SequenceNumber::of(number)
+    }
+
+    #[test]
+    fn every_packet_is_new_once_over_many_rounds() {
+        let mut window = ReceiveWindow::default();
+        let mut sampler = Sampler::new(3);
+        let mut seen = BTreeSet::new();
+        let mut newest = 1;
+        for _ in 0..60_000 {
+            let count = (newest + sampler.below(40)).saturating_sub(sampler.below(100)).max(1);
+            newest = newest.max(count);
+            assert_eq!(window.note(number(count)), seen.insert(count), "{count}");
+        }
+        assert!(newest > 3 * 4096, "{newest}");
+    }
+
+    #[test]
+    fn what_was_before_a_reset_is_not_received() {
+        let mut window = ReceiveWindow::reset_by(number(100));
+        assert!(!window.receive(number(99)) && !window.receive(number(100)));
+        assert!(window.receive(number(102)) && window.receive(number(101)));
+        assert_eq!(window.words_needed(), 1);
+        assert_eq!(window.acknowledge(), (number(102), AckBits(0b111)));
+        for count in 103..5000 {
+            assert!(window.note(number(count)), "{count}");
+        }
+        assert!(window.note(number(4095 + 5001)));
+    }
+
+    #[test]
+    fn every_packet_is_acknowledged_in_some_word_and_no_other_is() {
+        let mut sampler = Sampler::new(5);
+        let mut window = ReceiveWindow::default();
+        let (mut received, mut acked) = (BTreeSet::new(), BTreeSet::new());
+        let mut next = 1u64;
+        for round in 0..3000 {
+            for _ in 0..sampler.below(30) {
+                next += 1 + sampler.below(9);
+                let count = next - sampler.below(5).min(next - 1);
+                window.receive(number(count));
+                received.insert(count);
+            }
+            while window.waiting() > 0 {
+                let before = window.waiting();
+                let (remote, acks) = window.acknowledge();
+                assert!(window.waiting() < before, "in round {round}");
+                for ack in acks.acked(remote) {
+                    // The count that it stands for is the nearest one.
+                    let behind = u64::from(number(next).ahead_of(ack));
+                    acked.insert(next - behind);
+                }
+            }
+        }
+        assert_eq!(received, acked);
+    }
+}

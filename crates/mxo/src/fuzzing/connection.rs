@@ -1,0 +1,311 @@
+//! Targets for connections driven by lists of operations, one a role.
+
+use core::ops::Range;
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use worldwire_core::Side;
+use worldwire_core::connection::{
+    Bounds, Connection as _, Event, EventOf, Forward, Piece as _, Relay as _, Sender as _,
+};
+use worldwire_core::testing::Target;
+use worldwire_core::testing::operations::{
+    Command, Family, Operation, Seen, run_scattered, run_watched, sampler,
+};
+
+use crate::connection::{
+    ClientConfig, Connection, News, PacketNumber, RelayConfig, Sender, ServerConfig, Session,
+};
+use crate::crypt::{KnownSession, SessionKey};
+use crate::frame::{
+    Packet, Plain, RccFlags, RpcList, RpcMessage, Section, SequenceNumber, SequenceWord,
+};
+
+/// All targets of this file. A datagram that begins with 01 is made of the rest: it is encrypted
+/// with the session's key.
+pub(super) const TARGETS: &[Target] = &[
+    Target {
+        name: "mxo_operations_client",
+        run: |data| {
+            client(data);
+        },
+        seeds: client_lists,
+    },
+    Target {
+        name: "mxo_operations_server",
+        run: |data| {
+            server(data);
+        },
+        seeds: server_lists,
+    },
+    Target {
+        name: "mxo_operations_observer",
+        run: |data| {
+            observer(data);
+        },
+        seeds: watched_lists,
+    },
+    Target {
+        name: "mxo_operations_relay",
+        run: |data| {
+            relay(data);
+        },
+        seeds: watched_lists,
+    },
+];
+
+const EPOCH: Duration = Duration::from_secs(1_248_965_312);
+/// Small, so that lists reach them.
+const BOUNDS: Bounds = Bounds { queued_bytes: 4096, queued_messages: 64 };
+const SESSION: u32 = 0x1f2e_3d4c;
+static KEY: LazyLock<SessionKey> = LazyLock::new(|| SessionKey::new(&[0x4b; 16]));
+
+fn session() -> Session {
+    Session::new(SESSION, KEY.clone(), &[5; 16])
+}
+
+fn client(data: &[u8]) -> Seen {
+    let mut config = ClientConfig::new(EPOCH, 2);
+    config.common.bounds = BOUNDS;
+    endpoint(Connection::client(config, session(), Duration::ZERO), data)
+}
+
+fn server(data: &[u8]) -> Seen {
+    let mut config = ServerConfig::new(EPOCH);
+    config.common.bounds = BOUNDS;
+    endpoint(Connection::server(config, session(), Duration::ZERO), data)
+}
+
+/// A client or a server holds RPC messages back until those before them have come. No byte is
+/// reported twice, and each packet with objects has one fate.
+fn endpoint(connection: Connection, data: &[u8]) -> Seen {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    let mut settled: BTreeSet<PacketNumber> = BTreeSet::new();
+    let mut watch = |event: &EventOf<'_, Connection>| match event {
+        Event::Received(piece) => ranges.push(piece.range()),
+        Event::News(News::Delivered(number) | News::Lost(number)) => {
+            assert!(settled.insert(*number), "{number} has two fates");
+        }
+        _ => {}
+    };
+    let mut sent: BTreeSet<PacketNumber> = BTreeSet::new();
+    let mut command = |sender: &mut Sender, what: Command<'_>| sent.extend(act(sender, what));
+    let mut family = Family { bounds: BOUNDS, command: &mut command, wire: &mut |_, _| {} };
+    let seen = run_scattered(connection, &sealed(data), &mut family, &mut watch);
+    ranges.sort_by_key(|range| range.start);
+    assert!(ranges.iter().zip(ranges.iter().skip(1)).all(|(a, b)| a.end <= b.start), "twice");
+    assert!(settled.is_subset(&sent), "fates of packets that were never sent");
+    seen
+}
+
+fn known() -> Arc<[KnownSession]> {
+    [KnownSession { id: Some(SESSION), key: KEY.clone() }].into()
+}
+
+fn observer(data: &[u8]) -> Seen {
+    watched(Connection::observer(known()), data)
+}
+
+fn relay(data: &[u8]) -> Seen {
+    let config = RelayConfig { bounds: BOUNDS, ..RelayConfig::new(known()) };
+    watched(Connection::relay(&config, Duration::ZERO), data)
+}
+
+fn watched(connection: Connection, data: &[u8]) -> Seen {
+    let mut command = |sender: &mut Sender, what: Command<'_>| {
+        act(sender, what);
+    };
+    let mut family = Family { bounds: BOUNDS, command: &mut command, wire: &mut |_, _| {} };
+    run_watched(connection, &sealed(data), &mut family, |_| {})
+}
+
+/// The list with datagrams as they are on the wire.
+fn sealed(data: &[u8]) -> Vec<u8> {
+    let mut list = Vec::new();
+    for operation in worldwire_core::testing::operations::Operations(data) {
+        match operation {
+            Operation::Datagram(side, [1, number, rest @ ..]) => {
+                let wire = KEY.seal_datagram(&[*number; 16], &around(rest));
+                Operation::Datagram(side, &wire).write(&mut list);
+            }
+            operation => operation.write(&mut list),
+        }
+    }
+    list
+}
+
+/// The packet of what its length counts.
+fn around(body: &[u8]) -> Vec<u8> {
+    let mut writer = worldwire_core::Writer::new();
+    let made = crate::frame::encode_head(1_248_965_312, body, &mut writer);
+    assert_eq!(made.err(), None, "operations are short");
+    writer.into_bytes()
+}
+
+/// Carries a command out; returns the number of a packet with objects.
+fn act(sender: &mut Sender, command: Command<'_>) -> Option<PacketNumber> {
+    let _ = match command {
+        Command::Send(data) => {
+            let mut sampler = sampler(data);
+            match data.first() {
+                Some(b'o') => {
+                    let length = sampler.length(1400);
+                    let bytes = sampler.bytes(length);
+                    return sender.send_objects(&bytes, None).ok();
+                }
+                Some(b'r') => sender.reset(),
+                _ => {
+                    let length = usize::try_from(sampler.below(300)).unwrap_or(0);
+                    sender.send(&RpcMessage::new(0x28, &sampler.bytes(length)))
+                }
+            }
+        }
+        Command::AsIs => sender.forward(Forward::AsIs),
+        Command::Drop => sender.forward(Forward::Drop),
+        Command::Instead(data) => sender.forward(Forward::Instead(&around(data))),
+        Command::Inject(to, data) => sender.inject(to, data),
+        Command::Close => Ok(()),
+    };
+    None
+}
+
+/// What stands in a list for a packet: 01, a byte for the vector, and what its length counts.
+fn short(number: u16, flags: RccFlags, acked: u16, sections: Vec<Section<'_>>) -> Vec<u8> {
+    let sequence = SequenceWord {
+        acks: crate::frame::AckBits(0x7f),
+        remote: SequenceNumber::new(acked),
+        local: SequenceNumber::new(number),
+    };
+    let packet = Packet { flags, sections, ..Packet::new(1, sequence) };
+    let bytes = packet.to_bytes().unwrap_or_default();
+    [&[1, number.to_le_bytes()[0]], bytes.get(10..).unwrap_or_default()].concat()
+}
+
+fn rpcs(first: u16, count: u8) -> Section<'static> {
+    let messages = (0..count).map(|data| RpcMessage::new(5, &[data])).collect();
+    Section::Rpc(vec![RpcList { first, messages }])
+}
+
+const ANSWER: [u8; 7] = [0, 0, 0, 0, 0, 0, 5];
+const ALWAYS: RccFlags = RccFlags::Always;
+
+fn list(operations: &[Operation<'_>]) -> Vec<u8> {
+    let mut list = Vec::new();
+    operations.iter().for_each(|operation| operation.write(&mut list));
+    list
+}
+
+/// What both roles hear once they are set up.
+fn talk(side: Side, first: Operation<'_>) -> Vec<u8> {
+    let objects = Section::Objects([1, 0, 8, 0, 0][..].into());
+    let all = [
+        short(1, ALWAYS, 0, vec![rpcs(0, 3)]),
+        short(3, ALWAYS, 1, vec![rpcs(5, 1), objects]),
+        short(2, ALWAYS, 2, vec![rpcs(3, 3)]),
+        short(2, ALWAYS, 2, vec![rpcs(3, 3)]),
+        short(4, ALWAYS, 4, vec![Section::Other { id: 5, bytes: [2, 12, 0, 0][..].into() }]),
+        short(5, ALWAYS | RccFlags::Reset, 0, vec![]),
+        short(6, ALWAYS, 5, vec![rpcs(0, 1)]),
+        short(4000, ALWAYS, 9, vec![rpcs(900, 1)]),
+    ];
+    let own = side.other();
+    let mut operations = vec![
+        Operation::Now(Command::Send(b"early")),
+        first,
+        Operation::Now(Command::Send(b"a")),
+        Operation::Now(Command::Send(b"b")),
+        Operation::OnPiece(Command::Send(b"answer")),
+        Operation::Timeout,
+    ];
+    for datagram in &all {
+        operations.push(Operation::Datagram(side, datagram));
+        operations.push(Operation::Wait(Duration::from_millis(60)));
+        operations.push(Operation::Now(Command::Send(b"objects")));
+        operations.push(Operation::Now(Command::Send(b"message")));
+    }
+    let answer = short(20, ALWAYS | RccFlags::Reset, 0, vec![]);
+    let behind = short(21, ALWAYS, 0, vec![rpcs(0, 2)]);
+    operations.extend([
+        Operation::Now(Command::Send(b"reset")),
+        Operation::Wait(Duration::from_millis(600)),
+        Operation::Datagram(side, &answer),
+        Operation::Datagram(side, &behind),
+        Operation::Lazy(true),
+        Operation::Now(Command::Send(b"c")),
+        Operation::Transmit(own.other(), 1),
+        Operation::Datagram(side, &all[0]),
+        Operation::Poll(1),
+        Operation::Gap(side, 100),
+        Operation::Wait(Duration::from_secs(3)),
+        Operation::Timeout,
+        Operation::Lazy(false),
+        Operation::Bytes(side, b"stream"),
+        Operation::Wait(Duration::from_secs(40)),
+    ]);
+    list(&operations)
+}
+
+fn client_lists() -> Vec<Vec<u8>> {
+    vec![talk(Side::Server, Operation::Datagram(Side::Server, &ANSWER))]
+}
+
+fn hello() -> Vec<u8> {
+    let mut client = Connection::client(ClientConfig::new(EPOCH, 2), session(), Duration::ZERO);
+    client.poll_transmit(Side::Server).unwrap_or_default()
+}
+
+fn server_lists() -> Vec<Vec<u8>> {
+    let ping = Plain::Ping(3).to_bytes().unwrap_or_default();
+    let greeted = talk(Side::Client, Operation::Datagram(Side::Client, &hello()));
+    vec![[greeted, list(&[Operation::Datagram(Side::Client, &ping)])].concat()]
+}
+
+fn watched_lists() -> Vec<Vec<u8>> {
+    let hello = hello();
+    let [one, two, three] = [1, 2, 3].map(|number| short(number, ALWAYS, number, vec![rpcs(0, 2)]));
+    let reset = short(4, ALWAYS | RccFlags::Reset, 0, vec![]);
+    vec![list(&[
+        Operation::Datagram(Side::Client, &hello),
+        Operation::Datagram(Side::Server, &ANSWER),
+        Operation::Datagram(Side::Client, &one),
+        Operation::Datagram(Side::Client, &one),
+        Operation::OnPiece(Command::Drop),
+        Operation::OnPiece(Command::Instead(&two[2..])),
+        Operation::OnPiece(Command::Inject(Side::Server, b"more")),
+        Operation::Datagram(Side::Server, &one),
+        Operation::Datagram(Side::Server, &two),
+        Operation::Gap(Side::Server, 40),
+        Operation::Datagram(Side::Server, &three),
+        Operation::Datagram(Side::Server, &reset),
+        Operation::Datagram(Side::Server, &one),
+        Operation::Datagram(Side::Server, &[1; 40]),
+        Operation::Lazy(true),
+        Operation::Datagram(Side::Client, &two),
+        Operation::Datagram(Side::Client, &three),
+        Operation::Poll(1),
+        Operation::Transmit(Side::Server, 1),
+        Operation::Bytes(Side::Client, b"stream"),
+        Operation::Lazy(false),
+        Operation::End(Side::Client),
+    ])]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_get_far() {
+        let messages = |seeds: Vec<Vec<u8>>, run: fn(&[u8]) -> Seen| -> Vec<u64> {
+            seeds.iter().map(|seed| run(seed).messages).collect()
+        };
+        let seen = [
+            messages(client_lists(), client),
+            messages(server_lists(), server),
+            messages(watched_lists(), observer),
+            messages(watched_lists(), relay),
+        ];
+        assert_eq!(seen, [[11], [10], [8], [8]]);
+    }
+}

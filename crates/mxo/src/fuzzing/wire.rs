@@ -1,0 +1,202 @@
+//! Targets for datagrams, packets and the TCP channels.
+
+use std::sync::LazyLock;
+
+use worldwire_core::json::Style;
+use worldwire_core::testing::{Target, render};
+use worldwire_core::{Reader, Result, Sampler, Side, Tree, Writer};
+
+use crate::crypt::{KeyFile, SessionKey};
+use crate::frame::{
+    Channel, Datagram, MarginFrame, MarginText, Packet, SequenceWord, TcpFrame, encode_head,
+};
+use crate::login::LoginMessage;
+
+/// All targets of this file.
+pub(super) const TARGETS: &[Target] = &[
+    Target { name: "mxo_datagram", run: datagram, seeds: datagrams },
+    Target { name: "mxo_packet", run: packet, seeds: packets },
+    Target { name: "mxo_sealed", run: sealed, seeds: packets },
+    Target { name: "mxo_tcp", run: tcp, seeds: frames },
+    Target { name: "mxo_margin", run: margin, seeds: margins },
+    Target { name: "mxo_login", run: login, seeds: logins },
+    Target { name: "mxo_keys", run: keys, seeds: key_files },
+];
+
+/// Decodes bytes with and without a trace. What is a value comes back from it, and from its JSON.
+macro_rules! keeps {
+    ($data:expr, |$reader:ident| $decode:expr, |$json:ident| $from_json:expr) => {{
+        let data: &[u8] = $data;
+        let mut plain = Reader::new(data);
+        let value = {
+            let $reader = &mut plain;
+            $decode
+        };
+        let mut traced = Reader::traced("data", data, Tree::new());
+        let seen = {
+            let $reader = &mut traced;
+            $decode
+        };
+        let outcome = value.as_ref().map(|_| ()).map_err(ToString::to_string);
+        let (tree, seen) = traced.conclude(seen);
+        assert_eq!(outcome, seen.map(|_| ()).map_err(|error| error.to_string()));
+        let $json = render(&tree, Style::default());
+        if let Ok(value) = value {
+            let bytes = data.get(..plain.position()).unwrap_or_default();
+            let encoded = |writer: Result<Writer>| writer.expect("it was decoded").into_bytes();
+            let mut writer = Writer::new();
+            assert_eq!(encoded(value.encode(&mut writer).map(|()| writer)), bytes);
+            let again = $from_json.unwrap_or_else(|error| panic!("{error}: {}", $json));
+            let mut writer = Writer::new();
+            assert_eq!(encoded(again.encode(&mut writer).map(|()| writer)), bytes, "{}", $json);
+        }
+    }};
+}
+
+fn datagram(data: &[u8]) {
+    keeps!(data, |reader| Datagram::decode(reader), |json| Datagram::from_json(&json));
+}
+
+/// The bytes are what the length of a packet counts: CRC and length are made to fit. The first
+/// byte says whose they are.
+fn packet(data: &[u8]) {
+    let (from, whole) = whole(data);
+    keeps!(&whole, |reader| Packet::decode(reader, from), |json| Packet::from_json(&json, from));
+    // Whatever a measure says, nothing is read twice.
+    let mut lengths = data.iter().map(|byte| usize::from(*byte));
+    let mut measure = |bytes: &[u8]| Ok(lengths.next().unwrap_or(bytes.len()));
+    let measured = Packet::decode_measured(&mut Reader::new(&whole), from, &mut measure);
+    if let Ok(packet) = measured {
+        assert_eq!(packet.to_bytes().ok(), Some(whole));
+    }
+    // As they are, most are no packet.
+    keeps!(data, |reader| Packet::decode(reader, from), |json| Packet::from_json(&json, from));
+}
+
+fn whole(data: &[u8]) -> (Option<Side>, Vec<u8>) {
+    let (first, body) = data.split_first().unwrap_or((&0, data));
+    let from = [None, Some(Side::Client), Some(Side::Server)];
+    let mut writer = Writer::new();
+    // Too many bytes make no packet.
+    let body = body.get(..usize::from(u16::MAX)).unwrap_or(body);
+    let made = encode_head(1_248_965_312, body, &mut writer);
+    assert_eq!(made.err(), None);
+    (from.get(usize::from(first % 3)).copied().flatten(), writer.into_bytes())
+}
+
+static KEYS: LazyLock<[SessionKey; 2]> =
+    LazyLock::new(|| [[7; 16], [8; 16]].map(|key| SessionKey::new(&key)));
+
+/// What is encrypted is shown in a layer; with another key nothing is.
+fn sealed(data: &[u8]) {
+    let (from, whole) = whole(data);
+    let [key, other] = &*KEYS;
+    let wire = key.seal_datagram(&[9; 16], &whole);
+    let mut reader = Reader::traced("datagram", &wire, Tree::new());
+    let opened = Datagram::decode_opened(&mut reader, key, from);
+    let (tree, opened) = reader.conclude(opened);
+    render(&tree, Style::default());
+    let plain = Packet::decode(&mut Reader::new(&whole), from);
+    assert_eq!(opened.is_ok(), plain.is_ok());
+    let body = wire.get(17..).unwrap_or_default();
+    assert_eq!(key.open(&[9; 16], body), Ok(whole));
+    assert!(other.open(&[9; 16], body).is_err());
+    let _ = key.open(&[9; 16], data);
+    let mut reader = Reader::traced("datagram", data, Tree::new());
+    let outcome = Datagram::decode_opened(&mut reader, key, from);
+    render(&reader.conclude(outcome).0, Style::default());
+}
+
+/// Frames, one behind the other.
+fn tcp(mut data: &[u8]) {
+    while !data.is_empty() {
+        keeps!(data, |reader| TcpFrame::decode(reader), |json| TcpFrame::from_json(&json));
+        let mut reader = Reader::new(data);
+        let Ok(frame) = TcpFrame::decode(&mut reader) else { return };
+        data = reader.rest();
+        let body = &frame.body;
+        keeps!(body, |reader| MarginFrame::decode(reader), |json| MarginFrame::from_json(&json));
+    }
+}
+
+fn margin(data: &[u8]) {
+    let (_, whole) = whole(data);
+    keeps!(&whole, |reader| MarginText::decode(reader), |json| MarginText::from_json(&json));
+    keeps!(data, |reader| MarginText::decode(reader), |json| MarginText::from_json(&json));
+    keeps!(data, |reader| MarginFrame::decode(reader), |json| MarginFrame::from_json(&json));
+}
+
+/// The first byte says on which channel and by whom.
+fn login(data: &[u8]) {
+    let (first, data) = data.split_first().unwrap_or((&0, data));
+    let channel = if first & 1 == 0 { Channel::Auth } else { Channel::Margin };
+    let from = if first & 2 == 0 { Side::Client } else { Side::Server };
+    keeps!(data, |reader| LoginMessage::decode(reader, channel, from), |json| {
+        LoginMessage::from_json(&json, channel, from)
+    });
+}
+
+fn keys(data: &[u8]) {
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    match KeyFile::parse("keys.toml", text) {
+        Ok(file) => assert!(file.sessions().len() <= data.len()),
+        Err(errors) => assert!(!errors.is_empty() && errors.len() <= 201),
+    }
+}
+
+fn made(count: u64, make: impl Fn(&mut Sampler) -> Result<Vec<u8>>) -> Vec<Vec<u8>> {
+    (0..count).filter_map(|seed| make(&mut Sampler::new(seed)).ok()).collect()
+}
+
+fn written(encode: impl FnOnce(&mut Writer) -> Result<()>) -> Result<Vec<u8>> {
+    let mut writer = Writer::new();
+    encode(&mut writer)?;
+    Ok(writer.into_bytes())
+}
+
+fn datagrams() -> Vec<Vec<u8>> {
+    made(12, |sampler| written(|writer| Datagram::sample(sampler).encode(writer)))
+}
+
+fn packets() -> Vec<Vec<u8>> {
+    let body = |packet: Packet<'_>| {
+        let bytes = packet.to_bytes()?;
+        Ok([&[1], bytes.get(10..).unwrap_or_default()].concat())
+    };
+    let mut packets = made(16, |sampler| body(Packet::sample(sampler)));
+    packets.extend(body(Packet::new(1, SequenceWord::default())));
+    packets
+}
+
+fn frames() -> Vec<Vec<u8>> {
+    made(8, |sampler| {
+        written(|writer| {
+            TcpFrame::sample(sampler).encode(writer)?;
+            let body = written(|writer| MarginFrame::sample(sampler).encode(writer))?;
+            TcpFrame::of(&body).encode(writer)
+        })
+    })
+}
+
+fn margins() -> Vec<Vec<u8>> {
+    made(8, |sampler| written(|writer| MarginFrame::sample(sampler).encode(writer)))
+}
+
+fn logins() -> Vec<Vec<u8>> {
+    let make = |sampler: &mut Sampler| {
+        let choice = sampler.below(4);
+        let channel = if choice & 1 == 0 { Channel::Auth } else { Channel::Margin };
+        let from = if choice & 2 == 0 { Side::Client } else { Side::Server };
+        let message = LoginMessage::sample(sampler, channel, from);
+        let bytes = written(|writer| message.encode(writer))?;
+        Ok([&[choice.to_le_bytes()[0]], &bytes[..]].concat())
+    };
+    made(60, make)
+}
+
+fn key_files() -> Vec<Vec<u8>> {
+    let session = "[[mxo.session]]\nid = 0x12\nkey = \"000102030405060708090a0b0c0d0e0f\"\n";
+    [session, "[mxo]\nsession = 1\n[mxo.other]\n", "[[mxo.session]\n"]
+        .map(|text| text.as_bytes().to_vec())
+        .into()
+}

@@ -1,0 +1,186 @@
+//! Messages of the TCP channels, auth and margin: an opcode of one byte, and fields.
+//!
+//! Messages whose layout is known are declared in tables. Those that only have a name, or not even
+//! that, are kept as bytes. Bodies of the margin channel have to be decrypted first: see
+//! [`MarginFrame`](crate::frame::MarginFrame).
+
+mod auth;
+mod margin;
+mod types;
+
+use std::borrow::Cow;
+
+use worldwire_core::json::{FieldsOf, Given};
+use worldwire_core::{Error, Form, Messages, Reader, Result, Sampler, Side, Trace, Writer};
+
+pub use auth::{
+    AuthChallenge, AuthChallengeResponse, AuthClientMessage, AuthRequest, AuthServerMessage,
+    GetPublicKeyRequest,
+};
+pub use margin::{
+    CertChallenge, CertChallengeResponse, CertConnectReply, CertConnectRequest, Certificate,
+    ConnectChallenge, ConnectReply, EstablishUDPSession, MarginClientMessage, MarginServerMessage,
+};
+pub use types::{BigU16, Bytes16};
+
+use crate::frame::Channel;
+
+/// A message of a TCP channel.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LoginMessage<'d> {
+    /// A client's, on the auth channel.
+    AuthClient(AuthClientMessage<'d>),
+    /// A server's, on the auth channel.
+    AuthServer(AuthServerMessage),
+    /// A client's, on the margin channel.
+    MarginClient(Box<MarginClientMessage>),
+    /// A server's, on the margin channel.
+    MarginServer(MarginServerMessage<'d>),
+    /// One whose layout is not known.
+    Other {
+        /// The opcode.
+        opcode: u8,
+        /// What is behind it.
+        data: Cow<'d, [u8]>,
+    },
+}
+
+/// Does something with the table of a side of a channel.
+macro_rules! with_table {
+    ($channel:expr, $from:expr, $table:ident => $do:expr) => {
+        match ($channel, $from) {
+            (Channel::Auth, Side::Client) => {
+                type $table<'a> = AuthClientMessage<'a>;
+                ($do).map(LoginMessage::AuthClient)
+            }
+            (Channel::Auth, Side::Server) => {
+                type $table<'a> = AuthServerMessage;
+                ($do).map(LoginMessage::AuthServer)
+            }
+            (Channel::Margin, Side::Client) => {
+                type $table<'a> = MarginClientMessage;
+                ($do).map(|message| LoginMessage::MarginClient(Box::new(message)))
+            }
+            (Channel::Margin, Side::Server) => {
+                type $table<'a> = MarginServerMessage<'a>;
+                ($do).map(LoginMessage::MarginServer)
+            }
+        }
+    };
+}
+
+/// The name of an opcode, if it has one.
+#[must_use]
+pub fn name(channel: Channel, from: Side, opcode: u8) -> Option<&'static str> {
+    fn of<'a, M: Messages<'a>>(opcode: u8) -> Option<&'static str> {
+        let reserved = M::RESERVED.iter().find(|(number, _)| *number == u32::from(opcode));
+        M::info(opcode.into()).map(|info| info.name).or_else(|| reserved.map(|(_, name)| *name))
+    }
+    match (channel, from) {
+        (Channel::Auth, Side::Client) => of::<AuthClientMessage<'_>>(opcode),
+        (Channel::Auth, Side::Server) => of::<AuthServerMessage>(opcode),
+        (Channel::Margin, Side::Client) => of::<MarginClientMessage>(opcode),
+        (Channel::Margin, Side::Server) => of::<MarginServerMessage<'_>>(opcode),
+    }
+}
+
+impl<'d> LoginMessage<'d> {
+    /// Reads opcode and data to the end of the part. One that does not fit its layout is kept as
+    /// bytes.
+    ///
+    /// # Errors
+    /// Incomplete, when there is no opcode.
+    pub fn decode<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        channel: Channel,
+        from: Side,
+    ) -> Result<Self> {
+        let opcode = reader.u8("opcode")?;
+        let known = reader.attempt(|reader| {
+            reader.record("fields", |reader| {
+                let message = with_table!(channel, from, Table => {
+                    <Table<'d> as Messages<'d>>::decode_body(opcode.into(), reader)
+                })?;
+                reader.end()?;
+                Ok(message)
+            })
+        });
+        known.or_else(|_| {
+            let (start, length) = (reader.place(), reader.remaining());
+            let data = reader.blob("data", start, length, Form::Bytes)?.into();
+            Ok(Self::Other { opcode, data })
+        })
+    }
+
+    /// Writes opcode and data.
+    ///
+    /// # Errors
+    /// Value, for what the wire cannot hold.
+    pub fn encode(&self, writer: &mut Writer) -> Result<()> {
+        writer.u8(self.opcode());
+        match self {
+            Self::AuthClient(message) => message.encode_body(writer),
+            Self::AuthServer(message) => message.encode_body(writer),
+            Self::MarginClient(message) => message.encode_body(writer),
+            Self::MarginServer(message) => message.encode_body(writer),
+            Self::Other { data, .. } => {
+                writer.bytes(data);
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads the message from JSON; the exact inverse of writing the traced message as JSON.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else.
+    pub fn from_json<'j>(
+        json: impl Into<Given<'j>>,
+        channel: Channel,
+        from: Side,
+    ) -> Result<LoginMessage<'static>> {
+        let mut fields = FieldsOf::new(json)?;
+        let opcode: u8 = fields.value("opcode")?;
+        let message = match fields.given_optional("fields") {
+            None => {
+                let data = fields.given("data")?.bytes().map_err(|error| error.inside("data"))?;
+                LoginMessage::Other { opcode, data: data.into() }
+            }
+            Some(inner) => {
+                let name = name(channel, from, opcode).unwrap_or_default();
+                let named = with_table!(channel, from, Table => {
+                    <Table<'static> as Messages<'static>>::from_json(name, inner)
+                });
+                named.map_err(|error: Error| error.inside("fields"))?
+            }
+        };
+        fields.end()?;
+        Ok(message)
+    }
+
+    /// The opcode.
+    #[must_use]
+    pub fn opcode(&self) -> u8 {
+        let number = match self {
+            Self::AuthClient(message) => message.number(),
+            Self::AuthServer(message) => message.number(),
+            Self::MarginClient(message) => message.number(),
+            Self::MarginServer(message) => message.number(),
+            Self::Other { opcode, .. } => return *opcode,
+        };
+        u8::try_from(number).unwrap_or(0)
+    }
+
+    /// Makes one up.
+    #[must_use]
+    pub fn sample(sampler: &mut Sampler, channel: Channel, from: Side) -> LoginMessage<'static> {
+        let opcode = 1 + u8::try_from(sampler.below(20)).unwrap_or(0);
+        let known = with_table!(channel, from, Table => {
+            <Table<'static> as Messages<'static>>::sample(opcode.into(), sampler)
+        });
+        known.unwrap_or_else(|| {
+            let length = sampler.length(30);
+            LoginMessage::Other { opcode, data: sampler.bytes(length).into() }
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! The observer: both sides of captured datagrams.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::connection::{Connection as _, Event, Input};
+use worldwire_core::testing::pair::{Conditions, Member, Pair};
+use worldwire_core::{Reader, Side};
+use worldwire_mxo::connection::{ClientConfig, Connection, Session, Unit};
+use worldwire_mxo::crypt::{KnownSession, SessionKey};
+use worldwire_mxo::frame::{Packet, Section};
+
+use crate::rules::packet;
+use crate::support::{
+    EPOCH, MILLI, SECOND, SESSION, WIRE, client, key, known, line, lines, pair, rpc, server,
+};
+
+/// The RPC messages of a side in what an observer saw, by their data.
+fn said(packets: &[(Side, Vec<u8>)], side: Side) -> Vec<u32> {
+    let mut said = Vec::new();
+    for (from, bytes) in packets {
+        let packet = Packet::decode(&mut Reader::new(bytes), Some(*from)).unwrap();
+        for section in packet.sections {
+            let (Section::Rpc(lists), true) = (section, *from == side) else { continue };
+            let messages = lists.into_iter().flat_map(|list| list.messages);
+            said.extend(
+                messages.map(|message| u32::from_le_bytes(message.data().try_into().unwrap())),
+            );
+        }
+    }
+    said
+}
+
+#[test]
+fn it_sees_everything_that_both_sides_send() {
+    let lossy = Conditions { loss: 100, duplication: 100, reordering: 200, ..WIRE };
+    for conditions in [WIRE, lossy] {
+        let observer = Connection::observer(known());
+        let mut pair = Pair::new(client(), server(), conditions).watched_by(observer);
+        let mut seen = Vec::new();
+        let mut faults = Vec::new();
+        for number in 0..100 {
+            pair.client.send(&rpc(number)).unwrap();
+            pair.server.send(&rpc(number + 1000)).unwrap();
+            pair.run_until(pair.now + 10 * MILLI, |member, event, _| {
+                let (Member::Observer, Event::Received(piece)) = (member, &event) else {
+                    if member == Member::Observer {
+                        faults.push(line(&event));
+                    }
+                    return;
+                };
+                if matches!(piece.unit, Unit::Packet { .. }) {
+                    seen.push((piece.side, piece.bytes.to_vec()));
+                }
+            });
+        }
+        assert_eq!(faults, Vec::<String>::new());
+        for (side, base) in [(Side::Client, 0), (Side::Server, 1000)] {
+            let mut said = said(&seen, side);
+            said.sort_unstable();
+            said.dedup();
+            // The last ones may wait for packets that were lost.
+            assert!(said.len() > 60, "{} of the {side}", said.len());
+            assert_eq!(said[0], base);
+        }
+    }
+}
+
+#[test]
+fn it_survives_what_the_capture_missed_and_what_came_twice() {
+    let mut observer = Connection::observer(known());
+    let now = Duration::ZERO;
+    let [one, two] = [1, 2].map(|number| packet(number, vec![]));
+    observer.input(now, Side::Client, Input::Datagram(&one));
+    observer.input(now, Side::Client, Input::Datagram(&one));
+    observer.input(now, Side::Client, Input::Gap(100));
+    let other = Section::Other { id: 5, bytes: vec![7; 40].into() };
+    let mut damaged = packet(3, vec![other]);
+    damaged[50] ^= 1;
+    observer.input(now, Side::Client, Input::Datagram(&damaged));
+    observer.input(now, Side::Client, Input::Datagram(&two));
+    observer.input(now, Side::Server, Input::Datagram(&[0, 0, 0, 0, 0, 0, 5]));
+    observer.input(now, Side::Client, Input::End);
+    observer.input(now, Side::Server, Input::End);
+    insta::assert_snapshot!(lines(&mut observer).join("\n"), @r"
+    client Packet 1 02, 0..33
+    Repeated { side: Client, number: SequenceNumber(1) }
+    Gap { side: Client, range: 33..133 }
+    fault of the client: at byte 133: wanted the CRC-32 of a packet, found a damaged packet
+    client Packet 2 02, 214..247
+    server Plain, 0..7
+    Closed(Remote)
+    ");
+}
+
+#[test]
+fn without_the_key_it_says_so() {
+    let now = Duration::ZERO;
+    let wrong = KnownSession { id: Some(7), key: SessionKey::new(&[8; 16]) };
+    for known in [vec![], vec![wrong.clone()]] {
+        let mut observer = Connection::observer(known.into());
+        for number in 1..5 {
+            let wire = packet(number, vec![]);
+            observer.input(now, Side::Server, Input::Datagram(&wire));
+            observer.input(now, Side::Client, Input::Datagram(&wire));
+        }
+        assert_eq!(lines(&mut observer), ["KeysNeeded { side: Server }"]);
+    }
+    // A first datagram that is damaged hides the key only until the next one.
+    let keys: Arc<[KnownSession]> = [wrong, KnownSession { id: None, key: key() }].into();
+    let mut observer = Connection::observer(keys);
+    let mut damaged = packet(1, vec![]);
+    damaged[2] ^= 0xff;
+    damaged[6] ^= 0xff;
+    observer.input(now, Side::Client, Input::Datagram(&damaged));
+    observer.input(now, Side::Client, Input::Datagram(&packet(2, vec![])));
+    assert_eq!(
+        lines(&mut observer),
+        [
+            "KeysNeeded { side: Client }",
+            "Resync { side: Client, skipped: 0..33 }",
+            "client Packet 2 02, 33..66"
+        ]
+    );
+}
+
+#[test]
+fn the_hello_names_the_key() {
+    let mut observer = Connection::observer(known());
+    let hello = client().poll_transmit(Side::Server).unwrap();
+    observer.input(Duration::ZERO, Side::Client, Input::Datagram(&hello));
+    let mut damaged = packet(1, vec![]);
+    damaged[2] ^= 0xff;
+    damaged[6] ^= 0xff;
+    observer.input(Duration::ZERO, Side::Client, Input::Datagram(&damaged));
+    let heard = lines(&mut observer);
+    assert_eq!(heard[0], "client Hello 2, 0..43");
+    assert!(heard[1].starts_with("fault of the client"), "the key is known: {heard:?}");
+}
+
+#[test]
+fn another_hello_begins_another_session() {
+    let mut observer = Connection::observer(known());
+    let now = Duration::ZERO;
+    let hello = |id| {
+        let session = Session::new(id, key(), &[1; 16]);
+        let config = ClientConfig::new(EPOCH, 2);
+        let mut client = Connection::client(config, session, now);
+        client.poll_transmit(Side::Server).unwrap()
+    };
+    let one = packet(1, vec![]);
+    for id in [SESSION, SESSION, SESSION + 1] {
+        observer.input(now, Side::Client, Input::Datagram(&hello(id)));
+        observer.input(now, Side::Client, Input::Datagram(&one));
+    }
+    let heard = lines(&mut observer);
+    let packets = heard.iter().filter(|line| line.contains("Packet 1")).count();
+    let repeated = heard.iter().filter(|line| line.contains("Repeated")).count();
+    assert_eq!((packets, repeated), (2, 1), "{heard:#?}");
+}
+
+#[test]
+fn numbers_after_a_reset_are_no_repetitions() {
+    let mut pair = pair().watched_by(Connection::observer(known()));
+    let mut heard = Vec::new();
+    for _ in 0..4 {
+        pair.server.sender().reset().ok();
+        pair.run_until(pair.now + SECOND, |member, event, _| {
+            if member == Member::Observer {
+                heard.push(line(&event));
+            }
+        });
+    }
+    assert_eq!(heard.iter().filter(|line| line.contains("server Packet")).count(), 3, "{heard:#?}");
+    assert!(heard.iter().all(|line| !line.contains("Repeated")), "{heard:#?}");
+}

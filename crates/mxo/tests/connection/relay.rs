@@ -1,0 +1,192 @@
+//! The relay: what goes on, and as what.
+
+use std::time::Duration;
+
+use worldwire_core::connection::{Connection as _, Event, Forward, Input, Relay as _};
+use worldwire_core::testing::pair::{Conditions, Member, Pair};
+use worldwire_core::{Reader, Side};
+use worldwire_mxo::connection::{Connection, RelayConfig, Unit};
+use worldwire_mxo::frame::{Packet, RpcMessage, Section};
+
+use crate::rules::packet;
+use crate::support::{
+    MILLI, SECOND, WIRE, client, datagrams, key, line, lines, relay, rpc, server,
+};
+
+fn relayed(conditions: Conditions) -> Pair<Connection> {
+    Pair::relayed(client(), relay(), server(), conditions)
+}
+
+#[test]
+fn nothing_changed_is_the_same_bytes() {
+    let mut pair = relayed(WIRE);
+    for number in 0..60 {
+        pair.client.send(&rpc(number)).unwrap();
+        pair.server.send(&rpc(number)).unwrap();
+        if number > 30 {
+            pair.server.sender().send_objects(&[2, 0, 1, 0, 0], None).unwrap();
+        }
+        pair.run_until(pair.now + 10 * MILLI, |_, _, _| {});
+    }
+    pair.run_until(pair.now + SECOND, |_, _, _| {});
+    assert_eq!(pair.written, pair.arrived);
+    assert!(pair.relay.as_ref().unwrap().is_established());
+    assert!(pair.written[1].len() > 4000);
+}
+
+/// The packet with the data of its RPC messages inverted.
+fn inverted(packet: &[u8]) -> Option<Vec<u8>> {
+    let mut packet = Packet::decode(&mut Reader::new(packet), None).unwrap().into_owned();
+    let mut found = false;
+    for section in &mut packet.sections {
+        let Section::Rpc(lists) = section else { continue };
+        for message in lists.iter_mut().flat_map(|list| &mut list.messages) {
+            let data: Vec<u8> = message.data().iter().map(|byte| !byte).collect();
+            *message = RpcMessage::new(message.opcode(), &data);
+            found = true;
+        }
+    }
+    found.then(|| packet.to_bytes().unwrap())
+}
+
+#[test]
+fn changed_packets_keep_their_numbers_and_dropped_ones_come_again() {
+    let conditions = Conditions { loss: 100, duplication: 200, reordering: 200, ..WIRE };
+    let mut pair = relayed(conditions);
+    let (mut heard, mut dropped, mut faults) = (Vec::new(), 0, Vec::new());
+    for number in 0..150u32 {
+        pair.client.send(&rpc(number)).unwrap();
+        let end = pair.now + 20 * MILLI;
+        pair.run_until(end, |member, event, sender| match (member, &event) {
+            (Member::Relay, Event::Received(piece)) if piece.side == Side::Client => {
+                let Unit::Packet { number, .. } = piece.unit else { return };
+                if number.get() % 5 == 0 {
+                    dropped += 1;
+                    sender.forward(Forward::Drop).unwrap();
+                } else if let Some(changed) = inverted(piece.bytes) {
+                    sender.forward(Forward::Instead(&changed)).unwrap();
+                }
+            }
+            (Member::Server, Event::Received(piece)) => {
+                if let Unit::Rpc { .. } = piece.unit {
+                    heard.push(piece.bytes.to_vec());
+                }
+            }
+            (_, Event::Fault { .. }) => faults.push(line(&event)),
+            _ => {}
+        });
+    }
+    // What is left is on its way again, and changed too.
+    pair.run_until(pair.now + 20 * SECOND, |member, event, sender| match (member, &event) {
+        (Member::Relay, Event::Received(piece)) if piece.side == Side::Client => {
+            let Unit::Packet { .. } = piece.unit else { return };
+            if let Some(changed) = inverted(piece.bytes) {
+                sender.forward(Forward::Instead(&changed)).unwrap();
+            }
+        }
+        (Member::Server, Event::Received(piece)) => {
+            if let Unit::Rpc { .. } = piece.unit {
+                heard.push(piece.bytes.to_vec());
+            }
+        }
+        _ => {}
+    });
+    let wanted: Vec<_> = (0..150u32).map(|number| rpc(!number).body.into_owned()).collect();
+    assert_eq!(heard, wanted);
+    assert!(dropped > 20 && faults.is_empty(), "{dropped} dropped, {faults:?}");
+}
+
+#[test]
+fn a_packet_that_comes_again_fares_as_the_first_time() {
+    let now = Duration::ZERO;
+    let messages = |number: u16| {
+        let list = worldwire_mxo::frame::RpcList { first: number, messages: vec![rpc(7)] };
+        packet(number, vec![Section::Rpc(vec![list])])
+    };
+    let [one, two, three] = [1, 2, 3].map(messages);
+    let mut relay = relay();
+    for wire in [&one, &two, &one, &three, &two, &three] {
+        relay.input(now, Side::Client, Input::Datagram(wire));
+    }
+    let mut repeated = 0;
+    while let Some((event, sender)) = relay.poll() {
+        let Event::Received(piece) = event else {
+            repeated += 1;
+            continue;
+        };
+        match piece.unit {
+            Unit::Packet { number, .. } if number.get() == 1 => {
+                let changed = inverted(piece.bytes).unwrap();
+                sender.forward(Forward::Instead(&changed)).unwrap();
+            }
+            Unit::Packet { number, .. } if number.get() == 2 => {
+                sender.forward(Forward::Drop).unwrap();
+            }
+            _ => {}
+        }
+    }
+    let passed = datagrams(&mut relay, Side::Server);
+    assert_eq!((repeated, passed.len()), (3, 4));
+    assert_eq!((&passed[0], &passed[2], &passed[3]), (&passed[1], &three, &three));
+    assert_ne!(passed[0], one);
+    assert_ne!(passed[0][1..17], one[1..17], "another packet has another vector");
+    let plain = key().open(passed[0][1..17].try_into().unwrap(), &passed[0][17..]).unwrap();
+    assert_eq!(inverted(&plain), key().open(one[1..17].try_into().unwrap(), &one[17..]).ok());
+}
+
+#[test]
+fn what_it_cannot_do_is_refused_by_name() {
+    let now = Duration::ZERO;
+    let mut relay = relay();
+    let hello = client().poll_transmit(Side::Server).unwrap();
+    relay.input(now, Side::Client, Input::Datagram(&hello));
+    let mut refused = Vec::new();
+    {
+        let (_, sender) = relay.poll().unwrap();
+        refused.push(sender.forward(Forward::Drop).unwrap_err().to_string());
+    }
+    let wire = packet(1, vec![]);
+    relay.input(now, Side::Client, Input::Datagram(&wire));
+    {
+        let (_, sender) = relay.poll().unwrap();
+        let other = packet(2, vec![]);
+        let other = key().open(other[1..17].try_into().unwrap(), &other[17..]).unwrap();
+        refused.push(sender.forward(Forward::Instead(&other)).unwrap_err().to_string());
+        refused.push(sender.forward(Forward::Instead(b"no packet")).unwrap_err().to_string());
+        refused.push(sender.inject(Side::Server, &other).unwrap_err().to_string());
+        refused.push(sender.send_objects(&[0, 0], None).unwrap_err().to_string());
+    }
+    refused.push(relay.send(&rpc(1)).unwrap_err().to_string());
+    lines(&mut relay);
+    refused.push(relay.sender().forward(Forward::Drop).unwrap_err().to_string());
+    insta::assert_snapshot!(refused.join("\n"), @r"
+    wanted a plain packet unchanged, found one changed or dropped
+    wanted a whole packet with the sequence word of the one it replaces, found 15 bytes that are something else
+    wanted a whole packet with the sequence word of the one it replaces, found 9 bytes that are something else
+    wanted a packet of one of the peers, found one of the relay's own, whose number the peers do not know
+    wanted a client or a server, found a relay
+    wanted a client or a server, found a relay
+    wanted a piece to decide about, found none
+    ");
+    assert_eq!(datagrams(&mut relay, Side::Server)[0], hello);
+    // What cannot be read goes on as it came.
+    let mut damaged = packet(3, vec![]);
+    damaged[25] ^= 1;
+    relay.input(now, Side::Client, Input::Datagram(&damaged));
+    assert!(lines(&mut relay)[0].starts_with("fault of the client"));
+    assert_eq!(datagrams(&mut relay, Side::Server), [damaged]);
+    // Without the key nothing can.
+    let config = RelayConfig::new(Default::default());
+    let mut blind = Connection::relay(&config, now);
+    blind.input(now, Side::Client, Input::Datagram(&hello));
+    blind.input(now, Side::Client, Input::Datagram(&wire));
+    assert_eq!(
+        lines(&mut blind),
+        [
+            "client Hello 2, 0..43",
+            "fault of the client: at byte 43: wanted the key of the session, found none that fits",
+            "Closed(Fault)"
+        ]
+    );
+    assert_eq!(datagrams(&mut blind, Side::Server), [hello]);
+}

@@ -1,0 +1,245 @@
+//! A player of The Matrix Online enters the world: the game channel.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+use std::time::Duration;
+
+use worldwire_capture::SyntheticUdp;
+use worldwire_core::connection::{Connection as _, Input};
+use worldwire_core::{Side, Writer};
+use worldwire_mxo::connection::{ClientConfig, Connection, ServerConfig, Session};
+use worldwire_mxo::crypt::SessionKey;
+use worldwire_mxo::frame::{RpcMessage, SimTime};
+use worldwire_mxo::message::{
+    Create, Delete, Movement, OWN_VIEW, Operation, PendingUpdate, Properties, SectionWriter, Update,
+};
+use worldwire_mxo::schema::{ClassId, Objects, Order};
+
+use super::{DAY, Outcome, Tape};
+
+const KEYS: &str = "\
+# The session of the sample.
+[[mxo.session]]
+id = 0x1f2e3d4c
+key = \"000102030405060708090a0b0c0d0e0f\"
+";
+
+/// What the key file says.
+const SESSION: (u32, [u8; 16]) =
+    (0x1f2e_3d4c, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+
+/// Goobjs that are built in: the player, an NPC, a door.
+const PLAYER: u16 = 12;
+const NPC: u16 = 599;
+const DOOR: u16 = 414;
+/// The views of the last two.
+const NPC_VIEW: u16 = 4;
+const DOOR_VIEW: u16 = 3;
+
+/// Writes the samples of MxO.
+pub(crate) fn write(folder: &Path) -> Outcome<()> {
+    std::fs::write(folder.join("mxo-keys.toml"), KEYS)?;
+    let tape = Tape::new(&folder.join("mxo-world.pcapng"), Duration::from_micros(380))?;
+    let mut stage = Stage::new(tape);
+    stage.enter()?;
+    stage.play()
+}
+
+/// The two ends, the wire between them and the capture of it.
+struct Stage {
+    tape: Tape,
+    ends: [Connection; 2],
+    wire: SyntheticUdp,
+    objects: Objects,
+}
+
+impl Stage {
+    fn new(tape: Tape) -> Self {
+        let epoch = Duration::from_secs(DAY.unsigned_abs());
+        let (id, key) = SESSION;
+        // Real seeds are random.
+        let session = |seed| Session::new(id, SessionKey::new(&key), &[seed; 16]);
+        let ends = [
+            Connection::client(ClientConfig::new(epoch, 191), session(1), tape.clock),
+            Connection::server(ServerConfig::new(epoch), session(2), tape.clock),
+        ];
+        let client = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 10), 50_210);
+        let server = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 10_000);
+        let wire = SyntheticUdp::new(client, server);
+        Self { tape, ends, wire, objects: Objects::built_in() }
+    }
+
+    /// Carries everything that waits to be sent to the other end, until nothing does.
+    fn exchange(&mut self) -> Outcome<()> {
+        loop {
+            let mut quiet = true;
+            for side in Side::BOTH {
+                while let Some(bytes) = self.ends[side.index()].poll_transmit(side.other()) {
+                    quiet = false;
+                    let packet = self.wire.datagram(side, &bytes);
+                    self.tape.capture(vec![packet])?;
+                    let other = &mut self.ends[side.other().index()];
+                    other.input(self.tape.clock, side, Input::Datagram(&bytes));
+                    while other.poll_event().is_some() {}
+                }
+            }
+            if quiet {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Lets time pass, with what is due meanwhile: acknowledgements, pings.
+    fn wait(&mut self, time: Duration) -> Outcome<()> {
+        let end = self.tape.clock + time;
+        self.exchange()?;
+        loop {
+            let due = self.ends.iter().filter_map(|end| end.poll_timeout()).min();
+            let Some(due) = due.filter(|due| *due <= end) else { break };
+            self.tape.clock = self.tape.clock.max(due);
+            for end in &mut self.ends {
+                end.timeout(self.tape.clock);
+            }
+            self.exchange()?;
+        }
+        self.tape.clock = self.tape.clock.max(end);
+        Ok(())
+    }
+
+    fn say(&mut self, from: Side, opcode: u16, data: &[u8]) -> Outcome<()> {
+        self.ends[from.index()].send(&RpcMessage::new(opcode, data))?;
+        Ok(())
+    }
+
+    fn show(
+        &mut self,
+        from: Side,
+        operations: &[Operation<'_>],
+        time: Option<SimTime>,
+    ) -> Outcome<()> {
+        let mut writer = Writer::new();
+        let mut section = SectionWriter::begin(&self.objects, from, &mut writer);
+        for operation in operations {
+            section.operation(operation)?;
+        }
+        section.end();
+        // The connection writes the id.
+        let bytes = writer.as_bytes().get(1..).ok_or("a section has an id")?;
+        self.ends[from.index()].sender().send_objects(bytes, time)?;
+        Ok(())
+    }
+
+    fn class(&self, goid: u16) -> Outcome<ClassId> {
+        Ok(self.objects.class_of(goid).ok_or("no such goobj")?.0)
+    }
+
+    /// Properties of a create, by their names.
+    fn created(&self, goid: u16, values: &[(&str, Vec<u8>)]) -> Outcome<Properties<'static>> {
+        let (_, class) = self.objects.class_of(goid).ok_or("no such goobj")?;
+        named(class.create(), values)
+    }
+
+    /// Properties of an update, by their names.
+    fn updated(
+        &self,
+        goid: u16,
+        view: u16,
+        values: &[(&str, Vec<u8>)],
+    ) -> Outcome<Properties<'static>> {
+        let (_, class) = self.objects.class_of(goid).ok_or("no such goobj")?;
+        named(class.updates().order(view).ok_or("it has no updates")?, values)
+    }
+
+    /// The client says hello, and is shown the world and its own character.
+    fn enter(&mut self) -> Outcome<()> {
+        self.exchange()?;
+        self.wait(Duration::from_millis(20))?;
+        self.say(Side::Server, 0x06, b"\x0e\0\0\0resource/worlds/final_world/made_up\0")?;
+        self.say(Side::Server, 0x80b2, &[0x11, 0, 1, 0, 5, 0])?;
+        let place = position([1713.5, 495.0, 2386.25]);
+        let values = [
+            ("RealFirstName", text("Merle")),
+            ("RealLastName", text("Ambrose")),
+            ("Position", place),
+        ];
+        let mut player = Create::dynamic(PLAYER, self.class(PLAYER)?, 0x2f, OWN_VIEW);
+        player = player.with(self.created(PLAYER, &values)?);
+        self.show(Side::Server, &[Operation::Create(player)], Some(SimTime(602_219.8)))?;
+        self.wait(Duration::from_millis(200))?;
+        self.say(Side::Client, 0x05, &[])?;
+        self.say(Side::Client, 0x80c9, &[0, 0, 3, 0])?;
+        self.wait(Duration::from_millis(200))
+    }
+
+    /// Objects come and go, and the player walks.
+    fn play(&mut self) -> Outcome<()> {
+        let door = self.created(
+            DOOR,
+            &[
+                ("Position", position([1800.0, 495.0, 2400.0])),
+                ("CurrentState", 0x838_u32.to_le_bytes().to_vec()),
+            ],
+        )?;
+        let door =
+            Create::of_world(DOOR, 0x34f0_089a, self.class(DOOR)?, 0xf8, DOOR_VIEW).with(door);
+        let npc = self.created(NPC, &[("Position", position([1750.0, 495.0, 2390.0]))])?;
+        let npc = Create::dynamic(NPC, self.class(NPC)?, 0x98, NPC_VIEW).with(npc);
+        let opened =
+            self.updated(DOOR, DOOR_VIEW, &[("CurrentState", 0x834_u32.to_le_bytes().to_vec())])?;
+        let opened = Update::of(DOOR_VIEW, self.class(DOOR)?, opened);
+        let pending = PendingUpdate::wrap(&opened, &self.objects)?;
+        let burst =
+            [Operation::Create(door), Operation::Create(npc), Operation::PendingUpdate(pending)];
+        self.show(Side::Server, &burst, None)?;
+        self.wait(Duration::from_millis(300))?;
+        for step in 0..4_u8 {
+            let at = 1713.5 + f32::from(step) * 40.0;
+            let movement = Movement {
+                action: Some(2),
+                yaw: Some(64 + step),
+                position: Some([at, 495.0, 2386.25]),
+                ..Movement::default()
+            };
+            let class = self.class(PLAYER)?;
+            let walk = Update {
+                view: OWN_VIEW,
+                class,
+                guess: false,
+                movement: Some(movement),
+                properties: None,
+            };
+            self.show(Side::Client, &[Operation::Update(walk)], None)?;
+            self.wait(Duration::from_millis(150))?;
+        }
+        self.say(Side::Client, 0x28, b"\x10\0\0\0hello there\0")?;
+        self.say(Side::Server, 0x2e, b"\x10\0\0\0Merle says: hello there\0")?;
+        let closed =
+            self.updated(DOOR, DOOR_VIEW, &[("CurrentState", 0x838_u32.to_le_bytes().to_vec())])?;
+        let closed = Update::of(DOOR_VIEW, self.class(DOOR)?, closed);
+        self.show(Side::Server, &[Operation::Update(closed)], Some(SimTime(602_221.5)))?;
+        self.wait(Duration::from_millis(200))?;
+        self.show(Side::Server, &[Operation::Delete(Delete::of(vec![NPC_VIEW]))], None)?;
+        // Silence, in which the client asks whether the server lives.
+        self.wait(Duration::from_secs(12))
+    }
+}
+
+fn named(order: &Order, values: &[(&str, Vec<u8>)]) -> Outcome<Properties<'static>> {
+    let mut properties = Properties::new();
+    for (name, bytes) in values {
+        let index = order.index_of(name).ok_or_else(|| format!("no property {name}"))?;
+        properties.set(u16::try_from(index)?, bytes.clone());
+    }
+    Ok(properties)
+}
+
+fn position(place: [f64; 3]) -> Vec<u8> {
+    place.into_iter().flat_map(f64::to_le_bytes).collect()
+}
+
+/// Text of 32 bytes, with zeros behind it.
+fn text(text: &str) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.resize(32, 0);
+    bytes
+}

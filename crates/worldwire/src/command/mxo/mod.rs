@@ -1,0 +1,20 @@
+//! `worldwire mxo`.
+
+mod objects;
+mod views;
+
+use crate::cli::{Common, Mxo, MxoCommand, MxoObjectsCommand};
+use crate::output::Failure;
+
+pub(crate) fn run(arguments: &Mxo, common: &Common) -> Result<(), Failure> {
+    match &arguments.command {
+        MxoCommand::Objects(MxoObjectsCommand::Check { paths }) => objects::check(paths, common),
+        MxoCommand::Objects(MxoObjectsCommand::Show { object, data, json }) => {
+            objects::show(object, data, *json, common)
+        }
+        MxoCommand::Objects(MxoObjectsCommand::Convert { paths, built_in, target }) => {
+            objects::convert(paths, *built_in, target, common)
+        }
+        MxoCommand::Views(arguments) => views::run(arguments, common),
+    }
+}
