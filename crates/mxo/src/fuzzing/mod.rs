@@ -14,7 +14,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
     wire::TARGETS.iter().chain(connection::TARGETS).chain(OBJECTS)
 }
 
-/// Those of object sections and their tables.
+/// Those of object sections, their tables, and the replicator.
 const OBJECTS: &[Target] = &[
     replicator::REPLICATOR,
     section::CLIENT,

@@ -6,5 +6,6 @@ mod behaviour;
 mod budget;
 mod desk;
 mod limits;
+mod live;
 mod scenarios;
 mod simulation;
