@@ -54,21 +54,47 @@ const PLAYERS: u8 = 5;
 /// # Panics
 /// When a promise is broken.
 fn run(data: &[u8]) {
+    drive(data);
+}
+
+/// The most that there was at the same time.
+#[derive(Default)]
+struct Seen {
+    members: usize,
+    states: usize,
+    clones: usize,
+    locks: usize,
+    /// Initial messages in all.
+    initial: u32,
+}
+
+fn drive(data: &[u8]) -> Seen {
     let config = Config { bounds: BOUNDS, relevance: true, ..Config::default() };
     let file =
         AgeFile { sequence_prefix: 7, max_capacity: 4, linger_time: 9, ..AgeFile::default() };
     let name = SET.iter().next().map_or_else(String::new, |it| it.name().to_owned());
     let unix = Duration::from_secs(1_700_000_000);
     let instance = Instance::new(Duration::ZERO, unix, &name, file, Arc::clone(&SET), config);
-    let mut age =
-        Age { instance, now: Duration::ZERO, initial: BTreeMap::new(), queue: Queue::new(9_000) };
+    let mut age = Age {
+        instance,
+        now: Duration::ZERO,
+        initial: BTreeMap::new(),
+        queue: Queue::new(9_000),
+        seen: Seen::default(),
+    };
     let mut rest = data;
     while let Some((&[kind, player, length], behind)) = rest.split_first_chunk::<HEAD>() {
         let (bytes, behind) = behind.split_at(behind.len().min(length.into()));
         rest = behind;
         age.step(kind % KINDS, u32::from(player % PLAYERS) + 1, bytes);
         age.settle();
+        let Age { instance, seen, .. } = &mut age;
+        seen.members = seen.members.max(instance.members().count());
+        seen.states = seen.states.max(instance.states().len());
+        seen.clones = seen.clones.max(instance.clone_count());
+        seen.locks = seen.locks.max(instance.locks());
     }
+    age.seen
 }
 
 struct Age {
@@ -77,6 +103,7 @@ struct Age {
     /// Initial messages since the last count.
     initial: BTreeMap<u32, u32>,
     queue: Queue,
+    seen: Seen,
 }
 
 impl Age {
@@ -191,7 +218,9 @@ impl Age {
             }
             NetMessage::LoadClone(load) => *initial += u32::from(load.is_initial_state.is_true()),
             NetMessage::InitialAgeStateSent(sent) => {
-                assert_eq!(core::mem::take(initial), sent.state_count, "another count");
+                let count = core::mem::take(initial);
+                assert_eq!(count, sent.state_count, "another count");
+                self.seen.initial += count;
             }
             _ => {}
         }
@@ -333,11 +362,19 @@ pub(super) static TARGETS: &[Target] = &[
 mod tests {
     use super::*;
 
-    /// The seeds get far: they make states, clones, locks and deliveries.
+    /// The seeds get far: members, states, clones, locks, and members who get all of it.
     #[test]
     fn seeds_reach_everything() {
-        for seed in seeds() {
-            run(&seed);
+        let mut most = Seen::default();
+        for seen in seeds().iter().map(|seed| drive(seed)) {
+            most.members = most.members.max(seen.members);
+            most.states = most.states.max(seen.states);
+            most.clones = most.clones.max(seen.clones);
+            most.locks = most.locks.max(seen.locks);
+            most.initial += seen.initial;
         }
+        assert_eq!(most.members, 4);
+        assert!(most.states >= 6 && most.clones >= 3, "{} {}", most.states, most.clones);
+        assert!(most.locks >= 3 && most.initial >= 50, "{} {}", most.locks, most.initial);
     }
 }
