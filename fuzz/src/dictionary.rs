@@ -36,6 +36,7 @@ const FORMATS: &[Format] = &[
         &["mxo_table_classes", "mxo_table_names", "mxo_table_map", "mxo_table_dump"],
         &[",", "\r\n", "65535", "65536", "#VALUES FOR GOID: ", "#USING ", "Binary-Present: YES"],
     ),
+    (&["uru_age_file"], AGE),
     (&["ki_key_file", "mxo_keys", "uru_key_file"], KEYS),
     (
         &["ki_client_args"],
@@ -61,6 +62,19 @@ const SDL: &[&str] = &[
     "\"\"",
     ";",
     "#",
+];
+
+const AGE: &[&str] = &[
+    "StartDateTime=0000000000",
+    "DayLength=24.0",
+    "MaxCapacity=20",
+    "LingerTime=180",
+    "SequencePrefix=-1",
+    "ReleaseVersion=0",
+    "Page=a,0,1",
+    "=",
+    ",",
+    "\r\n",
 ];
 
 const TABLE: &[&str] = &[
