@@ -23,8 +23,8 @@ fn every_problem_of_a_table_is_listed() {
         "worldwire-mxo-objects 2\n  stray\nclass a b\n  Position LTVector3d\n  create:\n    \
          Position LTVector4\n    Position LTVector3d\n    Position raw1\n    State\n    St*te raw1\n  \
          update plain:\n    State\n    Position raw2\n  update npc:\n    Position\n  update later:\nclass \
-         a\nclass\nobject 5\ngoobj 70000 a\ngoobj 5\ngoobj 5 b\n  source: never\ngoobj 6 a Six\n  origin: \
-         here\n",
+         a\nclass\nobject 5\ngoobj 70000 a\ngoobj 5\ngoobj 5 b\n  source: never\ngoobj 6 a Six\n\
+         goobj 7 - Seven\n  origin: here\n",
     );
     insta::assert_snapshot!(lines(&problems), @r#"
     mine.txt:1:1: error: wanted worldwire-mxo-objects 1, found "worldwire-mxo-objects 2" (the first line names the format and its version)
@@ -42,12 +42,35 @@ fn every_problem_of_a_table_is_listed() {
     mine.txt:19:1: error: wanted class or goobj, found "object"
     mine.txt:20:7: error: wanted the number of a goobj, 0 to 65535, found "70000"
     mine.txt:21:8: error: wanted a class, or -, found nothing
-    mine.txt:22:9: error: there is no class "b" (did you mean a?)
-    mine.txt:25:3: error: wanted source:, found "origin: here"
+    mine.txt:22:9: error: there is no class "b" (classes stand before what names them)
+    mine.txt:24:9: error: there is no class "a" (it has errors, and was left out)
+    mine.txt:26:3: error: wanted source:, found "origin: here"
     "#);
-    assert_eq!(tables.class("a").unwrap().create().len(), 1);
+    assert!(tables.class("a").is_none());
     assert_eq!(tables.goobjs().count(), 1);
     insta::assert_snapshot!(lines(&Tables::new().read("empty.txt", "\n# nothing\n")), @"empty.txt:1:1: error: wanted worldwire-mxo-objects 1, found an empty file");
+}
+
+#[test]
+fn a_class_with_an_error_leaves_the_one_that_is_there() {
+    let mut tables = Tables::built_in();
+    let door = tables.class("door364").cloned();
+    let text = "worldwire-mxo-objects 1\nclass door364\n  create:\n    IsGMAligned rwa1\n    \
+                Position LTVector3d\n";
+    assert_eq!(tables.read("mine.txt", text).len(), 1);
+    assert_eq!(tables.class("door364").cloned(), door);
+}
+
+#[test]
+fn what_a_table_does_not_say_of_a_goobj_stays() {
+    let mut names = Tables::new();
+    assert_eq!(names.read_name_csv("names.csv", "name,id,\nDoor2,414,\n"), []);
+    let mut tables = Tables::built_in();
+    let class = tables.goobj_mut(414).class.clone();
+    assert!(class.is_some());
+    assert_eq!(tables.read("names.txt", &names.print()), []);
+    assert_eq!(tables.goobj_mut(414).class, class);
+    assert_eq!(tables.goobj_mut(414).name.as_deref(), Some("Door2"));
 }
 
 #[test]

@@ -23,7 +23,8 @@ const GROUPS: [(Group, &str); 4] = [
 
 impl Tables {
     /// Reads a table of this project's format; `name` is what its problems call it. A line that
-    /// cannot be read is a problem, and the rest is read all the same.
+    /// cannot be read is a problem, and the rest is read all the same. A class with such a line is
+    /// left out: without one property, all behind it would be others.
     ///
     /// ```text
     /// worldwire-mxo-objects 1
@@ -49,7 +50,8 @@ impl Tables {
     /// `update plain:`, `update npc:`, or `update own:` and `update other:` say how updates look;
     /// there a property without a type has the type it has in creates. An order without properties
     /// is known to have none; where no order is given, nobody knows. `goobj` is followed by its
-    /// number, its class (`-` when it is not known) and its name.
+    /// number, its class (`-` when the file does not know it) and its name. What a file does not say
+    /// of a goobj stays as it was.
     pub fn read(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut reader = TableReader {
             tables: self,
@@ -133,6 +135,8 @@ struct OpenClass<'t> {
     list: List,
     /// The names of that list.
     names: HashSet<&'t str>,
+    /// Whether every line could be read.
+    is_whole: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -211,6 +215,7 @@ impl<'t> TableReader<'_, 't> {
                         groups: Vec::new(),
                         list: List::None,
                         names: HashSet::new(),
+                        is_whole: true,
                     });
                 }
             }
@@ -231,6 +236,7 @@ impl<'t> TableReader<'_, 't> {
         if class != "-" && self.tables.class(class).is_none() {
             let classes = self.tables.classes().iter().map(Class::name);
             let help = match nearest(class, classes) {
+                _ if self.named.contains(class) => "it has errors, and was left out".to_owned(),
                 Some(near) => format!("did you mean {near}?"),
                 None => "classes stand before what names them".to_owned(),
             };
@@ -241,9 +247,13 @@ impl<'t> TableReader<'_, 't> {
             return self.wrong(name, "the name of a goobj");
         }
         let goobj = self.tables.goobj_mut(goid);
-        goobj.class = (class != "-").then(|| class.into());
-        goobj.name = (!name.is_empty()).then(|| name.into());
         goobj.source = None;
+        if class != "-" {
+            goobj.class = Some(class.into());
+        }
+        if !name.is_empty() {
+            goobj.name = Some(name.into());
+        }
         self.open = Open::Goobj(goid);
     }
 
@@ -264,6 +274,7 @@ impl<'t> TableReader<'_, 't> {
                     false => class.property(line),
                 };
                 if let Err((part, wanted)) = outcome {
+                    class.is_whole = false;
                     self.wrong(part, wanted);
                 }
             }
@@ -272,6 +283,9 @@ impl<'t> TableReader<'_, 't> {
 
     fn close(&mut self) {
         let Open::Class(open) = core::mem::replace(&mut self.open, Open::Nothing) else { return };
+        if !open.is_whole {
+            return;
+        }
         let mut class = Class::new(open.name, open.create);
         if !open.source.is_empty() {
             class = class.with_source(open.source);
