@@ -1,0 +1,1 @@
+//! Sockets for connection machines.
