@@ -1,1 +1,82 @@
-//! Sockets for connection machines.
+//! Sockets for connection machines: what stands between the operating system and any
+//! [`Connection`](worldwire_core::connection::Connection), written once for all families.
+//!
+//! A connection machine does no IO. A [`Driver`] gives it a stream, the time and an
+//! [`Application`]: it reads and writes, keeps the machine's deadlines, and calls the application
+//! with every event. A [`tcp::Listener`] or [`udp::Listener`] accepts connections, each in a task of
+//! its own from its first byte on, so a slow or silent peer never delays another.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use worldwire_core::connection::{Event, EventOf, Sender as _};
+//! use worldwire_net::{Accept, Application, Flow, Options, Peer, Stop, tcp};
+//! use worldwire_uru::connection::{Connection, Sender, ServerConfig};
+//!
+//! struct Shard(Arc<ServerConfig>);
+//! struct Greeter;
+//!
+//! impl Accept for Shard {
+//!     type Connection = Connection;
+//!     type Application = Greeter;
+//!
+//!     fn accept(&self, _: Peer, now: Duration) -> (Connection, Greeter) {
+//!         (Connection::server(Arc::clone(&self.0), [7; 7], now), Greeter)
+//!     }
+//! }
+//!
+//! impl Application<Connection> for Greeter {
+//!     type Notice = std::convert::Infallible;
+//!
+//!     async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
+//!         if let Event::Received(received) = event {
+//!             println!("{:?}", received.name());
+//!         }
+//!         Flow::Continue(())
+//!     }
+//! }
+//!
+//! # async fn serve(config: Arc<ServerConfig>) -> std::io::Result<()> {
+//! let stop = Stop::new();
+//! let listener = tcp::Listener::bind("127.0.0.1:14617", Options::default()).await?;
+//! let serving = tokio::spawn(listener.serve(Arc::new(Shard(config)), stop.signal()));
+//! // Later: no new connections, what is queued is written, then all of them are closed.
+//! stop.stop();
+//! serving.await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Map
+//!
+//! * [`Application`]: what a server or client does with a connection; [`End`]: how it ended;
+//! * [`Driver`]: one connection over one stream; [`Settings`]: its bounds and patience;
+//! * [`tcp`], [`udp`]: listeners and dialers; [`Accept`]: what they make of a new peer;
+//!   [`Options`], [`Capacity`]: how many are let in; [`Counts`]: figures for operators;
+//! * [`Stop`]: graceful shutdown;
+//! * [`mailbox()`]: bounded notices from other tasks;
+//! * [`Tally`]: log lines about what happens often, once in a while.
+//!
+//! There is no game knowledge here.
+
+mod accept;
+mod application;
+mod capacity;
+mod clock;
+mod drive;
+mod mailbox;
+mod stop;
+mod tally;
+pub mod tcp;
+pub mod udp;
+mod unwind;
+
+pub use accept::{Accept, Counts, Options, Peer};
+pub use application::{Application, End, Flow};
+pub use capacity::{Capacity, Refused, Seat, Seats};
+pub use clock::Clock;
+pub use drive::{Driver, Settings};
+pub use mailbox::{Handle, Mailbox, Overflow, mailbox};
+pub use stop::{Signal, Stop};
+pub use tally::Tally;

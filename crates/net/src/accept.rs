@@ -1,0 +1,250 @@
+//! What listeners have in common.
+
+use core::future::Future;
+use core::time::Duration;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use worldwire_core::connection::Connection;
+
+use crate::application::{Application, End};
+use crate::capacity::{Capacity, Refused, Seat, Seats};
+use crate::clock::Clock;
+use crate::drive::Settings;
+use crate::stop::{Signal, Stop};
+use crate::tally::Tally;
+
+/// What a server makes of a new peer.
+pub trait Accept: Send + Sync + 'static {
+    /// The machine.
+    type Connection: Connection<Sender: Send> + Send + 'static;
+    /// What is done with it.
+    type Application: Application<Self::Connection> + 'static;
+
+    /// A connection for a new peer. Called in the connection's own task; must not block. `now` is
+    /// the time on the listener's clock.
+    fn accept(&self, peer: Peer, now: Duration) -> (Self::Connection, Self::Application);
+}
+
+/// Who connects, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The peer's address.
+    pub address: SocketAddr,
+    /// The address it connected to.
+    pub local: SocketAddr,
+}
+
+/// How a listener treats its connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How many are let in.
+    pub capacity: Capacity,
+    /// Bounds and patience of each.
+    pub settings: Settings,
+    /// The time that machines are told.
+    pub clock: Clock,
+    /// How long connections may take to end when the listener stops. Default 5 s.
+    pub grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            capacity: Capacity::default(),
+            settings: Settings::default(),
+            clock: Clock::start(),
+            grace: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Figures of a listener, for operators. All but [`open`](Self::open) only grow.
+#[derive(Debug)]
+pub struct Counts {
+    seats: Seats,
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    faults: AtomicU64,
+    panics: AtomicU64,
+    stalled: AtomicU64,
+}
+
+impl Counts {
+    pub(crate) fn new(seats: Seats) -> Self {
+        let [accepted, refused, faults, panics, stalled] = Default::default();
+        Self { seats, accepted, refused, faults, panics, stalled }
+    }
+
+    /// Connections that are open now.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.seats.taken()
+    }
+
+    /// Connections that were let in.
+    #[must_use]
+    pub fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Connections that were not let in, because there were too many.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Connections that ended because the peer broke a rule.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.faults.load(Ordering::Relaxed)
+    }
+
+    /// Connections that ended because of a defect of ours.
+    #[must_use]
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
+    }
+
+    /// Connections that ended because the peer read nothing.
+    #[must_use]
+    pub fn stalled(&self) -> u64 {
+        self.stalled.load(Ordering::Relaxed)
+    }
+}
+
+/// How often a listener logs what may happen often.
+pub(crate) const LOG_EVERY: Duration = Duration::from_secs(60);
+/// How long applications may take to hear that they were cut.
+const AFTER_THE_CUT: Duration = Duration::from_secs(1);
+
+/// The connections of a listener.
+#[derive(Debug)]
+pub(crate) struct Guests<T> {
+    pub(crate) counts: Arc<Counts>,
+    seats: Seats,
+    stop: Stop,
+    grace: Duration,
+    pub(crate) tasks: JoinSet<T>,
+    journal: Arc<Journal>,
+}
+
+/// Tallies of what is logged.
+#[derive(Debug)]
+struct Journal {
+    refused: Tally,
+    faults: Tally,
+    stalled: Tally,
+}
+
+impl<T: Send + 'static> Guests<T> {
+    pub(crate) fn new(options: &Options) -> Self {
+        let seats = Seats::new(options.capacity);
+        let [refused, faults, stalled] = [(); 3].map(|()| Tally::new(LOG_EVERY));
+        Self {
+            counts: Arc::new(Counts::new(seats.clone())),
+            seats,
+            stop: Stop::new(),
+            grace: options.grace,
+            tasks: JoinSet::new(),
+            journal: Arc::new(Journal { refused, faults, stalled }),
+        }
+    }
+
+    /// A place for a peer, unless there are too many.
+    pub(crate) fn admit(&self, address: SocketAddr) -> Option<Seat> {
+        match self.seats.take(address.ip()) {
+            Ok(seat) => {
+                self.counts.accepted.fetch_add(1, Ordering::Relaxed);
+                Some(seat)
+            }
+            Err(why) => {
+                self.refuse(address, why);
+                None
+            }
+        }
+    }
+
+    fn refuse(&self, address: SocketAddr, why: Refused) {
+        self.counts.refused.fetch_add(1, Ordering::Relaxed);
+        if let Some(count) = self.journal.refused.count() {
+            tracing::warn!(%address, %why, count, "connections refused");
+        }
+    }
+
+    /// What connections listen to.
+    pub(crate) fn signal(&self) -> Signal {
+        self.stop.signal()
+    }
+
+    /// Runs a connection in a task of its own. It keeps its seat until it has ended.
+    pub(crate) fn spawn(
+        &mut self,
+        address: SocketAddr,
+        seat: Seat,
+        key: T,
+        run: impl Future<Output = End> + Send + 'static,
+    ) {
+        let (counts, journal) = (Arc::clone(&self.counts), Arc::clone(&self.journal));
+        self.tasks.spawn(async move {
+            let end = run.await;
+            journal.log(address, &end, &counts);
+            drop(seat);
+            key
+        });
+    }
+
+    /// Logs what was counted and is due.
+    pub(crate) fn log_due(&self) {
+        if let Some(count) = self.journal.refused.due() {
+            tracing::warn!(count, "connections refused");
+        }
+        if let Some(count) = self.journal.faults.due() {
+            tracing::warn!(count, "connections closed because peers broke rules");
+        }
+        if let Some(count) = self.journal.stalled.due() {
+            tracing::info!(count, "connections closed because peers read nothing");
+        }
+    }
+
+    /// Lets all connections end, and cuts those that do not in time.
+    pub(crate) async fn shut_down(mut self) {
+        self.stop.stop();
+        if timeout(self.grace, all(&mut self.tasks)).await.is_err() {
+            tracing::warn!(count = self.tasks.len(), "connections cut: they did not end in time");
+            self.stop.cut();
+            let _ = timeout(AFTER_THE_CUT, all(&mut self.tasks)).await;
+        }
+    }
+}
+
+async fn all<T: 'static>(tasks: &mut JoinSet<T>) {
+    while tasks.join_next().await.is_some() {}
+}
+
+impl Journal {
+    fn log(&self, address: SocketAddr, end: &End, counts: &Counts) {
+        match end {
+            End::Fault(error) => {
+                counts.faults.fetch_add(1, Ordering::Relaxed);
+                if let Some(count) = self.faults.count() {
+                    tracing::warn!(%address, %error, count, "connection closed: a rule was broken");
+                }
+            }
+            End::Stalled => {
+                counts.stalled.fetch_add(1, Ordering::Relaxed);
+                if let Some(count) = self.stalled.count() {
+                    tracing::info!(%address, count, "connection closed: the peer reads nothing");
+                }
+            }
+            End::Panicked(text) => {
+                counts.panics.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(%address, text, "connection closed: a defect of worldwire");
+            }
+            end => tracing::debug!(%address, %end, "connection over"),
+        }
+    }
+}

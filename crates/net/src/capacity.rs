@@ -1,0 +1,148 @@
+//! How many connections are let in.
+
+use core::fmt;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many connections may be open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// In all. Default 10,000.
+    pub total: usize,
+    /// From one address; all of an IPv6 network of 64 bits counts as one. Default 32.
+    pub per_address: usize,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self { total: 10_000, per_address: 32 }
+    }
+}
+
+/// Why a connection is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Too many are open in all.
+    Full,
+    /// Too many are open from this address.
+    Address,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "too many connections",
+            Self::Address => "too many connections from this address",
+        })
+    }
+}
+
+/// The places of a listener.
+#[derive(Clone, Debug)]
+pub struct Seats(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    capacity: Capacity,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    total: usize,
+    by_network: HashMap<IpAddr, usize>,
+}
+
+/// A place; dropping it makes room for another connection.
+#[derive(Debug)]
+pub struct Seat {
+    shared: Arc<Shared>,
+    network: IpAddr,
+}
+
+impl Seats {
+    /// All are free.
+    #[must_use]
+    pub fn new(capacity: Capacity) -> Self {
+        Self(Arc::new(Shared { capacity, taken: Mutex::default() }))
+    }
+
+    /// Takes a place for a peer at this address.
+    ///
+    /// # Errors
+    /// When none is free, in all or for the address.
+    pub fn take(&self, address: IpAddr) -> Result<Seat, Refused> {
+        let network = network(address);
+        let Capacity { total, per_address } = self.0.capacity;
+        let mut taken = self.0.lock();
+        if taken.total >= total {
+            return Err(Refused::Full);
+        }
+        let of_network = taken.by_network.get(&network).copied().unwrap_or(0);
+        if of_network >= per_address {
+            return Err(Refused::Address);
+        }
+        taken.by_network.insert(network, of_network + 1);
+        taken.total += 1;
+        Ok(Seat { shared: Arc::clone(&self.0), network })
+    }
+
+    /// How many are taken.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.0.lock().total
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut taken = self.shared.lock();
+        taken.total = taken.total.saturating_sub(1);
+        if let Some(count) = taken.by_network.get_mut(&self.network) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                taken.by_network.remove(&self.network);
+            }
+        }
+    }
+}
+
+/// What counts as one address: a household has a whole IPv6 network of 64 bits.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => IpAddr::V6((u128::from(address) & !u128::from(u64::MAX)).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(address: &str) -> IpAddr {
+        address.parse().unwrap()
+    }
+
+    #[test]
+    fn places_are_counted_by_network_and_given_back() {
+        let seats = Seats::new(Capacity { total: 4, per_address: 2 });
+        let first = seats.take(at("2001:db8::1")).unwrap();
+        let _second = seats.take(at("2001:db8::ffff:1")).unwrap();
+        assert_eq!(seats.take(at("2001:db8::2")).unwrap_err(), Refused::Address);
+        let _third = seats.take(at("2001:db8:0:1::1")).unwrap();
+        let _fourth = seats.take(at("192.0.2.1")).unwrap();
+        assert_eq!(seats.take(at("192.0.2.9")).unwrap_err(), Refused::Full);
+        drop(first);
+        let _mapped = seats.take(at("::ffff:192.0.2.1")).unwrap();
+        drop(_second);
+        assert_eq!(seats.take(at("192.0.2.1")).unwrap_err(), Refused::Address);
+        assert_eq!(seats.taken(), 3);
+    }
+}

@@ -1,0 +1,359 @@
+//! One connection over one stream.
+
+pub(crate) mod stream;
+
+use core::future::{Future, poll_fn, ready};
+use core::pin::pin;
+use core::task::Poll;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, split};
+use tokio::time::{Instant, sleep_until, timeout};
+use worldwire_core::connection::{CloseReason, Connection, Event, Input};
+use worldwire_core::{Error, Side};
+
+use crate::application::{Application, End, Flow};
+use crate::clock::Clock;
+use crate::stop::Signal;
+use crate::unwind::caught;
+use stream::{Receive, StreamReader, StreamWriter, Transmit};
+
+/// How much is queued for a peer, and how patient the driver is. The bound that closes a
+/// connection is the machine's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// With less than this queued, an application that wants room is asked for more. Default
+    /// 128 KiB.
+    pub low_water: usize,
+    /// With more than this queued, nothing is read from the peer, so that it gets no more answers.
+    /// Default 1 MiB.
+    pub high_water: usize,
+    /// How long a peer may take nothing of what is queued for it. Default 60 s.
+    pub stall_time: Duration,
+    /// How long a closed connection may take to write what is queued. Default 5 s.
+    pub flush_time: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            low_water: 128 << 10,
+            high_water: 1 << 20,
+            stall_time: Duration::from_secs(60),
+            flush_time: Duration::from_secs(5),
+        }
+    }
+}
+
+/// How long a closed connection waits for the peer's end; see [`Receive::LINGERS`].
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Drives connections.
+#[derive(Clone, Debug)]
+pub struct Driver {
+    /// Whose bytes arrive: the client's, at a server.
+    pub peer: Side,
+    /// The time that machines are told.
+    pub clock: Clock,
+    /// Bounds and patience.
+    pub settings: Settings,
+    /// When to stop.
+    pub signal: Signal,
+}
+
+impl Driver {
+    /// For a client: its connections end by themselves.
+    #[must_use]
+    pub fn client(clock: Clock) -> Self {
+        let (settings, signal) = (Settings::default(), Signal::never());
+        Self { peer: Side::Server, clock, settings, signal }
+    }
+
+    /// Drives a connection over a stream until it is over, what was queued is written, and the
+    /// application knows. A panic of the machine or the application ends the connection only.
+    ///
+    /// The machine's deadlines are kept. One that passes while the application works waits, and
+    /// what has arrived in the meantime is read first.
+    pub async fn drive<S, C, A>(&self, io: S, connection: C, application: A) -> End
+    where
+        S: AsyncRead + AsyncWrite + Send,
+        C: Connection<Sender: Send> + Send + 'static,
+        A: Application<C>,
+    {
+        let (reader, writer) = split(io);
+        let mut reader = StreamReader::new(reader);
+        let mut writer = StreamWriter::new(writer);
+        self.run(&mut reader, &mut writer, connection, application).await
+    }
+
+    pub(crate) async fn run<R, W, C, A>(
+        &self,
+        reader: &mut R,
+        writer: &mut W,
+        mut connection: C,
+        mut application: A,
+    ) -> End
+    where
+        R: Receive,
+        W: Transmit,
+        C: Connection<Sender: Send> + Send + 'static,
+        A: Application<C>,
+    {
+        let mut signal = self.signal.clone();
+        let working = async {
+            let mut run = Run {
+                driver: self,
+                connection: &mut connection,
+                application: &mut application,
+                reader,
+                writer,
+                is_reading: true,
+                fault: None,
+            };
+            let end = run.until_the_end().await;
+            run.finish(&end).await;
+            end
+        };
+        let working = caught(async {
+            tokio::select! {
+                biased;
+                () = signal.cutting() => End::Cut,
+                end = working => end,
+            }
+        });
+        let end = working.await.unwrap_or_else(End::Panicked);
+        match caught(application.ended(&end)).await {
+            Ok(()) => end,
+            Err(panic) => End::Panicked(panic),
+        }
+    }
+}
+
+/// A connection that is being driven.
+struct Run<'r, R, W, C, A> {
+    driver: &'r Driver,
+    connection: &'r mut C,
+    application: &'r mut A,
+    reader: &'r mut R,
+    writer: &'r mut W,
+    /// The peer may still send something.
+    is_reading: bool,
+    /// What the machine complained about last.
+    fault: Option<Box<Error>>,
+}
+
+/// What a connection waited for.
+enum Woke<'i, N> {
+    Input(std::io::Result<Input<'i>>),
+    Wrote,
+    Due,
+    Notice(N),
+    Room,
+    Stop,
+}
+
+impl<R, W, C, A> Run<'_, R, W, C, A>
+where
+    R: Receive,
+    W: Transmit,
+    C: Connection<Sender: Send> + Send + 'static,
+    A: Application<C>,
+{
+    async fn until_the_end(&mut self) -> End {
+        let Settings { low_water, high_water, stall_time, .. } = self.driver.settings;
+        let mut signal = self.driver.signal.clone();
+        let mut timer = pin!(sleep_until(Instant::now()));
+        // When the peer last took something of what waits for it, and how much it had taken then.
+        let (mut progress, mut before) = (Instant::now(), None);
+        let mut is_due = false;
+        loop {
+            let queued = self.load();
+            let is_full = queued > high_water;
+            // A machine that is closed has nothing to say but why.
+            if !is_full || self.connection.is_closed() {
+                match self.event().await {
+                    Some(Ok(())) => continue,
+                    Some(Err(end)) => return end,
+                    None => {}
+                }
+            }
+            let now = self.driver.clock.now();
+            if core::mem::take(&mut is_due)
+                && self.connection.poll_timeout().is_some_and(|at| at <= now)
+            {
+                self.connection.timeout(now);
+                continue;
+            }
+            if self.writer.is_broken() && core::mem::take(&mut self.is_reading) {
+                self.connection.input(now, self.driver.peer, Input::End);
+                continue;
+            }
+            let queued = self.load();
+            let has_output = self.writer.pending() > 0;
+            let written = Some(self.writer.written()).filter(|_| has_output);
+            if written.is_none() || written != before {
+                progress = Instant::now();
+            }
+            before = written;
+            let stalls = has_output.then(|| progress + stall_time);
+            let due = self.connection.poll_timeout().and_then(|at| self.driver.clock.instant(at));
+            let wake = due.into_iter().chain(stalls).min();
+            if let Some(wake) = wake
+                && timer.deadline() != wake
+            {
+                timer.as_mut().reset(wake);
+            }
+            let wants_room = queued < low_water && self.application.wants_room();
+            let woke = tokio::select! {
+                input = self.reader.receive(), if self.is_reading && !is_full => Woke::Input(input),
+                () = self.writer.write(), if has_output => Woke::Wrote,
+                () = timer.as_mut(), if wake.is_some() => Woke::Due,
+                notice = self.application.notified() => Woke::Notice(notice),
+                () = ready(()), if wants_room => Woke::Room,
+                () = signal.stopping() => Woke::Stop,
+            };
+            let now = self.driver.clock.now();
+            let flow = match woke {
+                Woke::Input(input) => {
+                    let input = input.unwrap_or(Input::End);
+                    self.is_reading = input != Input::End;
+                    self.connection.input(now, self.driver.peer, input);
+                    Flow::Continue(())
+                }
+                Woke::Wrote => Flow::Continue(()),
+                Woke::Due if stalls.is_some_and(|at| at <= Instant::now()) => return End::Stalled,
+                Woke::Due => {
+                    is_due = true;
+                    if self.is_reading && !is_full {
+                        self.input_now();
+                    }
+                    Flow::Continue(())
+                }
+                Woke::Notice(notice) => {
+                    let sender = self.connection.sender();
+                    attended(self.application.notice(notice, sender), self.writer).await
+                }
+                Woke::Room => {
+                    attended(self.application.room(self.connection.sender()), self.writer).await
+                }
+                Woke::Stop => {
+                    let sender = self.connection.sender();
+                    attended(self.application.stopping(sender), self.writer).await;
+                    self.connection.close();
+                    return End::Stopped;
+                }
+            };
+            if flow.is_break() {
+                self.connection.close();
+                return End::Application;
+            }
+        }
+    }
+
+    /// Moves output to the writer; returns how much is queued in all.
+    fn load(&mut self) -> usize {
+        let (connection, peer) = (&mut *self.connection, self.driver.peer);
+        self.writer.load(|| connection.poll_transmit(peer));
+        self.connection.queued_bytes(peer).saturating_add(self.writer.pending())
+    }
+
+    /// Hands the next event to the application. `None` when there is none, an error when it was
+    /// the last.
+    async fn event(&mut self) -> Option<Result<(), End>> {
+        let (work, closed) = begin(self.connection, self.application, &mut self.fault)?;
+        let flow = attended(work, self.writer).await;
+        match closed {
+            Some(CloseReason::Fault) => {
+                let end = self.fault.take().map_or(End::Closed(CloseReason::Fault), End::Fault);
+                return Some(Err(end));
+            }
+            Some(reason) => return Some(Err(End::Closed(reason))),
+            None => {}
+        }
+        if flow.is_break() {
+            self.connection.close();
+            return Some(Err(End::Application));
+        }
+        // A peer with much to say lets others have their turn.
+        tokio::task::consume_budget().await;
+        Some(Ok(()))
+    }
+
+    /// Takes in what has arrived, if something has: the deadline may have passed only because the
+    /// application was busy.
+    fn input_now(&mut self) {
+        let mut receive = pin!(self.reader.receive());
+        let mut context = core::task::Context::from_waker(core::task::Waker::noop());
+        if let Poll::Ready(input) = receive.as_mut().poll(&mut context) {
+            let input = input.unwrap_or(Input::End);
+            self.is_reading = input != Input::End;
+            self.connection.input(self.driver.clock.now(), self.driver.peer, input);
+        }
+    }
+
+    /// Writes what is queued and ends the stream.
+    async fn finish(&mut self, end: &End) {
+        if matches!(end, End::Stalled) {
+            return;
+        }
+        let flush_time = self.driver.settings.flush_time;
+        let flush = async {
+            loop {
+                self.load();
+                if self.writer.pending() == 0 {
+                    break;
+                }
+                self.writer.write().await;
+            }
+            self.writer.finish().await;
+        };
+        let is_written = timeout(flush_time, flush).await.is_ok();
+        let is_ours =
+            matches!(end, End::Application | End::Stopped | End::Closed(CloseReason::Local));
+        if R::LINGERS && is_ours && is_written && self.is_reading && !self.writer.is_broken() {
+            let drain = async {
+                while self.reader.receive().await.is_ok_and(|input| input != Input::End) {}
+            };
+            let _ = timeout(LINGER, drain).await;
+        }
+    }
+}
+
+/// The next event: what the application does about it, and the reason if it is the last one. Apart
+/// from the code that awaits, so that events need not be `Send` by themselves.
+fn begin<'r, C, A>(
+    connection: &'r mut C,
+    application: &'r mut A,
+    fault: &mut Option<Box<Error>>,
+) -> Option<(impl Future<Output = Flow> + Send + use<'r, C, A>, Option<CloseReason>)>
+where
+    C: Connection<Sender: Send> + Send + 'static,
+    A: Application<C>,
+{
+    let (event, sender) = connection.poll()?;
+    let mut closed = None;
+    match &event {
+        Event::Closed(reason) => closed = Some(*reason),
+        Event::Fault { error, .. } => *fault = Some(Box::new(error.clone())),
+        _ => {}
+    }
+    Some((application.event(event, sender), closed))
+}
+
+/// Waits for what the application does, and writes meanwhile.
+async fn attended<F: Future>(future: F, writer: &mut impl Transmit) -> F::Output {
+    let mut future = pin!(future);
+    // Most of what applications do is done at once, and then writing would only cut output up.
+    let first = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
+    if let Poll::Ready(output) = first {
+        return output;
+    }
+    loop {
+        let has_output = writer.pending() > 0;
+        tokio::select! {
+            biased;
+            output = &mut future => return output,
+            () = writer.write(), if has_output => {}
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! UDP: one socket with a connection for every peer address, and a dialer for clients.
+
+use core::time::Duration;
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::{ToSocketAddrs, UdpSocket, lookup_host};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+use worldwire_core::Side;
+use worldwire_core::connection::{Connection, Event, Input};
+
+use crate::accept::{Accept, Counts, Guests, LOG_EVERY, Options, Peer};
+use crate::application::{Application, End};
+use crate::drive::Driver;
+use crate::drive::stream::{Receive, Transmit};
+use crate::stop::Signal;
+use crate::unwind::caught;
+
+/// What a server makes of datagrams from an address that is new.
+pub trait AcceptDatagrams: Accept {
+    /// A machine that reads the first datagram and is thrown away: a connection is only made of
+    /// what it accepts, so that stray and forged datagrams cost nothing that lasts.
+    fn probe(&self, peer: Peer, now: Duration) -> Self::Connection;
+}
+
+/// Receives datagrams and keeps a connection for every peer.
+#[derive(Debug)]
+pub struct Listener {
+    socket: Arc<UdpSocket>,
+    options: Options,
+    guests: Guests<SocketAddr>,
+    /// By peer address.
+    ways: HashMap<SocketAddr, mpsc::Sender<Vec<u8>>>,
+}
+
+/// The longest datagram there is.
+const LONGEST: usize = 65_535;
+/// How many datagrams wait for a connection that is busy; more are lost, as on any network.
+const WAITING: usize = 256;
+
+impl Listener {
+    /// Listens at an address.
+    ///
+    /// # Errors
+    /// Those of the system: the address is in use, or not this machine's.
+    pub async fn bind(address: impl ToSocketAddrs, options: Options) -> io::Result<Self> {
+        let socket = Arc::new(UdpSocket::bind(address).await?);
+        Ok(Self { socket, options, guests: Guests::new(&options), ways: HashMap::new() })
+    }
+
+    /// Where it listens: with port 0 the system chose one.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Its figures.
+    #[must_use]
+    pub fn counts(&self) -> Arc<Counts> {
+        Arc::clone(&self.guests.counts)
+    }
+
+    /// Receives datagrams until the signal comes, then lets the connections end.
+    pub async fn serve<A: AcceptDatagrams>(mut self, accept: Arc<A>, mut signal: Signal) {
+        let mut minute = interval(LOG_EVERY);
+        minute.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut buffer = vec![0; LONGEST];
+        loop {
+            tokio::select! {
+                () = signal.stopping() => break,
+                // An error is about an earlier datagram that did not arrive somewhere.
+                received = self.socket.recv_from(&mut buffer) => if let Ok((length, from)) = received {
+                    self.arrived(buffer.get(..length).unwrap_or_default(), from, &accept).await;
+                },
+                Some(ended) = self.guests.tasks.join_next() => {
+                    if let Ok(address) = ended
+                        && self.ways.get(&address).is_some_and(mpsc::Sender::is_closed)
+                    {
+                        self.ways.remove(&address);
+                    }
+                }
+                _ = minute.tick() => self.guests.log_due(),
+            }
+        }
+        self.guests.shut_down().await;
+    }
+
+    async fn arrived<A: AcceptDatagrams>(
+        &mut self,
+        datagram: &[u8],
+        from: SocketAddr,
+        accept: &Arc<A>,
+    ) {
+        if let Some(way) = self.ways.get(&from)
+            && !way.is_closed()
+        {
+            // A full queue loses the datagram.
+            let _ = way.try_send(datagram.to_vec());
+            return;
+        }
+        let Options { settings, clock, .. } = self.options;
+        let peer = Peer { address: from, local: self.socket.local_addr().unwrap_or(from) };
+        let now = clock.now();
+        let probe = caught(async { reads(accept.probe(peer, now), now, datagram) }).await;
+        if probe != Ok(true) {
+            tracing::debug!(address = %from, "a first datagram that no connection begins with");
+            return;
+        }
+        let Some(seat) = self.guests.admit(from) else { return };
+        let (way, datagrams) = mpsc::channel(WAITING);
+        let _ = way.try_send(datagram.to_vec());
+        self.ways.insert(from, way);
+        let driver = Driver { peer: Side::Client, clock, settings, signal: self.guests.signal() };
+        let mut writer = Writer::new(Arc::clone(&self.socket), Some(from));
+        let mut reader = Queue { datagrams, last: Vec::new() };
+        let accept = Arc::clone(accept);
+        self.guests.spawn(from, seat, from, async move {
+            match caught(async { accept.accept(peer, clock.now()) }).await {
+                Ok((connection, application)) => {
+                    driver.run(&mut reader, &mut writer, connection, application).await
+                }
+                Err(panic) => End::Panicked(panic),
+            }
+        });
+    }
+}
+
+/// Whether a machine accepts a first datagram: it reports something, and no fault.
+fn reads<C: Connection>(mut machine: C, now: Duration, datagram: &[u8]) -> bool {
+    machine.input(now, Side::Client, Input::Datagram(datagram));
+    let mut has_read = false;
+    while let Some(event) = machine.poll_event() {
+        if matches!(event, Event::Fault { .. } | Event::Closed(_)) {
+            return false;
+        }
+        has_read = true;
+    }
+    has_read && !machine.is_closed()
+}
+
+/// Connects a socket to a server: it receives from there only.
+///
+/// # Errors
+/// Those of the system, for the last address; `NotFound` when there is no address.
+pub async fn dial(address: impl ToSocketAddrs) -> io::Result<UdpSocket> {
+    let mut last = io::ErrorKind::NotFound.into();
+    for address in lookup_host(address).await? {
+        let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let socket = UdpSocket::bind(any).await?;
+        match socket.connect(address).await {
+            Ok(()) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Drives a connection over a connected socket, as [`Driver::drive`] does over a stream.
+pub async fn drive<C, A>(driver: &Driver, socket: UdpSocket, connection: C, application: A) -> End
+where
+    C: Connection<Sender: Send> + Send + 'static,
+    A: Application<C>,
+{
+    let socket = Arc::new(socket);
+    let mut reader = Reader { socket: Arc::clone(&socket), buffer: vec![0; LONGEST] };
+    let mut writer = Writer::new(socket, None);
+    driver.run(&mut reader, &mut writer, connection, application).await
+}
+
+/// The datagrams of one peer of a listener.
+struct Queue {
+    datagrams: mpsc::Receiver<Vec<u8>>,
+    last: Vec<u8>,
+}
+
+impl Receive for Queue {
+    const LINGERS: bool = false;
+
+    async fn receive(&mut self) -> io::Result<Input<'_>> {
+        match self.datagrams.recv().await {
+            Some(datagram) => {
+                self.last = datagram;
+                Ok(Input::Datagram(&self.last))
+            }
+            // Nothing more comes in once the listener stops; the connection ends by its signal.
+            None => core::future::pending().await,
+        }
+    }
+}
+
+/// A connected socket.
+struct Reader {
+    socket: Arc<UdpSocket>,
+    buffer: Vec<u8>,
+}
+
+impl Receive for Reader {
+    const LINGERS: bool = false;
+
+    async fn receive(&mut self) -> io::Result<Input<'_>> {
+        // An error means that nobody listens there: as good as the end.
+        let length = self.socket.recv(&mut self.buffer).await?;
+        Ok(Input::Datagram(self.buffer.get(..length).unwrap_or_default()))
+    }
+}
+
+/// Datagrams on their way to one peer.
+struct Writer {
+    socket: Arc<UdpSocket>,
+    to: Option<SocketAddr>,
+    queue: VecDeque<Vec<u8>>,
+    bytes: usize,
+    total: u64,
+}
+
+/// How many bytes of datagrams the writer takes at a time.
+const MOST: usize = 64 << 10;
+
+impl Writer {
+    fn new(socket: Arc<UdpSocket>, to: Option<SocketAddr>) -> Self {
+        Self { socket, to, queue: VecDeque::new(), bytes: 0, total: 0 }
+    }
+}
+
+impl Transmit for Writer {
+    fn load(&mut self, mut next: impl FnMut() -> Option<Vec<u8>>) {
+        while self.bytes < MOST
+            && let Some(datagram) = next()
+        {
+            self.bytes += datagram.len().max(1);
+            self.queue.push_back(datagram);
+        }
+    }
+
+    fn pending(&self) -> usize {
+        self.bytes
+    }
+
+    async fn write(&mut self) {
+        let Some(datagram) = self.queue.front() else { return };
+        let sent = match self.to {
+            Some(address) => self.socket.send_to(datagram, address).await,
+            None => self.socket.send(datagram).await,
+        };
+        // What cannot be sent is lost, as on any network.
+        if let Err(error) = sent {
+            tracing::debug!(%error, "a datagram was not sent");
+        }
+        if let Some(datagram) = self.queue.pop_front() {
+            self.bytes -= datagram.len().max(1);
+            self.total += datagram.len() as u64;
+        }
+    }
+
+    fn written(&self) -> u64 {
+        self.total
+    }
+
+    fn is_broken(&self) -> bool {
+        false
+    }
+
+    async fn finish(&mut self) {}
+}

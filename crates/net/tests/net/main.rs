@@ -1,0 +1,8 @@
+//! The driver, listeners and dialers with machines of a toy family, and of real ones.
+
+#![allow(clippy::unwrap_used)]
+
+mod drive;
+mod families;
+mod sockets;
+mod toy;

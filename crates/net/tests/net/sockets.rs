@@ -1,0 +1,199 @@
+//! Listeners and dialers over loopback.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::toy::{Obedient, Seen, frame};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::timeout;
+use worldwire_core::Side;
+use worldwire_core::connection::{Connection as _, Event, EventOf};
+use worldwire_net::udp::AcceptDatagrams;
+use worldwire_net::{
+    Accept, Application, Capacity, Clock, Driver, End, Flow, Options, Peer, Stop, tcp, udp,
+};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Toys(Seen);
+
+impl Accept for Toys {
+    type Connection = crate::toy::Connection;
+    type Application = Obedient;
+
+    fn accept(&self, _: Peer, now: Duration) -> (crate::toy::Connection, Obedient) {
+        (crate::toy::connection(Side::Client, now), Obedient::new(&self.0))
+    }
+}
+
+impl AcceptDatagrams for Toys {
+    fn probe(&self, _: Peer, now: Duration) -> crate::toy::Connection {
+        crate::toy::connection(Side::Client, now)
+    }
+}
+
+fn options(total: usize, per_address: usize) -> Options {
+    Options { capacity: Capacity { total, per_address }, ..Options::default() }
+}
+
+async fn hear(stream: &mut TcpStream) -> Vec<u8> {
+    let read = async {
+        let length = stream.read_u16_le().await?;
+        let mut bytes = vec![0; length.into()];
+        stream.read_exact(&mut bytes).await?;
+        Ok::<_, std::io::Error>(bytes)
+    };
+    timeout(PATIENCE, read).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn silent_peers_delay_nobody_and_the_rest_is_refused() {
+    let seen = Seen::default();
+    let listener = tcp::Listener::bind("127.0.0.1:0", options(100, 4)).await.unwrap();
+    let (address, counts) = (listener.local_addr().unwrap(), listener.counts());
+    let stop = Stop::new();
+    let serving = tokio::spawn(listener.serve(Arc::new(Toys(seen.clone())), stop.signal()));
+
+    let mut silent = Vec::new();
+    for _ in 0..3 {
+        silent.push(tcp::dial(address, PATIENCE).await.unwrap());
+    }
+    let mut stream = tcp::dial(address, PATIENCE).await.unwrap();
+    stream.write_all(&frame(b"hello")).await.unwrap();
+    assert_eq!(hear(&mut stream).await, b"hello");
+    assert_eq!((counts.open(), counts.accepted()), (4, 4));
+
+    // One too many from this address: closed at once.
+    let mut refused = tcp::dial(address, PATIENCE).await.unwrap();
+    let end = timeout(PATIENCE, refused.read(&mut [0; 8])).await.unwrap();
+    assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
+    assert_eq!(counts.refused(), 1);
+
+    // A panic ends one connection, and its place is free again.
+    stream.write_all(&frame(b"panic")).await.unwrap();
+    seen.until("ended: a defect of worldwire: as asked", 1).await;
+    let mut stream = tcp::dial(address, PATIENCE).await.unwrap();
+    stream.write_all(&frame(b"again")).await.unwrap();
+    assert_eq!(hear(&mut stream).await, b"again");
+    assert_eq!(counts.panics(), 1);
+    stream.write_all(&[0xff; 2]).await.unwrap();
+    assert_eq!(timeout(PATIENCE, stream.read(&mut [0; 8])).await.unwrap().unwrap(), 0);
+    seen.until("closed because of a fault", 1).await;
+
+    stop.stop();
+    timeout(PATIENCE, serving).await.unwrap().unwrap();
+    for stream in &mut silent {
+        assert_eq!(hear(stream).await, b"bye");
+    }
+    assert!(tcp::dial(address, PATIENCE).await.is_err());
+    assert_eq!((counts.open(), counts.faults()), (0, 1));
+}
+
+#[tokio::test]
+async fn a_connection_that_does_not_end_is_cut() {
+    let seen = Seen::default();
+    let options = Options { grace: Duration::from_millis(50), ..Options::default() };
+    let listener = tcp::Listener::bind("127.0.0.1:0", options).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = Stop::new();
+    let serving = tokio::spawn(listener.serve(Arc::new(Toys(seen.clone())), stop.signal()));
+    let mut stream = tcp::dial(address, PATIENCE).await.unwrap();
+    stream.write_all(&[frame(b"go"), frame(b"wait")].concat()).await.unwrap();
+    assert_eq!(hear(&mut stream).await, b"go");
+    stop.stop();
+    timeout(PATIENCE, serving).await.unwrap().unwrap();
+    assert_eq!(seen.count("ended: cut because the server stops"), 1);
+}
+
+#[tokio::test]
+async fn every_udp_peer_has_a_connection_if_its_first_datagram_is_one() {
+    let seen = Seen::default();
+    let listener = udp::Listener::bind("127.0.0.1:0", options(100, 2)).await.unwrap();
+    let (address, counts) = (listener.local_addr().unwrap(), listener.counts());
+    let stop = Stop::new();
+    let serving = tokio::spawn(listener.serve(Arc::new(Toys(seen.clone())), stop.signal()));
+
+    let ask = async |socket: &UdpSocket, what: &[u8]| {
+        socket.send(what).await.unwrap();
+        let mut buffer = [0; 100];
+        let length = timeout(PATIENCE, socket.recv(&mut buffer)).await.unwrap().unwrap();
+        buffer[..length].to_vec()
+    };
+    let stray = udp::dial(address).await.unwrap();
+    stray.send(&[0xff; 40]).await.unwrap();
+    stray.send(b"\x05").await.unwrap();
+    let [first, second] = [udp::dial(address).await.unwrap(), udp::dial(address).await.unwrap()];
+    assert_eq!(ask(&first, &frame(b"one")).await, frame(b"one"));
+    assert_eq!(ask(&second, &frame(b"two")).await, frame(b"two"));
+    assert_eq!(ask(&first, &frame(b"three")).await, frame(b"three"));
+    assert_eq!((counts.open(), counts.accepted()), (2, 2));
+    stray.send(&frame(b"too many")).await.unwrap();
+    assert_eq!(ask(&second, &frame(b"four")).await, frame(b"four"));
+    assert_eq!((counts.refused(), seen.count("too many")), (1, 0));
+
+    // The first ends; the same address may begin again.
+    first.send(&frame(b"end")).await.unwrap();
+    seen.until("ended: closed by the application", 1).await;
+    let mut buffer = [0; 100];
+    while counts.open() > 1 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert_eq!(ask(&first, &frame(b"new")).await, frame(b"new"));
+
+    stop.stop();
+    timeout(PATIENCE, serving).await.unwrap().unwrap();
+    let length = timeout(PATIENCE, second.recv(&mut buffer)).await.unwrap().unwrap();
+    assert_eq!(buffer[..length], frame(b"bye"));
+    assert_eq!(seen.count("ended: closed because the server stops"), 2);
+}
+
+/// Says something and leaves when it was repeated.
+struct Caller(Seen);
+
+impl Application<crate::toy::Connection> for Caller {
+    type Notice = std::convert::Infallible;
+
+    async fn event(
+        &mut self,
+        event: EventOf<'_, crate::toy::Connection>,
+        _: &mut crate::toy::Sender,
+    ) -> Flow {
+        match event {
+            Event::Received(received) => {
+                self.0.say(String::from_utf8_lossy(received.bytes));
+                Flow::Break(())
+            }
+            _ => Flow::Continue(()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn clients_are_driven_too() {
+    let seen = Seen::default();
+    let stop = Stop::new();
+    let toys = Arc::new(Toys(Seen::default()));
+    let over_tcp = tcp::Listener::bind("127.0.0.1:0", Options::default()).await.unwrap();
+    let over_udp = udp::Listener::bind("127.0.0.1:0", Options::default()).await.unwrap();
+    let (tcp_address, udp_address) =
+        (over_tcp.local_addr().unwrap(), over_udp.local_addr().unwrap());
+    tokio::spawn(over_tcp.serve(Arc::clone(&toys), stop.signal()));
+    tokio::spawn(over_udp.serve(toys, stop.signal()));
+
+    let driver = Driver::client(Clock::start());
+    let caller = |what: &[u8]| {
+        let mut connection = crate::toy::connection(Side::Server, driver.clock.now());
+        connection.send(what).unwrap();
+        (connection, Caller(seen.clone()))
+    };
+    let stream = tcp::dial(tcp_address, PATIENCE).await.unwrap();
+    let (connection, application) = caller(b"over tcp");
+    let end = timeout(PATIENCE, driver.drive(stream, connection, application)).await.unwrap();
+    assert_eq!(end, End::Application);
+    let socket = udp::dial(udp_address).await.unwrap();
+    let (connection, application) = caller(b"over udp");
+    let end = timeout(PATIENCE, udp::drive(&driver, socket, connection, application));
+    assert_eq!(end.await.unwrap(), End::Application);
+    assert_eq!(seen.all(), ["over tcp", "over udp"]);
+}
