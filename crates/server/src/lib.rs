@@ -1,1 +1,3 @@
 //! Servers of the worlds.
+
+pub mod uru;

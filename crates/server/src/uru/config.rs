@@ -1,0 +1,365 @@
+//! `shard.toml`: what an operator chooses.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use worldwire_net::Capacity;
+use worldwire_uru::connect::BUILD_ID;
+use worldwire_uru::connection::Encryption;
+
+/// The port of Uru's servers.
+pub const PORT: u16 = 14_617;
+/// The most units of a gatekeeper's address: its field holds 24 with a terminator.
+const MOST_ADDRESS_UNITS: usize = 23;
+
+/// The configuration of a shard. Paths are relative to the shard's folder.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ShardConfig {
+    /// Where all services of clients listen.
+    pub listen: SocketAddr,
+    /// What the gatekeeper tells clients to connect to.
+    pub public_address: String,
+    /// Where the status page listens; empty for none.
+    pub status: String,
+    /// What the status page says to players.
+    pub welcome: String,
+    /// Whether connections are encrypted.
+    pub encryption: EncryptionPolicy,
+    /// The build of the clients.
+    pub build: u32,
+    /// Whether to let clients of other builds in.
+    pub any_build: bool,
+    /// The file with the keys of the servers. Secret.
+    pub keys: PathBuf,
+    /// Files for clients.
+    pub data: PathBuf,
+    /// How many connections are let in.
+    pub limits: Limits,
+    /// The auth service.
+    pub auth: Auth,
+}
+
+/// Whether connections are encrypted. File connections never are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EncryptionPolicy {
+    /// As [`AllowPlain`](Self::AllowPlain) on a loopback address, as [`Require`](Self::Require)
+    /// elsewhere.
+    Auto,
+    /// Clients choose.
+    AllowPlain,
+    /// Clients that do not encrypt are turned away.
+    Require,
+    /// For OpenUru clients that were compiled without encryption.
+    OpenuruPlain,
+}
+
+/// How many connections are let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// In all.
+    pub connections: usize,
+    /// From one address.
+    pub connections_per_address: usize,
+}
+
+/// The auth service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Auth {
+    /// How clients are told what the server can do.
+    pub caps: CapsPolicy,
+    /// Send secure files in chunks of 1,460 bytes, for which the original client was built.
+    pub strict_chunks: bool,
+    /// Whether only administrators, developers and testers may log in.
+    pub restricted: bool,
+    /// Failed logins in a minute after which more are refused; 0 for no limit.
+    pub failed_logins: u32,
+    /// Log in a second time with the same player: whether the first connection is thrown out.
+    pub kick_on_duplicate: bool,
+    /// Whether players may change only what is theirs.
+    pub strict_vault: bool,
+    /// Whether any age may be entered without being in the vault.
+    pub temporary_ages: bool,
+}
+
+/// How clients are told what the server can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CapsPolicy {
+    /// With the message of H'uru clients, which OpenUru clients cannot read.
+    Always,
+    /// In the form that both can read.
+    Compatible,
+    /// Not at all.
+    Never,
+}
+
+impl Default for ShardConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
+            public_address: "127.0.0.1".to_owned(),
+            status: "127.0.0.1:14680".to_owned(),
+            welcome: "Welcome to this shard.".to_owned(),
+            encryption: EncryptionPolicy::Auto,
+            build: BUILD_ID,
+            any_build: false,
+            keys: "keys.toml".into(),
+            data: "data".into(),
+            limits: Limits::default(),
+            auth: Auth::default(),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let Capacity { total, per_address } = Capacity::default();
+        Self { connections: total, connections_per_address: per_address }
+    }
+}
+
+impl Default for Auth {
+    fn default() -> Self {
+        Self {
+            caps: CapsPolicy::Compatible,
+            strict_chunks: false,
+            restricted: false,
+            failed_logins: 5,
+            kick_on_duplicate: false,
+            strict_vault: true,
+            temporary_ages: false,
+        }
+    }
+}
+
+/// What is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(String);
+
+impl ShardConfig {
+    /// Reads `shard.toml`. What it does not say has its default.
+    ///
+    /// # Errors
+    /// The first line that cannot be read, or a value that cannot be served.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let config: Self =
+            toml::from_str(text).map_err(|error| ConfigError(error.to_string().trim().into()))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks what no single value shows.
+    ///
+    /// # Errors
+    /// A value that cannot be served.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let units = self.public_address.encode_utf16().count();
+        if units == 0 || units > MOST_ADDRESS_UNITS {
+            let wanted = format!("wanted 1 to {MOST_ADDRESS_UNITS} characters, found {units}");
+            return Err(ConfigError(format!("public_address: {wanted}")));
+        }
+        self.status_address().map(drop)
+    }
+
+    /// Where the status page listens.
+    ///
+    /// # Errors
+    /// A text that is neither an address nor empty.
+    pub fn status_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
+        match self.status.trim() {
+            "" => Ok(None),
+            text => text.parse().map(Some).map_err(|_| {
+                let wanted = "wanted an address with a port, such as 127.0.0.1:14680";
+                ConfigError(format!("status: {wanted}, found \"{text}\""))
+            }),
+        }
+    }
+
+    /// How connections are encrypted, where they are accepted.
+    #[must_use]
+    pub fn encryption(&self) -> Encryption {
+        match self.encryption {
+            EncryptionPolicy::Auto if is_loopback(self.listen.ip()) => Encryption::AllowPlain,
+            EncryptionPolicy::Auto | EncryptionPolicy::Require => Encryption::Require,
+            EncryptionPolicy::AllowPlain => Encryption::AllowPlain,
+            EncryptionPolicy::OpenuruPlain => Encryption::OpenUruPlain,
+        }
+    }
+
+    /// How many connections are let in.
+    #[must_use]
+    pub fn capacity(&self) -> Capacity {
+        let Limits { connections, connections_per_address } = self.limits;
+        Capacity { total: connections, per_address: connections_per_address }
+    }
+
+    /// The text of `shard.toml` with comments: what the first start writes.
+    #[must_use]
+    pub fn commented(&self) -> String {
+        Commented(self).to_string()
+    }
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+struct Commented<'c>(&'c ShardConfig);
+
+impl fmt::Display for Commented<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ShardConfig {
+            listen,
+            public_address,
+            status,
+            welcome,
+            encryption,
+            build,
+            any_build,
+            keys,
+            data,
+            limits,
+            auth,
+        } = self.0;
+        let text = |text: &str| toml::Value::String(text.to_owned()).to_string();
+        let encryption = match encryption {
+            EncryptionPolicy::Auto => "auto",
+            EncryptionPolicy::AllowPlain => "allow_plain",
+            EncryptionPolicy::Require => "require",
+            EncryptionPolicy::OpenuruPlain => "openuru_plain",
+        };
+        let caps = match auth.caps {
+            CapsPolicy::Always => "always",
+            CapsPolicy::Compatible => "compatible",
+            CapsPolicy::Never => "never",
+        };
+        write!(
+            f,
+            "\
+# The configuration of this shard. Changes take effect when it is started again.
+# Paths are relative to the folder of this file.
+
+# Where clients connect: all services share one port. 0.0.0.0 is every address of this machine.
+listen = {listen}
+# What clients are told to connect to: an IPv4 address, or a name of at most {MOST_ADDRESS_UNITS}
+# characters.
+public_address = {public}
+# The status page, with /status, /welcome, /metrics and /health. Empty for none.
+status = {status}
+# What the launcher shows to players.
+welcome = {welcome}
+# \"require\": clients have to encrypt. \"allow_plain\": they choose. \"openuru_plain\": for clients
+# compiled without encryption. \"auto\": allow_plain if listen is a loopback address, else require.
+encryption = {encryption}
+# The build of the clients that are let in, or all of them.
+build = {build}
+any_build = {any_build}
+# The secret keys of this shard. Clients need the lines that `serve` prints.
+keys = {keys}
+# Files for clients. files/ is what the file service offers: manifests (NAME.mfs) and folders, each
+# of which is a manifest by itself. secure/Python and secure/SDL are what clients get after login.
+data = {data}
+
+[limits]
+# How many connections are let in, in all and from one address.
+connections = {connections}
+connections_per_address = {per_address}
+
+[auth]
+# How clients are told what this server can do: \"compatible\" with all clients, \"always\" in the
+# form of H'uru, or \"never\".
+caps = {caps}
+# Send Python and SDL files in small chunks, for which the original client was built.
+strict_chunks = {strict_chunks}
+# Only administrators, developers and testers may log in.
+restricted = {restricted}
+# Failed logins in a minute, for a name and for an address, after which more are refused. 0: no limit.
+failed_logins = {failed_logins}
+# A player that logs in twice: throw the first one out, or else refuse the second one.
+kick_on_duplicate = {kick}
+# Players may change only what is theirs.
+strict_vault = {strict_vault}
+# Any age may be entered, even if it is not in the vault. For developers.
+temporary_ages = {temporary_ages}
+",
+            listen = text(&listen.to_string()),
+            public = text(public_address),
+            status = text(status),
+            welcome = text(welcome),
+            encryption = text(encryption),
+            keys = text(&keys.to_string_lossy()),
+            data = text(&data.to_string_lossy()),
+            connections = limits.connections,
+            per_address = limits.connections_per_address,
+            caps = text(caps),
+            strict_chunks = auth.strict_chunks,
+            restricted = auth.restricted,
+            failed_logins = auth.failed_logins,
+            kick = auth.kick_on_duplicate,
+            strict_vault = auth.strict_vault,
+            temporary_ages = auth.temporary_ages,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_first_start_writes_is_what_it_reads() {
+        let default = ShardConfig::default();
+        assert_eq!(ShardConfig::parse(&default.commented()), Ok(default));
+        assert_eq!(ShardConfig::parse(""), Ok(ShardConfig::default()));
+        let other = ShardConfig {
+            listen: "[::]:9".parse().unwrap(),
+            public_address: "uru.example.org".to_owned(),
+            status: String::new(),
+            welcome: "\"Shorah\"\n\\o/".to_owned(),
+            encryption: EncryptionPolicy::OpenuruPlain,
+            build: 1,
+            any_build: true,
+            keys: "a b".into(),
+            data: "/srv/uru".into(),
+            limits: Limits { connections: 1, connections_per_address: 2 },
+            auth: Auth {
+                caps: CapsPolicy::Never,
+                strict_chunks: true,
+                restricted: true,
+                failed_logins: 0,
+                kick_on_duplicate: true,
+                strict_vault: false,
+                temporary_ages: true,
+            },
+        };
+        assert_eq!(ShardConfig::parse(&other.commented()), Ok(other));
+    }
+
+    #[test]
+    fn plain_connections_are_for_loopback_unless_told_otherwise() {
+        let mut config = ShardConfig::default();
+        assert_eq!(config.encryption(), Encryption::AllowPlain);
+        config.listen = "0.0.0.0:14617".parse().unwrap();
+        assert_eq!(config.encryption(), Encryption::Require);
+        config.encryption = EncryptionPolicy::AllowPlain;
+        assert_eq!(config.encryption(), Encryption::AllowPlain);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = |text| ShardConfig::parse(text).unwrap_err().to_string();
+        assert_eq!(
+            error("public_address = \"a-rather-long-name.example.org\""),
+            "public_address: wanted 1 to 23 characters, found 30"
+        );
+        assert!(error("status = \"yes\"").starts_with("status: wanted an address with a port"));
+        assert!(error("lisen = 1").contains("lisen"));
+    }
+}

@@ -1,0 +1,116 @@
+//! One port for all services: the connect packet says which one a client wants.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::connection::{Event, EventOf};
+use worldwire_net::{Accept, Application, End, Flow, Peer};
+use worldwire_uru::connection::{Connection, News, Received, Sender};
+use worldwire_uru::frame::{Message, Service};
+
+use super::Shared;
+use super::figures::Open;
+use super::file::FileService;
+use super::gatekeeper;
+
+/// Makes the connections of a shard.
+#[derive(Debug)]
+pub(super) struct Dispatcher(pub(super) Arc<Shared>);
+
+impl Accept for Dispatcher {
+    type Connection = Connection;
+    type Application = Client;
+
+    fn accept(&self, peer: Peer, now: Duration) -> (Connection, Client) {
+        let mut seed = [0; 7];
+        if let Err(error) = getrandom::fill(&mut seed) {
+            // It ends this connection: a key without chance in it would be none.
+            panic!("the operating system has no random numbers: {error}");
+        }
+        let connection = Connection::server(Arc::clone(&self.0.server), seed, now);
+        let shared = Arc::clone(&self.0);
+        (connection, Client { shared, peer, serving: Serving::Setup, open: None })
+    }
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub(super) struct Client {
+    shared: Arc<Shared>,
+    peer: Peer,
+    serving: Serving,
+    open: Option<Open>,
+}
+
+/// What a connection is for.
+#[derive(Debug)]
+enum Serving {
+    /// Nobody knows yet.
+    Setup,
+    Gatekeeper,
+    File(FileService),
+}
+
+impl Client {
+    fn established(&mut self, service: Service, encrypted: bool) -> Flow {
+        let address = self.peer.address;
+        tracing::debug!(%address, service = service.name(), encrypted, "connected");
+        self.open = Some(self.shared.figures.established(service));
+        let shared = &self.shared;
+        self.serving = match service {
+            Service::Gatekeeper => Serving::Gatekeeper,
+            Service::File => {
+                Serving::File(FileService::new(Arc::clone(&shared.library), shared.config.build))
+            }
+            // The connection refuses what is not served.
+            Service::Auth | Service::Game => return Flow::Break(()),
+        };
+        Flow::Continue(())
+    }
+
+    async fn received(&mut self, received: Received<'_>, sender: &mut Sender) -> Flow {
+        match (&mut self.serving, received.message()) {
+            (Serving::Gatekeeper, Some(Message::GatekeeperClient(message))) => {
+                gatekeeper::answer(&message, &self.shared.config.public_address, sender)
+            }
+            (Serving::File(file), Some(Message::FileClient(message))) => {
+                file.message(message, sender).await
+            }
+            // Packets of setup.
+            _ => Flow::Continue(()),
+        }
+    }
+}
+
+impl Application<Connection> for Client {
+    type Notice = std::convert::Infallible;
+
+    async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
+        match event {
+            Event::News(News::Established { service, encrypted }) => {
+                self.established(service, encrypted)
+            }
+            Event::Received(received) => self.received(received, sender).await,
+            _ => Flow::Continue(()),
+        }
+    }
+
+    fn wants_room(&self) -> bool {
+        match &self.serving {
+            Serving::File(file) => file.wants_room(),
+            _ => false,
+        }
+    }
+
+    async fn room(&mut self, sender: &mut Sender) -> Flow {
+        match &mut self.serving {
+            Serving::File(file) => file.room(sender).await,
+            _ => Flow::Continue(()),
+        }
+    }
+
+    async fn ended(&mut self, end: &End) {
+        self.open = None;
+        tracing::debug!(address = %self.peer.address, %end, "disconnected");
+    }
+}

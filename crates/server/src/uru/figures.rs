@@ -1,0 +1,89 @@
+//! Figures for operators: what the status page's `/metrics` shows.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Instant;
+
+use worldwire_net::Counts;
+use worldwire_uru::frame::Service;
+
+/// What a shard counts beside its connections.
+#[derive(Debug)]
+pub(super) struct Figures {
+    started: Instant,
+    /// In the order of [`Service::ALL`].
+    established: [AtomicU64; Service::ALL.len()],
+    /// The same, those that are open now.
+    open: [AtomicI64; Service::ALL.len()],
+}
+
+impl Default for Figures {
+    fn default() -> Self {
+        let (established, open) = (Default::default(), Default::default());
+        Self { started: Instant::now(), established, open }
+    }
+}
+
+/// An open connection of a service, for as long as it lives.
+#[derive(Debug)]
+pub(super) struct Open {
+    figures: Arc<Figures>,
+    service: usize,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.figures.open[self.service].fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Figures {
+    /// Setup of a connection is complete.
+    pub(super) fn established(self: &Arc<Self>, service: Service) -> Open {
+        let service = Service::ALL.iter().position(|known| *known == service).unwrap_or(0);
+        self.established[service].fetch_add(1, Ordering::Relaxed);
+        self.open[service].fetch_add(1, Ordering::Relaxed);
+        Open { figures: Arc::clone(self), service }
+    }
+
+    /// All figures in Prometheus' text format.
+    pub(super) fn prometheus(&self, counts: &Counts) -> String {
+        let mut text = String::new();
+        let mut metric = |name: &str, kind: &str, help: &str, values: &[(&str, i128)]| {
+            let _ = writeln!(text, "# HELP worldwire_{name} {help}");
+            let _ = writeln!(text, "# TYPE worldwire_{name} {kind}");
+            for (label, value) in values {
+                let _ = match *label {
+                    "" => writeln!(text, "worldwire_{name} {value}"),
+                    service => writeln!(text, "worldwire_{name}{{service=\"{service}\"}} {value}"),
+                };
+            }
+        };
+        let single = |value: u64| [("", i128::from(value))];
+        let seconds = self.started.elapsed().as_secs();
+        metric("uptime_seconds", "gauge", "Time since the start.", &single(seconds));
+        let open = u64::try_from(counts.open()).unwrap_or(u64::MAX);
+        metric("connections", "gauge", "Open connections, those in setup too.", &single(open));
+        for (name, value, help) in [
+            ("connections_accepted_total", counts.accepted(), "Connections let in."),
+            ("connections_refused_total", counts.refused(), "Connections over a limit."),
+            ("connections_faults_total", counts.faults(), "Connections closed for broken rules."),
+            ("connections_stalled_total", counts.stalled(), "Connections that read nothing."),
+            ("defects_total", counts.panics(), "Connections ended by a defect of the server."),
+        ] {
+            metric(name, "counter", help, &single(value));
+        }
+        let established = self.established.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let open = self.open.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let by_service = |values: [i128; Service::ALL.len()]| {
+            Service::ALL.map(Service::name).into_iter().zip(values).collect::<Vec<_>>()
+        };
+        let help = "Open connections by service.";
+        metric("service_connections", "gauge", help, &by_service(open.map(i128::from)));
+        let help = "Connections whose setup was completed, by service.";
+        let values = by_service(established.map(i128::from));
+        metric("service_connections_total", "counter", help, &values);
+        text
+    }
+}

@@ -1,0 +1,184 @@
+//! The files that clients may have.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use worldwire_uru::file::manifest::Manifest;
+
+use super::manifest::{self, Group};
+use super::packed::Packed;
+
+/// A folder of files for clients, and what is made of them.
+///
+/// | in the folder | what clients see |
+/// | --- | --- |
+/// | `NAME.mfs` | the manifest `NAME`, as it stands there; files are named from the folder on |
+/// | `NAME/`, without `NAME.mfs` | the manifest `NAME`: every file in it, packed with gzip on demand |
+///
+/// Names go with backslashes or slashes. What a client names stays in the folder: no `..`, no
+/// absolute paths, no hidden files, no links that lead out of it.
+#[derive(Debug)]
+pub struct Library {
+    root: PathBuf,
+    packed: Packed,
+    groups: Mutex<HashMap<String, Arc<Mutex<Group>>>>,
+}
+
+/// Why there is no library.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {error}")]
+pub struct LibraryError {
+    path: String,
+    error: io::Error,
+}
+
+/// The most different manifests that are remembered.
+const MOST_GROUPS: usize = 1_024;
+
+impl Library {
+    /// The files of a folder. What is packed goes to another one. Both are made if they are
+    /// missing.
+    ///
+    /// # Errors
+    /// Those of the system, with the folder.
+    pub fn open(root: &Path, cache: &Path) -> Result<Self, LibraryError> {
+        let made = |path: &Path| {
+            fs::create_dir_all(path)
+                .and_then(|()| fs::canonicalize(path))
+                .map_err(|error| LibraryError { path: path.display().to_string(), error })
+        };
+        let (root, cache) = (made(root)?, made(cache)?);
+        Ok(Self { root, packed: Packed::new(cache), groups: Mutex::default() })
+    }
+
+    /// The manifest of a group. It is made anew when its files have changed. Blocks.
+    ///
+    /// # Errors
+    /// `NotFound` for a group that is not there or a name that is none; those of the system.
+    pub(super) fn manifest(&self, group: &str) -> io::Result<Arc<Manifest<'static>>> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if group.is_empty() || !group.chars().all(is_name) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let listed = self.root.join(format!("{group}.mfs"));
+        let folder = self.root.join(group);
+        if !listed.is_file() && !folder.is_dir() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let entry = {
+            let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+            if groups.len() >= MOST_GROUPS && !groups.contains_key(group) {
+                groups.clear();
+            }
+            Arc::clone(groups.entry(group.to_owned()).or_default())
+        };
+        // Whoever asks for the same group waits until it is made.
+        let mut entry = entry.lock().unwrap_or_else(PoisonError::into_inner);
+        match listed.is_file() {
+            true => manifest::listed(&mut entry, &listed),
+            false => manifest::of_folder(&mut entry, group, &folder, &self.packed),
+        }
+    }
+
+    /// Where a file is that a client names. Blocks.
+    ///
+    /// # Errors
+    /// `NotFound`, also for names that lead anywhere else.
+    pub(super) fn find(&self, name: &str) -> io::Result<PathBuf> {
+        let relative = relative(name).ok_or(io::ErrorKind::NotFound)?;
+        match within(&self.root, &relative) {
+            Ok(path) => Ok(path),
+            Err(_) => within(self.packed.folder(), &relative),
+        }
+    }
+}
+
+/// A name of a client's as a path that stays below where it begins; none if it does not.
+pub(crate) fn relative(name: &str) -> Option<PathBuf> {
+    let name = name.replace('\\', "/");
+    let mut path = PathBuf::new();
+    for part in name.split('/') {
+        let is_bad = part.is_empty()
+            || part.starts_with('.')
+            || part.ends_with(['.', ' '])
+            || part.contains(|c: char| {
+                c.is_control() || matches!(c, ':' | '*' | '?' | '"' | '<' | '>' | '|')
+            })
+            || is_device(part);
+        // Windows may still see something else in it than a name.
+        let mut components = Path::new(part).components();
+        let is_name = matches!(components.next(), Some(Component::Normal(_)));
+        if is_bad || !is_name || components.next().is_some() {
+            return None;
+        }
+        path.push(part);
+    }
+    Some(path)
+}
+
+/// Names that mean a device on Windows, with any extension.
+fn is_device(part: &str) -> bool {
+    let stem = part.split('.').next().unwrap_or_default().to_ascii_uppercase();
+    let numbered =
+        |name: &str| stem.strip_prefix(name).is_some_and(|rest| rest.len() == 1 && rest != "0");
+    matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL") || numbered("COM") || numbered("LPT")
+}
+
+/// An existing file below a canonical root; links may not lead out.
+fn within(root: &Path, relative: &Path) -> io::Result<PathBuf> {
+    let path = fs::canonicalize(root.join(relative))?;
+    if path.starts_with(root) && path.is_file() {
+        Ok(path)
+    } else {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_in_the_folder() {
+        for bad in [
+            "",
+            ".",
+            "..",
+            "/etc/passwd",
+            "\\x",
+            "a/../b",
+            "a\\..\\..\\b",
+            "a//b",
+            "c:\\x",
+            "a/.b",
+            "x:stream",
+            "NUL",
+            "com1.txt",
+            "a\0b",
+            "a/",
+            "a. ",
+            "a?",
+        ] {
+            assert_eq!(relative(bad), None, "{bad:?}");
+        }
+        assert_eq!(relative("dat\\a b.prp"), Some(PathBuf::from("dat").join("a b.prp")));
+        assert_eq!(relative("COMMON/com0"), Some(PathBuf::from("COMMON").join("com0")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_do_not_lead_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, cache) = (folder.path().join("files"), folder.path().join("cache"));
+        let library = Library::open(&root, &cache).unwrap();
+        fs::write(folder.path().join("secret"), "x").unwrap();
+        fs::write(root.join("open"), "x").unwrap();
+        std::os::unix::fs::symlink("../secret", root.join("out")).unwrap();
+        std::os::unix::fs::symlink("open", root.join("in")).unwrap();
+        assert!(library.find("open").is_ok() && library.find("in").is_ok());
+        assert!(library.find("out").is_err() && library.find("missing").is_err());
+    }
+}

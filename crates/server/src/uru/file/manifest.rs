@@ -1,0 +1,221 @@
+//! Manifests, from lists and from folders.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use worldwire_uru::file::manifest::{Manifest, ManifestEntry, ManifestFlags};
+use worldwire_uru::types::{HiLo, ZStr};
+
+use super::library::relative;
+use super::packed::{Packed, Sum, Summed};
+
+/// What is known of a group.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    manifest: Option<Arc<Manifest<'static>>>,
+    /// By path below the folder; for a list, the list itself.
+    files: BTreeMap<PathBuf, (Stamp, Option<Summed>)>,
+}
+
+/// What changes when a file does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self { length: metadata.len(), modified: metadata.modified().ok() }
+    }
+}
+
+/// How deep folders are followed, and how many files a manifest may have: the reply holds about a
+/// million units, and an entry takes a hundred at least.
+const DEEPEST: usize = 16;
+const MOST_FILES: usize = 10_000;
+
+/// The manifest of a `.mfs` file.
+///
+/// # Errors
+/// Those of the system; `InvalidData` with what is wrong in the file.
+pub(super) fn listed(group: &mut Group, file: &Path) -> io::Result<Arc<Manifest<'static>>> {
+    let stamp = Stamp::of(&fs::metadata(file)?);
+    let known = group.files.get(file).is_some_and(|(known, _)| *known == stamp);
+    if let Some(manifest) = group.manifest.as_ref().filter(|_| known) {
+        return Ok(Arc::clone(manifest));
+    }
+    let text = fs::read_to_string(file)?;
+    let manifest = Manifest::parse(&text).map_err(|errors| {
+        let errors: Vec<_> = errors.iter().take(5).map(ToString::to_string).collect();
+        let text = format!("{}: {}", file.display(), errors.join("; "));
+        io::Error::new(io::ErrorKind::InvalidData, text)
+    })?;
+    let manifest = Arc::new(manifest);
+    group.files = BTreeMap::from([(file.to_owned(), (stamp, None))]);
+    group.manifest = Some(Arc::clone(&manifest));
+    Ok(manifest)
+}
+
+/// The manifest of a folder: all files in it, with names from there on. Hidden files, and names
+/// that clients could not ask for, are left out.
+///
+/// # Errors
+/// Those of the system; `InvalidData` for a folder with too many files.
+pub(super) fn of_folder(
+    group: &mut Group,
+    name: &str,
+    folder: &Path,
+    packed: &Packed,
+) -> io::Result<Arc<Manifest<'static>>> {
+    let mut found = BTreeMap::new();
+    find_files(folder, Path::new(""), 0, &mut found)?;
+    let is_known = |(path, stamp): (&PathBuf, &Stamp)| {
+        group.files.get(path).is_some_and(|(known, _)| known == stamp)
+    };
+    let same = found.len() == group.files.len() && found.iter().all(is_known);
+    if let Some(manifest) = group.manifest.as_ref().filter(|_| same) {
+        return Ok(Arc::clone(manifest));
+    }
+    let mut old = std::mem::take(&mut group.files);
+    group.manifest = None;
+    for (path, stamp) in found {
+        let known = old.remove(&path).filter(|(known, _)| *known == stamp);
+        let summed = match known.and_then(|(_, summed)| summed) {
+            Some(summed) => summed,
+            None => packed.pack(&folder.join(&path), &Path::new(name).join(&path))?,
+        };
+        group.files.insert(path, (stamp, Some(summed)));
+    }
+    let entries = group
+        .files
+        .iter()
+        .filter_map(|(path, (_, summed))| Some(entry(name, path, summed.as_ref()?)));
+    let manifest = Arc::new(Manifest(entries.collect()));
+    group.manifest = Some(Arc::clone(&manifest));
+    Ok(manifest)
+}
+
+fn entry(group: &str, path: &Path, summed: &Summed) -> ManifestEntry<'static> {
+    let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+    let client = parts.join("\\");
+    let Summed { plain, packed } = summed;
+    let (sent, size, end, flags) = match packed {
+        Some(packed) => (packed, packed.size, ".gz", ManifestFlags::GZIP),
+        None => (plain, 0, "", 0),
+    };
+    let Sum { md5, .. } = sent;
+    ManifestEntry {
+        download_name: ZStr::from(&*format!("{group}\\{client}{end}")),
+        client_name: ZStr::from(&*client),
+        md5: ZStr::from(&*plain.md5),
+        md5_compressed: ZStr::from(&**md5),
+        file_size: HiLo(plain.size),
+        compressed_size: HiLo(size),
+        flags: ManifestFlags(flags),
+    }
+}
+
+fn find_files(
+    root: &Path,
+    below: &Path,
+    depth: usize,
+    found: &mut BTreeMap<PathBuf, Stamp>,
+) -> io::Result<()> {
+    let too_many = |what: &str| {
+        let text = format!("{}: {what}", root.display());
+        Err(io::Error::new(io::ErrorKind::InvalidData, text))
+    };
+    if depth > DEEPEST {
+        return too_many("folders are too deep");
+    }
+    for entry in fs::read_dir(root.join(below))? {
+        let entry = entry?;
+        let path = below.join(entry.file_name());
+        let name = entry.file_name();
+        let is_fine = name.to_str().is_some_and(|name| relative(name).is_some());
+        // Links are left out: they may lead anywhere.
+        let kind = entry.file_type()?;
+        if !is_fine {
+            continue;
+        }
+        if kind.is_dir() {
+            find_files(root, &path, depth + 1, found)?;
+        } else if kind.is_file() {
+            found.insert(path, Stamp::of(&entry.metadata()?));
+            if found.len() > MOST_FILES {
+                return too_many("too many files");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+    use crate::uru::file::Library;
+
+    #[test]
+    fn a_folder_is_a_manifest_and_what_changes_is_packed_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, cache) = (folder.path().join("files"), folder.path().join("cache"));
+        let library = Library::open(&root, &cache).unwrap();
+        let text = "spam ".repeat(1000);
+        fs::create_dir_all(root.join("External/dat")).unwrap();
+        fs::write(root.join("External/dat/a.prp"), &text).unwrap();
+        fs::write(root.join("External/b.ogg"), "sound").unwrap();
+        fs::write(root.join("External/empty"), "").unwrap();
+        fs::write(root.join("External/.hidden"), "").unwrap();
+        let manifest = library.manifest("External").unwrap();
+        let named = |name: &str| {
+            let found = |entry: &&ManifestEntry<'_>| entry.client_name.to_text() == name;
+            manifest.0.iter().find(found).unwrap().clone()
+        };
+        assert_eq!(manifest.0.len(), 3);
+        let page = named("dat\\a.prp");
+        assert_eq!(page.download_name.to_text(), "External\\dat\\a.prp.gz");
+        assert_eq!((page.file_size.0, page.flags.0), (5000, ManifestFlags::GZIP));
+        let packed = fs::read(library.find(&page.download_name.to_text()).unwrap()).unwrap();
+        assert_eq!(packed.len(), page.compressed_size.0 as usize);
+        let mut plain = String::new();
+        flate2::read::GzDecoder::new(&*packed).read_to_string(&mut plain).unwrap();
+        assert_eq!(plain, text);
+        let sound = named("b.ogg");
+        assert_eq!(sound.download_name.to_text(), "External\\b.ogg");
+        assert_eq!(sound.md5, sound.md5_compressed);
+        assert_eq!(named("empty").md5.to_text(), "d41d8cd98f00b204e9800998ecf8427e");
+
+        let again = library.manifest("External").unwrap();
+        assert!(Arc::ptr_eq(&manifest, &again));
+        fs::write(root.join("External/dat/a.prp"), text.replace("spam", "eggs!")).unwrap();
+        let changed = library.manifest("External").unwrap();
+        assert_ne!(changed.0, manifest.0);
+        for name in ["Missing", "", "../External", "External/dat"] {
+            let error = library.manifest(name).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::NotFound, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_served_as_it_stands() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, cache) = (folder.path().join("files"), folder.path().join("cache"));
+        let library = Library::open(&root, &cache).unwrap();
+        let line = "a.txt,x\\a.gz,eea3588849f466778574d081598574ff,\
+                    e9df2471268044ff888df0f8ebaa0e6c,48,67,8\n";
+        fs::write(root.join("Garden.mfs"), line).unwrap();
+        fs::create_dir_all(root.join("Garden")).unwrap();
+        let manifest = library.manifest("Garden").unwrap();
+        assert_eq!(manifest.format().unwrap(), line);
+        fs::write(root.join("Garden.mfs"), "nonsense\n").unwrap();
+        let error = library.manifest("Garden").unwrap_err().to_string();
+        assert!(error.contains("Garden.mfs: line 1"), "{error}");
+    }
+}

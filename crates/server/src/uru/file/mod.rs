@@ -1,0 +1,233 @@
+//! The file service: manifests and downloads.
+//!
+//! Clients ask for a manifest by the name of a group, compare it with what they have, and download
+//! the difference. Nothing is encrypted, and nobody has logged in. Files come from a [`Library`].
+
+mod library;
+mod manifest;
+mod packed;
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::sync::Arc;
+
+use tokio::task::spawn_blocking;
+use worldwire_core::Bytes32;
+use worldwire_core::connection::Sender as _;
+use worldwire_net::Flow;
+use worldwire_uru::connection::Sender;
+use worldwire_uru::file::manifest::Manifest;
+use worldwire_uru::message::file::client::{ClientMessage, FileDownloadRequest, ManifestRequest};
+use worldwire_uru::message::file::server::{
+    BuildIdReply, FileDownloadReply, ManifestReply, ServerMessage,
+};
+use worldwire_uru::types::{Nested, NetError, TransId};
+
+pub(crate) use library::relative;
+pub use library::{Library, LibraryError};
+
+use super::sent;
+
+/// Bytes of a file in one reply.
+const CHUNK: usize = 32 << 10;
+/// How many chunks are read and queued at a time.
+const CHUNKS: usize = 4;
+/// How many downloads may wait on a connection. Clients ask for one after another.
+const MOST_WAITING: usize = 64;
+
+/// A file connection.
+#[derive(Debug)]
+pub(super) struct FileService {
+    library: Arc<Library>,
+    build: u32,
+    /// The number of the last manifest or download.
+    reader_id: u32,
+    /// What was asked for and is not begun.
+    waiting: VecDeque<Wanted>,
+    /// What is being sent.
+    current: Option<Download>,
+}
+
+#[derive(Debug)]
+struct Wanted {
+    trans_id: TransId,
+    reader_id: u32,
+    name: String,
+}
+
+#[derive(Debug)]
+struct Download {
+    trans_id: TransId,
+    reader_id: u32,
+    file: File,
+    total: u32,
+    left: u64,
+}
+
+impl FileService {
+    pub(super) fn new(library: Arc<Library>, build: u32) -> Self {
+        Self { library, build, reader_id: 0, waiting: VecDeque::new(), current: None }
+    }
+
+    /// Whether a download goes on.
+    pub(super) fn wants_room(&self) -> bool {
+        self.current.is_some() || !self.waiting.is_empty()
+    }
+
+    pub(super) async fn message(
+        &mut self,
+        message: ClientMessage<'_>,
+        sender: &mut Sender,
+    ) -> Flow {
+        match message {
+            ClientMessage::PingRequest(_)
+            | ClientMessage::ManifestEntryAck(_)
+            | ClientMessage::FileDownloadChunkAck(_) => Flow::Continue(()),
+            ClientMessage::BuildIdRequest(request) => {
+                let (trans_id, result) = (request.trans_id, NetError::Success);
+                let reply = BuildIdReply { trans_id, result, build_id: self.build };
+                send(sender, reply)
+            }
+            ClientMessage::ManifestRequest(request) => self.manifest(request, sender).await,
+            ClientMessage::FileDownloadRequest(request) => self.download(&request, sender),
+        }
+    }
+
+    /// Sends the next part of the download. Whoever asks for a file that is not there is told so.
+    pub(super) async fn room(&mut self, sender: &mut Sender) -> Flow {
+        if self.current.is_none() {
+            let Some(wanted) = self.waiting.pop_front() else { return Flow::Continue(()) };
+            let library = Arc::clone(&self.library);
+            let Wanted { trans_id, reader_id, name } = wanted;
+            let opened = blocking(move || open(&library, &name)).await;
+            match opened {
+                Ok((file, total)) => {
+                    let left = u64::from(total);
+                    self.current = Some(Download { trans_id, reader_id, file, total, left });
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "a download of what is not there");
+                    return refuse_download(trans_id, NetError::FileNotFound, sender);
+                }
+            }
+        }
+        let Some(mut download) = self.current.take() else { return Flow::Continue(()) };
+        let read = blocking(move || {
+            let bytes = read_up_to(&mut download.file, download.left.min((CHUNK * CHUNKS) as u64))?;
+            Ok((download, bytes))
+        });
+        let (mut download, bytes) = match read.await {
+            Ok(read) => read,
+            // Clients cannot be told in the middle of a file.
+            Err(error) => {
+                tracing::warn!(%error, "a download breaks off");
+                return Flow::Break(());
+            }
+        };
+        let Download { trans_id, reader_id, total: total_file_size, .. } = download;
+        let result = NetError::Success;
+        // An empty file needs a reply, too.
+        let empty: [&[u8]; 1] = [&[]];
+        let chunks =
+            bytes.chunks(CHUNK).chain(empty.into_iter().take(usize::from(bytes.is_empty())));
+        for chunk in chunks {
+            let data = Bytes32::new(chunk);
+            let reply = FileDownloadReply { trans_id, result, reader_id, total_file_size, data };
+            send(sender, reply)?;
+        }
+        download.left -= bytes.len() as u64;
+        if download.left > 0 {
+            self.current = Some(download);
+        }
+        Flow::Continue(())
+    }
+
+    async fn manifest(&mut self, request: ManifestRequest<'_>, sender: &mut Sender) -> Flow {
+        let trans_id = request.trans_id;
+        let manifest = if !self.admits(request.build_id) {
+            Err(NetError::OldBuildId)
+        } else {
+            let (library, group) = (Arc::clone(&self.library), request.group.to_text());
+            let made = blocking(move || library.manifest(&group)).await;
+            made.map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => NetError::FileNotFound,
+                _ => {
+                    tracing::error!(%error, group = %request.group.to_text(), "no manifest");
+                    NetError::InternalError
+                }
+            })
+        };
+        let reply = manifest.and_then(|manifest| {
+            let num_files = u32::try_from(manifest.0.len()).map_err(|_| NetError::InternalError)?;
+            let manifest = Nested::encode_from(&*manifest).map_err(|_| NetError::InternalError)?;
+            self.reader_id = self.reader_id.wrapping_add(1);
+            let (result, reader_id) = (NetError::Success, self.reader_id);
+            Ok(ManifestReply { trans_id, result, reader_id, num_files, manifest })
+        });
+        match reply {
+            Ok(reply) => send(sender, reply),
+            Err(result) => match Nested::encode_from(&Manifest::default()) {
+                Ok(manifest) => {
+                    let (reader_id, num_files) = (0, 0);
+                    send(sender, ManifestReply { trans_id, result, reader_id, num_files, manifest })
+                }
+                Err(_) => Flow::Break(()),
+            },
+        }
+    }
+
+    fn download(&mut self, request: &FileDownloadRequest<'_>, sender: &mut Sender) -> Flow {
+        let trans_id = request.trans_id;
+        if !self.admits(request.build_id) {
+            return refuse_download(trans_id, NetError::OldBuildId, sender);
+        }
+        if self.waiting.len() >= MOST_WAITING {
+            return refuse_download(trans_id, NetError::ServerBusy, sender);
+        }
+        self.reader_id = self.reader_id.wrapping_add(1);
+        let (reader_id, name) = (self.reader_id, request.filename.to_text());
+        self.waiting.push_back(Wanted { trans_id, reader_id, name });
+        Flow::Continue(())
+    }
+
+    /// 0 means the newest build.
+    fn admits(&self, build: u32) -> bool {
+        build == 0 || build == self.build
+    }
+}
+
+fn send<'m>(sender: &mut Sender, message: impl Into<ServerMessage<'m>>) -> Flow {
+    sent(sender.send(&message.into().into()))
+}
+
+fn refuse_download(trans_id: TransId, result: NetError, sender: &mut Sender) -> Flow {
+    let data = Default::default();
+    let (reader_id, total_file_size) = (0, 0);
+    send(sender, FileDownloadReply { trans_id, result, reader_id, total_file_size, data })
+}
+
+/// Opens a file that a client names.
+fn open(library: &Library, name: &str) -> io::Result<(File, u32)> {
+    let file = File::open(library.find(name)?)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let total = u32::try_from(metadata.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    Ok((file, total))
+}
+
+/// Reads what there should be.
+fn read_up_to(file: &mut File, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(length).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 == length { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// Runs what waits for a disk where it stops nobody.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}

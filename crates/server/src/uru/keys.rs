@@ -1,0 +1,132 @@
+//! The keys of a shard: made on the first start, and what clients need of them.
+
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use getrandom::SysRng;
+use rand_core::UnwrapErr;
+use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
+use worldwire_uru::file::keys::{KeyFileErrors, KeyRing, Spelling};
+use worldwire_uru::file::secure::SecureKey;
+
+use super::config::{PORT, ShardConfig};
+
+/// The servers that have keys.
+const KINDS: [ServerKind; 3] = [ServerKind::Gatekeeper, ServerKind::Auth, ServerKind::Game];
+
+/// Why there are no keys.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeysError {
+    /// The file cannot be read or written.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It has no keys that can be read.
+    #[error("{0}")]
+    Format(KeyFileErrors),
+    /// Keys are missing.
+    #[error("wanted keys for gatekeeper, auth and game, and a droid key; found no {0}")]
+    Missing(&'static str),
+}
+
+/// Makes new keys. Safe primes take a moment.
+#[must_use]
+pub fn generate(primes: PrimeKind) -> KeyRing {
+    // Without random numbers there are no keys, and nothing else to be done.
+    let mut random = UnwrapErr(SysRng);
+    let mut ring = KeyRing::new();
+    for kind in KINDS {
+        ring.insert_private(PrivateKey::generate(kind, primes, &mut random));
+    }
+    ring.set_droid(SecureKey::generate(&mut random));
+    ring
+}
+
+/// Reads the keys of a shard, in any format that [`KeyRing::parse`] reads.
+///
+/// # Errors
+/// As [`KeysError`] says.
+pub fn load(file: &Path) -> Result<KeyRing, KeysError> {
+    let text = fs::read_to_string(file)?;
+    let ring = KeyRing::parse(&text).map_err(KeysError::Format)?;
+    for kind in KINDS {
+        if ring.private(kind).is_none() {
+            return Err(KeysError::Missing(kind.name()));
+        }
+    }
+    if ring.droid().is_none() {
+        return Err(KeysError::Missing("droid"));
+    }
+    Ok(ring)
+}
+
+/// Writes keys to a new file that only its owner may read.
+///
+/// # Errors
+/// Those of the system; a file that exists is left alone.
+pub fn save(ring: &KeyRing, file: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut out = options.open(file)?;
+    out.write_all(ring.format(Spelling::Toml).as_bytes())?;
+    out.sync_all()
+}
+
+/// The lines of a client's `server.ini` for a shard.
+#[must_use]
+pub fn server_ini(ring: &KeyRing, config: &ShardConfig) -> String {
+    let mut text = String::new();
+    let host = config.public_address.split(':').next().unwrap_or_default();
+    if config.listen.port() != PORT {
+        let _ = writeln!(text, "Server.Port {}", config.listen.port());
+    }
+    if let Ok(Some(status)) = config.status_address() {
+        let _ = writeln!(text, "Server.Status \"http://{host}:{}/welcome\"", status.port());
+    }
+    for service in ["File", "Auth", "Gate"] {
+        let _ = writeln!(text, "Server.{service}.Host \"{host}\"");
+    }
+    text.push_str(&ring.format(Spelling::ServerIni));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_kept_and_clients_get_the_public_half() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keys.toml");
+        let ring = generate(PrimeKind::Plain);
+        save(&ring, &file).unwrap();
+        assert!(save(&ring, &file).is_err(), "a file that exists is left alone");
+        let read = load(&file).unwrap();
+        assert_eq!(*read.format(Spelling::Toml), *ring.format(Spelling::Toml));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        let config = ShardConfig { listen: "127.0.0.1:9".parse().unwrap(), ..Default::default() };
+        let ini = server_ini(&ring, &config);
+        assert!(ini.starts_with(
+            "Server.Port 9\nServer.Status \"http://127.0.0.1:14680/welcome\"\n\
+             Server.File.Host \"127.0.0.1\"\n"
+        ));
+        for name in ["Server.Gate.N", "Server.Auth.X", "Server.Game.N"] {
+            assert!(ini.contains(name), "{name}");
+        }
+        let client = KeyRing::parse(&ini).unwrap();
+        assert!(client.private(ServerKind::Auth).is_none());
+        assert_eq!(client.public(ServerKind::Auth), ring.public(ServerKind::Auth));
+
+        fs::write(&file, "Key.Droid = 31415926535897932384626433832795\n").unwrap();
+        let error = load(&file).unwrap_err().to_string();
+        assert!(error.ends_with("found no gatekeeper"), "{error}");
+    }
+}

@@ -1,0 +1,282 @@
+//! A shard of Uru: all services on one port, and a status page.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use worldwire_net::Stop;
+//! use worldwire_server::uru::Shard;
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! // Makes the folder, keys and shard.toml if they are missing.
+//! let shard = Shard::open(Path::new("shard")).await?;
+//! println!("{}", shard.server_ini());
+//! let stop = Stop::new();
+//! shard.serve(stop.signal()).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Map
+//!
+//! * [`ShardConfig`]: `shard.toml`; [`keys`]: the keys of the servers;
+//! * `dispatch`: which service a client wants; `gatekeeper`, [`file`](mod@file): the services;
+//! * `status`: the status page; `figures`: what it shows to operators.
+
+pub mod config;
+mod dispatch;
+mod figures;
+pub mod file;
+mod gatekeeper;
+pub mod keys;
+mod status;
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use worldwire_core::Error;
+use worldwire_net::{Flow, Options, Signal, tcp};
+use worldwire_uru::connection::{BuildPolicy, ServerConfig};
+use worldwire_uru::crypt::key::PrimeKind;
+use worldwire_uru::file::keys::KeyRing;
+use worldwire_uru::frame::Service;
+
+pub use config::ShardConfig;
+
+use dispatch::Dispatcher;
+use figures::Figures;
+use file::Library;
+use keys::KeysError;
+
+/// The name of the configuration in a shard's folder.
+pub const CONFIG: &str = "shard.toml";
+
+/// How long a visitor of the status page may keep a shard from stopping.
+const PAGE_GRACE: Duration = Duration::from_secs(1);
+
+/// Why a shard does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShardError {
+    /// A file or folder.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Which one.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The configuration.
+    #[error("{}: {error}", path.display())]
+    Config {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong.
+        error: config::ConfigError,
+    },
+    /// The keys.
+    #[error("{}: {error}", path.display())]
+    Keys {
+        /// Their file.
+        path: PathBuf,
+        /// What is wrong.
+        error: KeysError,
+    },
+    /// Files for clients.
+    #[error(transparent)]
+    Library(#[from] file::LibraryError),
+    /// An address to listen at.
+    #[error("cannot listen at {address}: {error}")]
+    Listen {
+        /// Which one.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+/// What all connections share.
+#[derive(Debug)]
+struct Shared {
+    config: ShardConfig,
+    server: Arc<ServerConfig>,
+    library: Arc<Library>,
+    figures: Arc<Figures>,
+}
+
+/// A shard that is ready to be served.
+#[derive(Debug)]
+pub struct Shard {
+    shared: Arc<Shared>,
+    listener: tcp::Listener,
+    status: Option<TcpListener>,
+    is_new: bool,
+}
+
+impl Shard {
+    /// Opens the shard in a folder, and its ports. What is missing is made: the folder, keys, a
+    /// commented `shard.toml`, folders for files.
+    ///
+    /// # Errors
+    /// As [`ShardError`] says.
+    pub async fn open(folder: &Path) -> Result<Self, ShardError> {
+        Self::open_with(folder, PrimeKind::Safe, |_| ()).await
+    }
+
+    /// The same, with keys of this kind if they are made, and with changes to the configuration:
+    /// what a command line says. On the first start they are written to `shard.toml`.
+    ///
+    /// # Errors
+    /// As [`ShardError`] says.
+    pub async fn open_with(
+        folder: &Path,
+        primes: PrimeKind,
+        change: impl FnOnce(&mut ShardConfig),
+    ) -> Result<Self, ShardError> {
+        fs::create_dir_all(folder).map_err(at(folder))?;
+        let (config, is_new) = configuration(folder, change)?;
+        let keys = keys_of(&folder.join(&config.keys), primes).await?;
+        let data = folder.join(&config.data);
+        let library = Library::open(&data.join("files"), &folder.join("cache"))?;
+
+        let mut server = ServerConfig::new(keys);
+        server.services = vec![Service::Gatekeeper, Service::File];
+        server.encryption = config.encryption();
+        server.builds =
+            if config.any_build { BuildPolicy::Any } else { BuildPolicy::Exact(config.build) };
+
+        let options = Options { capacity: config.capacity(), ..Options::default() };
+        let address = config.listen;
+        let listener = tcp::Listener::bind(address, options).await;
+        let listener = listener.map_err(|error| ShardError::Listen { address, error })?;
+        let status = match config.status_address() {
+            Ok(Some(address)) => {
+                let bound = TcpListener::bind(address).await;
+                Some(bound.map_err(|error| ShardError::Listen { address, error })?)
+            }
+            _ => None,
+        };
+        let shared = Shared {
+            config,
+            server: server.into(),
+            library: library.into(),
+            figures: Arc::default(),
+        };
+        Ok(Self { shared: shared.into(), listener, status, is_new })
+    }
+
+    /// Whether this is the first start: there was no `shard.toml`.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &ShardConfig {
+        &self.shared.config
+    }
+
+    /// Where clients connect.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Where the status page is, if there is one.
+    #[must_use]
+    pub fn status_address(&self) -> Option<SocketAddr> {
+        self.status.as_ref()?.local_addr().ok()
+    }
+
+    /// The keys of the servers.
+    #[must_use]
+    pub fn keys(&self) -> &KeyRing {
+        &self.shared.server.keys
+    }
+
+    /// The lines that a client's `server.ini` needs.
+    #[must_use]
+    pub fn server_ini(&self) -> String {
+        keys::server_ini(self.keys(), self.config())
+    }
+
+    /// Serves clients until the signal comes, then lets their connections end.
+    ///
+    /// # Errors
+    /// Those of the system, from the status page.
+    pub async fn serve(self, signal: Signal) -> io::Result<()> {
+        let Self { shared, listener, status, .. } = self;
+        let page = status::Page {
+            welcome: shared.config.welcome.clone(),
+            figures: Arc::clone(&shared.figures),
+            counts: listener.counts(),
+        };
+        let page = status.map(|tcp| tokio::spawn(status::serve(tcp, page.into(), signal.clone())));
+        listener.serve(Arc::new(Dispatcher(shared)), signal).await;
+        let Some(mut page) = page else { return Ok(()) };
+        match timeout(PAGE_GRACE, &mut page).await {
+            Ok(ended) => ended.unwrap_or_else(|error| Err(io::Error::other(error))),
+            Err(_) => {
+                page.abort();
+                Ok(())
+            }
+        }
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> ShardError {
+    let path = path.to_owned();
+    |error| ShardError::Io { path, error }
+}
+
+/// Reads `shard.toml`, or writes it.
+fn configuration(
+    folder: &Path,
+    change: impl FnOnce(&mut ShardConfig),
+) -> Result<(ShardConfig, bool), ShardError> {
+    let path = folder.join(CONFIG);
+    let wrong = |error| ShardError::Config { path: path.clone(), error };
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(at(&path)(error)),
+    };
+    let is_new = text.is_none();
+    let mut config = ShardConfig::parse(&text.unwrap_or_default()).map_err(wrong)?;
+    change(&mut config);
+    config.check().map_err(wrong)?;
+    if is_new {
+        fs::write(&path, config.commented()).map_err(at(&path))?;
+    }
+    Ok((config, is_new))
+}
+
+/// Reads the keys, or makes them.
+async fn keys_of(path: &Path, primes: PrimeKind) -> Result<KeyRing, ShardError> {
+    let wrong = |error| ShardError::Keys { path: path.to_owned(), error };
+    if !path.exists() {
+        let made = spawn_blocking(move || keys::generate(primes)).await;
+        let made = made.map_err(|error| at(path)(io::Error::other(error)))?;
+        keys::save(&made, path).map_err(at(path))?;
+    }
+    keys::load(path).map_err(wrong)
+}
+
+/// What becomes of a connection after a message was queued: one that does not read is closed.
+fn sent(result: Result<(), Error>) -> Flow {
+    match result {
+        Ok(()) => Flow::Continue(()),
+        Err(error) => {
+            tracing::debug!(%error, "nothing more can be sent");
+            Flow::Break(())
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The status page: plain HTTP for launchers, operators and monitoring.
+//!
+//! | path | what it says |
+//! | --- | --- |
+//! | `/status` | JSON: `online` and `welcome` |
+//! | `/welcome`, `/serverstatus/moullive.php`, `/serverstatus/moulbeta.php` | text for players |
+//! | `/metrics` | figures in Prometheus' text format |
+//! | `/health` | `ok` while the shard runs |
+//!
+//! A connection lasts ten seconds at most, whatever its peer does.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use axum::{Json, Router};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Sleep, sleep};
+use worldwire_net::{Capacity, Counts, Seat, Seats, Signal};
+
+use super::figures::Figures;
+
+/// How long a connection may last.
+const LIFE: Duration = Duration::from_secs(10);
+/// How many may be open.
+const CAPACITY: Capacity = Capacity { total: 256, per_address: 16 };
+/// What the client that shows the text at its start can take.
+const MOST_CLIENT_BYTES: usize = 255;
+
+/// What the page shows.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) welcome: String,
+    pub(super) figures: Arc<Figures>,
+    pub(super) counts: Arc<Counts>,
+}
+
+/// Serves the page until the signal comes.
+///
+/// # Errors
+/// Those of the system.
+pub(super) async fn serve(tcp: TcpListener, page: Arc<Page>, mut signal: Signal) -> io::Result<()> {
+    let listener = Listener { tcp, seats: Seats::new(CAPACITY) };
+    let stopped = async move { signal.stopping().await };
+    axum::serve(listener, router(page)).with_graceful_shutdown(stopped).await
+}
+
+fn router(page: Arc<Page>) -> Router {
+    Router::new()
+        .route("/status", get(status))
+        .route("/welcome", get(welcome))
+        .route("/serverstatus/moullive.php", any(welcome))
+        .route("/serverstatus/moulbeta.php", any(welcome))
+        .route("/metrics", get(metrics))
+        .route("/health", get(async || "ok\n"))
+        .with_state(page)
+}
+
+async fn status(State(page): State<Arc<Page>>) -> Response {
+    Json(serde_json::json!({ "online": true, "welcome": page.welcome })).into_response()
+}
+
+async fn welcome(State(page): State<Arc<Page>>, headers: HeaderMap) -> Response {
+    let is_client = headers.get(USER_AGENT).is_some_and(|agent| {
+        agent.as_bytes().get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"UruClient"))
+    });
+    match is_client {
+        true => {
+            let kind = [(CONTENT_TYPE, "text/plain; charset=windows-1252")];
+            (kind, windows_1252(&page.welcome)).into_response()
+        }
+        false => page.welcome.clone().into_response(),
+    }
+}
+
+async fn metrics(State(page): State<Arc<Page>>) -> Response {
+    let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    (kind, page.figures.prometheus(&page.counts)).into_response()
+}
+
+/// The text as the client shows it.
+fn windows_1252(text: &str) -> Vec<u8> {
+    text.chars().map(|c| one_byte(c).unwrap_or(b'?')).take(MOST_CLIENT_BYTES).collect()
+}
+
+/// Where Windows-1252 differs from Latin-1; 0 where it has nothing.
+const HIGH: [char; 32] = [
+    '\u{20ac}', '\0', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}',
+    '\u{2c6}', '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\0', '\u{17d}', '\0', '\0',
+    '\u{2018}', '\u{2019}', '\u{201c}', '\u{201d}', '\u{2022}', '\u{2013}', '\u{2014}', '\u{2dc}',
+    '\u{2122}', '\u{161}', '\u{203a}', '\u{153}', '\0', '\u{17e}', '\u{178}',
+];
+
+fn one_byte(c: char) -> Option<u8> {
+    match u8::try_from(u32::from(c)) {
+        Ok(byte) if !(0x80..0xa0).contains(&byte) => Some(byte),
+        _ => {
+            let at = HIGH.iter().position(|high| *high == c && c != '\0')?;
+            u8::try_from(at + 0x80).ok()
+        }
+    }
+}
+
+/// Accepts connections within the limits.
+struct Listener {
+    tcp: TcpListener,
+    seats: Seats,
+}
+
+/// A connection that ends in time.
+struct Visitor {
+    stream: TcpStream,
+    end: Pin<Box<Sleep>>,
+    _seat: Seat,
+}
+
+impl axum::serve::Listener for Listener {
+    type Io = Visitor;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Visitor, SocketAddr) {
+        loop {
+            match self.tcp.accept().await {
+                Ok((stream, address)) => {
+                    if let Ok(seat) = self.seats.take(address.ip()) {
+                        let end = Box::pin(sleep(LIFE));
+                        return (Visitor { stream, end, _seat: seat }, address);
+                    }
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the status page cannot accept a connection");
+                    sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+}
+
+impl Visitor {
+    /// An error when time is up.
+    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        match self.end.as_mut().poll(context) {
+            Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
+            Poll::Pending => Ok(()),
+        }
+    }
+}
+
+impl AsyncRead for Visitor {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Visitor {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_gets_bytes_that_it_can_show() {
+        assert_eq!(
+            windows_1252("D\u{2019}ni \u{e9}\u{20ac} \u{4e00}\u{81}"),
+            b"D\x92ni \xe9\x80 ??"
+        );
+        assert_eq!(windows_1252(&"x".repeat(300)).len(), 255);
+    }
+}

@@ -1,0 +1,177 @@
+//! A shard in a folder of its own, and a client that asks one thing after another.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use worldwire_core::connection::{Event, EventOf, Sender as _};
+use worldwire_core::{Reader, Side};
+use worldwire_net::{Application, Clock, Driver, Flow, Stop, tcp};
+use worldwire_server::uru::{Shard, ShardConfig};
+use worldwire_uru::connection::{ClientConfig, Connection, News, Sender};
+use worldwire_uru::crypt::key::{PrimeKind, PublicKey};
+use worldwire_uru::file::keys::KeyRing;
+use worldwire_uru::frame::{Message, Service};
+
+/// How long anything may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A shard that runs.
+pub(crate) struct Running {
+    pub(crate) folder: TempDir,
+    pub(crate) address: SocketAddr,
+    pub(crate) status: SocketAddr,
+    pub(crate) keys: KeyRing,
+    stop: Stop,
+    serving: JoinHandle<std::io::Result<()>>,
+}
+
+pub(crate) fn local(config: &mut ShardConfig) {
+    config.listen = "127.0.0.1:0".parse().unwrap();
+    config.status = "127.0.0.1:0".to_owned();
+}
+
+impl Running {
+    /// Starts a shard in a new folder, after `prepare` has put something there.
+    pub(crate) async fn start(
+        prepare: impl FnOnce(&Path),
+        change: impl FnOnce(&mut ShardConfig),
+    ) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        prepare(folder.path());
+        Self::start_in(folder, change).await
+    }
+
+    pub(crate) async fn start_in(folder: TempDir, change: impl FnOnce(&mut ShardConfig)) -> Self {
+        let shard = Shard::open_with(folder.path(), PrimeKind::Plain, |config| {
+            local(config);
+            change(config);
+        });
+        let shard = shard.await.unwrap();
+        let address = shard.address().unwrap();
+        let status = shard.status_address().unwrap();
+        let (keys, stop) = (shard.keys().clone(), Stop::new());
+        let serving = tokio::spawn(shard.serve(stop.signal()));
+        Self { folder, address, status, keys, stop, serving }
+    }
+
+    /// Stops it, and hands its folder back.
+    pub(crate) async fn stop(self) -> TempDir {
+        self.stop.stop();
+        timeout(PATIENCE, self.serving).await.unwrap().unwrap().unwrap();
+        self.folder
+    }
+
+    pub(crate) async fn client(&self, service: Service, key: Option<PublicKey>) -> Client {
+        Client::connect(self.address, service, key).await
+    }
+}
+
+/// A client of one service.
+pub(crate) struct Client {
+    service: Service,
+    to: mpsc::Sender<Message<'static>>,
+    from: mpsc::Receiver<Vec<u8>>,
+}
+
+/// What the client's connection does: it says what it is told, and tells what it hears.
+struct Messenger {
+    outgoing: mpsc::Receiver<Message<'static>>,
+    incoming: mpsc::Sender<Vec<u8>>,
+    setup: Option<tokio::sync::oneshot::Sender<()>>,
+}
+
+impl Application<Connection> for Messenger {
+    type Notice = Option<Message<'static>>;
+
+    async fn event(&mut self, event: EventOf<'_, Connection>, _: &mut Sender) -> Flow {
+        match event {
+            Event::News(News::Established { .. }) => {
+                if let Some(setup) = self.setup.take() {
+                    let _ = setup.send(());
+                }
+            }
+            Event::Received(received) if received.message().is_some() => {
+                if self.incoming.send(received.bytes.to_vec()).await.is_err() {
+                    return Flow::Break(());
+                }
+            }
+            _ => {}
+        }
+        Flow::Continue(())
+    }
+
+    async fn notified(&mut self) -> Self::Notice {
+        self.outgoing.recv().await
+    }
+
+    async fn notice(&mut self, notice: Self::Notice, sender: &mut Sender) -> Flow {
+        match notice {
+            Some(message) => {
+                sender.send(&message).unwrap();
+                Flow::Continue(())
+            }
+            None => Flow::Break(()),
+        }
+    }
+}
+
+impl Client {
+    pub(crate) async fn connect(
+        address: SocketAddr,
+        service: Service,
+        key: Option<PublicKey>,
+    ) -> Self {
+        let stream = tcp::dial(address, PATIENCE).await.unwrap();
+        let driver = Driver::client(Clock::start());
+        let mut config = ClientConfig::new(service, key);
+        config.ping_every = None;
+        let connection = Connection::client(config.into(), [77; 64], driver.clock.now()).unwrap();
+        let (to, outgoing) = mpsc::channel(100);
+        let (incoming, from) = mpsc::channel(1000);
+        let (setup, is_set_up) = tokio::sync::oneshot::channel();
+        let messenger = Messenger { outgoing, incoming, setup: Some(setup) };
+        tokio::spawn(async move { driver.drive(stream, connection, messenger).await });
+        let mut client = Self { service, to, from };
+        let is_set_up = timeout(PATIENCE, is_set_up).await.unwrap();
+        if is_set_up.is_err() {
+            // The server refused it.
+            client.from.close();
+        }
+        client
+    }
+
+    /// Sends a message.
+    pub(crate) async fn say(&self, message: impl Into<Message<'static>>) {
+        self.to.send(message.into()).await.unwrap();
+    }
+
+    /// The bytes of the next message; nothing when the server has closed the connection.
+    pub(crate) async fn hear(&mut self) -> Option<Heard> {
+        let bytes = timeout(PATIENCE, self.from.recv()).await.unwrap()?;
+        Some(Heard { service: self.service, bytes })
+    }
+
+    /// Sends a message and returns the next one that comes.
+    pub(crate) async fn ask(&mut self, message: impl Into<Message<'static>>) -> Heard {
+        self.say(message).await;
+        self.hear().await.unwrap()
+    }
+}
+
+/// A message of the server.
+pub(crate) struct Heard {
+    service: Service,
+    bytes: Vec<u8>,
+}
+
+impl Heard {
+    pub(crate) fn message(&self) -> Message<'_> {
+        let mut reader = Reader::new(&self.bytes);
+        Message::decode(self.service, Side::Server, &mut reader).unwrap()
+    }
+}

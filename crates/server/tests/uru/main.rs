@@ -1,0 +1,6 @@
+//! A shard over loopback, with clients that are connection machines of ours.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod client;
+mod services;
