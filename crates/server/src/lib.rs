@@ -1,1 +1,4 @@
 //! Servers of the worlds.
+
+pub mod store;
+pub mod uru;
