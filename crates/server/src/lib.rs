@@ -1,3 +1,4 @@
 //! Servers of the worlds.
 
+pub mod store;
 pub mod uru;

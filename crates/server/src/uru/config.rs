@@ -9,6 +9,8 @@ use worldwire_net::Capacity;
 use worldwire_uru::connect::BUILD_ID;
 use worldwire_uru::connection::Encryption;
 
+use super::vault::{OnDuplicate, VaultConfig};
+
 /// The port of Uru's servers.
 pub const PORT: u16 = 14_617;
 /// The most units of a gatekeeper's address: its field holds 24 with a terminator.
@@ -36,6 +38,8 @@ pub struct ShardConfig {
     pub keys: PathBuf,
     /// Files for clients.
     pub data: PathBuf,
+    /// The URL of a PostgreSQL database; empty for SQLite in the shard's folder.
+    pub database: String,
     /// How many connections are let in.
     pub limits: Limits,
     /// The auth service.
@@ -111,6 +115,7 @@ impl Default for ShardConfig {
             any_build: false,
             keys: "keys.toml".into(),
             data: "data".into(),
+            database: String::new(),
             limits: Limits::default(),
             auth: Auth::default(),
         }
@@ -193,6 +198,30 @@ impl ShardConfig {
         }
     }
 
+    /// The public address without a port.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.public_address.split(':').next().unwrap_or_default()
+    }
+
+    /// The rules of the vault.
+    #[must_use]
+    pub fn vault(&self) -> VaultConfig {
+        let Auth { restricted, failed_logins, kick_on_duplicate, strict_vault, .. } = self.auth;
+        let on_duplicate = match kick_on_duplicate {
+            true => OnDuplicate::Kick,
+            false => OnDuplicate::Refuse,
+        };
+        VaultConfig {
+            strict: strict_vault,
+            on_duplicate,
+            restricted,
+            failed_logins,
+            any_temporary_age: self.auth.temporary_ages,
+            ..VaultConfig::default()
+        }
+    }
+
     /// How many connections are let in.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
@@ -225,6 +254,7 @@ impl fmt::Display for Commented<'_> {
             any_build,
             keys,
             data,
+            database,
             limits,
             auth,
         } = self.0;
@@ -266,6 +296,9 @@ keys = {keys}
 # Files for clients. files/ is what the file service offers: manifests (NAME.mfs) and folders, each
 # of which is a manifest by itself. secure/Python and secure/SDL are what clients get after login.
 data = {data}
+# Where everything lasting is kept: postgres://USER:PASSWORD@HOST/DATABASE, or empty for SQLite in
+# this folder.
+database = {database}
 
 [limits]
 # How many connections are let in, in all and from one address.
@@ -296,6 +329,7 @@ temporary_ages = {temporary_ages}
             encryption = text(encryption),
             keys = text(&keys.to_string_lossy()),
             data = text(&data.to_string_lossy()),
+            database = text(database),
             connections = limits.connections,
             per_address = limits.connections_per_address,
             caps = text(caps),
@@ -328,6 +362,7 @@ mod tests {
             any_build: true,
             keys: "a b".into(),
             data: "/srv/uru".into(),
+            database: "postgres://uru@localhost/shard".to_owned(),
             limits: Limits { connections: 1, connections_per_address: 2 },
             auth: Auth {
                 caps: CapsPolicy::Never,

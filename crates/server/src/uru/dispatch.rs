@@ -1,5 +1,6 @@
 //! One port for all services: the connect packet says which one a client wants.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +9,11 @@ use worldwire_net::{Accept, Application, End, Flow, Peer};
 use worldwire_uru::connection::{Connection, News, Received, Sender};
 use worldwire_uru::frame::{Message, Service};
 
-use super::Shared;
+use super::auth::AuthService;
 use super::figures::Open;
 use super::file::FileService;
-use super::gatekeeper;
+use super::vault::Notice;
+use super::{Shared, game, gatekeeper};
 
 /// Makes the connections of a shard.
 #[derive(Debug)]
@@ -49,10 +51,12 @@ enum Serving {
     Setup,
     Gatekeeper,
     File(FileService),
+    Auth(Box<AuthService>),
+    Game,
 }
 
 impl Client {
-    fn established(&mut self, service: Service, encrypted: bool) -> Flow {
+    async fn established(&mut self, service: Service, encrypted: bool) -> Flow {
         let address = self.peer.address;
         tracing::debug!(%address, service = service.name(), encrypted, "connected");
         self.open = Some(self.shared.figures.established(service));
@@ -62,8 +66,14 @@ impl Client {
             Service::File => {
                 Serving::File(FileService::new(Arc::clone(&shared.library), shared.config.build))
             }
-            // The connection refuses what is not served.
-            Service::Auth | Service::Game => return Flow::Break(()),
+            Service::Auth => match AuthService::open(Arc::clone(shared), self.peer).await {
+                Ok(auth) => Serving::Auth(Box::new(auth)),
+                Err(error) => {
+                    tracing::warn!(%address, ?error, "connection closed: the vault is not there");
+                    return Flow::Break(());
+                }
+            },
+            Service::Game => Serving::Game,
         };
         Flow::Continue(())
     }
@@ -76,6 +86,12 @@ impl Client {
             (Serving::File(file), Some(Message::FileClient(message))) => {
                 file.message(message, sender).await
             }
+            (Serving::Auth(auth), Some(Message::AuthClient(message))) => {
+                auth.message(message, sender).await
+            }
+            (Serving::Game, Some(Message::GameClient(message))) => {
+                game::answer(&message, self.peer.address, sender)
+            }
             // Packets of setup.
             _ => Flow::Continue(()),
         }
@@ -83,20 +99,35 @@ impl Client {
 }
 
 impl Application<Connection> for Client {
-    type Notice = std::convert::Infallible;
+    type Notice = Option<Notice>;
 
     async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
         match event {
             Event::News(News::Established { service, encrypted }) => {
-                self.established(service, encrypted)
+                self.established(service, encrypted).await
             }
             Event::Received(received) => self.received(received, sender).await,
             _ => Flow::Continue(()),
         }
     }
 
+    async fn notified(&mut self) -> Option<Notice> {
+        match &mut self.serving {
+            Serving::Auth(auth) => auth.notified().await,
+            _ => pending().await,
+        }
+    }
+
+    async fn notice(&mut self, notice: Option<Notice>, sender: &mut Sender) -> Flow {
+        match &mut self.serving {
+            Serving::Auth(auth) => auth.notice(notice, sender),
+            _ => Flow::Continue(()),
+        }
+    }
+
     fn wants_room(&self) -> bool {
         match &self.serving {
+            Serving::Auth(auth) => auth.wants_room(),
             Serving::File(file) => file.wants_room(),
             _ => false,
         }
@@ -105,11 +136,20 @@ impl Application<Connection> for Client {
     async fn room(&mut self, sender: &mut Sender) -> Flow {
         match &mut self.serving {
             Serving::File(file) => file.room(sender).await,
+            Serving::Auth(auth) => auth.room(sender).await,
             _ => Flow::Continue(()),
         }
     }
 
+    async fn stopping(&mut self, sender: &mut Sender) {
+        if let Serving::Auth(auth) = &mut self.serving {
+            auth.stopping(sender);
+        }
+    }
+
     async fn ended(&mut self, end: &End) {
+        // The end of an auth connection takes its player offline.
+        self.serving = Serving::Setup;
         self.open = None;
         tracing::debug!(address = %self.peer.address, %end, "disconnected");
     }

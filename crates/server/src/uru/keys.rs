@@ -80,7 +80,7 @@ pub fn save(ring: &KeyRing, file: &Path) -> io::Result<()> {
 #[must_use]
 pub fn server_ini(ring: &KeyRing, config: &ShardConfig) -> String {
     let mut text = String::new();
-    let host = config.public_address.split(':').next().unwrap_or_default();
+    let host = config.host();
     if config.listen.port() != PORT {
         let _ = writeln!(text, "Server.Port {}", config.listen.port());
     }

@@ -18,16 +18,27 @@
 //! # Map
 //!
 //! * [`ShardConfig`]: `shard.toml`; [`keys`]: the keys of the servers;
-//! * `dispatch`: which service a client wants; `gatekeeper`, [`file`](mod@file): the services;
+//! * `dispatch`: which service a client wants; `gatekeeper`, [`file`](mod@file), [`auth`], `game`:
+//!   the services;
+//! * [`vault`]: everything that lasts, with [`accounts`], [`players`], [`ages`] and [`scores`];
+//! * `hosts`: where the ages are;
 //! * `status`: the status page; `figures`: what it shows to operators.
 
+pub mod accounts;
+pub mod ages;
+pub mod auth;
 pub mod config;
 mod dispatch;
 mod figures;
 pub mod file;
+mod game;
 mod gatekeeper;
+mod hosts;
 pub mod keys;
+pub mod players;
+pub mod scores;
 mod status;
+pub mod vault;
 
 use std::fs;
 use std::io;
@@ -44,14 +55,20 @@ use worldwire_net::{Flow, Options, Signal, tcp};
 use worldwire_uru::connection::{BuildPolicy, ServerConfig};
 use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
-use worldwire_uru::frame::Service;
 
 pub use config::ShardConfig;
 
+use auth::SecureFiles;
 use dispatch::Dispatcher;
 use figures::Figures;
 use file::Library;
+use hosts::Hosts;
 use keys::KeysError;
+use vault::{Vault, VaultError};
+
+use crate::store::lock::FolderLock;
+use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
+use crate::store::{self, StoreError};
 
 /// The name of the configuration in a shard's folder.
 pub const CONFIG: &str = "shard.toml";
@@ -90,6 +107,18 @@ pub enum ShardError {
     /// Files for clients.
     #[error(transparent)]
     Library(#[from] file::LibraryError),
+    /// Another process has the folder.
+    #[error("{}: a shard runs here already", .0.display())]
+    Taken(PathBuf),
+    /// The key that passwords are sealed under.
+    #[error(transparent)]
+    ServerKey(#[from] KeyError),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What is in the database.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
     /// An address to listen at.
     #[error("cannot listen at {address}: {error}")]
     Listen {
@@ -106,6 +135,9 @@ struct Shared {
     config: ShardConfig,
     server: Arc<ServerConfig>,
     library: Arc<Library>,
+    secure: Arc<SecureFiles>,
+    vault: Vault,
+    hosts: Hosts,
     figures: Arc<Figures>,
 }
 
@@ -116,6 +148,7 @@ pub struct Shard {
     listener: tcp::Listener,
     status: Option<TcpListener>,
     is_new: bool,
+    lock: FolderLock,
 }
 
 impl Shard {
@@ -139,13 +172,18 @@ impl Shard {
         change: impl FnOnce(&mut ShardConfig),
     ) -> Result<Self, ShardError> {
         fs::create_dir_all(folder).map_err(at(folder))?;
+        let lock = FolderLock::take(folder).map_err(at(folder))?;
+        let lock = lock.ok_or_else(|| ShardError::Taken(folder.to_owned()))?;
         let (config, is_new) = configuration(folder, change)?;
         let keys = keys_of(&folder.join(&config.keys), primes).await?;
         let data = folder.join(&config.data);
         let library = Library::open(&data.join("files"), &folder.join("cache"))?;
+        let secure = data.join("secure");
+        let droid = keys.droid().cloned().ok_or(KeysError::Missing("droid"));
+        let droid = droid.map_err(|error| ShardError::Keys { path: config.keys.clone(), error })?;
+        let secure = SecureFiles::open(&secure, droid).map_err(at(&secure))?;
 
         let mut server = ServerConfig::new(keys);
-        server.services = vec![Service::Gatekeeper, Service::File];
         server.encryption = config.encryption();
         server.builds =
             if config.any_build { BuildPolicy::Any } else { BuildPolicy::Exact(config.build) };
@@ -161,13 +199,20 @@ impl Shard {
             }
             _ => None,
         };
+        let url = Some(config.database.as_str()).filter(|url| !url.is_empty());
+        let store = store::open(folder, url).await?;
+        let key = ServerKey::load_or_create(&folder.join(KEY_FILE))?;
+        let vault = Vault::open(store, key, config.vault()).await?;
         let shared = Shared {
+            hosts: Hosts::new(config.host()),
+            vault,
+            secure: secure.into(),
             config,
             server: server.into(),
             library: library.into(),
             figures: Arc::default(),
         };
-        Ok(Self { shared: shared.into(), listener, status, is_new })
+        Ok(Self { shared: shared.into(), listener, status, is_new, lock })
     }
 
     /// Whether this is the first start: there was no `shard.toml`.
@@ -196,6 +241,12 @@ impl Shard {
         self.status.as_ref()?.local_addr().ok()
     }
 
+    /// The vault.
+    #[must_use]
+    pub fn vault(&self) -> &Vault {
+        &self.shared.vault
+    }
+
     /// The keys of the servers.
     #[must_use]
     pub fn keys(&self) -> &KeyRing {
@@ -208,12 +259,13 @@ impl Shard {
         keys::server_ini(self.keys(), self.config())
     }
 
-    /// Serves clients until the signal comes, then lets their connections end.
+    /// Serves clients until the signal comes, then lets their connections end, and closes the vault.
     ///
     /// # Errors
     /// Those of the system, from the status page.
     pub async fn serve(self, signal: Signal) -> io::Result<()> {
-        let Self { shared, listener, status, .. } = self;
+        let Self { shared, listener, status, lock, .. } = self;
+        let vault = shared.vault.clone();
         let page = status::Page {
             welcome: shared.config.welcome.clone(),
             figures: Arc::clone(&shared.figures),
@@ -221,6 +273,8 @@ impl Shard {
         };
         let page = status.map(|tcp| tokio::spawn(status::serve(tcp, page.into(), signal.clone())));
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
+        vault.close().await;
+        drop(lock);
         let Some(mut page) = page else { return Ok(()) };
         match timeout(PAGE_GRACE, &mut page).await {
             Ok(ended) => ended.unwrap_or_else(|error| Err(io::Error::other(error))),

@@ -16,6 +16,8 @@ use worldwire_uru::connection::{ClientConfig, Connection, News, Sender};
 use worldwire_uru::crypt::key::{PrimeKind, PublicKey};
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::message::AccountFlags;
+use worldwire_uru::types::NetError;
 
 /// How long anything may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,7 +32,11 @@ pub(crate) struct Running {
     serving: JoinHandle<std::io::Result<()>>,
 }
 
-pub(crate) fn local(config: &mut ShardConfig) {
+/// Accounts that every shard of a test has: name and password.
+pub(crate) const ACCOUNTS: [(&str, &str); 2] =
+    [("Ann@Example.org", "Tre3-deep"), ("bob", "linking book")];
+
+fn local(config: &mut ShardConfig) {
     config.listen = "127.0.0.1:0".parse().unwrap();
     config.status = "127.0.0.1:0".to_owned();
 }
@@ -52,6 +58,11 @@ impl Running {
             change(config);
         });
         let shard = shard.await.unwrap();
+        for (name, password) in ACCOUNTS {
+            // From the second start on there are accounts of these names.
+            let added = shard.vault().add_account(name, password, AccountFlags(0)).await;
+            assert!(matches!(added, Ok(_) | Err(NetError::AccountAlreadyExists)));
+        }
         let address = shard.address().unwrap();
         let status = shard.status_address().unwrap();
         let (keys, stop) = (shard.keys().clone(), Stop::new());

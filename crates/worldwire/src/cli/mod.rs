@@ -2,6 +2,7 @@
 
 mod ki;
 mod mxo;
+mod serve;
 mod tera;
 mod uru;
 mod wad;
@@ -14,6 +15,7 @@ use worldwire_tera::schema::Patch;
 
 pub(crate) use ki::*;
 pub(crate) use mxo::*;
+pub(crate) use serve::*;
 pub(crate) use tera::*;
 pub(crate) use uru::*;
 pub(crate) use wad::*;
@@ -97,6 +99,9 @@ pub(crate) enum Command {
     /// Generate typed Rust for messages from their definitions
     #[command(subcommand, arg_required_else_help = true)]
     Codegen(Codegen),
+    /// Run a server
+    #[command(arg_required_else_help = true)]
+    Serve(Serve),
     /// Wizard101 and Pirate101
     #[command(arg_required_else_help = true)]
     Ki(Ki),

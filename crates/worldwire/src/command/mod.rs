@@ -11,6 +11,7 @@ pub(crate) mod encode;
 pub(crate) mod follow;
 pub(crate) mod ki;
 pub(crate) mod mxo;
+pub(crate) mod serve;
 pub(crate) mod stats;
 pub(crate) mod tera;
 pub(crate) mod uru;

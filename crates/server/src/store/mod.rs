@@ -1,0 +1,319 @@
+//! Where shards keep what must last: accounts, characters, the nodes of a vault, scores.
+//!
+//! [`Store`] is the one narrow door to the database. Whoever stands on it keeps an index of its own
+//! in memory and is the only writer: it stages [`Change`]s and hands them over in *batches*, one
+//! transaction each. A batch that was committed survives whatever happens next, and a batch that
+//! was not has left nothing behind.
+//!
+//! Batches are numbered. The database holds the number of the last one, and takes none but the next:
+//! so a writer whose commit broke off can ask whether it counted ([`Store::batch`]), and a second
+//! writer on the same database is refused instead of destroying the vault.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`lock`] | which process has a shard's folder |
+//! | [`seal`] | the server's key, under which secrets are stored |
+//!
+//! A world without a vault uses accounts and characters alone: what a character is made of is a
+//! blob, and only its world can read it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub mod lock;
+pub mod seal;
+mod sql;
+
+pub use sql::{PostgresStore, SqliteStore};
+
+/// The outcome of a request to a store, when it is there.
+pub type Pending<'s, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 's>>;
+
+/// A database.
+pub trait Store: Send + Sync + 'static {
+    /// Commits a batch: all of its changes, durably, or none. `number` is the one that follows the
+    /// last batch.
+    ///
+    /// After an error, or when the future was dropped, the batch may count or not: ask
+    /// [`Store::batch`].
+    ///
+    /// # Errors
+    /// [`StoreError::Overtaken`] when another writer was here, and those of the database.
+    fn commit(&self, number: u64, changes: Arc<Changes>) -> Pending<'_, ()>;
+
+    /// The number of the last batch that was committed. Waits for a commit that is under way, so the
+    /// answer is final.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn batch(&self) -> Pending<'_, u64>;
+
+    /// All settings.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn settings(&self) -> Pending<'_, Vec<SettingRow>>;
+
+    /// All accounts, by number.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn accounts(&self) -> Pending<'_, Vec<AccountRow>>;
+
+    /// All characters, by number.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn characters(&self) -> Pending<'_, Vec<CharacterRow>>;
+
+    /// The nodes behind `id`, by number, at most `most` of them.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn nodes_behind(&self, id: u32, most: u32) -> Pending<'_, Vec<NodeRow>>;
+
+    /// The nodes with these numbers, as far as there are any, in any order.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn nodes<'s>(&'s self, ids: &'s [u32]) -> Pending<'s, Vec<NodeRow>>;
+
+    /// All references, by parent and child.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn refs(&self) -> Pending<'_, Vec<RefRow>>;
+
+    /// All scores, by number.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn scores(&self) -> Pending<'_, Vec<ScoreRow>>;
+
+    /// Ends all connections to the database.
+    ///
+    /// # Errors
+    /// None today.
+    fn close(&self) -> Pending<'_, ()>;
+}
+
+/// The file of a SQLite database in a shard's folder.
+pub const SQLITE_FILE: &str = "shard.sqlite";
+
+/// Opens the database of a shard, and brings its tables up to date: PostgreSQL if there is a
+/// `postgres://` URL, or else SQLite in the folder.
+///
+/// # Errors
+/// [`StoreError::Url`] for a URL of anything else, and those of the database.
+pub async fn open(folder: &Path, url: Option<&str>) -> Result<Arc<dyn Store>, StoreError> {
+    match url {
+        None => Ok(Arc::new(SqliteStore::open(&folder.join(SQLITE_FILE)).await?)),
+        Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            Ok(Arc::new(PostgresStore::open(url).await?))
+        }
+        // The URL may hold a password.
+        Some(_) => Err(StoreError::Url),
+    }
+}
+
+/// Why a store did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database did not answer in time.
+    #[error("the database did not answer in time")]
+    Timeout,
+    /// Another writer has committed a batch since.
+    #[error("another process writes to this database: wanted batch {wanted}, found {found}")]
+    Overtaken {
+        /// The batch that should have been the last one.
+        wanted: u64,
+        /// The batch that is.
+        found: u64,
+    },
+    /// What is stored makes no sense.
+    #[error("the database is damaged: {0}")]
+    Damaged(String),
+    /// The URL names no database that is known.
+    #[error("wanted a database URL that begins with postgres://, found another one")]
+    Url,
+    /// The tables could not be made or brought up to date.
+    #[error("cannot prepare the tables of the database: {0}")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+    /// The database refuses or cannot be reached.
+    #[error("database: {0}")]
+    Database(sqlx::Error),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::PoolTimedOut => Self::Timeout,
+            error => Self::Database(error),
+        }
+    }
+}
+
+/// A named value of a server's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingRow {
+    /// The name, with the server's in front: `uru.next-node`.
+    pub name: String,
+    /// The value, as the server writes it.
+    pub value: Vec<u8>,
+}
+
+/// An account.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AccountRow {
+    /// Its number, for ever.
+    pub id: [u8; 16],
+    /// The name as its owner writes it.
+    pub name: String,
+    /// The name by which it is found; two accounts cannot have the same.
+    pub folded: String,
+    /// What it may do; each world has its own flags.
+    pub flags: u32,
+    /// When it was made, Unix seconds.
+    pub created: u32,
+    /// What a password is checked with, sealed; see [`seal`]. Empty if no password fits.
+    pub secret: Vec<u8>,
+}
+
+impl fmt::Debug for AccountRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccountRow")
+            .field("name", &self.name)
+            .field("flags", &self.flags)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A character of an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CharacterRow {
+    /// Its number, for ever.
+    pub id: u32,
+    /// The account it belongs to.
+    pub account: [u8; 16],
+    /// Its name.
+    pub name: String,
+    /// When it was made, Unix seconds.
+    pub created: u32,
+    /// All else, as its world writes it.
+    pub data: Vec<u8>,
+}
+
+/// A node of a vault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRow {
+    /// Its number, for ever.
+    pub id: u32,
+    /// Its type.
+    pub kind: u32,
+    /// All its fields, encoded as on the wire.
+    pub data: Arc<[u8]>,
+}
+
+/// A reference of a vault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RefRow {
+    /// The node above.
+    pub parent: u32,
+    /// The node below.
+    pub child: u32,
+    /// Whose it is.
+    pub owner: u32,
+}
+
+/// A score.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScoreRow {
+    /// Its number, for ever.
+    pub id: u32,
+    /// The node whose it is.
+    pub owner: u32,
+    /// Its name; an owner has one of a name.
+    pub name: String,
+    /// Its type.
+    pub kind: u32,
+    /// The points.
+    pub value: i32,
+    /// When it was made, Unix seconds.
+    pub created: u32,
+}
+
+/// What becomes of one row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Makes or replaces a setting.
+    PutSetting(SettingRow),
+    /// Makes or replaces an account.
+    PutAccount(AccountRow),
+    /// Removes an account.
+    DeleteAccount([u8; 16]),
+    /// Makes or replaces a character.
+    PutCharacter(CharacterRow),
+    /// Removes a character.
+    DeleteCharacter(u32),
+    /// Makes or replaces a node.
+    PutNode(NodeRow),
+    /// Removes a node.
+    DeleteNode(u32),
+    /// Makes or replaces a reference.
+    PutRef(RefRow),
+    /// Removes a reference.
+    DeleteRef {
+        /// The node above.
+        parent: u32,
+        /// The node below.
+        child: u32,
+    },
+    /// Makes or replaces a score.
+    PutScore(ScoreRow),
+    /// Removes a score.
+    DeleteScore(u32),
+}
+
+/// Which row a change is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// A setting.
+    Setting(String),
+    /// An account.
+    Account([u8; 16]),
+    /// A character.
+    Character(u32),
+    /// A node.
+    Node(u32),
+    /// A reference: parent and child.
+    Ref(u32, u32),
+    /// A score.
+    Score(u32),
+}
+
+/// The changes of a batch: the last one of each row.
+pub type Changes = BTreeMap<Key, Change>;
+
+impl Change {
+    /// The row that it is about.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        match self {
+            Self::PutSetting(row) => Key::Setting(row.name.clone()),
+            Self::PutAccount(row) => Key::Account(row.id),
+            Self::DeleteAccount(id) => Key::Account(*id),
+            Self::PutCharacter(row) => Key::Character(row.id),
+            Self::DeleteCharacter(id) => Key::Character(*id),
+            Self::PutNode(row) => Key::Node(row.id),
+            Self::DeleteNode(id) => Key::Node(*id),
+            Self::PutRef(row) => Key::Ref(row.parent, row.child),
+            Self::DeleteRef { parent, child } => Key::Ref(*parent, *child),
+            Self::PutScore(row) => Key::Score(row.id),
+            Self::DeleteScore(id) => Key::Score(*id),
+        }
+    }
+}

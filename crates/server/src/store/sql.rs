@@ -1,0 +1,377 @@
+//! The store over SQL. Both databases take the same statements; they differ in how a transaction
+//! begins and in how the last batch is read for good.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, Postgres};
+use sqlx::sqlite::{
+    Sqlite, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{AssertSqlSafe, Pool, SqlSafeStr as _, SqlStr};
+
+use super::{
+    AccountRow, Change, Changes, CharacterRow, NodeRow, Pending, RefRow, ScoreRow, SettingRow,
+    Store, StoreError,
+};
+
+/// How long to wait for a connection or for another process' transaction.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many nodes one statement reads. Each count would be a statement of its own, so short lists
+/// are filled up with the last number.
+const NODES_AT_ONCE: [usize; 3] = [1, 8, 64];
+
+/// A SQLite database in WAL mode, in one file (and two beside it while it is open).
+#[derive(Debug)]
+pub struct SqliteStore {
+    pool: Pool<Sqlite>,
+}
+
+impl SqliteStore {
+    /// Opens the file, which is made if there is none.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn open(file: &Path) -> Result<Self, StoreError> {
+        let options = SqliteConnectOptions::new()
+            .filename(file)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // What was committed survives a power cut, too.
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(PATIENCE);
+        let pool = SqlitePoolOptions::new()
+            .max_connections(2)
+            .acquire_timeout(PATIENCE)
+            .connect_with(options)
+            .await?;
+        let sql = include_str!("migrations/0001_shard.sqlite.sql");
+        migrations(&[(1, "shard", sql)]).run(&pool).await?;
+        Ok(Self { pool })
+    }
+}
+
+/// A PostgreSQL database.
+#[derive(Debug)]
+pub struct PostgresStore {
+    pool: Pool<Postgres>,
+}
+
+impl PostgresStore {
+    /// Connects to the database of a `postgres://` URL.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
+        let options: PgConnectOptions = url.parse()?;
+        let pool = PgPoolOptions::new()
+            .max_connections(4)
+            .acquire_timeout(PATIENCE)
+            .connect_with(options)
+            .await?;
+        let sql = include_str!("migrations/0001_shard.postgres.sql");
+        migrations(&[(1, "shard", sql)]).run(&pool).await?;
+        Ok(Self { pool })
+    }
+}
+
+fn migrations(all: &[(i64, &'static str, &'static str)]) -> Migrator {
+    let migration = |&(version, about, sql): &(i64, &'static str, &'static str)| {
+        let sql = sql.into_sql_str();
+        Migration::new(version, about.into(), MigrationType::Simple, sql, false)
+    };
+    Migrator::with_migrations(all.iter().map(migration).collect())
+}
+
+fn select_nodes(count: usize) -> SqlStr {
+    let places: Vec<_> = (1..=count).map(|number| format!("${number}")).collect();
+    let list = places.join(", ");
+    // Nothing but numbers of parameters goes into the statement.
+    let sql = format!("SELECT id, kind, data FROM nodes WHERE id IN ({list})");
+    AssertSqlSafe(sql).into_sql_str()
+}
+
+fn narrow<W: Copy + std::fmt::Display, N: TryFrom<W>>(
+    wide: W,
+    what: &str,
+) -> Result<N, StoreError> {
+    N::try_from(wide)
+        .map_err(|_| StoreError::Damaged(format!("wanted {what} of 32 bits, found {wide}")))
+}
+
+fn identifier(bytes: Vec<u8>) -> Result<[u8; 16], StoreError> {
+    bytes.try_into().map_err(|bytes: Vec<u8>| {
+        let found = bytes.len();
+        StoreError::Damaged(format!("wanted an account number of 16 bytes, found {found}"))
+    })
+}
+
+type StoredAccount = (Vec<u8>, String, String, i64, i64, Vec<u8>);
+
+fn account(
+    (id, name, folded, flags, created, secret): StoredAccount,
+) -> Result<AccountRow, StoreError> {
+    Ok(AccountRow {
+        id: identifier(id)?,
+        name,
+        folded,
+        flags: narrow(flags, "flags")?,
+        created: narrow(created, "a time")?,
+        secret,
+    })
+}
+
+type StoredCharacter = (i64, Vec<u8>, String, i64, Vec<u8>);
+
+fn character(stored: StoredCharacter) -> Result<CharacterRow, StoreError> {
+    let (id, account, name, created, data) = stored;
+    Ok(CharacterRow {
+        id: narrow(id, "a character's number")?,
+        account: identifier(account)?,
+        name,
+        created: narrow(created, "a time")?,
+        data,
+    })
+}
+
+fn node((id, kind, data): (i64, i64, Vec<u8>)) -> Result<NodeRow, StoreError> {
+    let (id, kind) = (narrow(id, "a node's number")?, narrow(kind, "a node's type")?);
+    Ok(NodeRow { id, kind, data: data.into() })
+}
+
+fn reference((parent, child, owner): (i64, i64, i64)) -> Result<RefRow, StoreError> {
+    Ok(RefRow {
+        parent: narrow(parent, "a node's number")?,
+        child: narrow(child, "a node's number")?,
+        owner: narrow(owner, "an owner's number")?,
+    })
+}
+
+type StoredScore = (i64, i64, String, i64, i64, i64);
+
+fn score((id, owner, name, kind, value, created): StoredScore) -> Result<ScoreRow, StoreError> {
+    Ok(ScoreRow {
+        id: narrow(id, "a score's number")?,
+        owner: narrow(owner, "an owner's number")?,
+        name,
+        kind: narrow(kind, "a score's type")?,
+        value: narrow(value, "points")?,
+        created: narrow(created, "a time")?,
+    })
+}
+
+const PUT_SETTING: &str = "INSERT INTO settings (name, value) VALUES ($1, $2) \
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+const PUT_ACCOUNT: &str = "INSERT INTO accounts (id, name, folded, flags, created, secret) \
+    VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET name = excluded.name, \
+    folded = excluded.folded, flags = excluded.flags, created = excluded.created, \
+    secret = excluded.secret";
+const PUT_CHARACTER: &str = "INSERT INTO characters (id, account, name, created, data) \
+    VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO UPDATE SET account = excluded.account, \
+    name = excluded.name, created = excluded.created, data = excluded.data";
+const PUT_NODE: &str = "INSERT INTO nodes (id, kind, data) VALUES ($1, $2, $3) \
+    ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, data = excluded.data";
+const PUT_REF: &str = "INSERT INTO refs (parent, child, owner) VALUES ($1, $2, $3) \
+    ON CONFLICT (parent, child) DO UPDATE SET owner = excluded.owner";
+const PUT_SCORE: &str = "INSERT INTO scores (id, owner, name, kind, value, created) \
+    VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, \
+    name = excluded.name, kind = excluded.kind, value = excluded.value, \
+    created = excluded.created";
+
+/// What the two stores share, word for word; their types of statements share nothing.
+macro_rules! sql_store {
+    ($store:ident, $database:ty, begin $begin:literal, read the batch with $batch:literal) => {
+        impl $store {
+            async fn commit_batch(&self, number: u64, changes: &Changes) -> Result<(), StoreError> {
+                let mut transaction = self.pool.begin_with($begin).await?;
+                let connection = &mut *transaction;
+                // Removals first: what is new may take the name of what goes.
+                let (gone, new): (Vec<_>, Vec<_>) = changes.values().partition(|change| {
+                    matches!(
+                        change,
+                        Change::DeleteAccount(_)
+                            | Change::DeleteCharacter(_)
+                            | Change::DeleteNode(_)
+                            | Change::DeleteRef { .. }
+                            | Change::DeleteScore(_)
+                    )
+                });
+                let last = number.saturating_sub(1);
+                let found = sqlx::query("UPDATE shard SET batch = $1 WHERE batch = $2")
+                    .bind(number.cast_signed())
+                    .bind(last.cast_signed())
+                    .execute(&mut *connection)
+                    .await?;
+                if found.rows_affected() != 1 {
+                    drop(transaction);
+                    return Err(StoreError::Overtaken { wanted: last, found: self.batch().await? });
+                }
+                for change in gone.into_iter().chain(new) {
+                    let query = match change {
+                        Change::PutSetting(row) => {
+                            sqlx::query::<$database>(PUT_SETTING).bind(&row.name).bind(&row.value)
+                        }
+                        Change::PutAccount(row) => sqlx::query(PUT_ACCOUNT)
+                            .bind(row.id.as_slice())
+                            .bind(&row.name)
+                            .bind(&row.folded)
+                            .bind(i64::from(row.flags))
+                            .bind(i64::from(row.created))
+                            .bind(&row.secret),
+                        Change::DeleteAccount(id) => {
+                            sqlx::query("DELETE FROM accounts WHERE id = $1").bind(id.as_slice())
+                        }
+                        Change::PutCharacter(row) => sqlx::query(PUT_CHARACTER)
+                            .bind(i64::from(row.id))
+                            .bind(row.account.as_slice())
+                            .bind(&row.name)
+                            .bind(i64::from(row.created))
+                            .bind(&row.data),
+                        Change::DeleteCharacter(id) => {
+                            sqlx::query("DELETE FROM characters WHERE id = $1").bind(i64::from(*id))
+                        }
+                        Change::PutNode(row) => sqlx::query(PUT_NODE)
+                            .bind(i64::from(row.id))
+                            .bind(i64::from(row.kind))
+                            .bind(&*row.data),
+                        Change::DeleteNode(id) => {
+                            sqlx::query("DELETE FROM nodes WHERE id = $1").bind(i64::from(*id))
+                        }
+                        Change::PutRef(row) => sqlx::query(PUT_REF)
+                            .bind(i64::from(row.parent))
+                            .bind(i64::from(row.child))
+                            .bind(i64::from(row.owner)),
+                        Change::DeleteRef { parent, child } => {
+                            sqlx::query("DELETE FROM refs WHERE parent = $1 AND child = $2")
+                                .bind(i64::from(*parent))
+                                .bind(i64::from(*child))
+                        }
+                        Change::PutScore(row) => sqlx::query(PUT_SCORE)
+                            .bind(i64::from(row.id))
+                            .bind(i64::from(row.owner))
+                            .bind(&row.name)
+                            .bind(i64::from(row.kind))
+                            .bind(i64::from(row.value))
+                            .bind(i64::from(row.created)),
+                        Change::DeleteScore(id) => {
+                            sqlx::query("DELETE FROM scores WHERE id = $1").bind(i64::from(*id))
+                        }
+                    };
+                    query.execute(&mut *connection).await?;
+                }
+                transaction.commit().await?;
+                Ok(())
+            }
+
+            async fn last_batch(&self) -> Result<u64, StoreError> {
+                let mut transaction = self.pool.begin_with($begin).await?;
+                let batch: i64 = sqlx::query_scalar($batch).fetch_one(&mut *transaction).await?;
+                transaction.commit().await?;
+                Ok(batch.cast_unsigned())
+            }
+
+            async fn some_nodes(&self, ids: &[u32]) -> Result<Vec<NodeRow>, StoreError> {
+                let mut connection = self.pool.acquire().await?;
+                let mut found = Vec::with_capacity(ids.len());
+                let mut rest = ids;
+                while let Some(last) = rest.last() {
+                    let most = NODES_AT_ONCE.iter().copied().find(|most| *most >= rest.len());
+                    let count = most.unwrap_or(NODES_AT_ONCE[NODES_AT_ONCE.len() - 1]);
+                    let (some, behind) = rest.split_at(count.min(rest.len()));
+                    let mut query = sqlx::query_as::<$database, _>(select_nodes(count));
+                    for at in 0..count {
+                        query = query.bind(i64::from(*some.get(at).unwrap_or(last)));
+                    }
+                    for row in query.fetch_all(&mut *connection).await? {
+                        found.push(node(row)?);
+                    }
+                    rest = behind;
+                }
+                Ok(found)
+            }
+        }
+
+        impl Store for $store {
+            fn commit(&self, number: u64, changes: Arc<Changes>) -> Pending<'_, ()> {
+                Box::pin(async move { self.commit_batch(number, &changes).await })
+            }
+
+            fn batch(&self) -> Pending<'_, u64> {
+                Box::pin(self.last_batch())
+            }
+
+            fn settings(&self) -> Pending<'_, Vec<SettingRow>> {
+                Box::pin(async move {
+                    let sql = "SELECT name, value FROM settings ORDER BY name";
+                    let rows: Vec<(String, Vec<u8>)> =
+                        sqlx::query_as(sql).fetch_all(&self.pool).await?;
+                    Ok(rows.into_iter().map(|(name, value)| SettingRow { name, value }).collect())
+                })
+            }
+
+            fn accounts(&self) -> Pending<'_, Vec<AccountRow>> {
+                Box::pin(async move {
+                    let sql = "SELECT id, name, folded, flags, created, secret FROM accounts \
+                        ORDER BY id";
+                    let rows = sqlx::query_as(sql).fetch_all(&self.pool).await?;
+                    rows.into_iter().map(account).collect()
+                })
+            }
+
+            fn characters(&self) -> Pending<'_, Vec<CharacterRow>> {
+                Box::pin(async move {
+                    let sql = "SELECT id, account, name, created, data FROM characters ORDER BY id";
+                    let rows = sqlx::query_as(sql).fetch_all(&self.pool).await?;
+                    rows.into_iter().map(character).collect()
+                })
+            }
+
+            fn nodes_behind(&self, id: u32, most: u32) -> Pending<'_, Vec<NodeRow>> {
+                Box::pin(async move {
+                    let sql = "SELECT id, kind, data FROM nodes WHERE id > $1 ORDER BY id LIMIT $2";
+                    let query = sqlx::query_as(sql).bind(i64::from(id)).bind(i64::from(most));
+                    let rows = query.fetch_all(&self.pool).await?;
+                    rows.into_iter().map(node).collect()
+                })
+            }
+
+            fn nodes<'s>(&'s self, ids: &'s [u32]) -> Pending<'s, Vec<NodeRow>> {
+                Box::pin(self.some_nodes(ids))
+            }
+
+            fn refs(&self) -> Pending<'_, Vec<RefRow>> {
+                Box::pin(async move {
+                    let sql = "SELECT parent, child, owner FROM refs ORDER BY parent, child";
+                    let rows = sqlx::query_as(sql).fetch_all(&self.pool).await?;
+                    rows.into_iter().map(reference).collect()
+                })
+            }
+
+            fn scores(&self) -> Pending<'_, Vec<ScoreRow>> {
+                Box::pin(async move {
+                    let sql =
+                        "SELECT id, owner, name, kind, value, created FROM scores ORDER BY id";
+                    let rows = sqlx::query_as(sql).fetch_all(&self.pool).await?;
+                    rows.into_iter().map(score).collect()
+                })
+            }
+
+            fn close(&self) -> Pending<'_, ()> {
+                Box::pin(async move {
+                    self.pool.close().await;
+                    Ok(())
+                })
+            }
+        }
+    };
+}
+
+// An immediate transaction waits for the one that writes; a deferred one would read beside it.
+sql_store!(SqliteStore, Sqlite, begin "BEGIN IMMEDIATE",
+    read the batch with "SELECT batch FROM shard");
+sql_store!(PostgresStore, Postgres, begin "BEGIN",
+    read the batch with "SELECT batch FROM shard FOR UPDATE");

@@ -1,0 +1,382 @@
+//! Accounts: who may log in, and how that is proved.
+//!
+//! Both digests that clients use are kept, sealed under the server's key; see
+//! [`crypt::login`](worldwire_uru::crypt::login) for what they are and why neither can be salted.
+//! Names are compared without case and cut as clients cut them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+
+use worldwire_uru::crypt::login::{
+    LoginForm, NAME_UNITS, PasswordHash, PasswordHashes, folded_name, hashes_agree, is_email_name,
+    verify,
+};
+use worldwire_uru::message::AccountFlags;
+use worldwire_uru::types::{NetError, Uuid};
+
+use crate::store::AccountRow;
+use crate::store::seal::ServerKey;
+use crate::uru::players::PlayerSummary;
+use crate::uru::vault::{ConnectionId, Notice, Outcome, Session, State};
+
+/// What a login is: the fields of `AcctLoginRequest`, the challenge of the `ClientRegisterReply`
+/// before it, and where it comes from.
+#[derive(Clone)]
+pub struct Login {
+    /// The account.
+    pub name: String,
+    /// The client's challenge.
+    pub client_challenge: u32,
+    /// The server's challenge.
+    pub server_challenge: u32,
+    /// The proof.
+    pub proof: [u8; 20],
+    /// The client's address. Without one only the name counts for the limit of failures.
+    pub address: Option<IpAddr>,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A login that succeeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedIn {
+    /// The account.
+    pub account: Uuid,
+    /// What it may do.
+    pub flags: AccountFlags,
+    /// Its players, by number: never more than five.
+    pub players: Vec<PlayerSummary>,
+    /// How the client proved its password.
+    pub form: LoginForm,
+}
+
+/// An account, as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountSummary {
+    /// Its number, for ever.
+    pub id: Uuid,
+    /// The name as its owner writes it.
+    pub name: String,
+    /// What it may do.
+    pub flags: AccountFlags,
+    /// When it was made, Unix seconds.
+    pub created: u32,
+    /// Whether there is a password that fits: not after an import.
+    pub has_password: bool,
+    /// Its players, by number.
+    pub players: Vec<PlayerSummary>,
+}
+
+/// What became of an account's password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PasswordSet {
+    /// The account.
+    pub account: Uuid,
+    /// Whether all clients compute the same digests. If not, H'uru clients may be refused: the name
+    /// or the password ends in a character outside ASCII.
+    pub all_clients: bool,
+}
+
+/// An account.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) name: String,
+    pub(crate) flags: AccountFlags,
+    pub(crate) created: u32,
+    /// Sealed.
+    pub(crate) secret: Vec<u8>,
+}
+
+impl Account {
+    pub(crate) fn of(row: AccountRow) -> (Uuid, Self) {
+        let AccountRow { id, name, flags, created, secret, .. } = row;
+        (Uuid(id), Self { name, flags: AccountFlags(flags), created, secret })
+    }
+
+    pub(crate) fn row(&self, id: Uuid) -> AccountRow {
+        AccountRow {
+            id: id.0,
+            name: self.name.clone(),
+            folded: found_by(&self.name),
+            flags: self.flags.0,
+            created: self.created,
+            secret: self.secret.clone(),
+        }
+    }
+
+    fn hashes(&self, id: Uuid, key: &ServerKey) -> Option<PasswordHashes> {
+        let plain = key.unseal(&id.0, &self.secret).ok()?;
+        let digests = plain.strip_prefix(&[SECRET_VERSION])?;
+        let [sha0, sha1] = digests.as_chunks::<20>().0 else { return None };
+        let [sha0, sha1] = [*sha0, *sha1].map(PasswordHash::from_bytes);
+        Some(PasswordHashes { sha0, sha1 })
+    }
+
+    fn is_banned(&self) -> bool {
+        self.flags.0 & AccountFlags::Banned.0 != 0
+    }
+}
+
+/// The first byte of what is sealed; both digests follow.
+const SECRET_VERSION: u8 = 1;
+
+/// All accounts.
+#[derive(Default)]
+pub(crate) struct Accounts {
+    by_id: HashMap<Uuid, Account>,
+    by_name: HashMap<String, Uuid>,
+    failures: Failures,
+}
+
+impl Accounts {
+    pub(crate) fn get(&self, id: Uuid) -> Option<&Account> {
+        self.by_id.get(&id)
+    }
+
+    pub(crate) fn named(&self, name: &str) -> Option<(Uuid, &Account)> {
+        let id = *self.by_name.get(&found_by(name))?;
+        Some((id, self.by_id.get(&id)?))
+    }
+
+    pub(crate) fn ids(&self) -> Vec<Uuid> {
+        let mut ids: Vec<_> = self.by_id.keys().copied().collect();
+        ids.sort_unstable_by_key(|id| self.by_id.get(id).map(|account| found_by(&account.name)));
+        ids
+    }
+
+    /// Makes, replaces or removes an account, and returns what was there.
+    pub(crate) fn set(&mut self, id: Uuid, account: Option<Account>) -> Option<Account> {
+        let name = account.as_ref().map(|account| found_by(&account.name));
+        let old = match account {
+            Some(account) => self.by_id.insert(id, account),
+            None => self.by_id.remove(&id),
+        };
+        if let Some(old) = &old {
+            self.by_name.remove(&found_by(&old.name));
+        }
+        if let Some(name) = name {
+            self.by_name.insert(name, id);
+        }
+        old
+    }
+}
+
+/// The form under which a name is looked up: cut as clients cut it, ASCII letters lowered.
+fn found_by(name: &str) -> String {
+    let mut units = 0;
+    let fits = |c: &char| {
+        units += c.len_utf16();
+        units <= NAME_UNITS
+    };
+    folded_name(&name.chars().take_while(fits).collect::<String>())
+}
+
+impl State {
+    /// `AcctLoginRequest`. An unknown name is answered like a wrong password.
+    pub(crate) fn log_in(&mut self, connection: ConnectionId, login: &Login) -> Outcome<LoggedIn> {
+        self.session(connection)?;
+        let most = self.config.failed_logins;
+        if self.accounts.failures.are_too_many(login, self.now, most) {
+            return Err(NetError::TooManyFailedLogins.into());
+        }
+        let found = self.accounts.named(&login.name);
+        let hashes = found.and_then(|(id, account)| account.hashes(id, &self.key));
+        // Whoever is unknown costs as much time as who is known.
+        let none = || PasswordHash::from_bytes([0; 20]);
+        let (fits, hashes) = match hashes {
+            Some(hashes) => (true, hashes),
+            None => (false, PasswordHashes { sha0: none(), sha1: none() }),
+        };
+        let name = found.map_or(login.name.as_str(), |(_, account)| &account.name);
+        let challenges = (login.client_challenge, login.server_challenge);
+        let form = verify(name, &hashes, challenges.0, challenges.1, &login.proof);
+        let (Some((id, account)), Some(form), true) = (found, form, fits) else {
+            self.accounts.failures.add(login, self.now);
+            return Err(NetError::AuthenticationFailed.into());
+        };
+        if account.is_banned() {
+            return Err(NetError::AccountBanned.into());
+        }
+        let staff = AccountFlags::Admin.0 | AccountFlags::Developer.0 | AccountFlags::BetaTester.0;
+        if self.config.restricted && account.flags.0 & staff == 0 {
+            return Err(NetError::LoginDenied.into());
+        }
+        let flags = account.flags;
+        self.leave_player(connection)?;
+        let session = Session { account: id, flags, ..Session::default() };
+        self.put_session(connection, Some(session));
+        Ok(LoggedIn { account: id, flags, players: self.players.of(id), form })
+    }
+
+    /// `AcctChangePasswordRequest`: clients send P0 only, which is of no use for a name that is
+    /// not an e-mail name.
+    pub(crate) fn change_password(
+        &mut self,
+        connection: ConnectionId,
+        name: &str,
+        sha0: [u8; 20],
+    ) -> Outcome<()> {
+        let own = self.logged_in(connection)?.account;
+        let (id, account) = self.accounts.named(name).ok_or(NetError::AccountNotFound)?;
+        if id != own {
+            return Err(NetError::ServiceForbidden.into());
+        }
+        if !is_email_name(&account.name) {
+            return Err(NetError::InvalidParameter.into());
+        }
+        // Nobody knows what this one is a digest of.
+        let sha1 = self.random_bytes();
+        let [sha0, sha1] = [sha0, sha1].map(PasswordHash::from_bytes);
+        self.set_hashes(id, &PasswordHashes { sha0, sha1 });
+        Ok(())
+    }
+
+    /// Makes an account.
+    pub(crate) fn add_account(
+        &mut self,
+        name: &str,
+        password: &str,
+        flags: AccountFlags,
+    ) -> Outcome<PasswordSet> {
+        let unfit = |c: char| c.is_control() || c == '\u{fffd}';
+        if name.trim().is_empty() || name.trim() != name || name.contains(unfit) {
+            return Err(NetError::InvalidParameter.into());
+        }
+        if self.accounts.named(name).is_some() {
+            return Err(NetError::AccountAlreadyExists.into());
+        }
+        let id = self.random_uuid();
+        let created = self.now;
+        let account = Account { name: name.to_owned(), flags, created, secret: Vec::new() };
+        self.put_account(id, Some(account));
+        self.set_password(name, password)
+    }
+
+    /// Changes a password.
+    pub(crate) fn set_password(&mut self, name: &str, password: &str) -> Outcome<PasswordSet> {
+        let (id, account) = self.accounts.named(name).ok_or(NetError::AccountNotFound)?;
+        let name = account.name.clone();
+        self.set_hashes(id, &PasswordHashes::new(&name, password));
+        Ok(PasswordSet { account: id, all_clients: hashes_agree(&name, password) })
+    }
+
+    fn set_hashes(&mut self, id: Uuid, hashes: &PasswordHashes) {
+        let Some(mut account) = self.accounts.get(id).cloned() else { return };
+        let mut plain = zeroize::Zeroizing::new(vec![SECRET_VERSION]);
+        plain.extend(hashes.sha0.as_bytes());
+        plain.extend(hashes.sha1.as_bytes());
+        let nonce = self.random_bytes();
+        account.secret = self.key.seal(&id.0, &plain, nonce);
+        self.put_account(id, Some(account));
+    }
+
+    /// Bans an account, or lets it in again. Whoever is logged in is thrown out.
+    pub(crate) fn ban_account(&mut self, name: &str, banned: bool) -> Outcome<Uuid> {
+        let (id, account) = self.accounts.named(name).ok_or(NetError::AccountNotFound)?;
+        let mut account = account.clone();
+        let flag = AccountFlags::Banned.0;
+        let flags = if banned { account.flags.0 | flag } else { account.flags.0 & !flag };
+        account.flags = AccountFlags(flags);
+        self.put_account(id, Some(account));
+        if banned {
+            self.throw_out(id, NetError::AccountBanned)?;
+        }
+        Ok(id)
+    }
+
+    /// Removes an account with its players. Whoever is logged in is thrown out.
+    pub(crate) fn delete_account(&mut self, name: &str) -> Outcome<Uuid> {
+        let (id, _) = self.accounts.named(name).ok_or(NetError::AccountNotFound)?;
+        self.throw_out(id, NetError::AccountNotFound)?;
+        for player in self.players.of(id) {
+            self.remove_player(player.id);
+        }
+        self.put_account(id, None);
+        Ok(id)
+    }
+
+    pub(crate) fn list_accounts(&self) -> Vec<AccountSummary> {
+        let ids = self.accounts.ids().into_iter();
+        ids.filter_map(|id| {
+            let account = self.accounts.get(id)?;
+            Some(AccountSummary {
+                id,
+                name: account.name.clone(),
+                flags: account.flags,
+                created: account.created,
+                has_password: !account.secret.is_empty(),
+                players: self.players.of(id),
+            })
+        })
+        .collect()
+    }
+
+    fn throw_out(&mut self, account: Uuid, reason: NetError) -> Outcome<()> {
+        let sessions = self.sessions.iter().filter(|(_, session)| session.account == account);
+        let connections: Vec<_> = sessions.map(|(connection, _)| *connection).collect();
+        for connection in connections {
+            self.kick(connection, reason)?;
+        }
+        Ok(())
+    }
+
+    /// Ends what a connection may do, and tells it why.
+    pub(crate) fn kick(&mut self, connection: ConnectionId, reason: NetError) -> Outcome<()> {
+        self.leave_player(connection)?;
+        self.put_session(connection, Some(Session::default()));
+        self.tell(connection, Notice::KickedOff { reason });
+        Ok(())
+    }
+}
+
+/// Failed logins of the last minute, by name and by address.
+#[derive(Debug, Default)]
+struct Failures {
+    counts: HashMap<Source, (u32, u32)>,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Source {
+    Name(String),
+    Address(IpAddr),
+}
+
+impl Failures {
+    const WINDOW: u32 = 60;
+    /// More names and addresses than this are not remembered.
+    const MOST: usize = 65_536;
+
+    fn sources(login: &Login) -> impl Iterator<Item = Source> {
+        let name = Source::Name(found_by(&login.name));
+        [Some(name), login.address.map(Source::Address)].into_iter().flatten()
+    }
+
+    fn are_too_many(&self, login: &Login, now: u32, most: u32) -> bool {
+        let recent = |source| {
+            let (since, count) = self.counts.get(&source).copied().unwrap_or_default();
+            if now.saturating_sub(since) < Self::WINDOW { count } else { 0 }
+        };
+        most != 0 && Self::sources(login).map(recent).any(|count| count >= most)
+    }
+
+    fn add(&mut self, login: &Login, now: u32) {
+        if self.counts.len() >= Self::MOST {
+            self.counts.retain(|_, (since, _)| now.saturating_sub(*since) < Self::WINDOW);
+            if self.counts.len() >= Self::MOST {
+                self.counts.clear();
+            }
+        }
+        for source in Self::sources(login) {
+            let (since, count) = self.counts.entry(source).or_insert((now, 0));
+            if now.saturating_sub(*since) >= Self::WINDOW {
+                (*since, *count) = (now, 0);
+            }
+            *count += 1;
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Ages: which instances there are, who is on the way into them, and which are public.
+
+use std::cmp::Reverse;
+
+use worldwire_uru::types::{NetError, TermStr, Uuid};
+use worldwire_uru::vault::{NodeType, VaultNode};
+
+use crate::uru::vault::{
+    AgeNodes, ConnectionId, Facts, NewAge, Outcome, Session, State, decode, text,
+};
+
+/// The fields of `VaultInitAgeRequest`.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct InitAge {
+    /// The instance, or zero for a new one.
+    pub instance: Uuid,
+    /// The instance that it belongs to, or zero.
+    pub parent: Uuid,
+    /// The age's name in files.
+    pub filename: String,
+    /// The instance's name.
+    pub instance_name: String,
+    /// The name its owner gave it.
+    pub user_name: String,
+    /// Its description.
+    pub description: String,
+    /// Its number among its like; negative for the next one.
+    pub sequence: i32,
+    /// Its language; -1 is none.
+    pub language: i32,
+}
+
+/// An age that a connection may join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgeFound {
+    /// The Age node; 0 for an age without a vault.
+    pub age: u32,
+    /// The instance.
+    pub instance: Uuid,
+}
+
+/// A public age, as `PublicAgeList` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicAge {
+    /// The instance.
+    pub instance: Uuid,
+    /// The age's name in files.
+    pub filename: String,
+    /// The instance's name.
+    pub instance_name: String,
+    /// The name its owner gave it.
+    pub user_name: String,
+    /// Its description.
+    pub description: String,
+    /// Its number among its like.
+    pub sequence: i32,
+    /// Its language; -1 is none.
+    pub language: i32,
+    /// How many own it.
+    pub owners: u32,
+    /// How many are in it.
+    pub population: u32,
+}
+
+/// Public ages in one list.
+const MOST_PUBLIC: usize = 50;
+/// The age in which clients choose a player.
+const START: &str = "StartUp";
+/// Ages that are numbered from 1 whatever the client says.
+const NUMBERED: [&str; 3] = ["Neighborhood", "BahroCave", "LiveBahroCaves"];
+
+impl State {
+    /// `VaultInitAgeRequest`: finds an age, or makes it.
+    pub(crate) fn init_age(
+        &mut self,
+        connection: ConnectionId,
+        new: &InitAge,
+    ) -> Outcome<AgeNodes> {
+        self.playing(connection)?;
+        if new.filename.is_empty() {
+            return Err(NetError::InvalidParameter.into());
+        }
+        if let Some(nodes) = self.known_age(new) {
+            return Ok(nodes);
+        }
+        let texts = [&new.filename, &new.instance_name, &new.user_name].into_iter();
+        let short = texts.chain([&new.description]).enumerate().all(|(at, text)| {
+            let most = if at < 3 { 63 } else { self.config.most_text };
+            text.encode_utf16().count() <= most
+        });
+        if !short {
+            return Err(NetError::InvalidParameter.into());
+        }
+        let numbered = NUMBERED.contains(&&*new.filename);
+        let sequence = if new.sequence < 0 || numbered {
+            self.next_sequence(&new.filename, &new.user_name)
+        } else {
+            new.sequence
+        };
+        let instance = if new.instance.is_zero() { self.random_uuid() } else { new.instance };
+        self.make_age(&NewAge {
+            instance,
+            parent: new.parent,
+            filename: &new.filename,
+            instance_name: &new.instance_name,
+            user_name: &new.user_name,
+            description: &new.description,
+            sequence,
+            language: new.language,
+            public: false,
+        })
+    }
+
+    /// The age that a request means: a parent has one child of a kind; an instance is one age.
+    fn known_age(&self, new: &InitAge) -> Option<AgeNodes> {
+        let by_parent = !new.parent.is_zero();
+        if !by_parent && new.instance.is_zero() {
+            return None;
+        }
+        let template = VaultNode {
+            node_type: Some(NodeType::AgeInfo),
+            uuid_1: (!by_parent).then_some(new.instance),
+            uuid_2: by_parent.then_some(new.parent),
+            string64_2: text(&new.filename),
+            ..VaultNode::default()
+        };
+        let info = *self.graph.find(&template, 1).first()?;
+        Some(AgeNodes { age: self.graph.age_info(info)?.age, info })
+    }
+
+    /// `AgeRequest`: finds an age for a connection, which is on its way into it from here on.
+    pub(crate) fn request_age(
+        &mut self,
+        connection: ConnectionId,
+        filename: &str,
+        instance: Uuid,
+    ) -> Outcome<AgeFound> {
+        let session = self.logged_in(connection)?.clone();
+        if session.player == 0 && filename != START {
+            return Err(NetError::AuthenticationFailed.into());
+        }
+        let template = VaultNode {
+            node_type: Some(NodeType::Age),
+            uuid_1: Some(instance),
+            ..VaultNode::default()
+        };
+        let age = self.graph.find(&template, 1).first().copied().unwrap_or(0);
+        let place = match self.graph.get(age).map(|entry| &entry.facts) {
+            Some(Facts::Age { filename: known, .. }) if **known == *filename => {
+                self.age_title(age, filename)?
+            }
+            Some(_) => return Err(NetError::AgeNotFound.into()),
+            None if self.is_temporary(filename) => filename.to_owned(),
+            None => return Err(NetError::AgeNotFound.into()),
+        };
+        if session.player != 0 {
+            let player = session.player;
+            self.put_session(connection, Some(Session { age, ..session }));
+            self.show_player(player, true, &place, instance)?;
+        }
+        Ok(AgeFound { age, instance })
+    }
+
+    fn is_temporary(&self, filename: &str) -> bool {
+        self.config.any_temporary_age
+            || self.config.temporary_ages.iter().any(|allowed| allowed == filename)
+    }
+
+    /// What an age is called where players see it: `Ann's Relto`, `DRC(3) Hood`.
+    fn age_title(&mut self, age: u32, filename: &str) -> Outcome<String> {
+        let Some(info) = self.graph.child(age, NodeType::AgeInfo, None) else {
+            return Ok(filename.to_owned());
+        };
+        let content = self.content(info)?;
+        let node = decode(&content)?;
+        let field = |field: &Option<TermStr<'_>>| {
+            field.as_ref().map(TermStr::to_text).filter(|text| !text.is_empty())
+        };
+        let sequence = node.int32_1.filter(|number| *number > 0);
+        let number = sequence.map(|number| format!("({number})")).unwrap_or_default();
+        let instance = field(&node.string64_3).unwrap_or_else(|| filename.to_owned());
+        let title = match field(&node.string64_4) {
+            Some(user) => format!("{user}{number} {instance}"),
+            None => format!("{instance}{number}"),
+        };
+        // A String64 holds no more.
+        let mut units = 0;
+        let fits = |c: &char| {
+            units += c.len_utf16();
+            units <= worldwire_uru::vault::MOST_STRING_UNITS
+        };
+        Ok(title.chars().take_while(fits).collect())
+    }
+
+    /// `GetPublicAgeList`: the public instances of an age, those changed last first.
+    pub(crate) fn public_ages(
+        &mut self,
+        connection: ConnectionId,
+        filename: &str,
+    ) -> Outcome<Vec<PublicAge>> {
+        self.logged_in(connection)?;
+        let template = VaultNode {
+            node_type: Some(NodeType::AgeInfo),
+            int32_2: Some(1),
+            string64_2: Some(TermStr::from(filename)),
+            ..VaultNode::default()
+        };
+        let mut infos = self.graph.find(&template, usize::MAX);
+        let modified = |id: &u32| self.graph.get(*id).map(|entry| entry.modified);
+        infos.sort_by_key(|id| (Reverse(modified(id)), *id));
+        infos.truncate(MOST_PUBLIC);
+        self.need(&infos)?;
+        infos.into_iter().map(|info| self.public_age(info)).collect()
+    }
+
+    fn public_age(&mut self, info: u32) -> Outcome<PublicAge> {
+        let content = self.content(info)?;
+        let node = decode(&content)?;
+        let field =
+            |field: &Option<TermStr<'_>>| field.as_ref().map(TermStr::to_text).unwrap_or_default();
+        let instance = node.uuid_1.unwrap_or_default();
+        let owners = self.owners_list(info).map_or(0, |list| self.graph.children(list).count());
+        Ok(PublicAge {
+            instance,
+            filename: field(&node.string64_2),
+            instance_name: field(&node.string64_3),
+            user_name: field(&node.string64_4),
+            description: field(&node.text_1),
+            sequence: node.int32_1.unwrap_or_default(),
+            language: node.int32_3.unwrap_or(-1),
+            owners: u32::try_from(owners).unwrap_or(u32::MAX),
+            population: self.population(instance),
+        })
+    }
+
+    /// How many active players are in an instance.
+    fn population(&self, instance: Uuid) -> u32 {
+        let template = VaultNode {
+            node_type: Some(NodeType::PlayerInfo),
+            int32_1: Some(1),
+            uuid_1: Some(instance),
+            ..VaultNode::default()
+        };
+        u32::try_from(self.graph.find(&template, usize::MAX).len()).unwrap_or(u32::MAX)
+    }
+
+    /// `SetAgePublic`: makes an age public or private, if one of its owners wants it.
+    pub(crate) fn set_public(
+        &mut self,
+        connection: ConnectionId,
+        info: u32,
+        public: bool,
+    ) -> Outcome<()> {
+        let session = self.playing(connection)?;
+        let age = self.graph.age_info(info).ok_or(NetError::VaultNodeNotFound)?;
+        let allowed = self.config.may_be_public.iter().any(|name| **name == *age.filename)
+            && self.owns_age(session.player, info);
+        if !allowed && !session.is_admin() {
+            return Err(NetError::VaultNodeAccessViolation.into());
+        }
+        let change = VaultNode { int32_2: Some(i32::from(public)), ..VaultNode::default() };
+        self.change_node(info, None, change)
+    }
+}

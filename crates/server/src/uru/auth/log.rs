@@ -1,0 +1,57 @@
+//! What clients want to be logged.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Log messages of one connection: as many as this at once, and one more in each interval.
+const MOST: u32 = 20;
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Writes what a client says to the log, in bounds.
+#[derive(Debug, Default)]
+pub(super) struct ClientLog {
+    /// Who is logged in.
+    pub(super) account: Option<String>,
+    /// When the messages so far would be paid off.
+    until: Option<Instant>,
+}
+
+impl ClientLog {
+    pub(super) fn say(&mut self, address: SocketAddr, kind: &str, text: &str) {
+        if self.has_room() {
+            let account = self.account.as_deref().unwrap_or("");
+            tracing::info!(%address, account, kind, text = tidy(text), "log of a client");
+        }
+    }
+
+    fn has_room(&mut self) -> bool {
+        let now = Instant::now();
+        let until = self.until.map_or(now, |until| until.max(now)) + EVERY;
+        let has_room = until <= now + EVERY * MOST;
+        if has_room {
+            self.until = Some(until);
+        }
+        has_room
+    }
+}
+
+/// Text that cannot pretend to be lines of the log.
+fn tidy(text: &str) -> String {
+    text.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_cannot_fill_the_log_or_forge_lines() {
+        let mut log = ClientLog::default();
+        assert_eq!((0..100).filter(|_| log.has_room()).count(), 20);
+        tokio::time::advance(EVERY * 3).await;
+        assert_eq!((0..100).filter(|_| log.has_room()).count(), 3);
+        assert_eq!(tidy("one\r\n\u{1b}[31mtwo\n"), "one   [31mtwo");
+    }
+}

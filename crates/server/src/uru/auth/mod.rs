@@ -1,0 +1,633 @@
+//! The auth service: accounts, players, the vault, ages, scores, and secure files.
+//!
+//! A connection goes from registered to logged in to a chosen player. The vault knows what is
+//! allowed when, and answers the rest with `AuthenticationFailed`; what does not go to the vault is
+//! checked here. Requests are answered in their order, behind the notices of what happened before.
+//!
+//! There is no `ServerAddr`: a client that loses its connection logs in anew.
+
+mod downloads;
+mod log;
+mod replies;
+mod secure;
+
+use std::sync::Arc;
+
+use worldwire_core::Messages as _;
+use worldwire_core::connection::Sender as _;
+use worldwire_net::{Flow, Peer};
+use worldwire_uru::connection::Sender;
+use worldwire_uru::message::auth::client as ask;
+use worldwire_uru::message::auth::client::ClientMessage as Ask;
+use worldwire_uru::message::auth::server as reply;
+use worldwire_uru::message::auth::server::ServerMessage as Reply;
+use worldwire_uru::message::{AccountFlags, Caps};
+use worldwire_uru::types::{Nested, NetError, Uuid};
+
+pub use secure::SecureFiles;
+
+use super::accounts::Login;
+use super::ages::InitAge;
+use super::config::CapsPolicy;
+use super::vault::{Connection as Session, Notice, Notices};
+use super::{Shared, sent};
+use downloads::Downloads;
+use log::ClientLog;
+use replies::{encoded, high_scores, outcome, public_age, score};
+
+/// What the server can do, of what clients ask about.
+const CAPS: [u32; 1] = [Caps::SCORE_LEADER_BOARDS];
+/// The billing type of an account that has paid.
+const PAID: u32 = 1;
+/// Clients keep the players of an account in an array of six, and do not check.
+const MOST_PLAYERS: usize = 5;
+
+/// An auth connection.
+#[derive(Debug)]
+pub(super) struct AuthService {
+    shared: Arc<Shared>,
+    peer: Peer,
+    session: Session,
+    notices: Notices,
+    /// What the login has to answer; nothing before the client has registered.
+    challenge: Option<u32>,
+    state: State,
+    downloads: Downloads,
+    log: ClientLog,
+}
+
+/// How far a client has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    Connected,
+    LoggedIn,
+    Playing,
+}
+
+/// What is sent, behind the notices that come before it.
+macro_rules! answer {
+    ($self:ident, $sender:ident, $reply:expr) => {
+        $self.reply($sender, $reply)
+    };
+}
+
+/// A request whose reply says nothing but its result.
+macro_rules! simple {
+    ($self:ident, $sender:ident, $request:ident, $Reply:ident, $call:expr) => {{
+        let result = outcome(&$call.await);
+        $self.reply($sender, reply::$Reply { trans_id: $request.trans_id, result })
+    }};
+}
+
+/// A request that is refused with a result, once the client has come far enough for any other one.
+macro_rules! refuse {
+    ($self:ident, $sender:ident, $request:ident, $from:ident, $result:ident, $Reply:ident {
+        $($field:ident),*
+    }) => {{
+        let result = $self.checked(State::$from).err().unwrap_or(NetError::$result);
+        let trans_id = $request.trans_id;
+        $self.reply($sender, reply::$Reply { trans_id, result, $($field: Default::default()),* })
+    }};
+}
+
+impl AuthService {
+    /// A connection that nobody has logged in on yet.
+    ///
+    /// # Errors
+    /// That of the vault, when the shard is about to stop.
+    pub(super) async fn open(shared: Arc<Shared>, peer: Peer) -> Result<Self, NetError> {
+        let (session, notices) = shared.vault.connect().await?;
+        let downloads =
+            Downloads::new(Arc::clone(&shared.secure), shared.config.auth.strict_chunks);
+        Ok(Self {
+            shared,
+            peer,
+            session,
+            notices,
+            challenge: None,
+            state: State::Connected,
+            downloads,
+            log: ClientLog::default(),
+        })
+    }
+
+    /// Waits for a notice; none means that the vault has ended the connection.
+    pub(super) async fn notified(&mut self) -> Option<Notice> {
+        self.notices.recv().await
+    }
+
+    /// Tells the client what others did.
+    pub(super) fn notice(&mut self, notice: Option<Notice>, sender: &mut Sender) -> Flow {
+        match notice {
+            Some(notice) => notify(notice, sender),
+            None => Flow::Break(()),
+        }
+    }
+
+    pub(super) fn wants_room(&self) -> bool {
+        self.downloads.wants_room()
+    }
+
+    /// Sends the next part of a download.
+    pub(super) async fn room(&mut self, sender: &mut Sender) -> Flow {
+        self.downloads.room(sender).await
+    }
+
+    /// The shard stops.
+    pub(super) fn stopping(&mut self, sender: &mut Sender) {
+        let _ = send(sender, reply::KickedOff { reason: NetError::RemoteShutdown });
+    }
+
+    /// Answers a message.
+    pub(super) async fn message(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
+        match message {
+            Ask::PingRequest(_) | Ask::ClientSetCCRLevel(_) | Ask::VaultSetSeen(_) => {
+                Flow::Continue(())
+            }
+            Ask::ClientRegisterRequest(request) => self.register(request, sender),
+            Ask::AcctLoginRequest(request) => self.log_in(request, sender).await,
+            Ask::LogPythonTraceback(log) => self.log("Python", &log.text.to_text()),
+            Ask::LogStackDump(log) => self.log("stack", &log.text.to_text()),
+            Ask::LogClientDebuggerConnect(_) => self.log("debugger", "a debugger is attached"),
+            message => self.account(message, sender).await,
+        }
+    }
+
+    /// Accounts and players.
+    async fn account(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
+        match message {
+            Ask::AcctSetPlayerRequest(request) => self.set_player(request, sender).await,
+            Ask::AcctChangePasswordRequest(request) => {
+                let name = request.account_name.to_text();
+                let call = self.session.change_password(name, request.password_hash);
+                simple!(self, sender, request, AcctChangePasswordReply, call)
+            }
+            Ask::PlayerCreateRequest(request) => self.create_player(request, sender).await,
+            Ask::PlayerDeleteRequest(request) => {
+                let call = self.session.delete_player(request.player_id);
+                simple!(self, sender, request, PlayerDeleteReply, call)
+            }
+            Ask::KickPlayer(request) => {
+                let kicked = self.session.kick_player(request.player_id).await;
+                self.unanswered("KickPlayer", kicked, sender)
+            }
+            Ask::UpgradeVisitorRequest(request) => {
+                refuse!(self, sender, request, LoggedIn, Success, UpgradeVisitorReply {})
+            }
+            Ask::AcctCreateRequest(request) => {
+                refuse!(
+                    self,
+                    sender,
+                    request,
+                    LoggedIn,
+                    NotSupported,
+                    AcctCreateReply { account_id }
+                )
+            }
+            Ask::AcctSetRolesRequest(request) => {
+                refuse!(self, sender, request, LoggedIn, ServiceForbidden, AcctSetRolesReply {})
+            }
+            Ask::AcctSetBillingTypeRequest(request) => {
+                refuse!(
+                    self,
+                    sender,
+                    request,
+                    LoggedIn,
+                    ServiceForbidden,
+                    AcctSetBillingTypeReply {}
+                )
+            }
+            Ask::AcctActivateRequest(request) => {
+                refuse!(self, sender, request, LoggedIn, NotSupported, AcctActivateReply {})
+            }
+            Ask::AcctCreateFromKeyRequest(request) => {
+                refuse!(
+                    self,
+                    sender,
+                    request,
+                    LoggedIn,
+                    NotSupported,
+                    AcctCreateFromKeyReply { account_id, activation_key }
+                )
+            }
+            Ask::SetPlayerBanStatusRequest(request) => {
+                refuse!(
+                    self,
+                    sender,
+                    request,
+                    LoggedIn,
+                    ServiceForbidden,
+                    SetPlayerBanStatusReply {}
+                )
+            }
+            Ask::ChangePlayerNameRequest(request) => {
+                refuse!(self, sender, request, LoggedIn, NotSupported, ChangePlayerNameReply {})
+            }
+            Ask::SendFriendInviteRequest(request) => {
+                refuse!(self, sender, request, LoggedIn, ServiceForbidden, SendFriendInviteReply {})
+            }
+            Ask::AccountExistsRequest(request) => {
+                refuse!(
+                    self,
+                    sender,
+                    request,
+                    LoggedIn,
+                    ServiceForbidden,
+                    AccountExistsReply { exists }
+                )
+            }
+            message => self.node(message, sender).await,
+        }
+    }
+
+    /// Nodes of the vault.
+    async fn node(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
+        match message {
+            Ask::VaultNodeCreate(request) => {
+                let made = self.session.create(request.node.as_bytes().to_vec()).await;
+                let (trans_id, result) = (request.trans_id, outcome(&made));
+                let node_id = made.unwrap_or_default();
+                answer!(self, sender, reply::VaultNodeCreated { trans_id, result, node_id })
+            }
+            Ask::VaultNodeFetch(request) => {
+                let fetched = self.session.fetch(request.node_id).await;
+                let (trans_id, result) = (request.trans_id, outcome(&fetched));
+                let node = Nested::new(fetched.as_deref().unwrap_or_default());
+                answer!(self, sender, reply::VaultNodeFetched { trans_id, result, node })
+            }
+            Ask::VaultNodeSave(request) => {
+                let node = request.node.as_bytes().to_vec();
+                let call = self.session.save(request.node_id, request.revision_id, node);
+                simple!(self, sender, request, VaultSaveNodeReply, call)
+            }
+            Ask::VaultNodeAdd(request) => {
+                let ask::VaultNodeAdd { parent_id, child_id, owner_id, .. } = request;
+                let call = self.session.add(parent_id, child_id, owner_id);
+                simple!(self, sender, request, VaultAddNodeReply, call)
+            }
+            Ask::VaultNodeRemove(request) => {
+                let call = self.session.remove(request.parent_id, request.child_id);
+                simple!(self, sender, request, VaultRemoveNodeReply, call)
+            }
+            Ask::VaultFetchNodeRefs(request) => {
+                let refs = self.session.refs(request.node_id).await;
+                let (trans_id, result) = (request.trans_id, outcome(&refs));
+                let refs = refs.unwrap_or_default().into();
+                answer!(self, sender, reply::VaultNodeRefsFetched { trans_id, result, refs })
+            }
+            Ask::VaultNodeFind(request) => {
+                let found = self.session.find(request.node.as_bytes().to_vec()).await;
+                let (trans_id, result) = (request.trans_id, outcome(&found));
+                let node_ids = found.unwrap_or_default().into();
+                answer!(self, sender, reply::VaultNodeFindReply { trans_id, result, node_ids })
+            }
+            Ask::VaultSendNode(request) => {
+                let sent = self.session.send(request.node_id, request.receiver_id).await;
+                self.unanswered("VaultSendNode", sent, sender)
+            }
+            message => self.age(message, sender).await,
+        }
+    }
+
+    /// Ages.
+    async fn age(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
+        match message {
+            Ask::VaultInitAgeRequest(request) => {
+                let trans_id = request.trans_id;
+                let made = self.session.init_age(init_age(&request)).await;
+                let result = outcome(&made);
+                let (age_node_id, age_info_node_id) =
+                    made.map(|nodes| (nodes.age, nodes.info)).unwrap_or_default();
+                let reply =
+                    reply::VaultInitAgeReply { trans_id, result, age_node_id, age_info_node_id };
+                answer!(self, sender, reply)
+            }
+            Ask::AgeRequest(request) => {
+                let (trans_id, instance) = (request.trans_id, request.age_instance_id);
+                let host = self.shared.hosts.ipv4().await.ok_or(NetError::NameLookupFailed);
+                let found = match host {
+                    Ok(host) => {
+                        let name = request.age_name.to_text();
+                        self.session.request_age(name, instance).await.map(|age| (age, host))
+                    }
+                    Err(error) => Err(error),
+                };
+                let result = outcome(&found);
+                let (age, host) = found.map_or((None, None), |(age, host)| (Some(age), Some(host)));
+                let age_node_id = age.map_or(0, |age| age.age);
+                let reply = reply::AgeReply {
+                    trans_id,
+                    result,
+                    age_mcp_id: age.map_or(0, |_| self.shared.hosts.number(age_node_id, instance)),
+                    age_instance_id: if age.is_some() { instance } else { Uuid::ZERO },
+                    age_node_id,
+                    game_server_address: worldwire_uru::types::Ipv4(
+                        host.unwrap_or(std::net::Ipv4Addr::UNSPECIFIED),
+                    ),
+                };
+                answer!(self, sender, reply)
+            }
+            Ask::AgeRequestEx(request) => {
+                let (trans_id, instance) = (request.trans_id, request.age_instance_id);
+                let name = request.age_name.to_text();
+                let found = self.session.request_age(name, instance).await;
+                let result = outcome(&found);
+                let age_node_id = found.as_ref().map_or(0, |age| age.age);
+                let address = found.as_ref().map_or("", |_| &self.shared.config.public_address);
+                let reply = reply::AgeReplyEx {
+                    trans_id,
+                    result,
+                    age_mcp_id: found
+                        .map_or(0, |_| self.shared.hosts.number(age_node_id, instance)),
+                    age_instance_id: if result == NetError::Success {
+                        instance
+                    } else {
+                        Uuid::ZERO
+                    },
+                    age_node_id,
+                    game_server_address: address.to_owned().as_str().into(),
+                };
+                answer!(self, sender, reply)
+            }
+            Ask::GetPublicAgeList(request) => {
+                let ages = self.session.public_ages(request.age_filename.to_text()).await;
+                let (trans_id, result) = (request.trans_id, outcome(&ages));
+                let ages = ages.unwrap_or_default();
+                let ages = ages.iter().map(public_age).collect::<Vec<_>>().into();
+                answer!(self, sender, reply::PublicAgeList { trans_id, result, ages })
+            }
+            Ask::SetAgePublic(request) => {
+                let set = self.session.set_public(request.age_info_id, request.public_ != 0).await;
+                self.unanswered("SetAgePublic", set, sender)
+            }
+            message => self.score(message, sender).await,
+        }
+    }
+
+    /// Scores.
+    async fn score(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
+        match message {
+            Ask::ScoreCreate(request) => {
+                let (name, kind) = (request.game_name.to_text(), request.game_type);
+                let made =
+                    self.session.create_score(request.owner_id, name, kind, request.value).await;
+                let (trans_id, result) = (request.trans_id, outcome(&made));
+                let (score_id, created_time) = made.unwrap_or_default();
+                let reply = reply::ScoreCreateReply { trans_id, result, score_id, created_time };
+                answer!(self, sender, reply)
+            }
+            Ask::ScoreGetScores(request) => {
+                let name = request.game_name.to_text();
+                let found = self.session.get_scores(request.owner_id, name).await;
+                let (trans_id, result) = (request.trans_id, outcome(&found));
+                let found: Vec<_> = found.unwrap_or_default().iter().map(score).collect();
+                let score_count = u32::try_from(found.len()).unwrap_or(u32::MAX);
+                let scores = encoded(found);
+                let reply = reply::ScoreGetScoresReply { trans_id, result, score_count, scores };
+                answer!(self, sender, reply)
+            }
+            Ask::ScoreGetHighScores(request) => {
+                let name = request.game_name.to_text();
+                let (owner, most) = (request.owner_id, request.max_scores);
+                let found = self.session.high_scores(owner, most, name).await;
+                answer!(self, sender, high_scores(request.trans_id, &found))
+            }
+            Ask::ScoreAddPoints(request) => {
+                let call = self.session.add_points(request.score_id, request.points);
+                simple!(self, sender, request, ScoreAddPointsReply, call)
+            }
+            Ask::ScoreTransferPoints(request) => {
+                let (from, to) = (request.src_score_id, request.dest_score_id);
+                let call = self.session.transfer_points(from, to, request.points);
+                simple!(self, sender, request, ScoreTransferPointsReply, call)
+            }
+            Ask::ScoreSetPoints(request) => {
+                let call = self.session.set_points(request.score_id, request.points);
+                simple!(self, sender, request, ScoreSetPointsReply, call)
+            }
+            Ask::ScoreDelete(request) => {
+                refuse!(self, sender, request, Playing, NotSupported, ScoreDeleteReply {})
+            }
+            Ask::ScoreGetRanks(request) => {
+                let result = self.checked(State::Playing).err().unwrap_or(NetError::NotSupported);
+                let (trans_id, rank_count) = (request.trans_id, 0);
+                let ranks = Nested::new(Vec::new());
+                let reply = reply::ScoreGetRanksReply { trans_id, result, rank_count, ranks };
+                answer!(self, sender, reply)
+            }
+            message => self.file(message, sender).await,
+        }
+    }
+
+    /// Secure files, and what clients never send.
+    async fn file(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
+        match message {
+            Ask::FileListRequest(request) => match self.checked(State::LoggedIn) {
+                Ok(()) => self.downloads.list(&request, sender).await,
+                Err(result) => downloads::no_list(request.trans_id, result, sender),
+            },
+            Ask::FileDownloadRequest(request) => match self.checked(State::LoggedIn) {
+                Ok(()) => self.downloads.request(&request, sender),
+                Err(result) => downloads::no_file(request.trans_id, result, sender),
+            },
+            Ask::FileDownloadChunkAck(ack) => {
+                self.downloads.acknowledged(ack.trans_id);
+                Flow::Continue(())
+            }
+            message => {
+                let (address, name) = (self.peer.address, message.name());
+                tracing::warn!(%address, name, "connection closed: a message that is not served");
+                Flow::Break(())
+            }
+        }
+    }
+
+    fn register(&mut self, request: ask::ClientRegisterRequest, sender: &mut Sender) -> Flow {
+        let config = &self.shared.config;
+        let build = request.build_id;
+        if !config.any_build && build != config.build && build != 0 {
+            let (address, wanted) = (self.peer.address, config.build);
+            tracing::info!(%address, wanted, found = build, "connection closed: another build");
+            return Flow::Break(());
+        }
+        let Ok(server_challenge) = getrandom::u32() else { return Flow::Break(()) };
+        self.challenge = Some(server_challenge);
+        send(sender, reply::ClientRegisterReply { server_challenge })?;
+        let caps = match self.shared.config.auth.caps {
+            CapsPolicy::Always => Caps::new(&CAPS),
+            CapsPolicy::Compatible => Caps::compatible(&CAPS),
+            CapsPolicy::Never => return Flow::Continue(()),
+        };
+        match Nested::encode_from(&caps) {
+            Ok(caps) => send(sender, reply::ServerCaps { caps }),
+            Err(_) => Flow::Break(()),
+        }
+    }
+
+    async fn log_in(&mut self, request: ask::AcctLoginRequest<'_>, sender: &mut Sender) -> Flow {
+        let (address, trans_id) = (self.peer.address, request.trans_id);
+        let name = request.account_name.to_text();
+        let logged_in = match self.challenge {
+            None => Err(NetError::AuthenticationFailed),
+            Some(server_challenge) => {
+                let login = Login {
+                    name: name.clone(),
+                    client_challenge: request.client_challenge,
+                    server_challenge,
+                    proof: request.challenge_hash,
+                    address: Some(address.ip()),
+                };
+                self.session.log_in(login).await
+            }
+        };
+        let result = outcome(&logged_in);
+        match logged_in {
+            Ok(login) => {
+                self.state = State::LoggedIn;
+                self.log.account = Some(name.clone());
+                tracing::info!(%address, account = name, form = ?login.form, "logged in");
+                for player in login.players.iter().take(MOST_PLAYERS) {
+                    self.reply(
+                        sender,
+                        reply::AcctPlayerInfo {
+                            trans_id,
+                            player_id: player.id,
+                            player_name: player.name.as_str().into(),
+                            avatar_shape: player.shape.as_str().into(),
+                            explorer: player.explorer,
+                        },
+                    )?;
+                }
+                let reply = reply::AcctLoginReply {
+                    trans_id,
+                    result,
+                    account_id: login.account,
+                    account_flags: login.flags,
+                    billing_type: PAID,
+                    encryption_key: self.shared.secure.key(),
+                };
+                answer!(self, sender, reply)
+            }
+            Err(_) => {
+                tracing::info!(%address, account = name, result = ?result, "login refused");
+                let reply = reply::AcctLoginReply {
+                    trans_id,
+                    result,
+                    account_id: Uuid::ZERO,
+                    account_flags: AccountFlags(0),
+                    billing_type: 0,
+                    encryption_key: [0; 4],
+                };
+                answer!(self, sender, reply)
+            }
+        }
+    }
+
+    async fn set_player(
+        &mut self,
+        request: ask::AcctSetPlayerRequest,
+        sender: &mut Sender,
+    ) -> Flow {
+        let set = self.session.set_player(request.player_id).await;
+        if set.is_ok() {
+            self.state = if request.player_id == 0 { State::LoggedIn } else { State::Playing };
+        }
+        let result = outcome(&set);
+        answer!(self, sender, reply::AcctSetPlayerReply { trans_id: request.trans_id, result })
+    }
+
+    async fn create_player(
+        &mut self,
+        request: ask::PlayerCreateRequest<'_>,
+        sender: &mut Sender,
+    ) -> Flow {
+        let (name, shape) = (request.player_name.to_text(), request.avatar_shape.to_text());
+        let made = self.session.create_player(name, shape).await;
+        let (trans_id, result) = (request.trans_id, outcome(&made));
+        let made = made.ok();
+        let text = |text: Option<&String>| text.map_or("", String::as_str).to_owned();
+        let name = text(made.as_ref().map(|player| &player.name));
+        let shape = text(made.as_ref().map(|player| &player.shape));
+        let reply = reply::PlayerCreateReply {
+            trans_id,
+            result,
+            player_id: made.as_ref().map_or(0, |player| player.id),
+            explorer: made.as_ref().map_or(0, |player| player.explorer),
+            player_name: name.as_str().into(),
+            avatar_shape: shape.as_str().into(),
+        };
+        answer!(self, sender, reply)
+    }
+
+    fn log(&mut self, kind: &str, text: &str) -> Flow {
+        self.log.say(self.peer.address, kind, text);
+        Flow::Continue(())
+    }
+
+    /// Whether the client has come this far.
+    fn checked(&self, from: State) -> Result<(), NetError> {
+        if self.state >= from { Ok(()) } else { Err(NetError::AuthenticationFailed) }
+    }
+
+    /// A request without a reply: what came of it is logged.
+    fn unanswered(
+        &mut self,
+        what: &str,
+        result: Result<(), NetError>,
+        sender: &mut Sender,
+    ) -> Flow {
+        if let Err(error) = result {
+            tracing::debug!(address = %self.peer.address, what, ?error, "refused");
+        }
+        self.due(sender)
+    }
+
+    /// Sends a reply, behind the notices of what happened before.
+    fn reply<'m>(&mut self, sender: &mut Sender, reply: impl Into<Reply<'m>>) -> Flow {
+        self.due(sender)?;
+        send(sender, reply)
+    }
+
+    fn due(&mut self, sender: &mut Sender) -> Flow {
+        while let Some(notice) = self.notices.due() {
+            notify(notice, sender)?;
+        }
+        Flow::Continue(())
+    }
+}
+
+fn send<'m>(sender: &mut Sender, reply: impl Into<Reply<'m>>) -> Flow {
+    sent(sender.send(&reply.into().into()))
+}
+
+/// Tells the client what happened. Who is thrown out is told why, and nothing more.
+fn notify(notice: Notice, sender: &mut Sender) -> Flow {
+    match notice {
+        Notice::NodeChanged { node_id, revision_id } => {
+            send(sender, reply::VaultNodeChanged { node_id, revision_id })
+        }
+        Notice::NodeAdded { parent_id, child_id, owner_id } => {
+            send(sender, reply::VaultNodeAdded { parent_id, child_id, owner_id })
+        }
+        Notice::NodeRemoved { parent_id, child_id } => {
+            send(sender, reply::VaultNodeRemoved { parent_id, child_id })
+        }
+        Notice::KickedOff { reason } => {
+            send(sender, reply::KickedOff { reason })?;
+            Flow::Break(())
+        }
+    }
+}
+
+fn init_age(request: &ask::VaultInitAgeRequest<'_>) -> InitAge {
+    InitAge {
+        instance: request.age_instance_id,
+        parent: request.parent_age_instance_id,
+        filename: request.age_filename.to_text(),
+        instance_name: request.age_instance_name.to_text(),
+        user_name: request.age_user_name.to_text(),
+        description: request.age_description.to_text(),
+        sequence: request.age_sequence_number,
+        language: request.age_language,
+    }
+}

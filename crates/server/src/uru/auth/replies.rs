@@ -1,0 +1,68 @@
+//! Parts of replies.
+
+use worldwire_uru::message::auth::server::ScoreGetHighScoresReply;
+use worldwire_uru::message::{NetAgeInfo, Score, Scores};
+use worldwire_uru::types::{Nested, NetError, TermStr, TransId, WFix};
+
+use crate::uru::ages::PublicAge;
+use crate::uru::scores::ScoreSummary;
+
+/// The result that a reply carries.
+pub(super) fn outcome<T>(result: &Result<T, NetError>) -> NetError {
+    match result {
+        Ok(_) => NetError::Success,
+        Err(error) => *error,
+    }
+}
+
+/// A public age as a list shows it.
+pub(super) fn public_age(age: &PublicAge) -> NetAgeInfo<'static> {
+    NetAgeInfo {
+        instance_id: age.instance,
+        filename: fixed(&age.filename),
+        instance_name: fixed(&age.instance_name),
+        user_name: fixed(&age.user_name),
+        description: fixed(&age.description),
+        sequence_number: age.sequence,
+        language: age.language,
+        owner_count: age.owners,
+        current_population: age.population,
+    }
+}
+
+/// A text in a field of fixed size, cut where it would not fit with its terminator.
+fn fixed<const N: usize>(text: &str) -> WFix<'static, N> {
+    let mut units = 0;
+    let fits = |c: &char| {
+        units += c.len_utf16();
+        units < N
+    };
+    WFix::from(text.chars().take_while(fits).collect::<String>().as_str())
+}
+
+pub(super) fn score(score: &ScoreSummary) -> Score<'static> {
+    Score {
+        score_id: score.id,
+        owner_id: score.owner,
+        created_time: score.created,
+        game_type: score.kind,
+        value: score.value,
+        game_name: TermStr::from(score.name.as_str()),
+    }
+}
+
+/// Scores as a reply holds them.
+pub(super) fn encoded(scores: Vec<Score<'static>>) -> Nested<'static, Scores<'static>, 1_048_576> {
+    // Names of scores are shorter than what they cannot hold.
+    Nested::encode_from(&worldwire_core::Rest(scores)).unwrap_or_else(|_| Nested::new(Vec::new()))
+}
+
+pub(super) fn high_scores(
+    trans_id: TransId,
+    found: &Result<Vec<ScoreSummary>, NetError>,
+) -> ScoreGetHighScoresReply<'static> {
+    let found_scores: Vec<_> = found.iter().flatten().map(score).collect();
+    let score_count = u32::try_from(found_scores.len()).unwrap_or(u32::MAX);
+    let (result, scores) = (outcome(found), encoded(found_scores));
+    ScoreGetHighScoresReply { trans_id, result, score_count, scores }
+}

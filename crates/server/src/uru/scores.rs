@@ -1,0 +1,250 @@
+//! Scores: points under a name, of which each owner has one.
+//!
+//! | type | | `AddPoints` | `SetPoints` | `TransferPoints` |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | fixed | no | yes | no |
+//! | 1 | accumulative | never below 0 | no | as far as there are points |
+//! | 2 | accumulative, may be negative | yes | no | yes, if both are |
+
+use std::collections::{BTreeMap, HashMap};
+
+use worldwire_uru::types::NetError;
+use worldwire_uru::vault::NodeType;
+
+use crate::store::ScoreRow;
+use crate::uru::vault::{ConnectionId, Facts, Outcome, State};
+
+/// A score, as replies show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScoreSummary {
+    /// Its number.
+    pub id: u32,
+    /// The node whose it is.
+    pub owner: u32,
+    /// When it was made, Unix seconds.
+    pub created: u32,
+    /// Its type.
+    pub kind: u32,
+    /// The points.
+    pub value: i32,
+    /// Its name.
+    pub name: String,
+}
+
+const FIXED: u32 = 0;
+const ACCUMULATIVE: u32 = 1;
+const WITH_NEGATIVES: u32 = 2;
+
+/// Scores in one list of the best.
+const MOST_HIGH: usize = 100;
+
+/// A score.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Score {
+    pub(crate) owner: u32,
+    pub(crate) name: String,
+    pub(crate) kind: u32,
+    pub(crate) value: i32,
+    pub(crate) created: u32,
+}
+
+impl Score {
+    pub(crate) fn of(row: ScoreRow) -> (u32, Self) {
+        let ScoreRow { id, owner, name, kind, value, created } = row;
+        (id, Self { owner, name, kind, value, created })
+    }
+
+    pub(crate) fn row(&self, id: u32) -> ScoreRow {
+        let Self { owner, name, kind, value, created } = self.clone();
+        ScoreRow { id, owner, name, kind, value, created }
+    }
+
+    fn summary(&self, id: u32) -> ScoreSummary {
+        let Self { owner, name, kind, value, created } = self.clone();
+        ScoreSummary { id, owner, created, kind, value, name }
+    }
+}
+
+/// All scores.
+#[derive(Debug, Default)]
+pub(crate) struct Scores {
+    by_id: HashMap<u32, Score>,
+    /// Name and owner.
+    by_name: BTreeMap<(String, u32), u32>,
+}
+
+impl Scores {
+    pub(crate) fn get(&self, id: u32) -> Option<&Score> {
+        self.by_id.get(&id)
+    }
+
+    /// Makes, replaces or removes a score, and returns what was there.
+    pub(crate) fn set(&mut self, id: u32, score: Option<Score>) -> Option<Score> {
+        let key = score.as_ref().map(|score| (score.name.clone(), score.owner));
+        let old = match score {
+            Some(score) => self.by_id.insert(id, score),
+            None => self.by_id.remove(&id),
+        };
+        if let Some(old) = &old {
+            self.by_name.remove(&(old.name.clone(), old.owner));
+        }
+        if let Some(key) = key {
+            self.by_name.insert(key, id);
+        }
+        old
+    }
+
+    pub(crate) fn ids(&self) -> Vec<u32> {
+        let mut ids: Vec<_> = self.by_id.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn of_owner(&self, name: &str, owner: u32) -> Option<ScoreSummary> {
+        let id = *self.by_name.get(&(name.to_owned(), owner))?;
+        Some(self.by_id.get(&id)?.summary(id))
+    }
+
+    fn named(&self, name: &str) -> impl Iterator<Item = ScoreSummary> {
+        let range = (name.to_owned(), 0)..=(name.to_owned(), u32::MAX);
+        let ids = self.by_name.range(range).map(|(_, id)| *id);
+        ids.filter_map(|id| Some(self.by_id.get(&id)?.summary(id)))
+    }
+}
+
+impl State {
+    /// `ScoreCreate`: the number of the new score, and when it was made.
+    pub(crate) fn create_score(
+        &mut self,
+        connection: ConnectionId,
+        owner: u32,
+        name: &str,
+        kind: u32,
+        value: i32,
+    ) -> Outcome<(u32, u32)> {
+        self.playing(connection)?;
+        if name.is_empty() || name.contains(|c: char| c.is_control() || c == '\u{fffd}') {
+            return Err(NetError::InvalidParameter.into());
+        }
+        if kind > WITH_NEGATIVES {
+            return Err(NetError::ScoreWrongType.into());
+        }
+        if self.scores.of_owner(name, owner).is_some() {
+            return Err(NetError::ScoreAlreadyExists.into());
+        }
+        let created = self.now;
+        let score = Score { owner, name: name.to_owned(), kind, value, created };
+        Ok((self.make_score(score)?, created))
+    }
+
+    /// `ScoreGetScores`: the score of an owner, if there is one.
+    pub(crate) fn get_scores(
+        &self,
+        connection: ConnectionId,
+        owner: u32,
+        name: &str,
+    ) -> Outcome<Vec<ScoreSummary>> {
+        self.logged_in(connection)?;
+        Ok(self.scores.of_owner(name, owner).into_iter().collect())
+    }
+
+    /// `ScoreAddPoints`: what does not fit is cut off at the limits of 32 bits, and at 0 unless the
+    /// score may be negative.
+    pub(crate) fn add_points(
+        &mut self,
+        connection: ConnectionId,
+        id: u32,
+        points: i32,
+    ) -> Outcome<()> {
+        let mut score = self.score(connection, id)?;
+        if score.kind == FIXED {
+            return Err(NetError::ScoreWrongType.into());
+        }
+        score.value = score.value.saturating_add(points);
+        if score.kind == ACCUMULATIVE {
+            score.value = score.value.max(0);
+        }
+        self.put_score(id, Some(score));
+        Ok(())
+    }
+
+    /// `ScoreTransferPoints`.
+    pub(crate) fn transfer_points(
+        &mut self,
+        connection: ConnectionId,
+        from: u32,
+        to: u32,
+        points: i32,
+    ) -> Outcome<()> {
+        self.playing(connection)?;
+        if from == to || points < 0 {
+            return Err(NetError::InvalidParameter.into());
+        }
+        let (mut source, mut target) = (self.score(connection, from)?, self.score(connection, to)?);
+        if source.kind == FIXED || target.kind == FIXED {
+            return Err(NetError::ScoreWrongType.into());
+        }
+        let negative = source.kind == WITH_NEGATIVES && target.kind == WITH_NEGATIVES;
+        if source.value < points && !negative {
+            return Err(NetError::ScoreNotEnoughPoints.into());
+        }
+        source.value = source.value.saturating_sub(points);
+        target.value = target.value.saturating_add(points);
+        self.put_score(from, Some(source));
+        self.put_score(to, Some(target));
+        Ok(())
+    }
+
+    /// `ScoreSetPoints`.
+    pub(crate) fn set_points(
+        &mut self,
+        connection: ConnectionId,
+        id: u32,
+        points: i32,
+    ) -> Outcome<()> {
+        let mut score = self.score(connection, id)?;
+        if score.kind != FIXED {
+            return Err(NetError::ScoreWrongType.into());
+        }
+        score.value = points;
+        self.put_score(id, Some(score));
+        Ok(())
+    }
+
+    /// `ScoreGetHighScores`: of everybody, of the owners of an age (an AgeInfo), or of a player
+    /// (a PlayerInfo); the highest first.
+    pub(crate) fn high_scores(
+        &self,
+        connection: ConnectionId,
+        owner: u32,
+        most: u32,
+        name: &str,
+    ) -> Outcome<Vec<ScoreSummary>> {
+        self.logged_in(connection)?;
+        let mut scores: Vec<_> = if owner == 0 {
+            self.scores.named(name).collect()
+        } else {
+            let infos: Vec<_> = match self.graph.kind(owner) {
+                Some(NodeType::AgeInfo) => {
+                    let list = self.owners_list(owner);
+                    list.into_iter().flat_map(|list| self.graph.children(list)).collect()
+                }
+                Some(NodeType::PlayerInfo) => vec![owner],
+                _ => Vec::new(),
+            };
+            let players = infos.into_iter().filter_map(|info| match self.graph.get(info)?.facts {
+                Facts::PlayerInfo { player, .. } => Some(player),
+                _ => None,
+            });
+            players.filter_map(|player| self.scores.of_owner(name, player)).collect()
+        };
+        scores.sort_by_key(|score| (std::cmp::Reverse(score.value), score.id));
+        scores.truncate(usize::try_from(most).unwrap_or(MOST_HIGH).min(MOST_HIGH));
+        Ok(scores)
+    }
+
+    fn score(&self, connection: ConnectionId, id: u32) -> Outcome<Score> {
+        self.playing(connection)?;
+        Ok(self.scores.get(id).ok_or(NetError::ScoreNoDataFound)?.clone())
+    }
+}

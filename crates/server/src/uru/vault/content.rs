@@ -1,0 +1,218 @@
+//! What nodes are made of, and the little of it that is kept in memory.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use worldwire_core::{Field, Reader, Writer};
+use worldwire_uru::types::{NetError, TermStr, Uuid};
+use worldwire_uru::vault::{NodeType, VaultNode};
+
+use crate::uru::players::folded_player;
+
+/// All fields of a node, encoded as on the wire.
+pub(crate) type Content = Arc<[u8]>;
+
+/// What kinds of lists and folders there are.
+pub(crate) mod folder {
+    pub(crate) const INBOX: i32 = 1;
+    pub(crate) const BUDDIES: i32 = 2;
+    pub(crate) const IGNORED: i32 = 3;
+    pub(crate) const KNOWN: i32 = 4;
+    pub(crate) const CHRONICLE: i32 = 6;
+    pub(crate) const OUTFIT: i32 = 7;
+    pub(crate) const SUB_AGES: i32 = 9;
+    pub(crate) const JOURNALS: i32 = 14;
+    pub(crate) const DEVICES: i32 = 15;
+    pub(crate) const CAN_VISIT: i32 = 18;
+    pub(crate) const OWNERS: i32 = 19;
+    pub(crate) const OWNED_AGES: i32 = 23;
+    pub(crate) const VISITED_AGES: i32 = 24;
+    pub(crate) const CLOSET: i32 = 25;
+    pub(crate) const INVITES: i32 = 28;
+    pub(crate) const GLOBAL_INBOX: i32 = 30;
+    pub(crate) const CHILD_AGES: i32 = 31;
+}
+
+/// Reads a whole node.
+///
+/// # Errors
+/// [`NetError::BadServerData`].
+pub(crate) fn decode(bytes: &[u8]) -> Result<VaultNode<'_>, NetError> {
+    let mut reader = Reader::new(bytes);
+    let node = VaultNode::decode(&mut reader, "node").and_then(|node| reader.end().map(|()| node));
+    node.map_err(|_| NetError::BadServerData)
+}
+
+/// Encodes a node.
+///
+/// # Errors
+/// [`NetError::InvalidParameter`], when a field is too long for its count.
+pub(crate) fn encode(node: &VaultNode<'_>) -> Result<Content, NetError> {
+    let mut writer = Writer::new();
+    node.encode(&mut writer).map_err(|_| NetError::InvalidParameter)?;
+    Ok(writer.into_bytes().into())
+}
+
+/// Calls a macro with the fields that are compared and saved, and their bits.
+macro_rules! with_fields {
+    ($use:ident, $($arguments:expr),*) => {
+        $use! { $($arguments),*;
+            3 create_age_name, 4 create_age_uuid, 5 creator_acct, 6 creator_id, 7 node_type,
+            8 int32_1, 9 int32_2, 10 int32_3, 11 int32_4,
+            12 uint32_1, 13 uint32_2, 14 uint32_3, 15 uint32_4,
+            16 uuid_1, 17 uuid_2, 18 uuid_3, 19 uuid_4,
+            20 string64_1, 21 string64_2, 22 string64_3, 23 string64_4, 24 string64_5,
+            25 string64_6, 26 istring64_1, 27 istring64_2, 28 text_1, 29 text_2,
+            30 blob_1, 31 blob_2
+        }
+    };
+}
+
+/// Replaces the fields of a node that a change has.
+pub(crate) fn overlay<'d>(node: &mut VaultNode<'d>, change: VaultNode<'d>) {
+    macro_rules! replace {
+        ($node:expr, $change:expr; $($bit:literal $field:ident),*) => {
+            $(if $change.$field.is_some() { $node.$field = $change.$field; })*
+        };
+    }
+    with_fields!(replace, node, change);
+}
+
+/// What stands for the values of fields in the index that nodes are found by: a keyed hash of
+/// field and value. Its key is secret and new in every process, so nobody can choose values that
+/// collide; that two do by chance (once in 2^64 pairs) is accepted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keys(RandomState);
+
+impl Keys {
+    /// One key for every field that is set, apart from number and times; sorted.
+    pub(crate) fn of(&self, node: &VaultNode<'_>) -> Box<[u64]> {
+        let mut keys = Vec::new();
+        let mut writer = Writer::new();
+        macro_rules! add {
+            ($node:expr, $keys:expr; $($bit:literal $field:ident),*) => {
+                $(if let Some(value) = &$node.$field {
+                    if let 26 | 27 = $bit {
+                        $keys.push(self.folded($bit, value));
+                    } else {
+                        let start = writer.len();
+                        // What was decoded or checked can be encoded.
+                        if value.encode(&mut writer).is_ok() {
+                            let bytes = writer.as_bytes().get(start..).unwrap_or_default();
+                            $keys.push(self.0.hash_one(($bit, bytes)));
+                        }
+                    }
+                })*
+            };
+        }
+        with_fields!(add, node, keys);
+        keys.sort_unstable();
+        keys.into_boxed_slice()
+    }
+
+    fn folded(&self, bit: u8, value: &impl Text) -> u64 {
+        self.0.hash_one((bit, folded_player(&value.text())))
+    }
+}
+
+/// Anything may stand where an IString is expected; only one does.
+trait Text {
+    fn text(&self) -> String;
+}
+
+impl Text for TermStr<'_> {
+    fn text(&self) -> String {
+        self.to_text()
+    }
+}
+
+macro_rules! no_text {
+    ($($type:ty),*) => {$(
+        impl Text for $type {
+            fn text(&self) -> String {
+                String::new()
+            }
+        }
+    )*};
+}
+
+no_text!(Uuid, u32, i32, NodeType, worldwire_uru::vault::Blob<'_>);
+
+/// What is known of a node without its content.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) kind: NodeType,
+    pub(crate) creator: u32,
+    pub(crate) created: u32,
+    pub(crate) modified: u32,
+    pub(crate) keys: Box<[u64]>,
+    pub(crate) facts: Facts,
+}
+
+/// The fields that rules need.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Facts {
+    None,
+    List { kind: i32 },
+    PlayerInfo { player: u32, online: bool },
+    Age { instance: Uuid, filename: Box<str> },
+    AgeInfo(Box<AgeInfo>),
+}
+
+/// The fields of an AgeInfo node that rules need.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AgeInfo {
+    pub(crate) age: u32,
+    pub(crate) public: bool,
+    pub(crate) sequence: i32,
+    pub(crate) instance: Uuid,
+    pub(crate) filename: Box<str>,
+    pub(crate) user_name: Box<str>,
+}
+
+impl Entry {
+    pub(crate) fn of(node: &VaultNode<'_>, keys: &Keys) -> Self {
+        let kind = node.node_type.unwrap_or_default();
+        let text = |field: &Option<TermStr<'_>>| -> Box<str> {
+            field.as_ref().map(TermStr::to_text).unwrap_or_default().into()
+        };
+        let facts = match kind {
+            NodeType::Folder | NodeType::PlayerInfoList | NodeType::AgeInfoList => {
+                Facts::List { kind: node.int32_1.unwrap_or_default() }
+            }
+            NodeType::PlayerInfo => Facts::PlayerInfo {
+                player: node.uint32_1.unwrap_or_default(),
+                online: node.int32_1.unwrap_or_default() != 0,
+            },
+            NodeType::Age => Facts::Age {
+                instance: node.uuid_1.unwrap_or_default(),
+                filename: text(&node.string64_1),
+            },
+            NodeType::AgeInfo => Facts::AgeInfo(Box::new(AgeInfo {
+                age: node.uint32_1.unwrap_or_default(),
+                public: node.int32_2.unwrap_or_default() != 0,
+                sequence: node.int32_1.unwrap_or_default(),
+                instance: node.uuid_1.unwrap_or_default(),
+                filename: text(&node.string64_2),
+                user_name: text(&node.string64_4),
+            })),
+            _ => Facts::None,
+        };
+        Self {
+            kind,
+            creator: node.creator_id.unwrap_or_default(),
+            created: node.create_time.unwrap_or_default(),
+            modified: node.modify_time.unwrap_or_default(),
+            keys: keys.of(node),
+            facts,
+        }
+    }
+
+    /// The kind of a folder or list.
+    pub(crate) fn list(&self) -> Option<i32> {
+        match self.facts {
+            Facts::List { kind } => Some(kind),
+            _ => None,
+        }
+    }
+}

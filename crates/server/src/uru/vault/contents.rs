@@ -1,0 +1,92 @@
+//! The contents of nodes: in the database, and some of them in memory.
+
+use std::collections::HashMap;
+
+use lru::LruCache;
+
+use super::content::Content;
+
+/// A bounded cache, and what the requests of the present batch need.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    cache: LruCache<u32, Content>,
+    bytes: usize,
+    most: usize,
+    /// Loaded for this batch, and safe from the bound until it ends.
+    loaded: HashMap<u32, Content>,
+}
+
+/// Memory that a cached content takes beside its bytes, roughly.
+const OVERHEAD: usize = 96;
+
+impl Contents {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { cache: LruCache::unbounded(), bytes: 0, most, loaded: HashMap::new() }
+    }
+
+    pub(crate) fn get(&mut self, id: u32) -> Option<Content> {
+        self.loaded.get(&id).or_else(|| self.cache.get(&id)).cloned()
+    }
+
+    /// Whether it is here, without counting as a use.
+    pub(crate) fn has(&self, id: u32) -> bool {
+        self.loaded.contains_key(&id) || self.cache.contains(&id)
+    }
+
+    /// What the database holds.
+    pub(crate) fn loaded(&mut self, id: u32, content: Content) {
+        self.loaded.insert(id, content);
+    }
+
+    /// The batch is over: what was loaded for it may be forgotten.
+    pub(crate) fn end_batch(&mut self) {
+        for (id, content) in std::mem::take(&mut self.loaded) {
+            self.keep(id, content);
+        }
+    }
+
+    /// Keeps what was committed.
+    pub(crate) fn keep(&mut self, id: u32, content: Content) {
+        self.bytes += content.len() + OVERHEAD;
+        if let Some(old) = self.cache.put(id, content) {
+            self.bytes -= old.len() + OVERHEAD;
+        }
+        while self.bytes > self.most
+            && let Some((_, old)) = self.cache.pop_lru()
+        {
+            self.bytes -= old.len() + OVERHEAD;
+        }
+    }
+
+    pub(crate) fn forget(&mut self, id: u32) {
+        self.loaded.remove(&id);
+        if let Some(old) = self.cache.pop(&id) {
+            self.bytes -= old.len() + OVERHEAD;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_within_its_bound_what_was_used_last() {
+        let mut contents = Contents::new(4 * (OVERHEAD + 10));
+        let content = |byte| Content::from([byte; 10]);
+        for id in 1..=4 {
+            contents.keep(id, content(0));
+        }
+        assert_eq!(contents.get(1).as_deref(), Some(&[0; 10][..]));
+        contents.loaded(5, content(5));
+        contents.keep(6, content(6));
+        assert!(contents.has(1) && !contents.has(2) && contents.has(5));
+        contents.end_batch();
+        assert!(contents.has(5) && !contents.has(3) && contents.has(6));
+        contents.keep(6, Content::from([7; 40]));
+        contents.forget(6);
+        contents.forget(6);
+        let left: usize = contents.cache.iter().map(|(_, content)| content.len() + OVERHEAD).sum();
+        assert_eq!(contents.bytes, left);
+    }
+}

@@ -1,0 +1,460 @@
+//! What services hold of the vault.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::sync::{mpsc, oneshot};
+use worldwire_uru::message::{AccountFlags, NodeRef};
+use worldwire_uru::types::{NetError, Uuid};
+use zeroize::Zeroizing;
+
+use super::config::VaultConfig;
+use super::state::{Outcome, State};
+use super::task::{Call, Message, Task};
+use super::trees::AgeNodes;
+use crate::store::seal::ServerKey;
+use crate::store::{Store, StoreError};
+use crate::uru::accounts::{AccountSummary, LoggedIn, Login, PasswordSet};
+use crate::uru::ages::{AgeFound, InitAge, PublicAge};
+use crate::uru::players::PlayerSummary;
+use crate::uru::scores::ScoreSummary;
+
+/// What tells connections apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ConnectionId(pub(crate) u64);
+
+/// What a connection is told without having asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// `VaultNodeChanged`: a node was saved, by whomever.
+    NodeChanged {
+        /// The node.
+        node_id: u32,
+        /// The revision of the request, or a random one if the server did it.
+        revision_id: Uuid,
+    },
+    /// `VaultNodeAdded`: a node was put below another one.
+    NodeAdded {
+        /// The node above.
+        parent_id: u32,
+        /// The node below.
+        child_id: u32,
+        /// Whose reference it is.
+        owner_id: u32,
+    },
+    /// `VaultNodeRemoved`: a node was taken away from below another one.
+    NodeRemoved {
+        /// The node above.
+        parent_id: u32,
+        /// The node below.
+        child_id: u32,
+    },
+    /// `KickedOff`: the connection is thrown out. Nothing but a login is allowed on it any more;
+    /// close it when this was sent.
+    KickedOff {
+        /// Why.
+        reason: NetError,
+    },
+}
+
+/// Makes random bytes.
+pub type Randomness = Box<dyn FnMut(&mut [u8]) + Send>;
+
+/// Where the vault has the time and random numbers from.
+pub struct Environment {
+    /// The time, Unix seconds.
+    pub clock: Box<dyn Fn() -> u32 + Send>,
+    /// Random bytes that nobody can guess.
+    pub random: Randomness,
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Environment(..)")
+    }
+}
+
+impl Default for Environment {
+    /// The operating system's.
+    fn default() -> Self {
+        let clock = || {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+        };
+        // Without random numbers there are no secrets; going on would be worse than stopping.
+        let random = |bytes: &mut [u8]| {
+            if let Err(error) = getrandom::fill(bytes) {
+                panic!("the operating system has no random numbers: {error}");
+            }
+        };
+        Self { clock: Box::new(clock), random: Box::new(random) }
+    }
+}
+
+/// Why there is no vault.
+#[derive(Debug, thiserror::Error)]
+pub enum VaultError {
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What is stored makes no sense.
+    #[error("the vault is damaged: {0}")]
+    Damaged(String),
+    /// A configured age or neighbourhood cannot be made.
+    #[error("cannot make what a shard needs: {0:?}")]
+    Founding(NetError),
+}
+
+/// The vault of a shard. Cheap to clone; see the [module](super::vault).
+#[derive(Clone)]
+pub struct Vault {
+    messages: mpsc::Sender<Message>,
+    ends: mpsc::UnboundedSender<ConnectionId>,
+    next: Arc<AtomicU64>,
+    most_notices: usize,
+}
+
+impl fmt::Debug for Vault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Vault(..)")
+    }
+}
+
+/// Requests that may wait for the vault; whoever makes more waits.
+const MOST_WAITING: usize = 1_024;
+
+impl Vault {
+    /// Opens the vault of a database: reads it, makes what every shard has if that is missing, and
+    /// shows all players offline. Its task runs on the present tokio runtime.
+    ///
+    /// # Errors
+    /// As [`VaultError`] says.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        key: ServerKey,
+        config: VaultConfig,
+    ) -> Result<Self, VaultError> {
+        Self::open_within(store, key, config, Environment::default()).await
+    }
+
+    /// Opens the vault of a database with a clock and random numbers of the caller's.
+    ///
+    /// # Errors
+    /// As [`VaultError`] says.
+    pub async fn open_within(
+        store: Arc<dyn Store>,
+        key: ServerKey,
+        config: VaultConfig,
+        environment: Environment,
+    ) -> Result<Self, VaultError> {
+        let most_notices = config.most_notices.max(1);
+        let Environment { clock, random } = environment;
+        let state = State::new(config, key, random);
+        let (messages, inbox) = mpsc::channel(MOST_WAITING);
+        let (ends, ended) = mpsc::unbounded_channel();
+        let task = Task::open(store, state, clock).await?;
+        tokio::spawn(task.run(inbox, ended));
+        Ok(Self { messages, ends, next: Arc::default(), most_notices })
+    }
+
+    /// Registers a connection of a client.
+    ///
+    /// # Errors
+    /// [`NetError::RemoteShutdown`], or those of the database.
+    pub async fn connect(&self) -> Result<(Connection, Notices), NetError> {
+        let id = ConnectionId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
+        let (outlet, notices) = mpsc::channel(self.most_notices);
+        let (reply, replied) = oneshot::channel();
+        let mark = Arc::<AtomicU64>::default();
+        // Made first: whatever happens from here on, its end is reported.
+        let connection = Connection { id, vault: self.clone(), mark: Arc::clone(&mark) };
+        let message = Message::Connect { id, outlet, reply };
+        self.messages.send(message).await.map_err(|_| NetError::RemoteShutdown)?;
+        replied.await.map_err(|_| NetError::RemoteShutdown)??;
+        Ok((connection, Notices { notices, taken: 0, mark }))
+    }
+
+    /// Ends the vault: everybody goes offline, everything is written, and whoever asks for more is
+    /// answered [`NetError::RemoteShutdown`]. Returns when the database is closed.
+    pub async fn close(&self) {
+        let (reply, closed) = oneshot::channel();
+        if self.messages.send(Message::Close(reply)).await.is_ok() {
+            // An error means that it has ended already.
+            let _ = closed.await;
+        }
+    }
+
+    /// All accounts, by name.
+    ///
+    /// # Errors
+    /// [`NetError::RemoteShutdown`], or those of the database.
+    pub async fn accounts(&self) -> Result<Vec<AccountSummary>, NetError> {
+        Ok(self.call(None, None, |state| Ok(state.list_accounts())).await?.0)
+    }
+
+    /// Makes an account.
+    ///
+    /// # Errors
+    /// [`NetError::AccountAlreadyExists`]; [`NetError::InvalidParameter`] for a name that is
+    /// empty, has spaces around it or control characters in it.
+    pub async fn add_account(
+        &self,
+        name: &str,
+        password: &str,
+        flags: AccountFlags,
+    ) -> Result<PasswordSet, NetError> {
+        let (name, password) = (name.to_owned(), Zeroizing::new(password.to_owned()));
+        let add = move |state: &mut State| state.add_account(&name, &password, flags);
+        Ok(self.call(None, None, add).await?.0)
+    }
+
+    /// Changes the password of an account.
+    ///
+    /// # Errors
+    /// [`NetError::AccountNotFound`].
+    pub async fn set_password(&self, name: &str, password: &str) -> Result<PasswordSet, NetError> {
+        let (name, password) = (name.to_owned(), Zeroizing::new(password.to_owned()));
+        let set = move |state: &mut State| state.set_password(&name, &password);
+        Ok(self.call(None, None, set).await?.0)
+    }
+
+    /// Bans an account, or lets it in again. Whoever is logged in is thrown out.
+    ///
+    /// # Errors
+    /// [`NetError::AccountNotFound`].
+    pub async fn ban_account(&self, name: &str, banned: bool) -> Result<Uuid, NetError> {
+        let name = name.to_owned();
+        Ok(self.call(None, None, move |state| state.ban_account(&name, banned)).await?.0)
+    }
+
+    /// Removes an account with its players. Whoever is logged in is thrown out.
+    ///
+    /// # Errors
+    /// [`NetError::AccountNotFound`].
+    pub async fn delete_account(&self, name: &str) -> Result<Uuid, NetError> {
+        let name = name.to_owned();
+        Ok(self.call(None, None, move |state| state.delete_account(&name)).await?.0)
+    }
+
+    /// Runs a request and returns its result when it is committed, with the number of notices that
+    /// the connection was sent before.
+    pub(crate) async fn call<T: Send + 'static>(
+        &self,
+        connection: Option<ConnectionId>,
+        needs: Option<u32>,
+        request: impl FnMut(&mut State) -> Outcome<T> + Send + 'static,
+    ) -> Result<(T, u64), NetError> {
+        let (reply, replied) = oneshot::channel();
+        let call = Call { connection, needs, request, outcome: None, reply };
+        let message = Message::Call(Box::new(call));
+        self.messages.send(message).await.map_err(|_| NetError::RemoteShutdown)?;
+        replied.await.map_err(|_| NetError::RemoteShutdown)?
+    }
+}
+
+/// A client's connection, as the vault knows it.
+pub struct Connection {
+    id: ConnectionId,
+    vault: Vault,
+    mark: Arc<AtomicU64>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Connection({})", self.id.0)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // An error means that the vault has ended: nobody is online there.
+        let _ = self.vault.ends.send(self.id);
+    }
+}
+
+/// One method for each request; its future borrows nothing.
+macro_rules! requests {
+    ($(
+        $(#[doc = $doc:expr])*
+        $name:ident($($argument:ident: $type:ty),*) -> $result:ty
+            $(, needs $needs:expr)? ; |$state:ident, $id:ident| $body:expr
+    )*) => {$(
+        $(#[doc = $doc])*
+        ///
+        /// # Errors
+        /// The result that the reply carries.
+        pub fn $name(
+            &self,
+            $($argument: $type),*
+        ) -> impl Future<Output = Result<$result, NetError>> + Send + use<> {
+            let needs: Option<u32> = None$(.or(Some($needs)))?;
+            let $id = self.id;
+            self.request(needs, move |$state| $body)
+        }
+    )*};
+}
+
+impl Connection {
+    requests! {
+        /// `AcctLoginRequest`. The result may be
+        /// [`TooManyFailedLogins`](NetError::TooManyFailedLogins),
+        /// [`AuthenticationFailed`](NetError::AuthenticationFailed),
+        /// [`AccountBanned`](NetError::AccountBanned), [`LoginDenied`](NetError::LoginDenied).
+        log_in(login: Login) -> LoggedIn;
+            |state, id| state.log_in(id, &login)
+
+        /// `AcctChangePasswordRequest`: the name of the account, and P0 of the new password.
+        change_password(name: String, sha0: [u8; 20]) -> ();
+            |state, id| state.change_password(id, &name, sha0)
+
+        /// `AcctSetPlayerRequest`; 0 is no player.
+        set_player(player: u32) -> ();
+            |state, id| state.set_player(id, player)
+
+        /// `PlayerCreateRequest`: name and shape.
+        create_player(name: String, shape: String) -> PlayerSummary;
+            |state, id| state.create_player(id, &name, &shape)
+
+        /// `PlayerDeleteRequest`.
+        delete_player(player: u32) -> ();
+            |state, id| state.delete_player(id, player)
+
+        /// `KickPlayer`, for administrators.
+        kick_player(player: u32) -> ();
+            |state, id| state.kick_player(id, player)
+
+        /// `VaultNodeCreate`: the node as it stands on the wire. Its number.
+        create(node: Vec<u8>) -> u32;
+            |state, id| state.create(id, &node)
+
+        /// `VaultNodeFetch`: the node as it stands on the wire.
+        fetch(node_id: u32) -> Arc<[u8]>, needs node_id;
+            |state, id| state.fetch(id, node_id)
+
+        /// `VaultNodeSave`: the fields as they stand on the wire.
+        save(node_id: u32, revision_id: Uuid, node: Vec<u8>) -> (), needs node_id;
+            |state, id| state.save(id, node_id, revision_id, &node)
+
+        /// `VaultNodeAdd`.
+        add(parent_id: u32, child_id: u32, owner_id: u32) -> ();
+            |state, id| state.add(id, parent_id, child_id, owner_id)
+
+        /// `VaultNodeRemove`.
+        remove(parent_id: u32, child_id: u32) -> ();
+            |state, id| state.remove(id, parent_id, child_id)
+
+        /// `VaultFetchNodeRefs`.
+        refs(node_id: u32) -> Vec<NodeRef>;
+            |state, id| state.refs(id, node_id)
+
+        /// `VaultNodeFind`: the template as it stands on the wire. At most
+        /// [`MOST_FOUND`](super::MOST_FOUND) nodes.
+        find(template: Vec<u8>) -> Vec<u32>;
+            |state, id| state.find(id, &template)
+
+        /// `VaultSendNode`: to the inbox of a player.
+        send(node_id: u32, receiver_id: u32) -> ();
+            |state, id| state.send(id, node_id, receiver_id)
+
+        /// `VaultInitAgeRequest`.
+        init_age(new: InitAge) -> AgeNodes;
+            |state, id| state.init_age(id, &new)
+
+        /// `AgeRequest`: the age's name in files, and the instance. The connection is on its way
+        /// into that age from here on, and hears of its nodes.
+        request_age(filename: String, instance: Uuid) -> AgeFound;
+            |state, id| state.request_age(id, &filename, instance)
+
+        /// The player has left its age, and is in none: back in the lobby.
+        leave_age() -> ();
+            |state, id| state.leave_age(id)
+
+        /// `GetPublicAgeList`: at most 50, those changed last first.
+        public_ages(filename: String) -> Vec<PublicAge>;
+            |state, id| state.public_ages(id, &filename)
+
+        /// `SetAgePublic`: the AgeInfo node.
+        set_public(age_info: u32, public: bool) -> (), needs age_info;
+            |state, id| state.set_public(id, age_info, public)
+
+        /// `ScoreCreate`: owner, name, type, first points. The number of the score and the time
+        /// it was made, Unix seconds.
+        create_score(owner: u32, name: String, kind: u32, value: i32) -> (u32, u32);
+            |state, id| state.create_score(id, owner, &name, kind, value)
+
+        /// `ScoreGetScores`: one or none.
+        get_scores(owner: u32, name: String) -> Vec<ScoreSummary>;
+            |state, id| state.get_scores(id, owner, &name)
+
+        /// `ScoreAddPoints`.
+        add_points(score: u32, points: i32) -> ();
+            |state, id| state.add_points(id, score, points)
+
+        /// `ScoreTransferPoints`.
+        transfer_points(from: u32, to: u32, points: i32) -> ();
+            |state, id| state.transfer_points(id, from, to, points)
+
+        /// `ScoreSetPoints`.
+        set_points(score: u32, points: i32) -> ();
+            |state, id| state.set_points(id, score, points)
+
+        /// `ScoreGetHighScores`: owner (0 is everybody), how many at most, name.
+        high_scores(owner: u32, most: u32, name: String) -> Vec<ScoreSummary>;
+            |state, id| state.high_scores(id, owner, most, &name)
+    }
+
+    /// What tells this connection apart in logs.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.id.0
+    }
+
+    fn request<T, R>(
+        &self,
+        needs: Option<u32>,
+        request: R,
+    ) -> impl Future<Output = Result<T, NetError>> + Send + use<T, R>
+    where
+        T: Send + 'static,
+        R: FnMut(&mut State) -> Outcome<T> + Send + 'static,
+    {
+        let (vault, id, mark) = (self.vault.clone(), self.id, Arc::clone(&self.mark));
+        async move {
+            let (result, sent) = vault.call(Some(id), needs, request).await?;
+            mark.fetch_max(sent, Ordering::AcqRel);
+            Ok(result)
+        }
+    }
+}
+
+/// What a connection is told without having asked, in order.
+#[derive(Debug)]
+pub struct Notices {
+    notices: mpsc::Receiver<Notice>,
+    taken: u64,
+    mark: Arc<AtomicU64>,
+}
+
+impl Notices {
+    /// Waits for the next notice. None means that the vault has ended the connection: it let too
+    /// many notices pile up, or the shard is shutting down. Cancel safe.
+    pub async fn recv(&mut self) -> Option<Notice> {
+        let notice = self.notices.recv().await?;
+        self.taken += 1;
+        Some(notice)
+    }
+
+    /// The next notice that has to be sent before the reply of the method that returned last, if
+    /// there is one left.
+    pub fn due(&mut self) -> Option<Notice> {
+        if self.taken >= self.mark.load(Ordering::Acquire) {
+            return None;
+        }
+        let notice = self.notices.try_recv().ok()?;
+        self.taken += 1;
+        Some(notice)
+    }
+}

@@ -1,0 +1,156 @@
+//! Which connections have to hear of which nodes, kept as the graph changes.
+//!
+//! A connection is interested in a node that is a root of its own (its player, its age) or below
+//! one. The graph has no cycles, so it is enough to count: a node is of interest once for every root
+//! it is, and once for every parent that is of interest. A change of the graph is followed only
+//! where a count becomes or ceases to be zero; an event looks its receivers up.
+//!
+//! The System node and what is below it are everybody's. They are counted once, for all, and the
+//! trees of connections stop there.
+
+use std::collections::HashMap;
+
+use super::ConnectionId;
+use super::graph::Graph;
+
+#[derive(Debug, Default)]
+pub(crate) struct Interests {
+    /// The System node.
+    system: u32,
+    common: HashMap<u32, u32>,
+    counts: HashMap<ConnectionId, HashMap<u32, u32>>,
+    watchers: HashMap<u32, Vec<ConnectionId>>,
+}
+
+impl Interests {
+    /// Sets the System node, once there is one.
+    pub(crate) fn set_system(&mut self, node: u32, graph: &Graph) {
+        self.system = node;
+        self.common.clear();
+        enter(&mut self.common, node, graph, 0, |_| {});
+    }
+
+    /// Whether a node is in the trees of a connection's own.
+    pub(crate) fn has(&self, connection: ConnectionId, node: u32) -> bool {
+        self.counts.get(&connection).is_some_and(|counts| counts.contains_key(&node))
+    }
+
+    /// Whether a node is everybody's.
+    pub(crate) fn is_common(&self, node: u32) -> bool {
+        self.common.contains_key(&node)
+    }
+
+    /// The connections in whose own trees a node is.
+    pub(crate) fn watchers(&self, node: u32) -> &[ConnectionId] {
+        self.watchers.get(&node).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub(crate) fn add_root(&mut self, connection: ConnectionId, node: u32, graph: &Graph) {
+        let counts = self.counts.entry(connection).or_default();
+        let watchers = &mut self.watchers;
+        enter(counts, node, graph, self.system, |node| watch(watchers, node, connection));
+    }
+
+    pub(crate) fn remove_root(&mut self, connection: ConnectionId, node: u32, graph: &Graph) {
+        let Some(counts) = self.counts.get_mut(&connection) else { return };
+        let watchers = &mut self.watchers;
+        leave(counts, node, graph, self.system, |node| unwatch(watchers, node, connection));
+        if counts.is_empty() {
+            self.counts.remove(&connection);
+        }
+    }
+
+    /// A reference was made.
+    pub(crate) fn linked(&mut self, parent: u32, child: u32, graph: &Graph) {
+        if self.is_common(parent) {
+            enter(&mut self.common, child, graph, 0, |_| {});
+        }
+        for connection in self.watchers(parent).to_vec() {
+            self.add_root(connection, child, graph);
+        }
+    }
+
+    /// A reference was removed.
+    pub(crate) fn unlinked(&mut self, parent: u32, child: u32, graph: &Graph) {
+        if self.is_common(parent) {
+            leave(&mut self.common, child, graph, 0, |_| {});
+        }
+        for connection in self.watchers(parent).to_vec() {
+            self.remove_root(connection, child, graph);
+        }
+    }
+
+    /// The nodes in a connection's own trees.
+    #[cfg(test)]
+    pub(crate) fn of(&self, connection: ConnectionId) -> std::collections::BTreeSet<u32> {
+        self.counts.get(&connection).into_iter().flat_map(HashMap::keys).copied().collect()
+    }
+
+    /// The nodes that are everybody's.
+    #[cfg(test)]
+    pub(crate) fn common(&self) -> std::collections::BTreeSet<u32> {
+        self.common.keys().copied().collect()
+    }
+}
+
+/// Counts a node once more; what becomes of interest by that is counted, too.
+fn enter(
+    counts: &mut HashMap<u32, u32>,
+    node: u32,
+    graph: &Graph,
+    not: u32,
+    mut entered: impl FnMut(u32),
+) {
+    let mut waiting = vec![node];
+    while let Some(node) = waiting.pop() {
+        if node == not {
+            continue;
+        }
+        let count = counts.entry(node).or_default();
+        *count += 1;
+        if *count == 1 {
+            entered(node);
+            waiting.extend(graph.children(node));
+        }
+    }
+}
+
+/// Counts a node once less.
+fn leave(
+    counts: &mut HashMap<u32, u32>,
+    node: u32,
+    graph: &Graph,
+    not: u32,
+    mut left: impl FnMut(u32),
+) {
+    let mut waiting = vec![node];
+    while let Some(node) = waiting.pop() {
+        if node == not {
+            continue;
+        }
+        let Some(count) = counts.get_mut(&node) else { continue };
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(&node);
+            left(node);
+            waiting.extend(graph.children(node));
+        }
+    }
+}
+
+fn watch(watchers: &mut HashMap<u32, Vec<ConnectionId>>, node: u32, connection: ConnectionId) {
+    let watchers = watchers.entry(node).or_default();
+    if let Err(at) = watchers.binary_search(&connection) {
+        watchers.insert(at, connection);
+    }
+}
+
+fn unwatch(watchers: &mut HashMap<u32, Vec<ConnectionId>>, node: u32, connection: ConnectionId) {
+    let Some(list) = watchers.get_mut(&node) else { return };
+    if let Ok(at) = list.binary_search(&connection) {
+        list.remove(at);
+    }
+    if list.is_empty() {
+        watchers.remove(&node);
+    }
+}

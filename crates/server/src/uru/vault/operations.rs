@@ -1,0 +1,165 @@
+//! What clients ask of the vault.
+
+use worldwire_uru::message::NodeRef;
+use worldwire_uru::types::{NetError, Uuid};
+use worldwire_uru::vault::{NodeType, VaultNode};
+
+use super::ConnectionId;
+use super::content::{Content, decode, folder};
+use super::state::{Outcome, State};
+
+/// The most nodes that a search may find.
+pub const MOST_FOUND: usize = 512;
+/// The most references that a reply can hold.
+const MOST_REFS: usize = 1_048_576;
+
+impl State {
+    /// `VaultNodeCreate`: makes a node. Types that only the server makes are refused.
+    pub(crate) fn create(&mut self, connection: ConnectionId, node: &[u8]) -> Outcome<u32> {
+        let session = self.playing(connection)?.clone();
+        let mut node = decode(node)?;
+        let kind = node.node_type.ok_or(NetError::BadServerData)?;
+        if kind.name().is_none() {
+            return Err(NetError::InvalidParameter.into());
+        }
+        let made_here = matches!(
+            kind,
+            NodeType::Player
+                | NodeType::Age
+                | NodeType::System
+                | NodeType::PlayerInfo
+                | NodeType::AgeInfo
+        );
+        if made_here && !session.is_admin() {
+            return Err(NetError::VaultNodeAccessViolation.into());
+        }
+        self.check_lengths(&node)?;
+        node.creator_acct = Some(session.account);
+        node.creator_id = Some(session.player);
+        self.make_node(node)
+    }
+
+    /// `VaultNodeFetch`: a whole node, encoded.
+    pub(crate) fn fetch(&mut self, connection: ConnectionId, id: u32) -> Outcome<Content> {
+        let session = self.logged_in(connection)?;
+        if !self.may_read(connection, session, id) {
+            return Err(NetError::VaultNodeAccessViolation.into());
+        }
+        self.content(id)
+    }
+
+    /// `VaultNodeSave`: replaces the fields that are sent.
+    pub(crate) fn save(
+        &mut self,
+        connection: ConnectionId,
+        id: u32,
+        revision: Uuid,
+        node: &[u8],
+    ) -> Outcome<()> {
+        let change = decode(node)?;
+        self.check_lengths(&change)?;
+        self.check_save(connection, id, &change)?;
+        self.change_node(id, Some(revision), without_fixed(change))
+    }
+
+    /// `VaultNodeAdd`: puts a node below another one, once.
+    pub(crate) fn add(
+        &mut self,
+        connection: ConnectionId,
+        parent: u32,
+        child: u32,
+        owner: u32,
+    ) -> Outcome<()> {
+        self.check_ref(connection, parent, child, true)?;
+        let session = self.playing(connection)?;
+        // A reference of somebody else would be a lie.
+        let others = owner != session.player && self.graph.kind(owner) == Some(NodeType::Player);
+        if others && !session.is_admin() {
+            return Err(NetError::VaultNodeAccessViolation.into());
+        }
+        self.link_below(parent, child, owner)
+    }
+
+    /// `VaultNodeRemove`: takes a node away from below another one.
+    pub(crate) fn remove(
+        &mut self,
+        connection: ConnectionId,
+        parent: u32,
+        child: u32,
+    ) -> Outcome<()> {
+        self.check_ref(connection, parent, child, false)?;
+        self.unlink(parent, child);
+        Ok(())
+    }
+
+    /// `VaultFetchNodeRefs`: every reference that can be reached from a node.
+    pub(crate) fn refs(&self, connection: ConnectionId, id: u32) -> Outcome<Vec<NodeRef>> {
+        let session = self.logged_in(connection)?;
+        if !self.graph.contains(id) {
+            return Err(NetError::VaultNodeNotFound.into());
+        }
+        if !self.may_read(connection, session, id) {
+            return Err(NetError::VaultNodeAccessViolation.into());
+        }
+        let refs = self.graph.reachable(id);
+        if refs.len() > MOST_REFS { Err(NetError::InternalError.into()) } else { Ok(refs) }
+    }
+
+    /// `VaultNodeFind`: the nodes that have all fields of a template.
+    pub(crate) fn find(&self, connection: ConnectionId, template: &[u8]) -> Outcome<Vec<u32>> {
+        let session = self.logged_in(connection)?;
+        let template = decode(template)?;
+        if template.mask() == 0 || template.node_type.is_none() && !session.is_admin() {
+            return Err(NetError::InvalidParameter.into());
+        }
+        Ok(self.graph.find(&template, MOST_FOUND))
+    }
+
+    /// `VaultSendNode`: puts a node into the inbox of another player.
+    pub(crate) fn send(
+        &mut self,
+        connection: ConnectionId,
+        node: u32,
+        receiver: u32,
+    ) -> Outcome<()> {
+        let session = self.playing(connection)?.clone();
+        let kind = self.graph.kind(node).ok_or(NetError::VaultNodeNotFound)?;
+        if matches!(kind, NodeType::Player | NodeType::Age | NodeType::System) {
+            return Err(NetError::InvalidParameter.into());
+        }
+        if !self.may_share(connection, &session, node) {
+            return Err(NetError::VaultNodeAccessViolation.into());
+        }
+        if !self.players.contains(receiver) {
+            return Err(NetError::PlayerNotFound.into());
+        }
+        let inbox = self.graph.child(receiver, NodeType::Folder, Some(folder::INBOX));
+        self.link_below(inbox.ok_or(NetError::VaultNodeNotFound)?, node, session.player)
+    }
+
+    /// Puts a node below another one, unless that would close a cycle.
+    pub(crate) fn link_below(&mut self, parent: u32, child: u32, owner: u32) -> Outcome<()> {
+        if self.graph.owner(parent, child).is_none() && self.graph.closes_cycle(parent, child) {
+            return Err(NetError::CircularReference.into());
+        }
+        self.link(parent, child, owner);
+        Ok(())
+    }
+
+    pub(crate) fn check_lengths(&self, node: &VaultNode<'_>) -> Result<(), NetError> {
+        node.check_lengths(self.config.most_text).map_err(|_| NetError::InvalidParameter)
+    }
+}
+
+/// A change without the fields that stay as they were made.
+pub(crate) fn without_fixed(change: VaultNode<'_>) -> VaultNode<'_> {
+    VaultNode {
+        node_id: None,
+        create_time: None,
+        modify_time: None,
+        creator_acct: None,
+        creator_id: None,
+        node_type: None,
+        ..change
+    }
+}

@@ -1,0 +1,441 @@
+//! The task that owns the vault: it groups requests, commits them, and answers.
+//!
+//! Nobody is answered before the commit. If one fails, everybody in the batch is told so, and the
+//! batch is in doubt until the database says whether it counted; until then all requests are refused
+//! at once. If it did not count, its changes are undone in memory; if it did, they stand, although
+//! nobody was told.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{sleep, timeout};
+use tracing::{error, warn};
+use worldwire_uru::types::NetError;
+use worldwire_uru::vault::{NodeType, VaultNode};
+
+use super::handle::{ConnectionId, Notice, VaultError};
+use super::state::{Outcome, State, Stop};
+use crate::store::{Changes, Store, StoreError};
+use crate::uru::accounts::Account;
+use crate::uru::players::Player;
+use crate::uru::scores::Score;
+
+/// What the task is sent.
+pub(crate) enum Message {
+    Call(Box<dyn Request>),
+    Connect {
+        id: ConnectionId,
+        outlet: mpsc::Sender<Notice>,
+        reply: oneshot::Sender<Result<(), NetError>>,
+    },
+    Close(oneshot::Sender<()>),
+}
+
+/// A request that waits for its result.
+pub(crate) trait Request: Send {
+    /// The node whose content it needs.
+    fn needs(&self) -> Option<u32>;
+    /// The connection that makes it.
+    fn connection(&self) -> Option<ConnectionId>;
+    /// Runs it; or else says which contents it needs before it is run again.
+    fn run(&mut self, state: &mut State) -> Result<(), Vec<u32>>;
+    /// Refuses it, whatever its result was.
+    fn refuse(&mut self, error: NetError);
+    /// Returns the result, and how many notices its connection was sent before.
+    fn answer(self: Box<Self>, sent: u64);
+}
+
+/// A request with its result.
+pub(crate) struct Call<F, T> {
+    pub(crate) connection: Option<ConnectionId>,
+    pub(crate) needs: Option<u32>,
+    pub(crate) request: F,
+    pub(crate) outcome: Option<Result<T, NetError>>,
+    pub(crate) reply: oneshot::Sender<Result<(T, u64), NetError>>,
+}
+
+impl<F, T> Request for Call<F, T>
+where
+    F: FnMut(&mut State) -> Outcome<T> + Send,
+    T: Send,
+{
+    fn needs(&self) -> Option<u32> {
+        self.needs
+    }
+
+    fn connection(&self) -> Option<ConnectionId> {
+        self.connection
+    }
+
+    fn run(&mut self, state: &mut State) -> Result<(), Vec<u32>> {
+        self.outcome = Some(match state.run(&mut self.request) {
+            Ok(result) => Ok(result),
+            Err(Stop::Refused(error)) => Err(error),
+            Err(Stop::Need(ids)) => return Err(ids),
+        });
+        Ok(())
+    }
+
+    fn refuse(&mut self, error: NetError) {
+        self.outcome = Some(Err(error));
+    }
+
+    fn answer(self: Box<Self>, sent: u64) {
+        let outcome = self.outcome.unwrap_or(Err(NetError::InternalError));
+        // Whoever asked may be gone.
+        let _ = self.reply.send(outcome.map(|result| (result, sent)));
+    }
+}
+
+/// Where a connection's notices go, and how many have gone there.
+struct Outlet {
+    sender: mpsc::Sender<Notice>,
+    sent: u64,
+}
+
+pub(crate) struct Task {
+    store: Arc<dyn Store>,
+    state: State,
+    clock: Box<dyn Fn() -> u32 + Send>,
+    /// The number of the last batch that was committed.
+    batch: u64,
+    outlets: HashMap<ConnectionId, Outlet>,
+    /// Connections that are gone, and whose players are not offline yet.
+    gone: Vec<ConnectionId>,
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task").field("batch", &self.batch).finish_non_exhaustive()
+    }
+}
+
+/// Requests of one batch. More would make the first of them wait too long.
+const MOST_AT_ONCE: usize = 512;
+/// How long the database may take over a batch.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait before the database is asked again: at first, and at most.
+const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
+/// Nodes that are read at once when the vault is opened.
+const PAGE: u32 = 2_000;
+
+impl Task {
+    /// Reads the database, and makes what is missing.
+    pub(crate) async fn open(
+        store: Arc<dyn Store>,
+        mut state: State,
+        clock: Box<dyn Fn() -> u32 + Send>,
+    ) -> Result<Self, VaultError> {
+        let batch = store.batch().await?;
+        load(&*store, &mut state).await?;
+        let mut task =
+            Self { store, state, clock, batch, outlets: HashMap::new(), gone: Vec::new() };
+        task.state.set_now((task.clock)());
+        let found = |state: &mut State| {
+            state.found()?;
+            state.clear_online()
+        };
+        loop {
+            match task.state.run(found) {
+                Ok(()) => break,
+                Err(Stop::Refused(error)) => return Err(VaultError::Founding(error)),
+                Err(Stop::Need(ids)) => {
+                    task.load(&ids).await?;
+                }
+            }
+        }
+        if !task.state.staged().is_empty() {
+            let changes = Arc::new(task.state.staged().clone());
+            task.store.commit(task.batch + 1, changes).await?;
+            task.batch += 1;
+        }
+        task.state.settle();
+        Ok(task)
+    }
+
+    /// Answers until the vault is closed, or nobody is left to ask.
+    pub(crate) async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<Message>,
+        mut ended: mpsc::UnboundedReceiver<ConnectionId>,
+    ) {
+        let mut messages = Vec::new();
+        let mut closing = Vec::new();
+        while closing.is_empty() {
+            let open = tokio::select! {
+                end = ended.recv() => {
+                    self.gone.extend(end);
+                    end.is_some()
+                }
+                count = inbox.recv_many(&mut messages, MOST_AT_ONCE) => count != 0,
+            };
+            if !open {
+                break;
+            }
+            while let Ok(end) = ended.try_recv() {
+                self.gone.push(end);
+            }
+            while messages.len() < MOST_AT_ONCE
+                && let Ok(message) = inbox.try_recv()
+            {
+                messages.push(message);
+            }
+            let mut requests = Vec::with_capacity(messages.len());
+            let mut greeted = Vec::new();
+            for message in messages.drain(..) {
+                match message {
+                    Message::Call(request) => requests.push(request),
+                    // Whoever has given up already would never be heard of again.
+                    Message::Connect { reply, .. } if reply.is_closed() => {}
+                    Message::Connect { id, outlet, reply } => {
+                        self.outlets.insert(id, Outlet { sender: outlet, sent: 0 });
+                        self.state.connect(id);
+                        greeted.push(reply);
+                    }
+                    Message::Close(reply) => closing.push(reply),
+                }
+            }
+            let outcome = self.batch(requests, &mut inbox).await;
+            for reply in greeted {
+                // Whoever came may be gone.
+                let _ = reply.send(outcome);
+            }
+            if outcome == Err(NetError::Disconnected) {
+                break;
+            }
+        }
+        inbox.close();
+        self.gone.extend(self.state.connections());
+        // Whatever comes of it, the shard has ended.
+        let _ = self.batch(Vec::new(), &mut inbox).await;
+        self.outlets.clear();
+        let _ = self.store.close().await;
+        for reply in closing {
+            let _ = reply.send(());
+        }
+    }
+
+    /// Runs requests, commits what they did, and answers. The error is what the requests were
+    /// refused with; [`NetError::Disconnected`] if there is no going on.
+    async fn batch(
+        &mut self,
+        mut requests: Vec<Box<dyn Request>>,
+        inbox: &mut mpsc::Receiver<Message>,
+    ) -> Result<(), NetError> {
+        self.state.set_now((self.clock)());
+        let needs = requests.iter().filter_map(|request| request.needs());
+        let lacking: Vec<_> = needs.filter(|id| self.state.lacks(*id)).collect();
+        if !lacking.is_empty()
+            && let Err(error) = self.load(&lacking).await
+        {
+            // Those that need it will find it missing and try once more.
+            warn!(%error, "cannot read nodes");
+        }
+        let gone = std::mem::take(&mut self.gone);
+        for &connection in &gone {
+            self.outlets.remove(&connection);
+            if self.run_loading(&mut |state| state.run_ending(connection)).await.is_err() {
+                // With the next batch, then.
+                self.gone.push(connection);
+            }
+        }
+        // How many notices there are when each request has run.
+        let mut ends = Vec::with_capacity(requests.len());
+        for request in &mut requests {
+            if let Err(error) = self.run_loading(&mut |state| request.run(state)).await {
+                request.refuse(error);
+            }
+            ends.push(self.state.notices());
+        }
+        if self.state.staged().is_empty() {
+            self.finish(requests, &ends);
+            return Ok(());
+        }
+        let changes: Arc<Changes> = Arc::new(self.state.staged().clone());
+        let commit = timeout(PATIENCE, self.store.commit(self.batch + 1, changes)).await;
+        let failure = match commit {
+            Ok(Ok(())) => {
+                self.batch += 1;
+                self.finish(requests, &ends);
+                return Ok(());
+            }
+            Ok(Err(error)) => error,
+            Err(_) => StoreError::Timeout,
+        };
+        error!(error = %failure, requests = requests.len(), "a batch was not committed");
+        let error = refusal(&failure);
+        for mut request in requests {
+            request.refuse(error);
+            request.answer(0);
+        }
+        if resolve(&self.store, self.batch, error, inbox).await? {
+            self.batch += 1;
+            self.finish(Vec::new(), &[]);
+        } else {
+            self.state.undo();
+            self.gone = gone;
+        }
+        Err(error)
+    }
+
+    /// Runs a request until it needs no more contents.
+    async fn run_loading(
+        &mut self,
+        run: &mut (dyn FnMut(&mut State) -> Result<(), Vec<u32>> + Send),
+    ) -> Result<(), NetError> {
+        while let Err(ids) = run(&mut self.state) {
+            let missing = match self.load(&ids).await {
+                Ok(missing) => missing,
+                Err(error) => {
+                    warn!(%error, "cannot read nodes");
+                    return Err(refusal(&error));
+                }
+            };
+            if let Some(id) = missing {
+                error!(node = id, "a node has no content in the database");
+                return Err(NetError::InternalError);
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads contents for this batch; returns one that is not there.
+    async fn load(&mut self, ids: &[u32]) -> Result<Option<u32>, StoreError> {
+        let rows = timeout(PATIENCE, self.store.nodes(ids)).await;
+        for row in rows.map_err(|_| StoreError::Timeout)?? {
+            self.state.contents.loaded(row.id, row.data);
+        }
+        Ok(ids.iter().copied().find(|id| self.state.lacks(*id)))
+    }
+
+    /// The batch stands: notices and answers leave, in the order in which things happened.
+    fn finish(&mut self, requests: Vec<Box<dyn Request>>, ends: &[usize]) {
+        let mut notices = self.state.settle().into_iter();
+        let mut told = 0;
+        for (request, end) in requests.into_iter().zip(ends) {
+            for (connection, notice) in notices.by_ref().take(end - told) {
+                self.tell(connection, notice);
+            }
+            told = *end;
+            let outlet = request.connection().and_then(|id| self.outlets.get(&id));
+            request.answer(outlet.map_or(0, |outlet| outlet.sent));
+        }
+        for (connection, notice) in notices {
+            self.tell(connection, notice);
+        }
+    }
+
+    fn tell(&mut self, connection: ConnectionId, notice: Notice) {
+        let Some(outlet) = self.outlets.get_mut(&connection) else { return };
+        match outlet.sender.try_send(notice) {
+            Ok(()) => outlet.sent += 1,
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                warn!(connection = connection.0, "a connection does not take its notices");
+                self.outlets.remove(&connection);
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => {
+                self.outlets.remove(&connection);
+            }
+        }
+    }
+}
+
+/// Finds out whether the batch behind `last`, which failed, counts. Refuses everybody meanwhile.
+async fn resolve(
+    store: &Arc<dyn Store>,
+    last: u64,
+    refused: NetError,
+    inbox: &mut mpsc::Receiver<Message>,
+) -> Result<bool, NetError> {
+    let [mut delay, most] = BACK_OFF;
+    loop {
+        match refusing(inbox, refused, timeout(PATIENCE, store.batch())).await {
+            Ok(Ok(number)) if number == last => return Ok(false),
+            Ok(Ok(number)) if number == last + 1 => return Ok(true),
+            Ok(Ok(found)) => {
+                error!(found, wanted = last, "another process writes to this database");
+                return Err(NetError::Disconnected);
+            }
+            Ok(Err(error)) => warn!(%error, "the database is not back yet"),
+            Err(_) => warn!("the database is not back yet"),
+        }
+        refusing(inbox, refused, sleep(delay)).await;
+        delay = (delay * 2).min(most);
+    }
+}
+
+/// What clients are told when the database fails.
+fn refusal(error: &StoreError) -> NetError {
+    match error {
+        StoreError::Timeout => NetError::TimeoutOdbc,
+        _ => NetError::InternalError,
+    }
+}
+
+/// Waits for something, and refuses everybody meanwhile.
+async fn refusing<T>(
+    inbox: &mut mpsc::Receiver<Message>,
+    error: NetError,
+    awaited: impl Future<Output = T>,
+) -> T {
+    let mut awaited = std::pin::pin!(awaited);
+    loop {
+        let message = tokio::select! {
+            value = &mut awaited => return value,
+            Some(message) = inbox.recv() => message,
+        };
+        match message {
+            Message::Call(mut request) => {
+                request.refuse(error);
+                request.answer(0);
+            }
+            Message::Connect { reply, .. } => drop(reply.send(Err(error))),
+            // Dropped: it ends without the database.
+            Message::Close(_) => {}
+        }
+    }
+}
+
+/// Reads the whole database into a state.
+async fn load(store: &dyn Store, state: &mut State) -> Result<(), VaultError> {
+    state.take_settings(&store.settings().await?);
+    for row in store.accounts().await? {
+        let (id, account) = Account::of(row);
+        state.accounts.set(id, Some(account));
+    }
+    for row in store.characters().await? {
+        let (id, player) = Player::of(row).map_err(VaultError::Damaged)?;
+        state.players.set(id, Some(player));
+    }
+    for row in store.scores().await? {
+        let (id, score) = Score::of(row);
+        state.take_score(id, score);
+    }
+    let mut last = 0;
+    loop {
+        let page = store.nodes_behind(last, PAGE).await?;
+        for row in &page {
+            state.take_node(row).map_err(VaultError::Damaged)?;
+            last = row.id;
+        }
+        if page.len() < PAGE as usize {
+            break;
+        }
+    }
+    for row in store.refs().await? {
+        state.graph.link(row.parent, row.child, row.owner);
+    }
+    if let Some(node) = state.graph.cycle() {
+        return Err(VaultError::Damaged(format!("node {node} is below itself")));
+    }
+    let system = VaultNode { node_type: Some(NodeType::System), ..VaultNode::default() };
+    if let Some(system) = state.graph.find(&system, 1).first() {
+        state.system = *system;
+        state.interests.set_system(*system, &state.graph);
+    }
+    Ok(())
+}

@@ -1,0 +1,356 @@
+//! The trees that the server itself makes and removes: the System tree, ages, players.
+
+use worldwire_uru::types::{TermStr, Uuid};
+use worldwire_uru::vault::{Blob, NodeType, VaultNode};
+
+use super::config::{AgeNames, StaticAge};
+use super::content::folder;
+use super::state::{Outcome, State};
+
+/// An age to be made.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NewAge<'a> {
+    pub(crate) instance: Uuid,
+    pub(crate) parent: Uuid,
+    pub(crate) filename: &'a str,
+    pub(crate) instance_name: &'a str,
+    pub(crate) user_name: &'a str,
+    pub(crate) description: &'a str,
+    pub(crate) sequence: i32,
+    pub(crate) language: i32,
+    pub(crate) public: bool,
+}
+
+/// The nodes of an age: the Age and the AgeInfo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgeNodes {
+    /// The Age node.
+    pub age: u32,
+    /// The AgeInfo node.
+    pub info: u32,
+}
+
+/// Who made a node.
+#[derive(Clone, Copy)]
+struct Maker {
+    account: Uuid,
+    player: u32,
+}
+
+impl State {
+    /// Makes what every shard has: the System tree, the city, a neighbourhood, the static ages.
+    pub(crate) fn found(&mut self) -> Outcome<()> {
+        if self.system == 0 {
+            let nobody = Maker { account: Uuid::ZERO, player: 0 };
+            let system = self.make(NodeType::System, nobody, VaultNode::default())?;
+            let inbox = self.make_list(NodeType::Folder, folder::GLOBAL_INBOX, nobody)?;
+            self.link(system, inbox, 0);
+            self.put_system(system);
+        }
+        self.city()?;
+        self.neighbourhood()?;
+        for age in self.config.static_ages.clone() {
+            self.static_age(&age)?;
+        }
+        Ok(())
+    }
+
+    /// The city, which is made if there is none.
+    fn city(&mut self) -> Outcome<u32> {
+        let city = self.config.city.clone();
+        self.static_age(&city)
+    }
+
+    /// The AgeInfo of an age that exists once, which is made if there is none.
+    fn static_age(&mut self, age: &StaticAge) -> Outcome<u32> {
+        let names = &age.names;
+        let template = VaultNode {
+            node_type: Some(NodeType::AgeInfo),
+            uuid_1: age.instance,
+            string64_2: text(&names.filename),
+            string64_3: text(&names.instance_name),
+            string64_4: text(&names.user_name),
+            ..VaultNode::default()
+        };
+        if let Some(info) = self.graph.find(&template, 1).first() {
+            return Ok(*info);
+        }
+        let instance = age.instance.unwrap_or_else(|| self.random_uuid());
+        let new = NewAge { instance, public: true, language: -1, ..named(names) };
+        Ok(self.make_age(&new)?.info)
+    }
+
+    /// The AgeInfo of the first neighbourhood with room, by number; one is made if there is none.
+    pub(crate) fn neighbourhood(&mut self) -> Outcome<u32> {
+        let names = self.config.neighbourhood.clone();
+        let template = VaultNode {
+            node_type: Some(NodeType::AgeInfo),
+            string64_2: text(&names.filename),
+            string64_3: text(&names.instance_name),
+            string64_4: text(&names.user_name),
+            ..VaultNode::default()
+        };
+        let mut hoods = self.graph.find(&template, usize::MAX);
+        hoods.sort_by_key(|info| (self.graph.age_info(*info).map(|info| info.sequence), *info));
+        let most = self.config.neighbours;
+        let roomy = hoods.into_iter().find(|info| {
+            let owners = self.owners_list(*info);
+            owners.is_some_and(|list| self.graph.children(list).take(most).count() < most)
+        });
+        if let Some(info) = roomy {
+            return Ok(info);
+        }
+        let sequence = self.next_sequence(&names.filename, &names.user_name);
+        let instance = self.random_uuid();
+        let new = NewAge { instance, sequence, public: true, language: -1, ..named(&names) };
+        Ok(self.make_age(&new)?.info)
+    }
+
+    /// The number behind the highest one of the ages of these names, at least 1.
+    pub(crate) fn next_sequence(&self, filename: &str, user_name: &str) -> i32 {
+        let template = VaultNode {
+            node_type: Some(NodeType::AgeInfo),
+            string64_2: text(filename),
+            string64_4: text(user_name),
+            ..VaultNode::default()
+        };
+        let found = self.graph.find(&template, usize::MAX).into_iter();
+        let infos = found.filter_map(|info| self.graph.age_info(info));
+        // A name that is not set is not the name of another one.
+        let alike = infos.filter(|info| *info.user_name == *user_name);
+        alike.map(|info| info.sequence).max().unwrap_or(0).max(0).saturating_add(1)
+    }
+
+    /// Makes an age and all nodes of its tree.
+    pub(crate) fn make_age(&mut self, new: &NewAge<'_>) -> Outcome<AgeNodes> {
+        let optional = |id: Uuid| Some(id).filter(|id| !id.is_zero());
+        let age = self.make_node(VaultNode {
+            node_type: Some(NodeType::Age),
+            creator_acct: Some(new.instance),
+            creator_id: Some(0),
+            uuid_1: Some(new.instance),
+            uuid_2: optional(new.parent),
+            string64_1: text(new.filename),
+            ..VaultNode::default()
+        })?;
+        let maker = Maker { account: new.instance, player: age };
+        let info = self.make(
+            NodeType::AgeInfo,
+            maker,
+            VaultNode {
+                int32_1: Some(new.sequence),
+                int32_2: Some(i32::from(new.public)),
+                int32_3: Some(new.language),
+                uint32_1: Some(age),
+                uint32_2: Some(0),
+                uint32_3: Some(0),
+                uuid_1: Some(new.instance),
+                uuid_2: optional(new.parent),
+                string64_2: text(new.filename),
+                string64_3: text(new.instance_name),
+                string64_4: text(new.user_name),
+                text_1: text(new.description),
+                ..VaultNode::default()
+            },
+        )?;
+        let system = self.system;
+        self.link(age, system, 0);
+        let chronicle = self.make_list(NodeType::Folder, folder::CHRONICLE, maker)?;
+        let known = self.make_list(NodeType::PlayerInfoList, folder::KNOWN, maker)?;
+        let sub_ages = self.make_list(NodeType::AgeInfoList, folder::SUB_AGES, maker)?;
+        let devices = self.make_list(NodeType::Folder, folder::DEVICES, maker)?;
+        for child in [chronicle, known, sub_ages, info, devices] {
+            self.link(age, child, 0);
+        }
+        let visitors = self.make_list(NodeType::PlayerInfoList, folder::CAN_VISIT, maker)?;
+        let states =
+            VaultNode { int32_1: Some(0), string64_1: text(new.filename), ..VaultNode::default() };
+        let states = self.make(NodeType::SDL, maker, states)?;
+        let owners = self.make_list(NodeType::PlayerInfoList, folder::OWNERS, maker)?;
+        let child_ages = self.make_list(NodeType::AgeInfoList, folder::CHILD_AGES, maker)?;
+        for child in [visitors, states, owners, child_ages] {
+            self.link(info, child, 0);
+        }
+        Ok(AgeNodes { age, info })
+    }
+
+    /// Makes a player and all nodes of its tree, with a Relto, in a neighbourhood. Returns the
+    /// Player node, whose number is the player's.
+    pub(crate) fn make_player(&mut self, account: Uuid, name: &str, shape: &str) -> Outcome<u32> {
+        let player = self.make_node(VaultNode {
+            node_type: Some(NodeType::Player),
+            creator_acct: Some(account),
+            creator_id: Some(0),
+            int32_1: Some(0),
+            int32_2: Some(1),
+            uint32_1: Some(0),
+            uuid_1: Some(account),
+            string64_1: text(shape),
+            istring64_1: text(name),
+            ..VaultNode::default()
+        })?;
+        let maker = Maker { account, player };
+        let system = self.system;
+        self.link(player, system, player);
+        let info = self.make(
+            NodeType::PlayerInfo,
+            maker,
+            VaultNode {
+                int32_1: Some(0),
+                int32_2: Some(0),
+                uint32_1: Some(player),
+                uuid_1: Some(Uuid::ZERO),
+                string64_1: Some(TermStr::default()),
+                istring64_1: text(name),
+                ..VaultNode::default()
+            },
+        )?;
+        self.link(player, info, player);
+        let mut owned = 0;
+        for (kind, list) in [
+            (NodeType::Folder, folder::INBOX),
+            (NodeType::Folder, folder::JOURNALS),
+            (NodeType::Folder, folder::CHRONICLE),
+            (NodeType::Folder, folder::OUTFIT),
+            (NodeType::Folder, folder::CLOSET),
+            (NodeType::Folder, folder::INVITES),
+            (NodeType::PlayerInfoList, folder::BUDDIES),
+            (NodeType::PlayerInfoList, folder::IGNORED),
+            (NodeType::PlayerInfoList, folder::KNOWN),
+            (NodeType::AgeInfoList, folder::VISITED_AGES),
+            (NodeType::AgeInfoList, folder::OWNED_AGES),
+        ] {
+            let node = self.make_list(kind, list, maker)?;
+            self.link(player, node, player);
+            owned = node;
+        }
+
+        let owner = format!("{name}'s");
+        let description = format!("{name}'s Relto");
+        let relto = NewAge {
+            instance: self.random_uuid(),
+            filename: "Personal",
+            instance_name: "Relto",
+            user_name: &owner,
+            description: &description,
+            language: -1,
+            ..NewAge::default()
+        };
+        let relto = self.make_age(&relto)?;
+        self.link(relto.age, owned, player);
+        let hood = self.neighbourhood()?;
+        let city = self.city()?;
+        for (age, spawn) in [
+            (relto.info, "Default:LinkInPointDefault:;"),
+            (hood, "Default:LinkInPointDefault:;"),
+            (city, "Ferry Terminal:LinkInPointFerry:;"),
+        ] {
+            let link = self.make(
+                NodeType::AgeLink,
+                maker,
+                VaultNode {
+                    int32_1: Some(0),
+                    int32_2: Some(0),
+                    blob_1: Some(Blob::new(spawn.as_bytes())),
+                    ..VaultNode::default()
+                },
+            )?;
+            self.link(owned, link, player);
+            self.link(link, age, player);
+        }
+        for age in [relto.info, hood] {
+            if let Some(owners) = self.owners_list(age) {
+                self.link(owners, info, player);
+            }
+        }
+        Ok(player)
+    }
+
+    /// Removes a player's nodes: its Relto, every mention of it in a list, and what is in no other
+    /// tree than its own.
+    pub(crate) fn remove_player_nodes(&mut self, player: u32) {
+        if let Some(info) = self.graph.child(player, NodeType::PlayerInfo, None) {
+            self.remove_tree(info);
+        }
+        let owned = self.graph.child(player, NodeType::AgeInfoList, Some(folder::OWNED_AGES));
+        let reltos: Vec<_> = owned
+            .map(|owned| self.graph.parents(owned).filter(|parent| *parent != player).collect())
+            .unwrap_or_default();
+        for relto in reltos {
+            if self.graph.kind(relto) != Some(NodeType::Age) {
+                continue;
+            }
+            if let Some(info) = self.graph.child(relto, NodeType::AgeInfo, None) {
+                self.remove_tree(info);
+            }
+            self.leave_age_node(relto);
+            self.remove_tree(relto);
+        }
+        self.remove_tree(player);
+    }
+
+    /// Removes a node wherever it is, and everything that is left without a parent by that.
+    fn remove_tree(&mut self, top: u32) {
+        let parents: Vec<_> = self.graph.parents(top).collect();
+        for parent in parents {
+            self.unlink(parent, top);
+        }
+        let mut waiting = vec![top];
+        while let Some(node) = waiting.pop() {
+            let children: Vec<_> = self.graph.children(node).collect();
+            for child in children {
+                self.unlink(node, child);
+                let root = matches!(
+                    self.graph.kind(child),
+                    Some(NodeType::Player | NodeType::Age | NodeType::System)
+                );
+                if !root && self.graph.parents(child).next().is_none() {
+                    waiting.push(child);
+                }
+            }
+            self.drop_node(node);
+        }
+    }
+
+    /// Sends nobody away, but makes sure that nobody is in this age any more as the vault sees it.
+    fn leave_age_node(&mut self, age: u32) {
+        let inside: Vec<_> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.age == age)
+            .map(|(connection, session)| (*connection, session.clone()))
+            .collect();
+        for (connection, mut session) in inside {
+            session.age = 0;
+            self.put_session(connection, Some(session));
+        }
+    }
+
+    fn make(&mut self, kind: NodeType, maker: Maker, node: VaultNode<'_>) -> Outcome<u32> {
+        self.make_node(VaultNode {
+            node_type: Some(kind),
+            creator_acct: Some(maker.account),
+            creator_id: Some(maker.player),
+            ..node
+        })
+    }
+
+    fn make_list(&mut self, kind: NodeType, list: i32, maker: Maker) -> Outcome<u32> {
+        self.make(kind, maker, VaultNode { int32_1: Some(list), ..VaultNode::default() })
+    }
+}
+
+fn named(names: &AgeNames) -> NewAge<'_> {
+    NewAge {
+        filename: &names.filename,
+        instance_name: &names.instance_name,
+        user_name: &names.user_name,
+        description: &names.description,
+        ..NewAge::default()
+    }
+}
+
+/// A text field; an empty one is not set.
+pub(crate) fn text(text: &str) -> Option<TermStr<'static>> {
+    if text.is_empty() { None } else { Some(TermStr::from(text)) }
+}

@@ -1,0 +1,192 @@
+//! What the tests of databases share.
+
+#![allow(dead_code, reason = "each test uses its part")]
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+
+use tempfile::TempDir;
+use worldwire_core::{Field as _, Writer};
+use worldwire_server::store::seal::ServerKey;
+use worldwire_server::store::{self, Store};
+use worldwire_server::uru::accounts::Login;
+use worldwire_server::uru::vault::{Connection, Notices, Vault, VaultConfig};
+use worldwire_uru::crypt::login::login_fields;
+use worldwire_uru::message::AccountFlags;
+use worldwire_uru::vault::VaultNode;
+
+/// A database of a test's own, which is gone when this is dropped.
+pub(crate) struct Database {
+    pub(crate) folder: TempDir,
+    pub(crate) url: Option<String>,
+}
+
+impl Database {
+    pub(crate) fn sqlite() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), url: None }
+    }
+
+    /// A new database of a private PostgreSQL server; none where there is no PostgreSQL, which is
+    /// said aloud.
+    pub(crate) fn postgres() -> Option<Self> {
+        static SERVER: OnceLock<Option<Postgres>> = OnceLock::new();
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
+        let server = SERVER.get_or_init(Postgres::start).as_ref()?;
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let url = server.make(&format!("shard{number}"));
+        Some(Self { folder: tempfile::tempdir().unwrap(), url: Some(url) })
+    }
+
+    /// SQLite, and PostgreSQL if there is one.
+    pub(crate) fn all() -> Vec<Self> {
+        [Some(Self::sqlite()), Self::postgres()].into_iter().flatten().collect()
+    }
+
+    pub(crate) async fn store(&self) -> Arc<dyn Store> {
+        store::open(self.folder.path(), self.url.as_deref()).await.unwrap()
+    }
+
+    pub(crate) async fn vault(&self) -> Vault {
+        self.vault_with(VaultConfig::default()).await
+    }
+
+    pub(crate) async fn vault_with(&self, config: VaultConfig) -> Vault {
+        Vault::open(self.store().await, key(), config).await.unwrap()
+    }
+}
+
+pub(crate) fn key() -> ServerKey {
+    ServerKey::from_bytes(&[7; 32])
+}
+
+/// A connection that has logged in. Its password is the name.
+pub(crate) async fn log_in(vault: &Vault, name: &str) -> (Connection, Notices) {
+    // It may be there already.
+    let _ = vault.add_account(name, name, AccountFlags::User).await;
+    let (connection, notices) = vault.connect().await.unwrap();
+    connection.log_in(login(name, name)).await.unwrap();
+    (connection, notices)
+}
+
+/// A connection with a player of the account's name.
+pub(crate) async fn play(vault: &Vault, name: &str) -> (Connection, Notices, u32) {
+    let (connection, notices) = log_in(vault, name).await;
+    let player = connection.create_player(name.to_owned(), "male".to_owned()).await.unwrap().id;
+    connection.set_player(player).await.unwrap();
+    (connection, notices, player)
+}
+
+pub(crate) fn login(name: &str, password: &str) -> Login {
+    let fields = login_fields(name, password, 5, 6);
+    Login {
+        name: name.to_owned(),
+        client_challenge: fields.client_challenge,
+        server_challenge: 6,
+        proof: fields.challenge_hash,
+        address: None,
+    }
+}
+
+pub(crate) fn encoded(node: &VaultNode<'_>) -> Vec<u8> {
+    let mut writer = Writer::new();
+    node.encode(&mut writer).unwrap();
+    writer.into_bytes()
+}
+
+/// A PostgreSQL server in a folder of its own, on a socket there and no port. It ends with the
+/// test: whoever starts it dies with its parent.
+struct Postgres {
+    folder: PathBuf,
+    user: Option<&'static str>,
+    bin: PathBuf,
+}
+
+impl Postgres {
+    fn start() -> Option<Self> {
+        let Some(bin) = binaries() else {
+            eprintln!("SKIPPED: tests of PostgreSQL, because there is no initdb");
+            return None;
+        };
+        let folder = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap().keep();
+        let root = Command::new("id").arg("-u").output().unwrap().stdout.starts_with(b"0\n");
+        let user = root.then_some("postgres");
+        if root {
+            let owner = Command::new("chown").args(["postgres"]).arg(&folder).status();
+            if !owner.is_ok_and(|status| status.success()) {
+                eprintln!(
+                    "SKIPPED: tests of PostgreSQL, because root cannot run it and there is no user postgres"
+                );
+                return None;
+            }
+        }
+        let server = Self { folder, user, bin };
+        let data = server.folder.join("data");
+        server.run("initdb", &["-D", text(&data), "-U", "shard", "-A", "trust", "--no-sync"]);
+        let options = format!(
+            "-c listen_addresses= -c unix_socket_directories={} -c max_connections=200",
+            text(&server.folder)
+        );
+        let log = server.folder.join("log");
+        server.run("pg_ctl", &["-D", text(&data), "-l", text(&log), "-w", "-o", &options, "start"]);
+        // Ends the server and removes its folder when this process is gone, and the pipe with it.
+        let watch = format!(
+            "read nothing; '{}' -D '{}' -m immediate stop; rm -rf '{}'",
+            text(&server.bin.join("pg_ctl")),
+            text(&data),
+            text(&server.folder),
+        );
+        let watcher = server
+            .command("sh", &["-c", &watch])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .current_dir("/tmp")
+            .spawn()
+            .unwrap();
+        std::mem::forget(watcher);
+        Some(server)
+    }
+
+    fn make(&self, name: &str) -> String {
+        self.run("createdb", &["-h", text(&self.folder), "-U", "shard", name]);
+        let host = text(&self.folder).replace('/', "%2F");
+        format!("postgres://shard@{host}/{name}")
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) {
+        let program = self.bin.join(program);
+        let output = self.command(text(&program), arguments);
+        let output =
+            { output }.current_dir("/tmp").stdin(std::process::Stdio::null()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {said}", program.display());
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = match self.user {
+            Some(user) => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", user, "--regid", user, "--clear-groups", program]);
+                command
+            }
+            None => Command::new(program),
+        };
+        command.args(arguments);
+        command
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Where the programs of PostgreSQL are.
+fn binaries() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut folders: Vec<_> = versions.map(|version| version.path().join("bin")).collect();
+    folders.sort();
+    folders.extend(["/usr/local/bin", "/usr/bin"].map(PathBuf::from));
+    folders.into_iter().find(|folder| folder.join("initdb").exists())
+}

@@ -1,0 +1,575 @@
+//! The auth service, as its clients see it.
+
+use std::fs;
+use std::path::Path;
+
+use worldwire_core::{Field as _, Reader, Writer};
+use worldwire_uru::crypt::key::ServerKind;
+use worldwire_uru::crypt::login::login_fields;
+use worldwire_uru::file::manifest::FileList;
+use worldwire_uru::file::secure;
+use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::message::auth::client as ask;
+use worldwire_uru::message::auth::client::ClientMessage as Ask;
+use worldwire_uru::message::auth::server::{AcctLoginReply, ServerMessage as Reply};
+use worldwire_uru::message::game::client as game;
+use worldwire_uru::message::game::server as game_server;
+use worldwire_uru::message::{NodeRef, Scores};
+use worldwire_uru::types::{Nested, NetError, TermStr, TransId, Uuid};
+use worldwire_uru::vault::{NodeType, VaultNode};
+
+use crate::client::{Client, Heard, Running};
+
+/// A client that speaks auth.
+struct Player {
+    client: Client,
+    transaction: u32,
+}
+
+macro_rules! reply {
+    ($heard:expr, $Name:ident) => {
+        match $heard.message() {
+            Message::AuthServer(Reply::$Name(reply)) => reply,
+            other => panic!("wanted {}, found {other:?}", stringify!($Name)),
+        }
+    };
+}
+
+/// Asks, and expects a reply that says nothing but its result.
+macro_rules! result {
+    ($player:expr, $Ask:ident { $($field:ident: $value:expr),* }, $Reply:ident) => {{
+        let trans_id = $player.next();
+        let heard = $player.ask(ask::$Ask { trans_id, $($field: $value),* }).await;
+        let reply = reply!(heard, $Reply);
+        assert_eq!(reply.trans_id, trans_id);
+        reply.result
+    }};
+}
+
+impl Player {
+    async fn connect(shard: &Running) -> Self {
+        let key = shard.keys.public(ServerKind::Auth).cloned();
+        Self { client: shard.client(Service::Auth, key).await, transaction: 0 }
+    }
+
+    fn next(&mut self) -> TransId {
+        self.transaction += 1;
+        TransId(self.transaction)
+    }
+
+    async fn say(&self, message: impl Into<Ask<'static>>) {
+        self.client.say(message.into()).await;
+    }
+
+    async fn hear(&mut self) -> Heard {
+        self.client.hear().await.unwrap()
+    }
+
+    async fn ask(&mut self, message: impl Into<Ask<'static>>) -> Heard {
+        self.say(message).await;
+        self.hear().await
+    }
+
+    /// Registers; the server's challenge.
+    async fn register(&mut self) -> u32 {
+        let heard = self.ask(ask::ClientRegisterRequest { build_id: 918 }).await;
+        let challenge = reply!(heard, ClientRegisterReply).server_challenge;
+        reply!(self.hear().await, ServerCaps);
+        challenge
+    }
+
+    /// Registers and logs in; the players of the account, and the reply.
+    async fn log_in(&mut self, name: &str, password: &str) -> (Vec<(u32, String)>, AcctLoginReply) {
+        let challenge = self.register().await;
+        let fields = login_fields(name, password, 1234, challenge);
+        let request = ask::AcctLoginRequest {
+            trans_id: self.next(),
+            client_challenge: fields.client_challenge,
+            account_name: name.into(),
+            challenge_hash: fields.challenge_hash,
+            auth_token: "".into(),
+            os: "win".into(),
+        };
+        self.say(request).await;
+        let mut players = Vec::new();
+        loop {
+            match self.hear().await.message() {
+                Message::AuthServer(Reply::AcctPlayerInfo(info)) => {
+                    players.push((info.player_id, info.player_name.to_text()));
+                }
+                Message::AuthServer(Reply::AcctLoginReply(reply)) => return (players, reply),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    async fn create(&mut self, name: &str, shape: &str) -> Result<u32, NetError> {
+        let request = ask::PlayerCreateRequest {
+            trans_id: self.next(),
+            player_name: name.into(),
+            avatar_shape: shape.into(),
+            friend_invite: "".into(),
+        };
+        let heard = self.ask(request).await;
+        let reply = reply!(heard, PlayerCreateReply);
+        match reply.result {
+            NetError::Success => Ok(reply.player_id),
+            error => Err(error),
+        }
+    }
+
+    async fn choose(&mut self, player_id: u32) -> NetError {
+        self.say(ask::AcctSetPlayerRequest { trans_id: self.next(), player_id }).await;
+        loop {
+            // The player sees itself come.
+            match self.hear().await.message() {
+                Message::AuthServer(Reply::AcctSetPlayerReply(reply)) => return reply.result,
+                Message::AuthServer(Reply::VaultNodeChanged(_)) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// Logs in with a new player.
+    async fn enter(shard: &Running, account: (&str, &str), name: &str) -> (Self, u32) {
+        let mut player = Self::connect(shard).await;
+        let (_, reply) = player.log_in(account.0, account.1).await;
+        assert_eq!(reply.result, NetError::Success);
+        let id = player.create(name, "female").await.unwrap();
+        assert_eq!(player.choose(id).await, NetError::Success);
+        (player, id)
+    }
+
+    async fn refs(&mut self, node_id: u32) -> Vec<NodeRef> {
+        let heard = self.ask(ask::VaultFetchNodeRefs { trans_id: self.next(), node_id }).await;
+        let reply = reply!(heard, VaultNodeRefsFetched);
+        assert_eq!(reply.result, NetError::Success);
+        reply.refs.0
+    }
+
+    async fn fetch(&mut self, node_id: u32) -> Result<VaultNode<'static>, NetError> {
+        let heard = self.ask(ask::VaultNodeFetch { trans_id: self.next(), node_id }).await;
+        let reply = reply!(heard, VaultNodeFetched);
+        match reply.result {
+            NetError::Success => Ok(reply.node.decode::<VaultNode<'_>>().unwrap().into_owned()),
+            error => Err(error),
+        }
+    }
+
+    /// The node of a kind below a player.
+    async fn below(&mut self, root: u32, kind: NodeType, folder: Option<i32>) -> u32 {
+        for reference in self.refs(root).await {
+            let node = self.fetch(reference.child_id).await.unwrap();
+            if reference.parent_id == root
+                && node.node_type == Some(kind)
+                && (folder.is_none() || node.int32_1 == folder)
+            {
+                return reference.child_id;
+            }
+        }
+        panic!("no {kind:?} below {root}")
+    }
+
+    async fn make(&mut self, node: VaultNode<'static>) -> u32 {
+        let node = Nested::encode_from(&node).unwrap();
+        let heard = self.ask(ask::VaultNodeCreate { trans_id: self.next(), node }).await;
+        let reply = reply!(heard, VaultNodeCreated);
+        assert_eq!(reply.result, NetError::Success);
+        reply.node_id
+    }
+}
+
+const ANN: (&str, &str) = crate::client::ACCOUNTS[0];
+const BOB: (&str, &str) = crate::client::ACCOUNTS[1];
+
+#[tokio::test]
+async fn a_player_is_made_and_found_again_after_a_restart() {
+    let shard = Running::start(|_| (), |_| ()).await;
+    let mut ann = Player::connect(&shard).await;
+    let (players, reply) = ann.log_in(ANN.0, ANN.1).await;
+    assert_eq!((reply.result, reply.billing_type, players.len()), (NetError::Success, 1, 0));
+    assert_eq!(reply.encryption_key, shard.keys.droid().unwrap().words());
+    assert_eq!(ann.create("Ann", "robot").await, Err(NetError::InvalidParameter));
+    assert_eq!(ann.create("A", "female").await, Err(NetError::PlayerNameInvalid));
+    let id = ann.create(" Ann  of D'ni ", "female").await.unwrap();
+    assert_eq!(ann.create("ann OF d'ni", "male").await, Err(NetError::PlayerAlreadyExists));
+    assert_eq!(ann.choose(id + 1).await, NetError::PlayerNotFound);
+    assert_eq!(ann.choose(id).await, NetError::Success);
+    let refs = ann.refs(id).await;
+    let mut nodes: Vec<u32> = refs.iter().map(|reference| reference.child_id).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    assert_eq!(nodes.len(), 33);
+
+    // A chronicle, which is still there tomorrow.
+    let folder = ann.below(id, NodeType::Folder, Some(6)).await;
+    let chronicle = VaultNode {
+        node_type: Some(NodeType::Chronicle),
+        string64_1: Some(TermStr::from("Lessons")),
+        text_1: Some(TermStr::from("1")),
+        ..VaultNode::default()
+    };
+    let node_id = ann.make(chronicle).await;
+    let trans_id = ann.next();
+    let add = ask::VaultNodeAdd { trans_id, parent_id: folder, child_id: node_id, owner_id: id };
+    let added = reply!(ann.ask(add).await, VaultNodeAdded);
+    assert_eq!((added.parent_id, added.child_id, added.owner_id), (folder, node_id, id));
+    let reply = reply!(ann.hear().await, VaultAddNodeReply);
+    assert_eq!((reply.trans_id, reply.result), (trans_id, NetError::Success));
+    let change = VaultNode { text_1: Some(TermStr::from("2")), ..VaultNode::default() };
+    let revision_id = Uuid([7; 16]);
+    let node = Nested::encode_from(&change).unwrap();
+    let save = ask::VaultNodeSave { trans_id: ann.next(), node_id, revision_id, node };
+    let changed = reply!(ann.ask(save).await, VaultNodeChanged);
+    assert_eq!((changed.node_id, changed.revision_id), (node_id, revision_id));
+    assert_eq!(reply!(ann.hear().await, VaultSaveNodeReply).result, NetError::Success);
+
+    let folder = shard.stop().await;
+    // The shard says why.
+    assert_eq!(reply!(ann.hear().await, KickedOff).reason, NetError::RemoteShutdown);
+    let shard = Running::start_in(folder, |_| ()).await;
+    let mut ann = Player::connect(&shard).await;
+    let (players, _) = ann.log_in(ANN.0, ANN.1).await;
+    assert_eq!(players, [(id, "Ann of D'ni".to_owned())]);
+    assert_eq!(ann.choose(id).await, NetError::Success);
+    let kept = ann.fetch(node_id).await.unwrap();
+    assert_eq!(kept.text_1.unwrap().to_text(), "2");
+    assert_eq!(kept.string64_1.unwrap().to_text(), "Lessons");
+    shard.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_is_done_before_its_time() {
+    let shard = Running::start(|_| (), |_| ()).await;
+    let denied = NetError::AuthenticationFailed;
+    let mut player = Player::connect(&shard).await;
+    let node = || Nested::encode_from(&VaultNode::default()).unwrap();
+    for _ in 0..2 {
+        assert_eq!(player.fetch(1).await.unwrap_err(), denied);
+        assert_eq!(player.create("Somebody", "male").await, Err(denied));
+        assert_eq!(player.choose(0).await, denied);
+        assert_eq!(result!(player, VaultNodeCreate { node: node() }, VaultNodeCreated), denied);
+        assert_eq!(result!(player, VaultNodeFind { node: node() }, VaultNodeFindReply), denied);
+        assert_eq!(result!(player, ScoreDelete { score_id: 1 }, ScoreDeleteReply), denied);
+        let directory = || "SDL".into();
+        let list = result!(
+            player,
+            FileListRequest { directory: directory(), extension: "sdl".into() },
+            FileListReply
+        );
+        assert_eq!(list, denied);
+        let age = result!(
+            player,
+            AgeRequest { age_name: "StartUp".into(), age_instance_id: Uuid([1; 16]) },
+            AgeReply
+        );
+        assert_eq!(age, denied);
+        assert_eq!(
+            result!(player, AccountExistsRequest { account_name: "x".into() }, AccountExistsReply),
+            denied
+        );
+        // The second time it is registered, which is not enough.
+        player.register().await;
+    }
+    let (_, reply) = player.log_in(ANN.0, "wrong").await;
+    assert_eq!((reply.result, reply.account_id, reply.billing_type), (denied, Uuid::ZERO, 0));
+    assert_eq!(reply.encryption_key, [0; 4]);
+    let (_, reply) = player.log_in("nobody@example.org", "wrong").await;
+    assert_eq!(reply.result, denied);
+    // A plain name, without a challenge.
+    let (_, reply) = player.log_in(BOB.0, BOB.1).await;
+    assert_eq!(reply.result, NetError::Success);
+    assert_eq!(result!(player, ScoreDelete { score_id: 1 }, ScoreDeleteReply), denied);
+    assert_eq!(player.choose(0).await, NetError::Success);
+    assert_eq!(
+        result!(player, AccountExistsRequest { account_name: "x".into() }, AccountExistsReply),
+        NetError::ServiceForbidden
+    );
+    assert_eq!(
+        result!(player, UpgradeVisitorRequest { player_id: 5 }, UpgradeVisitorReply),
+        NetError::Success
+    );
+    shard.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_of_another_build_and_what_nobody_sends_is_turned_away() {
+    let shard = Running::start(|_| (), |_| ()).await;
+    let mut player = Player::connect(&shard).await;
+    player.say(ask::ClientRegisterRequest { build_id: 5 }).await;
+    assert!(player.client.hear().await.is_none());
+    let mut player = Player::connect(&shard).await;
+    player.say(ask::LogClientDebuggerConnect { nothing: 7 }).await;
+    player.register().await;
+    player
+        .say(ask::PropagateBuffer { type_: Default::default(), buffer: Default::default() })
+        .await;
+    assert!(player.client.hear().await.is_none());
+    shard.stop().await;
+}
+
+#[tokio::test]
+async fn passwords_are_guessed_five_times_a_minute() {
+    let shard = Running::start(|_| (), |_| ()).await;
+    let mut player = Player::connect(&shard).await;
+    for _ in 0..5 {
+        let (_, reply) = player.log_in(ANN.0, "guess").await;
+        assert_eq!(reply.result, NetError::AuthenticationFailed);
+    }
+    let (_, reply) = player.log_in(ANN.0, ANN.1).await;
+    assert_eq!(reply.result, NetError::TooManyFailedLogins);
+    shard.stop().await;
+}
+
+#[tokio::test]
+async fn players_hear_what_concerns_them() {
+    let shard = Running::start(|_| (), |_| ()).await;
+    let (mut ann, ann_id) = Player::enter(&shard, ANN, "Ann").await;
+    let (mut bob, bob_id) = Player::enter(&shard, BOB, "Bob").await;
+    // Bob's coming concerned Ann: they share a neighbourhood.
+    let mut heard = Vec::new();
+    let info = bob.below(bob_id, NodeType::PlayerInfo, None).await;
+    loop {
+        match ann.hear().await.message() {
+            Message::AuthServer(Reply::VaultNodeAdded(added)) => heard.push(added.child_id),
+            Message::AuthServer(Reply::VaultNodeChanged(changed)) => {
+                assert_eq!((changed.node_id, &*heard), (info, &[info][..]));
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let note = VaultNode {
+        node_type: Some(NodeType::TextNote),
+        text_1: Some(TermStr::from("Shorah")),
+        ..VaultNode::default()
+    };
+    let note = ann.make(note).await;
+    let inbox = bob.below(bob_id, NodeType::Folder, Some(1)).await;
+    // A note that is nowhere yet is its maker's to send.
+    ann.say(ask::VaultSendNode { node_id: note, receiver_id: bob_id }).await;
+    let added = reply!(bob.hear().await, VaultNodeAdded);
+    assert_eq!((added.parent_id, added.child_id, added.owner_id), (inbox, note, ann_id));
+    let found = bob.fetch(note).await.unwrap();
+    assert_eq!(found.text_1.unwrap().to_text(), "Shorah");
+
+    // Nobody may write into another one's player.
+    let change = VaultNode { int32_1: Some(1), ..VaultNode::default() };
+    let (node_id, revision_id) = (bob_id, Uuid([1; 16]));
+    let node = Nested::encode_from(&change).unwrap();
+    assert_eq!(
+        result!(
+            ann,
+            VaultNodeSave { node_id: node_id, revision_id: revision_id, node: node },
+            VaultSaveNodeReply
+        ),
+        NetError::VaultNodeAccessViolation
+    );
+    // The same player twice.
+    let mut again = Player::connect(&shard).await;
+    let (players, _) = again.log_in(BOB.0, BOB.1).await;
+    assert_eq!(players, [(bob_id, "Bob".to_owned())]);
+    assert_eq!(again.choose(bob_id).await, NetError::LoggedInElsewhere);
+    // Bob's connection is lost, and Ann sees him go.
+    drop(bob);
+    let changed = reply!(ann.hear().await, VaultNodeChanged);
+    assert_eq!(changed.node_id, info);
+    assert_eq!(ann.fetch(info).await.unwrap().int32_1, Some(0));
+    shard.stop().await;
+}
+
+#[tokio::test]
+async fn ages_are_found_and_nobody_may_join_yet() {
+    let shard = Running::start(|_| (), |config| config.public_address = "127.0.0.1".into()).await;
+    let (mut ann, id) = Player::enter(&shard, ANN, "Ann").await;
+    let instance = Uuid([9; 16]);
+    let request = ask::VaultInitAgeRequest {
+        trans_id: ann.next(),
+        age_instance_id: instance,
+        parent_age_instance_id: Uuid::ZERO,
+        age_filename: "Garden".into(),
+        age_instance_name: "Eder Kemo".into(),
+        age_user_name: "Ann's".into(),
+        age_description: "".into(),
+        age_sequence_number: 0,
+        age_language: -1,
+    };
+    let heard = ann.ask(request).await;
+    let made = reply!(heard, VaultInitAgeReply);
+    assert_eq!(made.result, NetError::Success);
+    let request = ask::AgeRequest {
+        trans_id: ann.next(),
+        age_name: "Garden".into(),
+        age_instance_id: instance,
+    };
+    ann.say(request).await;
+    let reply = loop {
+        match ann.hear().await.message() {
+            Message::AuthServer(Reply::VaultNodeChanged(_)) => {}
+            Message::AuthServer(Reply::AgeReply(reply)) => break reply,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((reply.result, reply.age_instance_id), (NetError::Success, instance));
+    assert_eq!(reply.age_node_id, made.age_node_id);
+    assert_eq!(reply.game_server_address.0, std::net::Ipv4Addr::LOCALHOST);
+    let unknown = result!(
+        ann,
+        AgeRequest { age_name: "Garden".into(), age_instance_id: Uuid([8; 16]) },
+        AgeReply
+    );
+    assert_eq!(unknown, NetError::AgeNotFound);
+
+    let key = shard.keys.public(ServerKind::Game).cloned();
+    let mut game = shard.client(Service::Game, key).await;
+    let join = game::JoinAgeRequest {
+        trans_id: TransId(3),
+        age_mcp_id: reply.age_mcp_id,
+        account_id: Uuid::ZERO,
+        player_id: id,
+    };
+    let heard = game.ask(game::ClientMessage::from(join)).await;
+    let Message::GameServer(game_server::ServerMessage::JoinAgeReply(reply)) = heard.message()
+    else {
+        panic!()
+    };
+    assert_eq!((reply.trans_id, reply.result), (TransId(3), NetError::AgeNotFound));
+    let list = ask::GetPublicAgeList { trans_id: ann.next(), age_filename: "Neighborhood".into() };
+    let heard = ann.ask(list).await;
+    let ages = reply!(heard, PublicAgeList).ages;
+    assert_eq!((ages.len(), ages[0].owner_count), (1, 1));
+    assert_eq!(ages[0].instance_name.to_text(), "Hood");
+    shard.stop().await;
+}
+
+#[tokio::test]
+async fn scores_are_kept() {
+    let shard = Running::start(|_| (), |_| ()).await;
+    let (mut ann, id) = Player::enter(&shard, ANN, "Ann").await;
+    let owner_id = ann.below(id, NodeType::PlayerInfo, None).await;
+    let create = |trans_id| ask::ScoreCreate {
+        trans_id,
+        owner_id,
+        game_name: "Pellets".into(),
+        game_type: 1,
+        value: 10,
+    };
+    let heard = ann.ask(create(TransId(50))).await;
+    let made = reply!(heard, ScoreCreateReply);
+    assert_eq!(made.result, NetError::Success);
+    let heard = ann.ask(create(TransId(51))).await;
+    assert_eq!(reply!(heard, ScoreCreateReply).result, NetError::ScoreAlreadyExists);
+    let add =
+        result!(ann, ScoreAddPoints { score_id: made.score_id, points: -15 }, ScoreAddPointsReply);
+    assert_eq!(add, NetError::Success);
+    let get = ask::ScoreGetScores { trans_id: ann.next(), owner_id, game_name: "Pellets".into() };
+    let heard = ann.ask(get).await;
+    let reply = reply!(heard, ScoreGetScoresReply);
+    assert_eq!((reply.result, reply.score_count), (NetError::Success, 1));
+    let scores = reply.scores.decode::<Scores<'_>>().unwrap();
+    assert_eq!((scores.0[0].value, scores.0[0].owner_id), (0, owner_id));
+    assert_eq!(scores.0[0].game_name.to_text(), "Pellets");
+    let high = ask::ScoreGetHighScores {
+        trans_id: ann.next(),
+        owner_id: 0,
+        max_scores: 10,
+        game_name: "Pellets".into(),
+    };
+    let heard = ann.ask(high).await;
+    assert_eq!(reply!(heard, ScoreGetHighScoresReply).score_count, 1);
+    shard.stop().await;
+}
+
+fn secure_files(folder: &Path) {
+    let sdl = folder.join("data/secure/SDL");
+    fs::create_dir_all(&sdl).unwrap();
+    fs::write(sdl.join("long.sdl"), "STATEDESC ".repeat(30_000)).unwrap();
+    fs::write(sdl.join("empty.sdl"), "").unwrap();
+}
+
+#[tokio::test]
+async fn secure_files_are_encrypted_and_wait_for_acknowledgements() {
+    let shard = Running::start(secure_files, |_| ()).await;
+    let mut ann = Player::connect(&shard).await;
+    ann.log_in(ANN.0, ANN.1).await;
+    let list = ask::FileListRequest {
+        trans_id: ann.next(),
+        directory: "sdl".into(),
+        extension: "SDL".into(),
+    };
+    let heard = ann.ask(list).await;
+    let reply = reply!(heard, FileListReply);
+    assert_eq!(reply.result, NetError::Success);
+    let listed = reply.files.decode::<FileList<'_>>().unwrap();
+    let names: Vec<_> = listed.0.iter().map(|entry| entry.name.to_text()).collect();
+    assert_eq!(names, ["SDL\\empty.sdl", "SDL\\long.sdl"]);
+    let size = listed.0[1].size.0;
+
+    let trans_id = ann.next();
+    ann.say(ask::FileDownloadRequest { trans_id, filename: "SDL\\long.sdl".into() }).await;
+    let mut bytes = Vec::new();
+    let mut chunks = 0;
+    while bytes.len() < size as usize {
+        if chunks == 4 {
+            // Four are under way; what comes now is the answer to something else.
+            let asked = ann.choose(0).await;
+            assert_eq!(asked, NetError::Success);
+            ann.say(ask::FileDownloadChunkAck { trans_id }).await;
+        } else if chunks > 4 {
+            ann.say(ask::FileDownloadChunkAck { trans_id }).await;
+        }
+        let heard = ann.hear().await;
+        let chunk = reply!(heard, FileDownloadChunk);
+        assert_eq!((chunk.trans_id, chunk.total_file_size), (trans_id, size));
+        assert_eq!(chunk.chunk_offset as usize, bytes.len());
+        bytes.extend_from_slice(&chunk.chunk);
+        chunks += 1;
+    }
+    let key = shard.keys.droid().unwrap();
+    let opened = secure::open_with(&bytes, key, 1 << 20).unwrap();
+    assert_eq!(opened.plain(), "STATEDESC ".repeat(30_000).as_bytes());
+
+    for (name, result) in [
+        ("SDL\\empty.sdl", NetError::Success),
+        ("SDL\\missing.sdl", NetError::FileNotFound),
+        ("SDL\\..\\..\\..\\keys.toml", NetError::FileNotFound),
+        ("keys.toml", NetError::FileNotFound),
+    ] {
+        let asked = result!(ann, FileDownloadRequest { filename: name.into() }, FileDownloadChunk);
+        assert_eq!(asked, result, "{name}");
+    }
+    shard.stop().await;
+}
+
+#[tokio::test]
+async fn openuru_clients_survive_the_caps() {
+    let shard = Running::start(|_| (), |_| ()).await;
+    let mut player = Player::connect(&shard).await;
+    player.ask(ask::ClientRegisterRequest { build_id: 0 }).await;
+    let heard = player.hear().await;
+    let caps = reply!(heard, ServerCaps);
+    let mut writer = Writer::new();
+    Reply::ServerCaps(caps).encode(&mut writer).unwrap();
+    let bytes = writer.into_bytes();
+    assert_eq!(bytes.len(), 45 - 2, "without its number");
+    assert!(bytes.ends_with(b"[ServerCaps compat]"));
+    let mut reader = Reader::new(&bytes);
+    assert_eq!(reader.u32("count").unwrap(), 37);
+    shard.stop().await;
+}
+
+#[tokio::test]
+async fn half_open_connections_delay_nobody() {
+    let many = |config: &mut worldwire_server::uru::ShardConfig| {
+        config.limits.connections_per_address = 2000;
+    };
+    let shard = Running::start(|_| (), many).await;
+    let mut silent = Vec::new();
+    for _ in 0..300 {
+        silent.push(tokio::net::TcpStream::connect(shard.address).await.unwrap());
+    }
+    let (mut ann, id) = Player::enter(&shard, ANN, "Ann").await;
+    assert!(!ann.refs(id).await.is_empty());
+    drop(silent);
+    shard.stop().await;
+}

@@ -1,0 +1,93 @@
+//! `worldwire serve uru`.
+
+use std::path::absolute;
+
+use tracing::level_filters::LevelFilter;
+use worldwire_net::Stop;
+use worldwire_server::uru::{Shard, ShardConfig};
+use worldwire_uru::crypt::key::PrimeKind;
+
+use crate::cli::{Common, ServeUru};
+use crate::output::{Failure, Interruption, print, say, shown};
+
+pub(crate) fn run(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
+    let level = match (arguments.verbose, common.quiet) {
+        (true, _) => LevelFilter::DEBUG,
+        (false, true) => LevelFilter::WARN,
+        (false, false) => LevelFilter::INFO,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_ansi(false)
+        .with_writer(std::io::stderr)
+        .init();
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
+    runtime.block_on(serve(arguments, common))
+}
+
+async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
+    let change = changes(arguments)?;
+    let shard = Shard::open_with(&arguments.folder, PrimeKind::Safe, change).await;
+    let shard = shard.map_err(|error| failed(&error))?;
+    // Ctrl-C has its say before anything is printed: a script may take that for the start.
+    let stop = Stop::new();
+    let signal = stop.signal();
+    let interruption = Interruption::ask_first(move || stop.stop());
+    introduce(&shard, arguments, common)?;
+    let served = shard.serve(signal).await;
+    drop(interruption);
+    served.map_err(|error| failed(&error))
+}
+
+/// What the options say.
+fn changes(arguments: &ServeUru) -> Result<impl FnOnce(&mut ShardConfig) + use<>, Failure> {
+    // The configuration's own paths are relative to the shard's folder, not to the present one.
+    let data = arguments
+        .data
+        .as_ref()
+        .map(|data| absolute(data).map_err(|error| Failure::io(data, &error)));
+    let data = data.transpose()?;
+    let ServeUru { listen, status, .. } = *arguments;
+    let public_address = arguments.public_address.clone();
+    Ok(move |config: &mut ShardConfig| {
+        if let Some(listen) = listen {
+            config.listen = listen;
+        }
+        if let Some(status) = status {
+            config.status = status.to_string();
+        }
+        if let Some(address) = public_address {
+            config.public_address = address;
+        }
+        if let Some(data) = data {
+            config.data = data;
+        }
+    })
+}
+
+/// Says where the shard is, and on the first start what to do next.
+fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
+    let folder = shown(&arguments.folder);
+    if shard.is_new() {
+        if !common.quiet {
+            say(format_args!(
+                "worldwire: made a shard in {folder}, with its configuration in shard.toml\n\
+                 worldwire: players need an account: worldwire uru account add {folder} NAME\n\
+                 worldwire: clients need these lines in their server.ini:"
+            ));
+        }
+        print(&shard.server_ini())?;
+    }
+    if !common.quiet {
+        if let Ok(address) = shard.address() {
+            say(format_args!("worldwire: clients connect to {address}"));
+        }
+        if let Some(status) = shard.status_address() {
+            say(format_args!("worldwire: the status page is http://{status}/status"));
+        }
+        say("worldwire: Ctrl-C stops the shard");
+    }
+    Ok(())
+}
