@@ -112,7 +112,9 @@ fn identifier(bytes: Vec<u8>) -> Result<[u8; 16], StoreError> {
 
 type StoredAccount = (Vec<u8>, String, String, i64, i64, Vec<u8>);
 
-fn account((id, name, folded, flags, created, secret): StoredAccount) -> Result<AccountRow, StoreError> {
+fn account(
+    (id, name, folded, flags, created, secret): StoredAccount,
+) -> Result<AccountRow, StoreError> {
     Ok(AccountRow {
         id: identifier(id)?,
         name,

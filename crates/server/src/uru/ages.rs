@@ -71,7 +71,11 @@ const NUMBERED: [&str; 3] = ["Neighborhood", "BahroCave", "LiveBahroCaves"];
 
 impl State {
     /// `VaultInitAgeRequest`: finds an age, or makes it.
-    pub(crate) fn init_age(&mut self, connection: ConnectionId, new: &InitAge) -> Outcome<AgeNodes> {
+    pub(crate) fn init_age(
+        &mut self,
+        connection: ConnectionId,
+        new: &InitAge,
+    ) -> Outcome<AgeNodes> {
         self.playing(connection)?;
         if new.filename.is_empty() {
             return Err(NetError::InvalidParameter.into());

@@ -17,19 +17,19 @@ use worldwire_uru::message::AccountFlags;
 use worldwire_uru::vault::VaultNode;
 
 /// A database of a test's own, which is gone when this is dropped.
-pub struct Database {
-    pub folder: TempDir,
-    pub url: Option<String>,
+pub(crate) struct Database {
+    pub(crate) folder: TempDir,
+    pub(crate) url: Option<String>,
 }
 
 impl Database {
-    pub fn sqlite() -> Self {
+    pub(crate) fn sqlite() -> Self {
         Self { folder: tempfile::tempdir().unwrap(), url: None }
     }
 
     /// A new database of a private PostgreSQL server; none where there is no PostgreSQL, which is
     /// said aloud.
-    pub fn postgres() -> Option<Self> {
+    pub(crate) fn postgres() -> Option<Self> {
         static SERVER: OnceLock<Option<Postgres>> = OnceLock::new();
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
         let server = SERVER.get_or_init(Postgres::start).as_ref()?;
@@ -39,29 +39,29 @@ impl Database {
     }
 
     /// SQLite, and PostgreSQL if there is one.
-    pub fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         [Some(Self::sqlite()), Self::postgres()].into_iter().flatten().collect()
     }
 
-    pub async fn store(&self) -> Arc<dyn Store> {
+    pub(crate) async fn store(&self) -> Arc<dyn Store> {
         store::open(self.folder.path(), self.url.as_deref()).await.unwrap()
     }
 
-    pub async fn vault(&self) -> Vault {
+    pub(crate) async fn vault(&self) -> Vault {
         self.vault_with(VaultConfig::default()).await
     }
 
-    pub async fn vault_with(&self, config: VaultConfig) -> Vault {
+    pub(crate) async fn vault_with(&self, config: VaultConfig) -> Vault {
         Vault::open(self.store().await, key(), config).await.unwrap()
     }
 }
 
-pub fn key() -> ServerKey {
+pub(crate) fn key() -> ServerKey {
     ServerKey::from_bytes(&[7; 32])
 }
 
 /// A connection that has logged in. Its password is the name.
-pub async fn log_in(vault: &Vault, name: &str) -> (Connection, Notices) {
+pub(crate) async fn log_in(vault: &Vault, name: &str) -> (Connection, Notices) {
     // It may be there already.
     let _ = vault.add_account(name, name, AccountFlags::User).await;
     let (connection, notices) = vault.connect().await.unwrap();
@@ -70,14 +70,14 @@ pub async fn log_in(vault: &Vault, name: &str) -> (Connection, Notices) {
 }
 
 /// A connection with a player of the account's name.
-pub async fn play(vault: &Vault, name: &str) -> (Connection, Notices, u32) {
+pub(crate) async fn play(vault: &Vault, name: &str) -> (Connection, Notices, u32) {
     let (connection, notices) = log_in(vault, name).await;
     let player = connection.create_player(name.to_owned(), "male".to_owned()).await.unwrap().id;
     connection.set_player(player).await.unwrap();
     (connection, notices, player)
 }
 
-pub fn login(name: &str, password: &str) -> Login {
+pub(crate) fn login(name: &str, password: &str) -> Login {
     let fields = login_fields(name, password, 5, 6);
     Login {
         name: name.to_owned(),
@@ -88,7 +88,7 @@ pub fn login(name: &str, password: &str) -> Login {
     }
 }
 
-pub fn encoded(node: &VaultNode<'_>) -> Vec<u8> {
+pub(crate) fn encoded(node: &VaultNode<'_>) -> Vec<u8> {
     let mut writer = Writer::new();
     node.encode(&mut writer).unwrap();
     writer.into_bytes()
@@ -114,7 +114,9 @@ impl Postgres {
         if root {
             let owner = Command::new("chown").args(["postgres"]).arg(&folder).status();
             if !owner.is_ok_and(|status| status.success()) {
-                eprintln!("SKIPPED: tests of PostgreSQL, because root cannot run it and there is no user postgres");
+                eprintln!(
+                    "SKIPPED: tests of PostgreSQL, because root cannot run it and there is no user postgres"
+                );
                 return None;
             }
         }
@@ -126,25 +128,23 @@ impl Postgres {
             text(&server.folder)
         );
         let log = server.folder.join("log");
-        server.run(
-            "pg_ctl",
-            &["-D", text(&data), "-l", text(&log), "-w", "-o", &options, "start"],
-        );
-        // Ends the server when this process is gone, and removes its folder.
+        server.run("pg_ctl", &["-D", text(&data), "-l", text(&log), "-w", "-o", &options, "start"]);
+        // Ends the server and removes its folder when this process is gone, and the pipe with it.
         let watch = format!(
-            "while kill -0 {} 2>/dev/null; do sleep 0.5; done; '{}' -D '{}' -m immediate stop; rm -rf '{}'",
-            std::process::id(),
+            "read nothing; '{}' -D '{}' -m immediate stop; rm -rf '{}'",
             text(&server.bin.join("pg_ctl")),
             text(&data),
             text(&server.folder),
         );
-        server
+        let watcher = server
             .command("sh", &["-c", &watch])
-            .stdin(std::process::Stdio::null())
+            .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())
+            .current_dir("/tmp")
             .spawn()
             .unwrap();
+        std::mem::forget(watcher);
         Some(server)
     }
 
@@ -157,7 +157,8 @@ impl Postgres {
     fn run(&self, program: &str, arguments: &[&str]) {
         let program = self.bin.join(program);
         let output = self.command(text(&program), arguments);
-        let output = { output }.current_dir("/tmp").stdin(std::process::Stdio::null()).output().unwrap();
+        let output =
+            { output }.current_dir("/tmp").stdin(std::process::Stdio::null()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {said}", program.display());
     }

@@ -102,7 +102,8 @@ impl State {
             return refused;
         }
         if above.list() == Some(folder::OWNERS) && above.kind == NodeType::PlayerInfoList {
-            let own = matches!(below.facts, Facts::PlayerInfo { player, .. } if player == session.player);
+            let own =
+                matches!(below.facts, Facts::PlayerInfo { player, .. } if player == session.player);
             return if own { Ok(()) } else { refused };
         }
         if adds && !self.may_share(connection, session, child) { refused } else { Ok(()) }

@@ -211,7 +211,8 @@ impl Graph {
         }
         let mut most = 16;
         while most < self.nodes.len() {
-            if let Some(key) = keys.iter().find(|key| self.having(**key).take(most).count() < most) {
+            if let Some(key) = keys.iter().find(|key| self.having(**key).take(most).count() < most)
+            {
                 return Some(*key);
             }
             most *= 4;

@@ -289,7 +289,7 @@ macro_rules! requests {
         pub fn $name(
             &self,
             $($argument: $type),*
-        ) -> impl Future<Output = Result<$result, NetError>> + Send + 'static {
+        ) -> impl Future<Output = Result<$result, NetError>> + Send + use<> {
             let needs: Option<u32> = None$(.or(Some($needs)))?;
             let $id = self.id;
             self.request(needs, move |$state| $body)
@@ -412,11 +412,15 @@ impl Connection {
         self.id.0
     }
 
-    fn request<T: Send + 'static>(
+    fn request<T, R>(
         &self,
         needs: Option<u32>,
-        request: impl FnMut(&mut State) -> Outcome<T> + Send + 'static,
-    ) -> impl Future<Output = Result<T, NetError>> + Send + 'static {
+        request: R,
+    ) -> impl Future<Output = Result<T, NetError>> + Send + use<T, R>
+    where
+        T: Send + 'static,
+        R: FnMut(&mut State) -> Outcome<T> + Send + 'static,
+    {
         let (vault, id, mark) = (self.vault.clone(), self.id, Arc::clone(&self.mark));
         async move {
             let (result, sent) = vault.call(Some(id), needs, request).await?;

@@ -138,22 +138,14 @@ fn leave(
     }
 }
 
-fn watch(
-    watchers: &mut HashMap<u32, Vec<ConnectionId>>,
-    node: u32,
-    connection: ConnectionId,
-) {
+fn watch(watchers: &mut HashMap<u32, Vec<ConnectionId>>, node: u32, connection: ConnectionId) {
     let watchers = watchers.entry(node).or_default();
     if let Err(at) = watchers.binary_search(&connection) {
         watchers.insert(at, connection);
     }
 }
 
-fn unwatch(
-    watchers: &mut HashMap<u32, Vec<ConnectionId>>,
-    node: u32,
-    connection: ConnectionId,
-) {
+fn unwatch(watchers: &mut HashMap<u32, Vec<ConnectionId>>, node: u32, connection: ConnectionId) {
     let Some(list) = watchers.get_mut(&node) else { return };
     if let Ok(at) = list.binary_search(&connection) {
         list.remove(at);

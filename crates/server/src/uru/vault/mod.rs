@@ -21,7 +21,7 @@
 //! | [`Connection::create_score`], [`get_scores`](Connection::get_scores), [`add_points`](Connection::add_points), [`transfer_points`](Connection::transfer_points), [`set_points`](Connection::set_points), [`high_scores`](Connection::high_scores) | scores; [`ScoreSummary`](super::scores::ScoreSummary) |
 //! | [`Notices::recv`], [`Notices::due`], [`Notice`] | what others did |
 //! | [`Vault::accounts`], [`add_account`](Vault::add_account), [`set_password`](Vault::set_password), [`ban_account`](Vault::ban_account), [`delete_account`](Vault::delete_account) | accounts, for operators |
-| [`Vault::close`] | the end: everybody offline, everything written |
+//! | [`Vault::close`] | the end: everybody offline, everything written |
 //!
 //! Every method of a connection is one request. It returns what the reply needs, or the
 //! [`NetError`](worldwire_uru::types::NetError) that the reply carries (a request without a reply is logged). It may be dropped
@@ -47,6 +47,8 @@ mod contents;
 mod graph;
 mod handle;
 mod interest;
+#[cfg(test)]
+mod model;
 mod operations;
 mod state;
 mod task;

@@ -166,7 +166,7 @@ impl State {
     /// # Errors
     /// Those of the request, and [`NetError::InternalError`] after a panic in it.
     pub(crate) fn run<T>(&mut self, request: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
-        let mark = Mark { undo: self.undo.len(), outbox: self.outbox.len() };
+        let mark = self.mark();
         // A defect costs the request it happens in, not the shard.
         let outcome = catch_unwind(AssertUnwindSafe(|| request(self)));
         let outcome = outcome.unwrap_or_else(|_| Err(NetError::InternalError.into()));
@@ -202,7 +202,12 @@ impl State {
         self.contents.end_batch();
     }
 
-    fn back_to(&mut self, mark: Mark) {
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { undo: self.undo.len(), outbox: self.outbox.len() }
+    }
+
+    /// Undoes everything since a mark.
+    pub(crate) fn back_to(&mut self, mark: Mark) {
         while self.undo.len() > mark.undo
             && let Some(step) = self.undo.pop()
         {
@@ -463,8 +468,10 @@ impl State {
         let watchers = self.interests.watchers(node);
         if self.interests.is_common(node) {
             let players = self.sessions.iter().filter(|(_, session)| session.player != 0);
-            let all: BTreeSet<_> =
-                players.map(|(connection, _)| *connection).chain(watchers.iter().copied()).collect();
+            let all: BTreeSet<_> = players
+                .map(|(connection, _)| *connection)
+                .chain(watchers.iter().copied())
+                .collect();
             self.outbox.extend(all.into_iter().map(|connection| (connection, notice)));
         } else {
             self.outbox.extend(watchers.iter().map(|connection| (*connection, notice)));

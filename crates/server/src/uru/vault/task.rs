@@ -296,7 +296,11 @@ impl Task {
                 Ok(Ok(number)) if number == self.batch => return Ok(false),
                 Ok(Ok(number)) if number == self.batch + 1 => return Ok(true),
                 Ok(Ok(number)) => {
-                    error!(found = number, wanted = self.batch, "another process writes to this database");
+                    error!(
+                        found = number,
+                        wanted = self.batch,
+                        "another process writes to this database"
+                    );
                     return Err(NetError::Disconnected);
                 }
                 Ok(Err(error)) => warn!(%error, "the database is not back yet"),

@@ -163,11 +163,8 @@ impl State {
             self.link(age, child, 0);
         }
         let visitors = self.make_list(NodeType::PlayerInfoList, folder::CAN_VISIT, maker)?;
-        let states = VaultNode {
-            int32_1: Some(0),
-            string64_1: text(new.filename),
-            ..VaultNode::default()
-        };
+        let states =
+            VaultNode { int32_1: Some(0), string64_1: text(new.filename), ..VaultNode::default() };
         let states = self.make(NodeType::SDL, maker, states)?;
         let owners = self.make_list(NodeType::PlayerInfoList, folder::OWNERS, maker)?;
         let child_ages = self.make_list(NodeType::AgeInfoList, folder::CHILD_AGES, maker)?;
