@@ -1,5 +1,7 @@
 //! The store keeps its promises, over both databases.
 
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
 mod support;
 
 use std::sync::Arc;

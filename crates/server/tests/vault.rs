@@ -1,5 +1,7 @@
 //! The vault, as services use it: the rules of the protocol, over both databases.
 
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
 mod support;
 
 use std::collections::BTreeSet;

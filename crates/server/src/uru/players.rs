@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::json;
-use worldwire_uru::types::{NetError, TermStr, Uuid};
+use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use crate::store::CharacterRow;
@@ -266,7 +266,7 @@ fn shown(online: bool, place: &str, instance: Uuid) -> VaultNode<'static> {
     VaultNode {
         int32_1: Some(i32::from(online)),
         uuid_1: Some(instance),
-        string64_1: Some(text(place).unwrap_or_else(TermStr::default)),
+        string64_1: Some(text(place).unwrap_or_default()),
         ..VaultNode::default()
     }
 }

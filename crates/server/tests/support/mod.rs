@@ -1,6 +1,7 @@
 //! What the tests of databases share.
 
 #![allow(dead_code, reason = "each test uses its part")]
+#![allow(clippy::unwrap_used, reason = "these are tests")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,7 @@
 //! Property tests: the state against a naive model, which finds everything by walking.
 
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;

@@ -272,7 +272,7 @@ impl Task {
             request.refuse(error);
             request.answer(0);
         }
-        if self.resolve(error, inbox).await? {
+        if resolve(&self.store, self.batch, error, inbox).await? {
             self.batch += 1;
             self.finish(Vec::new(), &[]);
         } else {
@@ -280,35 +280,6 @@ impl Task {
             self.gone = gone;
         }
         Err(error)
-    }
-
-    /// Finds out whether the batch that failed counts. Refuses everybody meanwhile.
-    async fn resolve(
-        &mut self,
-        refused: NetError,
-        inbox: &mut mpsc::Receiver<Message>,
-    ) -> Result<bool, NetError> {
-        let [mut delay, most] = BACK_OFF;
-        loop {
-            let store = Arc::clone(&self.store);
-            let asked = async move { timeout(PATIENCE, store.batch()).await };
-            match refusing(inbox, refused, asked).await {
-                Ok(Ok(number)) if number == self.batch => return Ok(false),
-                Ok(Ok(number)) if number == self.batch + 1 => return Ok(true),
-                Ok(Ok(number)) => {
-                    error!(
-                        found = number,
-                        wanted = self.batch,
-                        "another process writes to this database"
-                    );
-                    return Err(NetError::Disconnected);
-                }
-                Ok(Err(error)) => warn!(%error, "the database is not back yet"),
-                Err(_) => warn!("the database is not back yet"),
-            }
-            refusing(inbox, refused, sleep(delay)).await;
-            delay = (delay * 2).min(most);
-        }
     }
 
     /// Runs a request until it needs no more contents.
@@ -370,6 +341,30 @@ impl Task {
                 self.outlets.remove(&connection);
             }
         }
+    }
+}
+
+/// Finds out whether the batch behind `last`, which failed, counts. Refuses everybody meanwhile.
+async fn resolve(
+    store: &Arc<dyn Store>,
+    last: u64,
+    refused: NetError,
+    inbox: &mut mpsc::Receiver<Message>,
+) -> Result<bool, NetError> {
+    let [mut delay, most] = BACK_OFF;
+    loop {
+        match refusing(inbox, refused, timeout(PATIENCE, store.batch())).await {
+            Ok(Ok(number)) if number == last => return Ok(false),
+            Ok(Ok(number)) if number == last + 1 => return Ok(true),
+            Ok(Ok(found)) => {
+                error!(found, wanted = last, "another process writes to this database");
+                return Err(NetError::Disconnected);
+            }
+            Ok(Err(error)) => warn!(%error, "the database is not back yet"),
+            Err(_) => warn!("the database is not back yet"),
+        }
+        refusing(inbox, refused, sleep(delay)).await;
+        delay = (delay * 2).min(most);
     }
 }
 
