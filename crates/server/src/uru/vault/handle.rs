@@ -7,11 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{mpsc, oneshot};
+use worldwire_core::json::Json;
 use worldwire_uru::message::{AccountFlags, NodeRef};
 use worldwire_uru::types::{NetError, Uuid};
+use worldwire_uru::vault::VaultNode;
 use zeroize::Zeroizing;
 
 use super::config::VaultConfig;
+use super::exchange::Dump;
+use super::inspect::{Finding, TreeLine};
 use super::state::{Outcome, State};
 use super::task::{Call, Message, Task};
 use super::trees::AgeNodes;
@@ -237,6 +241,66 @@ impl Vault {
     pub async fn delete_account(&self, name: &str) -> Result<Uuid, NetError> {
         let name = name.to_owned();
         Ok(self.call(None, None, move |state| state.delete_account(&name)).await?.0)
+    }
+
+    /// The tree below a node (the System node by default), to a depth.
+    ///
+    /// # Errors
+    /// [`NetError::VaultNodeNotFound`].
+    pub async fn tree(&self, root: Option<u32>, depth: u32) -> Result<Vec<TreeLine>, NetError> {
+        Ok(self.call(None, None, move |state| state.tree(root, depth)).await?.0)
+    }
+
+    /// The fields of a node, as JSON.
+    ///
+    /// # Errors
+    /// [`NetError::VaultNodeNotFound`].
+    pub async fn show(&self, node: u32) -> Result<Json, NetError> {
+        Ok(self.call(None, Some(node), move |state| state.show(node)).await?.0)
+    }
+
+    /// The nodes that have all set fields of a template.
+    ///
+    /// # Errors
+    /// [`NetError::InvalidParameter`] for a template without fields.
+    pub async fn find(&self, template: VaultNode<'static>) -> Result<Vec<u32>, NetError> {
+        Ok(self.call(None, None, move |state| state.search(&template)).await?.0)
+    }
+
+    /// Changes fields of a node, and tells everyone interested. What the server gives a node when
+    /// it is made stays.
+    ///
+    /// # Errors
+    /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for a text that is too long.
+    pub async fn set(&self, node: u32, fields: VaultNode<'static>) -> Result<(), NetError> {
+        Ok(self.call(None, Some(node), move |state| state.set_fields(node, &fields)).await?.0)
+    }
+
+    /// Looks for what cannot be: damaged nodes, cycles, references to nowhere, players without
+    /// nodes. Everybody waits meanwhile.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn check(&self) -> Result<Vec<Finding>, NetError> {
+        Ok(self.call(None, None, State::check).await?.0)
+    }
+
+    /// The whole vault at one moment. Everybody waits meanwhile.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn export(&self) -> Result<Dump, NetError> {
+        Ok(self.call(None, None, State::dump).await?.0)
+    }
+
+    /// Replaces the whole vault, in one transaction. Accounts that are there stay as they are.
+    ///
+    /// # Errors
+    /// [`NetError::LoggedInElsewhere`] while somebody is logged in, or if there are players and
+    /// `replace` is not set; [`NetError::AccountAlreadyExists`] if an account has the name of
+    /// another one.
+    pub async fn import(&self, dump: Dump, replace: bool) -> Result<(), NetError> {
+        Ok(self.call(None, None, move |state| state.restore(&dump, replace)).await?.0)
     }
 
     /// Runs a request and returns its result when it is committed, with the number of notices that

@@ -21,6 +21,7 @@
 //! | [`Connection::create_score`], [`get_scores`](Connection::get_scores), [`add_points`](Connection::add_points), [`transfer_points`](Connection::transfer_points), [`set_points`](Connection::set_points), [`high_scores`](Connection::high_scores) | scores; [`ScoreSummary`](super::scores::ScoreSummary) |
 //! | [`Notices::recv`], [`Notices::due`], [`Notice`] | what others did |
 //! | [`Vault::accounts`], [`add_account`](Vault::add_account), [`set_password`](Vault::set_password), [`ban_account`](Vault::ban_account), [`delete_account`](Vault::delete_account) | accounts, for operators |
+//! | [`Vault::tree`], [`show`](Vault::show), [`find`](Vault::find), [`set`](Vault::set), [`check`](Vault::check), [`export`](Vault::export), [`import`](Vault::import) | the vault, for operators; [`TreeLine`], [`Finding`], [`Dump`] |
 //! | [`Vault::close`] | the end: everybody offline, everything written |
 //!
 //! Every method of a connection is one request. It returns what the reply needs, or the
@@ -44,8 +45,10 @@ mod access;
 mod config;
 mod content;
 mod contents;
+mod exchange;
 mod graph;
 mod handle;
+mod inspect;
 mod interest;
 #[cfg(test)]
 mod model;
@@ -55,7 +58,9 @@ mod task;
 mod trees;
 
 pub use config::{AgeNames, OnDuplicate, StaticAge, VaultConfig};
+pub use exchange::{Dump, DumpError};
 pub use handle::{Connection, Environment, Notice, Notices, Randomness, Vault, VaultError};
+pub use inspect::{Finding, TreeLine};
 pub use operations::MOST_FOUND;
 pub use trees::AgeNodes;
 

@@ -394,14 +394,13 @@ impl State {
         self.interests.set_system(id, &self.graph);
     }
 
-    /// Numbers below these are taken, whatever the nodes say.
-    pub(crate) fn reserve(&mut self, next_node: u32, next_score: u32) {
+    /// Sets the numbers that the next node and the next score get.
+    pub(crate) fn set_next_numbers(&mut self, node: u32, score: u32) {
         self.undo.push(Undo::NextNode(self.next_node));
         self.undo.push(Undo::NextScore(self.next_score));
-        self.next_node = self.next_node.max(next_node);
-        self.next_score = self.next_score.max(next_score);
-        self.stage_setting(NEXT_NODE, self.next_node);
-        self.stage_setting(NEXT_SCORE, self.next_score);
+        (self.next_node, self.next_score) = (node, score);
+        self.stage_setting(NEXT_NODE, node);
+        self.stage_setting(NEXT_SCORE, score);
     }
 
     fn stage_setting(&mut self, name: &str, value: u32) {
@@ -429,8 +428,9 @@ impl State {
         self.outbox.len()
     }
 
-    pub(crate) fn next_node(&self) -> u32 {
-        self.next_node
+    /// The numbers that the next node and the next score get.
+    pub(crate) fn next_numbers(&self) -> (u32, u32) {
+        (self.next_node, self.next_score)
     }
 
     /// The content of a node, if it is in memory; or else it has to be loaded.

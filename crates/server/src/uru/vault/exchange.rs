@@ -1,0 +1,382 @@
+//! A whole vault as JSON lines, to be kept, looked through or taken elsewhere.
+//!
+//! | line | what it is |
+//! | --- | --- |
+//! | `{"vault":1,"next_node":N,"next_score":N}` | the first line |
+//! | `{"account":{"id":..,"name":..,"flags":..,"created":..}}` | an account, without its password |
+//! | `{"node":{..}}` | a node, as `worldwire decode uru.vault-node` shows it |
+//! | `{"ref":{"parent":..,"child":..,"owner":..}}` | a reference |
+//! | `{"player":{"id":..,"account":..,"name":..,"shape":..,"explorer":..,"created":..}}` | a player |
+//! | `{"score":{"id":..,"owner":..,"name":..,"kind":..,"value":..,"created":..}}` | a score |
+//!
+//! What is read must be written again as the same lines. Passwords are not in it, so it is no secret
+//! by itself: an account that an import makes has none, until an operator sets one.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use serde::{Deserialize, Serialize};
+use worldwire_core::json::{Json, Style, parse, write_children};
+use worldwire_core::{Field, Reader, Record as _, Tree, Value};
+use worldwire_uru::message::AccountFlags;
+use worldwire_uru::types::{NetError, Uuid};
+use worldwire_uru::vault::{NodeType, VaultNode};
+
+use super::content::{Content, Entry, decode, encode};
+use super::graph::Graph;
+use super::state::{Outcome, State};
+use crate::uru::accounts::Account;
+use crate::uru::players::{Player, folded_player};
+use crate::uru::scores::Score;
+
+/// A whole vault.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Dump {
+    head: Head,
+    accounts: BTreeMap<Uuid, AccountLine>,
+    nodes: BTreeMap<u32, Content>,
+    refs: BTreeMap<(u32, u32), u32>,
+    players: BTreeMap<u32, PlayerLine>,
+    scores: BTreeMap<u32, ScoreLine>,
+}
+
+/// What is wrong with a line, or with all of them together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DumpError {
+    /// A line.
+    #[error("line {line}: {problem}")]
+    Line {
+        /// Its number, from 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// All lines together.
+    #[error("{0}")]
+    Whole(String),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    vault: u32,
+    next_node: u32,
+    next_score: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AccountLine {
+    id: String,
+    name: String,
+    flags: u32,
+    created: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RefLine {
+    parent: u32,
+    child: u32,
+    owner: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlayerLine {
+    id: u32,
+    account: String,
+    name: String,
+    shape: String,
+    explorer: u32,
+    created: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScoreLine {
+    id: u32,
+    owner: u32,
+    name: String,
+    kind: u32,
+    value: i32,
+    created: u32,
+}
+
+impl Dump {
+    /// The version of the format.
+    const VERSION: u32 = 1;
+
+    /// How many nodes it has.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The lines, without their ends.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        let head = std::iter::once(line(&self.head));
+        let accounts = self.accounts.values().map(|one| named("account", &line(one)));
+        let nodes = self.nodes.values().map(|content| named("node", &node_json(content)));
+        let refs = self.refs.iter().map(|(&(parent, child), &owner)| {
+            named("ref", &line(&RefLine { parent, child, owner }))
+        });
+        let players = self.players.values().map(|one| named("player", &line(one)));
+        let scores = self.scores.values().map(|one| named("score", &line(one)));
+        head.chain(accounts).chain(nodes).chain(refs).chain(players).chain(scores)
+    }
+
+    /// Reads the lines and checks that they make a vault: nothing twice, nothing missing, no
+    /// cycles. Empty lines count as none.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn read<'l>(lines: impl IntoIterator<Item = &'l str>) -> Result<Self, DumpError> {
+        let mut dump = Self::default();
+        for (at, text) in lines.into_iter().enumerate() {
+            let wrong = |problem: String| DumpError::Line { line: at + 1, problem };
+            if !text.trim().is_empty() {
+                dump.read_line(text, at == 0).map_err(wrong)?;
+            }
+        }
+        dump.check().map_err(DumpError::Whole)?;
+        Ok(dump)
+    }
+
+    fn read_line(&mut self, text: &str, first: bool) -> Result<(), String> {
+        let json = parse(text).map_err(|error| error.to_string())?;
+        if first {
+            self.head = from_json(json)?;
+            if self.head.vault != Self::VERSION {
+                return Err(format!("wanted version 1, found {}", self.head.vault));
+            }
+            return Ok(());
+        }
+        let wanted = || "wanted one of account, node, ref, player, score".to_owned();
+        let Json::Object(object) = json else { return Err(wanted()) };
+        let mut members = object.into_iter();
+        let (Some((name, json)), None) = (members.next(), members.next()) else {
+            return Err(wanted());
+        };
+        let twice = |old: bool, what: String| {
+            if old { Err(format!("{what} is there twice")) } else { Ok(()) }
+        };
+        match name.as_str() {
+            "account" => {
+                let one: AccountLine = from_json(json)?;
+                let id = uuid(&one.id)?;
+                let what = format!("account {id}");
+                twice(self.accounts.insert(id, one).is_some(), what)
+            }
+            "node" => {
+                let (id, content) = node_of(&json)?;
+                twice(self.nodes.insert(id, content).is_some(), format!("node {id}"))
+            }
+            "ref" => {
+                let RefLine { parent, child, owner } = from_json(json)?;
+                let old = self.refs.insert((parent, child), owner).is_some();
+                twice(old, format!("the reference from {parent} to {child}"))
+            }
+            "player" => {
+                let one: PlayerLine = from_json(json)?;
+                let id = one.id;
+                twice(self.players.insert(id, one).is_some(), format!("player {id}"))
+            }
+            "score" => {
+                let one: ScoreLine = from_json(json)?;
+                let id = one.id;
+                twice(self.scores.insert(id, one).is_some(), format!("score {id}"))
+            }
+            _ => Err(wanted()),
+        }
+    }
+
+    /// # Errors
+    /// What is wrong.
+    fn check(&self) -> Result<(), String> {
+        if self.head.vault == 0 {
+            return Err("wanted a first line with \"vault\", found none".to_owned());
+        }
+        let mut graph = Graph::default();
+        let mut systems = 0;
+        for (id, content) in &self.nodes {
+            let Ok(node) = decode(content) else { return Err(format!("node {id} is damaged")) };
+            systems += usize::from(node.node_type == Some(NodeType::System));
+            graph.set(*id, Some(Entry::of(&node, &graph.keys)));
+        }
+        if systems != 1 {
+            return Err(format!("wanted one System node, found {systems}"));
+        }
+        for (&(parent, child), &owner) in &self.refs {
+            for end in [parent, child] {
+                if !graph.contains(end) {
+                    return Err(format!("{parent} refers to {child}, and there is no node {end}"));
+                }
+            }
+            graph.link(parent, child, owner);
+        }
+        if let Some(node) = graph.cycle() {
+            return Err(format!("node {node} is below itself"));
+        }
+        let mut names = HashSet::new();
+        for (id, player) in &self.players {
+            if graph.kind(*id) != Some(NodeType::Player) {
+                return Err(format!("player {id} has no Player node"));
+            }
+            if !self.accounts.contains_key(&uuid(&player.account)?) {
+                return Err(format!(
+                    "player {id} is of account {}, which is missing",
+                    player.account
+                ));
+            }
+            if !names.insert(folded_player(&player.name)) {
+                return Err(format!("there are two players {:?}", player.name));
+            }
+        }
+        let mut scores = BTreeSet::new();
+        for (id, score) in &self.scores {
+            if !scores.insert((score.owner, &score.name)) {
+                return Err(format!("score {id} is there twice"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// The whole vault.
+    pub(crate) fn dump(&mut self) -> Outcome<Dump> {
+        let ids = self.graph.ids();
+        self.need(&ids)?;
+        let (next_node, next_score) = self.next_numbers();
+        let mut dump = Dump {
+            head: Head { vault: Dump::VERSION, next_node, next_score },
+            refs: self.graph.refs().map(|(above, below, owner)| ((above, below), owner)).collect(),
+            ..Dump::default()
+        };
+        for id in ids {
+            dump.nodes.insert(id, self.content(id)?);
+        }
+        for id in self.accounts.ids() {
+            let Some(account) = self.accounts.get(id) else { continue };
+            let Account { name, flags, created, .. } = account.clone();
+            let line = AccountLine { id: id.to_string(), name, flags: flags.0, created };
+            dump.accounts.insert(id, line);
+        }
+        for (id, player) in self.players.iter() {
+            let Player { account, name, shape, explorer, created } = player.clone();
+            let account = account.to_string();
+            let line = PlayerLine { id, account, name, shape, explorer, created };
+            dump.players.insert(id, line);
+        }
+        for id in self.scores.ids() {
+            let Some(score) = self.scores.get(id) else { continue };
+            let Score { owner, name, kind, value, created } = score.clone();
+            dump.scores.insert(id, ScoreLine { id, owner, name, kind, value, created });
+        }
+        Ok(dump)
+    }
+
+    /// Replaces the whole vault. Accounts that are there stay as they are. Players that are there
+    /// go only if `replace` says so, and never while somebody is logged in.
+    pub(crate) fn restore(&mut self, dump: &Dump, replace: bool) -> Outcome<()> {
+        let busy = self.sessions.values().any(|session| !session.account.is_zero());
+        if busy || !replace && self.players.iter().next().is_some() {
+            return Err(NetError::LoggedInElsewhere.into());
+        }
+        let old: Vec<_> = self.graph.refs().collect();
+        for (parent, child, _) in old {
+            self.unlink(parent, child);
+        }
+        for id in self.graph.ids() {
+            self.drop_node(id);
+        }
+        let old: Vec<_> = self.players.iter().map(|(id, _)| id).collect();
+        old.into_iter().for_each(|id| self.put_player(id, None));
+        self.scores.ids().into_iter().for_each(|id| self.put_score(id, None));
+
+        for (id, line) in &dump.accounts {
+            match self.accounts.named(&line.name) {
+                Some((known, _)) if known == *id => {}
+                Some(_) => return Err(NetError::AccountAlreadyExists.into()),
+                None if self.accounts.get(*id).is_some() => {}
+                None => {
+                    let (name, flags) = (line.name.clone(), AccountFlags(line.flags));
+                    let secret = Vec::new();
+                    let account = Account { name, flags, created: line.created, secret };
+                    self.put_account(*id, Some(account));
+                }
+            }
+        }
+        let mut next_node = dump.head.next_node;
+        for (id, content) in &dump.nodes {
+            self.put_node(*id, &decode(content)?)?;
+            next_node = next_node.max(id.saturating_add(1));
+        }
+        for (&(parent, child), &owner) in &dump.refs {
+            self.link(parent, child, owner);
+        }
+        for (id, line) in &dump.players {
+            let account = uuid(&line.account).map_err(|_| NetError::InvalidParameter)?;
+            let PlayerLine { name, shape, explorer, created, .. } = line.clone();
+            self.put_player(*id, Some(Player { account, name, shape, explorer, created }));
+        }
+        let mut next_score = dump.head.next_score;
+        for (id, line) in &dump.scores {
+            let ScoreLine { owner, name, kind, value, created, .. } = line.clone();
+            self.put_score(*id, Some(Score { owner, name, kind, value, created }));
+            next_score = next_score.max(id.saturating_add(1));
+        }
+        self.set_next_numbers(next_node, next_score);
+        let system = VaultNode { node_type: Some(NodeType::System), ..VaultNode::default() };
+        let system = self.graph.find(&system, 1).first().copied();
+        self.put_system(system.ok_or(NetError::InvalidParameter)?);
+        self.clear_online()
+    }
+}
+
+/// The JSON of a node.
+pub(crate) fn node_json(content: &[u8]) -> String {
+    let mut reader = Reader::traced("node", content, Tree::default());
+    let outcome = VaultNode::decode_fields(&mut reader);
+    let (tree, _) = reader.conclude(outcome);
+    let mut out = String::new();
+    write_children(Value::Record, tree.roots(), Style::default(), &mut out);
+    out
+}
+
+/// The fields that JSON holds.
+///
+/// # Errors
+/// What is wrong.
+pub(crate) fn fields_of(json: &Json) -> Result<VaultNode<'static>, String> {
+    let node = VaultNode::from_json(json.into()).map_err(|error| error.to_string())?;
+    Ok(node.into_owned())
+}
+
+fn node_of(json: &Json) -> Result<(u32, Content), String> {
+    let node = fields_of(json)?;
+    let id = node.node_id.ok_or("wanted a NodeId, found none")?;
+    if id == 0 || node.node_type.is_none() {
+        return Err("wanted a NodeId above 0 and a NodeType".to_owned());
+    }
+    let content = encode(&node).map_err(|_| "a field is too long".to_owned())?;
+    Ok((id, content))
+}
+
+fn line(value: &impl Serialize) -> String {
+    // Numbers and strings can be written.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn named(name: &str, json: &str) -> String {
+    format!("{{\"{name}\":{json}}}")
+}
+
+fn from_json<T: serde::de::DeserializeOwned>(json: Json) -> Result<T, String> {
+    serde_json::from_value(json).map_err(|error| error.to_string())
+}
+
+fn uuid(text: &str) -> Result<Uuid, String> {
+    let json = Json::String(text.to_owned());
+    Uuid::from_json((&json).into()).map_err(|error| error.to_string())
+}
