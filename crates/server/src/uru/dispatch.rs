@@ -90,7 +90,7 @@ impl Client {
                 auth.message(message, sender).await
             }
             (Serving::Game, Some(Message::GameClient(message))) => {
-                game::answer(&message, self.peer.address, sender)
+                game::answer(&message, self.peer.address, &self.shared.figures, sender)
             }
             // Packets of setup.
             _ => Flow::Continue(()),

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use worldwire_net::Counts;
+use worldwire_net::{Counts, Tally};
 use worldwire_uru::frame::Service;
 
 /// What a shard counts beside its connections.
@@ -16,12 +16,26 @@ pub(super) struct Figures {
     established: [AtomicU64; Service::ALL.len()],
     /// The same, those that are open now.
     open: [AtomicI64; Service::ALL.len()],
+    /// Logins that succeeded.
+    pub(super) logins: AtomicU64,
+    /// Logins that did not.
+    pub(super) logins_refused: AtomicU64,
+    /// What is logged of those.
+    pub(super) refused_logins: Tally,
+    /// What is logged of clients that are turned away, and of joins that are refused.
+    pub(super) turned_away: Tally,
 }
+
+/// How often is logged what a client can make happen often.
+const LOG_EVERY: Duration = Duration::from_secs(60);
 
 impl Default for Figures {
     fn default() -> Self {
         let (established, open) = (Default::default(), Default::default());
-        Self { started: Instant::now(), established, open }
+        let (logins, logins_refused) = (Default::default(), Default::default());
+        let [refused_logins, turned_away] = [(); 2].map(|()| Tally::new(LOG_EVERY));
+        let started = Instant::now();
+        Self { started, established, open, logins, logins_refused, refused_logins, turned_away }
     }
 }
 
@@ -70,6 +84,12 @@ impl Figures {
             ("connections_refused_total", counts.refused(), "Connections over a limit."),
             ("connections_faults_total", counts.faults(), "Connections closed for broken rules."),
             ("connections_stalled_total", counts.stalled(), "Connections that read nothing."),
+            ("logins_total", self.logins.load(Ordering::Relaxed), "Logins."),
+            (
+                "logins_refused_total",
+                self.logins_refused.load(Ordering::Relaxed),
+                "Logins with a wrong name or password, or over a limit.",
+            ),
             ("defects_total", counts.panics(), "Connections ended by a defect of the server."),
         ] {
             metric(name, "counter", help, &single(value));

@@ -10,6 +10,7 @@ use worldwire_uru::message::game::client::ClientMessage;
 use worldwire_uru::message::game::server::{JoinAgeReply, ServerMessage};
 use worldwire_uru::types::NetError;
 
+use super::figures::Figures;
 use super::sent;
 
 /// Refuses to let a client join: the host is not known. Before a join nothing but that, and pings,
@@ -17,19 +18,25 @@ use super::sent;
 pub(super) fn answer(
     message: &ClientMessage<'_>,
     address: SocketAddr,
+    figures: &Figures,
     sender: &mut Sender,
 ) -> Flow {
     match message {
         ClientMessage::PingRequest(_) => Flow::Continue(()),
         ClientMessage::JoinAgeRequest(request) => {
-            tracing::info!(%address, player = request.player_id, "join refused: no age is hosted");
+            if let Some(count) = figures.turned_away.count() {
+                let player = request.player_id;
+                tracing::info!(%address, player, count, "joins refused: no age is hosted");
+            }
             let (trans_id, result) = (request.trans_id, NetError::AgeNotFound);
             let reply: ServerMessage<'_> = JoinAgeReply { trans_id, result }.into();
             sent(sender.send(&reply.into()))
         }
         message => {
             let name = message.name();
-            tracing::warn!(%address, name, "connection closed: a message before the join");
+            if let Some(count) = figures.turned_away.count() {
+                tracing::warn!(%address, name, count, "closed: a message before the join");
+            }
             Flow::Break(())
         }
     }

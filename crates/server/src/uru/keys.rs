@@ -67,12 +67,17 @@ pub fn load(file: &Path) -> Result<KeyRing, KeysError> {
 /// # Errors
 /// Those of the system; a file that exists is left alone.
 pub fn save(ring: &KeyRing, file: &Path) -> io::Result<()> {
+    write_secret(file, ring.format(Spelling::Toml).as_bytes())
+}
+
+/// Writes a new file that only its owner may read.
+pub(super) fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut out = options.open(file)?;
-    out.write_all(ring.format(Spelling::Toml).as_bytes())?;
+    out.write_all(bytes)?;
     out.sync_all()
 }
 

@@ -256,7 +256,15 @@ impl Shard {
     /// The lines that a client's `server.ini` needs.
     #[must_use]
     pub fn server_ini(&self) -> String {
-        keys::server_ini(self.keys(), self.config())
+        // With port 0 the system chose one.
+        let mut config = self.config().clone();
+        if let Ok(address) = self.address() {
+            config.listen = address;
+        }
+        if let Some(address) = self.status_address() {
+            config.status = address.to_string();
+        }
+        keys::server_ini(self.keys(), &config)
     }
 
     /// Serves clients until the signal comes, then lets their connections end, and closes the vault.
@@ -308,7 +316,8 @@ fn configuration(
     change(&mut config);
     config.check().map_err(wrong)?;
     if is_new {
-        fs::write(&path, config.commented()).map_err(at(&path))?;
+        // The URL of a database may hold a password.
+        keys::write_secret(&path, config.commented().as_bytes()).map_err(at(&path))?;
     }
     Ok((config, is_new))
 }

@@ -12,6 +12,7 @@ mod replies;
 mod secure;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use worldwire_core::Messages as _;
 use worldwire_core::connection::Sender as _;
@@ -436,7 +437,9 @@ impl AuthService {
             }
             message => {
                 let (address, name) = (self.peer.address, message.name());
-                tracing::warn!(%address, name, "connection closed: a message that is not served");
+                if let Some(count) = self.shared.figures.turned_away.count() {
+                    tracing::warn!(%address, name, count, "closed: a message that is not served");
+                }
                 Flow::Break(())
             }
         }
@@ -447,7 +450,9 @@ impl AuthService {
         let build = request.build_id;
         if !config.any_build && build != config.build && build != 0 {
             let (address, wanted) = (self.peer.address, config.build);
-            tracing::info!(%address, wanted, found = build, "connection closed: another build");
+            if let Some(count) = self.shared.figures.turned_away.count() {
+                tracing::info!(%address, wanted, found = build, count, "closed: another build");
+            }
             return Flow::Break(());
         }
         let Ok(server_challenge) = getrandom::u32() else { return Flow::Break(()) };
@@ -481,8 +486,10 @@ impl AuthService {
             }
         };
         let result = outcome(&logged_in);
+        let figures = Arc::clone(&self.shared.figures);
         match logged_in {
             Ok(login) => {
+                figures.logins.fetch_add(1, Ordering::Relaxed);
                 self.state = State::LoggedIn;
                 self.log.account = Some(name.clone());
                 tracing::info!(%address, account = name, form = ?login.form, "logged in");
@@ -509,7 +516,10 @@ impl AuthService {
                 answer!(self, sender, reply)
             }
             Err(_) => {
-                tracing::info!(%address, account = name, result = ?result, "login refused");
+                figures.logins_refused.fetch_add(1, Ordering::Relaxed);
+                if let Some(count) = figures.refused_logins.count() {
+                    tracing::info!(%address, account = name, ?result, count, "logins refused");
+                }
                 let reply = reply::AcctLoginReply {
                     trans_id,
                     result,

@@ -1,0 +1,58 @@
+//! Servers as a user starts and stops them.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Ends the program, whatever becomes of the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a shard, stops it when it runs, and returns what it printed: results, and the rest.
+fn start_and_stop(folder: &Path) -> (String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(["serve", "uru", "--listen", "127.0.0.1:0", "--status", "127.0.0.1:0"]);
+    command.arg(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running(command.spawn().unwrap());
+    let mut errors = BufReader::new(running.0.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("Ctrl-C") {
+        assert!(errors.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    let id = running.0.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(running.0.wait().unwrap().success());
+    let mut printed = String::new();
+    running.0.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    (printed, said)
+}
+
+#[test]
+fn a_shard_starts_from_nothing_and_stops_when_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let shard = folder.path().join("shard");
+    let (printed, said) = start_and_stop(&shard);
+    assert!(printed.contains("Server.Auth.N \"") && printed.contains("Server.Status \"http://127"));
+    for part in ["made a shard", "account add", "clients connect to 127.0.0.1:", "/status"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    let (printed, said) = start_and_stop(&shard);
+    assert_eq!(printed, "");
+    assert!(!said.contains("made a shard"), "{said}");
+
+    std::fs::write(shard.join("shard.toml"), "listen = 7\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    let output = command.args(["serve", "uru"]).arg(&shard).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("shard.toml: ") && said.contains("listen"), "{said}");
+}
