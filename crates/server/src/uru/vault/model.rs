@@ -155,7 +155,7 @@ impl Both {
             number = number.wrapping_add(1);
             bytes.fill(number);
         });
-        let config = VaultConfig { first_node: 1, ..VaultConfig::default() };
+        let config = VaultConfig { first_node: 1, cache_bytes: 1_000, ..VaultConfig::default() };
         let mut state = State::new(config, ServerKey::from_bytes(&[1; 32]), random);
         state.run(|state| state.found()).unwrap();
         let mut model = Model::default();
@@ -327,6 +327,11 @@ impl Both {
                 let told = self.state.settle();
                 assert_eq!(told, std::mem::take(&mut self.told));
                 self.settled = self.model.clone();
+                for (id, node) in &self.model.nodes {
+                    if let Ok(content) = self.state.content(*id) {
+                        assert_eq!(content, encode(node).unwrap(), "node {id}");
+                    }
+                }
             }
             Step::Undo => {
                 self.state.undo();

@@ -185,6 +185,8 @@ impl State {
     /// there is to say to whom, in order.
     pub(crate) fn settle(&mut self) -> Vec<(ConnectionId, Notice)> {
         self.undo.clear();
+        // What was loaded is older than what was committed.
+        self.contents.end_batch();
         for change in std::mem::take(&mut self.staged).into_values() {
             match change {
                 Change::PutNode(row) => self.contents.keep(row.id, row.data),
@@ -192,7 +194,6 @@ impl State {
                 _ => {}
             }
         }
-        self.contents.end_batch();
         std::mem::take(&mut self.outbox)
     }
 

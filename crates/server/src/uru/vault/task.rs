@@ -165,6 +165,7 @@ impl Task {
     ) {
         let mut messages = Vec::new();
         let mut closing = Vec::new();
+        let mut overtaken = false;
         while closing.is_empty() {
             let open = tokio::select! {
                 end = ended.recv() => {
@@ -204,14 +205,17 @@ impl Task {
                 // Whoever came may be gone.
                 let _ = reply.send(outcome);
             }
-            if outcome == Err(NetError::Disconnected) {
+            overtaken = outcome == Err(NetError::Disconnected);
+            if overtaken {
                 break;
             }
         }
         inbox.close();
-        self.gone.extend(self.state.connections());
-        // Whatever comes of it, the shard has ended.
-        let _ = self.batch(Vec::new(), &mut inbox).await;
+        if !overtaken {
+            self.gone.extend(self.state.connections());
+            // Whatever comes of it, the shard has ended.
+            let _ = self.batch(Vec::new(), &mut inbox).await;
+        }
         self.outlets.clear();
         let _ = self.store.close().await;
         for reply in closing {
