@@ -13,7 +13,7 @@ use super::auth::AuthService;
 use super::figures::Open;
 use super::file::FileService;
 use super::vault::Notice;
-use super::{Shared, game, gatekeeper};
+use super::{Shared, auth, game, gatekeeper};
 
 /// Makes the connections of a shard.
 #[derive(Debug)]
@@ -119,8 +119,8 @@ impl Application<Connection> for Client {
     }
 
     async fn notice(&mut self, notice: Option<Notice>, sender: &mut Sender) -> Flow {
-        match &mut self.serving {
-            Serving::Auth(auth) => auth.notice(notice, sender),
+        match self.serving {
+            Serving::Auth(_) => auth::notice(notice, sender),
             _ => Flow::Continue(()),
         }
     }
@@ -142,8 +142,8 @@ impl Application<Connection> for Client {
     }
 
     async fn stopping(&mut self, sender: &mut Sender) {
-        if let Serving::Auth(auth) = &mut self.serving {
-            auth.stopping(sender);
+        if let Serving::Auth(_) = self.serving {
+            auth::stopping(sender);
         }
     }
 

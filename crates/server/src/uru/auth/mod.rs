@@ -117,14 +117,6 @@ impl AuthService {
         self.notices.recv().await
     }
 
-    /// Tells the client what others did.
-    pub(super) fn notice(&mut self, notice: Option<Notice>, sender: &mut Sender) -> Flow {
-        match notice {
-            Some(notice) => notify(notice, sender),
-            None => Flow::Break(()),
-        }
-    }
-
     pub(super) fn wants_room(&self) -> bool {
         self.downloads.wants_room()
     }
@@ -132,11 +124,6 @@ impl AuthService {
     /// Sends the next part of a download.
     pub(super) async fn room(&mut self, sender: &mut Sender) -> Flow {
         self.downloads.room(sender).await
-    }
-
-    /// The shard stops.
-    pub(super) fn stopping(&mut self, sender: &mut Sender) {
-        let _ = send(sender, reply::KickedOff { reason: NetError::RemoteShutdown });
     }
 
     /// Answers a message.
@@ -604,6 +591,20 @@ impl AuthService {
         }
         Flow::Continue(())
     }
+}
+
+/// Tells the client what others did; without a notice, the vault has ended the connection.
+pub(super) fn notice(notice: Option<Notice>, sender: &mut Sender) -> Flow {
+    match notice {
+        Some(notice) => notify(notice, sender),
+        None => Flow::Break(()),
+    }
+}
+
+/// Tells the client that the shard stops.
+pub(super) fn stopping(sender: &mut Sender) {
+    // A client that does not read is not told.
+    let _ = send(sender, reply::KickedOff { reason: NetError::RemoteShutdown });
 }
 
 fn send<'m>(sender: &mut Sender, reply: impl Into<Reply<'m>>) -> Flow {

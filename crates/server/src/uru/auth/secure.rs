@@ -25,8 +25,11 @@ const MOST_FILES: usize = 10_000;
 pub struct SecureFiles {
     root: PathBuf,
     key: SecureKey,
-    cache: Mutex<HashMap<PathBuf, (Stamp, Arc<Vec<u8>>)>>,
+    cache: Mutex<HashMap<PathBuf, Sealed>>,
 }
+
+/// What clients get of a file, as long as it stays as it is.
+type Sealed = (Stamp, Arc<Vec<u8>>);
 
 /// What changes when a file does.
 type Stamp = (u64, Option<SystemTime>);
