@@ -1,6 +1,7 @@
 //! A shard of Uru.
 
 pub mod accounts;
+pub mod admin;
 pub mod ages;
 pub mod players;
 pub mod scores;
