@@ -187,11 +187,13 @@ pub(crate) enum UruVault {
         target: Target,
     },
     /// Replace the whole vault by an exported one
-    #[command(after_help = "The file is checked first, and read whole or not at all. Accounts that are there stay; others are
+    #[command(
+        after_help = "The file is checked first, and read whole or not at all. Accounts that are there stay; others are
 made without a password. Nobody may be logged in.
 
 Example:
-  worldwire uru vault import vault.jsonl")]
+  worldwire uru vault import vault.jsonl"
+    )]
     Import {
         /// The exported vault; - is standard input
         file: PathBuf,

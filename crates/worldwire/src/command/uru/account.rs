@@ -49,7 +49,8 @@ pub(crate) fn ask(
     request: Request,
     lines: Vec<String>,
 ) -> Result<Vec<Json>, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Run(error.to_string()))?;
     let answer = runtime.block_on(async {
         let admin = Admin::open(folder).await?;
@@ -86,7 +87,8 @@ fn set(
     let answer = ask(&shard.shard, request, Vec::new())?;
     let all_clients = answer.first().is_none_or(|answer| answer["allClients"] != false);
     if !all_clients {
-        let advice = "name or password ends in a character outside ASCII; H'uru clients cannot log in";
+        let advice =
+            "name or password ends in a character outside ASCII; H'uru clients cannot log in";
         common.note(name, advice);
     }
     common.note(name, done);
@@ -142,11 +144,14 @@ fn table(accounts: &[Json]) -> String {
             (AccountFlags::BetaTester, "beta tester"),
             (AccountFlags::Banned, "banned"),
         ];
-        marks.extend(roles.iter().filter(|(flag, _)| flags & u64::from(flag.0) != 0).map(|one| one.1));
+        marks.extend(
+            roles.iter().filter(|(flag, _)| flags & u64::from(flag.0) != 0).map(|one| one.1),
+        );
         if account["hasPassword"] == false {
             marks.push("no password");
         }
-        let marks = if marks.is_empty() { String::new() } else { format!("  ({})", marks.join(", ")) };
+        let marks =
+            if marks.is_empty() { String::new() } else { format!("  ({})", marks.join(", ")) };
         let _ = writeln!(out, "{}{marks}", text(&account["name"]));
         for player in account["players"].as_array().into_iter().flatten() {
             let _ = writeln!(out, "  {}  {}", player["id"], text(&player["name"]));

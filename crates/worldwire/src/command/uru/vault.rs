@@ -105,11 +105,15 @@ fn drawn(tree: &[Json]) -> String {
 
 fn fields_shown(shown: &[Json]) -> String {
     let mut out = String::new();
-    for (name, value) in shown.iter().filter_map(Json::as_object).flatten() {
-        let _ = match value.as_str() {
-            Some(text) => writeln!(out, "{name}: {}", printable(text)),
-            None => writeln!(out, "{name}: {value}"),
-        };
+    for node in shown {
+        for field in VaultNode::fields() {
+            let name = field.name;
+            let _ = match &node[name] {
+                Json::Null => Ok(()),
+                Json::String(text) => writeln!(out, "{name}: {}", printable(text)),
+                value => writeln!(out, "{name}: {value}"),
+            };
+        }
     }
     out
 }
