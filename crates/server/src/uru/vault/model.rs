@@ -55,7 +55,7 @@ enum Step {
     },
     /// A request that fails behind these steps.
     Refused {
-        steps: Vec<Step>,
+        steps: Vec<Self>,
     },
     Settle,
     Undo,
