@@ -33,7 +33,7 @@
 //!
 //! **States.** The vault answers [`AuthenticationFailed`](worldwire_uru::types::NetError::AuthenticationFailed) to whatever is not
 //! allowed yet: before the login only that is; before a player is chosen only accounts, players,
-//! reading nodes and scores, and the age `StartUp` are.
+//! fetching and finding nodes, reading scores, and the age `StartUp` are.
 //!
 //! # Inside
 //!
