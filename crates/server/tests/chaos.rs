@@ -1,8 +1,8 @@
 //! Whatever was acknowledged survives `kill -9`.
 //!
 //! A child process writes under load and prints what it was told has happened; it is killed in the
-//! middle, and what it printed must be in the database. `WORLDWIRE_CHAOS_ROUNDS=N` does N rounds over
-//! SQLite and a fifth of that over PostgreSQL; a plain `cargo test` does a few.
+//! middle, and what it printed must be in the database. `WORLDWIRE_CHAOS_ROUNDS=N` does N rounds
+//! over SQLite and a fifth of that over PostgreSQL; a plain `cargo test` does a few.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,9 +1,9 @@
 //! The task that owns the vault: it groups requests, commits them, and answers.
 //!
 //! Nobody is answered before the commit. If one fails, everybody in the batch is told so, and the
-//! batch is in doubt until the database says whether it counted; until then all requests are refused
-//! at once. If it did not count, its changes are undone in memory; if it did, they stand, although
-//! nobody was told.
+//! batch is in doubt until the database says whether it counted; until then all requests are
+//! refused at once. If it did not count, its changes are undone in memory; if it did, they stand,
+//! although nobody was told.
 
 use std::collections::HashMap;
 use std::fmt;
