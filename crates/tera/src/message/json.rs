@@ -33,7 +33,7 @@ use worldwire_core::{Error, Result, nearest};
 
 use super::fault::Fault;
 use super::value::Value;
-use super::{Head, HeaderForm, Integrity, Leniency, encode};
+use super::{Head, HeaderForm, Integrity, Leniency};
 use crate::schema::plan::{Field, FieldKind, Plan, Scope};
 use crate::types::angle::component_units;
 use crate::types::scalar::CUSTOMIZE;
@@ -79,13 +79,13 @@ impl Plan {
         };
         let head = Head { opcode, integrity };
         let start = out.len();
-        encode::message(self, head, &fields, leniency, out)?;
+        self.encode_with(head, &fields, leniency, out)?;
         if let Some(original) = extra("$original") {
             let original = json::bytes(original).map_err(|error| error.inside("$original"))?;
             // It counts as long as it says the same, but for its opcode and its header.
             let mut again = Vec::new();
             let same = self.read(&original, form).is_ok_and(|read| {
-                let canonical = encode::message(self, head, read.fields(), leniency, &mut again);
+                let canonical = self.encode_with(head, read.fields(), leniency, &mut again);
                 canonical.is_ok() && out.get(start..) == Some(&again)
             });
             if same {

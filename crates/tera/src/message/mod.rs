@@ -30,6 +30,9 @@ pub mod json;
 mod lazy;
 mod oddity;
 mod sample;
+mod scalar;
+mod slots;
+mod tape;
 mod trace;
 pub mod typed;
 mod value;
@@ -40,6 +43,7 @@ pub use bounds::MOST_READINGS;
 pub use fault::Fault;
 pub use lazy::{Item, ListView, RecordView, View};
 pub use oddity::{NoteKind, Oddities, Oddity};
+pub use tape::{Datum, Tape, TapeList, TapeRecord};
 pub use value::Value;
 
 use crate::schema::plan::Plan;
@@ -47,7 +51,7 @@ use decode::Silent;
 use trace::TraceSink;
 use value::ValueSink;
 
-pub(crate) use decode::{Sink, fields as run_fields, front as read_front};
+pub(crate) use decode::{Leaf, Sink, fields as run_fields, front as read_front};
 
 /// Which header a message has. Every offset in it counts from the header's first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -82,7 +86,7 @@ pub struct Integrity {
 }
 
 /// What stands in front of the fields, besides the length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Head {
     /// What the message is, as the build numbers it.
     pub opcode: u16,
@@ -197,7 +201,7 @@ impl Plan {
         leniency: Leniency,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        encode::message(self, head, fields, leniency, out)
+        encode::message(self, head, slots::slots(fields)?, leniency, out)
     }
 }
 
@@ -239,6 +243,12 @@ impl<'d> Message<'d> {
     pub fn fields_mut(&mut self) -> &mut Value<'d> {
         self.changed = true;
         &mut self.fields
+    }
+
+    /// The values of the fields, and nothing else of it.
+    #[must_use]
+    pub fn into_fields(self) -> Value<'d> {
+        self.fields
     }
 
     /// What was odd.
