@@ -43,6 +43,8 @@ pub struct View<'d, 'p> {
     data: &'d [u8],
     floor: usize,
     start: usize,
+    /// Whether all that it leads to was checked.
+    whole: bool,
 }
 
 /// The fields of a message, element or object.
@@ -101,7 +103,8 @@ impl<'d, 'p> View<'d, 'p> {
     #[inline]
     pub fn new(plan: &'p Plan, message: &'d [u8], form: HeaderForm) -> Result<Self> {
         read_front(message, form)?;
-        let view = Self { plan, data: message, floor: floor(plan, form), start: form.bytes() };
+        let (floor, start) = (floor(plan, form), form.bytes());
+        let view = Self { plan, data: message, floor, start, whole: false };
         view.need(form.bytes(), plan.scope(plan.root).size)?;
         Ok(view)
     }
@@ -141,7 +144,24 @@ impl<'d, 'p> View<'d, 'p> {
     }
 
     /// Reads a field of a scope that begins at `start`.
+    // Most fields are of fixed size, and take few steps.
+    #[inline(always)]
     fn item(&self, field: &'p Field, scope: u32, start: usize) -> Result<Item<'d, 'p>> {
+        if let FieldKind::Scalar { scalar, spot: Spot { segment: 0, offset } } = field.kind()
+            && let Some(bytes) = self.data.get(start + usize::from(*offset)..)
+            && let Some(value) = read_scalar(*scalar, bytes)
+        {
+            return Ok(Item::Value(value));
+        }
+        self.any_item(field, scope, start).map_err(|error| match field.name() {
+            // Its index is put to it.
+            "" => error,
+            name => error.inside(name),
+        })
+    }
+
+    #[inline(never)]
+    fn any_item(&self, field: &'p Field, scope: u32, start: usize) -> Result<Item<'d, 'p>> {
         let at = |spot: Spot| {
             let begin = match spot.segment {
                 0 => start,
@@ -230,20 +250,14 @@ impl<'d, 'p> RecordView<'d, 'p> {
         let Some(field) = self.view.plan.fields_of(self.fields).get(slot) else {
             return Ok(None);
         };
-        match self.view.item(field, self.scope, self.start) {
-            Ok(item) => Ok(Some(item)),
-            Err(error) => Err(error.inside(field.name())),
-        }
+        self.view.item(field, self.scope, self.start).map(Some)
     }
 
     /// All fields with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&'p str, Result<Item<'d, 'p>>)> {
         let Self { view, scope, start, .. } = *self;
         let fields = view.plan.fields_of(self.fields);
-        fields.iter().map(move |field| {
-            let item = view.item(field, scope, start).map_err(|error| error.inside(field.name()));
-            (field.name(), item)
-        })
+        fields.iter().map(move |field| (field.name(), view.item(field, scope, start)))
     }
 }
 
@@ -296,10 +310,13 @@ pub struct Elements<'d, 'p> {
 
 impl<'d, 'p> Elements<'d, 'p> {
     fn element(&mut self, words: (usize, usize), scope: u32) -> Result<Item<'d, 'p>> {
-        let view = self.list.view;
-        if self.index == 0 && view.plan.scope(scope).has_bodies {
-            check_list(view.plan, view.data, view.floor, words, scope)?;
+        if self.index == 0 && !self.list.view.whole && self.list.view.plan.scope(scope).has_bodies {
+            let View { plan, data, floor, .. } = self.list.view;
+            check_list(plan, data, floor, words, scope)?;
+            // With the lists in it.
+            self.list.view.whole = true;
         }
+        let view = self.list.view;
         if self.at == 0 {
             let found = format!("{} of {}", self.index, self.list.count);
             return Err(Fault::ArrayChainShort.malformed(self.link, found));

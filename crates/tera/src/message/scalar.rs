@@ -8,7 +8,8 @@ use super::value::Value;
 use crate::types::{Angle, Scalar};
 
 /// Reads a value of fixed size; `None` when there are too few bytes.
-#[inline]
+// Inlined, so that who looks at the value does not have to ask which kind it is once more.
+#[inline(always)]
 pub(super) fn read_scalar(scalar: Scalar, data: &[u8]) -> Option<Value<'static>> {
     let floats = |data: &[u8; 12]| {
         let mut numbers = [0.0; 3];

@@ -72,7 +72,9 @@ impl<'d, 'n> Run<'d, 'n> {
                 self.note(NoteKind::OutOfOrder, at + 2);
             }
             sink.element(index, at + 4);
-            let outcome = if scope.single || !S::FIXED {
+            let outcome = if !S::FIXED && scope.loose.is_empty() {
+                self.enter(scope, at + 4)
+            } else if scope.single || !S::FIXED {
                 self.scope(sink, scope, at + 4)
             } else {
                 sink.record("", scope.fields.len(), at, |sink| {
@@ -97,7 +99,7 @@ impl<'d, 'n> Run<'d, 'n> {
     }
 
     /// Checks the place of an element and what it says of itself; gives where the next one is.
-    #[inline]
+    #[inline(always)]
     fn element_links(&self, at: usize, link: usize, count: usize, index: usize) -> Result<usize> {
         if at == 0 {
             let found = format!("{index} of {count}");

@@ -166,6 +166,21 @@ impl<'d, 'n> Run<'d, 'n> {
         }
     }
 
+    /// Whether the first segment of a scope is all there, and what is odd about it; gives its end.
+    #[inline(always)]
+    fn enter(&mut self, scope: &'n Scope, start: usize) -> Result<usize> {
+        let end = start + scope.size as usize;
+        if end > self.data.len() {
+            return Err(path::truncated(self.plan, self.data, scope, start));
+        }
+        self.budget.spend(scope.cost as usize, start)?;
+        self.furthest = self.furthest.max(end);
+        if !scope.bools.is_empty() {
+            self.bools(scope, 0, start);
+        }
+        Ok(end)
+    }
+
     /// Reads a scope; gives the end of its last body.
     #[inline]
     fn scope<S: Sink<'d, 'n>>(
@@ -174,13 +189,7 @@ impl<'d, 'n> Run<'d, 'n> {
         scope: &'n Scope,
         start: usize,
     ) -> Result<usize> {
-        let cursor = start + scope.size as usize;
-        if cursor > self.data.len() {
-            return Err(path::truncated(self.plan, self.data, scope, start));
-        }
-        self.budget.spend(scope.cost as usize, start)?;
-        self.furthest = self.furthest.max(cursor);
-        self.bools(scope, 0, start);
+        let cursor = self.enter(scope, start)?;
         if !S::FIXED && scope.loose.is_empty() {
             return Ok(cursor);
         }

@@ -13,10 +13,12 @@ use crate::types::Text;
 /// The fields of a message on a [`Tape`], of an element or of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct TapeRecord<'t, 'p> {
-    pub(super) plan: &'p Plan,
-    pub(super) scope: &'p Scope,
-    pub(super) fields: &'p Range<u32>,
-    pub(super) block: Block<'t>,
+    plan: &'p Plan,
+    scope: &'p Scope,
+    fields: &'p Range<u32>,
+    block: Block<'t>,
+    /// Where its first segment begins.
+    start: usize,
 }
 
 /// The elements of an array on a [`Tape`], or the values of a row.
@@ -47,7 +49,8 @@ impl<'t, 'p> TapeRecord<'t, 'p> {
     #[inline]
     pub(super) fn root(tape: &'t Tape, plan: &'p Plan) -> Self {
         let scope = plan.scope(plan.root);
-        Self { plan, scope, fields: &scope.fields, block: Block { tape, block: 0 } }
+        let block = Block { tape, block: 0 };
+        Self { plan, scope, fields: &scope.fields, block, start: block.start(scope, 0) }
     }
 
     /// The field of a name; `None` when the definition has none.
@@ -93,18 +96,30 @@ impl<'t, 'p> TapeRecord<'t, 'p> {
 
     /// Where a spot of its scope is in the bytes of the tape.
     #[inline]
-    pub(super) fn place(&self, spot: Spot) -> usize {
-        self.block.start(self.scope, usize::from(spot.segment)) + usize::from(spot.offset)
+    fn place(&self, spot: Spot) -> usize {
+        let start = match spot.segment {
+            0 => self.start,
+            further => self.block.start(self.scope, usize::from(further)),
+        };
+        start + usize::from(spot.offset)
     }
 
-    #[inline]
+    // Most fields are of fixed size, and take few steps.
+    #[inline(always)]
     fn datum(&self, field: &'p Field) -> Datum<'t, 'p> {
+        if let FieldKind::Scalar { scalar, spot } = field.kind() {
+            let bytes = self.block.tape.bytes.get(self.place(*spot)..).unwrap_or_default();
+            Datum::Value(read_scalar(*scalar, bytes).unwrap_or_default())
+        } else {
+            self.body(field)
+        }
+    }
+
+    #[inline(never)]
+    fn body(&self, field: &'p Field) -> Datum<'t, 'p> {
         let tape = self.block.tape;
         match field.kind() {
-            FieldKind::Scalar { scalar, spot } => {
-                let bytes = tape.bytes.get(self.place(*spot)..).unwrap_or_default();
-                Datum::Value(read_scalar(*scalar, bytes).unwrap_or_default())
-            }
+            FieldKind::Scalar { .. } => Datum::Value(Value::Absent),
             FieldKind::Text { .. } => {
                 Datum::Text(Text::from_bytes(tape.piece(self.block.body(field.body))))
             }
@@ -113,7 +128,8 @@ impl<'t, 'p> TapeRecord<'t, 'p> {
                 let cell = self.block.body(field.body);
                 let scope = self.plan.scope(*scope);
                 let block = Block { block: cell.at as usize, ..self.block };
-                let record = Self { scope, fields: &scope.fields, block, ..*self };
+                let start = block.start(scope, 0);
+                let record = Self { scope, fields: &scope.fields, block, start, ..*self };
                 Datum::List(TapeList { record, count: Some(cell.length as usize) })
             }
             FieldKind::Object(fields) => Datum::Record(Self { fields, ..*self }),
@@ -155,10 +171,10 @@ impl<'t, 'p> TapeList<'t, 'p> {
 
     /// The record of an element, also of one that is a value itself.
     #[inline]
-    pub(super) fn element(&self, index: usize) -> TapeRecord<'t, 'p> {
+    fn element(&self, index: usize) -> TapeRecord<'t, 'p> {
         let Block { tape, block } = self.record.block;
         let block = Block { tape, block: block + index * width(self.record.scope) };
-        TapeRecord { block, ..self.record }
+        TapeRecord { block, start: block.start(self.record.scope, 0), ..self.record }
     }
 }
 
