@@ -1,7 +1,7 @@
 //! The codec of TERA.
 
 use super::library;
-use crate::codec::{Codec, Shape, no_remarks, read_opening};
+use crate::codec::{Codec, Shape, read_opening};
 
 /// All of them, by name.
 pub(crate) static CODECS: &[Codec] = &[Codec {
@@ -17,5 +17,5 @@ pub(crate) static CODECS: &[Codec] = &[Codec {
     },
     encode: |json, options| library(options.definitions).shared().encode_json(json),
     tables: Vec::new,
-    remarks: no_remarks,
+    remarks: |_, options| library(options.definitions).unmapped().into_iter().collect(),
 }];

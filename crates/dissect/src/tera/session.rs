@@ -84,10 +84,9 @@ impl Interpreter<Connection> for Build {
         };
         if seal == Seal::First && !self.is_told {
             self.is_told = true;
-            emit.note(Note::warning(
-                "messages of the client have counter and checksum, and no list names them: they \
-                 are read with those; worldwire tera integrity writes the list",
-            ));
+            let text = "messages of the client have counter and checksum, and no list names them: \
+                        they are read with those; worldwire tera integrity writes the list";
+            emit.note(Note::warning(text.to_owned()));
         }
         emit.message(&TeraMessage { received, packets: &self.packets, form: seal.form() });
     }

@@ -223,7 +223,10 @@ pub(crate) fn scalar_from_json(
 ) -> Result<Value<'static>> {
     let wanted = scalar.wanted();
     let whole = |low: i128, high: i128| -> Result<i128> {
-        let number: i128 = json::integer(json, wanted)?;
+        let number: i128 = match (leniency, json) {
+            (Leniency::Lenient, Json::Number(number)) => truncated(number),
+            _ => json::integer(json, wanted)?,
+        };
         if leniency == Leniency::Lenient || (low..=high).contains(&number) {
             Ok(number)
         } else {
@@ -263,8 +266,8 @@ pub(crate) fn scalar_from_json(
             Some(units) => float(units).map_err(|error| error.inside("units")),
             None => double(json).map(component_units),
         })?),
-        Scalar::SkillId => Value::Skill(skill(json, SkillForm::Wide)?),
-        Scalar::SkillId32 => Value::Skill(skill(json, SkillForm::Narrow)?),
+        Scalar::SkillId => Value::Skill(skill(json, SkillForm::Wide, leniency)?),
+        Scalar::SkillId32 => Value::Skill(skill(json, SkillForm::Narrow, leniency)?),
         Scalar::Customize => match json {
             Json::Object(_) => {
                 let mut looks = [0; 8];
@@ -280,6 +283,13 @@ pub(crate) fn scalar_from_json(
             _ => Value::Customize(json::integer::<u64>(json, wanted)?.to_le_bytes()),
         },
     })
+}
+
+/// A number without what stands behind its point, as JavaScript makes a whole number of it.
+fn truncated(number: &serde_json::Number) -> i128 {
+    let whole = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
+    #[expect(clippy::cast_possible_truncation, reason = "that is what is wanted")]
+    whole.unwrap_or_else(|| number.as_f64().map_or(0, |number| number as i128))
 }
 
 /// Three components, each 0 when it is missing.
@@ -309,7 +319,7 @@ fn no_others(json: &Json, known: &[&'static str]) -> Result<()> {
     }
 }
 
-fn skill(json: &Json, form: SkillForm) -> Result<u64> {
+fn skill(json: &Json, form: SkillForm, leniency: Leniency) -> Result<u64> {
     const PARTS: [&str; 5] = ["type", "npc", "huntingZoneId", "id", "reserved"];
     let wanted = Scalar::SkillId.wanted();
     let skill = match json {
@@ -337,8 +347,15 @@ fn skill(json: &Json, form: SkillForm) -> Result<u64> {
         Json::String(text) if !text.bytes().all(|byte| byte.is_ascii_digit()) => {
             text.parse().map_err(|_| json::expected("a skill such as A1101 or A500:1101", json))?
         }
+        Json::Number(number) if leniency == Leniency::Lenient => {
+            let [a, b, c, d, ..] = truncated(number).to_le_bytes();
+            Skill::action(u32::from_le_bytes([a, b, c, d]))
+        }
         _ => Skill::action(json::integer(json, wanted)?),
     };
+    if leniency == Leniency::Lenient {
+        return Ok(skill.to_raw_wrapped(form));
+    }
     skill.to_raw(form).map_err(|PartTooBig { part, most }| {
         let error = Error::value(format!("a whole number from 0 to {most}"), "a larger one");
         error.inside(part).hint(Fault::ValueOutOfRange.name())
