@@ -21,13 +21,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use worldwire_tera::message::{
-    Datum, Head, HeaderForm, Item, RecordView, Tape, TapeRecord, Value, View,
+    Datum, Head, HeaderForm, Item, RecordView, Tape, TapeRecord, Value, View, Visit,
 };
 use worldwire_tera::schema::{Definition, Dialect, ParseOptions, Plan, Set};
 
-mod made_up;
 #[path = "made_up/cases.rs"]
 mod cases;
+mod made_up;
 
 /// How long a slice is, and how many there are.
 const SLICE: Duration = Duration::from_millis(60);
@@ -91,33 +91,67 @@ fn decode(kind: &Kind<'_>, parser: Option<&str>) {
     let plan = |index: usize| (messages[index].definition.plan(), messages[index].bytes.as_slice());
     let count = messages.len();
     let rows: Vec<Row<'_>> = vec![
-        ("decode onto a tape", count, Box::new(|call, index| {
-            let (plan, bytes) = plan(index);
-            plan.read_into(black_box(bytes), FORM, &mut tapes[call % KEPT]).unwrap();
-        })),
-        ("the same, and all of it looked at", count, Box::new(|call, index| {
-            let (plan, bytes) = plan(index);
-            let tape = &mut again[call % KEPT];
-            plan.read_into(black_box(bytes), FORM, tape).unwrap();
-            record(tape.fields(plan));
-        })),
-        ("decode to a tree of values", count, Box::new(|call, index| {
-            let (plan, bytes) = plan(index);
-            let message = plan.read(black_box(bytes), FORM).unwrap();
-            values[call % KEPT] = message.into_fields();
-        })),
-        ("check, and view three fields", count, Box::new(|_, index| {
-            let (plan, bytes) = plan(index);
-            black_box(plan.check(black_box(bytes), FORM).unwrap());
-            let view = View::new(plan, bytes, FORM).unwrap();
-            for slot in asked[index] {
-                let _ = black_box(view.fields().at(slot).unwrap());
-            }
-        })),
-        ("view all fields", count, Box::new(|_, index| {
-            let (plan, bytes) = plan(index);
-            walk(View::new(plan, black_box(bytes), FORM).unwrap().fields());
-        })),
+        (
+            "decode onto a tape",
+            count,
+            Box::new(|call, index| {
+                let (plan, bytes) = plan(index);
+                plan.read_into(black_box(bytes), FORM, &mut tapes[call % KEPT]).unwrap();
+            }),
+        ),
+        (
+            "the same, and all of it looked at",
+            count,
+            Box::new(|call, index| {
+                let (plan, bytes) = plan(index);
+                let tape = &mut again[call % KEPT];
+                plan.read_into(black_box(bytes), FORM, tape).unwrap();
+                let mut sum = Sum::default();
+                sum.record(tape.fields(plan));
+                black_box(sum.0);
+            }),
+        ),
+        (
+            "decode to a tree of values",
+            count,
+            Box::new(|call, index| {
+                let (plan, bytes) = plan(index);
+                let message = plan.read(black_box(bytes), FORM).unwrap();
+                values[call % KEPT] = message.into_fields();
+            }),
+        ),
+        (
+            "check, and view three fields",
+            count,
+            Box::new(|_, index| {
+                let (plan, bytes) = plan(index);
+                black_box(plan.check(black_box(bytes), FORM).unwrap());
+                let view = View::new(plan, bytes, FORM).unwrap();
+                for slot in asked[index] {
+                    let _ = black_box(view.fields().at(slot).unwrap());
+                }
+            }),
+        ),
+        (
+            "visit all fields",
+            count,
+            Box::new(|_, index| {
+                let (plan, bytes) = plan(index);
+                let mut sum = Sum::default();
+                plan.visit(black_box(bytes), FORM, &mut sum).unwrap();
+                black_box(sum.0);
+            }),
+        ),
+        (
+            "view all fields",
+            count,
+            Box::new(|_, index| {
+                let (plan, bytes) = plan(index);
+                let mut sum = Sum::default();
+                sum.view(View::new(plan, black_box(bytes), FORM).unwrap().fields());
+                black_box(sum.0);
+            }),
+        ),
     ];
     compare("parse", rows, theirs);
 }
@@ -139,17 +173,25 @@ fn encode(kind: &Kind<'_>, parser: Option<&str>) {
     let plan = |index: usize| messages[index].definition.plan();
     let count = messages.len();
     let rows: Vec<Row<'_>> = vec![
-        ("encode from a tape", count, Box::new(|call, index| {
-            let out = &mut outs[call % KEPT];
-            out.clear();
-            black_box(&tapes[index]).encode(plan(index), out).unwrap();
-        })),
-        ("encode from a tree of values", count, Box::new(|call, index| {
-            let out = &mut again[call % KEPT];
-            out.clear();
-            let (head, value) = &values[index];
-            plan(index).encode(*head, black_box(value), out).unwrap();
-        })),
+        (
+            "encode from a tape",
+            count,
+            Box::new(|call, index| {
+                let out = &mut outs[call % KEPT];
+                out.clear();
+                black_box(&tapes[index]).encode(plan(index), out).unwrap();
+            }),
+        ),
+        (
+            "encode from a tree of values",
+            count,
+            Box::new(|call, index| {
+                let out = &mut again[call % KEPT];
+                out.clear();
+                let (head, value) = &values[index];
+                plan(index).encode(*head, black_box(value), out).unwrap();
+            }),
+        ),
     ];
     compare("write", rows, theirs);
 }
@@ -265,30 +307,68 @@ fn asked(plan: &Plan) -> [usize; 3] {
     [0, fields / 2, fields.saturating_sub(1)]
 }
 
-fn record(fields: TapeRecord<'_, '_>) {
-    fields.iter().for_each(|(_, datum)| look(datum));
-}
+/// Uses every value that it meets.
+#[derive(Default)]
+struct Sum(u64);
 
-fn look(datum: Datum<'_, '_>) {
-    match datum {
-        Datum::Record(fields) => record(fields),
-        Datum::List(list) => list.iter().for_each(look),
-        other => {
-            black_box(other);
+impl Sum {
+    fn record(&mut self, fields: TapeRecord<'_, '_>) {
+        fields.iter().for_each(|(_, datum)| self.datum(datum));
+    }
+
+    fn datum(&mut self, datum: Datum<'_, '_>) {
+        match datum {
+            Datum::Record(fields) => self.record(fields),
+            Datum::List(list) => list.iter().for_each(|datum| self.datum(datum)),
+            Datum::Text(text) => self.add(text.as_bytes().len() as u64),
+            Datum::Bytes(bytes) => self.add(bytes.len() as u64),
+            Datum::Value(value) => self.one(&value),
         }
+    }
+
+    fn view(&mut self, fields: RecordView<'_, '_>) {
+        fields.iter().for_each(|(_, item)| self.item(item.unwrap()));
+    }
+
+    fn item(&mut self, item: Item<'_, '_>) {
+        match item {
+            Item::Record(fields) => self.view(fields),
+            Item::List(list) => list.iter().for_each(|item| self.item(item.unwrap())),
+            Item::Text(text) => self.add(text.as_bytes().len() as u64),
+            Item::Bytes(bytes) => self.add(bytes.len() as u64),
+            Item::Value(value) => self.one(&value),
+        }
+    }
+
+    #[inline]
+    fn one(&mut self, value: &Value<'_>) {
+        self.add(match value {
+            Value::Unsigned(number) | Value::Skill(number) => *number,
+            Value::Signed(number) => number.cast_unsigned(),
+            Value::Bool(value) => u64::from(*value),
+            Value::Float(number) => u64::from(number.to_bits()),
+            Value::Double(number) => number.to_bits(),
+            Value::Angle(angle) => u64::from(angle.0.cast_unsigned()),
+            Value::Vec3([x, y, z]) | Value::Vec3fa([x, y, z]) => {
+                u64::from(x.to_bits() ^ y.to_bits() ^ z.to_bits())
+            }
+            Value::Customize(looks) => u64::from_le_bytes(*looks),
+            Value::Text(text) => text.as_bytes().len() as u64,
+            Value::Bytes(bytes) => bytes.len() as u64,
+            Value::Absent | Value::List(_) | Value::Record(_) => 1,
+        });
+    }
+
+    #[inline]
+    fn add(&mut self, number: u64) {
+        self.0 = self.0.wrapping_add(number);
     }
 }
 
-fn walk(fields: RecordView<'_, '_>) {
-    fields.iter().for_each(|(_, item)| view(item.unwrap()));
-}
-
-fn view(item: Item<'_, '_>) {
-    match item {
-        Item::Record(fields) => walk(fields),
-        Item::List(list) => list.iter().for_each(|item| view(item.unwrap())),
-        other => {
-            black_box(other);
-        }
+impl<'d, 'p> Visit<'d, 'p> for Sum {
+    #[inline]
+    fn value(&mut self, name: &'p str, value: Value<'d>) {
+        self.add(name.len() as u64);
+        self.one(&value);
     }
 }

@@ -150,9 +150,8 @@ impl<'p> Carry<'p> {
             for ((new, row), (opcode, _)) in scores.iter_mut().zip(&base).zip(&news) {
                 for ((score, base), (old, ..)) in new.iter_mut().zip(row).zip(&olds) {
                     let (old, new) = (neighbours[0].get(old), neighbours[1].get(opcode));
-                    let side = |at: usize| {
-                        alike(old.map(|two| &two[at]), new.map(|two| &two[at]), &known)
-                    };
+                    let side =
+                        |at: usize| alike(old.map(|two| &two[at]), new.map(|two| &two[at]), &known);
                     *score = base + AROUND * (side(0) + side(1));
                 }
             }
@@ -214,7 +213,10 @@ pub fn format(carried: &[Carried]) -> String {
         let Carried { opcode, messages, confidence, from, .. } = one;
         let (percent, plural) = (confidence * 100.0, plural(*messages));
         let name = one.name.as_deref().unwrap_or("?");
-        let _ = write!(out, "# {name} = {opcode} # {percent:.0} %, {messages} message{plural} of the {from}");
+        let _ = write!(
+            out,
+            "# {name} = {opcode} # {percent:.0} %, {messages} message{plural} of the {from}"
+        );
         if let Some(second) = &one.second {
             let _ = write!(out, "; or {second}");
         }
@@ -308,7 +310,10 @@ impl Of {
     }
 
     fn mean(&self) -> f64 {
-        self.lengths.iter().map(|(length, count)| share(*length, 1) * part(*count, self.count)).sum()
+        self.lengths
+            .iter()
+            .map(|(length, count)| share(*length, 1) * part(*count, self.count))
+            .sum()
     }
 }
 
@@ -412,8 +417,10 @@ mod tests {
             let side = if number % 3 == 0 { 'C' } else { 'S' };
             files.push((format!("{side}_M{number}.1.def"), text));
         }
-        let mut library =
-            Library { definitions: Set::load(files, ParseOptions::default()), ..Library::default() };
+        let mut library = Library {
+            definitions: Set::load(files, ParseOptions::default()),
+            ..Library::default()
+        };
         let pairs = codes.iter().map(|(name, code)| (name.as_str(), *code));
         library.add_map("protocol.7.map", CodeMap::from_pairs(pairs));
         Packets::new(&library, Known { revision: Some(7), ..Known::default() })
@@ -455,7 +462,9 @@ mod tests {
             }
         }
         let carried = carry.finish();
-        let right = |one: &&Carried| one.name.as_deref().and_then(|name| new.opcode(name)) == Some(one.opcode);
+        let right = |one: &&Carried| {
+            one.name.as_deref().and_then(|name| new.opcode(name)) == Some(one.opcode)
+        };
         let (good, all) = (carried.iter().filter(right).count(), carried.len());
         assert!(all == NAMES && good * 100 >= all * 95, "{good} of {all}");
         let wrong = carried.iter().filter(|one| one.is_sure && !right(one));

@@ -300,12 +300,7 @@ impl<'d, 'n> Sink<'d, 'n> for Judge {
         fill(self).0
     }
 
-    fn row<R>(
-        &mut self,
-        _: &'n Field,
-        _: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R {
+    fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
         self.weight += 4.0;
         fill(self).0
     }

@@ -256,7 +256,10 @@ mod tests {
         ]);
         let said: Vec<String> = said.iter().map(ToString::to_string).collect();
         assert!(said.iter().any(|text| text.contains("Latin-1")), "{said:?}");
-        assert!(said.iter().any(|text| text.contains("another S_A.1.def: a/S_A.1.def")), "{said:?}");
+        assert!(
+            said.iter().any(|text| text.contains("another S_A.1.def: a/S_A.1.def")),
+            "{said:?}"
+        );
         assert_eq!(tera.library().definitions.newest("S_A").map(|it| it.plan().least()), Some(8));
     }
 

@@ -289,11 +289,7 @@ impl<'p> Writer<'p, '_> {
     }
 
     #[inline]
-    fn element<'s, S: Source<'s>>(
-        &mut self,
-        lane: &mut Lane<S::List>,
-        index: usize,
-    ) -> Result<()> {
+    fn element<'s, S: Source<'s>>(&mut self, lane: &mut Lane<S::List>, index: usize) -> Result<()> {
         let here = self.position()?;
         self.patch(lane.link, here);
         lane.link = self.out.len() + 2;
@@ -307,12 +303,7 @@ impl<'p> Writer<'p, '_> {
     }
 
     #[inline]
-    fn text<'s, S: Source<'s>>(
-        &mut self,
-        place: Option<usize>,
-        record: S,
-        of: Of,
-    ) -> Result<()> {
+    fn text<'s, S: Source<'s>>(&mut self, place: Option<usize>, record: S, of: Of) -> Result<()> {
         let position = self.position()?;
         if let Some(place) = place {
             self.patch(place, position);

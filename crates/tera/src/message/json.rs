@@ -406,3 +406,32 @@ fn plain(text: &str) -> Option<f64> {
     let digits = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
     if text.chars().all(digits) { text.parse().ok() } else { None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{Definition, FileName, ParseOptions};
+
+    /// What toolbox writes for numbers that are no whole ones, and for skills that are too large.
+    #[test]
+    fn lenient_numbers_are_truncated() {
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let text = "int32 a\nint32 b\nbyte c\nskillid32 d\nskillid32 e\n";
+        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let json = serde_json::json!({
+            "a": 1.75, "b": -1.75, "c": 256.5, "d": 0x1400_0005,
+            "e": { "type": 17, "npc": true, "huntingZoneId": 1025, "id": 65537 },
+        });
+        let mut bytes = Vec::new();
+        let plan = definition.plan();
+        let mut encode = |leniency| {
+            bytes.clear();
+            plan.encode_json(1, HeaderForm::Plain, &json, leniency, &mut bytes)
+                .map(|()| bytes.clone())
+        };
+        assert!(encode(Leniency::Strict).is_err());
+        let wanted =
+            [21, 0, 1, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 5, 0, 0, 4, 1, 0, 1, 0x44];
+        assert_eq!(encode(Leniency::Lenient).unwrap(), wanted);
+    }
+}

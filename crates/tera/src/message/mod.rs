@@ -1,7 +1,8 @@
 //! Messages: bytes to values and back, by the plan of a definition.
 //!
 //! Whatever is read comes from one decoder: into a tree for people ([`Plan::decode`]), into values
-//! ([`Plan::read`]), or not at all ([`Plan::check`]); a [`View`] reads single fields in place.
+//! ([`Plan::read`]), onto a [`Tape`] that is used again ([`Plan::read_into`]), told field by field
+//! ([`Plan::visit`]), or not at all ([`Plan::check`]); a [`View`] reads single fields in place.
 //!
 //! ```
 //! use worldwire_core::{Reader, Tree};
@@ -36,6 +37,7 @@ mod tape;
 mod trace;
 pub mod typed;
 mod value;
+mod visit;
 
 use worldwire_core::{Reader, Result, Trace};
 
@@ -45,11 +47,13 @@ pub use lazy::{Item, ListView, RecordView, View};
 pub use oddity::{NoteKind, Oddities, Oddity};
 pub use tape::{Datum, Tape, TapeList, TapeRecord};
 pub use value::Value;
+pub use visit::{Part, Visit};
 
 use crate::schema::plan::Plan;
 use decode::Silent;
 use trace::TraceSink;
 use value::ValueSink;
+use visit::VisitSink;
 
 pub(crate) use decode::{Leaf, Sink, fields as run_fields, front as read_front};
 
@@ -171,6 +175,21 @@ impl Plan {
             end: rest.end,
             changed: false,
         })
+    }
+
+    /// Tells a visitor every field of a message, in the order of the definition. Text and bytes are
+    /// borrowed. What is told before an error is found stays told.
+    ///
+    /// # Errors
+    /// As [`Plan::decode`].
+    pub fn visit<'d, 'p>(
+        &'p self,
+        message: &'d [u8],
+        form: HeaderForm,
+        visitor: &mut impl Visit<'d, 'p>,
+    ) -> Result<Oddities> {
+        read_front(message, form)?;
+        Ok(run_fields(self, message, form, &mut VisitSink(visitor))?.notes)
     }
 
     /// Checks a message, every offset and every link of it.

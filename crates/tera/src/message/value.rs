@@ -307,12 +307,7 @@ impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
         outcome
     }
 
-    fn row<R>(
-        &mut self,
-        _: &'n Field,
-        _: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R {
+    fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
         let (values, outcome) = self.within(0, fill);
         self.values.push(Value::List(values));
         outcome

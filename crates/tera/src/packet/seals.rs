@@ -142,9 +142,7 @@ mod tests {
     #[test]
     fn a_counter_that_does_not_count_is_none() {
         let (packets, mut seals) = (packets(), Seals::default());
-        let sealed = |counter| {
-            message(&packets, 6, Some(Integrity { counter, checksum: 0 }))
-        };
+        let sealed = |counter| message(&packets, 6, Some(Integrity { counter, checksum: 0 }));
         assert_eq!(seals.look(&packets, Side::Client, &sealed(1)), Seal::First);
         for _ in 0..3 {
             assert_eq!(seals.look(&packets, Side::Client, &sealed(1)), Seal::Listed);

@@ -280,7 +280,8 @@ fn remark(name: &str, why: NotADefinition) -> Option<Problem> {
     match why {
         NotADefinition::Other => None,
         NotADefinition::Program => {
-            let message = "definitions written as programs are not read, but for C_CHANGE_EQUIP_PRESET.1.js";
+            let message =
+                "definitions written as programs are not read, but for C_CHANGE_EQUIP_PRESET.1.js";
             let diagnostic = source.warning(0..0, message);
             Some(Problem { kind: ProblemKind::CodeDefinition, diagnostic })
         }

@@ -227,7 +227,10 @@ mod tests {
         assert!(Skill::action(1 << 28).to_raw(SkillForm::Wide).is_err());
         let action = Skill::action(1 << 27 | 5);
         assert_eq!(Ok(action.to_raw_wrapped(SkillForm::Wide)), action.to_raw(SkillForm::Wide));
-        assert_eq!(Ok(action.to_raw_wrapped(SkillForm::Narrow)), Skill::action(5).to_raw(SkillForm::Narrow));
+        assert_eq!(
+            Ok(action.to_raw_wrapped(SkillForm::Narrow)),
+            Skill::action(5).to_raw(SkillForm::Narrow)
+        );
     }
 
     #[test]

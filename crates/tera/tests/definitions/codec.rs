@@ -156,8 +156,10 @@ impl Message<'_> {
         tape.head_mut();
         message.head_mut();
         of_tape.clear();
-        let outcomes =
-            (tape.encode(plan, &mut of_tape).is_ok(), message.encode(plan, &mut of_message).is_ok());
+        let outcomes = (
+            tape.encode(plan, &mut of_tape).is_ok(),
+            message.encode(plan, &mut of_message).is_ok(),
+        );
         check(outcomes.0 == outcomes.1 && of_tape == of_message, "written anew they differ")?;
         if !outcomes.0 {
             return Ok(());

@@ -51,7 +51,8 @@ impl Message<'_> {
         let text = render(&tree, Style::default()).to_string();
         // A skill has six nodes in four bytes, and each byte may be read several times.
         let most = 64 + 2 * MOST_READINGS * bytes.len();
-        let few = check(tree.len() <= most, format!("{} nodes of {} bytes", tree.len(), bytes.len()));
+        let few =
+            check(tree.len() <= most, format!("{} nodes of {} bytes", tree.len(), bytes.len()));
         *kept = tree.recycle();
         few?;
         outcome.map(|_| text).map_err(|error| error.to_string())

@@ -16,8 +16,7 @@ pub(super) fn truncated(plan: &Plan, data: &[u8], scope: &Scope, start: usize) -
         let Op::Fixed { segment: 0, from, to, .. } = *op else { continue };
         let beyond = |end: usize| end > left;
         let run = plan.run(from, to).iter();
-        let mut run =
-            run.filter(|fixed| beyond(usize::from(fixed.offset) + fixed.scalar.size()));
+        let mut run = run.filter(|fixed| beyond(usize::from(fixed.offset) + fixed.scalar.size()));
         if let Some(fixed) = run.next() {
             return named(plan, error, ops, index, Some((fixed.field, fixed.slot)));
         }
@@ -39,13 +38,7 @@ pub(super) fn inside(plan: &Plan, error: Error, ops: &[Op], index: usize) -> Err
     named(plan, error, ops, index, leaf)
 }
 
-fn named(
-    plan: &Plan,
-    error: Error,
-    ops: &[Op],
-    index: usize,
-    leaf: Option<(u32, u32)>,
-) -> Error {
+fn named(plan: &Plan, error: Error, ops: &[Op], index: usize, leaf: Option<(u32, u32)>) -> Error {
     let mut open: Vec<(u32, bool)> = Vec::new();
     for op in ops.iter().take(index) {
         match op {

@@ -97,12 +97,7 @@ impl<'d, 'n> Sink<'d, 'n> for Silent {
         fill(self).0
     }
     #[inline(always)]
-    fn row<R>(
-        &mut self,
-        _: &'n Field,
-        _: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R {
+    fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
         fill(self).0
     }
 }

@@ -69,9 +69,7 @@ impl Tape {
         };
         match (kind, step) {
             (None, Step::Name(name)) => named(plan, &plan.scope(place.scope).fields, name, place),
-            (Some(FieldKind::Object(fields)), Step::Name(name)) => {
-                named(plan, fields, name, place)
-            }
+            (Some(FieldKind::Object(fields)), Step::Name(name)) => named(plan, fields, name, place),
             (Some(FieldKind::Row(fields)), Step::Index(index)) => nth(fields, index),
             (Some(FieldKind::Array { scope, .. }), Step::Index(index)) => {
                 let list = self.cell(self.body(plan, place));

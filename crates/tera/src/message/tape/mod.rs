@@ -146,8 +146,7 @@ impl Tape {
         encode::message(plan, self.head, root, Leniency::Strict, out)?;
         match self.trailing() {
             [] => Ok(()),
-            trailing => append_trailing(trailing, start, out)
-                .inspect_err(|_| out.truncate(start)),
+            trailing => append_trailing(trailing, start, out).inspect_err(|_| out.truncate(start)),
         }
     }
 

@@ -31,12 +31,7 @@ pub(super) struct TapeSink<'t> {
 impl<'t> TapeSink<'t> {
     /// For a message of so many bytes, whose fields begin at `start`.
     #[inline]
-    pub(super) fn new(
-        cells: &'t mut Vec<Cell>,
-        root: &Scope,
-        start: usize,
-        length: usize,
-    ) -> Self {
+    pub(super) fn new(cells: &'t mut Vec<Cell>, root: &Scope, start: usize, length: usize) -> Self {
         cells.resize(width(root), Cell::default());
         let most = length.saturating_mul(MOST_READINGS);
         let mut sink = Self { cells, block: 0, list: 0, width: 0, most };
@@ -110,12 +105,7 @@ impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
     }
 
     #[inline(always)]
-    fn row<R>(
-        &mut self,
-        _: &'n Field,
-        _: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R {
+    fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
         fill(self).0
     }
 

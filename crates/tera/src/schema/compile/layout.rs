@@ -239,12 +239,16 @@ impl Compiler<'_> {
                 Some(Op::Fixed { segment, reach, from, to: from + 1 })
             }
             Body::Text(place) => place.map(|place| Op::Text { place, field, slot, body: 0 }),
-            Body::Bytes { offset, count } => offset.zip(count).map(|(offset, count)| {
-                Op::Bytes { offset, count, field, slot, body: 0 }
+            Body::Bytes { offset, count } => offset.zip(count).map(|(offset, count)| Op::Bytes {
+                offset,
+                count,
+                field,
+                slot,
+                body: 0,
             }),
-            Body::Array { offset, count, scope, .. } => offset.zip(count).map(|(offset, count)| {
-                Op::Array { count, offset, scope, field, slot, body: 0 }
-            }),
+            Body::Array { offset, count, scope, .. } => offset
+                .zip(count)
+                .map(|(offset, count)| Op::Array { count, offset, scope, field, slot, body: 0 }),
             Body::Object(_) | Body::Row(_) => None,
         };
         self.ops.extend(op);

@@ -11,8 +11,8 @@ use super::parse::{Line, MOST_DEPTH, Meta, Type};
 use super::plan::{Field, FieldKind, Fixed, Op, Placement, Plan, Scope, Spot, TextPlace};
 use super::problem::ProblemKind;
 use super::version::Patch;
-use steps::{Steps, number};
 use crate::types::Scalar;
+use steps::{Steps, number};
 
 /// Steps of a scope that count as a byte that is read, where it has more of them than bytes. A real
 /// definition has at most one step a byte and two an object, so that they never count.

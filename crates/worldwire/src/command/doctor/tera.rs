@@ -74,8 +74,7 @@ fn help(finding: &Finding, capture: &Capture, definitions: &TeraDefinitions) -> 
             command
         }
         Finding::Sealed { .. } => {
-            let mut command =
-                format!("; worldwire tera integrity {}", shell(&capture.file));
+            let mut command = format!("; worldwire tera integrity {}", shell(&capture.file));
             push_data(capture, &mut command);
             command
         }

@@ -89,7 +89,9 @@ fn paths(plan: &Plan, fields: &[Field], around: &str, out: &mut Vec<String>) {
         let inside = match field.kind() {
             FieldKind::Array { scope, .. } => Some((plan.element(*scope).0, "[].")),
             FieldKind::Object(range) => Some((plan.fields_of(range), ".")),
-            FieldKind::Row(range) => Some((plan.fields_of(range).get(..1).unwrap_or_default(), "[].")),
+            FieldKind::Row(range) => {
+                Some((plan.fields_of(range).get(..1).unwrap_or_default(), "[]."))
+            }
             _ => None,
         };
         if !field.name().is_empty() {

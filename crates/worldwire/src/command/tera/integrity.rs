@@ -32,7 +32,9 @@ pub(super) fn run(
     let clean = capture(file, common, definitions, show, |said: &Vec<_>| {
         for (packets, Said { stream, from, bytes }) in said {
             let build = builds.entry(packets.known().revision);
-            build.or_insert_with(|| Diagnosis::new(Arc::clone(packets))).look(*stream, *from, bytes);
+            build
+                .or_insert_with(|| Diagnosis::new(Arc::clone(packets)))
+                .look(*stream, *from, bytes);
         }
         Ok(())
     })?;
