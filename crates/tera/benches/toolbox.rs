@@ -138,7 +138,7 @@ fn decode(kind: &Kind<'_>, parser: Option<&str>) {
             Box::new(|_, index| {
                 let (plan, bytes) = plan(index);
                 let mut sum = Sum::default();
-                plan.visit(black_box(bytes), FORM, &mut sum).unwrap();
+                View::new(plan, black_box(bytes), FORM).unwrap().visit(&mut sum).unwrap();
                 black_box(sum.0);
             }),
         ),

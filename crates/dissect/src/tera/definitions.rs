@@ -145,7 +145,10 @@ impl TeraDefinitions {
         let mut fresh = Vec::new();
         for (path, bytes) in files {
             let name = file_name(&path);
-            let (text, is_latin) = text::read(bytes);
+            let Ok((text, is_latin)) = text::read(bytes) else {
+                said.push(Source::new(&path, "").error(0..0, "wanted UTF-8 text"));
+                continue;
+            };
             if is_latin {
                 said.push(Source::new(&path, "").warning(0..0, text::NOT_UTF8));
             }

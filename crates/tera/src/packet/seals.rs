@@ -13,14 +13,18 @@ use crate::message::{HeaderForm, NoteKind};
 /// list of them, or one of another patch.
 ///
 /// Such a message is 8 bytes longer than its definition says, and can be read as it should be with
-/// those behind the opcode. The first 4 of them count the messages of its opcode: 1, 2, 3. Look at
-/// all messages in their order.
+/// those behind the opcode. The first 4 of them count: the messages of its opcode, or all that have
+/// a counter. Look at all messages in their order.
 ///
 /// Unverified: no list is known for patches after 98, and no capture of one; the header is taken to
-/// be that of patch 93 to 98. A capture of a later client would show it.
+/// be that of patch 93 to 98, and either way to count is accepted. A capture of a later client would
+/// show it.
 #[derive(Clone, Debug, Default)]
 pub struct Seals {
     opcodes: BTreeMap<u16, Count>,
+    /// The last counter of all, and how many in a row were one more than the one before.
+    last: u32,
+    row: u32,
 }
 
 /// How the messages of an opcode are counted.
@@ -29,7 +33,12 @@ struct Count {
     /// The counter of the last one, if it has one.
     last: u32,
     sealed: bool,
+    /// What looked like a counter did not count.
+    refuted: bool,
 }
+
+/// Counters that are passed over by messages whose definition is not known, at most.
+const MOST_UNKNOWN: u32 = 64;
 
 /// What [`Seals`] say of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,30 +73,43 @@ impl Seals {
         else {
             return Seal::Listed;
         };
-        let packet = packets.get(opcode);
-        let Some(Packet { form: HeaderForm::Plain, definition: Some(definition), .. }) = packet
-        else {
-            return Seal::Listed;
+        let definition = match packets.get(opcode) {
+            Some(Packet { form: HeaderForm::Plain, definition: Some(definition), .. }) => {
+                definition
+            }
+            Some(Packet { form: HeaderForm::Integrity, .. }) => {
+                self.count(counter);
+                return Seal::Listed;
+            }
+            _ => return Seal::Listed,
         };
         let known = self.opcodes.get(&opcode).copied().unwrap_or_default();
-        let counts = Some(counter) == known.last.checked_add(1);
+        let ahead = counter.saturating_sub(self.last);
+        let far = if self.row > 1 { MOST_UNKNOWN } else { 1 };
+        let counts = Some(counter) == known.last.checked_add(1) || (1..=far).contains(&ahead);
         let fits = |form| {
             let odd = [NoteKind::TrailingBytes, NoteKind::OffsetMismatch];
             let notes = definition.plan().check(message, form);
             notes.is_ok_and(|notes| !odd.iter().any(|kind| notes.has(*kind)))
         };
-        let sealed = counts && !fits(HeaderForm::Plain) && fits(HeaderForm::Integrity);
+        let sealed =
+            counts && !known.refuted && !fits(HeaderForm::Plain) && fits(HeaderForm::Integrity);
         if sealed {
-            self.opcodes.insert(opcode, Count { last: counter, sealed });
+            self.count(counter);
+            self.opcodes.insert(opcode, Count { last: counter, sealed, refuted: false });
         } else if known.sealed {
-            // It does not count: what looked like a counter was something else.
-            self.opcodes.insert(opcode, Count { last: u32::MAX, sealed: false });
+            self.opcodes.insert(opcode, Count { last: 0, sealed, refuted: true });
         }
         match (sealed, known.sealed) {
             (false, _) => Seal::Listed,
             (true, false) => Seal::First,
             (true, true) => Seal::Further,
         }
+    }
+
+    fn count(&mut self, counter: u32) {
+        self.row = if Some(counter) == self.last.checked_add(1) { self.row + 1 } else { 0 };
+        self.last = counter;
     }
 
     /// The opcodes of messages that have the header, and no list names them.
@@ -136,6 +158,18 @@ mod tests {
             assert_eq!(seals.look(&packets, Side::Client, &plain), Seal::Listed);
         }
         assert_eq!(seals.opcodes().collect::<Vec<_>>(), [5]);
+    }
+
+    #[test]
+    fn a_counter_of_all_messages_is_found() {
+        let (packets, mut seals) = (packets(), Seals::default());
+        let mut look = |opcode: u16, counter: u32| {
+            let integrity = Some(Integrity { counter, checksum: 0xdead_beef });
+            seals.look(&packets, Side::Client, &message(&packets, opcode, integrity))
+        };
+        assert_eq!((look(5, 1), look(6, 2), look(6, 3)), (Seal::First, Seal::First, Seal::Further));
+        // Two of them were messages that nobody has a definition of.
+        assert_eq!((look(5, 6), look(6, 7)), (Seal::Further, Seal::Further));
     }
 
     /// A layout that has grown by 8 bytes, whose first field happens to be 1 at first.

@@ -22,7 +22,10 @@ pub(super) fn texts(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure>
             one_set(path, &files)?;
         }
         for file in files {
-            let (text, is_latin) = text::read(input::read(&file)?);
+            let (text, is_latin) = text::read(input::read(&file)?).map_err(|at| {
+                complain(&shown(&file), &format!("at byte {at}: wanted UTF-8 text"));
+                Failure::Input
+            })?;
             if is_latin {
                 complain(&shown(&file), text::NOT_UTF8);
             }
