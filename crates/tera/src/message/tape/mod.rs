@@ -31,7 +31,7 @@ pub use look::{Datum, TapeList, TapeRecord};
 /// use worldwire_tera::message::{Datum, HeaderForm, Tape, Value};
 /// # use worldwire_tera::schema::{Definition, FileName, ParseOptions};
 /// # let file = FileName::parse("S_GREETING.1.def").unwrap();
-/// # let text = "string name\nint32 level\n";
+/// # let text = "int32 level\nstring name\n";
 /// # let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
 /// # let plan = definition.plan();
 /// let message = [14, 0, 1, 0, 10, 0, 65, 0, 0, 0, b'E', 0, 0, 0];
