@@ -166,7 +166,7 @@ impl Tape {
         let cell = Cell { at: position(self.bytes.len())?, length: position(bytes.len())? };
         self.bytes.extend_from_slice(bytes);
         let at = self.body(plan, place);
-        if let Some(body) = self.cells.get_mut(at) {
+        if let Some(body) = self.cell_mut(at) {
             *body = cell;
         }
         Ok(())
@@ -184,6 +184,7 @@ impl Tape {
         }
         let at = self.body(plan, place);
         let Cell { at: mut first, length } = self.cell(at);
+        self.cells.truncate(self.used);
         let old = length as usize;
         if count > old {
             let (from, cells) = (first as usize, old * width(scope));
@@ -205,7 +206,8 @@ impl Tape {
             }
         }
         let length = position(count)?;
-        if let Some(list) = self.cells.get_mut(at) {
+        self.used = self.cells.len();
+        if let Some(list) = self.cell_mut(at) {
             *list = Cell { at: first, length };
         }
         Ok(first)

@@ -145,7 +145,7 @@ impl<'t, 'p> TapeList<'t, 'p> {
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        self.count.unwrap_or(self.record.fields.len())
+        self.count.unwrap_or_else(|| self.record.fields.len())
     }
 
     /// Whether there are none.

@@ -58,6 +58,8 @@ pub struct Tape {
     /// Records in *blocks*: where the first segment is, what the texts, bytes and lists are, and
     /// where the further segments are. The blocks of a list stand next to each other.
     cells: Vec<Cell>,
+    /// How many cells are in use; those behind them are of earlier messages.
+    used: usize,
     changed: bool,
 }
 
@@ -79,8 +81,11 @@ impl Plan {
         let front = read_front(message, form)?;
         let root = self.scope(self.root);
         let mut sink = TapeSink::new(&mut tape.cells, root, form.bytes(), message.len());
-        match run_fields(self, message, form, &mut sink) {
+        let outcome = run_fields(self, message, form, &mut sink);
+        let used = sink.used();
+        match outcome {
             Ok(rest) => {
+                tape.used = used;
                 tape.head = Head { opcode: front.opcode, integrity: front.integrity };
                 (tape.notes, tape.end, tape.length) = (rest.notes, rest.end, message.len());
                 tape.bytes.extend_from_slice(message);
@@ -153,13 +158,24 @@ impl Tape {
     fn clear(&mut self) {
         self.notes = Oddities::default();
         self.bytes.clear();
-        self.cells.clear();
+        self.used = 0;
         (self.length, self.end, self.changed) = (0, 0, false);
     }
 
     #[inline]
     fn cell(&self, at: usize) -> Cell {
-        self.cells.get(at).copied().unwrap_or_default()
+        // What is behind those in use belongs to nothing.
+        if at < self.used {
+            self.cells.get(at).copied().unwrap_or_default()
+        } else {
+            Cell::default()
+        }
+    }
+
+    /// A cell, to be written.
+    #[inline]
+    fn cell_mut(&mut self, at: usize) -> Option<&mut Cell> {
+        self.cells.get_mut(..self.used).and_then(|cells| cells.get_mut(at))
     }
 
     #[inline]

@@ -18,7 +18,10 @@ pub(super) const fn width(scope: &Scope) -> usize {
 
 /// Collects where everything is.
 pub(super) struct TapeSink<'t> {
+    /// At least those in use: the others are not made anew for each message. Of a record that was
+    /// read every cell was written.
     cells: &'t mut Vec<Cell>,
+    used: usize,
     /// The block of the present record.
     block: usize,
     /// The first block of the present list, and the cells of each of them.
@@ -32,11 +35,28 @@ impl<'t> TapeSink<'t> {
     /// For a message of so many bytes, whose fields begin at `start`.
     #[inline]
     pub(super) fn new(cells: &'t mut Vec<Cell>, root: &Scope, start: usize, length: usize) -> Self {
-        cells.resize(width(root), Cell::default());
         let most = length.saturating_mul(MOST_READINGS);
-        let mut sink = Self { cells, block: 0, list: 0, width: 0, most };
+        let mut sink = Self { cells, used: 0, block: 0, list: 0, width: 0, most };
+        sink.take(width(root));
         sink.put(0, start, 0);
         sink
+    }
+
+    /// How many cells are in use.
+    #[inline]
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Takes so many cells into use; gives the first.
+    #[inline]
+    fn take(&mut self, count: usize) -> usize {
+        let first = self.used;
+        self.used += count;
+        if self.used > self.cells.len() {
+            self.cells.resize(self.used, Cell::default());
+        }
+        first
     }
 
     #[inline]
@@ -80,14 +100,15 @@ impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R {
         if count == 0 {
+            self.body(leaf, 0, 0);
             return fill(self).0;
         }
         // The count is only promised, but more elements than these are refused.
         let room = count.min(self.most / (scope.cost as usize).max(1) + 1);
         let outer = (self.block, self.list, self.width);
-        (self.list, self.width) = (self.cells.len(), width(scope));
+        self.width = width(scope);
+        self.list = self.take(room * self.width);
         self.body(leaf, self.list, count);
-        self.cells.resize(self.list + room * self.width, Cell::default());
         let (outcome, _) = fill(self);
         (self.block, self.list, self.width) = outer;
         outcome
