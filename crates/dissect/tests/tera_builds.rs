@@ -110,7 +110,7 @@ fn the_map_of_a_new_build_is_carried_over() {
         carry.push_new(0, *from, &renewed(&packets, message));
     }
     let carried = carry.finish();
-    let known: Vec<_> = packets.names().iter().map(|(code, name)| (code, name)).collect();
+    let known: Vec<_> = packets.names().iter().collect();
     let wanted = |opcode: u16| {
         let old = known
             .iter()

@@ -60,7 +60,7 @@ fn main() {
         None => made_up::files().into_iter().collect(),
     };
     let options = ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() };
-    let set = Set::load(files.iter().map(|(name, text)| (name, text)), options);
+    let set = Set::load(&files, options);
     let message = |file: &str, bytes| {
         let (definition, text) = (set.by_file(file)?, files.get(file)?);
         Some(Message { definition, text, bytes })
@@ -324,7 +324,7 @@ impl Sum {
             Datum::List(list) => list.iter().for_each(|datum| self.datum(datum)),
             Datum::Text(text) => self.add(text.as_bytes().len() as u64),
             Datum::Bytes(bytes) => self.add(bytes.len() as u64),
-            Datum::Value(value) => self.one(&value),
+            Datum::Value(value) => self.one(value),
         }
     }
 
@@ -338,23 +338,23 @@ impl Sum {
             Item::List(list) => list.iter().for_each(|item| self.item(item.unwrap())),
             Item::Text(text) => self.add(text.as_bytes().len() as u64),
             Item::Bytes(bytes) => self.add(bytes.len() as u64),
-            Item::Value(value) => self.one(&value),
+            Item::Value(value) => self.one(value),
         }
     }
 
     #[inline(always)]
-    fn one(&mut self, value: &Value<'_>) {
+    fn one(&mut self, value: Value<'_>) {
         self.add(match value {
-            Value::Unsigned(number) | Value::Skill(number) => *number,
+            Value::Unsigned(number) | Value::Skill(number) => number,
             Value::Signed(number) => number.cast_unsigned(),
-            Value::Bool(value) => u64::from(*value),
+            Value::Bool(value) => u64::from(value),
             Value::Float(number) => u64::from(number.to_bits()),
             Value::Double(number) => number.to_bits(),
             Value::Angle(angle) => u64::from(angle.0.cast_unsigned()),
             Value::Vec3([x, y, z]) | Value::Vec3fa([x, y, z]) => {
                 u64::from(x.to_bits() ^ y.to_bits() ^ z.to_bits())
             }
-            Value::Customize(looks) => u64::from_le_bytes(*looks),
+            Value::Customize(looks) => u64::from_le_bytes(looks),
             Value::Text(text) => text.as_bytes().len() as u64,
             Value::Bytes(bytes) => bytes.len() as u64,
             Value::Absent | Value::List(_) | Value::Record(_) => 1,
@@ -371,6 +371,6 @@ impl<'d, 'p> Visit<'d, 'p> for Sum {
     #[inline]
     fn value(&mut self, name: &'p str, value: Value<'d>) {
         self.add(name.len() as u64);
-        self.one(&value);
+        self.one(value);
     }
 }

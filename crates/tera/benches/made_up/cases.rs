@@ -64,8 +64,11 @@ pub(crate) fn made_up(set: &Set) -> Vec<Kind> {
     kinds
 }
 
+/// The file of a definition, and the fields of a message with a number in it.
+type Case = (&'static str, fn(u32) -> Json);
+
 /// The named messages: the file of the definition, and the fields of a message with a number in it.
-const NAMED: [(&str, fn(u32) -> Json); 5] = [
+const NAMED: [Case; 5] = [
     ("C_PLAYER_LOCATION.5.def", |number| {
         json!({
             "loc": { "x": 1200.5, "y": -870.25, "z": 310.0 }, "w": 0.5, "lookDirection": 0.25,
