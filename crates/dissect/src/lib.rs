@@ -59,7 +59,9 @@ mod uru;
 pub use codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
 pub use defect::{Defect, catch_defect, quiet_defects};
 pub use dissection::{Dissection, Feed, Options, Scratch};
-pub use family::{Families, Family, HeldPiece, MessageNames, Opening, Start, ValueNames, Verdict};
+pub use family::{
+    ClassRow, Families, Family, HeldPiece, MessageNames, Opening, Start, ValueNames, Verdict,
+};
 pub use item::{Item, ItemBody, Message, Note, NoteKind, Stamp, Time};
 pub use ki::KiObjects;
 pub use knowledge::{Definitions, Fact, Facts, Keys};

@@ -9,11 +9,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 use worldwire_capture::{CaptureReader, LinkType, Packet, Record, SyntheticTcp, Timestamp};
 use worldwire_core::connection::Connection as _;
+use worldwire_core::json::{Json, Style};
 use worldwire_core::{Limits, NodeRef, Sampler, Side};
 use worldwire_dissect::filter::Filter;
 use worldwire_dissect::{
-    Definitions, Dissection, Item, Keys, KiObjects, MxoObjects, MxoViews, NoteKind, Options,
-    Scratch, Summary,
+    Definitions, Dissection, Format, Item, Keys, KiObjects, MxoObjects, MxoViews, NoteKind,
+    Options, Scratch, Summary,
 };
 use worldwire_ki::connection as ki;
 use worldwire_ki::control::{Control, SessionAccept, SessionTime};
@@ -41,6 +42,17 @@ const URU: Sample = Sample {
     conversations: 4,
     busy: (49_155, 6),
     data: &[],
+};
+
+const URU_AGE: Sample = Sample {
+    capture: include_bytes!("../../../samples/uru-age.pcapng"),
+    keys: include_str!("../../../samples/uru-keys.toml"),
+    conversations: 2,
+    busy: (49_154, 6),
+    data: &[
+        ("Fernhollow.sdl", include_str!("../../../samples/sdl/Fernhollow.sdl")),
+        ("things.sdl", include_str!("../../../samples/sdl/things.sdl")),
+    ],
 };
 
 const KI: Sample = Sample {
@@ -155,7 +167,7 @@ fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, Summary) {
 
 #[test]
 fn no_filter_for_a_field_that_is_there_is_refused() {
-    for sample in [&URU, &KI, &MXO, &TERA] {
+    for sample in [&URU, &URU_AGE, &KI, &MXO, &TERA] {
         let limits = Limits::DEFAULT;
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<String>| {
             let mut name = String::new();
@@ -235,7 +247,7 @@ fn the_names_that_a_type_list_gives_to_values_are_known() {
 
 #[test]
 fn the_samples_are_read_to_their_last_byte() {
-    for sample in [&URU, &KI, &MXO, &TERA] {
+    for sample in [&URU, &URU_AGE, &KI, &MXO, &TERA] {
         let (told, summary) = told(sample, &packets(sample));
         assert_eq!(summary.conversations, sample.conversations);
         assert_eq!(summary.recognised, sample.conversations);
@@ -243,6 +255,36 @@ fn the_samples_are_read_to_their_last_byte() {
         assert_eq!(told.len() as u64, 2 * sample.conversations);
         assert_eq!(told.values().map(Vec::len).sum::<usize>() as u64, summary.messages);
     }
+}
+
+/// The game connection learns the name that the auth connection told, and tells those of others
+/// itself. No name takes the place of a number.
+#[test]
+fn players_have_names() {
+    let sample = &URU_AGE;
+    let packets = packets(sample);
+    let limits = Limits::DEFAULT;
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<String>| {
+        let mut name = String::new();
+        item.push_name(&mut name);
+        let tree = item.tree(worldwire_core::Tree::new(), &limits);
+        let mut line = String::new();
+        Format::Json(Style::default()).write(item, &name, &tree, &mut line);
+        let json: Json = serde_json::from_str(&line).unwrap();
+        if json["players"].is_object() {
+            out.push(format!("{name} {}", json["players"]));
+            assert!(json["fields"].to_string().contains("10"), "{line}");
+            let body = item.encode(&json["fields"]).unwrap();
+            assert_eq!(body, item.bytes());
+        }
+    };
+    let mut lines: Vec<String> = Vec::new();
+    taken_in(sample, &packets).run(&show, &mut lines, |_| ());
+    let first = r#"{"10190":"Yeesha"}"#;
+    assert_eq!(lines[0], format!("auth.AcctPlayerInfo {first}"));
+    assert_eq!(lines[1], format!("game.JoinAgeRequest {first}"));
+    let both = r#"game.PropagateBuffer {"10190":"Yeesha","10200":"Atrus"}"#;
+    assert!(lines.iter().any(|line| line == both), "{lines:?}");
 }
 
 #[test]

@@ -289,8 +289,10 @@ pub(crate) struct Encode {
 
 #[derive(Debug, Args)]
 pub(crate) struct Codecs {
-    /// Show the messages and fields of this codec
+    /// Show the messages and fields of this codec, or list its classes
     pub(crate) name: Option<String>,
+    /// Show the fields of this message or class of the codec only, by name or number
+    pub(crate) entry: Option<String>,
 }
 
 /// How many threads there may be.
