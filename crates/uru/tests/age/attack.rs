@@ -563,7 +563,7 @@ fn an_attack_reaches_all_kinds_of_messages() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
     fn an_age_under_attack_keeps_its_promises(

@@ -196,6 +196,7 @@ mod tests {
         let mut out = String::new();
         let error = super::one(codec, "plNetMsgVoise", &mut out).unwrap_err();
         assert!(format!("{error:?}").contains("did you mean plNetMsgVoice?"), "{error:?}");
-        assert_eq!(Codec::named("uru.plasma-message").unwrap().classes().len(), 44);
+        let classes = Codec::named("uru.plasma-message").unwrap().classes();
+        assert_eq!(classes.iter().filter(|class| class.fields.is_some()).count(), 44);
     }
 }
