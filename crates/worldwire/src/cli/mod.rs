@@ -89,10 +89,11 @@ pub(crate) enum Command {
   worldwire decode uru.auth --hex 010096030000 --json | worldwire encode uru.auth --hex
   worldwire encode uru.vault-node node.json -o node.bin")]
     Encode(Encode),
-    /// List all codecs, or the messages and fields of one codec
+    /// List all codecs, or the messages, classes and fields of one codec
     #[command(after_help = "Examples:
   worldwire codecs
-  worldwire codecs uru.auth")]
+  worldwire codecs uru.auth
+  worldwire codecs uru.net-message plNetMsgVoice")]
     Codecs(Codecs),
     /// Generate typed Rust for messages from their definitions
     #[command(subcommand, arg_required_else_help = true)]
