@@ -4,7 +4,9 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use worldwire_core::{Limits, nearest};
-use worldwire_dissect::{Definitions, Dissection, Families, Family, Item, Options, Scratch, Sink};
+use worldwire_dissect::{
+    Definitions, Dissection, Families, Family, Item, Options, Overview, Scratch, Sink,
+};
 
 use crate::cli::{Capture, Common};
 use crate::input;
@@ -107,6 +109,21 @@ fn account(dissection: &Dissection, subject: &str, common: &Common) -> bool {
 /// `1 packet`, `4 packets`.
 fn packets(count: u64) -> String {
     format!("{count} packet{}", if count == 1 { "" } else { "s" })
+}
+
+/// The conversation of that number.
+///
+/// # Errors
+/// That there is none, and how many there are.
+pub(crate) fn conversation(dissection: &Dissection, stream: u64) -> Result<&Overview, Failure> {
+    let overviews = dissection.overviews();
+    let found = overviews.iter().copied().find(|overview| overview.stream == stream);
+    found.ok_or_else(|| {
+        Failure::Run(format!(
+            "there is no conversation {stream}; the capture has {}, counted from 0",
+            overviews.len()
+        ))
+    })
 }
 
 /// A bar for people who wait for a large file.
