@@ -172,6 +172,12 @@ impl Dissection {
         self.conversations.unusable()
     }
 
+    /// How many packets were taken in, and how many of them the capture holds the beginning of only.
+    #[must_use]
+    pub fn packets(&self) -> (u64, u64) {
+        (self.conversations.packets(), self.conversations.cut())
+    }
+
     /// Whether something was taken in that was not [`run`](Self::run) yet.
     #[must_use]
     pub fn is_pending(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The codecs of MxO.
 
 use worldwire_core::json::Given;
-use worldwire_core::{Messages as _, Writer};
+use worldwire_core::{Messages as _, Result, Writer};
 use worldwire_mxo::frame::{Channel, Datagram, Packet, RpcMessage, TcpFrame};
 use worldwire_mxo::login::{
     AuthClientMessage, AuthServerMessage, LoginMessage, MarginClientMessage, MarginServerMessage,
@@ -10,6 +10,7 @@ use worldwire_mxo::message::Section;
 
 use super::objects;
 use crate::codec::{Codec, Shape, no_remarks, read, read_opening};
+use crate::line::{Blob, Line};
 
 macro_rules! login_codec {
     ($name:literal, $channel:ident, $client:ty, $server:ty, $about:literal) => {
@@ -34,6 +35,16 @@ macro_rules! login_codec {
             remarks: no_remarks,
         }
     };
+}
+
+/// The codec of a packet, or of a plain datagram.
+pub(super) fn blob(line: &Line<'_>) -> Result<Blob> {
+    let codec = match line.name.split_once('.') {
+        Some(("game", _)) => "mxo.packet",
+        Some(("setup", _)) => "mxo.datagram",
+        _ => return Err(line.no_message()),
+    };
+    Ok((codec, line.fields.clone()))
 }
 
 /// All of them, by name.

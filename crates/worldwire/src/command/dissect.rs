@@ -70,6 +70,9 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
             output.write(text.as_bytes())?;
             output.flush()
         })?;
+    if let Some(stream) = arguments.stream {
+        capture::conversation(&dissection, stream)?;
+    }
     output.finish()?;
     let summary = dissection.summary();
     if !common.quiet {
