@@ -3,7 +3,7 @@
 use core::fmt;
 use std::net::SocketAddr;
 
-use worldwire_core::{Diagnostic, Error, Result, Side};
+use worldwire_core::{Diagnostic, Error, FieldInfo, Result, Side};
 
 use crate::codec::Codec;
 use crate::item::Stamp;
@@ -53,6 +53,12 @@ pub trait Family: fmt::Debug + Sync {
     /// Its codecs, by name.
     fn codecs(&self) -> &'static [Codec] {
         &[]
+    }
+
+    /// The fields of a codec that has no table of messages, for people.
+    fn layout(&self, codec: &str) -> Vec<FieldInfo> {
+        let _ = codec;
+        Vec::new()
     }
 
     /// Every message, with the names of its fields: what a filter is checked against.
@@ -134,6 +140,15 @@ impl Families {
     /// All codecs, by family and name.
     pub fn codecs(self) -> impl Iterator<Item = &'static Codec> {
         self.iter().flat_map(|family| family.codecs())
+    }
+
+    /// The fields of a codec that has no table of messages; empty where nobody wrote them down.
+    #[must_use]
+    pub fn layout(self, codec: &Codec) -> Vec<FieldInfo> {
+        let own = |family: &&'static dyn Family| {
+            codec.name.split('.').next().is_some_and(|first| first == family.name())
+        };
+        self.iter().find(own).map(|family| family.layout(codec.name)).unwrap_or_default()
     }
 
     /// Whose conversation this is; true when client and server have to change places.

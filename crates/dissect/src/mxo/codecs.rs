@@ -1,15 +1,17 @@
 //! The codecs of MxO.
 
 use worldwire_core::json::Given;
-use worldwire_core::{Messages as _, Writer};
-use worldwire_mxo::frame::{Channel, Datagram, Packet, RpcMessage, TcpFrame};
+use worldwire_core::{Messages as _, Reader, Side, Writer};
+use worldwire_mxo::frame::{
+    Channel, Datagram, Packet, RpcMessage, Section as PacketSection, TcpFrame,
+};
 use worldwire_mxo::login::{
     AuthClientMessage, AuthServerMessage, LoginMessage, MarginClientMessage, MarginServerMessage,
 };
-use worldwire_mxo::message::Section;
+use worldwire_mxo::message::{MPM_ID, Section};
 
 use super::objects;
-use crate::codec::{Codec, Shape, no_remarks, read, read_opening};
+use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
 
 macro_rules! login_codec {
     ($name:literal, $channel:ident, $client:ty, $server:ty, $about:literal) => {
@@ -34,6 +36,32 @@ macro_rules! login_codec {
             remarks: no_remarks,
         }
     };
+}
+
+/// What to do about a section that the other side sends.
+fn other_side(from: Side) -> String {
+    format!("--from {} reads it", from.other())
+}
+
+/// Why the object sections of a packet are only bytes.
+fn unread_sections(data: &[u8], options: &CodecOptions<'_>) -> Vec<String> {
+    let blob = objects(options.definitions).blob(options.from);
+    let sections = blob.sections();
+    let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
+    let mut reader = Reader::new(data);
+    let Ok(packet) = Packet::decode_measured(&mut reader, Some(options.from), &mut measure) else {
+        return Vec::new();
+    };
+    let remark = |section: &PacketSection<'_>| {
+        let PacketSection::Objects(bytes) = section else { return None };
+        let context = sections.context();
+        let error = Section::decode_behind_id(&mut Reader::new(bytes), &context).err()?;
+        Some(match sections.fits_other_side(bytes) {
+            true => error.closed().hint(other_side(options.from)),
+            false => error.closed(),
+        })
+    };
+    packet.sections.iter().filter_map(remark).map(|error| format!("objects: {error}")).collect()
 }
 
 /// All of them, by name.
@@ -70,7 +98,13 @@ pub(crate) static CODECS: &[Codec] = &[
         decode: |data, options, tree| {
             let sections = objects(options.definitions).blob(options.from).sections();
             read("mxo.objects", data, options, tree, |reader| {
-                Section::decode(reader, &sections.context()).map(drop)
+                let section = Section::decode(reader, &sections.context()).map(drop);
+                section.map_err(|error| match data.split_first() {
+                    Some((&MPM_ID, bytes)) if sections.fits_other_side(bytes) => {
+                        error.hint(other_side(options.from))
+                    }
+                    _ => error,
+                })
             })
         },
         encode: |json, options| {
@@ -100,7 +134,7 @@ pub(crate) static CODECS: &[Codec] = &[
             Packet::from_json(given, Some(options.from))?.to_bytes()
         },
         tables: Vec::new,
-        remarks: no_remarks,
+        remarks: unread_sections,
     },
     Codec {
         name: "mxo.rpc",

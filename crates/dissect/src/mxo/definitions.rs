@@ -87,6 +87,8 @@ enum Form {
     Names,
     /// The class of each goobj.
     Map,
+    /// Classes and goobjs as JSON.
+    Json,
 }
 
 impl Form {
@@ -99,6 +101,12 @@ impl Form {
         }
         if lines.by_ref().take(64).any(|line| line.starts_with("#VALUES FOR GOID:")) {
             return Some(Self::Dump);
+        }
+        if first.starts_with('{') {
+            // Other families have JSON too.
+            let has = |key: &str| text.contains(key);
+            let is_ours = has("\"goobjects\"") || (has("\"tables\"") && has("\"index\""));
+            return is_ours.then_some(Self::Json);
         }
         let compact: String = first.split_whitespace().collect();
         match compact.trim_end_matches(',') {
@@ -116,6 +124,7 @@ impl Form {
             Self::Classes => tables.read_class_csv(name, text),
             Self::Names => tables.read_name_csv(name, text),
             Self::Map => tables.read_map(name, text),
+            Self::Json => tables.read_json(name, text),
         }
     }
 
@@ -123,18 +132,25 @@ impl Form {
     fn order(self) -> u8 {
         match self {
             Self::Classes => 0,
-            Self::Table => 1,
-            Self::Dump => 2,
-            Self::Map => 3,
-            Self::Names => 4,
+            Self::Json => 1,
+            Self::Table => 2,
+            Self::Dump => 3,
+            Self::Map => 4,
+            Self::Names => 5,
         }
     }
 }
 
-/// Whether a file may hold tables, by its name alone.
+/// Whether a file may hold tables, by its name alone. Of JSON, which may be anything, only what
+/// speaks of goobjs.
 pub(super) fn may_define(name: &str) -> bool {
-    let ending = name.rsplit('.').next().unwrap_or_default();
-    ["txt", "csv", "objects"].iter().any(|known| ending.eq_ignore_ascii_case(known))
+    let file = name.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
+    let ending = file.rsplit('.').next().unwrap_or_default();
+    match ending {
+        "txt" | "csv" | "objects" => true,
+        "json" => file.contains("goobj") || file.contains("objects"),
+        _ => false,
+    }
 }
 
 /// Reads tables.
@@ -160,6 +176,9 @@ mod tests {
             ("class_id,create_index,name,size,update_index\n", Some(Form::Classes)),
             ("name,id,\n", Some(Form::Names)),
             ("goid, class_id\n420,364\n", Some(Form::Map)),
+            ("{\"goobjects\": {}}", Some(Form::Json)),
+            ("{\n  \"tables\": {\"a\": [{\"index\": 0", Some(Form::Json)),
+            ("{\"classes\": {}}", None),
             ("a,b,c\n", None),
             ("", None),
         ];
@@ -167,5 +186,6 @@ mod tests {
             assert_eq!(Form::of(text), form, "{text}");
         }
         assert!(may_define("mine/goobjs.CSV") && !may_define("S_LOGIN.1.def"));
+        assert!(may_define("mine/goobj_tables.json") && !may_define("goobjs/data.json"));
     }
 }

@@ -53,7 +53,8 @@ pub(super) static NAMES: Names = Names::fixed(&[
 ]);
 
 impl Fault {
-    const ALL: [Self; 12] = [
+    /// All of them.
+    pub const ALL: [Self; 12] = [
         Self::Truncated,
         Self::NotObjectSection,
         Self::BadMagic,
@@ -149,13 +150,13 @@ impl Fault {
         found: impl Into<String>,
     ) -> Error {
         let at = reader.position().saturating_sub(back);
-        Error::malformed(self.wanted(), found.into()).at(at as u64).hint(self.name())
+        Error::malformed(self.wanted(), found.into()).at(at as u64)
     }
 
     /// The error of a value that is to be written.
     #[cold]
     pub(crate) fn value(self, found: impl Into<String>) -> Error {
-        Error::value(self.wanted(), found.into()).hint(self.name())
+        Error::value(self.wanted(), found.into())
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use worldwire_core::MessageInfo;
-use worldwire_dissect::Codec;
+use worldwire_core::{FieldInfo, MessageInfo};
+use worldwire_dissect::{Codec, Families};
 
 use crate::cli::{Codecs, Common};
 use crate::output::{Failure, print};
@@ -22,6 +22,11 @@ pub(crate) fn run(arguments: &Codecs, _: &Common) -> Result<(), Failure> {
             for messages in codec.tables() {
                 messages.iter().for_each(|message| describe(message, &mut out));
             }
+            let fields = Families::standard().layout(codec);
+            if !fields.is_empty() {
+                out.push('\n');
+                write_fields(&fields, &mut out);
+            }
         }
     }
     print(&out)
@@ -35,6 +40,15 @@ fn describe(message: &MessageInfo, out: &mut String) {
     for field in (message.fields)() {
         let _ =
             writeln!(out, "  {:<24} {:<34} {}", field.name, field.layout, plain(field.doc).trim());
+    }
+}
+
+/// Fields that stand for themselves, in columns as wide as they need.
+fn write_fields(fields: &[FieldInfo], out: &mut String) {
+    let width = |of: fn(&FieldInfo) -> usize| fields.iter().map(of).max().unwrap_or(0);
+    let (name, layout) = (width(|field| field.name.len()), width(|field| field.layout.len()));
+    for field in fields {
+        let _ = writeln!(out, "  {:name$}  {:layout$}  {}", field.name, field.layout, field.doc);
     }
 }
 
