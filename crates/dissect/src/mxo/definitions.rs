@@ -50,6 +50,12 @@ impl MxoObjects {
         Some(said)
     }
 
+    /// Whether a file holds tables, by its contents.
+    #[must_use]
+    pub fn are_in(bytes: &[u8]) -> bool {
+        core::str::from_utf8(bytes).is_ok_and(|text| Form::of(text).is_some())
+    }
+
     fn of(tables: Tables) -> Self {
         let objects = Arc::new(tables.compile());
         let blobs = BlobSections::of(&objects);
@@ -113,6 +119,32 @@ impl Form {
             "class_id,create_index,name,size,update_index" => Some(Self::Classes),
             "name,id" => Some(Self::Names),
             "goid,class_id" => Some(Self::Map),
+            _ => Self::of_rows(text),
+        }
+    }
+
+    /// What lines of fields are that lack the names of their columns: the first ones are alike.
+    fn of_rows(text: &str) -> Option<Self> {
+        /// How many lines have to look like a table.
+        const LOOK: usize = 8;
+        let rows = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let mut rows = rows.filter(|line| !line.starts_with('#')).take(LOOK).map(Self::of_row);
+        let first = rows.next()??;
+        rows.all(|row| row == Some(first)).then_some(first)
+    }
+
+    fn of_row(row: &str) -> Option<Self> {
+        let fields: Vec<&str> = row.splitn(6, ',').map(str::trim).collect();
+        let is_number = |text: &str| text.parse::<i64>().is_ok();
+        let is_name = |text: &str| !text.is_empty() && !is_number(text);
+        match fields.as_slice() {
+            [class, create, name, size, update] => {
+                let numbers = [class, create, size, update];
+                (numbers.into_iter().all(|it| is_number(it)) && is_name(name))
+                    .then_some(Self::Classes)
+            }
+            [name, id, ""] => (!name.is_empty() && is_number(id)).then_some(Self::Names),
+            [goid, class] => (goid.parse::<u16>().is_ok() && is_number(class)).then_some(Self::Map),
             _ => None,
         }
     }
@@ -179,6 +211,13 @@ mod tests {
             ("{\"goobjects\": {}}", Some(Form::Json)),
             ("{\n  \"tables\": {\"a\": [{\"index\": 0", Some(Form::Json)),
             ("{\"classes\": {}}", None),
+            ("Armor_A11,11666,\nDoor 2,-1,\n", Some(Form::Names)),
+            ("7,11666,\n", Some(Form::Names)),
+            ("# mine\n420,364\n421,7\n", Some(Form::Map)),
+            ("Door,7\n", None),
+            ("364,0,Orientation,16,-1\n", Some(Form::Classes)),
+            ("420,364\nsomething else\n", None),
+            ("70000,x\n", None),
             ("a,b,c\n", None),
             ("", None),
         ];

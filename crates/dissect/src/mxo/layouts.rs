@@ -97,6 +97,7 @@ const OBJECTS: &[Row] = &[
     ("update.class", "", "The class of its object."),
     ("update.guess", "", "There if the class is a guess."),
     ("update.mask", "u8", "Which blocks follow; which bit is which depends on the class."),
+    ("update.movement", "record", "Where a character is and how it moves; only in some masks."),
     ("update.movement.flags", "u8", "Which fields follow."),
     ("update.movement.script_counter", "u8", "Flag 20."),
     ("update.movement.animation", "u8", "Flag 01."),

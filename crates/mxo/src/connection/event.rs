@@ -30,8 +30,8 @@ pub enum News {
         /// Its number.
         number: SequenceNumber,
     },
-    /// The datagrams are encrypted and no key fits (observers). Reported once. They are passed
-    /// over as long as none does.
+    /// The datagrams are encrypted and no key fits (observers). Reported once for each session.
+    /// They are passed over as long as none does.
     KeysNeeded {
         /// Who sent the first of them.
         side: Side,

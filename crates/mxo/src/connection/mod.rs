@@ -103,8 +103,9 @@ pub struct Connection {
     sender: Sender,
     /// What each side sent, by [`Side::index`].
     streams: [Stream; 2],
-    /// Observers and relays: the keys.
+    /// Observers and relays: the keys, and whether it was told that none fits.
     keys: Keyring,
+    told_keys_needed: bool,
     events: VecDeque<Pending>,
     /// The bytes of the piece that was reported last.
     current: Vec<u8>,
@@ -185,6 +186,7 @@ impl Connection {
             sender: Sender::new(role, now),
             streams: Default::default(),
             keys: Keyring::new(sessions),
+            told_keys_needed: false,
             events: VecDeque::new(),
             current: Vec::new(),
         }
@@ -236,12 +238,14 @@ impl Connection {
     }
 
     fn on_plain(&mut self, side: Side, plain: &Plain<'_>, wire: &[u8]) {
+        self.resync(side);
         let start = self.take(side, wire.len());
         let unit = match plain {
             Plain::Hello(hello) => {
                 if self.keys.on_hello(hello) {
                     // Another session: its numbers begin anew.
                     self.streams.iter_mut().for_each(Stream::forget_packets);
+                    self.told_keys_needed = false;
                 }
                 Unit::Hello(hello.clone())
             }
@@ -341,7 +345,8 @@ impl Connection {
                 return self.fault(side, error.in_layer("decrypted"), at, wire);
             }
         };
-        self.resync();
+        Side::BOTH.into_iter().for_each(|side| self.resync(side));
+        self.told_keys_needed = false;
         if let Role::Relay(relay) = &mut self.sender.role {
             relay.is_established = true;
         }
@@ -364,21 +369,18 @@ impl Connection {
             let error = Error::malformed("the key of the session", missing.to_string());
             return self.refuse(side, error.at(start));
         }
-        let is_first = self.streams.iter().all(|stream| stream.unread.is_none());
         self.streams[side.index()].unread.get_or_insert(start);
-        if is_first {
+        if !core::mem::replace(&mut self.told_keys_needed, true) {
             self.event(Event::News(News::KeysNeeded { side, missing }));
         }
     }
 
-    /// A key fits: reading goes on.
-    fn resync(&mut self) {
-        for side in Side::BOTH {
-            let stream = &mut self.streams[side.index()];
-            if let Some(start) = stream.unread.take() {
-                let skipped = start..stream.end;
-                self.event(Event::Resync { side, skipped });
-            }
+    /// Reading goes on behind what needed a key that was not there.
+    fn resync(&mut self, side: Side) {
+        let stream = &mut self.streams[side.index()];
+        if let Some(start) = stream.unread.take() {
+            let skipped = start..stream.end;
+            self.event(Event::Resync { side, skipped });
         }
     }
 

@@ -112,6 +112,19 @@ fn without_the_key_it_says_so() {
         let told = format!("KeysNeeded {{ side: Server, missing: {missing} }}");
         assert_eq!(lines(&mut observer), [told]);
     }
+    // Plain packets are read all the same, behind what was passed over.
+    let mut observer = Connection::observer(vec![].into());
+    for _ in 0..2 {
+        observer.input(now, Side::Server, Input::Datagram(&packet(1, vec![])));
+        observer.input(now, Side::Server, Input::Datagram(&[0, 0, 0, 0, 0, 0, 5]));
+    }
+    insta::assert_snapshot!(lines(&mut observer).join("\n"), @r"
+    KeysNeeded { side: Server, missing: NotGiven }
+    Resync { side: Server, skipped: 0..33 }
+    server Plain, 33..40
+    Resync { side: Server, skipped: 40..73 }
+    server Plain, 73..80
+    ");
     // A first datagram that is damaged hides the key only until the next one.
     let keys: Arc<[KnownSession]> = [wrong, KnownSession { id: None, key: key() }].into();
     let mut observer = Connection::observer(keys);

@@ -96,7 +96,13 @@ fn add(objects: &mut MxoObjects, paths: &[PathBuf], common: &Common) -> Result<b
     let mut texts = Vec::new();
     for path in paths {
         for file in files(path)? {
-            texts.push((file.display().to_string(), read(&file)?));
+            let (name, bytes) = (file.display().to_string(), read(&file)?);
+            // A directory may hold anything.
+            if !path.is_dir() && !MxoObjects::are_in(&bytes) {
+                let message = format!("{name}: wanted tables of game objects, found none");
+                return Err(Failure::Run(message));
+            }
+            texts.push((name, bytes));
         }
     }
     if texts.is_empty() {
@@ -126,7 +132,9 @@ fn counts(objects: &MxoObjects) -> [usize; 3] {
 /// How many classes and goobjs that are built in have become others.
 fn replaced(built_in: &MxoObjects, objects: &MxoObjects) -> [usize; 2] {
     let (before, now) = (built_in.tables(), objects.tables());
-    let is_other = |class: &&Class| now.class(class.name()).is_some_and(|new| new != *class);
+    let layout = |class: &Class| (class.create().clone(), class.updates().clone());
+    let is_other =
+        |class: &&Class| now.class(class.name()).is_some_and(|new| layout(new) != layout(class));
     let classes = before.classes().iter().filter(is_other).count();
     let new: BTreeMap<u16, &Goobj> = now.goobjs().collect();
     let differs = |(goid, old): &(u16, &Goobj)| {
