@@ -231,6 +231,22 @@ fn a_blob_of_a_client_is_about_its_own_view() {
     let section = told(read("mxo.packet", Side::Client, &packet));
     assert_eq!(section, format!("objects: operations[0].view at byte 0: {hint}"));
     assert_eq!(read("mxo.packet", Side::Server, &packet), (false, vec![]));
+    // What a section leaves open is told.
+    let remarks = |from: Side, bytes: &[u8]| told(read("mxo.objects", from, bytes));
+    let open = [
+        remarks(Side::Server, &[3, 7, 0, 1, 0, 0, 0]),
+        remarks(Side::Server, &[3, 1, 0, 3, 0, 0]),
+        remarks(Side::Client, &[3, 1, 0, 3, 0, 0]),
+        remarks(Side::Server, &[3, 1, 0, 0x0c, 0xfe, 0xfe, 1, 0xcd, 0xab, 1, 0]),
+        remarks(Side::Server, &[3, 1, 0, 1, 0, 0]),
+    ];
+    insta::assert_snapshot!(open.join("\n"), @r"
+    view 7 is not known: its rest is kept as bytes
+    a relevance notice, which only servers send to each other: its rest is kept as bytes
+    mxo.objects: operations[0].flags at byte 1: wanted a command that a server and a client share, found flags 0x03, a relevance notice
+    goobj 65278 has no known class: its rest is kept as bytes; give its table with --data
+    a deletion of no viewsno view id 0 at the end of the section
+    ");
     // Where the other side would not do either, nothing is said of it.
     let section = told(read("mxo.objects", Side::Client, &[3, 1, 0, 1, 1, 0, 0, 0, 0, 0]));
     assert!(section.contains("found 1 from a client") && !section.contains("--from"), "{section}");
@@ -327,8 +343,8 @@ fn odd_creates_and_operations_of_servers_among_themselves_are_told() {
     warning: packet 1: a create that ends in 0x77 instead of 0
     warning: packet 5: view 3 is created again though the client has acknowledged it
     warning: packet 6: view 3 is created for another object without being deleted
-    problem: packet 7: a relevance notice of the server, which only servers send to each other; the rest of the packet is not read
-    problem: packet 8: a relevance notice of the client, which only servers send to each other; the rest of the packet is not read
+    problem: packet 7: a relevance notice, which only servers send to each other; the rest of the packet is not read
+    error: operations[0].flags at byte 0: wanted a command that a server and a client share, found flags 0x03, a relevance notice
     error: operations[0].view at byte 0: wanted a view id that can stand here, found 1 from a client
     ");
     // After a deletion it is another view.

@@ -78,7 +78,7 @@ impl Carried {
 enum Told {
     Goobj(u16),
     UnknownView(u16),
-    Rest(Fault, &'static str),
+    Rest(Fault),
     Pending(u16),
     Again(u16),
     Replaced(u16),
@@ -167,7 +167,7 @@ impl MxoViews {
             }
         }
         for notice in self.replica.apply(&section, from)? {
-            said.extend(self.describe(&notice, from, place));
+            said.extend(self.describe(&notice, place));
         }
         for operation in &section.operations {
             match operation {
@@ -207,14 +207,14 @@ impl MxoViews {
     }
 
     /// What there is to say of what was not read, or is odd.
-    fn describe(&mut self, notice: &Notice, from: Side, place: Place) -> Option<Note> {
+    fn describe(&mut self, notice: &Notice, place: Place) -> Option<Note> {
         let told = match notice {
             Notice::UnknownCreate { goid } => {
                 self.failed = Some(Failed { goid: Some(*goid), place });
                 Told::Goobj(*goid)
             }
             Notice::Undecoded { view, fault: Fault::UnknownView } => Told::UnknownView(*view),
-            Notice::Undecoded { fault, .. } => Told::Rest(*fault, from.name()),
+            Notice::Undecoded { fault, .. } => Told::Rest(*fault),
             Notice::BadPending { view, .. } => Told::Pending(*view),
             // One that the client may not have yet is repeated.
             Notice::CreatedAgain(view) if self.carried.live.contains(view) => Told::Again(*view),
@@ -225,7 +225,7 @@ impl MxoViews {
             _ => return None,
         };
         let is_new = self.told.insert(told);
-        let text = is_new.then(|| self.text(notice, from));
+        let text = is_new.then(|| self.text(notice));
         if matches!(notice, Notice::Undecoded { .. } | Notice::UnknownCreate { .. }) {
             self.unread = Some(place);
         }
@@ -237,7 +237,7 @@ impl MxoViews {
         Some(if is_problem { Note::problem(text) } else { Note::warning(text) })
     }
 
-    fn text(&self, notice: &Notice, from: Side) -> String {
+    fn text(&self, notice: &Notice) -> String {
         match notice {
             Notice::UnknownCreate { goid } => format!(
                 "goobj {goid} has no known class, so the rest of the packet is not read; give its \
@@ -249,10 +249,11 @@ impl MxoViews {
                     self.origin()
                 )
             }
-            Notice::Undecoded { fault: Fault::ServerOnlyCommand, .. } => format!(
-                "a relevance notice of the {from}, which only servers send to each other; the rest \
-                 of the packet is not read"
-            ),
+            Notice::Undecoded { fault: Fault::ServerOnlyCommand, .. } => {
+                "a relevance notice, which only servers send to each other; the rest of the packet \
+                 is not read"
+                    .to_owned()
+            }
             Notice::Undecoded { view, .. } => format!(
                 "an update of view {view} has a block of unknown layout; the rest of the packet is \
                  not read"

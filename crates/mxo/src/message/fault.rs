@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use worldwire_core::{Error, ErrorKind, Names, Reader};
+use worldwire_core::{Error, ErrorKind, Names, Reader, Side};
 
 /// Which rule a section breaks. The names are stable.
 ///
@@ -129,6 +129,11 @@ impl Fault {
             self,
             Self::UnknownGoid | Self::UnknownView | Self::ServerOnlyCommand | Self::UnknownLayout
         )
+    }
+
+    /// Whether an observer keeps the rest as bytes. What a client may not send is refused.
+    pub(super) fn is_kept(self, from: Side) -> bool {
+        self.is_ignorance() && (self != Self::ServerOnlyCommand || from == Side::Server)
     }
 
     /// The place in [`NAMES`].
