@@ -8,6 +8,7 @@ use worldwire_core::{Diagnostic, Error, FieldInfo, Result, Side};
 use crate::codec::Codec;
 use crate::item::Stamp;
 use crate::knowledge::{Definitions, Facts, Keys};
+use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session};
 
 /// A family of games with a protocol of its own.
@@ -59,6 +60,15 @@ pub trait Family: fmt::Debug + Sync {
     fn layout(&self, codec: &str) -> Vec<FieldInfo> {
         let _ = codec;
         Vec::new()
+    }
+
+    /// The codec of a message that a line of JSON shows, and the JSON that this codec takes.
+    ///
+    /// # Errors
+    /// Value, for what is no message by itself.
+    fn blob(&self, line: &Line<'_>) -> Result<Blob> {
+        let _ = line;
+        Err(Error::value("a family with codecs of messages", self.name()))
     }
 
     /// Every message, with the names of its fields: what a filter is checked against.

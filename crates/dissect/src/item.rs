@@ -74,6 +74,12 @@ pub trait Message: fmt::Debug {
     /// Value, when the JSON is something else, or a piece of this kind cannot be encoded.
     fn encode(&self, fields: &Json) -> Result<Vec<u8>>;
 
+    /// Appends members of the line of JSON that encoding it needs beside name and fields:
+    /// `,"version":3`.
+    fn push_members(&self, line: &mut String) {
+        let _ = line;
+    }
+
     /// What only this family knows of the message, for programs that know the family: TERA's
     /// `Arc<Packets>`.
     fn knowledge(&self) -> Option<&(dyn Any + Send + Sync)> {
@@ -131,6 +137,10 @@ pub enum NoteKind {
 }
 
 impl NoteKind {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Opened, Self::Gap, Self::Resync, Self::Warning, Self::Problem];
+
     /// The word in output.
     #[must_use]
     pub const fn name(self) -> &'static str {

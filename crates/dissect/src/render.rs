@@ -121,6 +121,9 @@ fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &
         (None, Some(fields)) => write_node(fields, style, out),
         (None, None) => write_children(Value::Record, tree.roots(), style, out),
     }
+    if let Some(message) = item.message() {
+        message.push_members(out);
+    }
     out.push_str(",\"range\":[");
     number(item.range.start, out);
     out.push(',');

@@ -1,7 +1,7 @@
 //! The codecs of MxO.
 
 use worldwire_core::json::Given;
-use worldwire_core::{Messages as _, Reader, Side, Writer};
+use worldwire_core::{Messages as _, Reader, Result, Side, Writer};
 use worldwire_mxo::frame::{
     Channel, Datagram, Packet, RpcMessage, Section as PacketSection, TcpFrame,
 };
@@ -12,6 +12,7 @@ use worldwire_mxo::message::{Fault, MPM_ID, Operation, Section};
 
 use super::objects;
 use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
+use crate::line::{Blob, Line};
 
 macro_rules! login_codec {
     ($name:literal, $channel:ident, $client:ty, $server:ty, $about:literal) => {
@@ -94,6 +95,16 @@ fn remarks_of(section: &Section<'_>) -> Vec<String> {
         _ => None,
     });
     odd.chain(open).collect()
+}
+
+/// The codec of a packet, or of a plain datagram.
+pub(super) fn blob(line: &Line<'_>) -> Result<Blob> {
+    let codec = match line.name.split_once('.') {
+        Some(("game", _)) => "mxo.packet",
+        Some(("setup", _)) => "mxo.datagram",
+        _ => return Err(line.no_message()),
+    };
+    Ok((codec, line.fields.clone()))
 }
 
 /// All of them, by name.

@@ -19,6 +19,7 @@ use worldwire_mxo::crypt::KeyFile;
 use crate::codec::Codec;
 use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict};
 use crate::knowledge::{Definitions, Keys};
+use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
 pub use definitions::MxoObjects;
 use session::Reading;
@@ -62,6 +63,10 @@ impl Family for Mxo {
         let config = RelayConfig::new(start.keys.part::<KeyFile>().sessions().clone());
         let connection = Connection::relay(&config, Duration::ZERO);
         Ok(Box::new(Watched::new(connection, Reading::new(start))))
+    }
+
+    fn blob(&self, line: &Line<'_>) -> Result<Blob> {
+        codecs::blob(line)
     }
 
     fn codecs(&self) -> &'static [Codec] {

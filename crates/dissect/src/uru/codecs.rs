@@ -14,6 +14,7 @@ use worldwire_uru::vault::VaultNode;
 
 use super::states;
 use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
+use crate::line::{Blob, Line};
 
 macro_rules! field_codec {
     ($name:literal, $type:ty, $node:literal, $about:literal) => {
@@ -62,6 +63,21 @@ macro_rules! message_codec {
             remarks: no_remarks,
         }
     };
+}
+
+/// The codec of a message, of the connect packet or of a setup packet.
+pub(super) fn blob(line: &Line<'_>) -> Result<Blob> {
+    let (service, name) = line.name.split_once('.').ok_or_else(|| line.no_message())?;
+    let codec = match service {
+        "connect" => return Ok(("uru.connect", line.fields.clone())),
+        "setup" => return Ok(("uru.setup", line.fields.clone())),
+        "auth" => "uru.auth",
+        "file" => "uru.file",
+        "game" => "uru.game",
+        "gatekeeper" => "uru.gatekeeper",
+        _ => return Err(line.no_message()),
+    };
+    Ok((codec, serde_json::json!({"name": name, "fields": line.fields})))
 }
 
 /// All of them, by name.

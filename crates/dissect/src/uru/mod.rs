@@ -16,6 +16,7 @@ use worldwire_uru::file::keys::KeyRing;
 use crate::codec::Codec;
 use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict};
 use crate::knowledge::{Definitions, Keys};
+use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
 pub use definitions::UruDefinitions;
 use definitions::is_descriptors;
@@ -75,6 +76,10 @@ impl Family for Uru {
         let config = Arc::new(RelayConfig::new(keys));
         let plain = Plain { keys: start.keys.part(), states: start.definitions.part() };
         Ok(Box::new(Watched::new(Connection::relay(config, fresh, Duration::ZERO), plain)))
+    }
+
+    fn blob(&self, line: &Line<'_>) -> Result<Blob> {
+        codecs::blob(line)
     }
 
     fn codecs(&self) -> &'static [Codec] {

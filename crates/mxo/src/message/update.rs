@@ -179,10 +179,10 @@ impl<'d> Update<'d> {
         known: Option<Viewed>,
         context: &Context<'_, '_>,
     ) -> Result<Update<'static>> {
-        let of_view = known.map(|viewed| viewed.class);
-        let class = match (fields.take_optional("class"), of_view) {
-            (Some(json), _) => super::class_from_json(json, of_view, context.objects)?,
-            (None, Some(class)) => class,
+        let certain = known.filter(|viewed| !viewed.guess).map(|viewed| viewed.class);
+        let class = match (fields.take_optional("class"), known) {
+            (Some(json), _) => super::class_from_json(json, certain, context.objects)?,
+            (None, Some(viewed)) => viewed.class,
             (None, None) => {
                 return Err(Fault::UnknownView.value(view.to_string()).inside("view"));
             }
