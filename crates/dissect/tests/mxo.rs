@@ -252,6 +252,29 @@ fn a_blob_of_a_client_is_about_its_own_view() {
     assert!(section.contains("found 1 from a client") && !section.contains("--from"), "{section}");
 }
 
+#[test]
+fn a_class_that_is_only_a_guess_may_be_another_one() {
+    let (keys, definitions, limits) = (Keys::default(), Definitions::built_in(), Limits::DEFAULT);
+    let options = CodecOptions {
+        from: Side::Server,
+        keys: &keys,
+        definitions: &definitions,
+        limits: &limits,
+    };
+    let encode = |view: u16| {
+        let json = format!(
+            "{{\"operations\":[{{\"create\":{{\"goid\":12,\"spawn_seq\":1,\"new_view\":3,\
+             \"properties\":{{}}}}}},{{\"update\":{{\"view\":{view},\"class\":\"door364\",\
+             \"properties\":{{\"CurrentState\":1}}}}}}]}}"
+        );
+        Codec::named("mxo.objects").unwrap().encode(&json::parse(&json).unwrap(), &options)
+    };
+    // A capture may know better what view 2 is; view 3 is created here.
+    assert!(encode(2).is_ok());
+    let error = encode(3).unwrap_err().to_string();
+    assert!(error.contains("class: wanted player"), "{error}");
+}
+
 /// Packets of both sides, and what is said of their views.
 struct Talk {
     views: MxoViews,
