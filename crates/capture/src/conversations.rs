@@ -53,7 +53,6 @@ pub struct Conversations {
     heard: u64,
     held: u64,
     unusable: HashMap<Unusable, u64, RandomState>,
-    packets: u64,
     cut: u64,
 }
 
@@ -262,7 +261,6 @@ impl Conversations {
             heard: 0,
             held: 0,
             unusable: HashMap::default(),
-            packets: 0,
             cut: 0,
         }
     }
@@ -283,7 +281,6 @@ impl Conversations {
         if let Err(why) = outcome {
             *self.unusable.entry(why).or_default() += 1;
         }
-        self.packets += 1;
         self.cut += u64::from(packet.data.len() < packet.original_length as usize);
     }
 
@@ -308,12 +305,6 @@ impl Conversations {
             self.unusable.iter().map(counted).filter(|(_, count)| *count > 0).collect();
         all.sort_by_key(|(why, count)| (u64::MAX - count, why.to_string()));
         all
-    }
-
-    /// How many packets went in.
-    #[must_use]
-    pub fn packets(&self) -> u64 {
-        self.packets
     }
 
     /// How many packets the capture holds the beginning of only.

@@ -56,6 +56,12 @@ pub trait Family: fmt::Debug + Sync {
         &[]
     }
 
+    /// The fields of a codec that has no table of messages, for people.
+    fn layout(&self, codec: &str) -> Vec<FieldInfo> {
+        let _ = codec;
+        Vec::new()
+    }
+
     /// The codec of a message that a line of JSON shows, and the JSON that this codec takes.
     ///
     /// # Errors

@@ -68,7 +68,7 @@ impl<'l> Line<'l> {
         let family = match self.members.get("family") {
             Some(Json::String(family)) => options.definitions.families().named(family),
             other => {
-                let found = other.map_or("none".to_owned(), ToString::to_string);
+                let found = other.map_or_else(|| "none".to_owned(), ToString::to_string);
                 Err(Error::value("the name of a family", found))
             }
         };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use worldwire_core::{Diagnostic, Error, Result};
+use worldwire_core::{Diagnostic, Error, FieldInfo, Result};
 
 use crate::codec::Codec;
 use crate::family::{ClassRow, Families, Family};
@@ -52,6 +52,12 @@ impl Codec {
     #[must_use]
     pub fn classes(&self) -> Vec<ClassRow> {
         Families::standard().iter().flat_map(|family| family.classes(self.name)).collect()
+    }
+
+    /// The fields of a format that is no message; none where nobody wrote them down.
+    #[must_use]
+    pub fn layout(&self) -> Vec<FieldInfo> {
+        Families::standard().iter().flat_map(|family| family.layout(self.name)).collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod codecs;
 mod definitions;
+mod layouts;
 mod message;
 mod names;
 mod objects;
@@ -11,7 +12,7 @@ mod views;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use worldwire_core::{Diagnostic, Result};
+use worldwire_core::{Diagnostic, FieldInfo, Result};
 use worldwire_mxo::connection::{Connection, RelayConfig};
 use worldwire_mxo::crypt::KeyFile;
 
@@ -72,12 +73,16 @@ impl Family for Mxo {
         codecs::CODECS
     }
 
+    fn layout(&self, codec: &str) -> Vec<FieldInfo> {
+        layouts::layout(codec)
+    }
+
     fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
         names::messages(definitions)
     }
 
-    fn values<'d>(&self, _: &'d Definitions) -> Vec<ValueNames<'d>> {
-        names::values()
+    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
+        names::values(definitions)
     }
 
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {

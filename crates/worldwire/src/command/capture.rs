@@ -91,7 +91,7 @@ fn account(dissection: &Dissection, subject: &str, common: &Common) -> bool {
         let reasons: Vec<_> = others.iter().map(|(why, count)| format!("{count} {why}")).collect();
         common.note("capture", &format!("{} not used: {}", packets(unused), reasons.join(", ")));
     }
-    let (all, cut) = dissection.packets();
+    let (all, cut) = (dissection.packets(), dissection.cut());
     if cut > 0 {
         let hint = "capture with a snap length of 0";
         common.note("capture", &format!("{} cut short by the capture; {hint}", packets(cut)));

@@ -25,6 +25,7 @@ pub(crate) fn run(arguments: &Codecs, _: &Common) -> Result<(), Failure> {
                         messages.iter().for_each(|message| describe(message, &mut out));
                     }
                     list(&codec.classes(), &mut out);
+                    lay_out(&codec.layout(), &mut out);
                 }
                 Some(entry) => one(codec, entry, &mut out)?,
             }
@@ -101,6 +102,18 @@ fn describe_rest(doc: &str, fields: Vec<FieldInfo>, out: &mut String) {
     for field in fields {
         let _ =
             writeln!(out, "  {:<24} {:<34} {}", field.name, field.layout, plain(field.doc).trim());
+    }
+}
+
+/// Fields that stand for themselves, in columns as wide as they need.
+fn lay_out(fields: &[FieldInfo], out: &mut String) {
+    if !fields.is_empty() {
+        out.push('\n');
+    }
+    let width = |of: fn(&FieldInfo) -> usize| fields.iter().map(of).max().unwrap_or(0);
+    let (name, layout) = (width(|field| field.name.len()), width(|field| field.layout.len()));
+    for field in fields {
+        let _ = writeln!(out, "  {:name$}  {:layout$}  {}", field.name, field.layout, field.doc);
     }
 }
 
