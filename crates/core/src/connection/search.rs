@@ -44,10 +44,14 @@ pub struct Search {
     undecided: VecDeque<u64>,
     /// How many bytes may still be looked at.
     work: u64,
+    /// How many bytes came.
+    seen: u64,
 }
 
 /// The evidence after which a chain counts, in bits.
 const ENOUGH: u32 = 40;
+/// The evidence after which messages that fill segments count.
+const SOME: u32 = 10;
 /// The most messages of a chain: those that say so little are not looked for.
 const MOST_LINKS: usize = 64;
 /// The most bytes that wait for a message to become whole.
@@ -72,7 +76,7 @@ impl Search {
     #[must_use]
     pub fn new(from: u64, next: u64) -> Self {
         let (starts, undecided) = (VecDeque::new(), VecDeque::new());
-        Self { from, starts, next, undecided, work: 0 }
+        Self { from, starts, next, undecided, work: 0, seen: 0 }
     }
 
     /// Where reading stopped.
@@ -81,12 +85,19 @@ impl Search {
         self.from
     }
 
+    /// How many bytes came since, none of which could be read.
+    #[must_use]
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
     /// A segment of so many bytes begins at this place of the stream.
     pub fn segment(&mut self, at: u64, length: usize) {
         if self.starts.len() == MOST_PLACES {
             self.starts.pop_front();
         }
         self.starts.push_back(at);
+        self.seen = self.seen.saturating_add(length as u64);
         self.work = self.work.saturating_add(WORK.saturating_mul(length as u64));
     }
 
@@ -130,6 +141,7 @@ impl Search {
     fn chain(&mut self, at: u64, unread: &[u8], probe: &mut impl FnMut(&[u8]) -> Probe) -> Chain {
         let is_start = self.starts.binary_search(&at).is_ok();
         let (mut place, mut sum) = (0, 0);
+        let mut seen: Vec<&[u8]> = Vec::new();
         for _ in 0..MOST_LINKS {
             let rest = unread.get(place..).unwrap_or_default();
             if rest.is_empty() {
@@ -157,17 +169,23 @@ impl Search {
                     if place == 0 && sent.iter().all(|byte| *byte == 0) {
                         return Chain::Not;
                     }
+                    match evidence {
+                        // Data that repeats itself looks like messages that do.
+                        Some(bits) if !seen.contains(&sent) => sum += bits,
+                        Some(_) => {}
+                        None if is_start => {}
+                        None => return Chain::Not,
+                    }
+                    seen.push(sent);
                     place += length;
                     let here = at + place as u64;
                     let is_border =
                         place == unread.len() || self.starts.binary_search(&here).is_ok();
-                    if is_start && is_border {
+                    if is_start && is_border && (seen.len() == 1 || sum >= SOME) {
                         return Chain::Begins(at);
                     }
-                    match evidence {
-                        Some(bits) => sum += bits,
-                        None if is_start => {}
-                        None => return Chain::Not,
+                    if evidence.is_some_and(|bits| bits >= ENOUGH) {
+                        return Chain::Begins(here - length as u64);
                     }
                     if sum >= ENOUGH {
                         return Chain::Begins(here);
@@ -181,12 +199,14 @@ impl Search {
 
 /// What speaks for a message being one, in bits: numbers that have names, and legible text. Small
 /// numbers and zeros stand everywhere and say little. `None` when a number has no name, or a text
-/// cannot be read.
+/// cannot be read. All of a message count 10 at most, since the fields of a true one, with the lengths
+/// in front of them, may stand in the right places of a false one.
 #[must_use]
 pub fn evidence(tree: &Tree<'_>) -> Option<u32> {
     const NAMED: u32 = 5;
     const LETTER: u32 = 2;
-    const MOST_LETTERS: usize = 12;
+    const MOST_LETTERS: usize = 5;
+    const MOST: u32 = 10;
     let mut sum = 0;
     for node in tree.nodes() {
         match node.value() {
@@ -205,5 +225,5 @@ pub fn evidence(tree: &Tree<'_>) -> Option<u32> {
             _ => {}
         }
     }
-    Some(sum)
+    Some(sum.min(MOST))
 }

@@ -156,6 +156,13 @@ impl Stream {
 
     /// The error for a stream that ends within what it says.
     pub(super) fn torn(&self) -> Option<Error> {
+        if let Phase::Searching(_, search) = &self.phase
+            && search.seen() > 0
+        {
+            let found = format!("none in the {} bytes that follow", search.seen());
+            let error = Error::malformed("a message behind the missing bytes", found);
+            return Some(error.at(search.from()));
+        }
         self.incoming.torn(match self.phase {
             Phase::Lost | Phase::Passing => return None,
             Phase::Connect => "a whole connect packet",
@@ -241,8 +248,10 @@ impl Stream {
 
 /// Whether a message begins these bytes, and what speaks for it.
 fn probe(service: Service, side: Side, bytes: &[u8]) -> Probe {
-    /// For a length or class that stands twice.
-    const TWICE: u32 = 20;
+    /// For the class of a net message, which stands twice.
+    const CLASS: u32 = 20;
+    /// For the length of a message on a file connection, which holds to the byte.
+    const LENGTH: u32 = 40;
     let limits = Limits::DEFAULT;
     let mut reader = Reader::traced_within("stream", bytes, Tree::new(), &limits);
     let outcome = Message::decode(service, side, &mut reader).map(drop);
@@ -251,20 +260,20 @@ fn probe(service: Service, side: Side, bytes: &[u8]) -> Probe {
     if let Err(error) = outcome {
         return error.needed().map_or(Probe::Not, Probe::Incomplete);
     }
-    let twice = match service {
-        Service::File => Some(TWICE),
+    let more = match service {
+        Service::File => Some(LENGTH),
         Service::Game => match tree.find("fields.buffer") {
             Some(buffer) => {
                 let class = tree.find("fields.type").and_then(|class| class.unsigned());
                 let inside =
                     buffer.raw().get(4..6).map(|it| u64::from(it[0]) | u64::from(it[1]) << 8);
-                (class == inside).then_some(TWICE)
+                (class == inside).then_some(CLASS)
             }
             None => Some(0),
         },
         Service::Gatekeeper | Service::Auth => Some(0),
     };
-    let evidence = evidence(&tree).and_then(|bits| Some(bits + twice?));
+    let evidence = evidence(&tree).and_then(|bits| Some(bits + more?));
     Probe::Message { length, evidence }
 }
 
