@@ -114,6 +114,8 @@ struct Open {
 struct Batch {
     events: Vec<Held>,
     bytes: Vec<u8>,
+    /// The size in which it is full.
+    size: BatchSize,
     /// The time of the first packet of the capture.
     start: Option<Timestamp>,
     /// The number of the last packet that was taken in.
@@ -135,10 +137,35 @@ enum What {
     Closed,
 }
 
-/// Enough bytes for a batch to be worth sharing out, and few enough to stay in the caches.
-const BATCH_BYTES: usize = 4 << 20;
+/// How many bytes make a batch: enough to be worth sharing out, few enough to stay in the caches. But
+/// what a batch becomes is kept until all of it is read, and deflated messages can become a thousand
+/// times as much: so batches begin small, and grow only while they become little.
+#[derive(Clone, Copy, Debug)]
+struct BatchSize(usize);
+
 /// The most events of a batch.
 const BATCH_EVENTS: usize = 1 << 16;
+
+impl BatchSize {
+    const MOST: usize = 4 << 20;
+    const LEAST: usize = 1 << 10;
+    /// The most that a batch should become.
+    const MOST_MADE: usize = 16 << 20;
+
+    /// The size of the next one, when this one became so much.
+    fn next(self, made: usize) -> Self {
+        Self(match made > Self::MOST_MADE {
+            true => (self.0 / 4).max(Self::LEAST),
+            false => (self.0 * 2).min(Self::MOST),
+        })
+    }
+}
+
+impl Default for BatchSize {
+    fn default() -> Self {
+        Self(16 << 10)
+    }
+}
 
 impl Dissection {
     /// Starts on a capture.
@@ -197,7 +224,9 @@ impl Dissection {
         out: &mut S,
         meanwhile: impl FnOnce(&mut Feed<'_>) -> R + Send,
     ) -> R {
-        let fresh = Batch { start: self.batch.start, last: self.batch.last, ..Batch::default() };
+        let Batch { start, last, size, .. } = self.batch;
+        let fresh = Batch { start, last, size, ..Batch::default() };
+        let before = out.len();
         let batch = core::mem::replace(&mut self.batch, fresh);
         let (mut tasks, owners): (Vec<Task<S>>, _) = self.share_out(&batch);
         let (options, facts) = (&self.options, &self.facts);
@@ -219,6 +248,7 @@ impl Dissection {
             }
         }
         merge.finish(&owners, out);
+        self.batch.size = size.next(out.len() - before);
         result
     }
 
@@ -294,7 +324,7 @@ impl Feed<'_> {
 
 impl Batch {
     fn is_full(&self) -> bool {
-        self.bytes.len() >= BATCH_BYTES || self.events.len() >= BATCH_EVENTS
+        self.bytes.len() >= self.size.0 || self.events.len() >= BATCH_EVENTS
     }
 
     /// Keeps an event; its bytes are copied to the others.

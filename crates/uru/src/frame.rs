@@ -11,6 +11,7 @@ use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{Error, Messages, Names, Reader, Result, Sampler, Side, Trace, Value, Writer};
 
 use crate::message::{auth, file, game, gatekeeper};
+use crate::types::ClassIndex;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -344,8 +345,32 @@ impl<'d> Message<'d> {
             let error = worldwire_core::json::expected("the name of a message", name);
             return Err(error.inside("name"));
         };
+        let is_opened = fields.get("buffer").is_some_and(|buffer| buffer.get("message").is_some());
         Self::body_from_json(service, sender, name, fields)
+            .and_then(|message| if is_opened { message.of_one_class() } else { Ok(message) })
             .map_err(|error| error.inside("fields").about(format!("{}.{name}", service.name())))
+    }
+
+    /// Refuses a net message whose class, which stands in front of it once more, was changed in one
+    /// of the two places only.
+    fn of_one_class(self) -> Result<Self> {
+        let (outer, buffer) = match &self {
+            Self::GameClient(game::client::ClientMessage::PropagateBuffer(message)) => {
+                (message.type_, &*message.buffer)
+            }
+            Self::GameServer(game::server::ServerMessage::PropagateBuffer(message)) => {
+                (message.type_, &*message.buffer)
+            }
+            _ => return Ok(self),
+        };
+        let inner = buffer.first_chunk().map(|head| ClassIndex(u16::from_le_bytes(*head).into()));
+        match inner {
+            Some(inner) if inner != outer => {
+                let wanted = format!("{inner}, the class of buffer.message");
+                Err(Error::value(wanted, outer.to_string()).inside("type"))
+            }
+            _ => Ok(self),
+        }
     }
 }
 

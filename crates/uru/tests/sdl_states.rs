@@ -212,6 +212,18 @@ fn json_that_no_blob_can_hold_is_refused() {
         refused(marked(), json!({"place": {"flags": ["SameAsDefault"], "value": 1}})),
         "variables.place: wanted a known field, found \"value\""
     );
+    let shoes = |indices: [u32; 2]| {
+        let element = |index| json!({"index": index, "variables": {}});
+        let json = json!({
+            "flags": marked(), "descriptor": "fhWardrobe", "version": 1,
+            "variables": {"shoes": {"elements": indices.map(element)}},
+        });
+        let bytes = Blob::from_json(&set, &json).and_then(|blob| blob.to_bytes());
+        bytes.unwrap_err().to_string()
+    };
+    for (indices, wanted) in [([1, 1], "once, found index 1 twice"), ([0, 2], "below 2, found 2")] {
+        assert!(shoes(indices).contains(wanted), "{}", shoes(indices));
+    }
 }
 
 /// Each type takes what its bytes can hold, and an error says what that is. A truth value is a byte:

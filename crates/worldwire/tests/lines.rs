@@ -63,3 +63,26 @@ fn a_line_given_to_a_codec_is_told_where_it_belongs() {
     let output = worldwire(&["encode"], "{}");
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    let arguments = ["dissect", "samples/uru-age.pcapng", "--keys", "samples/uru-keys.toml"];
+    let output = worldwire(&[&arguments[..], &["--json", "--quiet"]].concat(), "");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let class = "\"type\":\"plNetMsgSDLStateBCast\"";
+    let line = lines.lines().find(|line| line.contains(class)).unwrap();
+    let changed = line.replacen(class, "\"type\":\"plNetMsgVoice\"", 1);
+    for (line, code) in [(line, 0), (&*changed, 1)] {
+        let output = worldwire(&["encode", "--lines"], line);
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        assert_eq!(output.stdout.is_empty(), code == 1);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            said.contains("fields.type: wanted plNetMsgSDLStateBCast (809)"),
+            code == 1,
+            "{said}"
+        );
+    }
+    let output = worldwire(&["encode", "uru.safe-string", "--hex"], "\"\u{e9}\"");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+}

@@ -125,3 +125,16 @@ fn a_show_that_always_panics_still_ends() {
     assert!(found.is_empty());
     assert!(summary.problems > 20 && summary.messages > 20, "{summary}");
 }
+
+#[test]
+fn batches_shrink_while_they_become_much() {
+    let mut size = BatchSize::default();
+    for _ in 0..20 {
+        size = size.next(1000);
+    }
+    assert_eq!(size.0, BatchSize::MOST);
+    for _ in 0..20 {
+        size = size.next(1 << 30);
+    }
+    assert_eq!(size.0, BatchSize::LEAST);
+}

@@ -290,15 +290,19 @@ fn entries<'d, 'n, T: Trace<'n>, E: Entry>(
         ascending &= list.last().is_none_or(|last| last.index() < index);
         list.push(read(reader, index, start)?);
     }
-    if !ascending {
-        let mut indices: Vec<u32> = list.iter().map(Entry::index).collect();
-        indices.sort_unstable();
-        if let Some(twice) = indices.windows(2).find(|pair| pair.first() == pair.last()) {
-            let found = format!("index {} twice", twice.first().copied().unwrap_or(0));
-            return Err(Error::malformed("every index at most once", found).at(at));
-        }
+    if !ascending && let Some(index) = repeated(&list) {
+        let found = format!("index {index} twice");
+        return Err(Error::malformed("every index at most once", found).at(at));
     }
     Ok(list)
+}
+
+/// An index that stands more than once.
+fn repeated<E: Entry>(list: &[E]) -> Option<u32> {
+    let mut indices: Vec<u32> = list.iter().map(Entry::index).collect();
+    indices.sort_unstable();
+    let twice = indices.windows(2).find(|pair| pair.first() == pair.last())?;
+    twice.first().copied()
 }
 
 fn write_entries<E: Entry>(
@@ -311,6 +315,12 @@ fn write_entries<E: Entry>(
     if list.len() > total {
         let wanted = format!("at most {total} variables or elements");
         return Err(Error::value(wanted, list.len().to_string()));
+    }
+    if let Some(beyond) = list.iter().map(Entry::index).find(|index| *index as usize >= total) {
+        return Err(Error::value(format!("an index below {total}"), beyond.to_string()));
+    }
+    if let Some(index) = repeated(list) {
+        return Err(Error::value("every index at most once", format!("index {index} twice")));
     }
     width.write(list.len(), writer)?;
     for (number, entry) in list.iter().enumerate() {

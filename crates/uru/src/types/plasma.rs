@@ -194,7 +194,13 @@ impl<'d> Field<'d> for SafeString<'d> {
                 let found = bytes.len() as u64;
                 return Err(Error::limit("bytes of a safe string", SAFE_MOST as u64, found));
             }
-            return Ok(Self { form: SafeForm::Inverted, stored: Cow::Owned(invert(&bytes)) });
+            let stored = invert(&bytes);
+            // Readers tell the two forms by the top bits, which only ASCII leaves set.
+            if !stored.is_empty() && stored.iter().all(|byte| byte & 0x80 == 0) {
+                let found = "none, and inverted it would be read as another text";
+                return Err(Error::value("a text with an ASCII character", found));
+            }
+            return Ok(Self { form: SafeForm::Inverted, stored: Cow::Owned(stored) });
         }
         let mut fields = FieldsOf::new(json)?;
         let bytes = json::text(fields.take("text")?, |text| text.as_bytes().to_vec())?;
