@@ -128,7 +128,7 @@ impl Search {
             }
         }
         self.next = end;
-        let keep = found.or(self.undecided.front().copied()).unwrap_or(end);
+        let keep = found.or_else(|| self.undecided.front().copied()).unwrap_or(end);
         incoming.advance(usize::try_from(keep - base).unwrap_or(usize::MAX));
         // What is left was tried. More bytes are worth another attempt.
         incoming.need(incoming.unread().len() + 1);

@@ -250,8 +250,10 @@ impl Stream {
 fn probe(service: Service, side: Side, bytes: &[u8]) -> Probe {
     /// For the class of a net message, which stands twice.
     const CLASS: u32 = 20;
-    /// For the length of a message on a file connection, which holds to the byte.
+    /// For the length of a message on a file connection, which holds to the byte. A small one may
+    /// be any number.
     const LENGTH: u32 = 40;
+    const SMALL: usize = 64;
     let limits = Limits::DEFAULT;
     let mut reader = Reader::traced_within("stream", bytes, Tree::new(), &limits);
     let outcome = Message::decode(service, side, &mut reader).map(drop);
@@ -261,7 +263,7 @@ fn probe(service: Service, side: Side, bytes: &[u8]) -> Probe {
         return error.needed().map_or(Probe::Not, Probe::Incomplete);
     }
     let more = match service {
-        Service::File => Some(LENGTH),
+        Service::File => Some(if length > SMALL { LENGTH } else { 0 }),
         Service::Game => match tree.find("fields.buffer") {
             Some(buffer) => {
                 let class = tree.find("fields.type").and_then(|class| class.unsigned());

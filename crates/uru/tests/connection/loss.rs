@@ -47,7 +47,7 @@ fn talk(service: Service, random: &mut Sampler, number: u32) -> Message<'static>
             Auth::from(auth::server::VaultNodeRefsFetched { trans_id, result, refs }).into()
         }
         (Service::Auth, kind) => {
-            let said = "and so on, ".repeat(random.below(9) as usize);
+            let said = "and so on, ".repeat(random.length(8));
             let node = VaultNode {
                 node_id: Some(10_000 + number),
                 create_time: Some(1_767_200_000),
@@ -57,7 +57,7 @@ fn talk(service: Service, random: &mut Sampler, number: u32) -> Message<'static>
                 int32_1: Some(2),
                 string64_1: Some(TermStr::from("CleftSolved")),
                 text_1: Some(TermStr::from(&*said)),
-                blob_1: (kind == 4).then(|| Bytes32::new(vec![0, 1, 0, 0].repeat(90))),
+                blob_1: (kind == 4).then(|| Bytes32::new([0, 1, 0, 0].repeat(90))),
                 ..VaultNode::default()
             };
             let node = Nested::encode_from(&node).unwrap();
@@ -67,7 +67,8 @@ fn talk(service: Service, random: &mut Sampler, number: u32) -> Message<'static>
             let suite = include_str!("../../../../vectors/uru-game/netmsg.json");
             let ids =
                 ["game-notify-dont", "sdl-small", "game-serverreply-deny", "loadclone-avatar"];
-            let from = suite.find(&format!("\"{}\"", ids[kind as usize % 4])).unwrap();
+            let from =
+                suite.find(&format!("\"{}\"", ids[usize::try_from(kind % 4).unwrap()])).unwrap();
             let hex = suite[from..].split("\"hex\": \"").nth(1).unwrap().split('"').next().unwrap();
             let buffer = worldwire_core::value::parse_hex(hex).unwrap();
             let type_ = ClassIndex(u16::from_le_bytes([buffer[0], buffer[1]]).into());
@@ -75,7 +76,7 @@ fn talk(service: Service, random: &mut Sampler, number: u32) -> Message<'static>
             game::server::ServerMessage::from(push).into()
         }
         (_, _) => {
-            let length = random.below(3000) as usize;
+            let length = random.length(3000);
             let data = random.bytes(length);
             let chunk = file::server::FileDownloadReply {
                 trans_id,
@@ -90,9 +91,9 @@ fn talk(service: Service, random: &mut Sampler, number: u32) -> Message<'static>
 }
 
 /// The share of messages that come out, of those that stand whole in what is there.
-fn share(service: Service, encrypted: bool, segment: usize, seed: u64) -> f64 {
+fn share(service: Service, encrypted: bool, segment: usize, seed: u8) -> f64 {
     let now = Duration::ZERO;
-    let mut random = Sampler::new(seed);
+    let mut random = Sampler::sized(seed.into(), 3000);
     let mut client = client_of(service, encrypted, now);
     let mut server = server_of(open_config(), now);
     let mut observer = Connection::observer(KEYS.clone().into());
@@ -134,7 +135,7 @@ fn share(service: Service, encrypted: bool, segment: usize, seed: u64) -> f64 {
     let mut lost: Vec<(u64, u64)> = Vec::new();
     let mut read = 0;
     for (index, (at, bytes)) in segments.into_iter().enumerate() {
-        if index % 100 == 30 + seed as usize * 7 {
+        if index % 100 == 30 + usize::from(seed) * 7 {
             lost.push((at, at + bytes.len() as u64));
             observer.input(now, Side::Server, Input::Gap(bytes.len() as u64));
         } else {
