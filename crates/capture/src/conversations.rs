@@ -53,6 +53,7 @@ pub struct Conversations {
     heard: u64,
     held: u64,
     unusable: HashMap<Unusable, u64, RandomState>,
+    cut: u64,
 }
 
 /// Something that happened on a conversation.
@@ -260,6 +261,7 @@ impl Conversations {
             heard: 0,
             held: 0,
             unusable: HashMap::default(),
+            cut: 0,
         }
     }
 
@@ -279,6 +281,7 @@ impl Conversations {
         if let Err(why) = outcome {
             *self.unusable.entry(why).or_default() += 1;
         }
+        self.cut += u64::from(packet.data.len() < packet.original_length as usize);
     }
 
     /// The capture is over: tells what was held back, and the end of every conversation.
@@ -294,9 +297,20 @@ impl Conversations {
     /// Why packets were of no use, and how many there were of each kind.
     #[must_use]
     pub fn unusable(&self) -> Vec<(Unusable, u64)> {
-        let mut all: Vec<_> = self.unusable.iter().map(|(why, count)| (*why, *count)).collect();
+        let counted = |(why, count): (&Unusable, &u64)| match why {
+            Unusable::Fragment => (*why, count - self.fragments.used),
+            why => (*why, *count),
+        };
+        let mut all: Vec<_> =
+            self.unusable.iter().map(counted).filter(|(_, count)| *count > 0).collect();
         all.sort_by_key(|(why, count)| (u64::MAX - count, why.to_string()));
         all
+    }
+
+    /// How many packets the capture holds the beginning of only.
+    #[must_use]
+    pub fn cut(&self) -> u64 {
+        self.cut
     }
 
     /// Bytes held back over all conversations, with 128 for the keeping of each piece.

@@ -48,6 +48,8 @@ pub(crate) struct Fragments {
     bytes: u64,
     most_pieces: usize,
     most_bytes: u64,
+    /// Fragments that waited for the last one of their packet, and did not wait in vain.
+    pub(crate) used: u64,
 }
 
 #[derive(Debug)]
@@ -60,6 +62,8 @@ struct Waiting {
     length: Option<usize>,
     have: usize,
     bytes: u64,
+    /// How many fragments came, also twice.
+    count: u64,
 }
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -76,6 +80,7 @@ impl Fragments {
             bytes: 0,
             most_pieces: usize::try_from(most_pieces).unwrap_or(usize::MAX),
             most_bytes,
+            used: 0,
         }
     }
 
@@ -92,8 +97,10 @@ impl Fragments {
         let waiting = self.waiting.entry(key).or_insert_with(|| {
             self.order.insert(serial, key);
             self.serial += 1;
-            Waiting { began: now, serial, pieces: BTreeMap::new(), length: None, have: 0, bytes: 0 }
+            let pieces = BTreeMap::new();
+            Waiting { began: now, serial, pieces, length: None, have: 0, bytes: 0, count: 0 }
         });
+        waiting.count += 1;
         if piece.last {
             waiting.length.get_or_insert(end);
         }
@@ -102,6 +109,7 @@ impl Fragments {
         self.pieces += waiting.pieces.len() - before.0;
         self.bytes += waiting.bytes - before.1;
         if waiting.length == Some(waiting.have) {
+            self.used += waiting.count - 1;
             return self.remove(&key).map(Waiting::join);
         }
         while (self.pieces > self.most_pieces || self.bytes > self.most_bytes)

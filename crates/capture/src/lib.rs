@@ -44,6 +44,7 @@ mod source;
 mod stream;
 mod synthesis;
 mod time;
+mod tunnel;
 mod writer;
 
 pub use conversations::{Closed, Conversations, Event, EventKind, Opened};

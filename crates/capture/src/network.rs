@@ -6,6 +6,7 @@ use crate::cursor::{Cursor, Order};
 use crate::fragments::{Fragments, Piece, PieceKey};
 use crate::link::LinkType;
 use crate::time::Timestamp;
+use crate::tunnel;
 
 /// A TCP segment or UDP datagram of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,19 +67,60 @@ pub enum Unusable {
     /// The link type is none that leads to IP here.
     #[error("{0} is not supported")]
     Link(LinkType),
-    /// It is no TCP and no UDP over IP: ARP, ICMP, something else.
-    #[error("neither TCP nor UDP")]
-    Other,
-    /// A header is cut off or contradicts itself.
-    #[error("a header is cut off or broken")]
+    /// The frame holds no IP; the EtherType, or the length of an older frame.
+    #[error("not IP but {}", ether_type(*.0))]
+    NotIp(u16),
+    /// IP carries neither TCP nor UDP; the number of the protocol.
+    #[error("neither TCP nor UDP but {}", protocol(*.0))]
+    Protocol(u8),
+    /// It is encrypted by IPsec.
+    #[error("encrypted (IPsec)")]
+    Encrypted,
+    /// More tunnels are inside of each other than are followed.
+    #[error("a tunnel in a tunnel, too deep")]
+    Tunnels,
+    /// A header contradicts itself.
+    #[error("with a broken header")]
     Broken,
+    /// A header is not whole, since the capture cuts packets.
+    #[error("cut by the capture within a header")]
+    Cut,
     /// It is a fragment whose other pieces are not there yet.
     #[error("a fragment whose other parts are missing")]
     Fragment,
 }
 
-/// The most VLAN tags and IPv6 extension headers in a row.
+fn ether_type(number: u16) -> String {
+    let name = match number {
+        0x0806 => "ARP",
+        0x8863 | 0x8864 => "PPPoE that carries none",
+        0x8847 => "MPLS that carries none",
+        0x888e => "802.1X",
+        0x88cc => "LLDP",
+        0x88e5 => "MACsec",
+        0..0x0600 => "an 802.3 frame",
+        _ => return format!("EtherType 0x{number:04x}"),
+    };
+    name.to_owned()
+}
+
+fn protocol(number: u8) -> String {
+    let name = match number {
+        1 => "ICMP",
+        2 => "IGMP",
+        47 => "GRE that is not followed",
+        58 => "ICMPv6",
+        89 => "OSPF",
+        132 => "SCTP",
+        _ => return format!("IP protocol {number}"),
+    };
+    name.to_owned()
+}
+
+/// The most IPv6 extension headers in a row.
 const MOST_HEADERS: usize = 16;
+/// The most IP packets inside of each other.
+const MOST_TUNNELS: usize = 4;
 /// The most bytes that are given to a network card to be cut into packets, and more.
 const MOST_OFFLOADED: usize = 1 << 20;
 
@@ -97,54 +139,102 @@ pub(crate) fn segment<R>(
 ) -> Result<R, Unusable> {
     // It only counts where IP itself tells no length, which is up to what cards can cut up.
     let cut = (original_length as usize).saturating_sub(data.len()).min(MOST_OFFLOADED);
-    let packet = network(link, data)?;
-    let ip = internet(packet, cut)?;
-    let Some(place) = ip.fragment else {
-        let segment = transport(&ip, ip.payload, ip.missing)?;
-        return Ok(then(&segment));
-    };
-    let missing = ip.missing as usize;
-    let piece = Piece { offset: place.offset, last: !place.more, bytes: ip.payload, missing };
-    let key = PieceKey {
-        source: ip.source,
-        target: ip.target,
-        protocol: ip.protocol,
-        identification: place.identification,
-    };
-    let whole = fragments.add(key, piece, time).ok_or(Unusable::Fragment)?;
-    // In version 6, more headers may be behind that of the fragment.
-    let chain = match ip.source {
-        IpAddr::V4(_) => Chain { next: ip.protocol, rest: &whole.bytes, fragment: None },
-        IpAddr::V6(_) => extensions(ip.protocol, &whole.bytes)?,
-    };
-    if chain.fragment.is_some() {
-        return Err(Unusable::Broken);
+    let found = network(link, data).and_then(|packet| {
+        let mut inside = Inside { time, fragments, tunnels: 0 };
+        inside.segment(packet, cut, then)
+    });
+    found.map_err(|why| match why {
+        Unusable::Broken if cut > 0 => Unusable::Cut,
+        why => why,
+    })
+}
+
+/// On the way through IP packets inside of each other.
+struct Inside<'f> {
+    time: Timestamp,
+    fragments: &'f mut Fragments,
+    tunnels: usize,
+}
+
+impl Inside<'_> {
+    /// `cut` bytes behind the packet were not captured.
+    fn segment<R>(
+        &mut self,
+        packet: &[u8],
+        cut: usize,
+        then: impl FnOnce(&Segment<'_>) -> R,
+    ) -> Result<R, Unusable> {
+        let ip = internet(packet, cut)?;
+        let Some(place) = ip.fragment else {
+            return self.payload(&ip, ip.payload, ip.missing, then);
+        };
+        let missing = ip.missing as usize;
+        let piece = Piece { offset: place.offset, last: !place.more, bytes: ip.payload, missing };
+        let key = PieceKey {
+            source: ip.source,
+            target: ip.target,
+            protocol: ip.protocol,
+            identification: place.identification,
+        };
+        let whole = self.fragments.add(key, piece, self.time).ok_or(Unusable::Fragment)?;
+        // In version 6, more headers may be behind that of the fragment.
+        let chain = match ip.source {
+            IpAddr::V4(_) => Chain { next: ip.protocol, rest: &whole.bytes, fragment: None },
+            IpAddr::V6(_) => extensions(ip.protocol, &whole.bytes)?,
+        };
+        if chain.fragment.is_some() {
+            return Err(Unusable::Broken);
+        }
+        let ip = Internet { protocol: chain.next, ..ip };
+        self.payload(&ip, chain.rest, whole.missing, then)
     }
-    let ip = Internet { protocol: chain.next, ..ip };
-    let segment = transport(&ip, chain.rest, whole.missing)?;
-    Ok(then(&segment))
+
+    /// What IP carries: a segment, or a tunnel.
+    fn payload<R>(
+        &mut self,
+        ip: &Internet<'_>,
+        payload: &[u8],
+        missing: u32,
+        then: impl FnOnce(&Segment<'_>) -> R,
+    ) -> Result<R, Unusable> {
+        let packet = match ip.protocol {
+            TCP | UDP => {
+                let segment = transport(ip, payload, missing)?;
+                match segment.transport {
+                    Transport::Udp => match tunnel::vxlan(segment.target.1, segment.payload) {
+                        Some(packet) => packet?,
+                        None => return Ok(then(&segment)),
+                    },
+                    Transport::Tcp { .. } => return Ok(then(&segment)),
+                }
+            }
+            IP_IN_IP | IPV6_IN_IP => payload,
+            GRE => tunnel::gre(payload)?,
+            ESP => return Err(Unusable::Encrypted),
+            other => return Err(Unusable::Protocol(other)),
+        };
+        self.tunnels += 1;
+        if self.tunnels > MOST_TUNNELS {
+            return Err(Unusable::Tunnels);
+        }
+        self.segment(packet, missing as usize, then)
+    }
 }
 
 /// The IP packet inside a link frame.
 fn network(link: LinkType, data: &[u8]) -> Result<&[u8], Unusable> {
-    /// The EtherTypes that matter.
-    const IPV4: u16 = 0x0800;
-    const IPV6: u16 = 0x86dd;
     let broken = Unusable::Broken;
     let mut cursor = Cursor::network(data);
-    let mut ether_type = match link {
-        LinkType::ETHERNET => {
-            cursor.take(12).ok_or(broken)?;
-            cursor.u16().ok_or(broken)?
-        }
+    match link {
+        LinkType::ETHERNET => tunnel::ethernet(data),
         LinkType::LINUX_SLL => {
             cursor.take(14).ok_or(broken)?;
-            cursor.u16().ok_or(broken)?
+            tunnel::behind(cursor.u16().ok_or(broken)?, cursor)
         }
         LinkType::LINUX_SLL2 => {
             let ether_type = cursor.u16().ok_or(broken)?;
             cursor.take(18).ok_or(broken)?;
-            ether_type
+            tunnel::behind(ether_type, cursor)
         }
         LinkType::NULL | LinkType::LOOP => {
             // The family is in the byte order of the machine that captured; its values differ by
@@ -152,29 +242,17 @@ fn network(link: LinkType, data: &[u8]) -> Result<&[u8], Unusable> {
             let family: [u8; 4] = cursor.array().ok_or(broken)?;
             let families = [Order::Little.u32(family), Order::Big.u32(family)];
             if !families.iter().any(|family| matches!(family, 2 | 10 | 23 | 24 | 28 | 30)) {
-                return Err(Unusable::Other);
+                return Err(Unusable::NotIp(0));
             }
-            return Ok(cursor.rest());
+            Ok(cursor.rest())
         }
         LinkType::RAW
         | LinkType::RAW_BSD
         | LinkType::RAW_OPENBSD
         | LinkType::IPV4
-        | LinkType::IPV6 => return Ok(cursor.rest()),
-        other => return Err(Unusable::Link(other)),
-    };
-    for _ in 0..MOST_HEADERS {
-        match ether_type {
-            IPV4 | IPV6 => return Ok(cursor.rest()),
-            // VLAN tags, also stacked.
-            0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
-                cursor.take(2).ok_or(broken)?;
-                ether_type = cursor.u16().ok_or(broken)?;
-            }
-            _ => return Err(Unusable::Other),
-        }
+        | LinkType::IPV6 => Ok(data),
+        other => Err(Unusable::Link(other)),
     }
-    Err(broken)
 }
 
 /// What an IP header says.
@@ -196,15 +274,18 @@ struct FragmentPlace {
     more: bool,
 }
 
+const IP_IN_IP: u8 = 4;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const IPV6_IN_IP: u8 = 41;
+const GRE: u8 = 47;
+const ESP: u8 = 50;
 
 fn internet(packet: &[u8], cut: usize) -> Result<Internet<'_>, Unusable> {
     match packet.first().map(|first| first >> 4) {
         Some(4) => internet4(packet, cut),
         Some(6) => internet6(packet, cut),
-        Some(_) => Err(Unusable::Other),
-        None => Err(Unusable::Broken),
+        Some(_) | None => Err(Unusable::Broken),
     }
 }
 
@@ -348,6 +429,6 @@ fn transport<'a>(
                 missing: cut,
             })
         }
-        _ => Err(Unusable::Other),
+        other => Err(Unusable::Protocol(other)),
     }
 }

@@ -438,6 +438,9 @@ fn every_link_leads_to_ip() {
         ethernet(&[8, 0]),
         ethernet(&[0x81, 0, 0, 7, 8, 0]),
         ethernet(&[0x88, 0xA8, 0, 7, 0x81, 0, 0, 8, 8, 0]),
+        // A session of PPPoE, with its length; labels of MPLS.
+        ethernet(&[0x88, 0x64, 0x11, 0, 0, 1, 0, 43, 0, 0x21]),
+        ethernet(&[0x81, 0, 0, 7, 0x88, 0x47, 0, 1, 0x10, 64, 0, 1, 0x11, 64]),
         (LinkType::LINUX_SLL, [&[0; 14][..], &[8, 0]].concat()),
         (LinkType::LINUX_SLL2, [&[8, 0][..], &[0; 18]].concat()),
         loopback([2, 0, 0, 0]),
@@ -470,8 +473,77 @@ fn packets_of_no_use_are_counted() {
     told.link = LinkType::ETHERNET;
     told.raw(&[&[0xEE; 12][..], &[8, 6], b"arp"].concat());
     let unusable = told.conversations.unusable();
-    assert_eq!(unusable, [(Unusable::Link(LinkType(147)), 2), (Unusable::Other, 1)]);
+    assert_eq!(unusable, [(Unusable::Link(LinkType(147)), 2), (Unusable::NotIp(0x0806), 1)]);
     assert_eq!(unusable[0].0.to_string(), "link type 147 is not supported");
+    assert_eq!(unusable[1].0.to_string(), "not IP but ARP");
+    let mut told = Told { link: LinkType::RAW, ..Told::new() };
+    for protocol in [1, 50, 99] {
+        told.raw(&v4_part(C, S, protocol, 0, &[0; 40]));
+    }
+    told.cut(&v4(C, S, &[0; 40])[..30], 60);
+    told.raw(&v4(C, S, &[0; 40])[..30]);
+    // The last of three fragments completes the packet; another never comes.
+    let datagram = udp(C, S, 28, b"twenty bytes of data");
+    for (place, part) in
+        [(0x2000, &datagram[..8]), (0x2001, &datagram[8..16]), (2, &datagram[16..])]
+    {
+        told.raw(&v4_part(C, S, 17, place, part));
+    }
+    told.raw(&v4_part(S, C, 17, 0x2000, &datagram[..8]));
+    let unusable = told.conversations.unusable();
+    let unusable: Vec<_> = unusable.iter().map(|(why, count)| format!("{count} {why}")).collect();
+    let expected = [
+        "1 a fragment whose other parts are missing",
+        "1 cut by the capture within a header",
+        "1 encrypted (IPsec)",
+        "1 neither TCP nor UDP but ICMP",
+        "1 neither TCP nor UDP but IP protocol 99",
+        "1 with a broken header",
+    ];
+    assert_eq!((&unusable[..], told.conversations.cut()), (&expected.map(String::from)[..], 1));
+}
+
+#[test]
+fn tunnels_lead_to_what_is_inside() {
+    let packet = v4(C, S, &tcp(C, S, SYN, 1, 0, b"x"));
+    let [from, to] = ["[fe80::1]:5000", "[fe80::2]:80"];
+    let six = v6(from, to, 6, &tcp(from, to, SYN, 1, 0, b"x"));
+    let outer =
+        |protocol: u8, carried: &[u8]| v4_part("10.9.9.9:0", "10.8.8.8:0", protocol, 0, carried);
+    let frame = [&[0xEE; 12][..], &[8, 0], &packet].concat();
+    let network = [&[8, 0, 0, 0, 0, 0, 42, 0][..], &frame].concat();
+    let length = u16::try_from(network.len() + 8).expect("a small packet");
+    let vxlan = udp("10.9.9.9:9", "10.8.8.8:4789", length, &network);
+    let tunnels = [
+        outer(4, &packet),
+        outer(41, &six),
+        outer(47, &[&[0, 0, 8, 0][..], &packet].concat()),
+        // With checksum, key and sequence number.
+        outer(47, &[&[0xB0, 0, 8, 0][..], &[1; 12], &packet].concat()),
+        outer(47, &[&[0, 0, 0x65, 0x58][..], &frame].concat()),
+        outer(17, &vxlan),
+        v6("[fe80::9]:0", "[fe80::8]:0", 4, &packet),
+        outer(4, &outer(47, &[&[0, 0, 8, 0][..], &outer(17, &vxlan)].concat())),
+    ];
+    for data in tunnels {
+        let mut told = Told { link: LinkType::RAW, ..Told::new() };
+        told.raw(&data);
+        let lines = told.take();
+        assert_eq!(lines.len(), 2, "{lines:?} {:?}", told.conversations.unusable());
+        assert!(lines[0].contains(":80") && lines[1] == "0 C 0 \"x\"", "{lines:?}");
+        for length in 0..data.len() - 1 {
+            let mut told = Told { link: LinkType::RAW, ..Told::new() };
+            told.raw(&data[..length]);
+            assert!(told.take().iter().all(|line| !line.contains("\"x\"")), "{length}");
+        }
+    }
+    // A datagram of another protocol on the port of VXLAN is left alone.
+    let mut told = Told { link: LinkType::RAW, ..Told::new() };
+    told.raw(&outer(17, &udp("10.9.9.9:9", "10.8.8.8:4789", 18, b"\x08\0\0\x01\0\0\0\0hi")));
+    assert_eq!(told.take().len(), 2);
+    let deep = (0..6).fold(packet, |inner, _| outer(4, &inner));
+    told.raw(&deep);
+    assert_eq!(told.conversations.unusable(), [(Unusable::Tunnels, 1)]);
 }
 
 #[test]

@@ -66,6 +66,7 @@ pub mod connection;
 mod diagnostic;
 mod error;
 mod field;
+mod float;
 pub mod json;
 mod limits;
 mod message;
@@ -88,6 +89,7 @@ mod writer;
 pub use diagnostic::{Diagnostic, Severity, Source};
 pub use error::{Error, ErrorKind, Result, Step};
 pub use field::{Bytes32, Field, List32, Rest, count32, list_from_json};
+pub use float::{Double, Float};
 pub use limits::Limits;
 pub use message::{ClassInfo, Classes, FieldInfo, MessageInfo, Messages, OtherClass, Record};
 #[doc(hidden)]

@@ -43,9 +43,21 @@ pub fn write_nodes<'t, 'n>(
     style: TextStyle,
     out: &mut String,
 ) {
-    let mut show = Show { tree, style, out };
+    write_nodes_noting(tree, nodes, style, &|_, _| None, out);
+}
+
+/// The same, with a text behind whole numbers that `note` has something to say of, by the name of the
+/// field or list they stand in: `playerId: 10190 ("Yeesha")`.
+pub fn write_nodes_noting<'t, 'n>(
+    tree: &'t Tree<'n>,
+    nodes: impl Iterator<Item = NodeRef<'t, 'n>>,
+    style: TextStyle,
+    note: &dyn Fn(&str, u64) -> Option<String>,
+    out: &mut String,
+) {
+    let mut show = Show { tree, style, note, out };
     for node in nodes {
-        show.node(node, style.indent, None);
+        show.node(node, style.indent, None, node.name());
     }
 }
 
@@ -114,11 +126,13 @@ pub fn write_value(node: NodeRef<'_, '_>, longest: usize, out: &mut String) {
 struct Show<'s, 't, 'n> {
     tree: &'t Tree<'n>,
     style: TextStyle,
+    note: &'s dyn Fn(&str, u64) -> Option<String>,
     out: &'s mut String,
 }
 
 impl Show<'_, '_, '_> {
-    fn node(&mut self, node: NodeRef<'_, '_>, indent: usize, index: Option<usize>) {
+    /// Writes a node that stands in a field: its own, or the list it is an element of.
+    fn node(&mut self, node: NodeRef<'_, '_>, indent: usize, index: Option<usize>, field: &str) {
         if self.style.ranges {
             self.range(node);
         }
@@ -141,6 +155,11 @@ impl Show<'_, '_, '_> {
         if one_line {
             self.out.push(' ');
             write_value(node, self.style.longest, self.out);
+            if let Value::Unsigned(number) = node.value()
+                && let Some(note) = (self.note)(field, number)
+            {
+                let _ = write!(self.out, " ({note})");
+            }
             self.out.push('\n');
             return;
         }
@@ -151,7 +170,8 @@ impl Show<'_, '_, '_> {
         self.out.push('\n');
         let list = matches!(node.value(), Value::List);
         for (index, child) in node.children().enumerate() {
-            self.node(child, indent + 2, list.then_some(index));
+            let field = if list { node.name() } else { child.name() };
+            self.node(child, indent + 2, list.then_some(index), field);
         }
     }
 

@@ -170,11 +170,16 @@ pub fn parse_guid(text: &str) -> Option<[u8; 16]> {
 
 /// Appends bytes as lower-case hexadecimal digits.
 pub fn push_hex(text: &mut String, bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    const DIGIT: fn(u8) -> u8 = |value| value + if value < 10 { b'0' } else { b'a' - 10 };
     text.reserve(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    // A block at a time: character by character it would be most of the time that JSON takes.
+    let mut digits = [[b'0'; 2]; 64];
+    for block in bytes.chunks(digits.len()) {
+        for (pair, byte) in digits.iter_mut().zip(block) {
+            *pair = [DIGIT(byte >> 4), DIGIT(byte & 15)];
+        }
+        let shown = digits.get(..block.len()).unwrap_or_default().as_flattened();
+        text.push_str(str::from_utf8(shown).unwrap_or_default());
     }
 }
 
@@ -232,6 +237,17 @@ fn narrow(bits: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hexadecimal_digits_of_any_number_of_bytes() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        for count in [0, 1, 63, 64, 65, 128, 200, 256] {
+            let mut text = "x".to_owned();
+            push_hex(&mut text, &bytes[..count]);
+            let wanted: String = bytes[..count].iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(text, format!("x{wanted}"));
+        }
+    }
 
     #[test]
     fn forms_read_text_or_keep_bytes() {

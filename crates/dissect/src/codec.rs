@@ -98,15 +98,24 @@ impl Codec {
                 }
             }
             Shape::Fields => write_children(Value::Record, tree.roots(), style, out),
-            Shape::Value => match tree.roots().next() {
-                Some(root) => write_node(root, style, out),
-                None => out.push_str("null"),
+            Shape::Value => match (tree.roots().next(), tree.error()) {
+                (Some(root), None) => write_node(root, style, out),
+                (Some(root), Some(_)) if matches!(root.value(), Value::Record) => {
+                    write_node(root, style, out);
+                }
+                // The error needs an object to stand in.
+                (Some(root), Some(_)) => {
+                    out.push_str("{\"value\":");
+                    write_node(root, style, out);
+                    out.push('}');
+                }
+                (None, Some(_)) => out.push_str("{}"),
+                (None, None) => out.push_str("null"),
             },
         }
         // Half a message must not pass for a whole one.
         if let Some(error) = tree.error()
             && out.ends_with('}')
-            && self.shape == Shape::Fields
         {
             out.pop();
             if !out.ends_with('{') {
@@ -125,6 +134,12 @@ impl Codec {
     /// Value, when the JSON is something else.
     pub fn encode(&self, json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
         let mut options = *options;
+        if self.shape == Shape::Value
+            && let Some(error) = json.get("error")
+        {
+            let error = worldwire_core::json::expected("no error", error).inside("error");
+            return Err(error.about(self.name));
+        }
         let mut json = json.clone();
         if self.sided
             && let Some(object) = json.as_object_mut()

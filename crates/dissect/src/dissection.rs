@@ -116,6 +116,8 @@ struct Batch {
     bytes: Vec<u8>,
     /// The time of the first packet of the capture.
     start: Option<Timestamp>,
+    /// The number of the last packet that was taken in.
+    last: u64,
 }
 
 /// An event of a batch.
@@ -172,6 +174,12 @@ impl Dissection {
         self.conversations.unusable()
     }
 
+    /// How many packets the capture holds the beginning of only.
+    #[must_use]
+    pub fn cut(&self) -> u64 {
+        self.conversations.cut()
+    }
+
     /// Whether something was taken in that was not [`run`](Self::run) yet.
     #[must_use]
     pub fn is_pending(&self) -> bool {
@@ -189,7 +197,7 @@ impl Dissection {
         out: &mut S,
         meanwhile: impl FnOnce(&mut Feed<'_>) -> R + Send,
     ) -> R {
-        let fresh = Batch { start: self.batch.start, ..Batch::default() };
+        let fresh = Batch { start: self.batch.start, last: self.batch.last, ..Batch::default() };
         let batch = core::mem::replace(&mut self.batch, fresh);
         let (mut tasks, owners): (Vec<Task<S>>, _) = self.share_out(&batch);
         let (options, facts) = (&self.options, &self.facts);
@@ -241,6 +249,12 @@ impl Dissection {
         all
     }
 
+    /// The number of the last packet that was taken in; 0 when there was none.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.batch.last
+    }
+
     /// What was read in all.
     #[must_use]
     pub fn summary(&self) -> Summary {
@@ -272,6 +286,7 @@ impl Feed<'_> {
     pub fn push(&mut self, packet: &Packet<'_>) -> bool {
         let batch = &mut *self.batch;
         batch.start.get_or_insert(packet.time);
+        batch.last = packet.number;
         self.conversations.push(packet, &mut |event| batch.hold(event));
         batch.is_full()
     }

@@ -3,11 +3,12 @@
 use core::fmt;
 use std::net::SocketAddr;
 
-use worldwire_core::{Diagnostic, Error, Result, Side};
+use worldwire_core::{Diagnostic, Error, FieldInfo, Result, Side};
 
 use crate::codec::Codec;
 use crate::item::Stamp;
 use crate::knowledge::{Definitions, Facts, Keys};
+use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session};
 
 /// A family of games with a protocol of its own.
@@ -55,6 +56,21 @@ pub trait Family: fmt::Debug + Sync {
         &[]
     }
 
+    /// The fields of a codec that has no table of messages, for people.
+    fn layout(&self, codec: &str) -> Vec<FieldInfo> {
+        let _ = codec;
+        Vec::new()
+    }
+
+    /// The codec of a message that a line of JSON shows, and the JSON that this codec takes.
+    ///
+    /// # Errors
+    /// Value, for what is no message by itself.
+    fn blob(&self, line: &Line<'_>) -> Result<Blob> {
+        let _ = line;
+        Err(Error::value("a family with codecs of messages", self.name()))
+    }
+
     /// Every message, with the names of its fields: what a filter is checked against.
     fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>>;
 
@@ -95,10 +111,36 @@ pub trait Family: fmt::Debug + Sync {
         None
     }
 
+    /// The classes of objects that a codec of the family reads, for documentation; none for a codec
+    /// that reads something else.
+    fn classes(&self, codec: &str) -> Vec<ClassRow> {
+        let _ = codec;
+        Vec::new()
+    }
+
     /// How to learn the names of messages that have none, for `doctor`: `give ... with --data`.
     fn advice(&self) -> Option<&'static str> {
         None
     }
+}
+
+/// A class of objects that a codec reads, as `worldwire codecs` describes it.
+#[derive(Clone, Debug)]
+pub struct ClassRow {
+    /// The index on the wire.
+    pub class: u32,
+    /// The name in the protocol's own spelling.
+    pub name: &'static str,
+    /// The class it derives from.
+    pub parent: &'static str,
+    /// Who sends it: `client`, `server`, `both`; empty where that is not known, or nobody does.
+    pub sender: &'static str,
+    /// What else is to be said of it: `abstract`, `unused`, `layout unknown`; mostly empty.
+    pub state: &'static str,
+    /// What it is for.
+    pub doc: &'static str,
+    /// Its fields; `None` for a class without a known layout.
+    pub fields: Option<fn() -> Vec<FieldInfo>>,
 }
 
 /// Which families there are.

@@ -163,6 +163,7 @@ fn captures() -> Vec<Vec<u8>> {
         &include_bytes!("../../../samples/ki-login.pcapng")[..],
         &include_bytes!("../../../samples/mxo-world.pcapng")[..],
         &include_bytes!("../../../samples/tera-login.pcapng")[..],
+        &include_bytes!("../../../samples/uru-age.pcapng")[..],
         &include_bytes!("../../../samples/uru-login.pcapng")[..],
     ];
     let generated = worldwire_capture::fuzzing::TARGETS[0].seeds;

@@ -74,11 +74,37 @@ pub trait Message: fmt::Debug {
     /// Value, when the JSON is something else, or a piece of this kind cannot be encoded.
     fn encode(&self, fields: &Json) -> Result<Vec<u8>>;
 
+    /// What numbers in its fields stand for, as the capture told; `None` where it told nothing.
+    fn number_names(&self) -> Option<&dyn NumberNames> {
+        None
+    }
+
+    /// What would show more of it, if something it holds stays closed: `give ... with --data`.
+    fn advice(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Appends members of the line of JSON that encoding it needs beside name and fields:
+    /// `,"version":3`.
+    fn push_members(&self, line: &mut String) {
+        let _ = line;
+    }
+
     /// What only this family knows of the message, for programs that know the family: TERA's
     /// `Arc<Packets>`.
     fn knowledge(&self) -> Option<&(dyn Any + Send + Sync)> {
         None
     }
+}
+
+/// What numbers in the fields of messages stand for, such as the names of players. It is shown beside
+/// the number, never in its place.
+pub trait NumberNames {
+    /// The key of the names in JSON: `players`.
+    fn key(&self) -> &'static str;
+
+    /// The name of a number in a field, or in a list of that name.
+    fn name(&self, field: &str, number: u64) -> Option<&str>;
 }
 
 /// One thing that was said on a conversation, or that there is to say about it.
@@ -131,6 +157,10 @@ pub enum NoteKind {
 }
 
 impl NoteKind {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Opened, Self::Gap, Self::Resync, Self::Warning, Self::Problem];
+
     /// The word in output.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -193,6 +223,24 @@ impl<'i> Item<'i> {
         match &self.body {
             ItemBody::Message(message) => message.push_name(name),
             ItemBody::Note(note) => name.push_str(note.kind.name()),
+        }
+    }
+
+    /// What numbers in its fields stand for.
+    #[must_use]
+    pub fn number_names(&self) -> Option<&dyn NumberNames> {
+        match &self.body {
+            ItemBody::Message(message) => message.number_names(),
+            ItemBody::Note(_) => None,
+        }
+    }
+
+    /// What would show more of it, if something it holds stays closed.
+    #[must_use]
+    pub fn advice(&self) -> Option<&'static str> {
+        match &self.body {
+            ItemBody::Message(message) => message.advice(),
+            ItemBody::Note(_) => None,
         }
     }
 

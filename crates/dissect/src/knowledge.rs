@@ -184,6 +184,12 @@ impl Facts {
         self.known.get(&(family, name.to_owned()))?.downcast_ref()
     }
 
+    /// Everything of one type that a family's conversations stated, in no order.
+    pub fn all<T: Any>(&self, family: &'static str) -> impl Iterator<Item = &T> {
+        let own = self.known.iter().filter(move |((whose, _), _)| *whose == family);
+        own.filter_map(|(_, value)| value.downcast_ref())
+    }
+
     /// Whether nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -230,6 +236,9 @@ mod tests {
         }
         assert_eq!(facts.get("toy", "session 7"), Some(&2_u32));
         assert_eq!(facts.get::<u32>("toy", "session 8"), None);
-        assert_eq!(format!("{facts:?}"), "{(\"toy\", \"session 7\")}");
+        facts.state(Fact { family: "other", name: "x".to_owned(), value: Arc::new(3_u32) });
+        assert_eq!(facts.all::<u32>("toy").collect::<Vec<_>>(), [&2]);
+        assert_eq!(facts.all::<u64>("toy").count(), 0);
+        assert_eq!(format!("{facts:?}").matches("session 7").count(), 1);
     }
 }

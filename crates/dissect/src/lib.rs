@@ -31,6 +31,7 @@
 //! | [`Defect`] | a panic that was caught, as a report |
 //! | [`filter`] | selects items |
 //! | [`Format`] | writes items as text and as JSON lines |
+//! | [`Line`] | such a line of JSON, which can be encoded |
 //! | [`Definitions`] | layouts of messages, from files that users supply |
 //! | [`Keys`] | secrets that decrypt traffic |
 //! | [`Facts`] | what conversations tell each other |
@@ -47,6 +48,7 @@ pub mod fuzzing;
 mod item;
 mod ki;
 mod knowledge;
+mod line;
 mod mxo;
 mod overview;
 mod registry;
@@ -59,10 +61,13 @@ mod uru;
 pub use codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
 pub use defect::{Defect, catch_defect, quiet_defects};
 pub use dissection::{Dissection, Feed, Options, Scratch};
-pub use family::{Families, Family, HeldPiece, MessageNames, Opening, Start, ValueNames, Verdict};
+pub use family::{
+    ClassRow, Families, Family, HeldPiece, MessageNames, Opening, Start, ValueNames, Verdict,
+};
 pub use item::{Item, ItemBody, Message, Note, NoteKind, Stamp, Time};
 pub use ki::KiObjects;
 pub use knowledge::{Definitions, Fact, Facts, Keys};
+pub use line::{Blob, Line};
 pub use mxo::{MxoObjects, MxoViews};
 pub use overview::{Counts, Overview, Summary};
 pub use registry::KeysError;

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use worldwire_core::{Diagnostic, Error, Result};
+use worldwire_core::{Diagnostic, Error, FieldInfo, Result};
 
 use crate::codec::Codec;
-use crate::family::{Families, Family};
+use crate::family::{ClassRow, Families, Family};
 use crate::knowledge::{Definitions, Keys};
 use crate::{ki, mxo, tera, uru};
 
@@ -46,6 +46,18 @@ impl Codec {
     /// Value, with the nearest known name.
     pub fn named(name: &str) -> Result<&'static Self> {
         Families::standard().codec(name)
+    }
+
+    /// The classes of objects that it reads; none for most codecs.
+    #[must_use]
+    pub fn classes(&self) -> Vec<ClassRow> {
+        Families::standard().iter().flat_map(|family| family.classes(self.name)).collect()
+    }
+
+    /// The fields of a format that is no message; none where nobody wrote them down.
+    #[must_use]
+    pub fn layout(&self) -> Vec<FieldInfo> {
+        Families::standard().iter().flat_map(|family| family.layout(self.name)).collect()
     }
 }
 
@@ -235,6 +247,41 @@ mod tests {
         assert!(error.contains("line 3"), "{error}");
     }
 
+    const BAD_DEFLATE: &[u8] =
+        &[0x6b, 2, 0, 0, 0, 0, 64, 0, 0, 0, 2, 6, 0, 0, 0, 0x64, 3, 0xff, 0xff, 0xff, 0xff, 0];
+
+    #[test]
+    fn a_class_that_is_no_net_message_and_what_does_not_inflate_say_so() {
+        let (keys, limits, definitions) = (Keys::none(), Limits::DEFAULT, Definitions::built_in());
+        let options = CodecOptions {
+            from: Side::Client,
+            keys: &keys,
+            definitions: &definitions,
+            limits: &limits,
+        };
+        for (bytes, wanted) in [
+            (&[0x5e, 2, 0, 0, 0, 0][..], "found plNetMessage, which is abstract"),
+            (&[0x99, 0x19, 0, 0, 0, 0], "wanted the class of a net message, found class 0x1999"),
+            (BAD_DEFLATE, "message.stream"),
+        ] {
+            let alone = Codec::named("uru.net-message").unwrap().decode(bytes, &options);
+            let said = alone.error().unwrap().to_string();
+            assert!(said.contains(wanted), "{said}");
+            // The bytes are there all the same.
+            assert!(alone.find("message").is_some());
+
+            // Inside a message of the connection it costs no more than itself.
+            let mut buffer = vec![2, 0];
+            buffer.extend([bytes[0], bytes[1], 0, 0, u8::try_from(bytes.len()).unwrap(), 0, 0, 0]);
+            buffer.extend(bytes);
+            let inside = Codec::named("uru.game").unwrap().decode(&buffer, &options);
+            assert_eq!(inside.error(), None);
+            let said = inside.remarks().first().unwrap().to_string();
+            let wanted = if wanted.contains("stream") { "data" } else { wanted };
+            assert!(said.contains(wanted), "{said}");
+        }
+    }
+
     #[test]
     fn the_json_of_half_a_message_is_refused() {
         let mut definitions = Definitions::built_in();
@@ -244,6 +291,17 @@ mod tests {
             ("tera.packet", &[8, 0, 5, 0, 1, 0, 0, 0][..]),
             ("ki.dml", &[7, 20, 6, 0, 1, 0]),
             ("uru.auth", &[1, 0, 0x96]),
+            // A record, a text and a list, each a value by itself.
+            ("uru.net-message", &[0x6b, 2, 1, 0]),
+            // An abstract class, an unknown one, and a payload that does not inflate.
+            ("uru.net-message", &[0x5e, 2, 0, 0, 0, 0]),
+            ("uru.net-message", &[0x99, 0x19, 0, 0, 0, 0]),
+            ("uru.net-message", BAD_DEFLATE),
+            ("uru.plasma-message", &[0x6f, 2, 0]),
+            ("uru.plasma-message", &[]),
+            ("uru.safe-string", &[0, 0xf0, 7]),
+            ("uru.manifest", &[1, 0, 0, 0]),
+            ("uru.bit-vector", &[1, 0, 0]),
         ] {
             let codec = Codec::named(name).unwrap();
             let from = Side::Client;

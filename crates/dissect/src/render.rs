@@ -1,12 +1,13 @@
 //! What was dissected, as text for people and as JSON lines for programs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use worldwire_core::json::{Style, string, write_children, write_node};
-use worldwire_core::text::{TextStyle, write_tree};
-use worldwire_core::{Tree, Value};
+use worldwire_core::text::{TextStyle, write_nodes_noting, write_tree};
+use worldwire_core::{NodeRef, Tree, Value};
 
-use crate::item::{Item, NoteKind, Time};
+use crate::item::{Item, NoteKind, NumberNames, Time};
 
 /// How items are written.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,7 @@ pub enum Format {
     /// | `fields` | the message's fields; for what is no message `{"what": "..."}` |
     /// | `range` | first byte and byte behind the last in the sender's stream |
     /// | `error` | only there when the message could not be read to its end |
+    /// | `players` | only there when numbers in the fields are those of players whose names the capture told: the names, by number |
     /// | `remarks` | only there when fields that should hold another format are shown as bytes: why |
     Json(Style),
 }
@@ -88,7 +90,12 @@ fn write_text(
     let fields = TextStyle { indent: 8, ..style };
     match tree.find("fields") {
         Some(record) if tree.error().is_none() => {
-            worldwire_core::text::write_nodes(tree, record.children(), fields, out);
+            let names = item.number_names();
+            let note = |field: &str, number| {
+                let name = names.and_then(|names| names.name(field, number));
+                name.map(|name| format!("{name:?}"))
+            };
+            write_nodes_noting(tree, record.children(), fields, &note, out);
         }
         _ => write_tree(tree, fields, out),
     }
@@ -121,6 +128,9 @@ fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &
         (None, Some(fields)) => write_node(fields, style, out),
         (None, None) => write_children(Value::Record, tree.roots(), style, out),
     }
+    if let Some(message) = item.message() {
+        message.push_members(out);
+    }
     out.push_str(",\"range\":[");
     number(item.range.start, out);
     out.push(',');
@@ -129,6 +139,12 @@ fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &
     if let Some(error) = tree.error() {
         out.push_str(",\"error\":");
         string(&error.to_string(), out);
+    }
+    if let Some(names) = item.number_names() {
+        let mut found = BTreeMap::new();
+        let roots = tree.roots();
+        roots.for_each(|node| collect_names(node, node.name(), names, &mut found));
+        write_names(names.key(), &found, out);
     }
     if !tree.remarks().is_empty() {
         out.push_str(",\"remarks\":[");
@@ -141,6 +157,41 @@ fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &
         out.push(']');
     }
     out.push_str("}\n");
+}
+
+/// The names of the numbers in a node and below it.
+fn collect_names<'a>(
+    node: NodeRef<'_, '_>,
+    field: &str,
+    names: &'a dyn NumberNames,
+    found: &mut BTreeMap<u64, &'a str>,
+) {
+    if let Value::Unsigned(number) = node.value()
+        && let Some(name) = names.name(field, number)
+    {
+        found.insert(number, name);
+    }
+    let is_list = matches!(node.value(), Value::List);
+    for child in node.children() {
+        let field = if is_list { field } else { child.name() };
+        collect_names(child, field, names, found);
+    }
+}
+
+fn write_names(key: &str, found: &BTreeMap<u64, &str>, out: &mut String) {
+    if found.is_empty() {
+        return;
+    }
+    out.push_str(",\"");
+    out.push_str(key);
+    out.push_str("\":{");
+    for (index, (of, name)) in found.iter().enumerate() {
+        out.push_str(if index > 0 { ",\"" } else { "\"" });
+        number(*of, out);
+        out.push_str("\":");
+        string(name, out);
+    }
+    out.push('}');
 }
 
 // Every line begins with numbers. The formatting of the standard library would take as long as all

@@ -164,6 +164,12 @@ impl Emit<'_> {
         self.body(ItemBody::Note(note));
     }
 
+    /// The number of the packet in its capture, counted from 1, if there is one.
+    #[must_use]
+    pub fn packet(&self) -> Option<u64> {
+        self.stamp.packet
+    }
+
     /// Says that what follows is about a side's stream as a whole.
     pub fn about(&mut self, from: Side) {
         (self.from, self.range) = (from, 0..0);

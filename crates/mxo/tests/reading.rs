@@ -281,7 +281,8 @@ fn json_that_does_not_fit_is_refused() {
         Section::from_json(&operations, &server()).unwrap_err().to_string()
     };
     let create = |class: &str, properties: serde_json::Value| {
-        error(json!({"create": {"goid": 415, "class": class, "spawn_seq": 1, "new_view": 9,
+        let goid = if class == "npc" { 599 } else { 415 };
+        error(json!({"create": {"goid": goid, "class": class, "spawn_seq": 1, "new_view": 9,
             "count": 1, "properties": properties}}))
     };
     let all = [
@@ -303,10 +304,10 @@ fn json_that_does_not_fit_is_refused() {
     ];
     insta::assert_snapshot!(all.join("\n"), @r#"
     operations[0]: wanted create, delete, pending_update, update, unknown_create or undecoded, found "remove"
-    operations[0].update.view: wanted a view whose class is known, found 77; unknown_view
+    operations[0].update.view: wanted a view whose class is known, found 77
     operations[0].update.mask: wanted 1, from what else is given, found 3; leave it out to have it filled in
-    operations[0].update.properties: wanted a block whose layout is known, found a class whose updates nobody knows; unknown_layout
-    operations[0].update: wanted a block whose layout is known, found a block that updates of door364 do not have; unknown_layout
+    operations[0].update.properties: wanted a block whose layout is known, found a class whose updates nobody knows
+    operations[0].update: wanted a block whose layout is known, found a block that updates of door364 do not have
     operations[0].update.properties: wanted a property of the class, found "CurrentStat"; did you mean "CurrentState"?
     operations[0].delete.views[0]: wanted a whole number from 0 to 65535, found 65536
     operations[0].pending_update.length: wanted 4, from what else is given, found 9; leave it out to have it filled in
@@ -340,17 +341,17 @@ fn errors_name_field_place_and_rule() {
     .map(|text| shown(text, &server()).1.unwrap_err().to_string())
     .collect();
     insta::assert_snapshot!(all.join("\n"), @r"
-    operations[0].create.properties at byte 12: wanted presence bits of properties that the class has, found byte 3 of them; index_out_of_range
-    operations[0].create.properties at byte 16: wanted as many presence bits as the count, found a count of 2 and 1 bits; count_mismatch
-    operations[0].create.goid at byte 4: wanted a goobj whose class is known, found 65278; unknown_goid
+    operations[0].create.properties at byte 12: wanted presence bits of properties that the class has, found byte 3 of them
+    operations[0].create.properties at byte 16: wanted as many presence bits as the count, found a count of 2 and 1 bits
+    operations[0].create.goid at byte 4: wanted a goobj whose class is known, found 65278
     operations[0].delete.views at byte 6: wanted 6 bytes, found 4
-    operations[0].create.magic at byte 7: wanted the magic number 0xabcd, found 0xcdab; bad_magic
-    operations[0].view at byte 1: wanted a view whose class is known, found 119; unknown_view
-    operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x02 of class door364; unknown_layout
-    operations[0].update.movement.flags at byte 4: wanted a block whose layout is known, found flag 0x40; unknown_layout
-    operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x01 of class npc; unknown_layout
+    operations[0].create.magic at byte 7: wanted the magic number 0xabcd, found 0xcdab
+    operations[0].view at byte 1: wanted a view whose class is known, found 119
+    operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x02 of class door364
+    operations[0].update.movement.flags at byte 4: wanted a block whose layout is known, found flag 0x40
+    operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x01 of class npc
     operations[0].update.properties.CurrentState at byte 6: wanted 4 bytes, found 2
-    operations[0].pending_update.length at byte 4: wanted a length of at least 4, found 3; bad_pending_length
+    operations[0].pending_update.length at byte 4: wanted a length of at least 4, found 3
     operations at byte 1: wanted 2 bytes, found 1
     ");
 }
@@ -615,16 +616,55 @@ fn values_that_do_not_fit_are_not_written() {
         refuse(Operation::Delete(Delete { flags: 2, views: vec![] }), Side::Server),
     ];
     insta::assert_snapshot!(all.join("\n"), @r"
-    new_view: wanted a view id that can stand here, found 1; bad_view_id
+    new_view: wanted a view id that can stand here, found 1
     world_id: wanted a world object id with these flags, found none; bit 2 of the flags says that the object is not of the world
     flags: wanted the flags of a create, found 0x01
     properties.CurrentState: wanted 4 bytes of EventID, found 2
-    properties: wanted presence bits of properties that the class has, found index 14 of 14; index_out_of_range
-    properties: wanted presence bits of properties that the class has, found index 900 of 14; index_out_of_range
-    properties: wanted presence bits of properties that the class has, found index 14 of 9; index_out_of_range
+    properties: wanted presence bits of properties that the class has, found index 14 of 14
+    properties: wanted presence bits of properties that the class has, found index 900 of 14
+    properties: wanted presence bits of properties that the class has, found index 14 of 9
     movement.time: wanted a time behind a position that a server sends of the own view, found none
     movement.time: wanted no time, found one
-    views[1]: wanted a view id that can stand here, found 0; bad_view_id
+    views[1]: wanted a view id that can stand here, found 0
     flags: wanted flags whose lowest two bits are 1, found 0x02
     ");
+}
+
+#[test]
+fn json_that_contradicts_what_is_known_is_refused() {
+    let read = |operation: serde_json::Value| {
+        let section = json!({ "operations": [operation] });
+        Section::from_json(&section, &server()).map(drop)
+    };
+    let create = |more: (&str, &str)| {
+        let mut create = json!({ "goid": 414, "spawn_seq": 1, "new_view": 9, "properties": {} });
+        create[more.0] = more.1.into();
+        read(json!({ "create": create }))
+    };
+    let update =
+        |class: &str| read(json!({ "update": { "view": 3, "class": class, "properties": {} } }));
+    let unknown = |name: &str| {
+        let create = json!({ "goid": 12, "object": name, "spawn_seq": 1, "count": 0, "bytes": {"$hex": ""} });
+        read(json!({ "unknown_create": create }))
+    };
+    let right = [
+        create(("object", "Door SL Push Knob Graymetal01texvar")),
+        create(("class", "door364")),
+        update("door364"),
+        unknown("PlayerCharacter"),
+    ];
+    right.into_iter().for_each(Result::unwrap);
+    let wrong = [
+        create(("object", "PlayerCharacter")),
+        create(("class", "vendor")),
+        update("vendor"),
+        unknown("Nobody"),
+    ];
+    let told = wrong.map(|outcome| outcome.unwrap_err().to_string());
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    operations[0].create.object: wanted "Door SL Push Knob Graymetal01texvar", the name of goobj 414, found "PlayerCharacter"; leave it out to have it filled in
+    operations[0].create.class: wanted door364, the class that is known, found vendor; leave it out to have it filled in
+    operations[0].update.class: wanted door364, the class that is known, found vendor; leave it out to have it filled in
+    operations[0].unknown_create.object: wanted "PlayerCharacter", the name of goobj 12, found "Nobody"; leave it out to have it filled in
+    "#);
 }

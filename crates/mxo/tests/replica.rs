@@ -168,7 +168,8 @@ fn bytes_that_cannot_be_read_change_nothing() {
     assert_eq!((used, notices), (bytes.len(), vec![]));
     let rest = [3, 3, 0, 1, 0x80, 2, 1, 0, 0, 0, 0x77, 0, 1];
     let (used, notices) = replica.receive(&rest, Side::Server, Rules::LENIENT).unwrap();
-    assert_eq!((used, notices), (rest.len(), vec![Notice::Undecoded(Fault::UnknownView)]));
+    let told = Notice::Undecoded { view: 0x77, fault: Fault::UnknownView };
+    assert_eq!((used, notices), (rest.len(), vec![told]));
     assert_eq!(state(&replica, 3), Some(1));
     let rest = [3, 1, 0, 0x0c, 0xfe, 0xfe, 1, 0xcd, 0xab, 1];
     let (used, notices) = replica.receive(&rest, Side::Server, Rules::LENIENT).unwrap();

@@ -218,3 +218,41 @@ fn json_is_read() {
     insta::assert_snapshot!(lines(&tables.read_json("cut.json", "{\n  \"tables\": [")), @"cut.json:2:13: error: invalid JSON: EOF while parsing a list");
     insta::assert_snapshot!(lines(&tables.read_json("list.json", "[]")), @"list.json:1:1: error: wanted an object with tables and goobjects, found []");
 }
+
+#[test]
+fn a_goobj_stands_once_in_a_file() {
+    let mut tables = Tables::built_in();
+    let text = "worldwire-mxo-objects 1\ngoobj 7 door364 Seven\ngoobj 7 vendor Seven again\n";
+    insta::assert_snapshot!(lines(&tables.read("twice.objects", text)), @r#"twice.objects:3:7: error: wanted a goobj that the file does not have already, found "7""#);
+    let (_, goobj) = tables.goobjs().find(|(goid, _)| *goid == 7).unwrap();
+    assert_eq!(goobj.class.as_deref(), Some("door364"));
+}
+
+#[test]
+fn what_is_shown_of_a_class_reads_back() {
+    let whole = Tables::built_in();
+    let mut again = Tables::new();
+    for class in whole.classes() {
+        let shown = whole.print_some(None, &[class.name()]);
+        assert_eq!(again.read("shown", &shown), [], "{shown}");
+        assert_eq!(again.class(class.name()), Some(class), "{shown}");
+    }
+    for (goid, _) in whole.goobjs() {
+        assert_eq!(again.read("shown", &whole.print_some(Some(goid), &[])), []);
+    }
+    assert_eq!(again, whole);
+    let text =
+        "worldwire-mxo-objects 1\nclass one\n  create: # all\n    A uint8 # 0\n    B raw3\t# 1\n";
+    assert_eq!(again.read("remarks", text), []);
+    assert_eq!(again.class("one").unwrap().create().len(), 2);
+}
+
+#[test]
+fn what_json_does_not_say_of_a_goobj_stays() {
+    let mut tables = Tables::built_in();
+    let text = r#"{"goobjects": {"414": {"name": "Mine"}, "12": {"table": "vendor"}}}"#;
+    assert_eq!(tables.read_json("some.json", text), []);
+    let objects = tables.compile();
+    assert_eq!(objects.class_of(414).unwrap().1.name(), "door364");
+    assert_eq!(objects.name_of(12), Some("PlayerCharacter"));
+}

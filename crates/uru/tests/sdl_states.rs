@@ -194,7 +194,7 @@ fn json_that_no_blob_can_hold_is_refused() {
     );
     assert_eq!(
         refused(json!(["AddedVarLengthIO", "HasUoid"]), json!({})),
-        "flags: wanted flags that agree with the object, found 0x8001"
+        "flags: wanted no flag HasUoid, since there is no object, found 0x8001"
     );
     assert_eq!(
         refused(marked(), json!({"plase": {}})),
@@ -202,7 +202,7 @@ fn json_that_no_blob_can_hold_is_refused() {
     );
     assert_eq!(
         refused(marked(), json!({"place": value(json!(1)), "PLACE": value(json!(2))})),
-        "variables: wanted every variable at most once, found one in two spellings"
+        "variables: wanted each variable once, found two spellings of one variable"
     );
     assert_eq!(
         refused(marked(), json!({"notches": value(json!([1]))})),
@@ -212,6 +212,56 @@ fn json_that_no_blob_can_hold_is_refused() {
         refused(marked(), json!({"place": {"flags": ["SameAsDefault"], "value": 1}})),
         "variables.place: wanted a known field, found \"value\""
     );
+}
+
+/// Each type takes what its bytes can hold, and an error says what that is. A truth value is a byte:
+/// another one than 0 and 1 is kept as it came.
+#[test]
+fn json_of_each_type_has_a_range() {
+    let text = "STATEDESC all { VERSION 1 VAR BOOL b[1] VAR BYTE y[1] VAR SHORT s[1] VAR INT i[1] \
+                VAR FLOAT f[1] VAR DOUBLE d[1] VAR STRING32 t[1] VAR RGB8 c[1] VAR TIME at[1] \
+                VAR CREATABLE m[1] VAR POINT3 p[1] VAR AGETIMEOFDAY o[1] }";
+    let set = Descriptors::load([("all.sdl", text)]);
+    assert_eq!(set.problems(), []);
+    let made = |name: &str, value: &serde_json::Value| {
+        let json = json!({
+            "flags": ["AddedVarLengthIO"], "descriptor": "all", "version": 1,
+            "variables": {name: {"flags": [], "value": value}},
+        });
+        Blob::from_json(&set, &json).and_then(|blob| blob.to_bytes())
+    };
+    let dead = |bytes: usize| json!({"text": "ab", "deadMemory": {"$hex": "07".repeat(bytes)}});
+    for (name, value, wanted) in [
+        ("b", json!(256), "wanted true, false or a whole number from 0 to 255, found 256"),
+        ("b", json!(-1), "wanted true, false or a whole number from 0 to 255, found -1"),
+        ("y", json!(256), "wanted a whole number from 0 to 255, found 256"),
+        ("s", json!(32_768), "wanted a whole number from -32768 to 32767, found 32768"),
+        ("i", json!(1_u64 << 31), "from -2147483648 to 2147483647, found 2147483648"),
+        ("f", json!(1e39), "wanted a number of single precision, found 1e+39"),
+        ("d", json!("1e400"), "wanted a number of double precision, found \"1e400\""),
+        ("t", json!("x".repeat(33)), "bytes of this string"),
+        ("t", json!("a\0b"), "wanted text without NUL bytes, found a NUL byte"),
+        ("t", dead(9), "wanted 32 bytes of text and dead memory in all, found 11 bytes"),
+        ("t", dead(30), "deadMemory: wanted a NUL byte first, found another byte"),
+        ("c", json!([1, 2, 256]), "value[2]: wanted a whole number from 0 to 255, found 256"),
+        ("c", json!([1, 2]), "wanted a list of 3 numbers, found [1,2]"),
+        ("at", json!({"seconds": -1, "microseconds": 0}), "from 0 to 4294967295, found -1"),
+        ("m", json!({"class": 65_536, "bytes": ""}), "from 0 to 65535, found 65536"),
+        ("m", json!({"class": 0x8000, "bytes": {"$hex": ""}}), "null instead of the object"),
+        ("p", json!([1.0, 2.0]), "wanted a list of 3 numbers, found [1.0,2.0]"),
+        ("o", json!(1), "wanted null, found 1"),
+    ] {
+        let said = made(name, &value).unwrap_err().to_string();
+        assert!(said.contains(wanted), "{said}");
+        assert!(said.starts_with(&format!("variables.{name}")), "{said}");
+    }
+    for byte in [0_u8, 1, 7, 255] {
+        assert_eq!(made("b", &json!(byte)).unwrap().last(), Some(&0));
+        let bytes = made("b", &json!(byte)).unwrap();
+        let read = all_of(&set, &bytes);
+        let elements = read.record.simple[0].value.as_ref().unwrap();
+        assert_eq!(elements.as_bytes(), [byte]);
+    }
 }
 
 fn all_of<'d>(set: &Descriptors, bytes: &'d [u8]) -> Blob<'d> {
@@ -325,6 +375,7 @@ fn updates_of_newer_versions_upgrade_and_older_ones_are_refused() {
     state.apply(&newer, Rule::OURS, &at(9)).unwrap();
     assert_eq!(state.descriptor().version(), 3);
     insta::assert_snapshot!(diff(&before, &state), @r"
+    ~ Fernhollow version: 1 became 3
     ~ fhLampCount: 300 became 255
     + fhTide = [1.0,2.0,3.5]
     + fhTide time = 9.000000

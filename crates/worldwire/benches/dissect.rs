@@ -185,15 +185,41 @@ impl Talk {
     }
 }
 
-/// What is said in a round: mostly game messages of 200 bytes and vault nodes.
+/// What players say in an age, from the conformance vectors: notices, chat, states, a clone, a lock.
+static GAME_MESSAGES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    const IDS: [&str; 8] = [
+        "game-notify-dont",
+        "game-serverreply-affirm",
+        "game-ki-len-255",
+        "directed-ki",
+        "sdl-small",
+        "sdl-zlib",
+        "loadclone-avatar",
+        "tas-lock",
+    ];
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/uru-game/netmsg.json");
+    let text = std::fs::read(path).expect("the vectors are there");
+    let suite: serde_json::Value = serde_json::from_slice(&text).expect("the vectors are JSON");
+    let vectors = suite["vectors"].as_array().expect("a list of vectors");
+    let bytes = |id: &str| {
+        let vector = vectors.iter().find(|vector| vector["id"] == *id).expect("the vector");
+        let hex = vector["hex"].as_str().expect("its bytes");
+        let digits = hex.as_bytes().chunks(2).map(|pair| str::from_utf8(pair).expect("digits"));
+        digits.map(|pair| u8::from_str_radix(pair, 16).expect("hex")).collect()
+    };
+    IDS.into_iter().map(bytes).collect()
+});
+
+/// What is said in a round: game messages of 75 to 280 bytes, and vault nodes.
 fn script(
     service: Option<Service>,
     round: u32,
 ) -> Result<Vec<Message<'static>>, Box<dyn std::error::Error>> {
     if service == Some(Service::Game) {
-        let buffer = vec![round.to_le_bytes()[0]; 200];
+        let buffer = GAME_MESSAGES[round as usize % GAME_MESSAGES.len()].clone();
+        let (class, _) = buffer.split_first_chunk().ok_or("a class")?;
         let say = game::client::PropagateBuffer {
-            type_: ClassIndex::plNetMsgSDLState,
+            type_: ClassIndex(u16::from_le_bytes(*class).into()),
             buffer: Bytes32::new(buffer),
         };
         let echo = game::server::PropagateBuffer { type_: say.type_, buffer: say.buffer.clone() };

@@ -22,7 +22,9 @@ mod write;
 
 pub use given::Given;
 pub use parse::parse;
-pub use read::{FieldsOf, bytes, expected, flags, integer, named, signed, text, unsigned};
+pub use read::{
+    FieldsOf, bytes, double, expected, flags, integer, named, signed, single, text, unsigned,
+};
 pub use write::{Style, float32, float64, hex, string, whole, write_children, write_node};
 
 /// A JSON value as it is read.

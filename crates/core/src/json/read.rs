@@ -39,6 +39,57 @@ pub fn signed(json: &Json) -> Result<i64> {
     integer(json, "a whole number of 64 bits")
 }
 
+macro_rules! float {
+    ($($(#[doc = $doc:literal])* $name:ident: $float:ident, $bits:ident, $nan:literal, $wanted:literal;)*) => {$(
+        $(#[doc = $doc])*
+        ///
+        /// A number in digits, also as text; `NaN`, `Infinity`, `-Infinity`; or its bits as text that
+        /// begins with `0x`.
+        ///
+        /// # Errors
+        /// Value, when it is something else, or too large.
+        pub fn $name(json: &Json) -> Result<$float> {
+            let number = match json {
+                // By way of its text: a detour over the wider type could round twice.
+                Json::Number(number) => number.to_string().parse().ok(),
+                Json::String(text) => match text.as_str() {
+                    "NaN" => Some($float::from_bits($nan)),
+                    "Infinity" => Some($float::INFINITY),
+                    "-Infinity" => Some($float::NEG_INFINITY),
+                    text => match text.strip_prefix("0x") {
+                        Some(digits) => {
+                            $bits::from_str_radix(digits, 16).ok().map($float::from_bits)
+                        }
+                        None => text.parse().ok(),
+                    },
+                },
+                _ => None,
+            };
+            let number: $float = number.ok_or_else(|| expected($wanted, json))?;
+            // Infinity comes of its name alone, not of a number too large.
+            if number.is_infinite() && !is_named(json) {
+                return Err(expected($wanted, json));
+            }
+            Ok(number)
+        }
+    )*};
+}
+
+float! {
+    /// A number of single precision.
+    single: f32, u32, 0x7fc0_0000, "a number of single precision";
+    /// A number of double precision.
+    double: f64, u64, 0x7ff8_0000_0000_0000, "a number of double precision";
+}
+
+/// Whether it is no number in digits: `-Infinity`, `inf`, or the bits of one.
+fn is_named(json: &Json) -> bool {
+    json.as_str().is_some_and(|text| {
+        let name = text.trim_start_matches(['+', '-']);
+        name.starts_with("0x") || !name.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+    })
+}
+
 /// The number of an enumeration, given as its name or as a number.
 ///
 /// # Errors
@@ -234,6 +285,28 @@ mod tests {
     use serde_json::json;
 
     static NAMES: Names = Names::fixed(&[(1, "admin"), (8, "user")]);
+
+    #[test]
+    fn infinity_has_a_name() {
+        for (good, wanted) in [
+            (json!("Infinity"), f32::INFINITY),
+            (json!("-Infinity"), f32::NEG_INFINITY),
+            (json!("inf"), f32::INFINITY),
+            (json!("0xff800000"), f32::NEG_INFINITY),
+            (json!(3.402_823_4e38), f32::MAX),
+            (json!("-3.4028234e38"), f32::MIN),
+        ] {
+            assert_eq!(single(&good).unwrap().to_bits(), wanted.to_bits(), "{good}");
+        }
+        for wrong in [json!(1e39), json!(-1e39), json!("1e39"), json!("-.1e40"), json!("+9e99")] {
+            let error = single(&wrong).unwrap_err().to_string();
+            assert_eq!(error, format!("wanted a number of single precision, found {wrong}"));
+            assert!(double(&wrong).is_ok());
+        }
+        let error = double(&json!("1e400")).unwrap_err().to_string();
+        assert_eq!(error, "wanted a number of double precision, found \"1e400\"");
+        assert!(double(&json!("-Infinity")).is_ok());
+    }
 
     #[test]
     fn integers_are_checked() {

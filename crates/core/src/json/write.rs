@@ -92,7 +92,7 @@ pub fn string(text: &str, out: &mut String) {
     out.push('"');
     let mut rest = text;
     // Nearly all texts are plain.
-    while let Some(at) = rest.bytes().position(|byte| ESCAPED[usize::from(byte)]) {
+    while let Some(at) = escaped(rest.as_bytes()) {
         let (plain, behind) = rest.split_at(at);
         out.push_str(plain);
         // What is escaped is a single byte.
@@ -112,6 +112,25 @@ pub fn string(text: &str, out: &mut String) {
     }
     out.push_str(rest);
     out.push('"');
+}
+
+/// Where the first byte stands that a string does not hold as it is.
+fn escaped(bytes: &[u8]) -> Option<usize> {
+    let (words, _) = bytes.as_chunks::<8>();
+    let plain = words.iter().take_while(|word| is_plain(u64::from_le_bytes(**word))).count() * 8;
+    let rest = bytes.get(plain..).unwrap_or_default();
+    rest.iter().position(|byte| ESCAPED[usize::from(*byte)]).map(|at| plain + at)
+}
+
+/// Whether none of eight bytes has to be escaped. A byte of another script counts as one that has.
+fn is_plain(word: u64) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    const TOPS: u64 = ONES << 7;
+    // The top bit of a byte is set where it is below the bound, for bytes below 0x80.
+    let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word;
+    let equals = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let found = word | below(word, 0x20) | equals(b'"') | equals(b'\\') | equals(0x7f);
+    found & TOPS == 0
 }
 
 /// Which bytes do not stand for themselves in a string.
@@ -178,5 +197,23 @@ mod tests {
                 + r#""enum":"user","text":"\"","broken":{"$hex":"00d8"},"nan":"0x7fc00001"}"#
         );
         serde_json::from_str::<serde_json::Value>(&out).unwrap();
+    }
+
+    #[test]
+    fn what_has_to_be_escaped_is_found_anywhere() {
+        for byte in 0..=255_u8 {
+            for at in 0..24 {
+                let mut bytes = [b'a'; 24];
+                bytes[at] = byte;
+                let found = escaped(&bytes);
+                assert_eq!(found, ESCAPED[usize::from(byte)].then_some(at), "{byte} at {at}");
+            }
+        }
+        let mut shown = String::new();
+        string("eine \u{fc}berlange Zeile\n\u{4e16}\u{754c} \"A\\B\" \u{7f}", &mut shown);
+        assert_eq!(
+            shown,
+            "\"eine \u{fc}berlange Zeile\\n\u{4e16}\u{754c} \\\"A\\\\B\\\" \\u007f\""
+        );
     }
 }

@@ -189,6 +189,13 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         })
     }
 
+    /// Says why something is shown as bytes though it should be more: a
+    /// [remark](crate::Tree::remarks) of the tree. Nothing without a trace.
+    #[cold]
+    pub fn remark(&mut self, error: Error) {
+        self.trace.remark(Key::reader(), error);
+    }
+
     #[cold]
     fn too_deep(&self) -> Error {
         let limit = u64::from(self.limits.depth);

@@ -1,5 +1,6 @@
 //! The codecs of KI.
 
+use serde_json::json;
 use worldwire_core::json::{FieldsOf, Given, Json};
 use worldwire_core::{Error, Reader, Result, Writer};
 use worldwire_ki::file::table::TableFile;
@@ -12,6 +13,26 @@ use worldwire_ki::schema::classes::Classes;
 use super::objects::{object_from_json, unread};
 use super::{objects, protocols};
 use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
+use crate::line::{Blob, Line};
+
+/// The codec of a DML message, or of a frame with a control message.
+pub(super) fn blob(line: &Line<'_>) -> Result<Blob> {
+    match line.name.split_once('.') {
+        Some(("control", opcode)) => {
+            let mut json = json!({"isControl": 1, "opcode": opcode, "fields": line.fields});
+            if let Some(trailer) = line.members.get("trailer") {
+                json["trailer"] = trailer.clone();
+            }
+            Ok(("ki.frame", json))
+        }
+        // Without a definition the fields are the whole message.
+        Some(_) if line.fields.get("payload").is_some() => Ok(("ki.dml", line.fields.clone())),
+        Some((service, order)) if service != "data" => {
+            Ok(("ki.dml", json!({"service": service, "order": order, "fields": line.fields})))
+        }
+        _ => Err(line.no_message()),
+    }
+}
 
 /// All of them, by name.
 pub(crate) static CODECS: &[Codec] = &[

@@ -1,10 +1,13 @@
 //! A message of a conversation.
 
+use core::fmt::Write as _;
+
 use worldwire_core::connection::Piece;
 use worldwire_core::json::{Given, Json};
 use worldwire_core::{Error, Limits, Reader, Result, Tree, Writer};
 use worldwire_ki::connection::{Received, Unit};
 use worldwire_ki::control::Control;
+use worldwire_ki::frame::Frame;
 use worldwire_ki::message::RawMessage;
 use worldwire_ki::schema::Protocols;
 
@@ -72,6 +75,17 @@ impl Message for KiMessage<'_> {
         let mut tree = reader.conclude(outcome).0;
         tree.set_base(range.start + message.start as u64);
         tree
+    }
+
+    /// The byte behind a control message, which most frames have.
+    fn push_members(&self, line: &mut String) {
+        let Received { unit, bytes, side, .. } = self.received;
+        if let Unit::Control(_) = unit
+            && let Ok(frame) = Frame::decode(&mut Reader::new(bytes), Some(side))
+            && let Some(trailer) = frame.trailer
+        {
+            let _ = write!(line, ",\"trailer\":{trailer}");
+        }
     }
 
     /// A DML message with its header; what relays take.

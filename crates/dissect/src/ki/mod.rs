@@ -20,6 +20,7 @@ use worldwire_ki::schema::Protocols;
 use crate::codec::Codec;
 use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict};
 use crate::knowledge::{Definitions, Keys};
+use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
 pub use objects::KiObjects;
 use session::Reading;
@@ -72,6 +73,10 @@ impl Family for Ki {
         let config = Arc::new(RelayConfig::new(start.keys.part::<KeyFile>().observer()));
         let connection = Connection::relay(config, Duration::ZERO);
         Ok(Box::new(Watched::new(connection, Reading::new(start))))
+    }
+
+    fn blob(&self, line: &Line<'_>) -> Result<Blob> {
+        codecs::blob(line)
     }
 
     fn codecs(&self) -> &'static [Codec] {

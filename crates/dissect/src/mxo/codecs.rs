@@ -1,15 +1,18 @@
 //! The codecs of MxO.
 
 use worldwire_core::json::Given;
-use worldwire_core::{Messages as _, Writer};
-use worldwire_mxo::frame::{Channel, Datagram, Packet, RpcMessage, TcpFrame};
+use worldwire_core::{Messages as _, Reader, Result, Side, Writer};
+use worldwire_mxo::frame::{
+    Channel, Datagram, Packet, RpcMessage, Section as PacketSection, TcpFrame,
+};
 use worldwire_mxo::login::{
     AuthClientMessage, AuthServerMessage, LoginMessage, MarginClientMessage, MarginServerMessage,
 };
-use worldwire_mxo::message::Section;
+use worldwire_mxo::message::{Fault, MPM_ID, Operation, Section};
 
 use super::objects;
-use crate::codec::{Codec, Shape, no_remarks, read, read_opening};
+use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
+use crate::line::{Blob, Line};
 
 macro_rules! login_codec {
     ($name:literal, $channel:ident, $client:ty, $server:ty, $about:literal) => {
@@ -34,6 +37,74 @@ macro_rules! login_codec {
             remarks: no_remarks,
         }
     };
+}
+
+/// What to do about a section that the other side sends.
+fn other_side(from: Side) -> String {
+    format!("--from {} reads it", from.other())
+}
+
+/// Why the object sections of a packet are only bytes, or what they leave open.
+fn packet_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<String> {
+    let blob = objects(options.definitions).blob(options.from);
+    let sections = blob.sections();
+    let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
+    let mut reader = Reader::new(data);
+    let Ok(packet) = Packet::decode_measured(&mut reader, Some(options.from), &mut measure) else {
+        return Vec::new();
+    };
+    let remarks = |section: &PacketSection<'_>| {
+        let PacketSection::Objects(bytes) = section else { return Vec::new() };
+        let error = match Section::decode_behind_id(&mut Reader::new(bytes), &sections.context()) {
+            Ok(section) => return remarks_of(&section),
+            Err(error) => error.closed(),
+        };
+        vec![match sections.fits_other_side(bytes) {
+            true => error.hint(other_side(options.from)).to_string(),
+            false => error.to_string(),
+        }]
+    };
+    let all = packet.sections.iter().flat_map(remarks);
+    all.map(|remark| format!("objects: {remark}")).collect()
+}
+
+/// What a section leaves open, and what is odd about it.
+fn section_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<String> {
+    let sections = objects(options.definitions).blob(options.from).sections();
+    match Section::decode(&mut Reader::new(data), &sections.context()) {
+        Ok(section) => remarks_of(&section),
+        Err(_) => Vec::new(),
+    }
+}
+
+fn remarks_of(section: &Section<'_>) -> Vec<String> {
+    const KEPT: &str = "its rest is kept as bytes";
+    let odd = section.oddities().map(|(_, oddity)| oddity.to_string());
+    let open = section.operations.last().and_then(|operation| match operation {
+        Operation::UnknownCreate(create) => {
+            let goid = create.goid;
+            Some(format!("goobj {goid} has no known class: {KEPT}; give its table with --data"))
+        }
+        Operation::Undecoded(rest) => Some(match rest.fault {
+            Fault::UnknownView => format!("view {} is not known: {KEPT}", rest.view),
+            Fault::ServerOnlyCommand => {
+                format!("a relevance notice, which only servers send to each other: {KEPT}")
+            }
+            _ => format!("an update of view {} has a block of unknown layout: {KEPT}", rest.view),
+        }),
+        _ => None,
+    });
+    odd.chain(open).collect()
+}
+
+/// The codec of a packet, or of a plain datagram.
+pub(super) fn blob(line: &Line<'_>) -> Result<Blob> {
+    let codec = match line.name.split_once('.') {
+        Some(("game", _)) => "mxo.packet",
+        Some(("setup", _)) => "mxo.datagram",
+        _ => return Err(line.no_message()),
+    };
+    Ok((codec, line.fields.clone()))
 }
 
 /// All of them, by name.
@@ -70,7 +141,13 @@ pub(crate) static CODECS: &[Codec] = &[
         decode: |data, options, tree| {
             let sections = objects(options.definitions).blob(options.from).sections();
             read("mxo.objects", data, options, tree, |reader| {
-                Section::decode(reader, &sections.context()).map(drop)
+                let section = Section::decode(reader, &sections.context()).map(drop);
+                section.map_err(|error| match data.split_first() {
+                    Some((&MPM_ID, bytes)) if sections.fits_other_side(bytes) => {
+                        error.hint(other_side(options.from))
+                    }
+                    _ => error,
+                })
             })
         },
         encode: |json, options| {
@@ -81,7 +158,7 @@ pub(crate) static CODECS: &[Codec] = &[
             Ok(writer.into_bytes())
         },
         tables: Vec::new,
-        remarks: no_remarks,
+        remarks: section_remarks,
     },
     Codec {
         name: "mxo.packet",
@@ -100,7 +177,7 @@ pub(crate) static CODECS: &[Codec] = &[
             Packet::from_json(given, Some(options.from))?.to_bytes()
         },
         tables: Vec::new,
-        remarks: no_remarks,
+        remarks: packet_remarks,
     },
     Codec {
         name: "mxo.rpc",

@@ -50,6 +50,12 @@ impl MxoObjects {
         Some(said)
     }
 
+    /// Whether a file holds tables, by its contents.
+    #[must_use]
+    pub fn are_in(bytes: &[u8]) -> bool {
+        core::str::from_utf8(bytes).is_ok_and(|text| Form::of(text).is_some())
+    }
+
     fn of(tables: Tables) -> Self {
         let objects = Arc::new(tables.compile());
         let blobs = BlobSections::of(&objects);
@@ -87,6 +93,8 @@ enum Form {
     Names,
     /// The class of each goobj.
     Map,
+    /// Classes and goobjs as JSON.
+    Json,
 }
 
 impl Form {
@@ -100,11 +108,43 @@ impl Form {
         if lines.by_ref().take(64).any(|line| line.starts_with("#VALUES FOR GOID:")) {
             return Some(Self::Dump);
         }
+        if first.starts_with('{') {
+            // Other families have JSON too.
+            let has = |key: &str| text.contains(key);
+            let is_ours = has("\"goobjects\"") || (has("\"tables\"") && has("\"index\""));
+            return is_ours.then_some(Self::Json);
+        }
         let compact: String = first.split_whitespace().collect();
         match compact.trim_end_matches(',') {
             "class_id,create_index,name,size,update_index" => Some(Self::Classes),
             "name,id" => Some(Self::Names),
             "goid,class_id" => Some(Self::Map),
+            _ => Self::of_rows(text),
+        }
+    }
+
+    /// What lines of fields are that lack the names of their columns: the first ones are alike.
+    fn of_rows(text: &str) -> Option<Self> {
+        /// How many lines have to look like a table.
+        const LOOK: usize = 8;
+        let rows = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let mut rows = rows.filter(|line| !line.starts_with('#')).take(LOOK).map(Self::of_row);
+        let first = rows.next()??;
+        rows.all(|row| row == Some(first)).then_some(first)
+    }
+
+    fn of_row(row: &str) -> Option<Self> {
+        let fields: Vec<&str> = row.splitn(6, ',').map(str::trim).collect();
+        let is_number = |text: &str| text.parse::<i64>().is_ok();
+        let is_name = |text: &str| !text.is_empty() && !is_number(text);
+        match fields.as_slice() {
+            [class, create, name, size, update] => {
+                let numbers = [class, create, size, update];
+                (numbers.into_iter().all(|it| is_number(it)) && is_name(name))
+                    .then_some(Self::Classes)
+            }
+            [name, id, ""] => (!name.is_empty() && is_number(id)).then_some(Self::Names),
+            [goid, class] => (goid.parse::<u16>().is_ok() && is_number(class)).then_some(Self::Map),
             _ => None,
         }
     }
@@ -116,6 +156,7 @@ impl Form {
             Self::Classes => tables.read_class_csv(name, text),
             Self::Names => tables.read_name_csv(name, text),
             Self::Map => tables.read_map(name, text),
+            Self::Json => tables.read_json(name, text),
         }
     }
 
@@ -123,18 +164,25 @@ impl Form {
     fn order(self) -> u8 {
         match self {
             Self::Classes => 0,
-            Self::Table => 1,
-            Self::Dump => 2,
-            Self::Map => 3,
-            Self::Names => 4,
+            Self::Json => 1,
+            Self::Table => 2,
+            Self::Dump => 3,
+            Self::Map => 4,
+            Self::Names => 5,
         }
     }
 }
 
-/// Whether a file may hold tables, by its name alone.
+/// Whether a file may hold tables, by its name alone. Of JSON, which may be anything, only what
+/// speaks of goobjs.
 pub(super) fn may_define(name: &str) -> bool {
-    let ending = name.rsplit('.').next().unwrap_or_default();
-    ["txt", "csv", "objects"].iter().any(|known| ending.eq_ignore_ascii_case(known))
+    let file = name.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
+    let ending = file.rsplit('.').next().unwrap_or_default();
+    match ending {
+        "txt" | "csv" | "objects" => true,
+        "json" => file.contains("goobj") || file.contains("objects"),
+        _ => false,
+    }
 }
 
 /// Reads tables.
@@ -160,6 +208,16 @@ mod tests {
             ("class_id,create_index,name,size,update_index\n", Some(Form::Classes)),
             ("name,id,\n", Some(Form::Names)),
             ("goid, class_id\n420,364\n", Some(Form::Map)),
+            ("{\"goobjects\": {}}", Some(Form::Json)),
+            ("{\n  \"tables\": {\"a\": [{\"index\": 0", Some(Form::Json)),
+            ("{\"classes\": {}}", None),
+            ("Armor_A11,11666,\nDoor 2,-1,\n", Some(Form::Names)),
+            ("7,11666,\n", Some(Form::Names)),
+            ("# mine\n420,364\n421,7\n", Some(Form::Map)),
+            ("Door,7\n", None),
+            ("364,0,Orientation,16,-1\n", Some(Form::Classes)),
+            ("420,364\nsomething else\n", None),
+            ("70000,x\n", None),
             ("a,b,c\n", None),
             ("", None),
         ];
@@ -167,5 +225,6 @@ mod tests {
             assert_eq!(Form::of(text), form, "{text}");
         }
         assert!(may_define("mine/goobjs.CSV") && !may_define("S_LOGIN.1.def"));
+        assert!(may_define("mine/goobj_tables.json") && !may_define("goobjs/data.json"));
     }
 }

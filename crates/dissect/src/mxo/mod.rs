@@ -2,6 +2,7 @@
 
 mod codecs;
 mod definitions;
+mod layouts;
 mod message;
 mod names;
 mod objects;
@@ -11,13 +12,14 @@ mod views;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use worldwire_core::{Diagnostic, Result};
+use worldwire_core::{Diagnostic, FieldInfo, Result};
 use worldwire_mxo::connection::{Connection, RelayConfig};
 use worldwire_mxo::crypt::KeyFile;
 
 use crate::codec::Codec;
 use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict};
 use crate::knowledge::{Definitions, Keys};
+use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
 pub use definitions::MxoObjects;
 use session::Reading;
@@ -63,16 +65,24 @@ impl Family for Mxo {
         Ok(Box::new(Watched::new(connection, Reading::new(start))))
     }
 
+    fn blob(&self, line: &Line<'_>) -> Result<Blob> {
+        codecs::blob(line)
+    }
+
     fn codecs(&self) -> &'static [Codec] {
         codecs::CODECS
+    }
+
+    fn layout(&self, codec: &str) -> Vec<FieldInfo> {
+        layouts::layout(codec)
     }
 
     fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
         names::messages(definitions)
     }
 
-    fn values<'d>(&self, _: &'d Definitions) -> Vec<ValueNames<'d>> {
-        names::values()
+    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
+        names::values(definitions)
     }
 
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use worldwire_mxo::frame::{CLIENT_RPCS, SERVER_RPCS};
+use worldwire_mxo::frame::{CLIENT_RPCS, RccFlags, SERVER_RPCS};
+use worldwire_mxo::message::Fault;
 
 use super::message::{PACKETS, PLAIN};
 use super::objects;
@@ -11,21 +12,23 @@ use crate::knowledge::Definitions;
 
 /// The fields of a packet.
 const PACKET: &[&str] = &["crc", "length", "time", "sequence", "flags", "simTime", "sections"];
-/// What is inside them.
+/// What is inside them, apart from the properties of objects.
 const INNER: &[&str] = &[
+    // The sequence word.
     "acks",
     "remote",
     "local",
+    // Sections, and RPC messages.
     "mpm",
     "lists",
     "firstSeq",
     "messages",
-    "length",
     "longLength",
     "opcode",
     "data",
     "bytes",
     "objects",
+    // Object sections, and their operations.
     "operations",
     "end",
     "create",
@@ -35,10 +38,34 @@ const INNER: &[&str] = &[
     "unknown_create",
     "undecoded",
     "view",
-    "views",
+    "goid",
+    "object",
+    "world_id",
+    "spawn_seq",
+    "magic",
+    "count",
     "class",
+    "guess",
     "properties",
+    "padding",
+    "new_view",
+    "tail",
+    "views",
+    "target",
+    "fault",
+    "mask",
+    // Movement, and vectors.
     "movement",
+    "script_counter",
+    "animation",
+    "mood",
+    "action",
+    "yaw",
+    "position",
+    "x",
+    "y",
+    "z",
+    "w",
 ];
 /// The fields of plain packets.
 const PLAIN_FIELDS: &[&str] =
@@ -48,14 +75,14 @@ const PLAIN_FIELDS: &[&str] =
 pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
     let mut inner: BTreeSet<&str> = INNER.iter().chain(PACKET).copied().collect();
     for (_, class) in objects(definitions).objects().classes() {
-        inner.extend(class.create().slots().iter().map(|slot| slot.name()));
+        let orders = core::iter::once(class.create()).chain(class.updates().orders());
+        inner.extend(orders.flat_map(|order| order.slots()).map(|slot| slot.name()));
     }
     let packets = PACKETS.iter().map(|name| MessageNames {
         name: (*name).to_owned(),
         fields: PACKET.to_vec(),
         inner: inner.iter().copied().collect(),
-        // Updates may have properties that creates do not have.
-        is_complete: false,
+        is_complete: true,
     });
     let plain = PLAIN.iter().map(|name| MessageNames {
         name: (*name).to_owned(),
@@ -67,10 +94,25 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
 }
 
 /// The fields whose values have names.
-pub(super) fn values<'d>() -> Vec<ValueNames<'d>> {
+pub(super) fn values(definitions: &Definitions) -> Vec<ValueNames<'_>> {
     let opcodes = CLIENT_RPCS.iter().chain(SERVER_RPCS.iter()).map(|(_, name)| name).collect();
+    let known = objects(definitions);
+    let classes = known.objects().classes().map(|(_, class)| class.name()).collect();
+    let names = known.tables().goobjs().filter_map(|(_, goobj)| goobj.name.as_deref()).collect();
+    let faults = Fault::ALL.iter().map(|fault| fault.name()).collect();
+    let flags = RccFlags::NAMES.iter().map(|(_, name)| name).collect();
     vec![
         ValueNames { field: "opcode", names: opcodes, is_only: false },
         ValueNames { field: "mpm", names: vec!["Objects", "Rpc", "Unknown5"], is_only: false },
+        ValueNames {
+            field: "kind",
+            names: vec!["Hello", "Answer", "Ping", "Other"],
+            is_only: true,
+        },
+        // Those of operations and movements are numbers.
+        ValueNames { field: "flags", names: flags, is_only: false },
+        ValueNames { field: "class", names: classes, is_only: true },
+        ValueNames { field: "object", names, is_only: true },
+        ValueNames { field: "fault", names: faults, is_only: true },
     ]
 }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use worldwire_core::json::{Given, Json};
 use worldwire_core::opener::{Closer, Opener, Site};
 use worldwire_core::{Reader, Result, Side, TreeBuilder, Writer};
-use worldwire_mxo::message::{Context, NoViews, Rules, Section, Views};
+use worldwire_mxo::message::{Context, NoViews, OWN_VIEW, Rules, Section, Viewed, Views};
 use worldwire_mxo::schema::Objects;
 
 /// The field of a packet's section that holds objects.
 const FIELD: &str = "objects";
+/// The goobj of players' characters.
+const PLAYER: u16 = 12;
 
 /// Reads the object sections that a side sends, with the views that were there before.
 #[derive(Clone, Copy)]
@@ -28,8 +30,14 @@ impl core::fmt::Debug for ObjectSections<'_> {
 impl<'o> ObjectSections<'o> {
     /// What sections are read with. What is not known of a capture is kept as bytes.
     pub(super) fn context(&self) -> Context<'o, '_> {
-        let views: &dyn Views = self.views;
-        Context { objects: self.objects, views, from: self.from, rules: Rules::LENIENT }
+        Context { objects: self.objects, views: self, from: self.from, rules: Rules::LENIENT }
+    }
+
+    /// Whether a section could be read if the other side had sent it.
+    pub(super) fn fits_other_side(&self, bytes: &[u8]) -> bool {
+        let other = Self { from: self.from.other(), ..*self };
+        let section = Section::decode_behind_id(&mut Reader::new(bytes), &other.context());
+        section.is_ok_and(|section| section.operations.iter().all(|it| it.fault().is_none()))
     }
 
     /// How many of these bytes are the section; all of them, where it cannot be read.
@@ -39,6 +47,17 @@ impl<'o> ObjectSections<'o> {
             Ok(_) => reader.position(),
             Err(_) => bytes.len(),
         }
+    }
+}
+
+/// The view of the client's own character is one even where its create is missing, as a guess.
+impl Views for ObjectSections<'_> {
+    fn viewed(&self, view: u16) -> Option<Viewed> {
+        let own = || {
+            let (class, _) = self.objects.class_of(PLAYER).filter(|_| view == OWN_VIEW)?;
+            Some(Viewed { class, guess: true })
+        };
+        self.views.viewed(view).or_else(own)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A conversation of MxO: the game channel.
 
 use worldwire_core::{Reader, Side};
-use worldwire_mxo::connection::{Connection, News, Received, Unit};
+use worldwire_mxo::connection::{Connection, MissingKey, News, Received, Unit};
 use worldwire_mxo::frame::{Datagram, Hello, Plain};
 
 use super::MxoObjects;
@@ -77,20 +77,43 @@ impl Interpreter<Connection> for Reading {
         if !is_packet {
             return;
         }
-        match self.views.take(side, bytes) {
-            Ok(said) => said.into_iter().for_each(|text| emit.note(Note::warning(text))),
+        match self.views.take(side, bytes, emit.packet()) {
+            Ok(said) => said.into_iter().for_each(|note| emit.note(note)),
             // What keeps a packet from being read stands in its tree; the views keep their limits.
-            Err(error) => emit.note(Note::problem(format!("views: {error}"))),
+            Err(error) => {
+                let packet = emit.packet().map_or(String::new(), |it| format!("packet {it}: "));
+                emit.note(Note::problem(format!("{packet}objects: {error}")));
+            }
         }
     }
 
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {
-        if let News::KeysNeeded { side } = news {
+        if let News::KeysNeeded { side, missing } = news {
             emit.about(side);
-            emit.note(Note::problem(format!(
-                "what the {side} sends is encrypted and no key for it was given; give the \
-                 session's key with --keys"
-            )));
+            emit.note(Note::problem(describe(side, missing)));
         }
+    }
+}
+
+/// What to do about a key that is missing.
+fn describe(side: Side, missing: MissingKey) -> String {
+    match missing {
+        MissingKey::NotGiven => format!(
+            "what the {side} sends is encrypted and no key for it was given; give the session's \
+             key with --keys"
+        ),
+        MissingKey::NoneFits { keys: 1 } => format!(
+            "the key that was given does not open what the {side} sends; give the key of this \
+             session with --keys"
+        ),
+        MissingKey::NoneFits { keys } => format!(
+            "none of the {keys} keys that were given opens what the {side} sends; give the key of \
+             this session with --keys"
+        ),
+        MissingKey::OtherSession { id, named } => format!(
+            "the key of session {id:#x} opens what the {side} sends, but the hello names session \
+             {named:#x}; correct the id in the key file"
+        ),
+        _ => format!("the key of what the {side} sends is missing: {missing}"),
     }
 }

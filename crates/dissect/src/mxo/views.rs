@@ -1,31 +1,123 @@
 //! The views of a conversation, as its packets change them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use worldwire_core::{Reader, Result, Side};
-use worldwire_mxo::frame::{Packet, RccFlags, Section as PacketSection};
-use worldwire_mxo::message::Section;
+use worldwire_core::{Error, Reader, Result, Side, Step};
+use worldwire_mxo::frame::{
+    Packet, RccFlags, Section as PacketSection, SequenceNumber, SequenceWord,
+};
+use worldwire_mxo::message::{Fault, Oddity, Operation, Section};
 use worldwire_mxo::replica::{Notice, Replica};
 use worldwire_mxo::schema::Objects;
 
 use super::objects::ObjectSections;
+use crate::item::Note;
 
 /// The views of one client, followed through the packets of a capture.
 ///
 /// A capture may miss packets, and objects may have classes that nobody knows. What cannot be read
-/// then is told once for each goobj and each reason, and left out.
+/// then is told once for each goobj, view and reason, and left out.
 #[derive(Clone, Debug)]
 pub struct MxoViews {
     replica: Replica,
-    told: BTreeSet<String>,
+    told: BTreeSet<Told>,
+    /// The last create that could not be read.
+    failed: Option<Failed>,
+    /// The packet of the last section that could not be read to its end.
+    unread: Option<Place>,
+    carried: Carried,
+}
+
+/// Which creates the client has acknowledged.
+#[derive(Clone, Debug, Default)]
+struct Carried {
+    /// The views that each packet of the server created, by its number.
+    by_packet: BTreeMap<u16, Vec<u16>>,
+    /// The same by view, with those of packets that are not acknowledged.
+    by_view: BTreeSet<(u16, u16)>,
+    /// The views whose creates have arrived.
+    live: BTreeSet<u16>,
+}
+
+impl Carried {
+    /// A new packet of the server has this number.
+    fn begin(&mut self, number: u16) {
+        for view in self.by_packet.remove(&number).into_iter().flatten() {
+            self.by_view.remove(&(view, number));
+        }
+    }
+
+    fn create(&mut self, number: u16, view: u16) {
+        self.by_packet.entry(number).or_default().push(view);
+        self.by_view.insert((view, number));
+    }
+
+    /// What the view was is gone.
+    fn forget(&mut self, view: u16) {
+        self.live.remove(&view);
+        let own: Vec<_> = self.by_view.range((view, 0)..=(view, u16::MAX)).copied().collect();
+        for pair in own {
+            self.by_view.remove(&pair);
+        }
+    }
+
+    fn acknowledge(&mut self, sequence: SequenceWord) {
+        for number in sequence.acked().map(SequenceNumber::get) {
+            for view in self.by_packet.remove(&number).into_iter().flatten() {
+                if self.by_view.remove(&(view, number)) {
+                    self.live.insert(view);
+                }
+            }
+        }
+    }
+}
+
+/// What was told already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Told {
+    Goobj(u16),
+    UnknownView(u16),
+    Rest(Fault),
+    Pending(u16),
+    Again(u16),
+    Replaced(u16),
+    Odd(Odd),
+}
+
+/// The kinds of oddities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Odd {
+    Flags,
+    NotNormal,
+    Tail,
+    Padding,
+    Nothing,
+    Unterminated,
+    Other,
+}
+
+/// The number of a packet in its capture, if there is one.
+type Place = Option<u64>;
+
+/// A create that could not be read.
+#[derive(Clone, Copy, Debug)]
+struct Failed {
+    goid: Option<u16>,
+    place: Place,
 }
 
 impl MxoViews {
     /// No views yet.
     #[must_use]
     pub fn new(objects: Arc<Objects>) -> Self {
-        Self { replica: Replica::new(objects), told: BTreeSet::new() }
+        Self {
+            replica: Replica::new(objects),
+            told: BTreeSet::new(),
+            failed: None,
+            unread: None,
+            carried: Carried::default(),
+        }
     }
 
     /// The views.
@@ -34,56 +126,185 @@ impl MxoViews {
         &self.replica
     }
 
-    /// Takes in a packet of a side, decrypted. Returns what there is to say of it.
+    /// Takes in a packet of a side, decrypted, with its number in the capture if it has one.
+    /// Returns what there is to say of it.
     ///
     /// # Errors
     /// Those of [`Packet::decode`], and the limits on views; views are as they were then.
-    pub fn take(&mut self, from: Side, packet: &[u8]) -> Result<Vec<String>> {
+    pub fn take(&mut self, from: Side, packet: &[u8], place: Option<u64>) -> Result<Vec<Note>> {
         let sections = self.sections(from);
         let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
         let packet = Packet::decode_measured(&mut Reader::new(packet), Some(from), &mut measure)?;
-        let mut said = Vec::new();
         if from == Side::Server && packet.flags.contains(RccFlags::Reset) {
-            self.replica.reset();
+            self.begin_anew();
         }
+        match from {
+            Side::Client => self.carried.acknowledge(packet.sequence),
+            Side::Server => self.carried.begin(packet.sequence.local.get()),
+        }
+        let mut said = Vec::new();
         for section in &packet.sections {
             let PacketSection::Objects(bytes) = section else { continue };
-            let context = self.sections(from);
-            let section = Section::decode_behind_id(&mut Reader::new(bytes), &context.context())?;
-            for notice in self.replica.apply(&section, from)? {
-                if let Some(text) = describe(&notice)
-                    && self.told.insert(text.clone())
-                {
-                    said.push(text);
-                }
-            }
+            let taken = self.section(from, packet.sequence, bytes, place, &mut said);
+            taken.inspect_err(|error| self.fail(error, place))?;
         }
         Ok(said)
+    }
+
+    fn section(
+        &mut self,
+        from: Side,
+        sequence: SequenceWord,
+        bytes: &[u8],
+        place: Place,
+        said: &mut Vec<Note>,
+    ) -> Result<()> {
+        let sections = self.sections(from);
+        let section = Section::decode_behind_id(&mut Reader::new(bytes), &sections.context())?;
+        for (_, oddity) in section.oddities() {
+            if self.told.insert(Told::Odd(kind(&oddity))) {
+                said.push(Note::warning(format!("{}{oddity}", at(place))));
+            }
+        }
+        for notice in self.replica.apply(&section, from)? {
+            said.extend(self.describe(&notice, place));
+        }
+        for operation in &section.operations {
+            match operation {
+                Operation::Create(create) => {
+                    let view = create.new_view;
+                    self.told.remove(&Told::UnknownView(view));
+                    self.carried.create(sequence.local.get(), view);
+                }
+                Operation::Delete(delete) => {
+                    delete.views.iter().for_each(|view| self.carried.forget(*view));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A section could not be read.
+    fn fail(&mut self, error: &Error, place: Place) {
+        let is_create = |step: &Step| matches!(step, Step::Field(name) if &**name == "create");
+        if error.path().any(is_create) {
+            self.failed = Some(Failed { goid: None, place });
+        }
+        self.unread = Some(place);
     }
 
     /// Another session begins: there are no views.
     pub fn begin_anew(&mut self) {
         self.replica.reset();
+        self.carried = Carried::default();
+        (self.failed, self.unread) = (None, None);
     }
 
     /// What reads the sections of a side that come next.
     pub(super) fn sections(&self, from: Side) -> ObjectSections<'_> {
         ObjectSections { objects: self.replica.objects(), views: &self.replica, from }
     }
+
+    /// What there is to say of what was not read, or is odd.
+    fn describe(&mut self, notice: &Notice, place: Place) -> Option<Note> {
+        let told = match notice {
+            Notice::UnknownCreate { goid } => {
+                self.failed = Some(Failed { goid: Some(*goid), place });
+                Told::Goobj(*goid)
+            }
+            Notice::Undecoded { view, fault: Fault::UnknownView } => Told::UnknownView(*view),
+            Notice::Undecoded { fault, .. } => Told::Rest(*fault),
+            Notice::BadPending { view, .. } => Told::Pending(*view),
+            // One that the client may not have yet is repeated.
+            Notice::CreatedAgain(view) if self.carried.live.contains(view) => Told::Again(*view),
+            Notice::Replaced(view) => {
+                self.carried.forget(*view);
+                Told::Replaced(*view)
+            }
+            _ => return None,
+        };
+        let is_new = self.told.insert(told);
+        let text = is_new.then(|| self.text(notice));
+        if matches!(notice, Notice::Undecoded { .. } | Notice::UnknownCreate { .. }) {
+            self.unread = Some(place);
+        }
+        let text = format!("{}{}", at(place), text?);
+        let is_problem = matches!(
+            notice,
+            Notice::Undecoded { fault: Fault::UnknownView | Fault::ServerOnlyCommand, .. }
+        );
+        Some(if is_problem { Note::problem(text) } else { Note::warning(text) })
+    }
+
+    fn text(&self, notice: &Notice) -> String {
+        match notice {
+            Notice::UnknownCreate { goid } => format!(
+                "goobj {goid} has no known class, so the rest of the packet is not read; give its \
+                 table with --data"
+            ),
+            Notice::Undecoded { view, fault: Fault::UnknownView } => {
+                format!(
+                    "view {view} is not known, so the rest of the packet is not read: {}",
+                    self.origin()
+                )
+            }
+            Notice::Undecoded { fault: Fault::ServerOnlyCommand, .. } => {
+                "a relevance notice, which only servers send to each other; the rest of the packet \
+                 is not read"
+                    .to_owned()
+            }
+            Notice::Undecoded { view, .. } => format!(
+                "an update of view {view} has a block of unknown layout; the rest of the packet is \
+                 not read"
+            ),
+            Notice::BadPending { view, error } => format!("pending update of view {view}: {error}"),
+            Notice::CreatedAgain(view) => {
+                format!("view {view} is created again though the client has acknowledged it")
+            }
+            Notice::Replaced(view) => {
+                format!("view {view} is created for another object without being deleted")
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Where a view may come from that is not known.
+    fn origin(&self) -> String {
+        let within = |place: Place| match place {
+            Some(number) => format!(" in packet {number}"),
+            None => String::new(),
+        };
+        match (self.failed, self.unread) {
+            (Some(Failed { goid: Some(goid), place }), _) => {
+                format!("the create of goobj {goid}{} could not be read", within(place))
+            }
+            (Some(Failed { goid: None, place }), _) => {
+                format!("a create{} could not be read", within(place))
+            }
+            (None, Some(Some(number))) => format!(
+                "it was created before the capture, in a packet that is missing, or in the rest of \
+                 packet {number}"
+            ),
+            (None, _) => {
+                "it was created before the capture or in a packet that is missing".to_owned()
+            }
+        }
+    }
 }
 
-/// What there is to say of what was not read.
-fn describe(notice: &Notice) -> Option<String> {
-    Some(match notice {
-        Notice::UnknownCreate { goid } => format!(
-            "goobj {goid} has no known class, so the rest of its packet is not read; give its \
-             table with --data"
-        ),
-        Notice::Undecoded(fault) => format!(
-            "the rest of an object section is not read ({fault}): its view was created before the \
-             capture or in a packet that is missing, or its layout is not known"
-        ),
-        Notice::BadPending { view, error } => format!("pending update of view {view}: {error}"),
-        _ => return None,
-    })
+fn at(place: Place) -> String {
+    place.map_or(String::new(), |number| format!("packet {number}: "))
+}
+
+fn kind(oddity: &Oddity) -> Odd {
+    match oddity {
+        Oddity::Flags(_) => Odd::Flags,
+        Oddity::NotNormal => Odd::NotNormal,
+        Oddity::Tail(_) => Odd::Tail,
+        Oddity::Padding(_) => Odd::Padding,
+        Oddity::NothingDeleted | Oddity::NothingUpdated => Odd::Nothing,
+        Oddity::Unterminated => Odd::Unterminated,
+        _ => Odd::Other,
+    }
 }

@@ -15,6 +15,7 @@ use worldwire_tera::connection::{Connection, RelayConfig};
 use crate::codec::Codec;
 use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict};
 use crate::knowledge::Definitions;
+use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
 pub use definitions::TeraDefinitions;
 use definitions::is_of_library;
@@ -52,6 +53,10 @@ impl Family for Tera {
         let build = Build::new(start.definitions.part());
         let config = Arc::new(RelayConfig::default());
         Ok(Box::new(Watched::new(Connection::relay(config, Duration::ZERO), build)))
+    }
+
+    fn blob(&self, line: &Line<'_>) -> Result<Blob> {
+        codecs::blob(line)
     }
 
     fn codecs(&self) -> &'static [Codec] {

@@ -1,6 +1,7 @@
 //! A conversation of TERA.
 
 use core::any::Any;
+use core::fmt::Write as _;
 use std::sync::Arc;
 
 use worldwire_core::connection::Piece;
@@ -168,6 +169,15 @@ impl Message for TeraMessage<'_> {
             json["version"] = definition.version().into();
         }
         self.packets.encode_json(&json)
+    }
+
+    fn push_members(&self, line: &mut String) {
+        if let Unit::Message { opcode } = self.received.unit
+            && let Some(definition) = self.packets.get(opcode).and_then(|packet| packet.definition)
+        {
+            let version = definition.version();
+            let _ = write!(line, ",\"opcode\":{opcode},\"version\":{version}");
+        }
     }
 
     fn knowledge(&self) -> Option<&(dyn Any + Send + Sync)> {

@@ -9,11 +9,13 @@ use worldwire_uru::file::secure;
 use worldwire_uru::frame::{Message, Service, table};
 use worldwire_uru::net_message::NetMessage;
 use worldwire_uru::plasma_message::PlasmaMessage;
+use worldwire_uru::safety::check_whole;
 use worldwire_uru::types::{BitVector, Key, SafeString, SafeWString, Uoid};
 use worldwire_uru::vault::VaultNode;
 
 use super::states;
 use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
+use crate::line::{Blob, Line};
 
 macro_rules! field_codec {
     ($name:literal, $type:ty, $node:literal, $about:literal) => {
@@ -64,6 +66,21 @@ macro_rules! message_codec {
     };
 }
 
+/// The codec of a message, of the connect packet or of a setup packet.
+pub(super) fn blob(line: &Line<'_>) -> Result<Blob> {
+    let (service, name) = line.name.split_once('.').ok_or_else(|| line.no_message())?;
+    let codec = match service {
+        "connect" => return Ok(("uru.connect", line.fields.clone())),
+        "setup" => return Ok(("uru.setup", line.fields.clone())),
+        "auth" => "uru.auth",
+        "file" => "uru.file",
+        "game" => "uru.game",
+        "gatekeeper" => "uru.gatekeeper",
+        _ => return Err(line.no_message()),
+    };
+    Ok((codec, serde_json::json!({"name": name, "fields": line.fields})))
+}
+
 /// All of them, by name.
 pub(crate) static CODECS: &[Codec] = &[
     message_codec! { "uru.auth", Auth, "a message of an auth connection" },
@@ -92,8 +109,28 @@ pub(crate) static CODECS: &[Codec] = &[
     message_codec! { "uru.gatekeeper", Gatekeeper, "a message of a gatekeeper connection" },
     field_codec! { "uru.key", Key<'_>, "key", "plKey: an object, or none" },
     field_codec! { "uru.manifest", Manifest<'_>, "files", "a manifest in wire format" },
-    field_codec! {
-        "uru.net-message", NetMessage<'_>, "message", "a net message, as PropagateBuffer holds it"
+    Codec {
+        name: "uru.net-message",
+        about: "a net message, as PropagateBuffer holds it",
+        shape: Shape::Value,
+        sided: false,
+        decode: |data, options, tree| {
+            let opener = states(options.definitions);
+            read_opening("uru.net-message", data, options, tree, opener, |reader| {
+                NetMessage::decode(reader, "message")?;
+                reader.end()?;
+                // What is not whole is shown as far as it can be read, and is an error.
+                check_whole(data, options.limits).map_err(|error| error.inside("message"))
+            })
+        },
+        encode: |json, options| {
+            let given = Given::closing(json, states(options.definitions));
+            let mut writer = Writer::new();
+            NetMessage::from_json(given)?.encode(&mut writer)?;
+            Ok(writer.into_bytes())
+        },
+        tables: Vec::new,
+        remarks: no_remarks,
     },
     field_codec! {
         "uru.plasma-message", PlasmaMessage<'_>, "message", "plMessage: the payload of a net message"

@@ -1,6 +1,6 @@
 //! What users have of Uru: the descriptors of states.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use worldwire_core::json::Given;
@@ -18,6 +18,8 @@ pub struct UruDefinitions {
     /// The texts of all files, for what comes later and refers to them.
     texts: BTreeMap<String, Arc<str>>,
     descriptors: Descriptors,
+    /// The names of all variables.
+    variables: BTreeSet<String>,
 }
 
 impl UruDefinitions {
@@ -25,6 +27,11 @@ impl UruDefinitions {
     #[must_use]
     pub fn descriptors(&self) -> &Descriptors {
         &self.descriptors
+    }
+
+    /// The names of all variables, as trees show them.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &str> {
+        self.variables.iter().map(String::as_str)
     }
 
     /// Reads a state into the present scope.
@@ -69,6 +76,11 @@ impl UruDefinitions {
             self.texts.insert(path.to_owned(), String::from_utf8_lossy(bytes).into());
         }
         self.descriptors = Descriptors::load(self.texts.iter().map(|(name, text)| (name, &**text)));
+        let variables = self.descriptors.iter().flat_map(|descriptor| {
+            let labels = descriptor.variables().iter().map(|variable| variable.label().to_owned());
+            labels.collect::<Vec<_>>()
+        });
+        self.variables = variables.collect();
         let problems = self.descriptors.problems().iter();
         said.extend(problems.filter(|problem| fresh.contains(&problem.file())).cloned());
         said

@@ -4,6 +4,7 @@ mod codecs;
 mod definitions;
 mod game;
 mod names;
+mod players;
 mod session;
 
 use std::sync::{Arc, LazyLock};
@@ -14,8 +15,9 @@ use worldwire_uru::connection::{Connection, RelayConfig, RelayKeys, RelayRandom}
 use worldwire_uru::file::keys::KeyRing;
 
 use crate::codec::Codec;
-use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict};
+use crate::family::{ClassRow, Family, MessageNames, Opening, Start, ValueNames, Verdict};
 use crate::knowledge::{Definitions, Keys};
+use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
 pub use definitions::UruDefinitions;
 use definitions::is_descriptors;
@@ -57,8 +59,7 @@ impl Family for Uru {
 
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
         let keys = start.keys.part::<KeyRing>();
-        let plain = Plain { keys: Arc::clone(&keys), states: start.definitions.part() };
-        Box::new(Watched::new(Connection::observer(keys), plain))
+        Box::new(Watched::new(Connection::observer(keys), Plain::new(start)))
     }
 
     fn relay(
@@ -73,16 +74,24 @@ impl Family for Uru {
         random(&mut fresh.secret);
         random(&mut fresh.seed);
         let config = Arc::new(RelayConfig::new(keys));
-        let plain = Plain { keys: start.keys.part(), states: start.definitions.part() };
-        Ok(Box::new(Watched::new(Connection::relay(config, fresh, Duration::ZERO), plain)))
+        let relay = Connection::relay(config, fresh, Duration::ZERO);
+        Ok(Box::new(Watched::new(relay, Plain::new(start))))
+    }
+
+    fn blob(&self, line: &Line<'_>) -> Result<Blob> {
+        codecs::blob(line)
     }
 
     fn codecs(&self) -> &'static [Codec] {
         codecs::CODECS
     }
 
-    fn messages<'d>(&self, _: &'d Definitions) -> Vec<MessageNames<'d>> {
-        names::messages()
+    fn classes(&self, codec: &str) -> Vec<ClassRow> {
+        names::classes(codec)
+    }
+
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
+        names::messages(states(definitions))
     }
 
     fn values<'d>(&self, _: &'d Definitions) -> Vec<ValueNames<'d>> {

@@ -8,8 +8,8 @@ use worldwire_uru::file::manifest::{FileListEntry, ManifestEntry, ManifestFlags}
 use worldwire_uru::frame::{Service, table};
 use worldwire_uru::message::{AccountFlags, NetAgeInfo, NodeRef, Rank, Score};
 use worldwire_uru::net_message::{
-    Compression, GroupOwnership, MemberFlags, MemberInfo, NetFlags, NetMessage, PageFlags, Room,
-    SharedVariable, VoiceFlags,
+    CLASSES, Compression, GroupOwnership, Layout, MemberFlags, MemberInfo, NetClassInfo, NetFlags,
+    NetMessage, PageFlags, Room, SharedVariable, VoiceFlags,
 };
 use worldwire_uru::plasma_message::{
     AgeInfo, AgeInfoFlags, AgeLink, AvatarObject, BroadcastFlags, CcrCommType, ChatFlags,
@@ -22,7 +22,8 @@ use worldwire_uru::types::{
 };
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use crate::family::{MessageNames, ValueNames};
+use super::UruDefinitions;
+use crate::family::{ClassRow, MessageNames, ValueNames};
 
 /// The names of what stands in front of all messages.
 const SETUP_NAMES: [&str; 9] = [
@@ -121,6 +122,23 @@ const GAME: &[&str] = &[
     "high",
     "terminator",
 ];
+/// What stands in the state of an object beside its variables.
+const STATE: &[&str] = &[
+    "state",
+    "descriptor",
+    "recordFlags",
+    "hint",
+    "notification",
+    "time",
+    "value",
+    "length",
+    "elements",
+    "index",
+    "simpleOrder",
+    "nestedOrder",
+    "text",
+    "deadMemory",
+];
 /// The same for the fields of setup.
 const NAMED_SETUP: [(&str, &Names); 4] = [
     ("connType", ConnectionType::NAMES),
@@ -130,9 +148,10 @@ const NAMED_SETUP: [(&str, &Names); 4] = [
 ];
 
 /// Every message, and every packet of setup.
-pub(super) fn messages() -> Vec<MessageNames<'static>> {
+pub(super) fn messages(states: &UruDefinitions) -> Vec<MessageNames<'_>> {
     let names = |fields: Vec<FieldInfo>| fields.into_iter().map(|field| field.name);
     let game = GAME.iter().copied().chain(NAMED_GAME.map(|(name, _)| name));
+    let game = game.chain(STATE.iter().copied()).chain(states.variables());
     let inner: BTreeSet<&str> = parts().into_iter().flat_map(names).chain(game).collect();
     let mut all = Vec::new();
     for service in Service::ALL {
@@ -151,6 +170,51 @@ pub(super) fn messages() -> Vec<MessageNames<'static>> {
         is_complete: true,
     }));
     all
+}
+
+/// The classes that a codec reads.
+pub(super) fn classes(codec: &str) -> Vec<ClassRow> {
+    match codec {
+        "uru.net-message" => CLASSES.iter().map(net_class).collect(),
+        "uru.plasma-message" => PlasmaMessage::INFO.iter().map(plasma_class).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn net_class(row: &NetClassInfo) -> ClassRow {
+    let sender = match (row.layout, row.sender) {
+        (Layout::Known, Some(side)) => side.name(),
+        (Layout::Known, None) => "both",
+        _ => "",
+    };
+    let state = match (row.layout, row.is_used) {
+        (Layout::Abstract, _) => "abstract",
+        (Layout::Unknown, _) => "layout unknown",
+        (Layout::Known, false) => "unused",
+        (Layout::Known, true) => "",
+    };
+    ClassRow {
+        class: row.class.into(),
+        name: row.name,
+        parent: row.parent,
+        sender,
+        state,
+        doc: row.doc,
+        fields: NetMessage::info(row.class.into()).and_then(|info| info.fields),
+    }
+}
+
+/// Both sides send Plasma messages, and no source says which.
+fn plasma_class(info: &ClassInfo) -> ClassRow {
+    ClassRow {
+        class: info.class,
+        name: info.name,
+        parent: info.parent,
+        sender: "",
+        state: if info.fields.is_some() { "" } else { "layout unknown" },
+        doc: info.doc,
+        fields: info.fields,
+    }
 }
 
 /// The fields of what stands inside messages.
@@ -209,6 +273,7 @@ pub(super) fn values() -> Vec<ValueNames<'static>> {
         named.entry(field).or_default().push(names);
     }
     others.extend(GAME);
+    others.extend(STATE);
     for field in SETUP {
         match NAMED_SETUP.iter().find(|(name, _)| name == field) {
             Some((_, names)) => named.entry(field).or_default().push(names),

@@ -10,10 +10,13 @@ use worldwire_uru::connection::{Connection, News, Received, Unit};
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{self, Service};
+use worldwire_uru::types::ClassIndex;
 
 use super::UruDefinitions;
-use crate::family::{Opening, Verdict};
-use crate::item::{Message, Note};
+use super::players::Players;
+use crate::family::{Opening, Start, Verdict};
+use crate::item::{Message, Note, NumberNames};
+use crate::knowledge::{Fact, Facts};
 use crate::session::{Emit, Interpreter};
 
 /// Whether what either side sends first is a connect packet of Uru: the client's.
@@ -42,9 +45,23 @@ fn connects(first: &[u8]) -> Verdict {
 /// Emits pieces as they are.
 #[derive(Clone, Debug)]
 pub(super) struct Plain {
-    pub(super) keys: Arc<KeyRing>,
+    keys: Arc<KeyRing>,
     /// What opens the states of objects in game messages.
-    pub(super) states: Arc<UruDefinitions>,
+    states: Arc<UruDefinitions>,
+    players: Players,
+    /// Whether it wants to learn who plays: a game connection that has just begun.
+    waits: bool,
+}
+
+impl Plain {
+    pub(super) fn new(start: &Start<'_>) -> Self {
+        Self {
+            keys: start.keys.part(),
+            states: start.definitions.part(),
+            players: Players::default(),
+            waits: false,
+        }
+    }
 }
 
 /// A piece, with what its fields are opened by.
@@ -52,6 +69,7 @@ pub(super) struct Plain {
 struct Opened<'m> {
     received: &'m Received<'m>,
     states: &'m UruDefinitions,
+    players: &'m Players,
 }
 
 /// Which key decrypts a service.
@@ -67,7 +85,27 @@ impl Interpreter<Connection> for Plain {
     const FAMILY: &'static str = "uru";
 
     fn received(&mut self, received: Received<'_>, emit: &mut Emit<'_>) {
-        emit.message(&Opened { received: &received, states: &self.states });
+        match received.unit {
+            Unit::Connect => self.waits = received.name().1 == "CliToGame",
+            Unit::Setup => {}
+            Unit::Message(_) => self.waits = false,
+        }
+        self.players.told(&received);
+        let Self { states, players, .. } = self;
+        emit.message(&Opened { received: &received, states, players });
+    }
+
+    fn facts(&mut self) -> Vec<Fact> {
+        self.players.facts()
+    }
+
+    fn waits(&self, _: &Connection) -> bool {
+        self.waits
+    }
+
+    fn learn(&mut self, _: &mut Connection, facts: &Facts) {
+        self.players.learn(facts);
+        self.waits = false;
     }
 
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {
@@ -105,6 +143,27 @@ impl Message for Opened<'_> {
             Unit::Message(Service::Game) => self.received.tree_opening(tree, limits, self.states),
             _ => self.received.tree(tree, limits),
         }
+    }
+
+    fn number_names(&self) -> Option<&dyn NumberNames> {
+        (!self.players.is_empty()).then_some(self.players)
+    }
+
+    fn advice(&self) -> Option<&'static str> {
+        /// The class of the net message stands behind the number of the message.
+        const HEAD: usize = 2;
+        let is_game = self.received.unit == Unit::Message(Service::Game);
+        if !is_game || !self.states.descriptors().is_empty() {
+            return None;
+        }
+        let class = self.received.bytes.get(HEAD..)?.first_chunk();
+        let class = ClassIndex(class.map_or(0, |class| u32::from_le_bytes(*class)));
+        let states = [ClassIndex::plNetMsgSDLState, ClassIndex::plNetMsgSDLStateBCast];
+        let holds = self.received.name().1 == "PropagateBuffer" && states.contains(&class);
+        holds.then_some(
+            "with the state of an object (SDL) shown as bytes: give descriptors (.sdl files) with \
+             --data",
+        )
     }
 
     fn encode(&self, fields: &Json) -> Result<Vec<u8>> {

@@ -22,12 +22,23 @@ pub struct Sample {
     pub is_udp: bool,
 }
 
-pub const SAMPLES: [Sample; 4] = [
+pub const SAMPLES: [Sample; 5] = [
     Sample {
         family: "uru",
         capture: include_bytes!("../../../../samples/uru-login.pcapng"),
         keys: Some(include_str!("../../../../samples/uru-keys.toml")),
         data: &[],
+        not_encoded: &["setup.Connect", "setup.Encrypt"],
+        is_udp: false,
+    },
+    Sample {
+        family: "uru",
+        capture: include_bytes!("../../../../samples/uru-age.pcapng"),
+        keys: Some(include_str!("../../../../samples/uru-keys.toml")),
+        data: &[
+            ("Fernhollow.sdl", include_str!("../../../../samples/sdl/Fernhollow.sdl")),
+            ("things.sdl", include_str!("../../../../samples/sdl/things.sdl")),
+        ],
         not_encoded: &["setup.Connect", "setup.Encrypt"],
         is_udp: false,
     },

@@ -13,13 +13,16 @@
 //!
 //! All of them are little-endian.
 
-mod float;
 mod string;
 mod value;
 
 use core::fmt;
 
-pub use float::{Dbl, Flt};
+/// `DBL`: a number of double precision.
+pub use worldwire_core::Double as Dbl;
+/// `FLT`: a number of single precision.
+pub use worldwire_core::Float as Flt;
+
 pub use string::{Str, WStr};
 pub use value::FieldValue;
 

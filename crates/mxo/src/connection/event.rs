@@ -30,12 +30,48 @@ pub enum News {
         /// Its number.
         number: SequenceNumber,
     },
-    /// The datagrams are encrypted and no key fits (observers). Reported once. They are passed
-    /// over as long as none does.
+    /// The datagrams are encrypted and no key fits (observers). Reported once for each session.
+    /// They are passed over as long as none does.
     KeysNeeded {
         /// Who sent the first of them.
         side: Side,
+        /// What there is instead of the key.
+        missing: MissingKey,
     },
+}
+
+/// Why there is no key for a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MissingKey {
+    /// No keys were given.
+    NotGiven,
+    /// None of the keys opens it.
+    NoneFits {
+        /// How many were given.
+        keys: usize,
+    },
+    /// A key opens it that was given for another session than the hello names.
+    OtherSession {
+        /// The session that the key was given for.
+        id: u32,
+        /// The session that the hello names.
+        named: u32,
+    },
+}
+
+impl fmt::Display for MissingKey {
+    /// What was found instead of the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotGiven => f.write_str("no key"),
+            Self::NoneFits { keys: 1 } => f.write_str("a key that does not open it"),
+            Self::NoneFits { keys } => write!(f, "{keys} keys, none of which opens it"),
+            Self::OtherSession { id, named } => {
+                write!(f, "the key of session {id:#x}, while the hello names {named:#x}")
+            }
+        }
+    }
 }
 
 /// The number of a packet with objects: the replicator's handle for what it carried. It does not

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use worldwire_core::Error;
+
+use super::event::MissingKey;
 use crate::crypt::{KnownSession, SessionKey, Unopened};
 use crate::frame::Hello;
 
@@ -12,6 +15,15 @@ pub(super) struct Keyring {
     chosen: Option<SessionKey>,
     /// The last hello.
     hello: Option<Hello>,
+}
+
+/// Why a datagram was not decrypted.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// There is no key for it.
+    NoKey(MissingKey),
+    /// It is damaged.
+    Damaged(Error),
 }
 
 /// How many keys are tried on a datagram.
@@ -32,7 +44,8 @@ impl Keyring {
         let fits = |session: &&KnownSession| {
             session.id == Some(session.key.session_id(&hello.encrypted_session))
         };
-        if let Some(session) = self.known.iter().take(MOST_TRIED).find(fits) {
+        let named = self.known.iter().take(MOST_TRIED).find(fits);
+        if let Some(session) = named {
             self.chosen = Some(session.key.clone());
         }
         is_other
@@ -43,22 +56,38 @@ impl Keyring {
         self.chosen.as_ref()
     }
 
-    /// Decrypts a datagram, with the key or, as long as none has fitted, with any.
-    pub(super) fn open(&mut self, iv: &[u8; 16], cipher: &[u8]) -> Result<Vec<u8>, Unopened> {
+    /// Decrypts a datagram, with the key or, as long as none has fitted, with any that may be of
+    /// this session.
+    pub(super) fn open(&mut self, iv: &[u8; 16], cipher: &[u8]) -> Result<Vec<u8>, Refused> {
         if let Some(key) = &self.chosen {
-            return key.open(iv, cipher);
+            return key.open(iv, cipher).map_err(|why| match why {
+                // It is the key of this session, so the datagram is wrong.
+                Unopened::OtherKey => {
+                    let wanted = "a datagram that the key of the session opens";
+                    Refused::Damaged(Error::malformed(wanted, "a damaged one"))
+                }
+                other => Refused::Damaged(other.into()),
+            });
         }
-        let mut why = Unopened::OtherKey;
+        let mut of_another = None;
+        let mut damaged = None;
         for session in self.known.iter().take(MOST_TRIED) {
-            match session.key.open(iv, cipher) {
-                Ok(plain) => {
+            let named = self.hello.as_ref().map(|it| session.key.session_id(&it.encrypted_session));
+            match (session.key.open(iv, cipher), session.id.zip(named)) {
+                (Ok(_), Some((id, named))) if id != named => of_another = Some((id, named)),
+                (Ok(plain), _) => {
                     self.chosen = Some(session.key.clone());
                     return Ok(plain);
                 }
-                Err(Unopened::OtherKey) => {}
-                Err(other) => why = other,
+                (Err(Unopened::OtherKey), _) => {}
+                (Err(why), _) => damaged = Some(why),
             }
         }
-        Err(why)
+        Err(match (of_another, damaged, self.known.len()) {
+            (Some((id, named)), ..) => Refused::NoKey(MissingKey::OtherSession { id, named }),
+            (None, Some(why), _) => Refused::Damaged(why.into()),
+            (None, None, 0) => Refused::NoKey(MissingKey::NotGiven),
+            (None, None, keys) => Refused::NoKey(MissingKey::NoneFits { keys }),
+        })
     }
 }

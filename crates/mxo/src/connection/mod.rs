@@ -18,7 +18,8 @@
 //! * Every packet is acknowledged in some packet: after [`Common::ack_delay`] if it carries
 //!   something, with the next packet or when seven wait if not.
 //! * An observer reports datagrams in the order in which they came. It needs the session's key;
-//!   without it there is [`News::KeysNeeded`].
+//!   without it there is [`News::KeysNeeded`]. A key with a session id is for that session only, as
+//!   far as a hello names it.
 //! * A relay forwards each datagram as it came, or another packet with the same sequence word, or
 //!   nothing. It cannot [`inject`](worldwire_core::connection::Relay::inject).
 //! * Only inputs tell the time. After something was sent,
@@ -81,7 +82,7 @@ use worldwire_core::connection::{self, CloseReason, Event, EventOf, Input, Timer
 use worldwire_core::{Error, Reader, Side};
 
 pub use config::{ClientConfig, Common, RelayConfig, ServerConfig, Session};
-pub use event::{News, PacketNumber, Received, Unit};
+pub use event::{MissingKey, News, PacketNumber, Received, Unit};
 pub use sender::Sender;
 
 use crate::crypt::KnownSession;
@@ -92,7 +93,7 @@ use crate::frame::{
 use endpoint::{Endpoint, Part, Verdict};
 use event::Unreported;
 use inbox::Inbox;
-use keyring::Keyring;
+use keyring::{Keyring, Refused};
 use relay::Relaying;
 use sender::Role;
 
@@ -102,8 +103,9 @@ pub struct Connection {
     sender: Sender,
     /// What each side sent, by [`Side::index`].
     streams: [Stream; 2],
-    /// Observers and relays: the keys.
+    /// Observers and relays: the keys, and whether it was told that none fits.
     keys: Keyring,
+    told_keys_needed: bool,
     events: VecDeque<Pending>,
     /// The bytes of the piece that was reported last.
     current: Vec<u8>,
@@ -184,6 +186,7 @@ impl Connection {
             sender: Sender::new(role, now),
             streams: Default::default(),
             keys: Keyring::new(sessions),
+            told_keys_needed: false,
             events: VecDeque::new(),
             current: Vec::new(),
         }
@@ -235,12 +238,14 @@ impl Connection {
     }
 
     fn on_plain(&mut self, side: Side, plain: &Plain<'_>, wire: &[u8]) {
+        self.resync(side);
         let start = self.take(side, wire.len());
         let unit = match plain {
             Plain::Hello(hello) => {
                 if self.keys.on_hello(hello) {
                     // Another session: its numbers begin anew.
                     self.streams.iter_mut().for_each(Stream::forget_packets);
+                    self.told_keys_needed = false;
                 }
                 Unit::Hello(hello.clone())
             }
@@ -325,14 +330,12 @@ impl Connection {
 
     /// A packet that is watched.
     fn on_watched_packet(&mut self, side: Side, sealed: &Sealed<'_>, wire: &[u8]) {
-        let knew_key = self.keys.key().is_some();
-        let opened = self.keys.open(&sealed.iv, &sealed.cipher);
-        let plain = match opened {
+        let plain = match self.keys.open(&sealed.iv, &sealed.cipher) {
             Ok(plain) => plain,
-            Err(_) if !knew_key => return self.on_missing_key(side, wire),
-            Err(why) => {
+            Err(Refused::NoKey(missing)) => return self.on_missing_key(side, missing, wire),
+            Err(Refused::Damaged(error)) => {
                 let at = self.take(side, wire.len());
-                return self.fault(side, why.into(), at, wire);
+                return self.fault(side, error, at, wire);
             }
         };
         let head = match PacketHead::decode(&mut Reader::new(&plain)).map_err(Error::closed) {
@@ -342,7 +345,8 @@ impl Connection {
                 return self.fault(side, error.in_layer("decrypted"), at, wire);
             }
         };
-        self.resync();
+        Side::BOTH.into_iter().for_each(|side| self.resync(side));
+        self.told_keys_needed = false;
         if let Role::Relay(relay) = &mut self.sender.role {
             relay.is_established = true;
         }
@@ -359,27 +363,24 @@ impl Connection {
     }
 
     /// No key fits, and none has.
-    fn on_missing_key(&mut self, side: Side, wire: &[u8]) {
+    fn on_missing_key(&mut self, side: Side, missing: MissingKey, wire: &[u8]) {
         let start = self.take(side, wire.len());
         if matches!(self.sender.role, Role::Relay(_)) {
-            let error = Error::malformed("the key of the session", "none that fits");
+            let error = Error::malformed("the key of the session", missing.to_string());
             return self.refuse(side, error.at(start));
         }
-        let is_first = self.streams.iter().all(|stream| stream.unread.is_none());
         self.streams[side.index()].unread.get_or_insert(start);
-        if is_first {
-            self.event(Event::News(News::KeysNeeded { side }));
+        if !core::mem::replace(&mut self.told_keys_needed, true) {
+            self.event(Event::News(News::KeysNeeded { side, missing }));
         }
     }
 
-    /// A key fits: reading goes on.
-    fn resync(&mut self) {
-        for side in Side::BOTH {
-            let stream = &mut self.streams[side.index()];
-            if let Some(start) = stream.unread.take() {
-                let skipped = start..stream.end;
-                self.event(Event::Resync { side, skipped });
-            }
+    /// Reading goes on behind what needed a key that was not there.
+    fn resync(&mut self, side: Side) {
+        let stream = &mut self.streams[side.index()];
+        if let Some(start) = stream.unread.take() {
+            let skipped = start..stream.end;
+            self.event(Event::Resync { side, skipped });
         }
     }
 

@@ -8,7 +8,7 @@
 //! The world object id is there when bit 2 of the flags is not set: a view of an object that the
 //! client's world has already.
 
-use worldwire_core::json::{self, FieldsOf, Given};
+use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::{Error, Reader, Result, Trace, Value, Writer};
 
 use super::admin::{COMMAND, CREATE};
@@ -193,13 +193,14 @@ impl<'d> Create<'d> {
     pub(super) fn from_json(json: Given<'_>, context: &Context<'_, '_>) -> Result<Create<'static>> {
         let objects = context.objects;
         let mut fields = FieldsOf::new(json)?;
-        let Head { flags, goid, world_id, spawn_seq, .. } = Head::from_json(&mut fields)?;
-        let class = match fields.take_optional("class") {
-            Some(json) => super::class_from_json(json, objects)?,
-            None => match objects.class_of(goid) {
-                Some((class, _)) => class,
-                None => return Err(Fault::UnknownGoid.value(goid.to_string()).inside("goid")),
-            },
+        let Head { flags, goid, world_id, spawn_seq, .. } = Head::from_json(&mut fields, objects)?;
+        let known = objects.class_of(goid).map(|(class, _)| class);
+        let class = match (fields.take_optional("class"), known) {
+            (Some(json), _) => super::class_from_json(json, known, objects)?,
+            (None, Some(class)) => class,
+            (None, None) => {
+                return Err(Fault::UnknownGoid.value(goid.to_string()).inside("goid"));
+            }
         };
         let guess = match fields.take_optional("guess") {
             Some(json) => super::boolean(json).map_err(|error| error.inside("guess"))?,
@@ -303,11 +304,12 @@ impl Head {
     }
 
     /// Reads it from the fields of an operation, without the count.
-    pub(super) fn from_json(fields: &mut FieldsOf<'_>) -> Result<Self> {
+    pub(super) fn from_json(fields: &mut FieldsOf<'_>, objects: &Objects) -> Result<Self> {
         super::agrees("view", fields.take_optional("view"), ADMIN_VIEW.into())?;
         let goid: u16 = fields.value("goid")?;
-        // Follows from the number.
-        fields.take_optional("object");
+        if let Some(json) = fields.take_optional("object") {
+            is_name_of(goid, json, objects).map_err(|error| error.inside("object"))?;
+        }
         let world_id = match fields.take_optional("world_id") {
             None => None,
             Some(json) => Some(
@@ -324,6 +326,21 @@ impl Head {
         let spawn_seq: u8 = fields.value("spawn_seq")?;
         super::agrees("magic", fields.take_optional("magic"), MAGIC.into())?;
         Ok(Self { flags, goid, world_id, spawn_seq, count: 0 })
+    }
+}
+
+/// Whether a text is the name of a goobj. Where no name is known, any is.
+fn is_name_of(goid: u16, json: &Json, objects: &Objects) -> Result<()> {
+    let Some(given) = json.as_str() else {
+        return Err(json::expected("the name of the goobj", json));
+    };
+    match objects.name_of(goid) {
+        Some(name) if name != given => {
+            let wanted = format!("{name:?}, the name of goobj {goid}");
+            let error = Error::value(wanted, format!("{given:?}"));
+            Err(error.hint("leave it out to have it filled in"))
+        }
+        _ => Ok(()),
     }
 }
 

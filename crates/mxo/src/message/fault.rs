@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use worldwire_core::{Error, ErrorKind, Names, Reader};
+use worldwire_core::{Error, ErrorKind, Names, Reader, Side};
 
 /// Which rule a section breaks. The names are stable.
 ///
@@ -53,7 +53,8 @@ pub(super) static NAMES: Names = Names::fixed(&[
 ]);
 
 impl Fault {
-    const ALL: [Self; 12] = [
+    /// All of them.
+    pub const ALL: [Self; 12] = [
         Self::Truncated,
         Self::NotObjectSection,
         Self::BadMagic,
@@ -130,6 +131,11 @@ impl Fault {
         )
     }
 
+    /// Whether an observer keeps the rest as bytes. What a client may not send is refused.
+    pub(super) fn is_kept(self, from: Side) -> bool {
+        self.is_ignorance() && (self != Self::ServerOnlyCommand || from == Side::Server)
+    }
+
     /// The place in [`NAMES`].
     pub(super) fn number(self) -> i64 {
         NAMES.number(self.name()).unwrap_or(-1)
@@ -149,13 +155,13 @@ impl Fault {
         found: impl Into<String>,
     ) -> Error {
         let at = reader.position().saturating_sub(back);
-        Error::malformed(self.wanted(), found.into()).at(at as u64).hint(self.name())
+        Error::malformed(self.wanted(), found.into()).at(at as u64)
     }
 
     /// The error of a value that is to be written.
     #[cold]
     pub(crate) fn value(self, found: impl Into<String>) -> Error {
-        Error::value(self.wanted(), found.into()).hint(self.name())
+        Error::value(self.wanted(), found.into())
     }
 }
 

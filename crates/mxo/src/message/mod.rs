@@ -60,12 +60,18 @@ pub use views::{ADMIN_VIEW, Context, END, FIRST_VIEW, NoViews, OWN_VIEW, Rules, 
 use crate::schema::{ClassId, Objects};
 use update::agrees;
 
-/// A class by its name.
-fn class_from_json(json: &Json, objects: &Objects) -> Result<ClassId> {
-    let named = json.as_str().and_then(|name| objects.class_named(name));
-    match named {
-        Some((class, _)) => Ok(class),
-        None => Err(json::expected("the name of a class", json).inside("class")),
+/// A class by its name, which must be the one that is known, if one is.
+fn class_from_json(json: &Json, known: Option<ClassId>, objects: &Objects) -> Result<ClassId> {
+    let unnamed = || json::expected("the name of a class", json).inside("class");
+    let name = json.as_str().ok_or_else(unnamed)?;
+    let (class, _) = objects.class_named(name).ok_or_else(unnamed)?;
+    match known.filter(|known| *known != class).and_then(|known| objects.class(known)) {
+        None => Ok(class),
+        Some(known) => {
+            let wanted = format!("{}, the class that is known", known.name());
+            let error = Error::value(wanted, name.to_owned()).inside("class");
+            Err(error.hint("leave it out to have it filled in"))
+        }
     }
 }
 

@@ -194,7 +194,9 @@ impl<'d> Operation<'d> {
             "update" => {
                 Update::from_json(given, context, |view| views.viewed(view)).map(Operation::Update)
             }
-            "unknown_create" => UnknownCreate::from_json(given).map(Operation::UnknownCreate),
+            "unknown_create" => {
+                UnknownCreate::from_json(given, context.objects).map(Operation::UnknownCreate)
+            }
             "undecoded" => Undecoded::from_json(given).map(Operation::Undecoded),
             _ => {
                 let wanted = "create, delete, pending_update, update, unknown_create or undecoded";

@@ -101,7 +101,7 @@ impl<'d> Section<'d> {
                     let outcome = reader.attempt(|r| Operation::decode(r, view, context, views));
                     match outcome {
                         Err(error) => {
-                            match Fault::of(&error).filter(|fault| fault.is_ignorance()) {
+                            match Fault::of(&error).filter(|fault| fault.is_kept(context.from)) {
                                 Some(fault) => Operation::decode_rest(reader, fault, context),
                                 None => Err(error),
                             }

@@ -60,9 +60,9 @@ impl<'d> UnknownCreate<'d> {
         3 + self.head().encoded_len() + self.bytes.len()
     }
 
-    pub(super) fn from_json(json: Given<'_>) -> Result<UnknownCreate<'static>> {
+    pub(super) fn from_json(json: Given<'_>, objects: &Objects) -> Result<UnknownCreate<'static>> {
         let mut fields = FieldsOf::new(json)?;
-        let Head { flags, goid, world_id, spawn_seq, .. } = Head::from_json(&mut fields)?;
+        let Head { flags, goid, world_id, spawn_seq, .. } = Head::from_json(&mut fields, objects)?;
         let count: u8 = fields.value("count")?;
         let bytes = Cow::Owned(bytes(&mut fields)?);
         fields.end()?;

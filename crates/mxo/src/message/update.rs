@@ -179,12 +179,13 @@ impl<'d> Update<'d> {
         known: Option<Viewed>,
         context: &Context<'_, '_>,
     ) -> Result<Update<'static>> {
-        let class = match fields.take_optional("class") {
-            Some(json) => super::class_from_json(json, context.objects)?,
-            None => match known {
-                Some(viewed) => viewed.class,
-                None => return Err(Fault::UnknownView.value(view.to_string()).inside("view")),
-            },
+        let certain = known.filter(|viewed| !viewed.guess).map(|viewed| viewed.class);
+        let class = match (fields.take_optional("class"), known) {
+            (Some(json), _) => super::class_from_json(json, certain, context.objects)?,
+            (None, Some(viewed)) => viewed.class,
+            (None, None) => {
+                return Err(Fault::UnknownView.value(view.to_string()).inside("view"));
+            }
         };
         let guess = match fields.take_optional("guess") {
             Some(json) => super::boolean(json).map_err(|error| error.inside("guess"))?,
@@ -241,6 +242,16 @@ impl<'o> Blocks<'o> {
 }
 
 impl Updates {
+    /// All orders that there are.
+    pub fn orders(&self) -> impl Iterator<Item = &Order> {
+        let (first, second) = match self {
+            Self::Unknown => (None, None),
+            Self::Plain(order) | Self::Npc(order) => (Some(order), None),
+            Self::Player { own, other } => (own.as_ref(), other.as_ref()),
+        };
+        first.into_iter().chain(second)
+    }
+
     /// The order of properties in updates of this view: the own view of a player has another than
     /// those of others. `None` when nobody knows.
     #[inline]

@@ -82,7 +82,12 @@ pub enum Notice {
         goid: u16,
     },
     /// The rest of the section could not be read for another reason.
-    Undecoded(Fault),
+    Undecoded {
+        /// The view that the rest begins with.
+        view: u16,
+        /// What is not known.
+        fault: Fault,
+    },
 }
 
 /// The views of one client.
@@ -185,7 +190,9 @@ impl Replica {
                 Operation::UnknownCreate(create) => {
                     notices.push(Notice::UnknownCreate { goid: create.goid });
                 }
-                Operation::Undecoded(rest) => notices.push(Notice::Undecoded(rest.fault)),
+                Operation::Undecoded(rest) => {
+                    notices.push(Notice::Undecoded { view: rest.view, fault: rest.fault });
+                }
             }
         }
         Ok(notices)

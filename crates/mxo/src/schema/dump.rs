@@ -32,6 +32,7 @@ impl Tables {
             problems: Problems::new(name, text),
             block: None,
             read: HashMap::new(),
+            goobjs: HashSet::new(),
         };
         for (_, line) in lines(text) {
             reader.line(line.trim());
@@ -60,6 +61,8 @@ struct DumpReader<'s, 't> {
     block: Option<Block<'t>>,
     /// The classes of this file, with their properties.
     read: HashMap<u32, Vec<(&'t str, PropertyType)>>,
+    /// The goobjs of this file.
+    goobjs: HashSet<u16>,
 }
 
 impl<'t> DumpReader<'_, 't> {
@@ -143,6 +146,10 @@ impl<'t> DumpReader<'_, 't> {
     /// The block is complete.
     fn close(&mut self) {
         let Some(block) = self.block.take() else { return };
+        if !self.goobjs.insert(block.goid) {
+            let message = format!("goobj {} stands above too; this one counts", block.goid);
+            self.problems.warning(block.span.clone(), message);
+        }
         if !block.name.is_empty() {
             self.tables.goobj_mut(block.goid).name = Some(block.name.into());
         }

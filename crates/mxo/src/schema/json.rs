@@ -20,16 +20,21 @@ impl Tables {
     /// Problems inside of it point to the first place where the name that they are about is
     /// written.
     ///
-    /// ```json
+    /// ```text
     /// {
-    ///   "tables": {"subway": [{"index": 0, "name": "CurrentState", "size": 4, "type":
-    /// "EventID"}]},   "update_tables": {"subway_update":     [{"index": 0, "name": "CurrentState",
-    /// "size": 4, "type": "EventID"}]},   "update_table_for": {"subway": "subway_update"},  
-    /// "goobjects": {"6568": {"name": "Subway Car Default", "table": "subway"}} }
+    ///   "tables": {
+    ///     "subway": [{"index": 0, "name": "CurrentState", "size": 4, "type": "EventID"}]
+    ///   },
+    ///   "update_tables": {
+    ///     "subway_update": [{"index": 0, "name": "CurrentState", "size": 4, "type": "EventID"}]
+    ///   },
+    ///   "update_table_for": {"subway": "subway_update"},
+    ///   "goobjects": {"6568": {"name": "Subway Car Default", "table": "subway"}}
+    /// }
     /// ```
     ///
     /// `update_table_for` of a player is `{"own_view": ..., "other_view": ...}`. Other keys say
-    /// where things come from, and are passed over.
+    /// where things come from, and are passed over. What is not said of a goobj stays as it was.
     pub fn read_json(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);
         match json::parse(text) {
@@ -202,8 +207,12 @@ impl JsonReader<'_, '_, '_> {
             return self.wrong(&path, "a name and evidence of one line", goobj);
         }
         let entry = self.tables.goobj_mut(number);
-        entry.class = class.map(Into::into);
-        entry.name = name.map(Into::into);
+        if let Some(class) = class {
+            entry.class = Some(class.into());
+        }
+        if let Some(name) = name {
+            entry.name = Some(name.into());
+        }
         entry.source = source.map(Into::into);
     }
 }

@@ -7,7 +7,7 @@ use worldwire_core::{Diagnostic, nearest};
 
 use super::class::{Class, Group, MOST_PROPERTIES, Order, is_label, is_name};
 use super::problems::{Problems, lines, quoted, span_of};
-use super::tables::Tables;
+use super::tables::{Goobj, Tables};
 use crate::types::PropertyType;
 
 /// The first line.
@@ -43,7 +43,7 @@ impl Tables {
     /// ```
     ///
     /// The first line is the name of the format and its version. Lines that begin with `#` are
-    /// comments.
+    /// comments; below a class, so is what stands behind a `#`.
     /// `class` is followed by its name and, if there is more, where it comes from. Indented below
     /// it are its orders, a property a line, in the order of their presence bits: its name and its
     /// type.
@@ -51,7 +51,7 @@ impl Tables {
     /// there a property without a type has the type it has in creates. An order without properties
     /// is known to have none; where no order is given, nobody knows. `goobj` is followed by its
     /// number, its class (`-` when the file does not know it) and its name. What a file does not say
-    /// of a goobj stays as it was.
+    /// of a goobj stays as it was. A file has each class and each goobj once.
     pub fn read(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut reader = TableReader {
             tables: self,
@@ -59,6 +59,7 @@ impl Tables {
             problems: Problems::new(name, text),
             open: Open::Nothing,
             named: HashSet::new(),
+            goobjs: HashSet::new(),
         };
         reader.read();
         reader.problems.finish()
@@ -73,33 +74,66 @@ impl Tables {
         }
         let mut gap = "\n";
         for (goid, goobj) in self.goobjs() {
-            let class = goobj.class.as_deref().unwrap_or("-");
-            let _ = write!(out, "{gap}goobj {goid} {class}");
+            out.push_str(gap);
             gap = "";
-            for part in [" ", goobj.name.as_deref().unwrap_or_default()] {
-                out.push_str(if goobj.name.is_some() { part } else { "" });
+            print_goobj(goid, goobj, &mut out);
+        }
+        out
+    }
+
+    /// What people ask about, in this project's format: a goobj and its class, and classes by name.
+    /// Each property has its type, and behind it, as a comment, its index and size.
+    #[must_use]
+    pub fn print_some(&self, goid: Option<u16>, classes: &[&str]) -> String {
+        let mut out = format!("{VERSION}\n");
+        let goobj = goid.and_then(|goid| Some((goid, self.goobjs.get(&goid)?)));
+        let of_goobj = goobj.and_then(|(_, goobj)| goobj.class.as_deref());
+        let others = classes.iter().copied().filter(|name| Some(*name) != of_goobj);
+        for class in of_goobj.into_iter().chain(others).filter_map(|name| self.class(name)) {
+            print_head(class, &mut out);
+            let create = ("create:", class.create());
+            let updates = class.groups().map(|(group, order)| (group_word(group), order));
+            for (word, order) in core::iter::once(create).chain(updates) {
+                let _ = writeln!(out, "  {word}");
+                print_slots(order, &mut out);
             }
+        }
+        if let Some((goid, goobj)) = goobj {
             out.push('\n');
-            if let Some(source) = &goobj.source {
-                let _ = writeln!(out, "  source: {source}");
-            }
+            print_goobj(goid, goobj, &mut out);
         }
         out
     }
 }
 
-fn print_class(class: &Class, out: &mut String) {
+fn print_goobj(goid: u16, goobj: &Goobj, out: &mut String) {
+    let class = goobj.class.as_deref().unwrap_or("-");
+    let _ = write!(out, "goobj {goid} {class}");
+    if let Some(name) = &goobj.name {
+        let _ = write!(out, " {name}");
+    }
+    out.push('\n');
+    if let Some(source) = &goobj.source {
+        let _ = writeln!(out, "  source: {source}");
+    }
+}
+
+fn print_head(class: &Class, out: &mut String) {
     let _ = write!(out, "\nclass {}", class.name());
     if let Some(source) = class.source() {
         let _ = write!(out, " {source}");
     }
-    out.push_str("\n  create:\n");
+    out.push('\n');
+}
+
+fn print_class(class: &Class, out: &mut String) {
+    print_head(class, out);
+    out.push_str("  create:\n");
     for slot in class.create().slots() {
         let _ = writeln!(out, "    {} {}", slot.name(), slot.kind());
     }
     for (group, order) in class.groups() {
-        let word = GROUPS.iter().find(|(other, _)| *other == group).map_or("", |(_, word)| word);
-        let _ = writeln!(out, "  {word}");
+        let _ = writeln!(out, "  {}", group_word(group));
         for slot in order.slots() {
             let _ = write!(out, "    {}", slot.name());
             if create_type(class.create(), slot.name()) != Some(slot.kind()) {
@@ -108,6 +142,25 @@ fn print_class(class: &Class, out: &mut String) {
             out.push('\n');
         }
     }
+}
+
+/// The properties of an order with their indices and sizes.
+fn print_slots(order: &Order, out: &mut String) {
+    let lines: Vec<String> =
+        order.slots().iter().map(|slot| format!("    {} {}", slot.name(), slot.kind())).collect();
+    let width = lines.iter().map(String::len).max().unwrap_or(0);
+    for (index, (line, slot)) in lines.iter().zip(order.slots()).enumerate() {
+        let _ = write!(out, "{line:width$}  # {index}: ");
+        let _ = match slot.fixed_size() {
+            Some(1) => writeln!(out, "1 byte"),
+            Some(size) => writeln!(out, "{size} bytes"),
+            None => writeln!(out, "text with a count"),
+        };
+    }
+}
+
+fn group_word(group: Group) -> &'static str {
+    GROUPS.iter().find(|(other, _)| *other == group).map_or("", |(_, word)| word)
 }
 
 fn create_type(create: &Order, name: &str) -> Option<PropertyType> {
@@ -155,6 +208,8 @@ struct TableReader<'s, 't> {
     open: Open<'t>,
     /// The classes of this file.
     named: HashSet<&'t str>,
+    /// Its goobjs.
+    goobjs: HashSet<u16>,
 }
 
 impl<'t> TableReader<'_, 't> {
@@ -246,6 +301,9 @@ impl<'t> TableReader<'_, 't> {
         if !name.is_empty() && !is_label(name) {
             return self.wrong(name, "the name of a goobj");
         }
+        if !self.goobjs.insert(goid) {
+            return self.wrong(number, "a goobj that the file does not have already");
+        }
         let goobj = self.tables.goobj_mut(goid);
         goobj.source = None;
         if class != "-" {
@@ -269,6 +327,7 @@ impl<'t> TableReader<'_, 't> {
                 None => self.wrong(line, "source:"),
             },
             Open::Class(class) => {
+                let line = line.split('#').next().unwrap_or_default().trim_end();
                 let outcome = match line.ends_with(':') {
                     true => class.header(line),
                     false => class.property(line),

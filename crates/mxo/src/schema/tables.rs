@@ -28,7 +28,7 @@ pub struct Goobj {
 pub struct Tables {
     classes: Vec<Class>,
     by_name: HashMap<Box<str>, usize>,
-    goobjs: BTreeMap<u16, Goobj>,
+    pub(super) goobjs: BTreeMap<u16, Goobj>,
 }
 
 impl Tables {

@@ -97,15 +97,34 @@ fn it_survives_what_the_capture_missed_and_what_came_twice() {
 fn without_the_key_it_says_so() {
     let now = Duration::ZERO;
     let wrong = KnownSession { id: Some(7), key: SessionKey::new(&[8; 16]) };
-    for known in [vec![], vec![wrong.clone()]] {
+    let all = [
+        (vec![], "NotGiven"),
+        (vec![wrong.clone()], "NoneFits { keys: 1 }"),
+        (vec![wrong.clone(); 3], "NoneFits { keys: 3 }"),
+    ];
+    for (known, missing) in all {
         let mut observer = Connection::observer(known.into());
         for number in 1..5 {
             let wire = packet(number, vec![]);
             observer.input(now, Side::Server, Input::Datagram(&wire));
             observer.input(now, Side::Client, Input::Datagram(&wire));
         }
-        assert_eq!(lines(&mut observer), ["KeysNeeded { side: Server }"]);
+        let told = format!("KeysNeeded {{ side: Server, missing: {missing} }}");
+        assert_eq!(lines(&mut observer), [told]);
     }
+    // Plain packets are read all the same, behind what was passed over.
+    let mut observer = Connection::observer(vec![].into());
+    for _ in 0..2 {
+        observer.input(now, Side::Server, Input::Datagram(&packet(1, vec![])));
+        observer.input(now, Side::Server, Input::Datagram(&[0, 0, 0, 0, 0, 0, 5]));
+    }
+    insta::assert_snapshot!(lines(&mut observer).join("\n"), @r"
+    KeysNeeded { side: Server, missing: NotGiven }
+    Resync { side: Server, skipped: 0..33 }
+    server Plain, 33..40
+    Resync { side: Server, skipped: 40..73 }
+    server Plain, 73..80
+    ");
     // A first datagram that is damaged hides the key only until the next one.
     let keys: Arc<[KnownSession]> = [wrong, KnownSession { id: None, key: key() }].into();
     let mut observer = Connection::observer(keys);
@@ -117,11 +136,51 @@ fn without_the_key_it_says_so() {
     assert_eq!(
         lines(&mut observer),
         [
-            "KeysNeeded { side: Client }",
+            "KeysNeeded { side: Client, missing: NoneFits { keys: 2 } }",
             "Resync { side: Client, skipped: 0..33 }",
             "client Packet 2 02, 33..66"
         ]
     );
+}
+
+#[test]
+fn a_datagram_that_does_not_open_though_others_did_is_damaged() {
+    let mut observer = Connection::observer(known());
+    let now = Duration::ZERO;
+    // The length stands in the first block, so this looks like one of another key.
+    let mut damaged = packet(2, vec![]);
+    damaged[20] ^= 0xff;
+    for wire in [packet(1, vec![]), damaged, packet(3, vec![])] {
+        observer.input(now, Side::Client, Input::Datagram(&wire));
+    }
+    insta::assert_snapshot!(lines(&mut observer).join("\n"), @r"
+    client Packet 1 02, 0..33
+    fault of the client: at byte 33: wanted a datagram that the key of the session opens, found a damaged one
+    client Packet 3 02, 66..99
+    ");
+}
+
+#[test]
+fn a_key_with_an_id_is_for_that_session_only() {
+    let now = Duration::ZERO;
+    let hello = client().poll_transmit(Side::Server).unwrap();
+    let other = KnownSession { id: Some(SESSION + 1), key: key() };
+    let with_hello = |sessions: Vec<KnownSession>| {
+        let mut observer = Connection::observer(sessions.into());
+        observer.input(now, Side::Client, Input::Datagram(&hello));
+        observer.input(now, Side::Client, Input::Datagram(&packet(1, vec![])));
+        lines(&mut observer)[1].clone()
+    };
+    assert_eq!(
+        with_hello(vec![other.clone()]),
+        "KeysNeeded { side: Client, missing: OtherSession { id: 523124045, named: 523124044 } }"
+    );
+    let right = KnownSession { id: Some(SESSION), key: key() };
+    assert_eq!(with_hello(vec![other.clone(), right]), "client Packet 1 02, 43..76");
+    // Where no hello names the session, any key that fits is taken.
+    let mut observer = Connection::observer(vec![other].into());
+    observer.input(now, Side::Client, Input::Datagram(&packet(1, vec![])));
+    assert_eq!(lines(&mut observer), ["client Packet 1 02, 0..33"]);
 }
 
 #[test]
@@ -140,7 +199,8 @@ fn the_hello_names_the_key() {
 
 #[test]
 fn another_hello_begins_another_session() {
-    let mut observer = Connection::observer(known());
+    let any = KnownSession { id: None, key: key() };
+    let mut observer = Connection::observer(vec![any].into());
     let now = Duration::ZERO;
     let hello = |id| {
         let session = Session::new(id, key(), &[1; 16]);

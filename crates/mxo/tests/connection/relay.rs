@@ -184,7 +184,7 @@ fn what_it_cannot_do_is_refused_by_name() {
         lines(&mut blind),
         [
             "client Hello 2, 0..43",
-            "fault of the client: at byte 43: wanted the key of the session, found none that fits",
+            "fault of the client: at byte 43: wanted the key of the session, found no key",
             "Closed(Fault)"
         ]
     );

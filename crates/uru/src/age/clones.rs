@@ -102,6 +102,20 @@ impl Clones {
         owned.map(|clone| (clone.object.clone(), clone.is_player)).collect()
     }
 
+    /// Whether a player may set a state of an object: not of a clone of another player that is an
+    /// avatar, or not loaded, nor of its parts.
+    pub(super) fn may_set_state(&self, object: &Uoid<'_>, player_id: u32) -> bool {
+        let Some(ids) = object.clone.filter(|ids| ids.id != 0 && ids.player_id != player_id) else {
+            return true;
+        };
+        let mut wholes = self
+            .loaded
+            .values()
+            .filter(|clone| is_part(&object.location, Some(ids), &clone.object))
+            .peekable();
+        wholes.peek().is_some() && wholes.all(|clone| !clone.is_player)
+    }
+
     /// Makes another player the owner of a clone, also in the message that loads it: a client ignores
     /// clones of players who are not in its member list.
     pub(super) fn hand_over(

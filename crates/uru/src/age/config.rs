@@ -4,28 +4,35 @@ use core::time::Duration;
 
 use worldwire_core::Limits;
 
-use crate::safety::Rules;
+use crate::safety::{REFUSED, Rules};
 
 /// What happens when more players want to join than the age file allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Capacity {
     /// They are refused.
-    #[default]
     Refuse,
     /// They are let in, and the server is told
     /// ([`Event::OverCapacity`](super::Event::OverCapacity)).
+    #[default]
     Warn,
 }
 
 /// How an instance behaves where shards differ.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What happens when the age is full. Default: refuse.
+    /// What happens when the age is full. Default: the server is warned.
     pub capacity: Capacity,
-    /// What players may send. `is_admin` is set for each sender. A shard that loads its lists from a
-    /// file leaks them once: they live as long as the server. Default [`Rules::PLAYER`], which allows
-    /// no console commands at all.
-    pub rules: Rules<'static>,
+    /// The console commands that players may run on others' consoles
+    /// ([`Rules::console_commands`]): what the objects of a shard's ages send in a
+    /// `plControlEventMsg`. No list of them is built in, since no source has one. Default: none. What
+    /// is refused is named in [`Dropped::Unsafe`](super::Dropped::Unsafe), so an operator can see what
+    /// to add.
+    pub console_commands: Vec<String>,
+    /// The classes of Plasma messages that players must not send. Default
+    /// [`REFUSED`].
+    pub refused: Vec<u16>,
+    /// Whether players may send only classes with a known layout ([`Rules::strict`]). Default: no.
+    pub strict: bool,
     /// Whether messages with the flag `UseRelevanceRegions` go only to those who care about a region
     /// that the sender is in. Default: no, everybody gets them.
     pub relevance: bool,
@@ -45,11 +52,22 @@ pub struct Config {
     pub limits: Limits,
 }
 
+impl Config {
+    /// What a player may send, or an administrator.
+    #[must_use]
+    pub fn rules(&self, is_admin: bool) -> Rules<'_> {
+        let Self { refused, console_commands, strict, .. } = self;
+        Rules { refused, console_commands, strict: *strict, is_admin }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
-            capacity: Capacity::Refuse,
-            rules: Rules::PLAYER,
+            capacity: Capacity::default(),
+            console_commands: Vec::new(),
+            refused: REFUSED.to_vec(),
+            strict: false,
             relevance: false,
             relevance_after: Duration::from_secs(10),
             directed_anywhere: false,

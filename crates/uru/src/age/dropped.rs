@@ -22,7 +22,8 @@ pub enum Dropped {
     Descriptor(Error),
     /// It loads or unloads an object that is no clone.
     NoClone,
-    /// It loads or unloads a clone of another member, or in the name of another one.
+    /// It loads or unloads a clone of another member, or in the name of another one; or it is a state
+    /// of another one's avatar.
     NotTheirs,
     /// The net message and the Plasma message in it contradict each other.
     Contradiction(&'static str),

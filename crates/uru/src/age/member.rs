@@ -42,6 +42,7 @@ pub struct Member {
     pub(super) heard: Duration,
     pub(super) malformed: Recent,
     pub(super) state_requests: Recent,
+    pub(super) has_members: bool,
     pub(super) has_state: bool,
     pub(super) is_closing: bool,
 }
@@ -57,6 +58,7 @@ impl Member {
             heard: now,
             malformed: Recent::default(),
             state_requests: Recent::default(),
+            has_members: false,
             has_state: false,
             is_closing: false,
         }

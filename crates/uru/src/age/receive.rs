@@ -20,7 +20,7 @@ use crate::net_message::{
     GameStateRequest, LoadClone, NetFlags, NetMessage, PlayerPage, SdlState, TestAndSet,
     class_info, received,
 };
-use crate::safety::{Rules, check};
+use crate::safety::check;
 use crate::sdl::{ObjectKey, Sent};
 use crate::types::{ClassIndex, Uoid};
 
@@ -77,7 +77,7 @@ impl Instance {
         if class_info(index).is_some_and(|info| info.sender == Some(Side::Server)) {
             return Err(Dropped::FromServer(index));
         }
-        let rules = Rules { is_admin: sender.is_admin, ..config.rules };
+        let rules = config.rules(sender.is_admin);
         check(buffer, &rules, &mut self.inflater, &config.limits)?;
         match message {
             NetMessage::GameMessage(message) => self.game_message(now, sender, &message, buffer),
@@ -92,8 +92,7 @@ impl Instance {
             }
             NetMessage::TestAndSet(message) => self.test_and_set(now, sender, message),
             NetMessage::MembersListReq(_) => {
-                let list = answer::members_list(self.time(now), sender.id, self.members.iter());
-                self.send_made(sender.id, list);
+                self.tell_members(now, sender.id);
                 Ok(())
             }
             NetMessage::GameStateRequest(message) => self.state_request(now, sender, &message),
@@ -113,6 +112,14 @@ impl Instance {
             }
             NetMessage::PlayerPage(message) => self.player_page(sender, message),
             _ => Err(Dropped::Unhandled(index)),
+        }
+    }
+
+    fn tell_members(&mut self, now: Duration, player_id: u32) {
+        let list = answer::members_list(self.time(now), player_id, self.members.iter());
+        self.send_made(player_id, list);
+        if let Some(member) = self.members.get_mut(player_id) {
+            member.has_members = true;
         }
     }
 
@@ -208,6 +215,11 @@ impl Instance {
     }
 
     /// The state of an object, which others get if there is a message to be forwarded.
+    ///
+    /// That of an avatar is its player's to set: no client sends one of another's, and the server drops
+    /// them when the player leaves. So a state of a clone that another player made is taken only
+    /// while that clone is loaded, and is no avatar. All other objects belong to nobody: whichever
+    /// client answers for them at the moment sends their states.
     fn state(
         &mut self,
         now: Duration,
@@ -217,11 +229,14 @@ impl Instance {
     ) -> Result<(), Dropped> {
         let config = Arc::clone(&self.config);
         let object = &message.object;
+        if !self.clones.may_set_state(object, sender.id) {
+            return Err(Dropped::NotTheirs);
+        }
         let payload = message.stream.payload(&mut self.inflater, &config.limits);
         let payload = payload.map_err(Dropped::Malformed)?;
         let descriptors = Arc::clone(&self.descriptors);
         let update = read_blob(payload, &descriptors, &config.limits)?;
-        let rules = Rules { is_admin: sender.is_admin, ..config.rules };
+        let rules = config.rules(sender.is_admin);
         check_blob(&update, &rules, &config.limits)?;
         let sent = Sent {
             persist: message.persist_on_server.is_true(),
@@ -280,7 +295,8 @@ impl Instance {
     }
 
     /// A member wants to know how everything is: clones, the state of the age, states, and how many
-    /// of them there were.
+    /// of them there were. A client ignores clones of players who are not in its list of members, so
+    /// it gets one first if it has not asked for it.
     fn state_request(
         &mut self,
         now: Duration,
@@ -294,6 +310,7 @@ impl Instance {
             return Err(Dropped::Limit { what: "state requests in a minute", limit });
         }
         member.has_state = true;
+        let has_members = member.has_members;
         let rooms = &message.rooms;
         let pages = (!rooms.is_empty()).then(|| Pages::of(rooms.iter().map(|room| &room.location)));
         let mut packets = Vec::new();
@@ -302,6 +319,9 @@ impl Instance {
             if !is_own_avatar {
                 packets.extend(answer::initial_clone(time.clone(), clone));
             }
+        }
+        if !has_members && !packets.is_empty() {
+            self.tell_members(now, sender.id);
         }
         self.states.initial(&time, pages.as_ref(), |packet| packets.push(packet));
         let count = u32::try_from(packets.len()).unwrap_or(u32::MAX);

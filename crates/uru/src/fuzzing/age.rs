@@ -8,7 +8,7 @@ use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::sampler;
 use worldwire_core::{Field, Limits, Reader, Sampler, Writer};
 
-use crate::age::{AgeBounds, Config, Event, Instance, Packet, Player, Queue, check_blob};
+use crate::age::{AgeBounds, Capacity, Config, Event, Instance, Packet, Player, Queue, check_blob};
 use crate::file::age::AgeFile;
 use crate::inflate::Inflater;
 use crate::net_message::{
@@ -69,7 +69,8 @@ struct Seen {
 }
 
 fn drive(data: &[u8]) -> Seen {
-    let config = Config { bounds: BOUNDS, relevance: true, ..Config::default() };
+    let capacity = Capacity::Refuse;
+    let config = Config { bounds: BOUNDS, relevance: true, capacity, ..Config::default() };
     let file =
         AgeFile { sequence_prefix: 7, max_capacity: 4, linger_time: 9, ..AgeFile::default() };
     let name = SET.iter().next().map_or_else(String::new, |it| it.name().to_owned());

@@ -211,7 +211,9 @@ impl<'d, K: Payload> Stream<'d, K> {
             })
         };
         // What cannot be inflated is shown as it came.
-        let _ = reader.attempt(inflate);
+        if let Err(error) = reader.attempt(inflate) {
+            reader.remark(error.closed().inside("data"));
+        }
         Ok(())
     }
 }

@@ -117,7 +117,7 @@ impl<'d> Field<'d> for AgeLinkFlags {
     }
 
     fn from_json(json: Given<'_>) -> Result<Self> {
-        let bits = json::integer(&json, "a whole number of 16 bits")?;
+        let bits = json::integer(&json, "a whole number from 0 to 65535")?;
         Self::new(bits).ok_or_else(|| json::expected("bits 0, 1, 4, 5 and 6", &json))
     }
 

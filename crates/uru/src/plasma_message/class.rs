@@ -8,7 +8,24 @@ use crate::types::{
     BitVector, Bool8, Bool32, CountedString, Float, Floats, Key, List, Matrix44, NetGroupId,
     NetWString, SafeString, Tail,
 };
-use crate::walk::walked_classes;
+use crate::walk::{walked_classes, walked_record};
+
+walked_record! {
+    /// A key of the keyboard that went down or up.
+    pub struct KeyStroke<'a> {
+        ..input: InputEventMsg<'a>,
+        /// The key.
+        key_code "keyCode": i32,
+        /// Whether it went down.
+        key_down "keyDown": Bool32,
+        /// Whether capitals are locked.
+        caps "caps": Bool32,
+        /// Whether the shift key is down.
+        shift "shift": Bool32,
+        /// Whether the control key is down.
+        ctrl "ctrl": Bool32,
+    }
+}
 
 walked_classes! {
     /// A Plasma message.
@@ -60,17 +77,7 @@ walked_classes! {
 
     /// A key of the keyboard.
     0x020c KeyEventMsg<'a> "plKeyEventMsg" in "plInputEventMsg" {
-        ..input: InputEventMsg<'a>,
-        /// The key.
-        key_code "keyCode": i32,
-        /// Whether it went down.
-        key_down "keyDown": Bool32,
-        /// Whether capitals are locked.
-        caps "caps": Bool32,
-        /// Whether the shift key is down.
-        shift "shift": Bool32,
-        /// Whether the control key is down.
-        ctrl "ctrl": Bool32,
+        ..stroke: KeyStroke<'a>,
         /// Whether the key repeats.
         repeat "repeat": Bool32,
     }
@@ -109,17 +116,7 @@ walked_classes! {
 
     /// A key of the keyboard, for debugging.
     0x024a DebugKeyEventMsg<'a> "plDebugKeyEventMsg" in "plInputEventMsg" {
-        ..input: InputEventMsg<'a>,
-        /// The key.
-        key_code "keyCode": i32,
-        /// Whether it went down.
-        key_down "keyDown": Bool32,
-        /// Whether capitals are locked.
-        caps "caps": Bool32,
-        /// Whether the shift key is down.
-        shift "shift": Bool32,
-        /// Whether the control key is down.
-        ctrl "ctrl": Bool32,
+        ..stroke: KeyStroke<'a>,
     }
 
     /// A copy of an object is loaded or unloaded.
@@ -553,60 +550,5 @@ walked_classes! {
         link_object "linkObject": Key<'a>,
         /// The avatar.
         avatar "avatar": Key<'a>,
-    }
-
-}
-
-impl<'d> PlasmaMessage<'d> {
-    /// What the message begins with; `None` for a class without a known layout.
-    #[must_use]
-    pub fn header(&self) -> Option<&MessageHeader<'d>> {
-        Some(match self {
-            Self::AnimCmdMsg(message) => &message.message,
-            Self::InputEventMsg(message) => &message.message,
-            Self::KeyEventMsg(message) => &message.input.message,
-            Self::MouseEventMsg(message) => &message.input.message,
-            Self::ControlEventMsg(message) => &message.input.message,
-            Self::DebugKeyEventMsg(message) => &message.input.message,
-            Self::LoadCloneMsg(message) => &message.message,
-            Self::EnableMsg(message) => &message.message,
-            Self::WarpMsg(message) => &message.message,
-            Self::CcrInvisibleMsg(message) => &message.message,
-            Self::ServerReplyMsg(message) => &message.message,
-            Self::IMouseXEventMsg(message) => &message.input.message,
-            Self::IMouseYEventMsg(message) => &message.input.message,
-            Self::IMouseBEventMsg(message) => &message.input.message,
-            Self::CcrPetitionMsg(message) => &message.message,
-            Self::AvTaskMsg(message) => &message.message,
-            Self::AvSeekMsg(message) => &message.task_msg.message,
-            Self::AvOneShotMsg(message) => &message.seek.task_msg.message,
-            Self::CcrCommunicationMsg(message) => &message.message,
-            Self::AvTaskSeekDoneMsg(message) => &message.message,
-            Self::CcrBanLinkingMsg(message) => &message.message,
-            Self::CcrSilencePlayerMsg(message) => &message.message,
-            Self::LinkToAgeMsg(message) => &message.message,
-            Self::NotifyMsg(message) => &message.message,
-            Self::LinkEffectsTriggerMsg(message) => &message.message,
-            Self::ParticleTransferMsg(message) => &message.message,
-            Self::ParticleKillMsg(message) => &message.message,
-            Self::AvatarInputStateMsg(message) => &message.message,
-            Self::LinkingMgrMsg(message) => &message.message,
-            Self::ClothingMsg(message) => &message.message,
-            Self::InputIfaceMgrMsg(message) => &message.message,
-            Self::KiMsg(message) => &message.message,
-            Self::AvPushBrainMsg(message) => &message.task_msg.message,
-            Self::AvPopBrainMsg(message) => &message.task_msg.message,
-            Self::AvBrainGenericMsg(message) => &message.message,
-            Self::MultistageModMsg(message) => &message.message,
-            Self::BulletMsg(message) => &message.message,
-            Self::LoadAvatarMsg(message) => &message.clone_msg.message,
-            Self::SubWorldMsg(message) => &message.message,
-            Self::ClimbMsg(message) => &message.message,
-            Self::AvCoopMsg(message) => &message.message,
-            Self::SetNetGroupIdMsg(message) => &message.message,
-            Self::BackdoorMsg(message) => &message.message,
-            Self::PseudoLinkEffectMsg(message) => &message.message,
-            Self::Other(_) => return None,
-        })
     }
 }

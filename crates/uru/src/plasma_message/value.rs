@@ -152,7 +152,8 @@ impl<'d> Walk<'d> for ConsoleCommand<'d> {
     fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
         let at = reader.position();
         let command = CountedString::decode(reader, "")?;
-        guard.console_command(&command).map_err(|reason| Refusal::at(reason, None, at))
+        let refuse = |reason| Refusal::at(reason, Some(&command.to_text()), at);
+        guard.console_command(&command).map_err(refuse)
     }
 }
 

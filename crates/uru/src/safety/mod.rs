@@ -32,9 +32,9 @@ use core::ops::RangeInclusive;
 use worldwire_core::{Classes, Limits, Reader};
 
 use crate::inflate::Inflater;
-use crate::net_message::{GamePayload, NetMessage, Payload};
+use crate::net_message::{GamePayload, NetMessage, Payload, checked_class};
 use crate::plasma_message::{AvatarObject, PlasmaMessage};
-use crate::types::{CountedString, SafeString, Uoid};
+use crate::types::{ClassIndex, CountedString, SafeString, Uoid};
 use crate::walk::{Guard, Walked};
 pub use crate::walk::{Reason, Refusal};
 
@@ -43,8 +43,10 @@ pub use crate::walk::{Reason, Refusal};
 pub struct Rules<'r> {
     /// Classes that are refused, wherever they stand; see [`REFUSED`].
     pub refused: &'r [u16],
-    /// The console commands that a `plControlEventMsg` may run. Commands compare without case.
-    pub console_commands: &'r [&'r str],
+    /// The console commands that a `plControlEventMsg` may run, with everything behind their name.
+    /// Commands compare without case. Which ones a shard's clients send is for its operator to say:
+    /// [`Config::console_commands`](crate::age::Config::console_commands).
+    pub console_commands: &'r [String],
     /// Refuse classes without a known layout, too. Without it they are forwarded unless they are on
     /// the list; inside other messages they are refused in any case.
     pub strict: bool,
@@ -143,6 +145,57 @@ pub fn check_payload<'d>(
     Ok(reader.end()?)
 }
 
+/// Whether a net message is whole: its class can be sent, what is deflated inflates, and its payload
+/// can be read to its end. [`NetMessage`] by itself keeps as bytes what is not. States (SDL) are not
+/// looked into, and a payload in the wrong net message is not read.
+///
+/// # Errors
+/// Malformed, with the path to what is not whole; limits.
+pub fn check_whole<'d>(message: &'d [u8], limits: &'d Limits) -> worldwire_core::Result<()> {
+    let class = message.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));
+    checked_class(ClassIndex(class.into()), message)?;
+    let mut reader = Reader::within(message, limits);
+    let mut whole = Whole { inflater: Inflater::new() };
+    match NetMessage::walk(&mut reader, &mut whole) {
+        Ok(()) => reader.end(),
+        Err(refusal) => match refusal.reason {
+            Reason::Malformed | Reason::UnknownInside(_) => Err(refusal.error().clone()),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Objects to nothing.
+struct Whole {
+    inflater: Inflater,
+}
+
+impl Guard for Whole {
+    fn class(&mut self, _: u16) -> Result<(), Reason> {
+        Ok(())
+    }
+
+    fn text(&mut self, _: &SafeString<'_>) -> Result<(), Reason> {
+        Ok(())
+    }
+
+    fn object(&mut self, _: &Uoid<'_>) -> Result<(), Reason> {
+        Ok(())
+    }
+
+    fn ki_command(&mut self, _: u8) -> Result<(), Reason> {
+        Ok(())
+    }
+
+    fn console_command(&mut self, _: &CountedString<'_>) -> Result<(), Reason> {
+        Ok(())
+    }
+
+    fn inflater(&mut self) -> &mut Inflater {
+        &mut self.inflater
+    }
+}
+
 struct Check<'c> {
     rules: &'c Rules<'c>,
     inflater: &'c mut Inflater,
@@ -176,7 +229,7 @@ impl Guard for Check<'_> {
     }
 
     fn console_command(&mut self, command: &CountedString<'_>) -> Result<(), Reason> {
-        let listed = |known: &&str| known.as_bytes().eq_ignore_ascii_case(command.as_bytes());
+        let listed = |known: &String| known.as_bytes().eq_ignore_ascii_case(command.as_bytes());
         if self.rules.is_admin || self.rules.console_commands.iter().any(listed) {
             return Ok(());
         }
@@ -211,10 +264,13 @@ mod tests {
     }
 
     /// The reason to refuse a payload, if there is one; spaces in the digits do not count.
-    fn refused(hex: &str, rules: &Rules<'_>) -> Option<(Reason, String)> {
+    fn refusal(hex: &str, rules: &Rules<'_>) -> Option<Refusal> {
         let bytes = worldwire_core::value::parse_hex(hex).unwrap();
-        let walked = check_payload(&bytes, rules, &mut Inflater::new(), &Limits::DEFAULT);
-        walked.err().map(|refusal| (refusal.reason, refusal.error().path_text()))
+        check_payload(&bytes, rules, &mut Inflater::new(), &Limits::DEFAULT).err()
+    }
+
+    fn refused(hex: &str, rules: &Rules<'_>) -> Option<(Reason, String)> {
+        refusal(hex, rules).map(|refusal| (refusal.reason, refusal.error().path_text()))
     }
 
     const HEADER: &str = "00 00000000 0000000000000000 48080000";
@@ -286,8 +342,10 @@ mod tests {
              00000000 00000000 00000000 0300 466f6f"
         );
         let reason = Reason::ConsoleCommand;
+        let said = refusal(&event, &Rules::PLAYER).unwrap().to_string();
+        assert!(said.ends_with("wanted a console command on the list, found \"Foo\""), "{said}");
         assert_eq!(refused(&event, &Rules::PLAYER), Some((reason, "command".into())));
-        let listed = Rules { console_commands: &["foo"], ..Rules::PLAYER };
+        let listed = Rules { console_commands: &["foo".into()], ..Rules::PLAYER };
         assert_eq!(refused(&event, &listed), None);
         assert_eq!(refused(&event, &Rules::ADMIN), None);
     }

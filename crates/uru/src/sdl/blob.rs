@@ -91,7 +91,11 @@ impl<'d> Head<'d> {
         }
         if self.flags.contains(StreamFlags::HasUoid) != self.object.is_some() {
             let found = format!("0x{:04x}", self.flags.0);
-            return Err(Error::value("flags that agree with the object", found).inside("flags"));
+            let wanted = match self.object {
+                Some(_) => "the flag HasUoid, since there is an object",
+                None => "no flag HasUoid, since there is no object",
+            };
+            return Err(Error::value(wanted, found).inside("flags"));
         }
         writer.u16(self.flags.0);
         self.name.encode(writer).map_err(|error| error.inside("descriptor"))?;

@@ -38,6 +38,8 @@ pub enum Part {
     Hint,
     /// When it was changed.
     Time,
+    /// Not of a variable: the version of the descriptor. The path is its name.
+    Version,
 }
 
 impl Part {
@@ -49,6 +51,7 @@ impl Part {
             Self::Length => "length",
             Self::Hint => "hint",
             Self::Time => "time",
+            Self::Version => "version",
         }
     }
 }
@@ -103,13 +106,15 @@ impl Change {
 }
 
 impl State {
-    /// What is different in a newer state: in the order of its descriptor, then what only the
-    /// older descriptor has. Both may have different versions: variables are compared by name.
+    /// What is different in a newer state: the version, if it is; variables in the order of its
+    /// descriptor, then what only the older descriptor has. They are compared by name.
     ///
     /// A variable that is not set is different from one that is set to its default.
     #[must_use]
     pub fn diff(&self, newer: &Self) -> Vec<Change> {
         let mut diff = Diff { path: String::new(), changes: Vec::new() };
+        let version = |state: &Self| Some(state.descriptor().version().to_string());
+        diff.change(newer.descriptor().name(), Part::Version, version(self), version(newer));
         diff.views(Some(self.view()), Some(newer.view()));
         diff.changes
     }

@@ -155,7 +155,7 @@ impl<'d> Elements<'d> {
                     scalar::encode_json(simple, json, &mut writer)?;
                     count
                 }
-                None => json::integer(&json, "a number of elements")?,
+                None => json::integer(&json, "a whole number from 0 to 4294967295")?,
             }
         } else if variable.count() == Some(1) {
             scalar::encode_json(simple, json, &mut writer)?;

@@ -42,7 +42,7 @@ impl Record<'static> {
         if !record.simple.is_sorted_by(|one, next| one.index < next.index)
             || !record.nested.is_sorted_by(|one, next| one.index < next.index)
         {
-            let error = Error::value("every variable at most once", "one in two spellings");
+            let error = Error::value("each variable once", "two spellings of one variable");
             return Err(error.inside("variables"));
         }
         if let Some(order) = fields.given_optional("simpleOrder") {
@@ -90,7 +90,7 @@ fn arrange<E>(list: &mut [E], order: Given<'_>, index: impl Fn(&E) -> u32) -> Re
     places.sort_unstable();
     let same = places.iter().map(|(index, _)| *index).eq(list.iter().map(index));
     if !same {
-        return Err(Error::value("the indices of all variables", format!("{order:?}")));
+        return Err(Error::value("the index of each given variable, once", format!("{order:?}")));
     }
     // Where each entry goes, in the order of indices; then they are moved round by round.
     let mut goals: Vec<usize> = places.into_iter().map(|(_, place)| place).collect();
@@ -114,7 +114,7 @@ fn head(fields: &mut FieldsOf<'_>) -> Result<ValueHead<'static>> {
     let hint = hint.map_err(|error| error.inside("hint"))?;
     if hint.is_none() && notification != 0 {
         let found = notification.to_string();
-        return Err(Error::value("no notification without a hint", found).inside("notification"));
+        return Err(Error::value("0, since there is no hint", found).inside("notification"));
     }
     Ok(ValueHead { flags, notification, hint })
 }
@@ -187,9 +187,8 @@ fn element(
 ) -> Result<Element<'static>> {
     let mut fields = FieldsOf::new(json)?;
     let index = match fields.take_optional("index") {
-        Some(json) => {
-            json::integer(json, "the index of an element").map_err(|error| error.inside("index"))?
-        }
+        Some(json) => json::integer(json, "a whole number from 0 to 4294967295")
+            .map_err(|error| error.inside("index"))?,
         None => u32::try_from(place).unwrap_or(u32::MAX),
     };
     let record = Record::from_fields(inner, &mut fields, depth + 1)?;

@@ -182,7 +182,7 @@ fn text<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Resu
 
 fn write_text(text: &[u8], writer: &mut Writer) -> Result<()> {
     if text.contains(&0) {
-        return Err(Error::value("a text without zeros", "one with a zero"));
+        return Err(Error::value("text without NUL bytes", "a NUL byte"));
     }
     let Some(rest) = STRING_BYTES.checked_sub(text.len()) else {
         let found = text.len() as u64;
@@ -223,7 +223,7 @@ const NO_CLASS: u16 = 0x8000;
 
 fn write_creatable(class: u16, bytes: &[u8], writer: &mut Writer) -> Result<()> {
     if class == NO_CLASS {
-        return Err(Error::value("a class index", "0x8000, which stands for none"));
+        return Err(Error::value("a class index, or null instead of the object", "0x8000"));
     }
     writer.u16(class);
     let length = writer.reserve::<4>();
@@ -238,17 +238,17 @@ pub(super) fn encode_json(simple: Type, json: Given<'_>, writer: &mut Writer) ->
         Type::Short => i16::from_json(json)?.encode(writer),
         Type::Byte => u8::from_json(json)?.encode(writer),
         Type::Float => {
-            writer.f32(single(&json)?);
+            writer.f32(json::single(&json)?);
             Ok(())
         }
         Type::Double => {
-            writer.f64(double(&json)?);
+            writer.f64(json::double(&json)?);
             Ok(())
         }
         Type::Bool => {
             let byte = match json.as_bool() {
                 Some(value) => u8::from(value),
-                None => json::integer(&json, "true, false or a number from 0 to 255")?,
+                None => json::integer(&json, "true, false or a whole number from 0 to 255")?,
             };
             writer.u8(byte);
             Ok(())
@@ -258,20 +258,30 @@ pub(super) fn encode_json(simple: Type, json: Given<'_>, writer: &mut Writer) ->
         Type::AgeTimeOfDay if json.is_null() => Ok(()),
         Type::AgeTimeOfDay => Err(json::expected("null", &json)),
         Type::String32 => {
-            let Some(Json::Object(parts)) = Some(json.json()).filter(|j| j.get("text").is_some())
-            else {
+            if json.get("text").is_none() {
                 let bytes = json::text(&json, |text| text.as_bytes().to_vec())?;
                 return write_text(&bytes, writer);
-            };
+            }
             let mut fields = FieldsOf::new(json)?;
             let mut bytes = json::text(fields.take("text")?, |text| text.as_bytes().to_vec())?;
             let text = bytes.len();
             bytes.extend(json::bytes(fields.take("deadMemory")?)?);
             fields.end()?;
-            let split = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-            if bytes.len() != STRING_BYTES || split != text {
-                let found = format!("{} parts, {} bytes", parts.len(), bytes.len());
-                return Err(Error::value("text and dead memory of 32 bytes in all", found));
+            if bytes.len() != STRING_BYTES {
+                let found = format!("{} bytes", bytes.len());
+                return Err(Error::value("32 bytes of text and dead memory in all", found));
+            }
+            // Readers take the text to end at the first NUL byte.
+            match bytes.iter().position(|byte| *byte == 0) {
+                Some(end) if end < text => {
+                    let error = Error::value("text without NUL bytes", "a NUL byte");
+                    return Err(error.inside("text"));
+                }
+                end if end != Some(text) && text < STRING_BYTES => {
+                    let error = Error::value("a NUL byte first", "another byte");
+                    return Err(error.inside("deadMemory"));
+                }
+                _ => {}
             }
             writer.bytes(&bytes);
             Ok(())
@@ -279,7 +289,7 @@ pub(super) fn encode_json(simple: Type, json: Given<'_>, writer: &mut Writer) ->
         Type::Creatable if json.is_null() => Creatable(None).encode(writer),
         Type::Creatable => {
             let mut fields = FieldsOf::new(json)?;
-            let class = json::integer(fields.take("class")?, "a class index")
+            let class = json::integer(fields.take("class")?, "a whole number from 0 to 65535")
                 .map_err(|error| error.inside("class"))?;
             let bytes = fields.given("bytes")?.bytes().map_err(|error| error.inside("bytes"))?;
             fields.end()?;
@@ -305,7 +315,7 @@ fn items(count: usize, json: &Json) -> Result<&[Json]> {
 
 fn floats(count: usize, json: Given<'_>, writer: &mut Writer) -> Result<()> {
     for (index, item) in items(count, json.json())?.iter().enumerate() {
-        writer.f32(single(item).map_err(|error| error.inside_item(index))?);
+        writer.f32(json::single(item).map_err(|error| error.inside_item(index))?);
     }
     Ok(())
 }
@@ -318,35 +328,6 @@ fn small(count: usize, json: &Json) -> Result<Vec<u8>> {
     };
     items.map(number).collect()
 }
-
-macro_rules! float {
-    ($name:ident: $float:ident, $bits:ident, $nan:literal, $wanted:literal) => {
-        fn $name(json: &Json) -> Result<$float> {
-            let number = match json {
-                // By way of its text: a detour over the wider type could round twice.
-                Json::Number(number) => {
-                    number.to_string().parse().ok().filter(|number: &$float| number.is_finite())
-                }
-                Json::String(text) => match text.as_str() {
-                    "NaN" => Some($float::from_bits($nan)),
-                    "Infinity" => Some($float::INFINITY),
-                    "-Infinity" => Some($float::NEG_INFINITY),
-                    text => match text.strip_prefix("0x") {
-                        Some(digits) => {
-                            $bits::from_str_radix(digits, 16).ok().map($float::from_bits)
-                        }
-                        None => text.parse().ok().filter(|number: &$float| number.is_finite()),
-                    },
-                },
-                _ => None,
-            };
-            number.ok_or_else(|| json::expected($wanted, json))
-        }
-    };
-}
-
-float! { single: f32, u32, 0x7fc0_0000, "a number of single precision" }
-float! { double: f64, u64, 0x7ff8_0000_0000_0000, "a number of double precision" }
 
 /// Writes a made-up element.
 pub(super) fn sample(simple: Type, sampler: &mut Sampler, writer: &mut Writer) {

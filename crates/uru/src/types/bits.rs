@@ -63,7 +63,7 @@ impl BitVector {
 
     /// Takes word count and bits from the fields of a JSON object.
     pub(crate) fn take_json(fields: &mut FieldsOf<'_>) -> Result<Self> {
-        let words: usize = json::integer(fields.take("words")?, "a whole number up to 4096")?;
+        let words: usize = json::integer(fields.take("words")?, "a whole number from 0 to 4096")?;
         let bits =
             list_from_json::<u32>(fields.given("bits")?).map_err(|error| error.inside("bits"))?;
         if words > MOST_WORDS {

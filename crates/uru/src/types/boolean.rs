@@ -7,7 +7,7 @@ use worldwire_core::json::{self, Given, Json};
 use worldwire_core::{Field, Reader, Result, Sampler, Trace, Value, Writer};
 
 macro_rules! booleans {
-    ($($(#[doc = $doc:literal])* $name:ident: $type:ident;)*) => {$(
+    ($($(#[doc = $doc:literal])* $name:ident: $type:ident, $wanted:literal;)*) => {$(
         $(#[doc = $doc])*
         ///
         /// Writers send 0 and 1; readers take everything but 0 as true. Another value is kept, and
@@ -78,7 +78,7 @@ macro_rules! booleans {
             fn from_json(json: Given<'_>) -> Result<Self> {
                 match json.json() {
                     Json::Bool(truth) => Ok(Self::from(*truth)),
-                    other => json::integer(other, "true, false or a number").map(Self),
+                    other => json::integer(other, $wanted).map(Self),
                 }
             }
 
@@ -95,7 +95,7 @@ macro_rules! booleans {
 
 booleans! {
     /// A truth value in one byte.
-    Bool8: u8;
+    Bool8: u8, "true, false or a whole number from 0 to 255";
     /// A truth value in four bytes, little-endian: input events have them.
-    Bool32: u32;
+    Bool32: u32, "true, false or a whole number from 0 to 4294967295";
 }

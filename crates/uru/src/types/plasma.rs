@@ -199,7 +199,7 @@ impl<'d> Field<'d> for SafeString<'d> {
         let mut fields = FieldsOf::new(json)?;
         let bytes = json::text(fields.take("text")?, |text| text.as_bytes().to_vec())?;
         let form = json::named(fields.take("form")?, &FORMS)?;
-        let extra = json::integer(fields.take("extra")?, "a whole number of 16 bits")?;
+        let extra = json::integer(fields.take("extra")?, "a whole number from 0 to 65535")?;
         let inverted = fields.take("inverted")?.as_bool().unwrap_or(false);
         fields.end()?;
         let form = match form {
@@ -353,9 +353,9 @@ impl<'d> Field<'d> for SafeWString<'d> {
         let (text, high, terminator) = if json.get("high").is_some() {
             let mut fields = FieldsOf::new(json)?;
             let text = json::text(fields.take("text")?, wide)?;
-            let high: u16 = json::integer(fields.take("high")?, "a whole number of 16 bits")?;
+            let high: u16 = json::integer(fields.take("high")?, "a whole number from 0 to 65535")?;
             let terminator =
-                json::integer(fields.take("terminator")?, "a whole number of 16 bits")?;
+                json::integer(fields.take("terminator")?, "a whole number from 0 to 65535")?;
             fields.end()?;
             (text, high & 0xf000, terminator)
         } else {

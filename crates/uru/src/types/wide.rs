@@ -119,7 +119,7 @@ impl<'d, const BEHIND: usize> Field<'d> for NetWString<'d, BEHIND> {
     }
 
     fn from_json(json: Given<'_>) -> Result<Self> {
-        let number = |json| json::integer::<u16>(json, "a whole number of 16 bits");
+        let number = |json| json::integer::<u16>(json, "a whole number from 0 to 65535");
         let (text, high, terminator) = if json.get("high").is_some() {
             let mut fields = FieldsOf::new(json)?;
             let text = json::text(fields.take("text")?, wide)?;

@@ -39,7 +39,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal at a place of the payload. A class that the reason is about may have a name.
+    /// A refusal at a place of the payload. What the reason is about may have a name: a class, a
+    /// console command.
     #[cold]
     pub(crate) fn at(reason: Reason, name: Option<&str>, offset: usize) -> Self {
         let class = |class: u16| match name {
@@ -57,7 +58,10 @@ impl Refusal {
                 ("an object that others can know", "one of a page of one client only".to_owned())
             }
             Reason::KiCommand(command) => ("chat (0)", format!("KI command {command}")),
-            Reason::ConsoleCommand => ("a console command on the list", "another one".to_owned()),
+            Reason::ConsoleCommand => {
+                let found = name.map_or_else(|| "another one".to_owned(), quoted);
+                ("a console command on the list", found)
+            }
         };
         Self { reason, error: Error::malformed(wanted, found).at(offset as u64) }
     }
@@ -85,6 +89,13 @@ impl Refusal {
     pub fn error(&self) -> &Error {
         &self.error
     }
+}
+
+/// A text of a client, for an error: no more of it than people read.
+fn quoted(text: &str) -> String {
+    const MOST: usize = 60;
+    let start = text.get(..text.floor_char_boundary(MOST)).unwrap_or_default();
+    format!("{start:?}{}", if start.len() < text.len() { "..." } else { "" })
 }
 
 impl From<Error> for Refusal {

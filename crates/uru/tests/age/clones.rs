@@ -6,8 +6,8 @@ use worldwire_uru::net_message::NetMessage;
 use worldwire_uru::plasma_message::PlasmaMessage;
 
 use crate::world::{
-    A, B, C, UNIX, World, broadcast, bytes, clone, load_avatar, load_clone, lock, object, payload,
-    state_request,
+    A, B, C, UNIX, World, avatar, broadcast, bytes, clone, load_avatar, load_clone, lock,
+    members_request, object, payload, state, state_request,
 };
 
 /// What a clone's message says: clone, sender in the header, originator in the payload.
@@ -32,6 +32,7 @@ fn d_14_who_joins_gets_the_original_messages_of_clones_and_an_exact_count() {
     world.send(A, load_clone(A, "Crab", 2, true));
     world.join(B);
     world.send(B, load_avatar(B, true));
+    world.send(B, members_request(B));
     world.forget();
     world.wait(std::time::Duration::from_secs(9));
     world.send(B, state_request(B, &[]));
@@ -59,6 +60,7 @@ fn d_15_clones_come_first_and_avatars_after_the_others() {
     world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
     world.send(B, broadcast(B, clone("Crab", 2, B), world.lever(2)));
     world.join(C);
+    world.send(C, members_request(C));
     world.forget();
     world.send(C, state_request(C, &[]));
     let shown = |packet: &Packet| match packet.decode().unwrap() {
@@ -145,6 +147,48 @@ fn nobody_touches_the_clones_of_others() {
     assert_eq!((world.got(A).len(), world.age().clone_count()), (0, 3));
 }
 
+/// The state of an avatar is its player's, before it is loaded, too; a thing that a player made is
+/// anybody's while it is there.
+#[test]
+fn nobody_sets_a_state_of_the_avatar_of_another() {
+    let mut world = World::new();
+    world.enter(A);
+    world.join(B);
+    world.send(A, load_clone(A, "Crab", 2, true));
+    world.forget();
+    let hat = |of: u32| clone("hat", 1, of);
+    for object in [avatar(A), hat(A), clone("Hen", 3, A), avatar(C)] {
+        world.send(B, broadcast(B, object.clone(), world.lever(1)));
+        world.send(B, state(B, object.clone(), world.lever(1)));
+        assert_eq!(world.age().states().of(&object).len(), 0, "{object:?}");
+    }
+    assert_eq!(world.age().counts().dropped(DropKind::NotTheirs), 8);
+    assert_eq!(world.got(A).len(), 0);
+    world.send(B, broadcast(B, clone("Crab", 2, A), world.lever(1)));
+    world.send(B, broadcast(B, hat(B), world.lever(1)));
+    world.send(A, broadcast(A, hat(A), world.lever(1)));
+    assert_eq!((world.got(A).len(), world.got(B).len()), (2, 1));
+    // It stays anybody's after it was handed over.
+    world.leave(A);
+    world.forget();
+    world.join(C);
+    world.send(C, broadcast(C, clone("Crab", 2, A), world.lever(2)));
+    assert_eq!(world.got(B).len(), 2);
+}
+
+#[test]
+fn who_never_asked_for_members_gets_them_in_front_of_clones() {
+    let mut world = World::new();
+    world.enter(A);
+    world.join(B);
+    world.forget();
+    world.send(B, state_request(B, &[]));
+    let heard = world.heard(B);
+    assert_eq!(heard[..2], ["plNetMsgMembersList", "plNetMsgLoadClone"]);
+    world.send(B, state_request(B, &[]));
+    assert_eq!(world.heard(B)[0], "plNetMsgLoadClone");
+}
+
 #[test]
 fn d_13_locks_on_a_clone_are_free_when_it_is_unloaded() {
     let mut world = World::new();
@@ -176,6 +220,7 @@ fn d_42_clones_that_are_handed_over_name_their_new_owner() {
     world.send(A, large);
     world.leave(A);
     world.join(C);
+    world.send(C, members_request(C));
     world.forget();
     world.send(C, state_request(C, &[]));
     let clones: Vec<_> = world.got(C)[..3].iter().map(clone_of).collect();

@@ -13,7 +13,6 @@ use worldwire_uru::plasma_message::{
     AvBrainGeneric, AvatarChild, BroadcastFlags, ChatFlags, Child, ConsoleCommand, ControlEventMsg,
     InputEventMsg, PlasmaMessage,
 };
-use worldwire_uru::safety::Rules;
 use worldwire_uru::types::{ClassIndex, List, UnifiedTime, Uuid};
 
 use crate::world::{
@@ -143,8 +142,7 @@ fn d_06_payloads_of_unknown_classes_go_on_unless_told_otherwise() {
     let mut world = three();
     world.send(A, message.clone());
     assert_eq!(world.got(B).len(), 1);
-    let rules = Rules { strict: true, ..Rules::PLAYER };
-    let mut world = World::with(Config { rules, ..Config::default() }, "Fern");
+    let mut world = World::with(Config { strict: true, ..Config::default() }, "Fern");
     [A, B].into_iter().for_each(|player| world.join(player));
     world.forget();
     world.send(A, message);
@@ -166,9 +164,8 @@ fn control(command: &str) -> PlasmaMessage<'_> {
 
 #[test]
 fn d_07_what_players_must_not_send_goes_nowhere() {
-    let commands = &["Avatar.Spawn.DontPanic"];
-    let rules = Rules { console_commands: commands, ..Rules::PLAYER };
-    let mut world = World::with(Config { rules, ..Config::default() }, "Fern");
+    let console_commands = vec!["Avatar.Spawn.DontPanic".to_owned()];
+    let mut world = World::with(Config { console_commands, ..Config::default() }, "Fern");
     world.admins.push(C);
     [A, B, C].into_iter().for_each(|player| world.join(player));
     world.forget();

@@ -172,13 +172,15 @@ fn an_age_that_nobody_joins_ends_too() {
 #[test]
 fn d_33_a_full_age_refuses_or_warns() {
     let players = [A, B, C, D];
-    let mut world = World::new();
+    let capacity = Capacity::Refuse;
+    let mut world = World::with(Config { capacity, ..Config::default() }, "Fern");
     players.into_iter().for_each(|player| world.join(player));
     world.forget();
     assert_eq!(world.try_join(0, P), Err(JoinRefused::Full { capacity: 4 }));
     assert_eq!(world.got(A).len() + world.got(P).len(), 0);
     assert_eq!(JoinRefused::Full { capacity: 4 }.result(), NetError::ServerBusy);
-    let mut world = World::with(Config { capacity: Capacity::Warn, ..Config::default() }, "Fern");
+    // Unless told otherwise, it warns.
+    let mut world = World::new();
     players.into_iter().for_each(|player| world.join(player));
     assert_eq!(world.events, []);
     world.join(P);

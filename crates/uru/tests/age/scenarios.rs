@@ -100,6 +100,8 @@ impl Scene<'_> {
                 world.send(A, load_clone(A, "N", 2, true));
                 world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
                 world.join(B);
+                // As all clients do before they ask for the state.
+                world.send(B, members_request(B));
             }
             "A,B,C joined" => [A, B, C].into_iter().for_each(|player| world.join(player)),
             "A,B" | "A,B joined" | "A plain account, B" => {

@@ -8,6 +8,7 @@ mod ki_wad;
 mod mxo;
 mod tera;
 mod uru;
+mod uru_age;
 
 use std::error::Error;
 use std::fs::File;

@@ -27,7 +27,7 @@ use worldwire_uru::types::{
 };
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::{Outcome, Tape};
+use super::{Outcome, Tape, uru_age};
 
 /// Writes the samples of Uru.
 pub(crate) fn write(folder: &Path) -> Outcome<()> {
@@ -39,7 +39,7 @@ pub(crate) fn write(folder: &Path) -> Outcome<()> {
     std::fs::write(folder.join("uru-wrong-keys.toml"), wrong.format(Spelling::Toml).as_bytes())?;
 
     let tape = Tape::new(&folder.join("uru-login.pcapng"), Duration::from_micros(350))?;
-    let mut stage = Stage::new(tape, keys, random);
+    let mut stage = Stage::new(tape, keys.clone(), random);
     stage.gatekeeper()?;
     stage.file()?;
     stage.auth()?;
@@ -50,10 +50,14 @@ pub(crate) fn write(folder: &Path) -> Outcome<()> {
     let descriptors = include_str!("../../../../samples/sdl/Fernhollow.sdl");
     let descriptors = Descriptors::load([("Fernhollow.sdl", descriptors)]);
     for (name, json) in [("uru-state.bin", EARLIER_STATE), ("uru-state-later.bin", LATER_STATE)] {
-        let blob = Blob::from_json(&descriptors, &serde_json::from_str(json)?)?;
-        std::fs::write(folder.join(name), blob.to_bytes()?)?;
+        std::fs::write(folder.join(name), state(&descriptors, json)?)?;
     }
-    Ok(())
+    uru_age::write(folder, keys)
+}
+
+/// A state from its JSON, as a blob.
+pub(super) fn state(descriptors: &Descriptors, json: &str) -> Outcome<Vec<u8>> {
+    Ok(Blob::from_json(descriptors, &serde_json::from_str(json)?)?.to_bytes()?)
 }
 
 /// The state of an age as a server kept it under version 2 of its descriptor.
@@ -66,7 +70,7 @@ const EARLIER_STATE: &str = r#"{
 }"#;
 
 /// The same age later, under version 3.
-const LATER_STATE: &str = r#"{
+pub(super) const LATER_STATE: &str = r#"{
     "flags": ["AddedVarLengthIO"], "descriptor": "Fernhollow", "version": 3, "variables": {
         "fhGateOpen": {"hint": "", "flags": ["HasTimeStamp", "SameAsDefault", "Dirty"],
             "time": {"seconds": 1700000060, "microseconds": 0}},
@@ -92,7 +96,7 @@ fn shard_keys(random: &mut ChaCha8Rng) -> KeyRing {
 }
 
 /// The two ends, the wire between them and the capture of it.
-struct Stage {
+pub(super) struct Stage {
     tape: Tape,
     keys: KeyRing,
     config: Arc<ServerConfig>,
@@ -101,18 +105,18 @@ struct Stage {
 }
 
 /// A connection on the stage.
-struct Talk {
+pub(super) struct Talk {
     ends: [Connection; 2],
     wire: SyntheticTcp,
 }
 
 impl Stage {
-    fn new(tape: Tape, keys: KeyRing, random: ChaCha8Rng) -> Self {
+    pub(super) fn new(tape: Tape, keys: KeyRing, random: ChaCha8Rng) -> Self {
         let config = Arc::new(ServerConfig::new(keys.clone()));
         Self { tape, keys, config, random, port: 49_152 }
     }
 
-    fn connect(&mut self, service: Service) -> Outcome<Talk> {
+    pub(super) fn connect(&mut self, service: Service) -> Outcome<Talk> {
         self.port += 1;
         let client = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 10), self.port);
         let server = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 14_617);
@@ -165,14 +169,18 @@ impl Stage {
         }
     }
 
-    fn say<'d>(&mut self, talk: &mut Talk, message: impl Into<Message<'d>>) -> Outcome<()> {
+    pub(super) fn say<'d>(
+        &mut self,
+        talk: &mut Talk,
+        message: impl Into<Message<'d>>,
+    ) -> Outcome<()> {
         let message = message.into();
         self.tape.clock += Duration::from_millis(20);
         talk.ends[message.sender().index()].send(&message)?;
         self.exchange(talk)
     }
 
-    fn hang_up(&mut self, mut talk: Talk) -> Outcome<()> {
+    pub(super) fn hang_up(&mut self, mut talk: Talk) -> Outcome<()> {
         self.tape.clock += Duration::from_millis(50);
         let packets = talk.wire.close();
         self.tape.capture(packets)
@@ -418,8 +426,8 @@ impl Stage {
     }
 }
 
-const PLAYER: u32 = 10_190;
-const ACCOUNT: Uuid = Uuid([0x11; 16]);
+pub(super) const PLAYER: u32 = 10_190;
+pub(super) const ACCOUNT: Uuid = Uuid([0x11; 16]);
 const INSTANCE: Uuid = Uuid([0x22; 16]);
 const STATE: &str = "STATEDESC Garden\n{\n    VERSION 1\n    VAR BOOL open[1] DEFAULT=0\n}\n";
 

@@ -86,15 +86,17 @@ pub(crate) enum Command {
   worldwire decode uru.auth --from server reply.bin --bytes
   worldwire decode uru.vault-node --json node.bin > node.json")]
     Decode(Decode),
-    /// Encode JSON, as `decode --json` writes it, back to bytes
+    /// Encode JSON, as `decode --json` and `dissect --json` write it, back to bytes
     #[command(after_help = "Examples:
   worldwire decode uru.auth --hex 010096030000 --json | worldwire encode uru.auth --hex
-  worldwire encode uru.vault-node node.json -o node.bin")]
+  worldwire encode uru.vault-node node.json -o node.bin
+  worldwire dissect game.pcapng --keys keys.toml --json | worldwire encode --lines --hex")]
     Encode(Encode),
-    /// List all codecs, or the messages and fields of one codec
+    /// List all codecs, or the messages, classes and fields of one codec
     #[command(after_help = "Examples:
   worldwire codecs
-  worldwire codecs uru.auth")]
+  worldwire codecs uru.auth
+  worldwire codecs uru.net-message plNetMsgVoice")]
     Codecs(Codecs),
     /// Generate typed Rust for messages from their definitions
     #[command(subcommand, arg_required_else_help = true)]
@@ -274,9 +276,16 @@ pub(crate) struct Decode {
 #[derive(Debug, Args)]
 pub(crate) struct Encode {
     /// The codec; `worldwire codecs` lists them
-    pub(crate) codec: String,
+    #[arg(required_unless_present = "lines")]
+    pub(crate) codec: Option<String>,
     /// The JSON; - or no file is standard input
+    #[arg(conflicts_with = "lines")]
     pub(crate) file: Option<PathBuf>,
+    /// Encode lines of `dissect --json`, from this file or standard input: their messages one
+    /// after the other, or with --hex one per line
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-",
+          conflicts_with = "codec")]
+    pub(crate) lines: Option<PathBuf>,
     /// Write hexadecimal digits instead of bytes
     #[arg(long)]
     pub(crate) hex: bool,
@@ -294,8 +303,10 @@ pub(crate) struct Encode {
 
 #[derive(Debug, Args)]
 pub(crate) struct Codecs {
-    /// Show the messages and fields of this codec
+    /// Show the messages and fields of this codec, or list its classes
     pub(crate) name: Option<String>,
+    /// Show the fields of this message or class of the codec only, by name or number
+    pub(crate) entry: Option<String>,
 }
 
 /// How many threads there may be.

@@ -35,12 +35,12 @@ pub(crate) enum MxoObjectsCommand {
         #[arg(required = true)]
         paths: Vec<PathBuf>,
     },
-    /// Show a class, or the class of a goobj: its properties in the order of creates
+    /// Show a goobj and its class, or a class, as `convert` writes them
     #[command(after_help = "Examples:
   worldwire mxo objects show 414
   worldwire mxo objects show door364 --json")]
     Show {
-        /// The number of a goobj, or the name of a class
+        /// The number of a goobj, or the name of a class, which may be a number too
         object: String,
         /// Tables, over what is built in: files or directories
         #[arg(short, long, value_name = "PATH")]
@@ -73,7 +73,7 @@ pub(crate) struct MxoViewsCommand {
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
     /// The views behind this packet of the capture, counted from 1
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) packet: Option<u64>,
     /// Write one JSON object per conversation
     #[arg(long)]

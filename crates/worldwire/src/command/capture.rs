@@ -4,7 +4,9 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use worldwire_core::{Limits, nearest};
-use worldwire_dissect::{Definitions, Dissection, Families, Family, Item, Options, Scratch, Sink};
+use worldwire_dissect::{
+    Definitions, Dissection, Families, Family, Item, Options, Overview, Scratch, Sink,
+};
 
 use crate::cli::{Capture, Common};
 use crate::input;
@@ -70,13 +72,58 @@ pub(crate) fn read<S: Sink>(
     if let Some(error) = &fault {
         complain(&subject, &error.to_string());
     }
-    for (why, count) in dissection.unusable() {
-        if matches!(why, worldwire_capture::Unusable::Link(_)) {
-            let plural = if count == 1 { "" } else { "s" };
-            complain(&subject, &format!("{count} packet{plural} could not be used: {why}"));
-        }
+    let clean = fault.is_none() && !account(&dissection, &subject, common);
+    Ok((dissection, clean))
+}
+
+/// Says what became of packets that no conversation is made of. True when they could not be read
+/// for what the capture is: of a link that is not known.
+fn account(dissection: &Dissection, subject: &str, common: &Common) -> bool {
+    let (links, others): (Vec<_>, Vec<_>) = dissection
+        .unusable()
+        .into_iter()
+        .partition(|(why, _)| matches!(why, worldwire_capture::Unusable::Link(_)));
+    for (why, count) in &links {
+        complain(subject, &format!("{} could not be used: {why}", packets(*count)));
     }
-    Ok((dissection, fault.is_none()))
+    let unused: u64 = others.iter().map(|(_, count)| count).sum();
+    if unused > 0 {
+        let reasons: Vec<_> = others.iter().map(|(why, count)| format!("{count} {why}")).collect();
+        common.note("capture", &format!("{} not used: {}", packets(unused), reasons.join(", ")));
+    }
+    let (all, cut) = (dissection.packets(), dissection.cut());
+    if cut > 0 {
+        let hint = "capture with a snap length of 0";
+        common.note("capture", &format!("{} cut short by the capture; {hint}", packets(cut)));
+    }
+    if dissection.summary().conversations == 0 && unused == 0 && links.is_empty() {
+        let why = match all {
+            0 => "it holds no packets".to_owned(),
+            _ => format!("{} without data, of no conversation that begins here", packets(all)),
+        };
+        common.note("capture", &why);
+    }
+    !links.is_empty()
+}
+
+/// `1 packet`, `4 packets`.
+fn packets(count: u64) -> String {
+    format!("{count} packet{}", if count == 1 { "" } else { "s" })
+}
+
+/// The conversation of that number.
+///
+/// # Errors
+/// That there is none, and how many there are.
+pub(crate) fn conversation(dissection: &Dissection, stream: u64) -> Result<&Overview, Failure> {
+    let overviews = dissection.overviews();
+    let found = overviews.iter().copied().find(|overview| overview.stream == stream);
+    found.ok_or_else(|| {
+        Failure::Run(format!(
+            "there is no conversation {stream}; the capture has {}, counted from 0",
+            overviews.len()
+        ))
+    })
 }
 
 /// A bar for people who wait for a large file.

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use worldwire_core::MessageInfo;
-use worldwire_dissect::Codec;
+use worldwire_core::{FieldInfo, MessageInfo, nearest};
+use worldwire_dissect::{ClassRow, Codec};
 
 use crate::cli::{Codecs, Common};
 use crate::output::{Failure, print};
@@ -19,22 +19,101 @@ pub(crate) fn run(arguments: &Codecs, _: &Common) -> Result<(), Failure> {
         Some(name) => {
             let codec = Codec::named(name).map_err(|error| Failure::Run(error.to_string()))?;
             let _ = writeln!(out, "{}: {}", codec.name, codec.about);
-            for messages in codec.tables() {
-                messages.iter().for_each(|message| describe(message, &mut out));
+            match &arguments.entry {
+                None => {
+                    for messages in codec.tables() {
+                        messages.iter().for_each(|message| describe(message, &mut out));
+                    }
+                    list(&codec.classes(), &mut out);
+                    lay_out(&codec.layout(), &mut out);
+                }
+                Some(entry) => one(codec, entry, &mut out)?,
             }
         }
     }
     print(&out)
 }
 
+/// Describes the messages or classes of a name; a class also by its number.
+fn one(codec: &Codec, entry: &str, out: &mut String) -> Result<(), Failure> {
+    let messages: Vec<&MessageInfo> = codec.tables().into_iter().flatten().collect();
+    let classes = codec.classes();
+    let number = match entry.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => entry.parse().ok(),
+    };
+    let before = out.len();
+    for message in &messages {
+        if message.name.eq_ignore_ascii_case(entry) || number == Some(message.number) {
+            describe(message, out);
+        }
+    }
+    for class in &classes {
+        if class.name.eq_ignore_ascii_case(entry) || number == Some(class.class) {
+            describe_class(class, out);
+        }
+    }
+    if out.len() > before {
+        return Ok(());
+    }
+    let names = messages.iter().map(|message| message.name);
+    let hint = match nearest(entry, names.chain(classes.iter().map(|class| class.name))) {
+        Some(near) => format!("; did you mean {near}?"),
+        None => String::new(),
+    };
+    Err(Failure::Run(format!("{} has no message or class {entry:?}{hint}", codec.name)))
+}
+
+/// A line for each class.
+fn list(classes: &[ClassRow], out: &mut String) {
+    if classes.is_empty() {
+        return;
+    }
+    out.push('\n');
+    for row in classes {
+        let line = format!(
+            "0x{:04x}  {:<28} {:<24} {:<8} {}",
+            row.class, row.name, row.parent, row.sender, row.state
+        );
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+fn describe_class(class: &ClassRow, out: &mut String) {
+    let _ = write!(out, "\n0x{:04x} {} in {}", class.class, class.name, class.parent);
+    let said = [class.sender, class.state];
+    let said: Vec<&str> = said.into_iter().filter(|word| !word.is_empty()).collect();
+    let _ = match said.is_empty() {
+        true => writeln!(out),
+        false => writeln!(out, " ({})", said.join(", ")),
+    };
+    describe_rest(class.doc, class.fields.map(|fields| fields()).unwrap_or_default(), out);
+}
+
 fn describe(message: &MessageInfo, out: &mut String) {
     let _ = writeln!(out, "\n{} {} ({})", message.number, message.name, message.sender);
-    for line in plain(message.doc).lines() {
+    describe_rest(message.doc, (message.fields)(), out);
+}
+
+fn describe_rest(doc: &str, fields: Vec<FieldInfo>, out: &mut String) {
+    for line in plain(doc).lines() {
         let _ = writeln!(out, "    {}", line.trim());
     }
-    for field in (message.fields)() {
+    for field in fields {
         let _ =
             writeln!(out, "  {:<24} {:<34} {}", field.name, field.layout, plain(field.doc).trim());
+    }
+}
+
+/// Fields that stand for themselves, in columns as wide as they need.
+fn lay_out(fields: &[FieldInfo], out: &mut String) {
+    if !fields.is_empty() {
+        out.push('\n');
+    }
+    let width = |of: fn(&FieldInfo) -> usize| fields.iter().map(of).max().unwrap_or(0);
+    let (name, layout) = (width(|field| field.name.len()), width(|field| field.layout.len()));
+    for field in fields {
+        let _ = writeln!(out, "  {:name$}  {:layout$}  {}", field.name, field.layout, field.doc);
     }
 }
 
@@ -99,5 +178,38 @@ mod tests {
                 assert!(!words.contains("](") && !words.contains("[`"), "{words}");
             }
         }
+        for class in Codec::all().flat_map(Codec::classes) {
+            let fields = class.fields.map(|fields| fields()).unwrap_or_default();
+            for doc in fields.iter().map(|field| field.doc).chain([class.doc]) {
+                let words = plain(doc);
+                assert!(!words.contains("](") && !words.contains("[`"), "{words}");
+            }
+        }
+    }
+
+    #[test]
+    fn classes_are_listed_and_described() {
+        let codec = Codec::named("uru.net-message").unwrap();
+        let mut out = String::new();
+        super::list(&codec.classes(), &mut out);
+        for wanted in [
+            "0x0218  plNetMsgPagingRoom           plNetMsgRoomsList        client\n",
+            "0x025e  plNetMessage                 plCreatable                       abstract\n",
+            "0x029d  plNetMsgObjectUpdateFilter   plNetMessage             client   unused\n",
+            "0x0279  plNetMsgVoice                plNetMessage             both\n",
+        ] {
+            assert!(out.contains(wanted), "{out}");
+        }
+        for entry in ["plNetMsgVoice", "PLNETMSGVOICE", "0x0279", "633"] {
+            let mut out = String::new();
+            super::one(codec, entry, &mut out).unwrap();
+            assert!(out.contains("0x0279 plNetMsgVoice in plNetMessage (both)"), "{out}");
+            assert!(out.contains("voiceFlags"), "{out}");
+        }
+        let mut out = String::new();
+        let error = super::one(codec, "plNetMsgVoise", &mut out).unwrap_err();
+        assert!(format!("{error:?}").contains("did you mean plNetMsgVoice?"), "{error:?}");
+        let classes = Codec::named("uru.plasma-message").unwrap().classes();
+        assert_eq!(classes.iter().filter(|class| class.fields.is_some()).count(), 44);
     }
 }

@@ -74,6 +74,10 @@ fn show(
     }
     print(&out)?;
     if !common.quiet {
+        // An error says as much already.
+        for remark in tree.remarks().iter().filter(|_| tree.error().is_none()) {
+            complain(subject, &format!("shown as bytes: {remark}"));
+        }
         for remark in codec.remarks(data, options) {
             complain(subject, &remark);
         }

@@ -1,6 +1,8 @@
 //! `worldwire dissect`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Mutex;
 
 use worldwire_core::json::Style;
 use worldwire_core::text::TextStyle;
@@ -30,6 +32,8 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         return Err(Failure::Run(format!("-o {output}: this is the capture itself")));
     }
     let mut output = Output::open(&arguments.target)?;
+    // What would show more, and of how many messages.
+    let advice: Mutex<BTreeMap<&str, u64>> = Mutex::default();
     let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut String| {
         if arguments.stream.is_some_and(|stream| stream != item.stamp.stream) {
             return;
@@ -53,6 +57,11 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         let problem = item.note().is_some_and(|note| note.kind == NoteKind::Problem);
         if problem || filter.as_ref().is_none_or(|filter| filter.matches(&subject)) {
             format.write(item, name, &tree, out);
+            if let Some(text) = item.advice()
+                && let Ok(mut advice) = advice.lock()
+            {
+                *advice.entry(text).or_default() += 1;
+            }
         }
         scratch.tree = tree.recycle();
     };
@@ -61,10 +70,16 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
             output.write(text.as_bytes())?;
             output.flush()
         })?;
+    if let Some(stream) = arguments.stream {
+        capture::conversation(&dissection, stream)?;
+    }
     output.finish()?;
     let summary = dissection.summary();
     if !common.quiet {
         say(summary);
+        for (text, messages) in advice.into_inner().unwrap_or_default() {
+            say(format_args!("{messages} message{} {text}", if messages == 1 { "" } else { "s" }));
+        }
     }
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use worldwire_core::Limits;
 use worldwire_core::json;
 use worldwire_core::value::push_hex;
-use worldwire_dissect::{Codec, CodecOptions};
+use worldwire_dissect::{Codec, CodecOptions, Line};
 
 use super::decode::side;
 use crate::cli::{Common, Encode};
@@ -13,11 +13,13 @@ use crate::output::{Failure, complain, write_all};
 use crate::{definitions, input};
 
 pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
-    let codec = Codec::named(&arguments.codec).map_err(|error| Failure::Run(error.to_string()))?;
-    let path = arguments.file.as_deref().unwrap_or_else(|| Path::new("-"));
-    let subject = match arguments.file {
-        Some(_) => path.display().to_string(),
-        None => "standard input".to_owned(),
+    let codec = arguments.codec.as_deref().map(Codec::named).transpose();
+    let codec = codec.map_err(|error| Failure::Run(error.to_string()))?;
+    let path = arguments.lines.as_deref().or(arguments.file.as_deref());
+    let path = path.unwrap_or_else(|| Path::new("-"));
+    let subject = match path.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => path.display().to_string(),
     };
     let text = input::read_text(path)?;
     let keys = input::keys(arguments.keys.as_deref())?;
@@ -29,19 +31,62 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
         definitions: &definitions,
         limits: &limits,
     };
-    let json = json::parse(&text).map_err(|error| {
-        complain(&subject, &format!("invalid JSON: {error}"));
-        Failure::Input
-    })?;
-    let bytes = codec.encode(&json, &options).map_err(|error| {
-        complain(&subject, &error.to_string());
-        Failure::Input
-    })?;
+    let messages = match codec {
+        Some(codec) => vec![one(codec, &text, &subject, &options)?],
+        None => lines(&text, &subject, &options)?,
+    };
     if !arguments.hex {
-        return write_all(&arguments.target, &bytes);
+        return write_all(&arguments.target, &messages.concat());
     }
     let mut out = String::new();
-    push_hex(&mut out, &bytes);
-    out.push('\n');
+    for bytes in &messages {
+        push_hex(&mut out, bytes);
+        out.push('\n');
+    }
     write_all(&arguments.target, out.as_bytes())
+}
+
+/// The bytes of one JSON document.
+fn one(
+    codec: &Codec,
+    text: &str,
+    subject: &str,
+    options: &CodecOptions<'_>,
+) -> Result<Vec<u8>, Failure> {
+    let json = json::parse(text).map_err(|error| {
+        complain(subject, &format!("invalid JSON: {error}"));
+        Failure::Input
+    })?;
+    codec.encode(&json, options).map_err(|error| {
+        // Such a line has keys that no codec has.
+        let is_line = ["family", "name", "stream"].iter().all(|key| json.get(key).is_some());
+        let hint = if is_line { "; for lines of `dissect --json` there is --lines" } else { "" };
+        complain(subject, &format!("{error}{hint}"));
+        Failure::Input
+    })
+}
+
+/// The bytes of each message of a dissection. Nothing is written unless all of them can be encoded.
+fn lines(text: &str, subject: &str, options: &CodecOptions<'_>) -> Result<Vec<Vec<u8>>, Failure> {
+    let mut messages = Vec::new();
+    let mut is_whole = true;
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        let mut problem = |problem: String| {
+            complain(subject, &format!("line {number}: {problem}"));
+            is_whole = false;
+        };
+        let json = match json::parse(line) {
+            Ok(json) => json,
+            Err(error) => {
+                problem(format!("invalid JSON: {error}"));
+                continue;
+            }
+        };
+        match Line::parse(&json).and_then(|line| line.map(|line| line.encode(options)).transpose())
+        {
+            Ok(message) => messages.extend(message),
+            Err(error) => problem(error.to_string()),
+        }
+    }
+    if is_whole { Ok(messages) } else { Err(Failure::Input) }
 }

@@ -30,15 +30,7 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
             output.write(bytes)?;
             output.flush()
         })?;
-    let overviews = dissection.overviews();
-    let Some(overview) = overviews.iter().find(|overview| overview.stream == arguments.stream)
-    else {
-        let count = overviews.len();
-        let stream = arguments.stream;
-        return Err(Failure::Run(format!(
-            "there is no conversation {stream}; the capture has {count}, counted from 0"
-        )));
-    };
+    let overview = capture::conversation(&dissection, arguments.stream)?;
     output.finish()?;
     if overview.family.is_none() && !common.quiet {
         say("this conversation was not recognised; --as FAMILY reads it anyway");

@@ -1,12 +1,13 @@
 //! `worldwire mxo objects`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use serde_json::json;
 use worldwire_core::{Severity, nearest};
 use worldwire_dissect::MxoObjects;
-use worldwire_mxo::schema::{Class, Order, Updates};
+use worldwire_mxo::schema::{Class, Goobj, Order, Updates};
 
 use crate::cli::{Common, Target};
 use crate::input::{files, read};
@@ -14,16 +15,28 @@ use crate::output::{Failure, print, write_all};
 use crate::report;
 
 pub(super) fn check(paths: &[PathBuf], common: &Common) -> Result<(), Failure> {
-    let mut objects = MxoObjects::built_in();
-    let built_in = counts(&objects);
+    let built_in = MxoObjects::built_in();
+    let mut objects = built_in.clone();
     let clean = add(&mut objects, paths, common)?;
-    let known = counts(&objects);
+    let (before, known) = (counts(&built_in), counts(&objects));
     // A table may also take the class of a built-in goobj away.
-    let [classes, goobjs, names] = [0, 1, 2].map(|at| known[at].saturating_sub(built_in[at]));
-    print(&format!(
-        "{classes} classes, {goobjs} goobjs with a class and {names} names beyond those that are \
-         built in\n"
-    ))?;
+    let [classes, goobjs, names] = [0, 1, 2].map(|at| known[at].saturating_sub(before[at]));
+    let mut out = format!(
+        "{}, {} with a class and {} beyond those that are built in\n",
+        counted(classes, "class", "classes"),
+        counted(goobjs, "goobj", "goobjs"),
+        counted(names, "name", "names"),
+    );
+    let [classes, goobjs] = replaced(&built_in, &objects);
+    if classes + goobjs > 0 {
+        let classes = counted(classes, "built-in class", "built-in classes");
+        let _ = writeln!(
+            out,
+            "{classes} and {} replaced",
+            counted(goobjs, "built-in goobj", "built-in goobjs")
+        );
+    }
+    print(&out)?;
     if clean { Ok(()) } else { Err(Failure::Input) }
 }
 
@@ -36,21 +49,32 @@ pub(super) fn show(
     let mut objects = MxoObjects::built_in();
     let clean = add(&mut objects, data, common)?;
     let known = objects.objects();
-    let (goid, class) = match object.parse::<u16>() {
-        Ok(goid) => (Some(goid), known.class_of(goid).map(|(_, class)| class)),
-        Err(_) => (None, known.class_named(object).map(|(_, class)| class)),
-    };
-    let Some(class) = class else {
+    // Classes out of numbered tables have numbers as their names.
+    let named = known.class_named(object).map(|(_, class)| class);
+    let number = object.parse::<u16>().ok();
+    let of_goobj = number.and_then(|goid| Some((goid, known.class_of(goid)?.1)));
+    if named.is_none() && of_goobj.is_none() {
         let names = known.classes().map(|(_, class)| class.name());
-        let hint = match (goid, nearest(object, names)) {
+        let hint = match (number, nearest(object, names)) {
             (None, Some(near)) => format!("; did you mean {near}?"),
             _ => "; give its table with --data".to_owned(),
         };
-        let wanted = if goid.is_some() { "a goobj whose class is known" } else { "a class" };
+        let wanted = match number.is_some() {
+            true => "a goobj whose class is known, or a class",
+            false => "a class",
+        };
         return Err(Failure::Run(format!("{object}: wanted {wanted}{hint}")));
-    };
-    let name = goid.and_then(|goid| known.name_of(goid));
-    print(&if json { to_json(goid, name, class) } else { to_text(goid, name, class) })?;
+    }
+    let goid = of_goobj.map(|(goid, _)| goid);
+    if json {
+        let other = named.filter(|named| of_goobj.is_none_or(|(_, class)| class != *named));
+        let first = of_goobj.map(|(goid, class)| to_json(Some(goid), known.name_of(goid), class));
+        let second = other.map(|class| to_json(None, None, class));
+        print(&first.into_iter().chain(second).collect::<String>())?;
+    } else {
+        let names: Vec<&str> = named.iter().map(|class| class.name()).collect();
+        print(&objects.tables().print_some(goid, &names))?;
+    }
     if clean { Ok(()) } else { Err(Failure::Input) }
 }
 
@@ -72,7 +96,13 @@ fn add(objects: &mut MxoObjects, paths: &[PathBuf], common: &Common) -> Result<b
     let mut texts = Vec::new();
     for path in paths {
         for file in files(path)? {
-            texts.push((file.display().to_string(), read(&file)?));
+            let (name, bytes) = (file.display().to_string(), read(&file)?);
+            // A directory may hold anything.
+            if !path.is_dir() && !MxoObjects::are_in(&bytes) {
+                let message = format!("{name}: wanted tables of game objects, found none");
+                return Err(Failure::Run(message));
+            }
+            texts.push((name, bytes));
         }
     }
     if texts.is_empty() {
@@ -99,23 +129,22 @@ fn counts(objects: &MxoObjects) -> [usize; 3] {
     [tables.classes().len(), with_class, with_name]
 }
 
-fn to_text(goid: Option<u16>, name: Option<&str>, class: &Class) -> String {
-    let mut out = String::new();
-    if let Some(goid) = goid {
-        let _ = writeln!(out, "goobj {goid}: {}", name.unwrap_or("without a name"));
-    }
-    let _ = writeln!(out, "class {}", class.name());
-    if let Some(source) = class.source() {
-        let _ = writeln!(out, "source: {source}");
-    }
-    orders(class, |title, order| {
-        let _ = writeln!(out, "{title}:");
-        for (index, slot) in order.slots().iter().enumerate() {
-            let size = slot.fixed_size().map_or_else(|| "counted".into(), |size| size.to_string());
-            let _ = writeln!(out, "{index:>5} {size:>7}  {} {}", slot.name(), slot.kind());
-        }
-    });
-    out
+/// How many classes and goobjs that are built in have become others.
+fn replaced(built_in: &MxoObjects, objects: &MxoObjects) -> [usize; 2] {
+    let (before, now) = (built_in.tables(), objects.tables());
+    let layout = |class: &Class| (class.create().clone(), class.updates().clone());
+    let is_other =
+        |class: &&Class| now.class(class.name()).is_some_and(|new| layout(new) != layout(class));
+    let classes = before.classes().iter().filter(is_other).count();
+    let new: BTreeMap<u16, &Goobj> = now.goobjs().collect();
+    let differs = |(goid, old): &(u16, &Goobj)| {
+        new.get(goid).is_some_and(|new| (&new.class, &new.name) != (&old.class, &old.name))
+    };
+    [classes, before.goobjs().filter(differs).count()]
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 fn to_json(goid: Option<u16>, name: Option<&str>, class: &Class) -> String {

@@ -5,61 +5,56 @@ use std::fmt::Write as _;
 
 use worldwire_core::Side;
 use worldwire_core::json::Style;
-use worldwire_dissect::{Item, MxoObjects, MxoViews, Scratch};
+use worldwire_dissect::{Dissection, Item, MxoObjects, MxoViews, NoteKind, Scratch};
 
 use crate::cli::{Common, MxoViewsCommand};
 use crate::command::capture;
 use crate::definitions;
 use crate::output::{Failure, complain, print, say};
 
-/// A packet of a conversation, or its hello.
-struct Packet {
-    stream: u64,
-    from: Side,
-    bytes: Vec<u8>,
-    is_hello: bool,
+/// The family whose conversations have views.
+const FAMILY: &str = "mxo";
+
+/// What a conversation has for its views.
+enum Part {
+    Hello(Vec<u8>),
+    Packet { from: Side, bytes: Vec<u8> },
+    Note { is_problem: bool, text: String },
 }
 
 pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.capture.data, common)?;
     let objects = definitions.part::<MxoObjects>();
     let (stream, last) = (arguments.stream, arguments.packet);
-    let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<Packet>| {
-        let Some(message) = item.message().filter(|_| item.family == "mxo") else { return };
+    let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<(u64, Part)>| {
         let stamp = item.stamp;
         let is_late = stamp.packet.zip(last).is_some_and(|(packet, last)| packet > last);
-        if is_late || stream.is_some_and(|stream| stream != stamp.stream) {
-            return;
-        }
-        scratch.name.clear();
-        item.push_name(&mut scratch.name);
-        let is_hello = scratch.name == "setup.Hello";
-        if is_hello || scratch.name.starts_with("game.") {
-            let bytes = message.bytes().to_vec();
-            out.push(Packet { stream: stamp.stream, from: item.from, bytes, is_hello });
+        let is_other = stream.is_some_and(|stream| stream != stamp.stream);
+        if item.family == FAMILY && !is_late && !is_other {
+            out.extend(part(item, scratch).map(|part| (stamp.stream, part)));
         }
     };
     let mut all: BTreeMap<u64, (MxoViews, Vec<u8>)> = BTreeMap::new();
-    let take = |packets: &Vec<Packet>| {
-        for Packet { stream, from, bytes, is_hello } in packets {
+    let take = |parts: &Vec<(u64, Part)>| {
+        for (stream, part) in parts {
             let new = || (MxoViews::new(objects.objects().clone()), Vec::new());
             let (views, hello) = all.entry(*stream).or_insert_with(new);
-            if *is_hello {
-                if *hello != *bytes {
+            match part {
+                Part::Hello(bytes) if hello != bytes => {
                     views.begin_anew();
                     hello.clone_from(bytes);
                 }
-                continue;
-            }
-            match views.take(*from, bytes) {
-                Ok(said) if common.quiet => drop(said),
-                Ok(said) => said.iter().for_each(|text| complain(&format!("#{stream}"), text)),
-                Err(error) => complain(&format!("#{stream}"), &error.to_string()),
+                Part::Hello(_) => {}
+                // What there is to say of it comes as notes.
+                Part::Packet { from, bytes } => drop(views.take(*from, bytes, None)),
+                Part::Note { is_problem: true, text } => complain(&format!("#{stream}"), text),
+                Part::Note { text, .. } => common.note(&format!("#{stream}"), text),
             }
         }
         Ok(())
     };
     let (dissection, clean) = capture::read(&arguments.capture, common, definitions, show, take)?;
+    check(arguments, &dissection)?;
     let mut out = String::new();
     for (stream, (views, _)) in &all {
         let replica = views.replica();
@@ -80,4 +75,58 @@ pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Fa
         say(summary);
     }
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// What there is of an item for the views.
+fn part(item: &Item<'_>, scratch: &mut Scratch) -> Option<Part> {
+    if let Some(note) = item.note() {
+        let is_problem = note.kind == NoteKind::Problem;
+        let is_said = is_problem || matches!(note.kind, NoteKind::Warning | NoteKind::Gap);
+        return is_said.then(|| Part::Note { is_problem, text: note.text.clone() });
+    }
+    let message = item.message()?;
+    scratch.name.clear();
+    item.push_name(&mut scratch.name);
+    let bytes = || message.bytes().to_vec();
+    match &*scratch.name {
+        "setup.Hello" => Some(Part::Hello(bytes())),
+        name if name.starts_with("game.") => Some(Part::Packet { from: item.from, bytes: bytes() }),
+        _ => None,
+    }
+}
+
+/// Whether the capture has what was asked for.
+fn check(arguments: &MxoViewsCommand, dissection: &Dissection) -> Result<(), Failure> {
+    let overviews = dissection.overviews();
+    let is_ours = |family: Option<&'static dyn worldwire_dissect::Family>| {
+        family.is_some_and(|family| family.name() == FAMILY)
+    };
+    let ours: Vec<u64> = overviews
+        .iter()
+        .filter(|overview| is_ours(overview.family))
+        .map(|overview| overview.stream)
+        .collect();
+    if ours.is_empty() {
+        let subject = arguments.capture.file.display().to_string();
+        let help = "there is no conversation of MxO; --as mxo reads all as MxO";
+        complain(&subject, help);
+        return Err(Failure::Input);
+    }
+    let (packets, asked) = (dissection.packets(), arguments.packet.unwrap_or(1));
+    if asked > packets {
+        let problem = format!("--packet: wanted 1 to {packets}, the packets of the capture");
+        return Err(Failure::Run(format!("{problem}, found {asked}")));
+    }
+    if let Some(stream) = arguments.stream.filter(|stream| !ours.contains(stream)) {
+        const MOST_LISTED: usize = 10;
+        let mut numbers: Vec<String> =
+            ours.iter().take(MOST_LISTED).map(ToString::to_string).collect();
+        if ours.len() > MOST_LISTED {
+            numbers.push("...".to_owned());
+        }
+        let numbers = numbers.join(", ");
+        let problem = format!("--stream: wanted a conversation of MxO ({numbers}), found {stream}");
+        return Err(Failure::Run(problem));
+    }
+    Ok(())
 }

@@ -1,0 +1,85 @@
+//! Lines of JSON, as [`Format`](crate::Format) writes them, back to bytes.
+
+use serde_json::{Map, Value};
+use worldwire_core::json::{Json, expected};
+use worldwire_core::{Error, Result, Side};
+
+use crate::codec::{Codec, CodecOptions};
+use crate::item::NoteKind;
+
+/// A message as a line of JSON shows it: `{"family":"uru","from":"client","name":...,"fields":...}`.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'l> {
+    /// Who sent it.
+    pub from: Side,
+    /// The dotted name: `auth.AcctLoginRequest`.
+    pub name: &'l str,
+    /// Its fields.
+    pub fields: &'l Json,
+    /// The whole line, for what a family has to say beside that.
+    pub members: &'l Map<String, Value>,
+}
+
+/// A codec, and the JSON that it encodes.
+pub type Blob = (&'static str, Json);
+
+impl<'l> Line<'l> {
+    /// Reads a line. `None` for a note, which has no bytes.
+    ///
+    /// # Errors
+    /// Value, for anything but a line of a dissection, and for a message that could not be read
+    /// whole.
+    pub fn parse(json: &'l Json) -> Result<Option<Self>> {
+        const WANTED: &str = "a line of `dissect --json`";
+        let members = json.as_object().ok_or_else(|| expected(WANTED, json))?;
+        let text = |key: &'static str| match members.get(key) {
+            Some(Json::String(text)) => Ok(&**text),
+            Some(other) => Err(expected("a text", other).inside(key)),
+            None => Err(Error::value(WANTED, format!("no `{key}`"))),
+        };
+        let name = text("name")?;
+        if NoteKind::ALL.iter().any(|kind| kind.name() == name) {
+            return Ok(None);
+        }
+        let from = match text("from")? {
+            "client" => Side::Client,
+            "server" => Side::Server,
+            other => {
+                let wanted = "\"client\" or \"server\"";
+                return Err(Error::value(wanted, format!("\"{other}\"")).inside("from"));
+            }
+        };
+        let fields = members.get("fields").ok_or_else(|| Error::value(WANTED, "no `fields`"))?;
+        if members.contains_key("error") {
+            return Err(Error::value("a whole message", "one that could not be read")
+                .inside("error")
+                .about(name.to_owned()));
+        }
+        Ok(Some(Self { from, name, fields, members }))
+    }
+
+    /// The bytes of the message. Unchanged JSON gives the bytes that were read, decrypted and
+    /// without the frame around them; definitions that choose a build choose it here too.
+    ///
+    /// # Errors
+    /// Value, for a family that is not known, a step of setup that cannot be encoded, and fields
+    /// that the message does not have.
+    pub fn encode(&self, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
+        let family = match self.members.get("family") {
+            Some(Json::String(family)) => options.definitions.families().named(family),
+            other => {
+                let found = other.map_or_else(|| "none".to_owned(), ToString::to_string);
+                Err(Error::value("the name of a family", found))
+            }
+        };
+        let family = family.map_err(|error| error.inside("family"))?;
+        let (codec, json) = family.blob(self).map_err(|error| error.about(self.name.to_owned()))?;
+        Codec::named(codec)?.encode(&json, &CodecOptions { from: self.from, ..*options })
+    }
+
+    /// What is wrong with a line whose name begins otherwise than those of messages.
+    #[must_use]
+    pub fn no_message(&self) -> Error {
+        Error::value("a message that can be encoded by itself", format!("`{}`", self.name))
+    }
+}
