@@ -95,6 +95,18 @@ async fn a_deadline_that_passes_while_the_application_works_is_not_the_peers_fau
 }
 
 #[tokio::test(start_paused = true)]
+async fn bytes_without_end_do_not_hold_a_deadline_up() {
+    let mut served = serve(1024, |_| ());
+    served.peer.write_all(&[0xff, 0x7f]).await.unwrap();
+    let start = Instant::now();
+    while served.peer.write_all(&[1]).await.is_ok() {
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(served.end.await.unwrap(), End::Closed(CloseReason::Timeout(Timer::Idle)));
+    assert_eq!(start.elapsed().as_secs(), crate::toy::IDLE.as_secs());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_broken_rule_is_named() {
     let mut served = serve(1024, |_| ());
     served.say(b"fine").await;

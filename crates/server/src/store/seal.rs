@@ -67,23 +67,29 @@ impl ServerKey {
     /// As [`KeyError`] says.
     pub fn load_or_create(file: &Path) -> Result<Self, KeyError> {
         let failed = |source| KeyError::File { file: file.to_owned(), source };
-        match File::open(file) {
-            Ok(mut open) => {
-                check_mode(&open, file)?;
-                let mut text = Zeroizing::new(String::new());
-                let read = (&mut open).take(1024).read_to_string(&mut text);
-                read.map_err(failed)?;
-                let key = key_of(text.trim()).ok_or_else(|| KeyError::Form(file.to_owned()))?;
-                Ok(Self::from_bytes(&key))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        match Self::load(file) {
+            Err(KeyError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 let mut key = Zeroizing::new([0; KEY_BYTES]);
                 getrandom::fill(&mut *key).map_err(|error| failed(error.into()))?;
                 create(file, &key).map_err(failed)?;
                 Ok(Self::from_bytes(&key))
             }
-            Err(error) => Err(failed(error)),
+            outcome => outcome,
         }
+    }
+
+    /// Reads the key from a file.
+    ///
+    /// # Errors
+    /// As [`KeyError`] says.
+    pub fn load(file: &Path) -> Result<Self, KeyError> {
+        let failed = |source| KeyError::File { file: file.to_owned(), source };
+        let open = File::open(file).map_err(failed)?;
+        check_mode(&open, file)?;
+        let mut text = Zeroizing::new(String::new());
+        open.take(1024).read_to_string(&mut text).map_err(failed)?;
+        let key = key_of(text.trim()).ok_or_else(|| KeyError::Form(file.to_owned()))?;
+        Ok(Self::from_bytes(&key))
     }
 
     /// The key of these bytes.

@@ -154,8 +154,12 @@ impl ShardConfig {
     /// # Errors
     /// The first line that cannot be read, or a value that cannot be served.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let config: Self =
-            toml::from_str(text).map_err(|error| ConfigError(error.to_string().trim().into()))?;
+        let config: Self = toml::from_str(text).map_err(|error| {
+            // Without the line itself, which may hold the password of a database.
+            let start = error.span().map_or(0, |span| span.start);
+            let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
+            ConfigError(format!("line {line}: {}", error.message()))
+        })?;
         config.check()?;
         Ok(config)
     }
@@ -395,6 +399,9 @@ mod tests {
             "public_address: wanted 1 to 23 characters, found 30"
         );
         assert!(error("status = \"yes\"").starts_with("status: wanted an address with a port"));
-        assert!(error("lisen = 1").contains("lisen"));
+        let unknown = error("build = 1\nlisen = 1");
+        assert!(unknown.starts_with("line 2: unknown field `lisen`"), "{unknown}");
+        let secret = error("database = \"postgres://uru:secret@host/\" shard");
+        assert!(secret.starts_with("line 1: ") && !secret.contains("secret"), "{secret}");
     }
 }

@@ -21,10 +21,12 @@
 //! * `dispatch`: which service a client wants; `gatekeeper`, [`file`](mod@file), [`auth`], `game`:
 //!   the services;
 //! * [`vault`]: everything that lasts, with [`accounts`], [`players`], [`ages`] and [`scores`];
+//! * [`admin`]: what operators do, while the shard runs and while it does not;
 //! * `hosts`: where the ages are;
 //! * `status`: the status page; `figures`: what it shows to operators.
 
 pub mod accounts;
+pub mod admin;
 pub mod ages;
 pub mod auth;
 pub mod config;
@@ -147,6 +149,7 @@ pub struct Shard {
     shared: Arc<Shared>,
     listener: tcp::Listener,
     status: Option<TcpListener>,
+    operators: admin::Listener,
     is_new: bool,
     lock: FolderLock,
 }
@@ -203,6 +206,7 @@ impl Shard {
         let store = store::open(folder, url).await?;
         let key = ServerKey::load_or_create(&folder.join(KEY_FILE))?;
         let vault = Vault::open(store, key, config.vault()).await?;
+        let operators = admin::Listener::bind(folder, vault.clone()).map_err(at(folder))?;
         let shared = Shared {
             hosts: Hosts::new(config.host()),
             vault,
@@ -212,7 +216,7 @@ impl Shard {
             library: library.into(),
             figures: Arc::default(),
         };
-        Ok(Self { shared: shared.into(), listener, status, is_new, lock })
+        Ok(Self { shared: shared.into(), listener, status, operators, is_new, lock })
     }
 
     /// Whether this is the first start: there was no `shard.toml`.
@@ -272,8 +276,9 @@ impl Shard {
     /// # Errors
     /// Those of the system, from the status page.
     pub async fn serve(self, signal: Signal) -> io::Result<()> {
-        let Self { shared, listener, status, lock, .. } = self;
+        let Self { shared, listener, status, operators, lock, .. } = self;
         let vault = shared.vault.clone();
+        let operators = tokio::spawn(operators.run());
         let page = status::Page {
             welcome: shared.config.welcome.clone(),
             figures: Arc::clone(&shared.figures),
@@ -281,6 +286,7 @@ impl Shard {
         };
         let page = status.map(|tcp| tokio::spawn(status::serve(tcp, page.into(), signal.clone())));
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
+        operators.abort();
         vault.close().await;
         drop(lock);
         let Some(mut page) = page else { return Ok(()) };

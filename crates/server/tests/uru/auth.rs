@@ -380,6 +380,37 @@ async fn players_hear_what_concerns_them() {
 }
 
 #[tokio::test]
+async fn whoever_is_thrown_out_is_told_why() {
+    let shard = Running::start(|_| (), |config| config.auth.kick_on_duplicate = true).await;
+    let (mut first, id) = Player::enter(&shard, BOB, "Bob").await;
+    let mut second = Player::connect(&shard).await;
+    second.log_in(BOB.0, BOB.1).await;
+    assert_eq!(second.choose(id).await, NetError::Success);
+    let reason = loop {
+        match first.hear().await.message() {
+            Message::AuthServer(Reply::VaultNodeChanged(_)) => {}
+            Message::AuthServer(Reply::KickedOff(kicked)) => break kicked.reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(reason, NetError::LoggedInElsewhere);
+    assert!(first.client.hear().await.is_none());
+
+    shard.vault.ban_account(BOB.0, true).await.unwrap();
+    loop {
+        match second.client.hear().await.map(|heard| format!("{:?}", heard.message())) {
+            Some(message) if message.contains("VaultNodeChanged") => {}
+            Some(message) => assert!(message.contains("KickedOff"), "{message}"),
+            None => break,
+        }
+    }
+    let mut third = Player::connect(&shard).await;
+    let (_, reply) = third.log_in(BOB.0, BOB.1).await;
+    assert_eq!(reply.result, NetError::AccountBanned);
+    shard.stop().await;
+}
+
+#[tokio::test]
 async fn ages_are_found_and_nobody_may_join_yet() {
     let shard = Running::start(|_| (), |config| config.public_address = "127.0.0.1".into()).await;
     let (mut ann, id) = Player::enter(&shard, ANN, "Ann").await;

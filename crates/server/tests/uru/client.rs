@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use worldwire_core::connection::{Event, EventOf, Sender as _};
 use worldwire_core::{Reader, Side};
 use worldwire_net::{Application, Clock, Driver, Flow, Stop, tcp};
+use worldwire_server::uru::vault::Vault;
 use worldwire_server::uru::{Shard, ShardConfig};
 use worldwire_uru::connection::{ClientConfig, Connection, News, Sender};
 use worldwire_uru::crypt::key::{PrimeKind, PublicKey};
@@ -28,6 +29,7 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) status: SocketAddr,
     pub(crate) keys: KeyRing,
+    pub(crate) vault: Vault,
     stop: Stop,
     serving: JoinHandle<std::io::Result<()>>,
 }
@@ -65,9 +67,10 @@ impl Running {
         }
         let address = shard.address().unwrap();
         let status = shard.status_address().unwrap();
-        let (keys, stop) = (shard.keys().clone(), Stop::new());
+        let (keys, vault) = (shard.keys().clone(), shard.vault().clone());
+        let stop = Stop::new();
         let serving = tokio::spawn(shard.serve(stop.signal()));
-        Self { folder, address, status, keys, stop, serving }
+        Self { folder, address, status, keys, vault, stop, serving }
     }
 
     /// Stops it, and hands its folder back.

@@ -14,6 +14,9 @@ pub(crate) struct Uru {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruCommand {
+    /// Manage the accounts of a shard, running or not
+    #[command(subcommand, arg_required_else_help = true)]
+    Account(UruAccount),
     /// Generate and convert the keys of a shard
     #[command(subcommand, arg_required_else_help = true)]
     Keys(UruKeys),
@@ -23,6 +26,183 @@ pub(crate) enum UruCommand {
     /// Check and show descriptors of states; decode and compare states
     #[command(subcommand, arg_required_else_help = true)]
     Sdl(UruSdl),
+    /// Look into the vault of a shard, running or not, and change it
+    #[command(subcommand, arg_required_else_help = true)]
+    Vault(UruVault),
+}
+
+/// Which shard.
+#[derive(Debug, Args)]
+pub(crate) struct UruShard {
+    /// The folder of the shard
+    #[arg(short, long, value_name = "FOLDER", default_value = "shard")]
+    pub(crate) shard: PathBuf,
+    /// Write JSON, one value per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Where a password comes from.
+#[derive(Debug, Args)]
+pub(crate) struct UruPassword {
+    /// Read the password from the first line of a file; - is standard input. Asked for by default
+    #[arg(long, value_name = "FILE")]
+    pub(crate) password_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UruAccount {
+    /// Make an account
+    #[command(after_help = "Examples:
+  worldwire uru account add ann@example.org
+  worldwire uru account add ann --password-file secret.txt --role admin")]
+    Add {
+        /// The name; clients do not distinguish upper and lower case
+        name: String,
+        #[command(flatten)]
+        password: UruPassword,
+        /// What the account may do; can be given more than once
+        #[arg(long, value_name = "ROLE", default_value = "user")]
+        role: Vec<AccountRole>,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// List all accounts with their players
+    #[command(after_help = "Example:
+  worldwire uru account list --json")]
+    List {
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Ban an account; whoever is logged in is disconnected
+    #[command(after_help = "Examples:
+  worldwire uru account ban ann
+  worldwire uru account ban ann --lift")]
+    Ban {
+        /// The name
+        name: String,
+        /// Let the account in again
+        #[arg(long)]
+        lift: bool,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Change the password of an account
+    #[command(after_help = "Example:
+  worldwire uru account passwd ann")]
+    Passwd {
+        /// The name
+        name: String,
+        #[command(flatten)]
+        password: UruPassword,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Delete an account with all its players
+    #[command(after_help = "Example:
+  worldwire uru account delete ann")]
+    Delete {
+        /// The name
+        name: String,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+}
+
+/// What an account may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AccountRole {
+    /// Nothing special
+    User,
+    /// Everything: all nodes, kicking players
+    Admin,
+    /// Log in while logins are restricted
+    Developer,
+    /// Log in while logins are restricted
+    BetaTester,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UruVault {
+    /// Show the tree below a node
+    #[command(after_help = "Examples:
+  worldwire uru vault tree
+  worldwire uru vault tree 10023 --depth 2")]
+    Tree {
+        /// The node; the System node by default
+        node: Option<u32>,
+        /// How deep to go
+        #[arg(long, value_name = "LEVELS", default_value_t = 8)]
+        depth: u32,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Show all fields of a node
+    #[command(after_help = "Example:
+  worldwire uru vault show 10023 --json")]
+    Show {
+        /// The node
+        node: u32,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Find the nodes that have all given values
+    #[command(after_help = "Examples:
+  worldwire uru vault find NodeType=PlayerInfo IString64_1=ann
+  worldwire uru vault find NodeType=AgeInfo String64_2=Neighborhood --json")]
+    Find {
+        /// FIELD=VALUE, as `show` names the fields
+        #[arg(required = true, value_name = "FIELD=VALUE")]
+        fields: Vec<String>,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Change fields of a node; players who see it are told
+    #[command(after_help = "Example:
+  worldwire uru vault set 10007 \"String64_4=The quiet\" Int32_2=1")]
+    Set {
+        /// The node
+        node: u32,
+        /// FIELD=VALUE, as `show` names the fields
+        #[arg(required = true, value_name = "FIELD=VALUE")]
+        fields: Vec<String>,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Look for damage: cycles, missing nodes, players without nodes
+    #[command(after_help = "Example:
+  worldwire uru vault check")]
+    Check {
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Write the whole vault as JSON lines, without passwords
+    #[command(after_help = "Example:
+  worldwire uru vault export -o vault.jsonl")]
+    Export {
+        /// The folder of the shard
+        #[arg(short, long, value_name = "FOLDER", default_value = "shard")]
+        shard: PathBuf,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Replace the whole vault by an exported one
+    #[command(
+        after_help = "The file is checked first, and read whole or not at all. Accounts that are there stay; others are
+made without a password. Nobody may be logged in.
+
+Example:
+  worldwire uru vault import vault.jsonl"
+    )]
+    Import {
+        /// The exported vault; - is standard input
+        file: PathBuf,
+        /// Even if the vault has players, who are lost
+        #[arg(long)]
+        replace: bool,
+        #[command(flatten)]
+        shard: UruShard,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use worldwire_uru::file::manifest::Manifest;
 
+use super::blocking;
 use super::manifest::{self, Group};
 use super::packed::Packed;
 
@@ -24,7 +25,7 @@ use super::packed::Packed;
 pub struct Library {
     root: PathBuf,
     packed: Packed,
-    groups: Mutex<HashMap<String, Arc<Mutex<Group>>>>,
+    groups: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Group>>>>,
 }
 
 /// Why there is no library.
@@ -35,8 +36,11 @@ pub struct LibraryError {
     error: io::Error,
 }
 
-/// The most different manifests that are remembered.
-const MOST_GROUPS: usize = 1_024;
+/// What a manifest is made of.
+enum Source {
+    List(PathBuf),
+    Folder(PathBuf),
+}
 
 impl Library {
     /// The files of a folder. What is packed goes to another one. Both are made if they are
@@ -54,33 +58,52 @@ impl Library {
         Ok(Self { root, packed: Packed::new(cache), groups: Mutex::default() })
     }
 
-    /// The manifest of a group. It is made anew when its files have changed. Blocks.
+    /// The manifest of a group. It is made anew when its files have changed; whoever asks for it
+    /// meanwhile waits.
     ///
     /// # Errors
     /// `NotFound` for a group that is not there or a name that is none; those of the system.
-    pub(super) fn manifest(&self, group: &str) -> io::Result<Arc<Manifest<'static>>> {
+    pub(super) async fn manifest(
+        self: &Arc<Self>,
+        group: &str,
+    ) -> io::Result<Arc<Manifest<'static>>> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if group.is_empty() || !group.chars().all(is_name) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let listed = self.root.join(format!("{group}.mfs"));
-        let folder = self.root.join(group);
-        if !listed.is_file() && !folder.is_dir() {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let entry = {
+        let (library, name) = (Arc::clone(self), group.to_owned());
+        // Only groups that are there are remembered, so nobody can make many of them.
+        blocking(move || library.source(&name).map(drop)).await?;
+        let known = {
             let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
-            if groups.len() >= MOST_GROUPS && !groups.contains_key(group) {
-                groups.clear();
-            }
             Arc::clone(groups.entry(group.to_owned()).or_default())
         };
-        // Whoever asks for the same group waits until it is made.
-        let mut entry = entry.lock().unwrap_or_else(PoisonError::into_inner);
-        match listed.is_file() {
-            true => manifest::listed(&mut entry, &listed),
-            false => manifest::of_folder(&mut entry, group, &folder, &self.packed),
+        let mut known = known.lock_owned().await;
+        let (library, name) = (Arc::clone(self), group.to_owned());
+        blocking(move || match library.source(&name)? {
+            Source::List(file) => manifest::listed(&mut known, &file),
+            Source::Folder(folder) => {
+                manifest::of_folder(&mut known, &name, &folder, &library.packed)
+            }
+        })
+        .await
+    }
+
+    /// What a manifest is made of. Names are compared as they stand on the disk, on systems too
+    /// that do not care about case. Blocks.
+    fn source(&self, group: &str) -> io::Result<Source> {
+        let list = format!("{group}.mfs");
+        let mut found = Err(io::ErrorKind::NotFound.into());
+        for entry in fs::read_dir(&self.root)? {
+            let entry = entry?;
+            if entry.file_name() == *list && entry.path().is_file() {
+                return Ok(Source::List(entry.path()));
+            }
+            if entry.file_name() == *group && entry.path().is_dir() {
+                found = Ok(Source::Folder(entry.path()));
+            }
         }
+        found
     }
 
     /// Where a file is that a client names. Blocks.

@@ -5,8 +5,9 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::UNIX_EPOCH;
 
+use serde::{Deserialize, Serialize};
 use worldwire_uru::file::manifest::{Manifest, ManifestEntry, ManifestFlags};
 use worldwire_uru::types::{HiLo, ZStr};
 
@@ -17,20 +18,28 @@ use super::packed::{Packed, Sum, Summed};
 #[derive(Debug, Default)]
 pub(super) struct Group {
     manifest: Option<Arc<Manifest<'static>>>,
-    /// By path below the folder; for a list, the list itself.
-    files: BTreeMap<PathBuf, (Stamp, Option<Summed>)>,
+    /// The list, as it was when the manifest was read.
+    list: Option<Stamp>,
+    /// The files of a folder, by their path in it.
+    files: Files,
 }
 
+type Files = BTreeMap<PathBuf, (Stamp, Summed)>;
+
 /// What changes when a file does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     length: u64,
-    modified: Option<SystemTime>,
+    /// Nanoseconds since 1970.
+    modified: Option<u64>,
 }
 
 impl Stamp {
     fn of(metadata: &Metadata) -> Self {
-        Self { length: metadata.len(), modified: metadata.modified().ok() }
+        let modified = metadata.modified().ok();
+        let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
+        let modified = since.and_then(|since| u64::try_from(since.as_nanos()).ok());
+        Self { length: metadata.len(), modified }
     }
 }
 
@@ -45,8 +54,7 @@ const MOST_FILES: usize = 10_000;
 /// Those of the system; `InvalidData` with what is wrong in the file.
 pub(super) fn listed(group: &mut Group, file: &Path) -> io::Result<Arc<Manifest<'static>>> {
     let stamp = Stamp::of(&fs::metadata(file)?);
-    let known = group.files.get(file).is_some_and(|(known, _)| *known == stamp);
-    if let Some(manifest) = group.manifest.as_ref().filter(|_| known) {
+    if let Some(manifest) = group.manifest.as_ref().filter(|_| group.list == Some(stamp)) {
         return Ok(Arc::clone(manifest));
     }
     let text = fs::read_to_string(file)?;
@@ -56,7 +64,7 @@ pub(super) fn listed(group: &mut Group, file: &Path) -> io::Result<Arc<Manifest<
         io::Error::new(io::ErrorKind::InvalidData, text)
     })?;
     let manifest = Arc::new(manifest);
-    group.files = BTreeMap::from([(file.to_owned(), (stamp, None))]);
+    group.list = Some(stamp);
     group.manifest = Some(Arc::clone(&manifest));
     Ok(manifest)
 }
@@ -74,28 +82,35 @@ pub(super) fn of_folder(
 ) -> io::Result<Arc<Manifest<'static>>> {
     let mut found = BTreeMap::new();
     find_files(folder, Path::new(""), 0, &mut found)?;
-    let is_known = |(path, stamp): (&PathBuf, &Stamp)| {
-        group.files.get(path).is_some_and(|(known, _)| known == stamp)
+    if group.manifest.is_none() && group.files.is_empty() {
+        group.files = packed.kept(name);
+    }
+    let path_of = |path: &Path| Path::new(name).join(path);
+    let is_known = |path: &PathBuf, stamp: &Stamp| {
+        let known = group.files.get(path).filter(|(known, _)| known == stamp);
+        known.is_some_and(|(_, summed)| packed.has(summed, &path_of(path)))
     };
-    let same = found.len() == group.files.len() && found.iter().all(is_known);
-    if let Some(manifest) = group.manifest.as_ref().filter(|_| same) {
+    let changed: BTreeMap<_, _> =
+        found.iter().filter(|(path, stamp)| !is_known(path, stamp)).collect();
+    let is_same = changed.is_empty() && found.len() == group.files.len();
+    if let Some(manifest) = group.manifest.as_ref().filter(|_| is_same && group.list.is_none()) {
         return Ok(Arc::clone(manifest));
     }
-    let mut old = std::mem::take(&mut group.files);
-    group.manifest = None;
-    for (path, stamp) in found {
-        let known = old.remove(&path).filter(|(known, _)| *known == stamp);
-        let summed = match known.and_then(|(_, summed)| summed) {
-            Some(summed) => summed,
-            None => packed.pack(&folder.join(&path), &Path::new(name).join(&path))?,
-        };
-        group.files.insert(path, (stamp, Some(summed)));
+    if !changed.is_empty() {
+        tracing::info!(group = name, files = changed.len(), "summing up and packing files");
     }
-    let entries = group
-        .files
-        .iter()
-        .filter_map(|(path, (_, summed))| Some(entry(name, path, summed.as_ref()?)));
+    group.manifest = None;
+    group.files.retain(|path, _| found.contains_key(path));
+    for (path, stamp) in changed {
+        let summed = packed.pack(&folder.join(path), &path_of(path))?;
+        group.files.insert(path.clone(), (*stamp, summed));
+    }
+    if !is_same {
+        packed.keep(name, &group.files)?;
+    }
+    let entries = group.files.iter().map(|(path, (_, summed))| entry(name, path, summed));
     let manifest = Arc::new(Manifest(entries.collect()));
+    group.list = None;
     group.manifest = Some(Arc::clone(&manifest));
     Ok(manifest)
 }
@@ -162,18 +177,18 @@ mod tests {
     use super::*;
     use crate::uru::file::Library;
 
-    #[test]
-    fn a_folder_is_a_manifest_and_what_changes_is_packed_again() {
+    #[tokio::test]
+    async fn a_folder_is_a_manifest_and_what_changes_is_packed_again() {
         let folder = tempfile::tempdir().unwrap();
         let (root, cache) = (folder.path().join("files"), folder.path().join("cache"));
-        let library = Library::open(&root, &cache).unwrap();
+        let library = Arc::new(Library::open(&root, &cache).unwrap());
         let text = "spam ".repeat(1000);
         fs::create_dir_all(root.join("External/dat")).unwrap();
         fs::write(root.join("External/dat/a.prp"), &text).unwrap();
         fs::write(root.join("External/b.ogg"), "sound").unwrap();
         fs::write(root.join("External/empty"), "").unwrap();
         fs::write(root.join("External/.hidden"), "").unwrap();
-        let manifest = library.manifest("External").unwrap();
+        let manifest = library.manifest("External").await.unwrap();
         let named = |name: &str| {
             let found = |entry: &&ManifestEntry<'_>| entry.client_name.to_text() == name;
             manifest.0.iter().find(found).unwrap().clone()
@@ -192,30 +207,41 @@ mod tests {
         assert_eq!(sound.md5, sound.md5_compressed);
         assert_eq!(named("empty").md5.to_text(), "d41d8cd98f00b204e9800998ecf8427e");
 
-        let again = library.manifest("External").unwrap();
+        let again = library.manifest("External").await.unwrap();
         assert!(Arc::ptr_eq(&manifest, &again));
         fs::write(root.join("External/dat/a.prp"), text.replace("spam", "eggs!")).unwrap();
-        let changed = library.manifest("External").unwrap();
+        let changed = library.manifest("External").await.unwrap();
         assert_ne!(changed.0, manifest.0);
+
+        // Another run knows what was summed up, and notices what is gone.
+        let target = cache.join("External/dat/a.prp.gz");
+        let packed = fs::metadata(&target).unwrap().modified().unwrap();
+        let library = Arc::new(Library::open(&root, &cache).unwrap());
+        assert_eq!(library.manifest("External").await.unwrap(), changed);
+        assert_eq!(fs::metadata(&target).unwrap().modified().unwrap(), packed);
+        fs::remove_file(&target).unwrap();
+        assert_eq!(library.manifest("External").await.unwrap(), changed);
+        assert!(target.exists());
+        assert!(library.find(".External.json").is_err());
         for name in ["Missing", "", "../External", "External/dat"] {
-            let error = library.manifest(name).unwrap_err();
+            let error = library.manifest(name).await.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::NotFound, "{name}");
         }
     }
 
-    #[test]
-    fn a_list_is_served_as_it_stands() {
+    #[tokio::test]
+    async fn a_list_is_served_as_it_stands() {
         let folder = tempfile::tempdir().unwrap();
         let (root, cache) = (folder.path().join("files"), folder.path().join("cache"));
-        let library = Library::open(&root, &cache).unwrap();
+        let library = Arc::new(Library::open(&root, &cache).unwrap());
         let line = "a.txt,x\\a.gz,eea3588849f466778574d081598574ff,\
                     e9df2471268044ff888df0f8ebaa0e6c,48,67,8\n";
         fs::write(root.join("Garden.mfs"), line).unwrap();
         fs::create_dir_all(root.join("Garden")).unwrap();
-        let manifest = library.manifest("Garden").unwrap();
+        let manifest = library.manifest("Garden").await.unwrap();
         assert_eq!(manifest.format().unwrap(), line);
         fs::write(root.join("Garden.mfs"), "nonsense\n").unwrap();
-        let error = library.manifest("Garden").unwrap_err().to_string();
+        let error = library.manifest("Garden").await.unwrap_err().to_string();
         assert!(error.contains("Garden.mfs: line 1"), "{error}");
     }
 }

@@ -148,8 +148,7 @@ impl FileService {
         let manifest = if !self.admits(request.build_id) {
             Err(NetError::OldBuildId)
         } else {
-            let (library, group) = (Arc::clone(&self.library), request.group.to_text());
-            let made = blocking(move || library.manifest(&group)).await;
+            let made = self.library.manifest(&request.group.to_text()).await;
             made.map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => NetError::FileNotFound,
                 _ => {

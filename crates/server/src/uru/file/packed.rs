@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::{Compression, GzBuilder};
 use md5::{Digest as _, Md5};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// The folder with what is packed.
 #[derive(Debug)]
@@ -14,14 +16,14 @@ pub(super) struct Packed {
 }
 
 /// What a manifest says of bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Sum {
     pub(super) md5: String,
     pub(super) size: u32,
 }
 
 /// A file and its packed form, where that is worth it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Summed {
     pub(super) plain: Sum,
     pub(super) packed: Option<Sum>,
@@ -58,10 +60,41 @@ impl Packed {
         if packed.len() >= bytes.len() {
             return Ok(Summed { plain, packed: None });
         }
+        self.write(&self.target(name), &packed)?;
+        Ok(Summed { plain, packed: Some(sum(&packed)?) })
+    }
+
+    /// Whether what a sum says of a packed file is still there.
+    pub(super) fn has(&self, summed: &Summed, name: &Path) -> bool {
+        summed.packed.as_ref().is_none_or(|packed| {
+            let metadata = fs::metadata(self.target(name));
+            metadata.is_ok_and(|metadata| metadata.len() == u64::from(packed.size))
+        })
+    }
+
+    /// What was kept of a group, if it can be read.
+    pub(super) fn kept<T: DeserializeOwned + Default>(&self, group: &str) -> T {
+        let kept = fs::read(self.index(group));
+        kept.ok().and_then(|kept| serde_json::from_slice(&kept).ok()).unwrap_or_default()
+    }
+
+    /// Keeps what is known of a group beyond this run.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn keep<T: Serialize>(&self, group: &str, known: &T) -> io::Result<()> {
+        self.write(&self.index(group), &serde_json::to_vec(known)?)
+    }
+
+    fn target(&self, name: &Path) -> PathBuf {
         let mut target = self.folder.join(name).into_os_string();
         target.push(".gz");
-        self.write(Path::new(&target), &packed)?;
-        Ok(Summed { plain, packed: Some(sum(&packed)?) })
+        target.into()
+    }
+
+    /// Clients cannot name what begins with a dot.
+    fn index(&self, group: &str) -> PathBuf {
+        self.folder.join(format!(".{group}.json"))
     }
 
     /// Whoever reads it meanwhile keeps the old one.

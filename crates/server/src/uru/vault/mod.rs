@@ -65,6 +65,7 @@ pub use operations::MOST_FOUND;
 pub use trees::AgeNodes;
 
 pub(crate) use content::{Facts, decode};
+pub(crate) use exchange::fields_of;
 pub(crate) use handle::ConnectionId;
 pub(crate) use state::{Outcome, Session, State};
 pub(crate) use trees::{NewAge, text};

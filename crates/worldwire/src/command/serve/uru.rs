@@ -74,7 +74,7 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
         if !common.quiet {
             say(format_args!(
                 "worldwire: made a shard in {folder}, with its configuration in shard.toml\n\
-                 worldwire: players need an account: worldwire uru account add {folder} NAME\n\
+                 worldwire: players need an account: worldwire uru account add NAME --shard {folder}\n\
                  worldwire: clients need these lines in their server.ini:"
             ));
         }

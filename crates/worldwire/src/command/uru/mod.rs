@@ -1,16 +1,20 @@
 //! `worldwire uru`.
 
+mod account;
 mod keys;
 mod manifest;
 mod sdl;
+mod vault;
 
 use crate::cli::{Common, Uru, UruCommand};
 use crate::output::Failure;
 
 pub(crate) fn run(arguments: &Uru, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
+        UruCommand::Account(account) => account::run(account, common),
         UruCommand::Keys(keys) => keys::run(keys),
         UruCommand::Manifest(manifest) => manifest::run(manifest, common),
         UruCommand::Sdl(sdl) => sdl::run(sdl, common),
+        UruCommand::Vault(vault) => vault::run(vault, common),
     }
 }

@@ -1,0 +1,332 @@
+//! What operators do with a shard while it runs, and while it does not.
+//!
+//! [`Admin::open`] finds out which it is: a shard that runs has its folder locked and listens on a
+//! local socket there ([`Listener`]); otherwise the database is opened here for as long as the
+//! request takes. Either way a [`Request`] is answered by [`perform`].
+//!
+//! On the socket everything is JSON, one value a line, none longer than [`MOST_LINE`]: first the
+//! request; for an import then the lines of the dump and an empty one. The answer is any number of
+//! `{"data":..}` and one `{"done":true}` or `{"error":".."}`.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+use worldwire_uru::message::AccountFlags;
+use worldwire_uru::types::NetError;
+
+use super::accounts::{AccountSummary, PasswordSet};
+use super::vault::{Dump, Vault, VaultConfig, VaultError, fields_of};
+use crate::store::lock::FolderLock;
+use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
+use crate::store::{self, SQLITE_FILE, StoreError};
+
+mod socket;
+
+pub use socket::{Listener, MOST_LINE};
+
+/// What an operator wants.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// All accounts, one a line.
+    Accounts,
+    /// Makes an account.
+    AddAccount {
+        /// Its name.
+        name: String,
+        /// Its password.
+        password: String,
+        /// What it may do.
+        flags: u32,
+    },
+    /// Changes a password.
+    SetPassword {
+        /// The account.
+        name: String,
+        /// The password.
+        password: String,
+    },
+    /// Bans an account, or lets it in again.
+    Ban {
+        /// The account.
+        name: String,
+        /// Whether it is banned from here on.
+        banned: bool,
+    },
+    /// Removes an account with its players.
+    DeleteAccount {
+        /// The account.
+        name: String,
+    },
+    /// The tree below a node, one node a line.
+    Tree {
+        /// The node; the System node by default.
+        node: Option<u32>,
+        /// How deep.
+        depth: u32,
+    },
+    /// The fields of a node.
+    Show {
+        /// The node.
+        node: u32,
+    },
+    /// The nodes that have these fields, one number a line.
+    Find {
+        /// Fields by name.
+        fields: Json,
+    },
+    /// Changes fields of a node.
+    Set {
+        /// The node.
+        node: u32,
+        /// Fields by name.
+        fields: Json,
+    },
+    /// Looks for what cannot be, one finding a line.
+    Check,
+    /// The whole vault, one line of a [`Dump`] a line.
+    Export,
+    /// Replaces the whole vault by the dump that follows.
+    Import {
+        /// Even if there are players.
+        replace: bool,
+    },
+}
+
+impl fmt::Debug for Request {
+    /// Without what may be a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let json = serde_json::to_value(self).unwrap_or_default();
+        write!(f, "Request({})", json["request"])
+    }
+}
+
+/// Why a request was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// It cannot be done, and this is why.
+    #[error("{0}")]
+    Refused(String),
+    /// There is no shard in the folder.
+    #[error("{}: is not the folder of a shard; `worldwire serve uru` makes one", .0.display())]
+    NoShard(PathBuf),
+    /// A shard has the folder and does not answer.
+    #[error("{}: a shard runs there and does not answer: {source}", folder.display())]
+    Silent {
+        /// The folder.
+        folder: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// `shard.toml` cannot be read.
+    #[error("{}: {problem}", file.display())]
+    Config {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The server's key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The vault.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+}
+
+/// A shard, as its operator has it.
+#[derive(Debug)]
+pub struct Admin(Place);
+
+#[derive(Debug)]
+enum Place {
+    /// It runs: the folder.
+    Running(PathBuf),
+    /// It does not: its vault is open here.
+    Here { vault: Vault, _lock: FolderLock },
+}
+
+impl Admin {
+    /// Finds the shard in a folder: the one that runs, or else its database.
+    ///
+    /// # Errors
+    /// As [`AdminError`] says.
+    pub async fn open(folder: &Path) -> Result<Self, AdminError> {
+        let no_shard = || AdminError::NoShard(folder.to_owned());
+        let key = folder.join(KEY_FILE);
+        if !key.exists() {
+            return Err(no_shard());
+        }
+        let silent = |source| AdminError::Silent { folder: folder.to_owned(), source };
+        let Some(lock) = FolderLock::take(folder).map_err(silent)? else {
+            return Ok(Self(Place::Running(folder.to_owned())));
+        };
+        let url = database_url(folder)?;
+        if url.is_none() && !folder.join(SQLITE_FILE).exists() {
+            return Err(no_shard());
+        }
+        let store = store::open(folder, url.as_deref()).await?;
+        let vault = Vault::open(store, ServerKey::load(&key)?, VaultConfig::default()).await?;
+        Ok(Self(Place::Here { vault, _lock: lock }))
+    }
+
+    /// Does what is asked for. `lines` is the dump of an import, and empty otherwise.
+    ///
+    /// # Errors
+    /// As [`AdminError`] says.
+    pub async fn ask(&self, request: Request, lines: &[String]) -> Result<Vec<Json>, AdminError> {
+        match &self.0 {
+            Place::Here { vault, .. } => {
+                perform(vault, request, lines).await.map_err(AdminError::Refused)
+            }
+            Place::Running(folder) => match socket::ask(folder, &request, lines).await {
+                Ok(answer) => answer.map_err(AdminError::Refused),
+                Err(source) => Err(AdminError::Silent { folder: folder.clone(), source }),
+            },
+        }
+    }
+
+    /// Closes what was opened. The shard that runs goes on.
+    pub async fn close(self) {
+        if let Place::Here { vault, .. } = self.0 {
+            vault.close().await;
+        }
+    }
+}
+
+/// The URL of the database in a folder's `shard.toml`, if there is one.
+fn database_url(folder: &Path) -> Result<Option<String>, AdminError> {
+    let file = folder.join("shard.toml");
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(AdminError::Config { file, problem: error.to_string() }),
+    };
+    // The text may hold a password, so the error is told without it.
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| AdminError::Config {
+        file,
+        problem: error.message().to_owned(),
+    })?;
+    let url = table.get("database").and_then(toml::Value::as_str);
+    Ok(url.filter(|url| !url.is_empty()).map(str::to_owned))
+}
+
+/// Answers a request, in JSON values of which each is a line. `lines` is the dump of an import.
+///
+/// # Errors
+/// What is wrong, for people.
+pub async fn perform(
+    vault: &Vault,
+    request: Request,
+    lines: &[String],
+) -> Result<Vec<Json>, String> {
+    let about = |name: &str| {
+        let name = name.to_owned();
+        move |error| format!("account {name:?}: {}", said(error))
+    };
+    let node_said = |node: u32| move |error| format!("node {node}: {}", said(error));
+    match request {
+        Request::Accounts => {
+            let accounts = vault.accounts().await.map_err(said)?;
+            Ok(accounts.iter().map(account_json).collect())
+        }
+        Request::AddAccount { name, password, flags } => {
+            let added = vault.add_account(&name, &password, AccountFlags(flags)).await;
+            Ok(vec![password_json(added.map_err(about(&name))?)])
+        }
+        Request::SetPassword { name, password } => {
+            let set = vault.set_password(&name, &password).await;
+            Ok(vec![password_json(set.map_err(about(&name))?)])
+        }
+        Request::Ban { name, banned } => {
+            vault.ban_account(&name, banned).await.map_err(about(&name))?;
+            Ok(Vec::new())
+        }
+        Request::DeleteAccount { name } => {
+            vault.delete_account(&name).await.map_err(about(&name))?;
+            Ok(Vec::new())
+        }
+        Request::Tree { node, depth } => {
+            let tree = vault.tree(node, depth).await;
+            let tree = tree.map_err(node_said(node.unwrap_or_default()))?;
+            let line = |line: super::vault::TreeLine| {
+                json!({
+                    "depth": line.depth, "id": line.id, "type": line.kind, "title": line.title,
+                    "repeated": line.repeated,
+                })
+            };
+            Ok(tree.into_iter().map(line).collect())
+        }
+        Request::Show { node } => Ok(vec![vault.show(node).await.map_err(node_said(node))?]),
+        Request::Find { fields } => {
+            let found = vault.find(fields_of(&fields)?).await.map_err(said)?;
+            Ok(found.into_iter().map(Json::from).collect())
+        }
+        Request::Set { node, fields } => {
+            vault.set(node, fields_of(&fields)?).await.map_err(node_said(node))?;
+            Ok(Vec::new())
+        }
+        Request::Check => {
+            let findings = vault.check().await.map_err(said)?;
+            let line = |finding: super::vault::Finding| json!({ "problem": finding.problem, "id": finding.id, "text": finding.text });
+            Ok(findings.into_iter().map(line).collect())
+        }
+        Request::Export => {
+            let dump = vault.export().await.map_err(said)?;
+            Ok(dump.lines().map(Json::String).collect())
+        }
+        Request::Import { replace } => {
+            let dump = Dump::read(lines.iter().map(String::as_str));
+            let dump = dump.map_err(|error| error.to_string())?;
+            let nodes = dump.nodes();
+            vault.import(dump, replace).await.map_err(|error| match error {
+                NetError::LoggedInElsewhere if replace => "somebody is logged in".to_owned(),
+                NetError::LoggedInElsewhere => {
+                    "there are players already; --replace removes them".to_owned()
+                }
+                error => said(error),
+            })?;
+            Ok(vec![json!({ "nodes": nodes })])
+        }
+    }
+}
+
+fn account_json(account: &AccountSummary) -> Json {
+    let players = account.players.iter();
+    let players: Vec<_> =
+        players.map(|player| json!({ "id": player.id, "name": player.name })).collect();
+    json!({
+        "id": account.id.to_string(),
+        "name": account.name,
+        "flags": account.flags.0,
+        "banned": account.flags.0 & AccountFlags::Banned.0 != 0,
+        "created": account.created,
+        "hasPassword": account.has_password,
+        "players": players,
+    })
+}
+
+fn password_json(set: PasswordSet) -> Json {
+    json!({ "id": set.account.to_string(), "allClients": set.all_clients })
+}
+
+/// An error of the protocol, in words.
+fn said(error: NetError) -> String {
+    let text = match error {
+        NetError::AccountAlreadyExists => "exists already",
+        NetError::AccountNotFound => "does not exist",
+        NetError::VaultNodeNotFound => "does not exist",
+        NetError::InvalidParameter => "a value is empty, too long, or not allowed",
+        NetError::TimeoutOdbc => "the database did not answer in time",
+        NetError::InternalError => "the database failed; the log says more",
+        NetError::RemoteShutdown => "the shard is shutting down",
+        error => return format!("error {}", error.0),
+    };
+    text.to_owned()
+}

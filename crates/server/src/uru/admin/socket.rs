@@ -1,0 +1,303 @@
+//! The local socket of a shard that runs.
+//!
+//! On Unix it is a socket in the shard's folder that only its owner can use. Elsewhere it is a port
+//! of the loopback address, and a file in the folder says which, with a token that has to come
+//! first.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite,
+    AsyncWriteExt as _, BufReader, BufWriter,
+};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tracing::warn;
+
+use super::{Request, perform};
+use crate::uru::vault::Vault;
+
+/// The longest line, in bytes: a node of 1 MiB in hexadecimal digits is half of it.
+pub const MOST_LINE: usize = 4 << 20;
+/// Lines of one import.
+const MOST_LINES: usize = 50_000_000;
+/// Operators at the same time.
+const MOST_AT_ONCE: usize = 8;
+/// How long a request may take to come, line by line.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Listens for operators.
+#[derive(Debug)]
+pub struct Listener {
+    inner: platform::Listener,
+    vault: Vault,
+}
+
+impl Listener {
+    /// Listens in a shard's folder, whose lock the caller holds.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn bind(folder: &Path, vault: Vault) -> io::Result<Self> {
+        Ok(Self { inner: platform::Listener::bind(folder)?, vault })
+    }
+
+    /// Answers operators until it is dropped.
+    pub async fn run(self) {
+        let permits = Arc::new(Semaphore::new(MOST_AT_ONCE));
+        loop {
+            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+            let stream = match self.inner.accept().await {
+                Ok(stream) => stream,
+                Err(error) => {
+                    warn!(%error, "cannot accept an operator");
+                    sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let (vault, token) = (self.vault.clone(), self.inner.token());
+            tokio::spawn(async move {
+                if let Err(error) = serve(stream, &vault, token.as_deref()).await {
+                    warn!(%error, "an operator's connection broke off");
+                }
+                drop(permit);
+            });
+        }
+    }
+}
+
+/// Asks the shard that runs in a folder.
+///
+/// # Errors
+/// Those of the connection; the inner one is the shard's answer.
+pub(super) async fn ask(
+    folder: &Path,
+    request: &Request,
+    lines: &[String],
+) -> io::Result<Result<Vec<Json>, String>> {
+    let (stream, token) = platform::connect(folder).await?;
+    let (reader, writer) = tokio::io::split(stream);
+    let mut writer = BufWriter::new(writer);
+    if let Some(token) = token {
+        write_line(&mut writer, &token).await?;
+    }
+    write_line(&mut writer, &serde_json::to_string(request)?).await?;
+    if matches!(request, Request::Import { .. }) {
+        for line in lines.iter().filter(|line| !line.trim().is_empty()) {
+            write_line(&mut writer, line).await?;
+        }
+        write_line(&mut writer, "").await?;
+    }
+    writer.flush().await?;
+
+    let mut reader = BufReader::new(reader);
+    let mut data = Vec::new();
+    loop {
+        let Some(line) = read_line(&mut reader).await? else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        let Json::Object(mut object) = serde_json::from_str(&line)? else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        if let Some(value) = object.remove("data") {
+            data.push(value);
+        } else if let Some(error) = object.get("error").and_then(Json::as_str) {
+            return Ok(Err(error.to_owned()));
+        } else {
+            return Ok(Ok(data));
+        }
+    }
+}
+
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite,
+    vault: &Vault,
+    token: Option<&str>,
+) -> io::Result<()> {
+    let (reader, writer) = tokio::io::split(stream);
+    let (mut reader, mut writer) = (BufReader::new(reader), BufWriter::new(writer));
+    if let Some(token) = token
+        && soon(read_line(&mut reader)).await?.as_deref() != Some(token)
+    {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let answer = match receive(&mut reader).await? {
+        Ok((request, lines)) => perform(vault, request, &lines).await,
+        Err(problem) => Err(problem),
+    };
+    let end = match answer {
+        Ok(data) => {
+            for value in data {
+                let mut line = json!({});
+                line["data"] = value;
+                write_line(&mut writer, &line.to_string()).await?;
+            }
+            json!({ "done": true })
+        }
+        Err(error) => json!({ "error": error }),
+    };
+    write_line(&mut writer, &end.to_string()).await?;
+    writer.shutdown().await
+}
+
+/// A request, and the dump behind it if it is an import; or what is wrong with it.
+async fn receive(
+    reader: &mut (impl AsyncBufRead + Unpin),
+) -> io::Result<Result<(Request, Vec<String>), String>> {
+    let line = soon(read_line(reader)).await?.unwrap_or_default();
+    let request: Request = match serde_json::from_str(&line) {
+        Ok(request) => request,
+        Err(error) => return Ok(Err(format!("not a request: {error}"))),
+    };
+    let mut lines = Vec::new();
+    if matches!(request, Request::Import { .. }) {
+        loop {
+            match soon(read_line(reader)).await? {
+                Some(line) if line.is_empty() => break,
+                Some(line) if lines.len() < MOST_LINES => lines.push(line),
+                // Half a dump is none.
+                _ => return Ok(Err("wanted an empty line behind the dump".to_owned())),
+            }
+        }
+    }
+    Ok(Ok((request, lines)))
+}
+
+async fn soon<T>(line: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    timeout(PATIENCE, line).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+}
+
+/// Reads a line without its end; none at the end of the stream.
+async fn read_line(reader: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    let most = MOST_LINE as u64 + 1;
+    (&mut *reader).take(most).read_until(b'\n', &mut line).await?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    if line.pop() != Some(b'\n') {
+        let long = line.len() >= MOST_LINE;
+        let wanted = format!("wanted a line of at most {MOST_LINE} bytes, found a longer one");
+        return Err(match long {
+            true => io::Error::new(io::ErrorKind::InvalidData, wanted),
+            false => io::ErrorKind::UnexpectedEof.into(),
+        });
+    }
+    let text = String::from_utf8(line);
+    text.map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+async fn write_line(writer: &mut (impl AsyncWrite + Unpin), line: &str) -> io::Result<()> {
+    writer.write_all(line.as_bytes()).await?;
+    writer.write_all(b"\n").await
+}
+
+#[cfg(unix)]
+mod platform {
+    use tokio::net::{UnixListener, UnixStream};
+
+    use super::*;
+
+    const SOCKET: &str = "admin.sock";
+
+    #[derive(Debug)]
+    pub(super) struct Listener {
+        inner: UnixListener,
+        file: PathBuf,
+    }
+
+    impl Listener {
+        pub(super) fn bind(folder: &Path) -> io::Result<Self> {
+            use std::os::unix::fs::PermissionsExt as _;
+
+            let file = folder.join(SOCKET);
+            // Whoever made it is gone: the caller holds the lock.
+            match std::fs::remove_file(&file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let inner = UnixListener::bind(&file)?;
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))?;
+            Ok(Self { inner, file })
+        }
+
+        pub(super) async fn accept(&self) -> io::Result<UnixStream> {
+            Ok(self.inner.accept().await?.0)
+        }
+
+        /// The file's mode is enough.
+        pub(super) fn token(&self) -> Option<String> {
+            None
+        }
+    }
+
+    impl Drop for Listener {
+        fn drop(&mut self) {
+            // The next shard removes it otherwise.
+            let _ = std::fs::remove_file(&self.file);
+        }
+    }
+
+    pub(super) async fn connect(folder: &Path) -> io::Result<(UnixStream, Option<String>)> {
+        Ok((UnixStream::connect(folder.join(SOCKET)).await?, None))
+    }
+}
+
+#[cfg(not(unix))]
+mod platform {
+    use std::net::Ipv4Addr;
+
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// The port, and the token on a line of its own.
+    const FILE: &str = "admin.token";
+
+    #[derive(Debug)]
+    pub(super) struct Listener {
+        inner: TcpListener,
+        file: PathBuf,
+        token: String,
+    }
+
+    impl Listener {
+        pub(super) fn bind(folder: &Path) -> io::Result<Self> {
+            let inner = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+            inner.set_nonblocking(true)?;
+            let mut secret = [0_u8; 32];
+            getrandom::fill(&mut secret)?;
+            let token: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+            let file = folder.join(FILE);
+            std::fs::write(&file, format!("{}\n{token}\n", inner.local_addr()?.port()))?;
+            Ok(Self { inner: TcpListener::from_std(inner)?, file, token })
+        }
+
+        pub(super) async fn accept(&self) -> io::Result<TcpStream> {
+            Ok(self.inner.accept().await?.0)
+        }
+
+        pub(super) fn token(&self) -> Option<String> {
+            Some(self.token.clone())
+        }
+    }
+
+    impl Drop for Listener {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.file);
+        }
+    }
+
+    pub(super) async fn connect(folder: &Path) -> io::Result<(TcpStream, Option<String>)> {
+        let text = std::fs::read_to_string(folder.join(FILE))?;
+        let wrong = || io::Error::from(io::ErrorKind::InvalidData);
+        let (port, token) = text.trim_end().split_once('\n').ok_or_else(wrong)?;
+        let port: u16 = port.trim().parse().map_err(|_| wrong())?;
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+        Ok((stream, Some(token.trim().to_owned())))
+    }
+}

@@ -1,0 +1,183 @@
+//! Operators' requests: on a shard that runs, and on one that does not.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use serde_json::{Value as Json, json};
+use support::{Database, play};
+use worldwire_server::store::lock::FolderLock;
+use worldwire_server::store::seal::{KEY_FILE, ServerKey};
+use worldwire_server::uru::admin::{Admin, AdminError, Listener, Request};
+use worldwire_server::uru::vault::{Dump, DumpError, Vault, VaultConfig};
+use worldwire_uru::types::NetError;
+
+async fn open(database: &Database) -> Vault {
+    let key = ServerKey::load_or_create(&database.folder.path().join(KEY_FILE)).unwrap();
+    Vault::open(database.store().await, key, VaultConfig::default()).await.unwrap()
+}
+
+async fn ask(admin: &Admin, request: Json, lines: &[String]) -> Result<Vec<Json>, String> {
+    let request: Request = serde_json::from_value(request).unwrap();
+    admin.ask(request, lines).await.map_err(|error| error.to_string())
+}
+
+/// Every request, wherever the shard is.
+async fn everything(admin: &Admin) {
+    let secret =
+        json!({"request": "add-account", "name": "ann", "password": "hunter2", "flags": 8});
+    let shown: Request = serde_json::from_value(secret.clone()).unwrap();
+    assert_eq!(format!("{shown:?}"), "Request(\"add-account\")");
+    let added = ask(admin, secret.clone(), &[]).await.unwrap();
+    assert_eq!(added[0]["allClients"], true);
+    let again = ask(admin, secret, &[]).await;
+    assert_eq!(again, Err("account \"ann\": exists already".to_owned()));
+    let accounts = ask(admin, json!({"request": "accounts"}), &[]).await.unwrap();
+    let ann = accounts.iter().find(|account| account["name"] == "ann").unwrap();
+    assert_eq!((&ann["banned"], &ann["hasPassword"]), (&json!(false), &json!(true)));
+    let request = json!({"request": "ban", "name": "ANN", "banned": true});
+    ask(admin, request, &[]).await.unwrap();
+    let request = json!({"request": "set-password", "name": "ann", "password": "é"});
+    assert_eq!(ask(admin, request, &[]).await.unwrap()[0]["allClients"], false);
+    ask(admin, json!({"request": "delete-account", "name": "ann"}), &[]).await.unwrap();
+    let gone = ask(admin, json!({"request": "delete-account", "name": "ann"}), &[]).await;
+    assert_eq!(gone, Err("account \"ann\": does not exist".to_owned()));
+
+    let tree = ask(admin, json!({"request": "tree", "node": null, "depth": 9}), &[]).await.unwrap();
+    assert_eq!((&tree[0]["type"], &tree[1]["title"]), (&json!("System"), &json!("GlobalInbox")));
+    let fields = json!({"NodeType": "AgeInfo", "String64_2": "city"});
+    let find = json!({"request": "find", "fields": fields});
+    let city = ask(admin, find.clone(), &[]).await.unwrap();
+    let node = city[0].as_u64().unwrap();
+    let set = json!({"String64_4": "The", "NodeId": 5});
+    ask(admin, json!({"request": "set", "node": node, "fields": set}), &[]).await.unwrap();
+    let shown = ask(admin, json!({"request": "show", "node": node}), &[]).await.unwrap();
+    assert_eq!((&shown[0]["String64_4"], &shown[0]["NodeId"]), (&json!("The"), &json!(node)));
+    let unknown = ask(admin, json!({"request": "find", "fields": {"Int32_9": 1}}), &[]).await;
+    assert!(unknown.unwrap_err().contains("Int32_9"));
+    let missing = ask(admin, json!({"request": "show", "node": 5}), &[]).await;
+    assert_eq!(missing, Err("node 5: does not exist".to_owned()));
+    assert_eq!(ask(admin, json!({"request": "check"}), &[]).await, Ok(Vec::new()));
+
+    let export = json!({"request": "export"});
+    let lines = ask(admin, export.clone(), &[]).await.unwrap();
+    let lines: Vec<_> = lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect();
+    assert!(!lines.iter().any(|line| line.contains("secret")));
+    let import = |replace| json!({"request": "import", "replace": replace});
+    let refused = ask(admin, import(false), &lines).await.unwrap_err();
+    assert_eq!(refused, "there are players already; --replace removes them");
+    let imported = ask(admin, import(true), &lines).await.unwrap();
+    assert!(imported[0]["nodes"].as_u64().unwrap() > 40);
+    let again = ask(admin, export, &[]).await.unwrap();
+    assert_eq!(again, lines);
+    let broken = ask(admin, import(true), &lines[1..]).await.unwrap_err();
+    assert!(broken.starts_with("line 1: "), "{broken}");
+}
+
+#[tokio::test]
+async fn a_shard_answers_while_it_runs_and_while_it_does_not() {
+    for database in Database::all() {
+        let folder = database.folder.path();
+        assert!(matches!(Admin::open(folder).await, Err(AdminError::NoShard(_))));
+        if let Some(url) = &database.url {
+            std::fs::write(folder.join("shard.toml"), format!("database = \"{url}\"\n")).unwrap();
+        }
+        let vault = open(&database).await;
+        let (connection, _notices, _) = play(&vault, "Bob").await;
+        let lock = FolderLock::take(folder).unwrap().unwrap();
+        let admin = Admin::open(folder).await.unwrap();
+        // It has the folder, and does not listen yet.
+        let silent = admin.ask(Request::Check, &[]).await.unwrap_err();
+        assert!(matches!(silent, AdminError::Silent { .. }), "{silent}");
+        let listener = Listener::bind(folder, vault.clone()).unwrap();
+        let running = tokio::spawn(listener.run());
+        let lines = ask(&admin, json!({"request": "export"}), &[]).await.unwrap();
+        let lines: Vec<_> = lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect();
+        let import = json!({"request": "import", "replace": true});
+        let busy = ask(&admin, import, &lines).await;
+        assert_eq!(busy, Err("somebody is logged in".to_owned()));
+        drop(connection);
+        everything(&admin).await;
+        admin.close().await;
+        running.abort();
+        let _ = running.await;
+        vault.close().await;
+        drop(lock);
+
+        let admin = Admin::open(folder).await.unwrap();
+        everything(&admin).await;
+        // Nobody else has it meanwhile.
+        assert!(FolderLock::take(folder).unwrap().is_none());
+        admin.close().await;
+        assert!(FolderLock::take(folder).unwrap().is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_vault_moves_to_another_shard_exactly() {
+    let [from, to] = [Database::sqlite(), Database::sqlite()];
+    let (old, new) = (open(&from).await, open(&to).await);
+    let (ann, _notices, player) = play(&old, "Ann").await;
+    ann.create_score(player, "points".to_owned(), 2, -7).await.unwrap();
+    drop(ann);
+    let dump = loop {
+        // Until she is offline.
+        let dump = old.export().await.unwrap();
+        if !dump.lines().any(|line| line.contains("\"Lobby\"")) {
+            break dump;
+        }
+    };
+    let lines: Vec<_> = dump.lines().collect();
+    let read = Dump::read(lines.iter().map(String::as_str)).unwrap();
+    assert_eq!(read, dump);
+    new.import(read, false).await.unwrap();
+    assert_eq!(new.export().await.unwrap().lines().collect::<Vec<_>>(), lines);
+    new.close().await;
+    let new = open(&to).await;
+    assert_eq!(new.export().await.unwrap().lines().collect::<Vec<_>>(), lines);
+    assert_eq!(new.check().await.unwrap(), []);
+    // No password came along.
+    let (ann, _notices) = new.connect().await.unwrap();
+    let refused = ann.log_in(support::login("Ann", "Ann")).await;
+    assert_eq!(refused.unwrap_err(), NetError::AuthenticationFailed);
+    new.set_password("Ann", "Ann").await.unwrap();
+    ann.log_in(support::login("Ann", "Ann")).await.unwrap();
+    ann.set_player(player).await.unwrap();
+}
+
+#[test]
+fn a_dump_is_checked() {
+    let head = r#"{"vault":1,"next_node":9,"next_score":1}"#;
+    let node = |id: u32, kind: &str| format!(r#"{{"node":{{"NodeId":{id},"NodeType":"{kind}"}}}}"#);
+    let reference = |above: u32, below: u32| {
+        format!(r#"{{"ref":{{"parent":{above},"child":{below},"owner":0}}}}"#)
+    };
+    let system = node(1, "System");
+    let player = r#"{"player":{"id":2,"account":"00000000-0000-0000-0000-000000000001","name":"x","shape":"male","explorer":1,"created":0}}"#;
+    let problem = |lines: &[&str]| match Dump::read(lines.iter().copied()) {
+        Ok(_) => String::new(),
+        Err(DumpError::Line { line, problem }) => format!("{line}: {problem}"),
+        Err(DumpError::Whole(problem)) => problem,
+    };
+    let (two, three) = (node(2, "Folder"), node(3, "Folder"));
+    let (down, up) = (reference(2, 3), reference(3, 2));
+    assert_eq!(problem(&[head, &system, &two, &three, &down, ""]), "");
+    assert_eq!(problem(&[]), "wanted a first line with \"vault\", found none");
+    assert_eq!(problem(&[head]), "wanted one System node, found 0");
+    assert_eq!(problem(&[head, &system, &system]), "3: node 1 is there twice");
+    assert_eq!(problem(&[head, &system, &two, &down]), "2 refers to 3, and there is no node 3");
+    let cycle = problem(&[head, &system, &two, &three, &down, &up]);
+    assert_eq!(cycle, "node 2 is below itself");
+    assert_eq!(problem(&[head, &system, player]), "player 2 has no Player node");
+    let root = node(2, "Player");
+    assert!(problem(&[head, &system, &root, player]).contains("which is missing"));
+    assert_eq!(
+        problem(&[head, "{\"thing\":1}"]),
+        "2: wanted one of account, node, ref, player, score"
+    );
+    assert!(problem(&[head, r#"{"node":{"NodeId":1,"NodeId":2}}"#]).starts_with("2: "));
+    assert_eq!(
+        problem(&[r#"{"vault":2,"next_node":9,"next_score":1}"#]),
+        "1: wanted version 1, found 2"
+    );
+}

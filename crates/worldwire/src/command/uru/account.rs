@@ -1,0 +1,161 @@
+//! `worldwire uru account`.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+
+use serde_json::Value as Json;
+use worldwire_server::uru::admin::{Admin, AdminError, Request};
+use worldwire_uru::message::AccountFlags;
+
+use crate::cli::{AccountRole, Common, UruAccount, UruPassword};
+use crate::input;
+use crate::output::{Failure, complain, print, printable};
+
+pub(crate) fn run(command: &UruAccount, common: &Common) -> Result<(), Failure> {
+    match command {
+        UruAccount::Add { name, password, role, shard } => {
+            let password = read_password(password)?;
+            let flags = flags(role);
+            let request = Request::AddAccount { name: name.clone(), password, flags };
+            set(name, "made", request, shard, common)
+        }
+        UruAccount::Passwd { name, password, shard } => {
+            let password = read_password(password)?;
+            let request = Request::SetPassword { name: name.clone(), password };
+            set(name, "password changed", request, shard, common)
+        }
+        UruAccount::List { shard } => {
+            let accounts = ask(&shard.shard, Request::Accounts, Vec::new())?;
+            if shard.json { print_lines(&accounts) } else { print(&table(&accounts)) }
+        }
+        UruAccount::Ban { name, lift, shard } => {
+            let request = Request::Ban { name: name.clone(), banned: !lift };
+            ask(&shard.shard, request, Vec::new())?;
+            common.note(name, if *lift { "may log in again" } else { "banned" });
+            Ok(())
+        }
+        UruAccount::Delete { name, shard } => {
+            ask(&shard.shard, Request::DeleteAccount { name: name.clone() }, Vec::new())?;
+            common.note(name, "deleted");
+            Ok(())
+        }
+    }
+}
+
+/// Asks the shard in a folder. What it refuses is reported.
+pub(crate) fn ask(
+    folder: &Path,
+    request: Request,
+    lines: Vec<String>,
+) -> Result<Vec<Json>, Failure> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::Run(error.to_string()))?;
+    let answer = runtime.block_on(async {
+        let admin = Admin::open(folder).await?;
+        let answer = admin.ask(request, &lines).await;
+        admin.close().await;
+        answer
+    });
+    answer.map_err(|error| match error {
+        AdminError::Refused(problem) => {
+            complain(&folder.to_string_lossy(), &problem);
+            Failure::Input
+        }
+        error => Failure::Run(printable(&error.to_string())),
+    })
+}
+
+/// Prints one value per line.
+pub(crate) fn print_lines(values: &[Json]) -> Result<(), Failure> {
+    let mut out = String::new();
+    for value in values {
+        let _ = writeln!(out, "{value}");
+    }
+    print(&out)
+}
+
+/// Makes an account or changes its password.
+fn set(
+    name: &str,
+    done: &str,
+    request: Request,
+    shard: &crate::cli::UruShard,
+    common: &Common,
+) -> Result<(), Failure> {
+    let answer = ask(&shard.shard, request, Vec::new())?;
+    let all_clients = answer.first().is_none_or(|answer| answer["allClients"] != false);
+    if !all_clients {
+        let advice =
+            "name or password ends in a character outside ASCII; H'uru clients cannot log in";
+        common.note(name, advice);
+    }
+    common.note(name, done);
+    if shard.json { print_lines(&answer) } else { Ok(()) }
+}
+
+fn flags(roles: &[AccountRole]) -> u32 {
+    let flag = |role: &AccountRole| match role {
+        AccountRole::User => AccountFlags::User.0,
+        AccountRole::Admin => AccountFlags::Admin.0,
+        AccountRole::Developer => AccountFlags::Developer.0,
+        AccountRole::BetaTester => AccountFlags::BetaTester.0,
+    };
+    roles.iter().map(flag).fold(0, |all, one| all | one)
+}
+
+/// A password: from a file, from a person who types it twice, or from standard input.
+fn read_password(from: &UruPassword) -> Result<String, Failure> {
+    let password = match &from.password_file {
+        Some(file) => first_line(&input::read_text(file)?),
+        None if io::stdin().is_terminal() => {
+            let prompt = |text| {
+                rpassword::prompt_password(text)
+                    .map_err(|error| Failure::Run(format!("cannot read a password: {error}")))
+            };
+            let password = prompt("Password: ")?;
+            if prompt("Again: ")? != password {
+                return Err(Failure::Run("the passwords differ".to_owned()));
+            }
+            password
+        }
+        None => first_line(&input::read_text(Path::new("-"))?),
+    };
+    if password.is_empty() {
+        return Err(Failure::Run("wanted a password, found none".to_owned()));
+    }
+    Ok(password)
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+fn table(accounts: &[Json]) -> String {
+    let mut out = String::new();
+    for account in accounts {
+        let text = |value: &Json| printable(value.as_str().unwrap_or_default());
+        let mut marks = Vec::new();
+        let flags = account["flags"].as_u64().unwrap_or_default();
+        let roles = [
+            (AccountFlags::Admin, "admin"),
+            (AccountFlags::Developer, "developer"),
+            (AccountFlags::BetaTester, "beta tester"),
+            (AccountFlags::Banned, "banned"),
+        ];
+        marks.extend(
+            roles.iter().filter(|(flag, _)| flags & u64::from(flag.0) != 0).map(|one| one.1),
+        );
+        if account["hasPassword"] == false {
+            marks.push("no password");
+        }
+        let marks =
+            if marks.is_empty() { String::new() } else { format!("  ({})", marks.join(", ")) };
+        let _ = writeln!(out, "{}{marks}", text(&account["name"]));
+        for player in account["players"].as_array().into_iter().flatten() {
+            let _ = writeln!(out, "  {}  {}", player["id"], text(&player["name"]));
+        }
+    }
+    out
+}

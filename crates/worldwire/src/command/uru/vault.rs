@@ -1,0 +1,131 @@
+//! `worldwire uru vault`.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value as Json};
+use worldwire_core::{Record as _, nearest};
+use worldwire_server::uru::admin::Request;
+use worldwire_uru::vault::VaultNode;
+
+use super::account::{ask, print_lines};
+use crate::cli::{Common, UruVault};
+use crate::input;
+use crate::output::{Failure, Output, print, printable};
+
+pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
+    match command {
+        UruVault::Tree { node, depth, shard } => {
+            let request = Request::Tree { node: *node, depth: *depth };
+            let tree = ask(&shard.shard, request, Vec::new())?;
+            if shard.json { print_lines(&tree) } else { print(&drawn(&tree)) }
+        }
+        UruVault::Show { node, shard } => {
+            let shown = ask(&shard.shard, Request::Show { node: *node }, Vec::new())?;
+            if shard.json { print_lines(&shown) } else { print(&fields_shown(&shown)) }
+        }
+        UruVault::Find { fields, shard } => {
+            let fields = fields_of(fields)?;
+            print_lines(&ask(&shard.shard, Request::Find { fields }, Vec::new())?)
+        }
+        UruVault::Set { node, fields, shard } => {
+            let fields = fields_of(fields)?;
+            print_lines(&ask(&shard.shard, Request::Set { node: *node, fields }, Vec::new())?)
+        }
+        UruVault::Check { shard } => {
+            let findings = ask(&shard.shard, Request::Check, Vec::new())?;
+            let problems = findings.iter().filter(|finding| finding["problem"] == true).count();
+            if shard.json {
+                print_lines(&findings)?;
+            } else {
+                print(&report(&findings, problems))?;
+            }
+            if problems == 0 { Ok(()) } else { Err(Failure::Input) }
+        }
+        UruVault::Export { shard, target } => {
+            // What cannot be written is found out before the shard is kept busy.
+            let mut output = Output::open(target)?;
+            for line in ask(shard, Request::Export, Vec::new())? {
+                output.write(line.as_str().unwrap_or_default().as_bytes())?;
+                output.write(b"\n")?;
+            }
+            output.finish()
+        }
+        UruVault::Import { file, replace, shard } => {
+            let lines = input::read_text(file)?.lines().map(str::to_owned).collect();
+            let done = ask(&shard.shard, Request::Import { replace: *replace }, lines)?;
+            let nodes = done.first().map_or(&Json::Null, |done| &done["nodes"]);
+            common.note(&input::title(file), &format!("{nodes} nodes imported"));
+            if shard.json { print_lines(&done) } else { Ok(()) }
+        }
+    }
+}
+
+/// The fields that FIELD=VALUE gives. A text is taken as it is, anything else as JSON.
+fn fields_of(words: &[String]) -> Result<Json, Failure> {
+    let known = VaultNode::fields();
+    let mut fields = Map::new();
+    for word in words {
+        let failed = |problem: String| Failure::Run(format!("{}: {problem}", printable(word)));
+        let Some((name, value)) = word.split_once('=') else {
+            return Err(failed("wanted FIELD=VALUE".to_owned()));
+        };
+        let Some(field) = known.iter().find(|field| field.name == name) else {
+            let hint = nearest(name, known.iter().map(|field| field.name));
+            let hint = hint.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            return Err(failed(format!("no such field{hint}")));
+        };
+        let text = || Json::String(value.to_owned());
+        let value = match field.layout.contains("UTF-16") {
+            true => text(),
+            false => serde_json::from_str(value).unwrap_or_else(|_| text()),
+        };
+        if fields.insert(name.to_owned(), value).is_some() {
+            return Err(failed("is given twice".to_owned()));
+        }
+    }
+    Ok(Json::Object(fields))
+}
+
+fn drawn(tree: &[Json]) -> String {
+    let mut out = String::new();
+    for line in tree {
+        let depth = line["depth"].as_u64().and_then(|depth| usize::try_from(depth).ok());
+        let text = |value: &Json| printable(value.as_str().unwrap_or_default());
+        let indent = "  ".repeat(depth.unwrap_or_default());
+        let _ = write!(out, "{indent}{} {}", line["id"], text(&line["type"]));
+        let title = text(&line["title"]);
+        if !title.is_empty() {
+            let _ = write!(out, " {title}");
+        }
+        let again = if line["repeated"] == true { " (see above)" } else { "" };
+        let _ = writeln!(out, "{again}");
+    }
+    out
+}
+
+fn fields_shown(shown: &[Json]) -> String {
+    let mut out = String::new();
+    for node in shown {
+        for field in VaultNode::fields() {
+            let name = field.name;
+            let _ = match &node[name] {
+                Json::Null => Ok(()),
+                Json::String(text) => writeln!(out, "{name}: {}", printable(text)),
+                value => writeln!(out, "{name}: {value}"),
+            };
+        }
+    }
+    out
+}
+
+fn report(findings: &[Json], problems: usize) -> String {
+    let mut out = String::new();
+    for finding in findings {
+        let kind = if finding["problem"] == true { "problem" } else { "note" };
+        let text = finding["text"].as_str().unwrap_or_default();
+        let _ = writeln!(out, "{kind}: {} {}", finding["id"], printable(text));
+    }
+    let plural = if problems == 1 { "" } else { "s" };
+    let _ = writeln!(out, "{problems} problem{plural}");
+    out
+}

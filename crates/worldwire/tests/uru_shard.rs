@@ -1,0 +1,112 @@
+//! `uru account` and `uru vault` on the folder of a shard, which runs or does not.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use worldwire_server::store;
+use worldwire_server::store::lock::FolderLock;
+use worldwire_server::store::seal::{KEY_FILE, ServerKey};
+use worldwire_server::uru::admin::Listener;
+use worldwire_server::uru::vault::{Vault, VaultConfig};
+
+/// Runs a command on the shard in a folder: exit code, standard output, standard error.
+fn worldwire(folder: &Path, arguments: &[&str], input: &str) -> (i32, String, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_worldwire"))
+        .arg("uru")
+        .args(arguments)
+        .arg("--shard")
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+async fn open(folder: &Path) -> Vault {
+    let key = ServerKey::load_or_create(&folder.join(KEY_FILE)).unwrap();
+    let store = store::open(folder, None).await.unwrap();
+    Vault::open(store, key, VaultConfig::default()).await.unwrap()
+}
+
+fn everything(folder: &Path) {
+    let run = |arguments: &[&str], input: &str| worldwire(folder, arguments, input);
+    let done = |arguments: &[&str], input: &str| {
+        let (code, out, err) = run(arguments, input);
+        assert_eq!(code, 0, "{arguments:?}: {err}");
+        out
+    };
+    done(&["account", "add", "ann@example.org", "--role", "admin"], "secret\n");
+    let (code, out, err) = run(&["account", "add", "ANN@example.org"], "secret\n");
+    assert_eq!((code, &*out), (1, ""));
+    assert!(err.ends_with(": account \"ANN@example.org\": exists already\n"), "{err}");
+    let (code, _, err) = run(&["account", "add", "bob"], "");
+    assert_eq!((code, &*err), (2, "worldwire: wanted a password, found none\n"));
+    let (code, out, err) = run(&["account", "passwd", "ann@example.org", "--json"], "é\n");
+    assert_eq!(code, 0);
+    assert!(err.contains("H'uru clients cannot log in"), "{err}");
+    assert!(out.contains("\"allClients\":false"), "{out}");
+    done(&["account", "ban", "ann@example.org"], "");
+    assert_eq!(done(&["account", "list"], ""), "ann@example.org  (admin, banned)\n");
+    done(&["account", "ban", "ann@example.org", "--lift"], "");
+    let listed = done(&["account", "list", "--json"], "");
+    assert!(listed.contains("\"banned\":false") && !listed.contains("secret"), "{listed}");
+    done(&["account", "delete", "ann@example.org"], "");
+    assert_eq!(done(&["account", "list"], ""), "");
+
+    assert_eq!(
+        done(&["vault", "tree", "--depth", "1"], ""),
+        "10001 System\n  10002 Folder GlobalInbox\n"
+    );
+    let city = done(&["vault", "find", "NodeType=AgeInfo", "String64_2=city"], "");
+    let city = city.trim();
+    done(&["vault", "set", city, "String64_4=1", "Int32_1=3"], "");
+    let shown = done(&["vault", "show", city], "");
+    assert!(shown.contains("\nString64_4: 1\n") && shown.contains("\nInt32_1: 3\n"), "{shown}");
+    let (code, _, err) = run(&["vault", "find", "NodeTyp=AgeInfo"], "");
+    let wanted = "worldwire: NodeTyp=AgeInfo: no such field; did you mean NodeType?\n";
+    assert_eq!((code, &*err), (2, wanted));
+    assert_eq!(done(&["vault", "check"], ""), "0 problems\n");
+
+    let dump = done(&["vault", "export"], "");
+    let (code, _, err) = run(&["vault", "import", "-"], &dump);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(done(&["vault", "export"], ""), dump);
+    let half = &dump[..dump.len() / 2];
+    let (code, _, err) = run(&["vault", "import", "-"], half);
+    assert!(code == 1 && err.contains("line "), "{err}");
+    assert_eq!(done(&["vault", "export"], ""), dump);
+}
+
+#[test]
+fn a_shard_that_does_not_run_and_one_that_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (code, _, err) = worldwire(folder, &["account", "list"], "");
+    assert_eq!(code, 2);
+    assert!(
+        err.ends_with("is not the folder of a shard; `worldwire serve uru` makes one\n"),
+        "{err}"
+    );
+
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async { open(folder).await.close().await });
+    everything(folder);
+    runtime.block_on(async {
+        let lock = FolderLock::take(folder).unwrap().unwrap();
+        let vault = open(folder).await;
+        let listener = tokio::spawn(Listener::bind(folder, vault.clone()).unwrap().run());
+        let folder = folder.to_owned();
+        tokio::task::spawn_blocking(move || everything(&folder)).await.unwrap();
+        listener.abort();
+        vault.close().await;
+        drop(lock);
+    });
+}
