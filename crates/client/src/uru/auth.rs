@@ -14,7 +14,7 @@ use worldwire_uru::message::auth::server::ServerMessage;
 use worldwire_uru::types::{NetError, TransId, Uuid};
 
 use super::notification::Notifications;
-use super::reply::{Key, expect};
+use super::reply::{Key, reply};
 use super::{ClientError, Link, Result, Shard, gatekeeper};
 
 /// An auth connection.
@@ -82,7 +82,7 @@ impl Auth {
         let message = ClientMessage::from(request).into();
         let mut transaction = self.link.begin_as(Key::Register, message).await?;
         let reply = transaction.next().await?;
-        let reply = expect!(transaction.request(), reply, AuthServer, auth::ClientRegisterReply)?;
+        let reply = reply!(transaction.request(), reply, AuthServer, auth::ClientRegisterReply)?;
         Ok(reply.server_challenge)
     }
 
@@ -132,7 +132,7 @@ impl Auth {
                     });
                 }
                 reply => {
-                    let reply = expect!(request, reply, AuthServer, auth::AcctLoginReply)?;
+                    let reply = reply!(request, reply, AuthServer, auth::AcctLoginReply)?;
                     check(request, reply.result)?;
                     return Ok(Login {
                         account_id: reply.account_id,
@@ -161,7 +161,7 @@ impl Auth {
             })
         };
         let (request, reply) = self.link.granted(request).await?;
-        let reply = expect!(request, reply, AuthServer, auth::PlayerCreateReply)?;
+        let reply = reply!(request, reply, AuthServer, auth::PlayerCreateReply)?;
         Ok(Player {
             id: reply.player_id,
             name: reply.player_name.to_text(),

@@ -1,6 +1,6 @@
 //! The file service: manifests and downloads.
 
-use worldwire_core::Field as _;
+use worldwire_core::{Field as _, Messages as _};
 use worldwire_uru::file::manifest::{Manifest, ManifestEntry};
 use worldwire_uru::frame::Service;
 use worldwire_uru::message::file::client::{
@@ -8,7 +8,7 @@ use worldwire_uru::message::file::client::{
     ManifestRequest,
 };
 
-use super::reply::expect;
+use super::reply::reply;
 use super::{ClientError, Link, Result, Shard, gatekeeper};
 
 /// A file connection.
@@ -41,7 +41,7 @@ impl Files {
     pub async fn build_id(&self) -> Result<u32> {
         let request = |trans_id| ClientMessage::from(BuildIdRequest { trans_id });
         let (request, reply) = self.link.granted(request).await?;
-        Ok(expect!(request, reply, FileServer, file::BuildIdReply)?.build_id)
+        Ok(reply!(request, reply, FileServer, file::BuildIdReply)?.build_id)
     }
 
     /// The files of a group: `External`, `ThinExternal`, ..., or the name of an age.
@@ -56,17 +56,14 @@ impl Files {
                 .into_owned()
         };
         let (request, reply) = self.link.granted(request).await?;
-        let reply = expect!(request, reply, FileServer, file::ManifestReply)?;
-        let malformed = |error: worldwire_core::Error| {
-            ClientError::Malformed { request, error: error.into() }
-        };
+        let reply = reply!(request, reply, FileServer, file::ManifestReply)?;
+        let malformed =
+            |error: worldwire_core::Error| ClientError::Malformed { request, error: error.into() };
         let manifest = reply.manifest.decode::<Manifest<'_>>().map_err(malformed)?.into_owned();
         let (promised, found) = (reply.num_files, manifest.0.len());
         if u32::try_from(found) != Ok(promised) {
-            let error = worldwire_core::Error::malformed(
-                format!("{promised} files"),
-                found.to_string(),
-            );
+            let error =
+                worldwire_core::Error::malformed(format!("{promised} files"), found.to_string());
             return Err(malformed(error));
         }
         let (trans_id, reader_id) = (reply.trans_id, reply.reader_id);
@@ -100,8 +97,7 @@ impl Files {
         let (mut total, mut taken) = (None, 0u32);
         loop {
             let reply = transaction.granted().await?;
-            let reply =
-                expect!(transaction.request(), reply, FileServer, file::FileDownloadReply)?;
+            let reply = reply!(transaction.request(), reply, FileServer, file::FileDownloadReply)?;
             let stated = reply.total_file_size;
             if stated > most {
                 return Err(wrong(format!("at most {most} bytes"), stated.to_string()));

@@ -110,10 +110,8 @@ async fn place(
             packed.write_all(bytes).map_err(at(&target))
         })
         .await?;
-    let packed_wanted = Sum {
-        bytes: u64::from(entry.compressed_size.0),
-        md5: entry.md5_compressed.to_text(),
-    };
+    let packed_wanted =
+        Sum { bytes: u64::from(entry.compressed_size.0), md5: entry.md5_compressed.to_text() };
     let found = Sum { bytes: u64::from(taken), md5: hex(sum) };
     let is_packed = entry.flags.0 & ManifestFlags::GZIP != 0;
     // What is not packed may be listed with one sum only.
@@ -136,7 +134,9 @@ async fn place(
         found.expect(&name, &wanted)?;
         keep(plain, &target)
     };
-    spawn_blocking(work).await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+    spawn_blocking(work)
+        .await
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
     Ok(Some(taken))
 }
 

@@ -6,7 +6,7 @@ use worldwire_uru::message::gatekeeper::client::{
 };
 
 use super::notification::Notifications;
-use super::reply::expect;
+use super::reply::reply;
 use super::{Link, Result, Shard};
 
 /// A gatekeeper connection.
@@ -33,11 +33,10 @@ impl Gatekeeper {
     /// # Errors
     /// No answer.
     pub async fn file_server(&self) -> Result<String> {
-        let request = |trans_id| {
-            ClientMessage::from(FileSrvIpAddressRequest { trans_id, is_patcher: 0 })
-        };
+        let request =
+            |trans_id| ClientMessage::from(FileSrvIpAddressRequest { trans_id, is_patcher: 0 });
         let (request, reply) = self.0.granted(request).await?;
-        let reply = expect!(request, reply, GatekeeperServer, gatekeeper::FileSrvIpAddressReply)?;
+        let reply = reply!(request, reply, GatekeeperServer, gatekeeper::FileSrvIpAddressReply)?;
         Ok(reply.address.to_text())
     }
 
@@ -48,7 +47,7 @@ impl Gatekeeper {
     pub async fn auth_server(&self) -> Result<String> {
         let request = |trans_id| ClientMessage::from(AuthSrvIpAddressRequest { trans_id });
         let (request, reply) = self.0.granted(request).await?;
-        let reply = expect!(request, reply, GatekeeperServer, gatekeeper::AuthSrvIpAddressReply)?;
+        let reply = reply!(request, reply, GatekeeperServer, gatekeeper::AuthSrvIpAddressReply)?;
         Ok(reply.address.to_text())
     }
 }

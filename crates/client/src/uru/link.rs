@@ -191,7 +191,11 @@ impl Link {
         Ok((transaction.request, message))
     }
 
-    pub(super) async fn begin_as(&self, key: Key, message: Message<'static>) -> Result<Transaction> {
+    pub(super) async fn begin_as(
+        &self,
+        key: Key,
+        message: Message<'static>,
+    ) -> Result<Transaction> {
         let request = message.name();
         let (sender, replies) = mpsc::channel(QUEUE);
         {
@@ -215,8 +219,7 @@ impl Link {
         let (trans_id, payload) = (TransId(id), Default::default());
         let message: Message<'static> = match self.service {
             Service::Gatekeeper => {
-                let ping =
-                    gatekeeper::client::PingRequest { trans_id, ping_time_ms: 0, payload };
+                let ping = gatekeeper::client::PingRequest { trans_id, ping_time_ms: 0, payload };
                 gatekeeper::client::ClientMessage::from(ping).into()
             }
             Service::Auth => {
@@ -266,9 +269,8 @@ fn connection(shard: &Shard, service: Service, now: Duration) -> Result<Connecti
     loop {
         tries += 1;
         let mut random = [0; 64];
-        let filled = getrandom::fill(&mut random).map_err(|error| {
-            Error::value("random bytes of the system", error.to_string())
-        });
+        let filled = getrandom::fill(&mut random)
+            .map_err(|error| Error::value("random bytes of the system", error.to_string()));
         let made = filled.and_then(|()| Connection::client(Arc::clone(&config), random, now));
         match made {
             Ok(connection) => return Ok(connection),

@@ -1,6 +1,6 @@
 //! A part of the vault that follows the server.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use worldwire_uru::message::NodeRef;
 use worldwire_uru::types::NetError;
@@ -19,6 +19,10 @@ pub struct Picture {
     nodes: BTreeMap<u32, VaultNode<'static>>,
     /// By parent, in the order in which the server listed or told them.
     refs: BTreeMap<u32, Vec<NodeRef>>,
+    /// Parent and child of every reference.
+    edges: HashSet<(u32, u32)>,
+    /// The root, and every node that references lead to; some may have vanished.
+    known: HashSet<u32>,
 }
 
 /// How many nodes are asked for before the first one is waited for.
@@ -31,7 +35,13 @@ impl Picture {
     /// A refusal: `VaultNodeNotFound` for the root. A node that vanishes in the meantime is left
     /// out.
     pub async fn fetch(auth: &Auth, root: u32) -> Result<Self> {
-        let mut picture = Self { root, nodes: BTreeMap::new(), refs: BTreeMap::new() };
+        let mut picture = Self {
+            root,
+            nodes: BTreeMap::new(),
+            refs: BTreeMap::new(),
+            edges: HashSet::new(),
+            known: [root].into(),
+        };
         picture.complete(auth, root).await?;
         Ok(picture)
     }
@@ -70,47 +80,43 @@ impl Picture {
     /// Those of the requests for what changed.
     pub async fn follow(&mut self, auth: &Auth, notification: &Notification) -> Result<bool> {
         match *notification {
-            Notification::NodeChanged { node_id, .. } if self.is_known(node_id) => {
+            Notification::NodeChanged { node_id, .. } if self.known.contains(&node_id) => {
                 self.fetch_nodes(auth, [node_id].into()).await?;
             }
             Notification::NodeAdded { parent_id, child_id, owner_id }
-                if self.is_known(parent_id) =>
+                if self.known.contains(&parent_id) =>
             {
-                let is_known = self.is_known(child_id);
+                let is_known = self.known.contains(&child_id);
                 let new = NodeRef { parent_id, child_id, owner_id, seen: 0 };
-                if !insert(&mut self.refs, new) {
+                if !self.insert(new) {
                     return Ok(false);
                 }
                 if !is_known {
                     self.complete(auth, child_id).await?;
                 }
             }
-            Notification::NodeRemoved { parent_id, child_id } if self.is_known(parent_id) => {
-                let Some(refs) = self.refs.get_mut(&parent_id) else { return Ok(false) };
-                let before = refs.len();
-                refs.retain(|known| known.child_id != child_id);
-                if refs.len() == before {
+            Notification::NodeRemoved { parent_id, child_id }
+                if self.known.contains(&parent_id) =>
+            {
+                if !self.edges.remove(&(parent_id, child_id)) {
                     return Ok(false);
+                }
+                if let Some(refs) = self.refs.get_mut(&parent_id) {
+                    refs.retain(|known| known.child_id != child_id);
                 }
                 self.forget_unreachable();
             }
-            Notification::NodeDeleted { node_id } if self.is_known(node_id) => {
+            Notification::NodeDeleted { node_id } if self.known.contains(&node_id) => {
                 for refs in self.refs.values_mut() {
                     refs.retain(|known| known.child_id != node_id);
                 }
+                self.edges.retain(|(_, child)| *child != node_id);
                 self.nodes.remove(&node_id);
                 self.forget_unreachable();
             }
             _ => return Ok(false),
         }
         Ok(true)
-    }
-
-    /// A node that vanished before it was fetched is known all the same: references lead to it.
-    fn is_known(&self, id: u32) -> bool {
-        id == self.root
-            || self.nodes.contains_key(&id)
-            || self.refs().any(|known| known.child_id == id)
     }
 
     /// Fetches what is below a node, and every node that is not there yet.
@@ -122,7 +128,7 @@ impl Picture {
         let mut wanted = BTreeSet::from([from]);
         for new in refs {
             wanted.extend([new.parent_id, new.child_id]);
-            insert(&mut self.refs, new);
+            self.insert(new);
         }
         wanted.retain(|id| !self.nodes.contains_key(id));
         self.fetch_nodes(auth, wanted).await
@@ -150,7 +156,7 @@ impl Picture {
     }
 
     fn forget_unreachable(&mut self) {
-        let mut reached = BTreeSet::from([self.root]);
+        let mut reached = HashSet::from([self.root]);
         let mut next = vec![self.root];
         while let Some(parent) = next.pop() {
             for known in self.below(parent) {
@@ -161,19 +167,21 @@ impl Picture {
         }
         self.nodes.retain(|id, _| reached.contains(id));
         self.refs.retain(|parent, refs| reached.contains(parent) && !refs.is_empty());
+        self.edges.retain(|(parent, _)| reached.contains(parent));
+        self.known = reached;
+    }
+
+    /// Keeps a reference unless it is there; whether it was new.
+    fn insert(&mut self, new: NodeRef) -> bool {
+        let is_new = self.edges.insert((new.parent_id, new.child_id));
+        if is_new {
+            self.known.insert(new.child_id);
+            self.refs.entry(new.parent_id).or_default().push(new);
+        }
+        is_new
     }
 }
 
 fn is_gone(error: &ClientError) -> bool {
     matches!(error, ClientError::Refused { error: NetError::VaultNodeNotFound, .. })
-}
-
-/// Keeps a reference unless it is known; whether it was new.
-fn insert(refs: &mut BTreeMap<u32, Vec<NodeRef>>, new: NodeRef) -> bool {
-    let refs = refs.entry(new.parent_id).or_default();
-    let is_new = refs.iter().all(|known| known.child_id != new.child_id);
-    if is_new {
-        refs.push(new);
-    }
-    is_new
 }

@@ -78,7 +78,7 @@ replies! {
 }
 
 /// Takes the reply of one kind out of a message.
-macro_rules! expect {
+macro_rules! reply {
     ($request:expr, $message:expr, $service:ident, $part:ident :: $name:ident) => {
         match $message {
             worldwire_uru::frame::Message::$service(
@@ -90,4 +90,4 @@ macro_rules! expect {
         }
     };
 }
-pub(super) use expect;
+pub(super) use reply;

@@ -8,7 +8,7 @@ use worldwire_uru::message::auth::client::{
 use worldwire_uru::message::{Score, Scores};
 
 use super::auth::owned;
-use super::reply::expect;
+use super::reply::reply;
 use super::{Auth, ClientError, Result};
 
 /// Reads the records of a reply.
@@ -16,8 +16,7 @@ fn records(
     request: &'static str,
     scores: worldwire_core::Result<Scores<'_>>,
 ) -> Result<Vec<Score<'static>>> {
-    let scores =
-        scores.map_err(|error| ClientError::Malformed { request, error: error.into() })?;
+    let scores = scores.map_err(|error| ClientError::Malformed { request, error: error.into() })?;
     Ok(scores.into_owned().0)
 }
 
@@ -38,7 +37,7 @@ impl Auth {
             owned(ScoreCreate { trans_id, owner_id, game_name: name.into(), game_type, value })
         };
         let (request, reply) = self.link().granted(request).await?;
-        Ok(expect!(request, reply, AuthServer, auth::ScoreCreateReply)?.score_id)
+        Ok(reply!(request, reply, AuthServer, auth::ScoreCreateReply)?.score_id)
     }
 
     /// The scores of this name that an owner has: one or none.
@@ -49,7 +48,7 @@ impl Auth {
         let request =
             |trans_id| owned(ScoreGetScores { trans_id, owner_id, game_name: name.into() });
         let (request, reply) = self.link().granted(request).await?;
-        let reply = expect!(request, reply, AuthServer, auth::ScoreGetScoresReply)?;
+        let reply = reply!(request, reply, AuthServer, auth::ScoreGetScoresReply)?;
         records(request, reply.scores.decode())
     }
 
@@ -67,7 +66,7 @@ impl Auth {
             owned(ScoreGetHighScores { trans_id, owner_id, max_scores, game_name: name.into() })
         };
         let (request, reply) = self.link().granted(request).await?;
-        let reply = expect!(request, reply, AuthServer, auth::ScoreGetHighScoresReply)?;
+        let reply = reply!(request, reply, AuthServer, auth::ScoreGetHighScoresReply)?;
         records(request, reply.scores.decode())
     }
 

@@ -6,7 +6,7 @@ use worldwire_uru::message::auth::client::{
 };
 
 use super::auth::owned;
-use super::reply::expect;
+use super::reply::reply;
 use super::{Auth, ClientError, Result};
 
 /// A file that may be downloaded.
@@ -32,7 +32,7 @@ impl Auth {
             })
         };
         let (request, reply) = self.link().granted(request).await?;
-        let reply = expect!(request, reply, AuthServer, auth::FileListReply)?;
+        let reply = reply!(request, reply, AuthServer, auth::FileListReply)?;
         let files = reply.files.decode::<FileList<'_>>();
         let files =
             files.map_err(|error| ClientError::Malformed { request, error: error.into() })?;
@@ -59,7 +59,7 @@ impl Auth {
         let mut bytes = Vec::new();
         loop {
             let reply = transaction.granted().await?;
-            let chunk = expect!(transaction.request(), reply, AuthServer, auth::FileDownloadChunk)?;
+            let chunk = reply!(transaction.request(), reply, AuthServer, auth::FileDownloadChunk)?;
             let taken = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
             let total = chunk.total_file_size;
             if total > most {

@@ -14,7 +14,7 @@ use worldwire_uru::vault::VaultNode;
 
 use super::auth::{check, owned};
 use super::link::Transaction;
-use super::reply::expect;
+use super::reply::reply;
 use super::{Auth, ClientError, Result};
 
 /// An age that is about to exist, for [`Auth::init_age`].
@@ -77,7 +77,7 @@ impl Auth {
         let node = encoded("VaultNodeCreate", node)?;
         let request = |trans_id| ClientMessage::from(VaultNodeCreate { trans_id, node });
         let (request, reply) = self.link().granted(request).await?;
-        Ok(expect!(request, reply, AuthServer, auth::VaultNodeCreated)?.node_id)
+        Ok(reply!(request, reply, AuthServer, auth::VaultNodeCreated)?.node_id)
     }
 
     /// Fetches a node.
@@ -90,7 +90,9 @@ impl Auth {
 
     /// Sends the request for a node; [`fetched`] takes its reply.
     pub(super) async fn begin_fetch(&self, node_id: u32) -> Result<Transaction> {
-        self.link().begin(|trans_id| ClientMessage::from(VaultNodeFetch { trans_id, node_id })).await
+        self.link()
+            .begin(|trans_id| ClientMessage::from(VaultNodeFetch { trans_id, node_id }))
+            .await
     }
 
     /// Saves the fields of a node that are set; others stay as they are. The revision comes back
@@ -131,7 +133,7 @@ impl Auth {
     pub async fn fetch_refs(&self, node_id: u32) -> Result<Vec<NodeRef>> {
         let request = |trans_id| ClientMessage::from(VaultFetchNodeRefs { trans_id, node_id });
         let (request, reply) = self.link().granted(request).await?;
-        Ok(expect!(request, reply, AuthServer, auth::VaultNodeRefsFetched)?.refs.0)
+        Ok(reply!(request, reply, AuthServer, auth::VaultNodeRefsFetched)?.refs.0)
     }
 
     /// The nodes whose fields are those of the template, as far as it has any.
@@ -142,7 +144,7 @@ impl Auth {
         let node = encoded("VaultNodeFind", template)?;
         let request = |trans_id| ClientMessage::from(VaultNodeFind { trans_id, node });
         let (request, reply) = self.link().granted(request).await?;
-        Ok(expect!(request, reply, AuthServer, auth::VaultNodeFindReply)?.node_ids.0)
+        Ok(reply!(request, reply, AuthServer, auth::VaultNodeFindReply)?.node_ids.0)
     }
 
     /// Puts a node into a player's inbox. There is no reply.
@@ -172,7 +174,7 @@ impl Auth {
             })
         };
         let (request, reply) = self.link().granted(request).await?;
-        let reply = expect!(request, reply, AuthServer, auth::VaultInitAgeReply)?;
+        let reply = reply!(request, reply, AuthServer, auth::VaultInitAgeReply)?;
         Ok((reply.age_node_id, reply.age_info_node_id))
     }
 
@@ -187,7 +189,7 @@ impl Auth {
         };
         let mut transaction = self.link().begin(request).await?;
         let request = transaction.request();
-        let reply = expect!(request, transaction.next().await?, AuthServer, auth::AgeReply)?;
+        let reply = reply!(request, transaction.next().await?, AuthServer, auth::AgeReply)?;
         check(request, reply.result)?;
         Ok(Age {
             mcp_id: reply.age_mcp_id,
@@ -205,7 +207,7 @@ impl Auth {
         let request =
             |trans_id| owned(GetPublicAgeList { trans_id, age_filename: filename.into() });
         let (request, reply) = self.link().granted(request).await?;
-        Ok(expect!(request, reply, AuthServer, auth::PublicAgeList)?.ages.0)
+        Ok(reply!(request, reply, AuthServer, auth::PublicAgeList)?.ages.0)
     }
 
     /// Makes an age public or not, by its AgeInfo node. There is no reply but the notification.
@@ -222,11 +224,10 @@ impl Auth {
 pub(super) async fn fetched(mut transaction: Transaction) -> Result<VaultNode<'static>> {
     let request = transaction.request();
     let reply = transaction.granted().await?;
-    let reply = expect!(request, reply, AuthServer, auth::VaultNodeFetched)?;
+    let reply = reply!(request, reply, AuthServer, auth::VaultNodeFetched)?;
     let node = reply.node.decode::<VaultNode<'_>>();
-    let node = node
-        .map_err(|error| ClientError::Malformed { request, error: error.into() })?
-        .into_owned();
+    let node =
+        node.map_err(|error| ClientError::Malformed { request, error: error.into() })?.into_owned();
     Ok(node)
 }
 
@@ -234,6 +235,5 @@ fn encoded<const MOST: usize>(
     request: &'static str,
     node: &VaultNode<'static>,
 ) -> Result<Nested<'static, VaultNode<'static>, MOST>> {
-    Nested::encode_from(node)
-        .map_err(|error| ClientError::NotSent { request, error: error.into() })
+    Nested::encode_from(node).map_err(|error| ClientError::NotSent { request, error: error.into() })
 }
