@@ -46,6 +46,9 @@ impl Auth {
     /// Downloads a secure file of at most so many bytes, as it is sent: usually encrypted, see
     /// [`worldwire_uru::file::secure`].
     ///
+    /// The protocol cannot cancel a download. After an error, or when the future is dropped, the
+    /// server may wait for acknowledgements and send no other file on this connection.
+    ///
     /// # Errors
     /// A refusal: `FileNotFound`. A chunk at another place than where the last one ended.
     pub async fn secure_file(&self, name: &str, most: u32) -> Result<Vec<u8>> {

@@ -97,9 +97,9 @@ async fn secure_files_open_with_the_key_of_the_login() {
     let bytes = auth.secure_file(&listed[0].name, listed[0].size).await.unwrap();
     let opened = secure::open(&bytes, Some(&login.file_key), 1 << 20).unwrap();
     assert_eq!(opened.plain(), "STATEDESC ".repeat(30_000).as_bytes());
-    let error = auth.secure_file(&listed[0].name, 1000).await.unwrap_err().to_string();
-    assert!(error.starts_with("SDL\\long.sdl: wanted at most 1000 bytes"), "{error}");
     let error = auth.secure_file("SDL\\none.sdl", 1000).await.unwrap_err();
     assert_eq!(error.net_error(), Some(NetError::FileNotFound));
+    let error = auth.secure_file(&listed[0].name, 1000).await.unwrap_err().to_string();
+    assert!(error.starts_with("SDL\\long.sdl: wanted at most 1000 bytes"), "{error}");
     running.stop().await;
 }

@@ -30,6 +30,7 @@ impl Accept for Odd {
     fn accept(&self, _: Peer, now: Duration) -> (Connection, Self) {
         let mut config = ServerConfig::new(KeyRing::new());
         config.encryption = Encryption::AllowPlain;
+        config.bounds.queued_messages = 10_000;
         (Connection::server(config.into(), [7; 7], now), self.clone())
     }
 }
@@ -132,9 +133,11 @@ async fn another_key_or_build_is_turned_away() {
     }
     let mut shard = one.shard.clone();
     shard.build = 5;
-    let (auth, _) = Auth::connect(&shard).await.unwrap();
-    let error = auth.log_in("bob", "linking book").await.unwrap_err().to_string();
-    assert_eq!(error, "ClientRegisterRequest: the connection is over: closed by the other side");
+    let error = Auth::connect(&shard).await.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the auth server closed the connection during setup: closed by the other side"
+    );
     for running in [one, other] {
         running.stop().await;
     }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use tokio::time::{Instant, timeout_at};
+use worldwire_client::uru::folder::{self, Placed};
 use worldwire_client::uru::{
-    Auth, ClientError, Files, Gatekeeper, Login, Notifications, Picture, Player, Result, folder,
+    Auth, ClientError, Files, Gatekeeper, Login, Notifications, Picture, Player, Result,
 };
 use worldwire_uru::file::secure;
 use worldwire_uru::types::{NetError, Uuid};
@@ -223,12 +224,12 @@ impl<'s> Session<'s> {
 
     async fn download(&mut self, group: &str, folder: &Path) -> Result<Vec<Json>> {
         let mut values = Vec::new();
-        let summary = folder::update(self.files().await?, group, folder, &mut |placed| {
+        let mut placed = |placed: &Placed| {
             if let Some(bytes) = placed.downloaded {
                 values.push(json!({"file": placed.path.to_string_lossy(), "bytes": bytes}));
             }
-        });
-        let summary = summary.await?;
+        };
+        let summary = folder::update(self.files().await?, group, folder, &mut placed).await?;
         values.push(json!({
             "written": summary.written,
             "kept": summary.kept,

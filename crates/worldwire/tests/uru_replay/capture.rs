@@ -1,0 +1,50 @@
+//! What clients and the real server said, in order.
+
+use std::path::Path;
+
+use worldwire_capture::{CaptureReader, Record};
+use worldwire_core::{Limits, Reader, Side};
+use worldwire_dissect::{Dissection, Item, Keys, Options, Scratch};
+use worldwire_uru::frame::{Message, Service};
+
+/// A message of a capture.
+#[derive(Debug)]
+pub(crate) struct Said {
+    /// Which connection.
+    pub(crate) stream: u64,
+    pub(crate) from: Side,
+    pub(crate) message: Message<'static>,
+}
+
+/// The messages of all gatekeeper, file and auth connections of a capture.
+pub(crate) fn read(path: &Path, keys: &str) -> Vec<Said> {
+    let data = std::fs::read(path).unwrap();
+    let keys = Keys::parse(keys).unwrap();
+    let mut dissection = Dissection::new(Options { keys, ..Options::default() });
+    let mut reader = CaptureReader::new(&data[..], &Limits::DEFAULT).unwrap();
+    while let Some(record) = reader.next().unwrap() {
+        if let Record::Packet(packet) = record {
+            dissection.push(&packet);
+        }
+    }
+    dissection.end();
+    let take = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(i64, Said)>| {
+        assert!(item.note().is_none(), "{:?}", item.note());
+        let mut name = String::new();
+        item.push_name(&mut name);
+        let service = name.split('.').next().and_then(Service::from_name);
+        let Some(service) = service.filter(|service| *service != Service::Game) else { return };
+        let message = Message::decode(service, item.from, &mut Reader::new(item.bytes()));
+        let said = Said {
+            stream: item.stamp.stream,
+            from: item.from,
+            message: message.unwrap().into_owned(),
+        };
+        out.push((item.stamp.time.0, said));
+    };
+    let mut said = Vec::new();
+    dissection.run(&take, &mut said, |_| ());
+    // Messages of a connection stay in their order.
+    said.sort_by_key(|(time, _)| *time);
+    said.into_iter().map(|(_, said)| said).collect()
+}
