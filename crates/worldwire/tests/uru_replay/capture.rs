@@ -4,7 +4,7 @@ use std::path::Path;
 
 use worldwire_capture::{CaptureReader, Record};
 use worldwire_core::{Limits, Reader, Side};
-use worldwire_dissect::{Dissection, Item, Keys, Options, Scratch};
+use worldwire_dissect::{Dissection, Item, Keys, NoteKind, Options, Scratch};
 use worldwire_uru::frame::{Message, Service};
 
 /// A message of a capture.
@@ -14,6 +14,17 @@ pub(crate) struct Said {
     pub(crate) stream: u64,
     pub(crate) from: Side,
     pub(crate) message: Message<'static>,
+}
+
+/// When a capture begins.
+pub(crate) fn begins(path: &Path) -> i64 {
+    let data = std::fs::read(path).unwrap();
+    let mut reader = CaptureReader::new(&data[..], &Limits::DEFAULT).unwrap();
+    loop {
+        if let Record::Packet(packet) = reader.next().unwrap().unwrap() {
+            return packet.time.nanos();
+        }
+    }
 }
 
 /// The messages of all gatekeeper, file and auth connections of a capture.
@@ -29,7 +40,8 @@ pub(crate) fn read(path: &Path, keys: &str) -> Vec<Said> {
     }
     dissection.end();
     let take = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(i64, Said)>| {
-        assert!(item.note().is_none(), "{:?}", item.note());
+        let is_whole = item.note().is_none_or(|note| note.kind != NoteKind::Problem);
+        assert!(is_whole, "{:?}", item.note());
         let mut name = String::new();
         item.push_name(&mut name);
         let service = name.split('.').next().and_then(Service::from_name);

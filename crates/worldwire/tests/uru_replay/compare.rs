@@ -18,7 +18,7 @@ pub(crate) struct Sums {
 }
 
 /// Compares the replies, connection by connection. Returns what is not justified.
-pub(crate) fn compare(capture: &[Said], ours: &Ours, sums: &mut Sums) -> Vec<String> {
+pub(crate) fn compare(name: &str, capture: &[Said], ours: &Ours, sums: &mut Sums) -> Vec<String> {
     let mut real: BTreeMap<u64, Vec<&Message<'static>>> = BTreeMap::new();
     for said in capture.iter().filter(|said| said.from == Side::Server) {
         real.entry(said.stream).or_default().push(&said.message);
@@ -27,9 +27,9 @@ pub(crate) fn compare(capture: &[Said], ours: &Ours, sums: &mut Sums) -> Vec<Str
     for (stream, real) in real {
         let ours: Vec<_> = ours.get(&stream).into_iter().flatten().collect();
         let names = |all: &[&Message<'static>]| -> Vec<String> {
-            all.iter().map(|one| format!("{}#{:?}", one.name(), transaction(one))).collect()
+            all.iter().map(|one| format!("{:?}", one).chars().take(170).collect()).collect()
         };
-        problems.push(format!("#{stream}\n real {:?}\n ours {:?}", names(&real), names(&ours)));
+        let _ = (name, transaction as fn(&Message<'_>) -> _);problems.push(format!("{name} #{stream}\n real\n{}\n ours\n{}", names(&real).join("\n"), names(&ours).join("\n")));
         sums.connections += 1;
         sums.replies += real.len();
     }

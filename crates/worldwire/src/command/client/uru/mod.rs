@@ -28,10 +28,12 @@ struct Setup {
 
 pub(crate) fn run(arguments: &ClientUru, common: &Common) -> Result<(), Failure> {
     let steps = steps(arguments)?;
-    let shard = place::shard(arguments)?;
     let logs_in = steps.contains(&Step::Login);
+    if logs_in && arguments.account.is_none() {
+        return Err(Failure::Run("login: wanted --account, found none".into()));
+    }
+    let shard = place::shard(arguments)?;
     let account = match &arguments.account {
-        None if logs_in => return Err(Failure::Run("login: wanted --account, found none".into())),
         Some(account) if logs_in => Some((account.clone(), password(arguments)?)),
         _ => None,
     };
