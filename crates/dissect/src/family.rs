@@ -62,11 +62,12 @@ pub trait Family: fmt::Debug + Sync {
         Vec::new()
     }
 
-    /// The codec of a message that a line of JSON shows, and the JSON that this codec takes.
+    /// The codec of a message that a line of JSON shows, and the JSON that this codec takes. `None`
+    /// for a step of setup without a codec.
     ///
     /// # Errors
-    /// Value, for what is no message by itself.
-    fn blob(&self, line: &Line<'_>) -> Result<Blob> {
+    /// Value, for what is none of its messages.
+    fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {
         let _ = line;
         Err(Error::value("a family with codecs of messages", self.name()))
     }

@@ -58,13 +58,13 @@ impl<'l> Line<'l> {
         Ok(Some(Self { from, name, fields, members }))
     }
 
-    /// The bytes of the message. Unchanged JSON gives the bytes that were read, decrypted and
-    /// without the frame around them; definitions that choose a build choose it here too.
+    /// The bytes of the message. Unchanged JSON gives the bytes that were read, decrypted and without
+    /// the frame around them; definitions that choose a build choose it here too. `None` for a step
+    /// of setup that is no message.
     ///
     /// # Errors
-    /// Value, for a family that is not known, a step of setup that cannot be encoded, and fields
-    /// that the message does not have.
-    pub fn encode(&self, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
+    /// Value, for a family or message that is not known, and fields that the message does not have.
+    pub fn encode(&self, options: &CodecOptions<'_>) -> Result<Option<Vec<u8>>> {
         let family = match self.members.get("family") {
             Some(Json::String(family)) => options.definitions.families().named(family),
             other => {
@@ -73,8 +73,9 @@ impl<'l> Line<'l> {
             }
         };
         let family = family.map_err(|error| error.inside("family"))?;
-        let (codec, json) = family.blob(self).map_err(|error| error.about(self.name.to_owned()))?;
-        Codec::named(codec)?.encode(&json, &CodecOptions { from: self.from, ..*options })
+        let blob = family.blob(self).map_err(|error| error.about(self.name.to_owned()))?;
+        let options = CodecOptions { from: self.from, ..*options };
+        blob.map(|(codec, json)| Codec::named(codec)?.encode(&json, &options)).transpose()
     }
 
     /// What is wrong with a line whose name begins otherwise than those of messages.

@@ -1,7 +1,7 @@
 //! Saves over SQLite: how long each takes at a steady rate, and how many there can be.
 //!
-//! `cargo bench -p worldwire-server --bench vault`, optionally with a folder on the disk to measure:
-//! `WORLDWIRE_BENCH_FOLDER=/srv`.
+//! `cargo bench -p worldwire-server --bench vault`, optionally with a folder on the disk to
+//! measure: `WORLDWIRE_BENCH_FOLDER=/srv`.
 
 use std::time::{Duration, Instant};
 
@@ -22,13 +22,14 @@ const RATE: u32 = 500;
 const SECONDS: u32 = 20;
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all();
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(2).enable_all().build().expect("a runtime");
     let folder = match std::env::var_os("WORLDWIRE_BENCH_FOLDER") {
         Some(folder) => tempfile::tempdir_in(folder),
         None => tempfile::tempdir(),
     };
     let folder = folder.expect("a folder for the database");
-    { runtime }.build().expect("a runtime").block_on(async {
+    runtime.block_on(async {
         let store = store::open(folder.path(), None).await.expect("a database");
         let key = ServerKey::from_bytes(&[1; 32]);
         let vault = Vault::open(store, key, VaultConfig::default()).await.expect("a vault");
@@ -97,14 +98,14 @@ async fn steady(players: &[(Connection, u32)]) {
     let mut times: Vec<_> = saves.join_all().await;
     let elapsed = start.elapsed();
     times.sort_unstable();
-    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    let at = |percent: usize| times[(times.len() - 1) * percent / 100];
     println!(
         "{:.0} saves a second for {:.0} s: p50 {:?}, p99 {:?}, longest {:?}",
         times.len() as f64 / elapsed.as_secs_f64(),
         elapsed.as_secs_f64(),
-        at(0.5),
-        at(0.99),
-        at(1.0)
+        at(50),
+        at(99),
+        at(100)
     );
 }
 

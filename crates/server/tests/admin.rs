@@ -145,6 +145,44 @@ async fn a_vault_moves_to_another_shard_exactly() {
     ann.set_player(player).await.unwrap();
 }
 
+/// What others say to the socket costs their connection only.
+#[cfg(unix)]
+#[tokio::test]
+async fn the_socket_is_bounded() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use worldwire_server::uru::admin::MOST_LINE;
+
+    let database = Database::sqlite();
+    let vault = open(&database).await;
+    let folder = database.folder.path();
+    let _lock = FolderLock::take(folder).unwrap().unwrap();
+    let listener = tokio::spawn(Listener::bind(folder, vault).unwrap().run());
+    let socket = folder.join("admin.sock");
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&socket).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let say = async |said: &[u8]| {
+        let mut stream = tokio::net::UnixStream::connect(&socket).await.unwrap();
+        // The other end may have had enough before all is written.
+        let _ = stream.write_all(said).await;
+        let _ = stream.shutdown().await;
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer).await;
+        answer
+    };
+    assert!(say(b"{\"request\":\"dance\"}\n").await.starts_with("{\"error\":\"not a request: "));
+    assert!(say(b"\xff\n").await.is_empty());
+    assert!(say(b"").await.starts_with("{\"error\""));
+    assert!(say(b"{\"request\":\"check\"}").await.is_empty(), "half a line");
+    assert!(say(&vec![b' '; MOST_LINE + 2]).await.is_empty());
+    let import = b"{\"request\":\"import\",\"replace\":true}\n{\"vault\":1,\"next_node\":1,\"next_score\":1}\n";
+    let half = say(import).await;
+    assert_eq!(half, "{\"error\":\"wanted an empty line behind the dump\"}\n");
+    let admin = Admin::open(folder).await.unwrap();
+    assert_eq!(ask(&admin, json!({"request": "check"}), &[]).await, Ok(Vec::new()));
+    listener.abort();
+}
+
 #[test]
 fn a_dump_is_checked() {
     let head = r#"{"vault":1,"next_node":9,"next_score":1}"#;

@@ -1,8 +1,8 @@
 //! Whatever was acknowledged survives `kill -9`.
 //!
 //! A child process writes under load and prints what it was told has happened; it is killed in the
-//! middle, and what it printed must be in the database. `WORLDWIRE_CHAOS_ROUNDS=N` does N rounds over
-//! SQLite and a fifth of that over PostgreSQL; a plain `cargo test` does a few.
+//! middle, and what it printed must be in the database. `WORLDWIRE_CHAOS_ROUNDS=N` does N rounds
+//! over SQLite and a fifth of that over PostgreSQL; a plain `cargo test` does a few.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -95,6 +95,9 @@ async fn rounds(database: Database, rounds: usize) -> usize {
         let number = |value: &serde_json::Value| u32::try_from(value.as_u64().unwrap()).unwrap();
         let nodes: BTreeMap<_, _> =
             of("node").map(|node| (number(&node["NodeId"]), node)).collect();
+        let online =
+            |node: &&&serde_json::Value| node["NodeType"] == "PlayerInfo" && node["Int32_1"] != 0;
+        assert_eq!(nodes.values().filter(online).count(), 0, "round {round}: nobody is there");
         for (id, saved) in &acknowledged.nodes {
             let title = nodes[id]["String64_1"].as_str().unwrap();
             assert!(title.parse::<u32>().unwrap() >= *saved, "round {round}: node {id}");

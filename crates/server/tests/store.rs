@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use support::Database;
 use worldwire_server::store::{
-    AccountRow, Change, Changes, CharacterRow, NodeRow, RefRow, ScoreRow, SettingRow, Store,
-    StoreError,
+    AccountRow, Change, Changes, CharacterRow, NodeRow, RefRow, ScoreRow, SettingRow, StoreError,
 };
 
 fn batch(changes: impl IntoIterator<Item = Change>) -> Arc<Changes> {

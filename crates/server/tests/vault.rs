@@ -78,8 +78,18 @@ async fn a_vault_is_the_same_after_a_restart() {
         assert_eq!((entered.players[0].id, &*entered.players[0].name), (player, "Ann"));
         assert_eq!((&*entered.players[0].shape, entered.players[0].explorer), ("male", 1));
         assert_eq!(entered.flags, AccountFlags::User);
-        let info = child(&ann, player, NodeType::PlayerInfo, None).await;
+        let info = encoded(&VaultNode {
+            node_type: Some(NodeType::PlayerInfo),
+            uint32_1: Some(player),
+            ..VaultNode::default()
+        });
+        let info = ann.find(info).await.unwrap()[0];
         assert_eq!(read(&ann, info).await.int32_1, Some(0));
+        // Not before there is a player.
+        let refused = Err(NetError::AuthenticationFailed);
+        assert_eq!(ann.refs(player).await, refused);
+        assert_eq!(ann.create(note("x")).await.err(), Some(NetError::AuthenticationFailed));
+        assert_eq!(ann.public_ages("city".to_owned()).await.err(), refused.err());
         ann.set_player(player).await.unwrap();
         assert_eq!(read(&ann, info).await.int32_1, Some(1));
         assert_eq!(ann.refs(player).await.unwrap(), refs);

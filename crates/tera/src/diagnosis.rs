@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use worldwire_core::Side;
 
-use crate::file::Deprecated;
+use crate::file::{Deprecated, NameList};
 use crate::frame::Header;
 use crate::message::{HeaderForm, NoteKind, Oddities};
-use crate::packet::Packets;
+use crate::packet::{Packets, Seals};
 use crate::schema::diff::{Change, diff};
 use crate::schema::{Definition, Patch};
 
@@ -22,6 +22,7 @@ const MOST_KEPT: usize = 32;
 pub struct Diagnosis {
     packets: Arc<Packets>,
     opcodes: BTreeMap<u16, Seen>,
+    seals: BTreeMap<u64, Seals>,
 }
 
 /// What was seen of an opcode.
@@ -67,6 +68,11 @@ pub enum Finding {
         /// How many messages.
         count: u64,
     },
+    /// Client messages have counter and checksum, and no list names them.
+    Sealed {
+        /// Their names.
+        names: Vec<Box<str>>,
+    },
     /// The definition cannot read all messages, or they look as if they had another layout.
     Misfit {
         /// The opcode.
@@ -111,11 +117,11 @@ impl Diagnosis {
     /// Begins to look at the messages of a build.
     #[must_use]
     pub fn new(packets: Arc<Packets>) -> Self {
-        Self { packets, opcodes: BTreeMap::new() }
+        Self { packets, opcodes: BTreeMap::new(), seals: BTreeMap::new() }
     }
 
-    /// Looks at a message.
-    pub fn look(&mut self, from: Side, message: &[u8]) {
+    /// Looks at the next message of a conversation, which has some number.
+    pub fn look(&mut self, conversation: u64, from: Side, message: &[u8]) {
         let Ok(Some(Header { opcode, .. })) = Header::peek(message) else { return };
         let seen = self.opcodes.entry(opcode).or_insert_with(|| Seen {
             from,
@@ -129,7 +135,9 @@ impl Diagnosis {
         seen.count += 1;
         let Some(packet) = self.packets.get(opcode) else { return };
         let Some(definition) = packet.definition else { return };
-        let odd = match definition.plan().check(message, packet.form) {
+        let seals = self.seals.entry(conversation).or_default();
+        let form = seals.look(&self.packets, from, message).form().unwrap_or(packet.form);
+        let odd = match definition.plan().check(message, form) {
             Ok(notes) => {
                 seen.trailing += u64::from(notes.has(NoteKind::TrailingBytes));
                 seen.odd += u64::from(is_odd(&notes));
@@ -154,6 +162,10 @@ impl Diagnosis {
         let mut findings = Vec::new();
         if !self.packets.has_map() {
             findings.push(Finding::NoMap { revision: self.packets.known().revision });
+        }
+        let names = self.sealed();
+        if names.iter().len() > 0 {
+            findings.push(Finding::Sealed { names: names.iter().map(Box::from).collect() });
         }
         for (&opcode, seen) in &self.opcodes {
             let Seen { from, count, failed, odd, trailing, .. } = *seen;
@@ -186,6 +198,20 @@ impl Diagnosis {
             }
         }
         findings
+    }
+
+    /// The names of all messages that have counter and checksum: those of the build's list, and
+    /// those that were found to.
+    #[must_use]
+    pub fn integrity(&self) -> NameList {
+        let listed = self.packets.sealed();
+        listed.chain(self.sealed().iter()).collect()
+    }
+
+    /// The names of messages that have counter and checksum, and no list names them.
+    fn sealed(&self) -> NameList {
+        let opcodes = self.seals.values().flat_map(Seals::opcodes);
+        opcodes.filter_map(|opcode| self.packets.get(opcode)).map(|packet| packet.name).collect()
     }
 
     /// The version that reads most of the messages, if that is more than the one in use does.
@@ -238,6 +264,16 @@ impl fmt::Display for Finding {
                 let plural = plural(*count);
                 write!(f, "{name} ({opcode}): {count} message{plural} without a definition")
             }
+            Self::Sealed { names } => {
+                let plural = plural(names.len() as u64);
+                write!(
+                    f,
+                    "{} message{plural} of the client with counter and checksum, and no list that \
+                     names them: {}",
+                    names.len(),
+                    names.join(", ")
+                )
+            }
             Self::Misfit { title, count, failed, odd, error, better, .. } => {
                 if let (1.., Some(error)) = (*failed, error) {
                     let plural = plural(*count);
@@ -283,11 +319,11 @@ mod tests {
         let patch = Some(Patch::major(90));
         let known = Known { revision: Some(7), patch, ..Known::default() };
         let mut diagnosis = Diagnosis::new(Arc::new(Packets::new(&library, known)));
-        diagnosis.look(Side::Server, &[8, 0, 5, 0, 1, 0, 0, 0]);
-        diagnosis.look(Side::Server, &[8, 0, 5, 0, 2, 0, 0, 0]);
-        diagnosis.look(Side::Server, &[8, 0, 6, 0, 6, 0, 0, 0]);
-        diagnosis.look(Side::Server, &[4, 0, 7, 0]);
-        diagnosis.look(Side::Client, &[4, 0, 8, 0]);
+        diagnosis.look(0, Side::Server, &[8, 0, 5, 0, 1, 0, 0, 0]);
+        diagnosis.look(0, Side::Server, &[8, 0, 5, 0, 2, 0, 0, 0]);
+        diagnosis.look(0, Side::Server, &[8, 0, 6, 0, 6, 0, 0, 0]);
+        diagnosis.look(0, Side::Server, &[4, 0, 7, 0]);
+        diagnosis.look(0, Side::Client, &[4, 0, 8, 0]);
         let findings = diagnosis.findings(&library.deprecated);
         let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
         assert_eq!(

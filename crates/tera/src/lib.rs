@@ -5,7 +5,7 @@
 //! | [`schema`] | definitions of messages, in three dialects |
 //! | [`message`] | messages, decoded and encoded by a definition |
 //! | [`packet`] | messages of a build, by their opcodes |
-//! | [`rank`], [`diagnosis`] | support for a new build: unknown opcodes, outdated definitions |
+//! | [`rank`], [`carry`], [`diagnosis`] | support for a new build: unknown opcodes, its map, outdated definitions |
 //! | [`codegen`] | typed Rust from definitions |
 //! | [`types`] | angles, skill ids, texts |
 //! | [`file`](mod@file) | maps of names and numbers, revisions, deprecations |
@@ -18,6 +18,7 @@
 //! The facts come from the definitions of the community and from its parsers, run side by side.
 //! Guesses are marked `Unverified:`.
 
+pub mod carry;
 pub mod codegen;
 pub mod connection;
 pub mod crypt;

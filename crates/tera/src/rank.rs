@@ -37,8 +37,9 @@
 use worldwire_core::Side;
 
 use crate::file::library::sender;
-use crate::message::{HeaderForm, NoteKind, Oddities, Sink, read_front, run_fields};
+use crate::message::{HeaderForm, Leaf, NoteKind, Oddities, Sink, read_front, run_fields};
 use crate::schema::Definition;
+use crate::schema::plan::{Field, Fixed, Plan, Scope};
 use crate::types::Scalar;
 
 /// Tries definitions on the messages of one opcode.
@@ -224,8 +225,9 @@ impl Judge {
     }
 }
 
-impl<'d, 'n> Sink<'d, 'n> for Judge {
-    fn scalar(&mut self, _: &'n str, scalar: Scalar, data: &'d [u8], _: usize) -> Option<()> {
+impl Judge {
+    /// Weighs a value of fixed size; `None` when the bytes are too few.
+    fn scalar(&mut self, scalar: Scalar, data: &[u8]) -> Option<()> {
         match scalar {
             Scalar::Bool => {
                 self.weight += match data.first()? {
@@ -246,10 +248,19 @@ impl<'d, 'n> Sink<'d, 'n> for Judge {
             }
             _ => {}
         }
-        (data.len() >= scalar.size()).then_some(())
+        Some(())
+    }
+}
+
+impl<'d, 'n> Sink<'d, 'n> for Judge {
+    fn fixed(&mut self, _: &'n Plan, run: &'n [Fixed], data: &'d [u8], _: usize) {
+        for fixed in run {
+            let data = data.get(usize::from(fixed.offset)..).unwrap_or_default();
+            self.scalar(fixed.scalar, data);
+        }
     }
 
-    fn text(&mut self, _: &'n str, text: &'d [u8], _: usize) {
+    fn text(&mut self, _: Leaf<'n>, text: &'d [u8], _: usize) {
         const MOST_CHARACTERS: usize = 16;
         self.weight += 6.0;
         let units = text.as_chunks().0.iter().map(|unit| u16::from_le_bytes(*unit));
@@ -261,13 +272,14 @@ impl<'d, 'n> Sink<'d, 'n> for Judge {
         }
     }
 
-    fn bytes(&mut self, _: &'n str, _: &'d [u8], _: usize) {
+    fn bytes(&mut self, _: Leaf<'n>, _: &'d [u8], _: usize) {
         self.weight += 6.0;
     }
 
     fn list<R>(
         &mut self,
-        _: &'n str,
+        _: Leaf<'n>,
+        _: &'n Scope,
         count: usize,
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
@@ -285,6 +297,11 @@ impl<'d, 'n> Sink<'d, 'n> for Judge {
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R {
+        fill(self).0
+    }
+
+    fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
+        self.weight += 4.0;
         fill(self).0
     }
 }

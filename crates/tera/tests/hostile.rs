@@ -6,7 +6,9 @@ use worldwire_core::json::Style;
 use worldwire_core::testing::render;
 use worldwire_core::{Error, ErrorKind, Reader, Side, Tree};
 use worldwire_tera::message::typed::{Input, Output, Typed, word};
-use worldwire_tera::message::{Fault, HeaderForm, Item, MOST_READINGS, RecordView, Value, View};
+use worldwire_tera::message::{
+    Fault, HeaderForm, Item, MOST_READINGS, RecordView, Tape, Value, View,
+};
 use worldwire_tera::rank::Ranking;
 use worldwire_tera::schema::{Definition, Dialect, FileName, ParseOptions};
 
@@ -26,6 +28,9 @@ fn refused(definition: &Definition, data: &[u8]) -> (Error, usize) {
     let plan = definition.plan();
     let error = plan.check(data, HeaderForm::Plain).unwrap_err();
     assert_eq!(plan.read(data, HeaderForm::Plain).unwrap_err(), error);
+    let mut tape = Tape::new();
+    assert_eq!(plan.read_into(data, HeaderForm::Plain, &mut tape).unwrap_err(), error);
+    assert!(tape.trailing().is_empty() && tape.notes().is_empty(), "nothing is on it");
     let mut reader = Reader::traced("message", data, Tree::new());
     let outcome = plan.decode(&mut reader, HeaderForm::Plain);
     let (tree, outcome) = reader.conclude(outcome);

@@ -51,6 +51,22 @@ proptest! {
         }
     }
 
+    /// Whatever a count, offset or link says.
+    #[test]
+    fn one_word_damages_one_message(made in made_up::definitions(), seed: u64) {
+        let definition = definition(&made);
+        let value = definition.plan().sample(&mut Sampler::new(seed));
+        let message = Message { plan: definition.plan(), opcode: 7, form: HeaderForm::Plain };
+        let mut bytes = Vec::new();
+        definition.plan().encode(Head::plain(7), &value, &mut bytes).unwrap();
+        // Each word takes its time: those of short messages are enough.
+        if bytes.len() <= 160 {
+            message.damaged(&bytes).map_err(|why| {
+                TestCaseError::fail(format!("{why}\n{}", made.text()))
+            })?;
+        }
+    }
+
     /// Links are followed, wherever the bodies stand.
     #[test]
     fn order_does_not_matter(made in made_up::definitions(), seed: u64) {

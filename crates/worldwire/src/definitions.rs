@@ -8,6 +8,7 @@ use worldwire_ki::schema::Protocols;
 use worldwire_tera::file::library::Known;
 
 use crate::cli::{Common, Data};
+use crate::command::tera::folder::{named, one_set};
 use crate::input::{files, read};
 use crate::output::{Failure, complain};
 use crate::{report, types};
@@ -16,6 +17,10 @@ use crate::{report, types};
 pub(crate) fn load(data: &Data, common: &Common) -> Result<Definitions, Failure> {
     let mut definitions = load_from(&data.paths, common)?;
     let Data { revision, patch, pin, .. } = data;
+    for pin in pin {
+        let tera = definitions.part::<TeraDefinitions>();
+        named(&tera.library().definitions, &format!("{}.{}", pin.name, pin.version))?;
+    }
     if revision.is_some() || patch.is_some() || !pin.is_empty() {
         let pins = pin.iter().map(|pin| (pin.name.as_str().into(), pin.version)).collect();
         let known = Known { revision: *revision, patch: *patch, pins };
@@ -41,6 +46,9 @@ pub(crate) fn add(
     for path in paths {
         let is_list = |file: &PathBuf| types::is_list(file, path.is_dir());
         let (of_path, files): (Vec<_>, Vec<_>) = files(path)?.into_iter().partition(is_list);
+        if path.is_dir() {
+            one_set(path, &files)?;
+        }
         let has_lists = !of_path.is_empty();
         lists.extend(of_path);
         let files = files.into_iter().map(|file| (file.display().to_string(), file));

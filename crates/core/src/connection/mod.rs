@@ -52,6 +52,7 @@ mod incoming;
 mod lane;
 mod outgoing;
 mod relay;
+mod search;
 mod timers;
 
 use core::fmt;
@@ -66,6 +67,7 @@ pub use incoming::{Incoming, Located};
 pub use lane::{Lane, StreamCipher};
 pub use outgoing::{Bounds, Outgoing};
 pub use relay::{Decision, Decisions, Forward, Relay};
+pub use search::{Probe, Search, evidence};
 pub use timers::{Timer, Timers};
 
 /// What reaches a connection from one side.

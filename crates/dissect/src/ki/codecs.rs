@@ -16,21 +16,24 @@ use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
 use crate::line::{Blob, Line};
 
 /// The codec of a DML message, or of a frame with a control message.
-pub(super) fn blob(line: &Line<'_>) -> Result<Blob> {
+pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     match line.name.split_once('.') {
         Some(("control", opcode)) => {
             let mut json = json!({"isControl": 1, "opcode": opcode, "fields": line.fields});
             if let Some(trailer) = line.members.get("trailer") {
                 json["trailer"] = trailer.clone();
             }
-            Ok(("ki.frame", json))
+            Ok(Some(("ki.frame", json)))
         }
         // Without a definition the fields are the whole message.
-        Some(_) if line.fields.get("payload").is_some() => Ok(("ki.dml", line.fields.clone())),
-        Some((service, order)) if service != "data" => {
-            Ok(("ki.dml", json!({"service": service, "order": order, "fields": line.fields})))
+        Some(_) if line.fields.get("payload").is_some() => {
+            Ok(Some(("ki.dml", line.fields.clone())))
         }
-        _ => Err(line.no_message()),
+        Some(("data", "empty")) => Ok(None),
+        Some((service, order)) => {
+            Ok(Some(("ki.dml", json!({"service": service, "order": order, "fields": line.fields}))))
+        }
+        None => Err(line.no_message()),
     }
 }
 

@@ -98,13 +98,13 @@ fn remarks_of(section: &Section<'_>) -> Vec<String> {
 }
 
 /// The codec of a packet, or of a plain datagram.
-pub(super) fn blob(line: &Line<'_>) -> Result<Blob> {
+pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     let codec = match line.name.split_once('.') {
         Some(("game", _)) => "mxo.packet",
         Some(("setup", _)) => "mxo.datagram",
         _ => return Err(line.no_message()),
     };
-    Ok((codec, line.fields.clone()))
+    Ok(Some((codec, line.fields.clone())))
 }
 
 /// All of them, by name.

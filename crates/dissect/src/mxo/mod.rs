@@ -65,7 +65,7 @@ impl Family for Mxo {
         Ok(Box::new(Watched::new(connection, Reading::new(start))))
     }
 
-    fn blob(&self, line: &Line<'_>) -> Result<Blob> {
+    fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {
         codecs::blob(line)
     }
 

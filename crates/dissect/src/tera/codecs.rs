@@ -3,22 +3,25 @@
 use worldwire_core::Result;
 
 use super::library;
-use crate::codec::{Codec, Shape, no_remarks, read_opening};
+use crate::codec::{Codec, Shape, read_opening};
 use crate::line::{Blob, Line};
 
 /// The codec of a message.
-pub(super) fn blob(line: &Line<'_>) -> Result<Blob> {
+pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
+    if line.name.starts_with("handshake.") {
+        return Ok(None);
+    }
     let name = line.name.strip_prefix("tera.").ok_or_else(|| line.no_message())?;
     // Without a definition the fields are the whole message: header and payload.
     if line.fields.get("payload").is_some() && line.fields.get("opcode").is_some() {
-        return Ok(("tera.packet", line.fields.clone()));
+        return Ok(Some(("tera.packet", line.fields.clone())));
     }
     let opcode = line.members.get("opcode").cloned().unwrap_or_else(|| name.into());
     let mut json = serde_json::json!({"opcode": opcode, "fields": line.fields});
     if let Some(version) = line.members.get("version") {
         json["version"] = version.clone();
     }
-    Ok(("tera.packet", json))
+    Ok(Some(("tera.packet", json)))
 }
 
 /// All of them, by name.
@@ -35,5 +38,5 @@ pub(crate) static CODECS: &[Codec] = &[Codec {
     },
     encode: |json, options| library(options.definitions).shared().encode_json(json),
     tables: Vec::new,
-    remarks: no_remarks,
+    remarks: |_, options| library(options.definitions).unmapped().into_iter().collect(),
 }];

@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use worldwire_core::{Diagnostic, Source};
 use worldwire_tera::file::library::Known;
-use worldwire_tera::file::{Bundle, CodeMap, Deprecated, Library, MapName, NameList, Revisions};
+use worldwire_tera::file::{
+    Bundle, CodeMap, Deprecated, Library, MapName, NameList, Revisions, text,
+};
 use worldwire_tera::packet::Packets;
-use worldwire_tera::schema::{Patch, Problem, Set};
+use worldwire_tera::schema::version::NotADefinition;
+use worldwire_tera::schema::{FileName, Patch, Problem, Set};
 
 /// Definitions, maps and lists, and what the user says about the build.
 ///
@@ -26,6 +29,8 @@ pub struct TeraDefinitions {
     library: Library,
     /// The texts of all definitions, for what comes later and includes them.
     texts: BTreeMap<String, Arc<str>>,
+    /// Where they are from.
+    paths: BTreeMap<String, String>,
     /// What the user says about the build; it counts more than what clients say.
     known: Known,
     /// The builds that were asked for, by revision.
@@ -42,6 +47,7 @@ impl Clone for TeraDefinitions {
         Self {
             library: self.library.clone(),
             texts: self.texts.clone(),
+            paths: self.paths.clone(),
             known: self.known.clone(),
             builds: Mutex::default(),
             shared: OnceLock::new(),
@@ -100,6 +106,28 @@ impl TeraDefinitions {
         })
     }
 
+    /// Why blobs are read without a map of opcodes; nothing when there is one.
+    #[must_use]
+    pub fn unmapped(&self) -> Option<String> {
+        if self.shared().has_map() {
+            return None;
+        }
+        let maps: Vec<String> = self.library.opcodes.keys().map(u32::to_string).collect();
+        match (self.known.revision, &maps[..]) {
+            (_, []) => None,
+            (Some(revision), _) => Some(format!(
+                "there is no map of opcodes for revision {revision}, so messages have no names; \
+                 there are maps for {}",
+                maps.join(", ")
+            )),
+            (None, _) => Some(format!(
+                "there are maps of opcodes for {}; choose one with --revision, else messages have \
+                 no names",
+                maps.join(", ")
+            )),
+        }
+    }
+
     /// The names of all messages that have a number or a definition.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
@@ -117,13 +145,22 @@ impl TeraDefinitions {
         let mut fresh = Vec::new();
         for (path, bytes) in files {
             let name = file_name(&path);
-            let Ok(text) = String::from_utf8(bytes) else {
+            let Ok((text, is_latin)) = text::read(bytes) else {
                 said.push(Source::new(&path, "").error(0..0, "wanted UTF-8 text"));
                 continue;
             };
+            if is_latin {
+                said.push(Source::new(&path, "").warning(0..0, text::NOT_UTF8));
+            }
             let said_of = |problems: Vec<Problem>| problems.into_iter().map(|one| one.diagnostic);
-            if name.ends_with(".def") {
+            if name.ends_with(".def") || name.ends_with(".js") {
                 fresh.push(name.to_owned());
+                if let Some(other) = self.paths.insert(name.to_owned(), path.clone())
+                    && other != path
+                {
+                    let message = format!("there is another {name}: {other}; this one counts");
+                    said.push(Source::new(&path, "").warning(0..0, message));
+                }
                 self.texts.insert(name.to_owned(), text.into());
             } else if let Some(parsed) = MapName::parse(name) {
                 let (map, problems) = CodeMap::parse(parsed.kind, &path, &text);
@@ -177,6 +214,7 @@ impl TeraDefinitions {
 pub(crate) fn is_of_library(path: &str) -> bool {
     let name = file_name(path);
     name.ends_with(".def")
+        || FileName::parse(name) == Err(NotADefinition::Program)
         || MapName::parse(name).is_some()
         || matches!(name, "revisions.json" | "deprecated.json" | "data.json")
         || integrity_patch(path).is_some()
@@ -197,6 +235,36 @@ fn file_name(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_could_not_be_chosen_is_said() {
+        let mut tera = TeraDefinitions::default();
+        assert_eq!(tera.unmapped(), None);
+        let map = |revision: u32| (format!("protocol.{revision}.map"), b"S_A = 5\n".to_vec());
+        tera.add(vec![map(7), map(8)]);
+        assert!(tera.unmapped().is_some_and(|text| text.contains("7, 8; choose one")));
+        tera.set_known(Known { revision: Some(999), ..Known::default() });
+        assert!(tera.unmapped().is_some_and(|text| text.contains("revision 999")));
+        tera.set_known(Known { revision: Some(8), ..Known::default() });
+        assert_eq!(tera.unmapped(), None);
+    }
+
+    #[test]
+    fn files_of_one_name_are_told_and_latin_text_is_read() {
+        let mut tera = TeraDefinitions::default();
+        let file = |path: &str, text: &[u8]| (path.to_owned(), text.to_vec());
+        let said = tera.add(vec![
+            file("a/S_A.1.def", b"int32 a # caf\xe9\n"),
+            file("b/S_A.1.def", b"int32 a\nint32 b\n"),
+        ]);
+        let said: Vec<String> = said.iter().map(ToString::to_string).collect();
+        assert!(said.iter().any(|text| text.contains("Latin-1")), "{said:?}");
+        assert!(
+            said.iter().any(|text| text.contains("another S_A.1.def: a/S_A.1.def")),
+            "{said:?}"
+        );
+        assert_eq!(tera.library().definitions.newest("S_A").map(|it| it.plan().least()), Some(8));
+    }
 
     #[test]
     fn builds_that_nobody_has_are_bounded() {

@@ -55,7 +55,7 @@ impl Family for Tera {
         Ok(Box::new(Watched::new(Connection::relay(config, Duration::ZERO), build)))
     }
 
-    fn blob(&self, line: &Line<'_>) -> Result<Blob> {
+    fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {
         codecs::blob(line)
     }
 

@@ -10,7 +10,8 @@ use worldwire_core::{Error, Limits, Reader, Result, Side, Tree, TreeBuilder, Val
 use worldwire_tera::connection::{Connection, News, Received, Unit};
 use worldwire_tera::file::library::CheckVersion;
 use worldwire_tera::frame::CHECK_VERSION;
-use worldwire_tera::packet::Packets;
+use worldwire_tera::message::HeaderForm;
+use worldwire_tera::packet::{Packets, Seal, Seals};
 
 use super::TeraDefinitions;
 use crate::family::{Opening, Verdict};
@@ -52,12 +53,16 @@ pub(super) struct Build {
     packets: Arc<Packets>,
     /// Whether the client has said which build it is.
     is_known: bool,
+    /// Counters and checksums in messages that no list names.
+    seals: Seals,
+    /// Whether that was said.
+    is_told: bool,
 }
 
 impl Build {
     pub(super) fn new(definitions: Arc<TeraDefinitions>) -> Self {
         let packets = definitions.packets(None);
-        Self { definitions, packets, is_known: false }
+        Self { definitions, packets, is_known: false, seals: Seals::default(), is_told: false }
     }
 }
 
@@ -74,7 +79,17 @@ impl Interpreter<Connection> for Build {
                 emit.note(Note::warning(note));
             }
         }
-        emit.message(&TeraMessage { received, packets: &self.packets });
+        let seal = match received.unit {
+            Unit::Message { .. } => self.seals.look(&self.packets, received.side, received.bytes),
+            Unit::Hello | Unit::Key { .. } => Seal::Listed,
+        };
+        if seal == Seal::First && !self.is_told {
+            self.is_told = true;
+            let text = "messages of the client have counter and checksum, and no list names them: \
+                        they are read with those; worldwire tera integrity writes the list";
+            emit.note(Note::warning(text.to_owned()));
+        }
+        emit.message(&TeraMessage { received, packets: &self.packets, form: seal.form() });
     }
 
     fn news(&mut self, _: News, _: &mut Emit<'_>) {}
@@ -106,6 +121,8 @@ fn unmapped(packets: &Packets) -> Option<String> {
 struct TeraMessage<'i> {
     received: Received<'i>,
     packets: &'i Arc<Packets>,
+    /// Its header, where it is not the one of the lists.
+    form: Option<HeaderForm>,
 }
 
 impl TeraMessage<'_> {
@@ -118,7 +135,7 @@ impl TeraMessage<'_> {
                 let left = reader.remaining();
                 reader.bytes("key", left).map(drop)
             }),
-            Unit::Message { .. } => self.packets.decode(reader).map(drop),
+            Unit::Message { .. } => self.packets.decode_as(reader, self.form).map(drop),
         }
     }
 }

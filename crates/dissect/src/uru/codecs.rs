@@ -67,18 +67,18 @@ macro_rules! message_codec {
 }
 
 /// The codec of a message, of the connect packet or of a setup packet.
-pub(super) fn blob(line: &Line<'_>) -> Result<Blob> {
+pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     let (service, name) = line.name.split_once('.').ok_or_else(|| line.no_message())?;
     let codec = match service {
-        "connect" => return Ok(("uru.connect", line.fields.clone())),
-        "setup" => return Ok(("uru.setup", line.fields.clone())),
+        "connect" => return Ok(Some(("uru.connect", line.fields.clone()))),
+        "setup" => return Ok(Some(("uru.setup", line.fields.clone()))),
         "auth" => "uru.auth",
         "file" => "uru.file",
         "game" => "uru.game",
         "gatekeeper" => "uru.gatekeeper",
         _ => return Err(line.no_message()),
     };
-    Ok((codec, serde_json::json!({"name": name, "fields": line.fields})))
+    Ok(Some((codec, serde_json::json!({"name": name, "fields": line.fields}))))
 }
 
 /// All of them, by name.

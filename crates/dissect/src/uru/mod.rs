@@ -78,7 +78,7 @@ impl Family for Uru {
         Ok(Box::new(Watched::new(relay, Plain::new(start))))
     }
 
-    fn blob(&self, line: &Line<'_>) -> Result<Blob> {
+    fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {
         codecs::blob(line)
     }
 

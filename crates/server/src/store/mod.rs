@@ -5,9 +5,9 @@
 //! transaction each. A batch that was committed survives whatever happens next, and a batch that
 //! was not has left nothing behind.
 //!
-//! Batches are numbered. The database holds the number of the last one, and takes none but the next:
-//! so a writer whose commit broke off can ask whether it counted ([`Store::batch`]), and a second
-//! writer on the same database is refused instead of destroying the vault.
+//! Batches are numbered. The database holds the number of the last one, and takes none but the
+//! next: so a writer whose commit broke off can ask whether it counted ([`Store::batch`]), and a
+//! second writer on the same database is refused instead of destroying the vault.
 //!
 //! | module | what it is |
 //! | --- | --- |
@@ -45,8 +45,8 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Overtaken`] when another writer was here, and those of the database.
     fn commit(&self, number: u64, changes: Arc<Changes>) -> Pending<'_, ()>;
 
-    /// The number of the last batch that was committed. Waits for a commit that is under way, so the
-    /// answer is final.
+    /// The number of the last batch that was committed. Waits for a commit that is under way, so
+    /// the answer is final.
     ///
     /// # Errors
     /// Those of the database.

@@ -198,7 +198,7 @@ impl State {
         connection: ConnectionId,
         filename: &str,
     ) -> Outcome<Vec<PublicAge>> {
-        self.logged_in(connection)?;
+        self.playing(connection)?;
         let template = VaultNode {
             node_type: Some(NodeType::AgeInfo),
             int32_2: Some(1),

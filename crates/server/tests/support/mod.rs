@@ -106,7 +106,7 @@ struct Postgres {
 impl Postgres {
     fn start() -> Option<Self> {
         let Some(bin) = binaries() else {
-            eprintln!("SKIPPED: tests of PostgreSQL, because there is no initdb");
+            skipped("there is no initdb");
             return None;
         };
         let folder = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap().keep();
@@ -115,9 +115,7 @@ impl Postgres {
         if root {
             let owner = Command::new("chown").args(["postgres"]).arg(&folder).status();
             if !owner.is_ok_and(|status| status.success()) {
-                eprintln!(
-                    "SKIPPED: tests of PostgreSQL, because root cannot run it and there is no user postgres"
-                );
+                skipped("root cannot run it, and there is no user postgres");
                 return None;
             }
         }
@@ -180,6 +178,12 @@ impl Postgres {
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+/// Says it past the test harness, which hides what passing tests print.
+fn skipped(reason: &str) {
+    let line = format!("SKIPPED: the tests over PostgreSQL, because {reason}\n");
+    std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).unwrap();
 }
 
 /// Where the programs of PostgreSQL are.

@@ -110,9 +110,9 @@ impl Application<Connection> for Messenger {
                 }
             }
             Event::Received(received) if received.message().is_some() => {
-                if self.incoming.send(received.bytes.to_vec()).await.is_err() {
-                    return Flow::Break(());
-                }
+                let told = self.incoming.send(received.bytes.to_vec()).await;
+                // The test is over.
+                return if told.is_ok() { Flow::Continue(()) } else { Flow::Break(()) };
             }
             _ => {}
         }

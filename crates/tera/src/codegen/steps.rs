@@ -56,7 +56,14 @@ fn tree(plan: &Plan, ops: &mut core::slice::Iter<'_, Op>) -> Vec<Step> {
     let mut steps = Vec::new();
     while let Some(op) = ops.next() {
         let step = match *op {
-            Op::Scalar { scalar, spot, field, .. } => Step::Scalar { scalar, spot, field },
+            Op::Fixed { segment, from, to, .. } => {
+                steps.extend(plan.run(from, to).iter().map(|fixed| Step::Scalar {
+                    scalar: fixed.scalar,
+                    spot: Spot { segment, offset: fixed.offset },
+                    field: fixed.field,
+                }));
+                continue;
+            }
             Op::Text { place, field, .. } => Step::Text { place, field },
             Op::Bytes { offset, count, field, .. } => Step::Bytes { offset, count, field },
             Op::Array { count, offset, scope, field, .. } => {

@@ -16,6 +16,7 @@ pub mod library;
 pub mod map;
 pub mod names;
 pub mod revisions;
+pub mod text;
 
 use worldwire_core::Source;
 use worldwire_core::json::Json;

@@ -11,7 +11,7 @@ use worldwire_core::{Reader, Tree};
 
 use crate::codegen::rust;
 use crate::file::map::{CodeMap, MapKind};
-use crate::message::{HeaderForm, Item, Leniency, RecordView, View};
+use crate::message::{Datum, HeaderForm, Item, Leniency, RecordView, Tape, View};
 use crate::schema::{Definition, Dialect, FileName, ParseOptions};
 use crate::sysmsg::SystemMessage;
 
@@ -104,8 +104,23 @@ fn message(data: &[u8]) {
         // What is wrong is found here and there, but what is done is bounded.
         record(view.fields(), read.is_ok());
     }
+    let mut tape = Tape::new();
+    let taped = plan.read_into(data, form, &mut tape);
+    assert_eq!(taped.is_ok(), read.is_ok(), "a tape changes nothing");
     let Ok(read) = read else { return };
+    let of_tape = Datum::Record(tape.fields(plan)).to_value();
+    assert_eq!(format!("{of_tape:?}"), format!("{:?}", read.fields()), "the tape says the same");
     let mut again = Vec::new();
+    tape.encode(plan, &mut again).expect("it was read");
+    assert_eq!(again, data, "unchanged on the tape");
+    // Of what is not canonical shared bodies may have no room.
+    tape.head_mut();
+    let (mut anew, mut wanted) = (Vec::new(), Vec::new());
+    let written = plan.encode(read.head(), read.fields(), &mut wanted).is_ok();
+    if tape.trailing().is_empty() && tape.encode(plan, &mut anew).is_ok() {
+        assert!(written && anew == wanted, "the tape is written as its values are");
+    }
+    again.clear();
     read.encode(plan, &mut again).expect("it was read");
     assert_eq!(again, data, "unchanged, so the same bytes");
     assert!(View::new(plan, data, form).is_ok(), "it was read");

@@ -33,7 +33,7 @@ use worldwire_core::{Error, Result, nearest};
 
 use super::fault::Fault;
 use super::value::Value;
-use super::{Head, HeaderForm, Integrity, Leniency, encode};
+use super::{Head, HeaderForm, Integrity, Leniency};
 use crate::schema::plan::{Field, FieldKind, Plan, Scope};
 use crate::types::angle::component_units;
 use crate::types::scalar::CUSTOMIZE;
@@ -79,13 +79,13 @@ impl Plan {
         };
         let head = Head { opcode, integrity };
         let start = out.len();
-        encode::message(self, head, &fields, leniency, out)?;
+        self.encode_with(head, &fields, leniency, out)?;
         if let Some(original) = extra("$original") {
             let original = json::bytes(original).map_err(|error| error.inside("$original"))?;
             // It counts as long as it says the same, but for its opcode and its header.
             let mut again = Vec::new();
             let same = self.read(&original, form).is_ok_and(|read| {
-                let canonical = encode::message(self, head, read.fields(), leniency, &mut again);
+                let canonical = self.encode_with(head, read.fields(), leniency, &mut again);
                 canonical.is_ok() && out.get(start..) == Some(&again)
             });
             if same {
@@ -223,7 +223,10 @@ pub(crate) fn scalar_from_json(
 ) -> Result<Value<'static>> {
     let wanted = scalar.wanted();
     let whole = |low: i128, high: i128| -> Result<i128> {
-        let number: i128 = json::integer(json, wanted)?;
+        let number: i128 = match (leniency, json) {
+            (Leniency::Lenient, Json::Number(number)) => truncated(number),
+            _ => json::integer(json, wanted)?,
+        };
         if leniency == Leniency::Lenient || (low..=high).contains(&number) {
             Ok(number)
         } else {
@@ -263,8 +266,8 @@ pub(crate) fn scalar_from_json(
             Some(units) => float(units).map_err(|error| error.inside("units")),
             None => double(json).map(component_units),
         })?),
-        Scalar::SkillId => Value::Skill(skill(json, SkillForm::Wide)?),
-        Scalar::SkillId32 => Value::Skill(skill(json, SkillForm::Narrow)?),
+        Scalar::SkillId => Value::Skill(skill(json, SkillForm::Wide, leniency)?),
+        Scalar::SkillId32 => Value::Skill(skill(json, SkillForm::Narrow, leniency)?),
         Scalar::Customize => match json {
             Json::Object(_) => {
                 let mut looks = [0; 8];
@@ -280,6 +283,13 @@ pub(crate) fn scalar_from_json(
             _ => Value::Customize(json::integer::<u64>(json, wanted)?.to_le_bytes()),
         },
     })
+}
+
+/// A number without what stands behind its point, as JavaScript makes a whole number of it.
+fn truncated(number: &serde_json::Number) -> i128 {
+    let whole = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
+    #[expect(clippy::cast_possible_truncation, reason = "that is what is wanted")]
+    whole.unwrap_or_else(|| number.as_f64().map_or(0, |number| number as i128))
 }
 
 /// Three components, each 0 when it is missing.
@@ -309,7 +319,7 @@ fn no_others(json: &Json, known: &[&'static str]) -> Result<()> {
     }
 }
 
-fn skill(json: &Json, form: SkillForm) -> Result<u64> {
+fn skill(json: &Json, form: SkillForm, leniency: Leniency) -> Result<u64> {
     const PARTS: [&str; 5] = ["type", "npc", "huntingZoneId", "id", "reserved"];
     let wanted = Scalar::SkillId.wanted();
     let skill = match json {
@@ -337,8 +347,15 @@ fn skill(json: &Json, form: SkillForm) -> Result<u64> {
         Json::String(text) if !text.bytes().all(|byte| byte.is_ascii_digit()) => {
             text.parse().map_err(|_| json::expected("a skill such as A1101 or A500:1101", json))?
         }
+        Json::Number(number) if leniency == Leniency::Lenient => {
+            let [a, b, c, d, ..] = truncated(number).to_le_bytes();
+            Skill::action(u32::from_le_bytes([a, b, c, d]))
+        }
         _ => Skill::action(json::integer(json, wanted)?),
     };
+    if leniency == Leniency::Lenient {
+        return Ok(skill.to_raw_wrapped(form));
+    }
     skill.to_raw(form).map_err(|PartTooBig { part, most }| {
         let error = Error::value(format!("a whole number from 0 to {most}"), "a larger one");
         error.inside(part).hint(Fault::ValueOutOfRange.name())
@@ -388,4 +405,33 @@ fn word(text: &str) -> Option<f64> {
 fn plain(text: &str) -> Option<f64> {
     let digits = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
     if text.chars().all(digits) { text.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{Definition, FileName, ParseOptions};
+
+    /// What toolbox writes for numbers that are no whole ones, and for skills that are too large.
+    #[test]
+    fn lenient_numbers_are_truncated() {
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let text = "int32 a\nint32 b\nbyte c\nskillid32 d\nskillid32 e\n";
+        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let json = serde_json::json!({
+            "a": 1.75, "b": -1.75, "c": 256.5, "d": 0x1400_0005,
+            "e": { "type": 17, "npc": true, "huntingZoneId": 1025, "id": 65537 },
+        });
+        let mut bytes = Vec::new();
+        let plan = definition.plan();
+        let mut encode = |leniency| {
+            bytes.clear();
+            plan.encode_json(1, HeaderForm::Plain, &json, leniency, &mut bytes)
+                .map(|()| bytes.clone())
+        };
+        assert!(encode(Leniency::Strict).is_err());
+        let wanted =
+            [21, 0, 1, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 5, 0, 0, 4, 1, 0, 1, 0x44];
+        assert_eq!(encode(Leniency::Lenient).unwrap(), wanted);
+    }
 }

@@ -7,8 +7,11 @@ use worldwire_core::Result;
 use super::bounds::{self, Budget, Chain};
 use super::decode::{check_list, floor, segment};
 use super::fault::Fault;
-use super::value::{Value, read_scalar};
-use super::{HeaderForm, read_front};
+use super::oddity::Oddities;
+use super::scalar::read_scalar;
+use super::value::Value;
+use super::visit::{Visit, VisitSink};
+use super::{HeaderForm, read_front, run_fields};
 use crate::schema::plan::{Field, FieldKind, Plan, Spot, TextPlace};
 use crate::types::Text;
 use crate::types::text::text_length;
@@ -40,8 +43,11 @@ use crate::types::text::text_length;
 pub struct View<'d, 'p> {
     plan: &'p Plan,
     data: &'d [u8],
-    floor: usize,
-    start: usize,
+    // Places are 32 bits wide: items are moved about, and the smaller they are the better.
+    floor: u32,
+    start: u32,
+    /// Whether all that it leads to was checked.
+    whole: bool,
 }
 
 /// The fields of a message, element or object.
@@ -51,14 +57,14 @@ pub struct RecordView<'d, 'p> {
     fields: &'p Range<u32>,
     /// Its scope, and where that begins.
     scope: u32,
-    start: usize,
+    start: u32,
 }
 
 /// The elements of an array, or the values of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct ListView<'d, 'p> {
     view: View<'d, 'p>,
-    count: usize,
+    count: u32,
     place: ListPlace<'p>,
 }
 
@@ -66,14 +72,14 @@ pub struct ListView<'d, 'p> {
 enum ListPlace<'p> {
     /// The offset of the first element, where count and offset stand, and the scope of an element.
     Array {
-        first: usize,
-        words: (usize, usize),
+        first: u32,
+        words: (u32, u32),
         scope: u32,
     },
     Row {
         fields: &'p Range<u32>,
         within: u32,
-        start: usize,
+        start: u32,
     },
 }
 
@@ -100,9 +106,21 @@ impl<'d, 'p> View<'d, 'p> {
     #[inline]
     pub fn new(plan: &'p Plan, message: &'d [u8], form: HeaderForm) -> Result<Self> {
         read_front(message, form)?;
-        let view = Self { plan, data: message, floor: floor(plan, form), start: form.bytes() };
+        let (floor, start) = (narrow(floor(plan, form)), narrow(form.bytes()));
+        let view = Self { plan, data: message, floor, start, whole: false };
         view.need(form.bytes(), plan.scope(plan.root).size)?;
         Ok(view)
+    }
+
+    /// Tells a visitor every field, which takes less than asking for one after the other, and checks
+    /// the whole message. See [`Plan::visit`].
+    ///
+    /// # Errors
+    /// As [`Plan::decode`].
+    pub fn visit(&self, visitor: &mut impl Visit<'d, 'p>) -> Result<Oddities> {
+        let integrity = self.start as usize == HeaderForm::Integrity.bytes();
+        let form = if integrity { HeaderForm::Integrity } else { HeaderForm::Plain };
+        Ok(run_fields(self.plan, self.data, form, &mut VisitSink(visitor))?.notes)
     }
 
     /// The fields of the message.
@@ -136,15 +154,33 @@ impl<'d, 'p> View<'d, 'p> {
 
     #[inline]
     fn check(&self, at: usize, place: usize) -> Result<()> {
-        bounds::check_offset(self.data, self.floor, at, place)
+        bounds::check_offset(self.data, self.floor as usize, at, place)
     }
 
     /// Reads a field of a scope that begins at `start`.
-    fn item(&self, field: &'p Field, scope: u32, start: usize) -> Result<Item<'d, 'p>> {
+    // Most fields are of fixed size, and take few steps.
+    #[inline(always)]
+    fn item(&self, field: &'p Field, scope: u32, start: u32) -> Result<Item<'d, 'p>> {
+        if let FieldKind::Scalar { scalar, spot: Spot { segment: 0, offset } } = field.kind()
+            && let Some(bytes) = self.data.get(start as usize + usize::from(*offset)..)
+            && let Some(value) = read_scalar(*scalar, bytes)
+        {
+            return Ok(Item::Value(value));
+        }
+        self.any_item(field, scope, start).map_err(|error| match field.name() {
+            // Its index is put to it.
+            "" => error,
+            name => error.inside(name),
+        })
+    }
+
+    #[inline(never)]
+    fn any_item(&self, field: &'p Field, scope: u32, start: u32) -> Result<Item<'d, 'p>> {
         let at = |spot: Spot| {
+            let (start, floor) = (start as usize, self.floor as usize);
             let begin = match spot.segment {
                 0 => start,
-                further => segment(self.plan, self.data, self.floor, scope, start, further)?,
+                further => segment(self.plan, self.data, floor, scope, start, further)?,
             };
             Ok(begin + usize::from(spot.offset))
         };
@@ -185,7 +221,9 @@ impl<'d, 'p> View<'d, 'p> {
             }
             FieldKind::Array { count, offset, scope, .. } => {
                 let words = (at(*count)?, at(*offset)?);
-                let (count, first) = (self.word(words.0)?, self.word(words.1)?);
+                let count = narrow(self.word(words.0)?);
+                let first = narrow(self.word(words.1)?);
+                let words = (narrow(words.0), narrow(words.1));
                 let place = ListPlace::Array { first, words, scope: *scope };
                 Ok(Item::List(ListView { view: *self, count, place }))
             }
@@ -194,7 +232,7 @@ impl<'d, 'p> View<'d, 'p> {
             }
             FieldKind::Row(fields) => {
                 let place = ListPlace::Row { fields, within: scope, start };
-                Ok(Item::List(ListView { view: *self, count: fields.len(), place }))
+                Ok(Item::List(ListView { view: *self, count: narrow(fields.len()), place }))
             }
         }
     }
@@ -229,20 +267,14 @@ impl<'d, 'p> RecordView<'d, 'p> {
         let Some(field) = self.view.plan.fields_of(self.fields).get(slot) else {
             return Ok(None);
         };
-        match self.view.item(field, self.scope, self.start) {
-            Ok(item) => Ok(Some(item)),
-            Err(error) => Err(error.inside(field.name())),
-        }
+        self.view.item(field, self.scope, self.start).map(Some)
     }
 
     /// All fields with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&'p str, Result<Item<'d, 'p>>)> {
         let Self { view, scope, start, .. } = *self;
         let fields = view.plan.fields_of(self.fields);
-        fields.iter().map(move |field| {
-            let item = view.item(field, scope, start).map_err(|error| error.inside(field.name()));
-            (field.name(), item)
-        })
+        fields.iter().map(move |field| (field.name(), view.item(field, scope, start)))
     }
 }
 
@@ -250,7 +282,7 @@ impl<'d, 'p> ListView<'d, 'p> {
     /// How many elements there should be.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.count
+        self.count as usize
     }
 
     /// Whether there are none.
@@ -263,8 +295,8 @@ impl<'d, 'p> ListView<'d, 'p> {
     #[must_use]
     pub fn iter(&self) -> Elements<'d, 'p> {
         let (at, link) = match self.place {
-            ListPlace::Array { first, words: (_, link), .. } => (first, link),
-            ListPlace::Row { start, .. } => (start, start),
+            ListPlace::Array { first, words: (_, link), .. } => (first as usize, link as usize),
+            ListPlace::Row { .. } => (0, 0),
         };
         let (chain, budget) = (Chain::new(), Budget::of(self.view.data.len()));
         Elements { list: *self, index: 0, at, link, chain, budget }
@@ -294,11 +326,15 @@ pub struct Elements<'d, 'p> {
 }
 
 impl<'d, 'p> Elements<'d, 'p> {
-    fn element(&mut self, words: (usize, usize), scope: u32) -> Result<Item<'d, 'p>> {
-        let view = self.list.view;
-        if self.index == 0 && view.plan.scope(scope).has_bodies {
-            check_list(view.plan, view.data, view.floor, words, scope)?;
+    fn element(&mut self, words: (u32, u32), scope: u32) -> Result<Item<'d, 'p>> {
+        if self.index == 0 && !self.list.view.whole && self.list.view.plan.scope(scope).has_bodies {
+            let View { plan, data, floor, .. } = self.list.view;
+            let words = (words.0 as usize, words.1 as usize);
+            check_list(plan, data, floor as usize, words, scope)?;
+            // With the lists in it.
+            self.list.view.whole = true;
         }
+        let view = self.list.view;
         if self.at == 0 {
             let found = format!("{} of {}", self.index, self.list.count);
             return Err(Fault::ArrayChainShort.malformed(self.link, found));
@@ -313,7 +349,7 @@ impl<'d, 'p> Elements<'d, 'p> {
             return Err(Fault::HereMismatch.malformed(self.at, found));
         }
         let next = view.word(self.at + 2)?;
-        if self.index + 1 == self.list.count && next != 0 {
+        if self.index + 1 == self.list.len() && next != 0 {
             let found = format!("one at {next} behind {} elements", self.list.count);
             return Err(Fault::ArrayChainLong.malformed(self.at + 2, found));
         }
@@ -321,6 +357,7 @@ impl<'d, 'p> Elements<'d, 'p> {
         let element = view.plan.scope(scope);
         view.need(start, element.size)?;
         self.budget.spend(element.cost as usize, start)?;
+        let start = narrow(start);
         (self.link, self.at) = (self.at + 2, next);
         match view.plan.fields_of(&element.fields) {
             [field] if element.single => view.item(field, scope, start),
@@ -333,7 +370,7 @@ impl<'d, 'p> Iterator for Elements<'d, 'p> {
     type Item = Result<Item<'d, 'p>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.index >= self.list.count {
+        if self.index >= self.list.len() {
             return None;
         }
         let outcome = match self.list.place {
@@ -344,7 +381,13 @@ impl<'d, 'p> Iterator for Elements<'d, 'p> {
             }
         };
         let index = self.index;
-        self.index = if outcome.is_ok() { index + 1 } else { self.list.count };
+        self.index = if outcome.is_ok() { index + 1 } else { self.list.len() };
         Some(outcome.map_err(|error| error.inside_item(index)))
     }
+}
+
+/// A place in a message, or a number of fields: neither is larger.
+#[inline]
+fn narrow(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -1,7 +1,8 @@
 //! Messages: bytes to values and back, by the plan of a definition.
 //!
 //! Whatever is read comes from one decoder: into a tree for people ([`Plan::decode`]), into values
-//! ([`Plan::read`]), or not at all ([`Plan::check`]); a [`View`] reads single fields in place.
+//! ([`Plan::read`]), onto a [`Tape`] that is used again ([`Plan::read_into`]), told field by field
+//! ([`Plan::visit`]), or not at all ([`Plan::check`]); a [`View`] reads single fields in place.
 //!
 //! ```
 //! use worldwire_core::{Reader, Tree};
@@ -30,9 +31,13 @@ pub mod json;
 mod lazy;
 mod oddity;
 mod sample;
+mod scalar;
+mod slots;
+mod tape;
 mod trace;
 pub mod typed;
 mod value;
+mod visit;
 
 use worldwire_core::{Reader, Result, Trace};
 
@@ -40,14 +45,17 @@ pub use bounds::MOST_READINGS;
 pub use fault::Fault;
 pub use lazy::{Item, ListView, RecordView, View};
 pub use oddity::{NoteKind, Oddities, Oddity};
+pub use tape::{Datum, Tape, TapeList, TapeRecord};
 pub use value::Value;
+pub use visit::{Part, Visit};
 
 use crate::schema::plan::Plan;
 use decode::Silent;
 use trace::TraceSink;
 use value::ValueSink;
+use visit::VisitSink;
 
-pub(crate) use decode::{Sink, fields as run_fields, front as read_front};
+pub(crate) use decode::{Leaf, Sink, fields as run_fields, front as read_front};
 
 /// Which header a message has. Every offset in it counts from the header's first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -82,7 +90,7 @@ pub struct Integrity {
 }
 
 /// What stands in front of the fields, besides the length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Head {
     /// What the message is, as the build numbers it.
     pub opcode: u16,
@@ -169,6 +177,21 @@ impl Plan {
         })
     }
 
+    /// Tells a visitor every field of a message, in the order of the definition. Text and bytes are
+    /// borrowed. What is told before an error is found stays told.
+    ///
+    /// # Errors
+    /// As [`Plan::decode`].
+    pub fn visit<'d, 'p>(
+        &'p self,
+        message: &'d [u8],
+        form: HeaderForm,
+        visitor: &mut impl Visit<'d, 'p>,
+    ) -> Result<Oddities> {
+        read_front(message, form)?;
+        Ok(run_fields(self, message, form, &mut VisitSink(visitor))?.notes)
+    }
+
     /// Checks a message, every offset and every link of it.
     ///
     /// # Errors
@@ -197,7 +220,7 @@ impl Plan {
         leniency: Leniency,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        encode::message(self, head, fields, leniency, out)
+        encode::message(self, head, slots::slots(fields)?, leniency, out)
     }
 }
 
@@ -239,6 +262,12 @@ impl<'d> Message<'d> {
     pub fn fields_mut(&mut self) -> &mut Value<'d> {
         self.changed = true;
         &mut self.fields
+    }
+
+    /// The values of the fields, and nothing else of it.
+    #[must_use]
+    pub fn into_fields(self) -> Value<'d> {
+        self.fields
     }
 
     /// What was odd.

@@ -81,6 +81,7 @@ pub struct Oddities {
 }
 
 impl Oddities {
+    #[cold]
     pub(crate) fn add(&mut self, kind: NoteKind, at: usize) {
         if self.list.len() < MOST_NOTES {
             self.list.push(Oddity { kind, at });

@@ -4,7 +4,8 @@ use core::ops::Range;
 
 use worldwire_core::Sampler;
 
-use super::value::{Value, read_scalar};
+use super::scalar::read_scalar;
+use super::value::Value;
 use crate::schema::plan::{FieldKind, Plan};
 use crate::types::{Scalar, Text};
 

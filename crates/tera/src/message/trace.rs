@@ -2,8 +2,9 @@
 
 use worldwire_core::{Form, Place, Reader, Span, Trace, Value};
 
-use super::decode::Sink;
+use super::decode::{Leaf, Sink};
 use super::oddity::{NAMES, Oddities};
+use crate::schema::plan::{Field, Fixed, Plan, Scope};
 use crate::types::angle::{component_is_whole, component_radians};
 use crate::types::scalar::CUSTOMIZE;
 use crate::types::{Angle, Scalar, Skill, SkillForm};
@@ -140,16 +141,13 @@ impl<T> TraceSink<'_, '_, T> {
             ((), 12)
         });
     }
-}
 
-impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, 'd, T> {
-    const SILENT: bool = !T::ON;
-
+    /// A value of fixed size, which `data` begins with; `None` when it is too short.
     #[inline]
-    fn scalar(&mut self, name: &'n str, scalar: Scalar, data: &'d [u8], at: usize) -> Option<()> {
-        if !T::ON {
-            return (data.len() >= scalar.size()).then_some(());
-        }
+    fn scalar<'n>(&mut self, name: &'n str, scalar: Scalar, data: &[u8], at: usize) -> Option<()>
+    where
+        T: Trace<'n>,
+    {
         let value = match scalar {
             Scalar::Bool => Value::Bool(*data.first()? != 0),
             Scalar::Byte => Value::Unsigned((*data.first()?).into()),
@@ -190,30 +188,47 @@ impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, 'd, T> {
         self.leaf(name, value, at, scalar.size());
         Some(())
     }
+}
+
+impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, 'd, T> {
+    const FIXED: bool = T::ON;
 
     #[inline]
-    fn text(&mut self, name: &'n str, text: &'d [u8], at: usize) {
-        if T::ON && !self.reader.open_ahead(name, at, text, Form::Utf16) {
-            self.span(name, Form::Utf16, at, text.len(), 2);
+    fn fixed(&mut self, plan: &'n Plan, run: &'n [Fixed], data: &'d [u8], at: usize) {
+        for fixed in run {
+            let offset = usize::from(fixed.offset);
+            let data = data.get(offset..).unwrap_or_default();
+            self.scalar(plan.field(fixed.field).name(), fixed.scalar, data, at + offset);
         }
     }
 
     #[inline]
-    fn bytes(&mut self, name: &'n str, bytes: &'d [u8], at: usize) {
+    fn text(&mut self, leaf: Leaf<'n>, text: &'d [u8], at: usize) {
+        if T::ON && !self.reader.open_ahead(leaf.name(), at, text, Form::Utf16) {
+            self.span(leaf.name(), Form::Utf16, at, text.len(), 2);
+        }
+    }
+
+    #[inline]
+    fn bytes(&mut self, leaf: Leaf<'n>, bytes: &'d [u8], at: usize) {
         if T::ON {
-            self.span(name, Form::Bytes, at, bytes.len(), 0);
+            self.span(leaf.name(), Form::Bytes, at, bytes.len(), 0);
         }
     }
 
     #[inline]
     fn list<R>(
         &mut self,
-        name: &'n str,
+        leaf: Leaf<'n>,
+        _: &'n Scope,
         _: usize,
         at: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R {
-        self.scope(name, Value::List, at, fill)
+        if !T::ON {
+            return fill(self).0;
+        }
+        self.scope(leaf.name(), Value::List, at, fill)
     }
 
     #[inline]
@@ -225,5 +240,15 @@ impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, 'd, T> {
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R {
         self.scope(name, Value::Record, at, fill)
+    }
+
+    #[inline]
+    fn row<R>(
+        &mut self,
+        field: &'n Field,
+        at: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
+        self.scope(field.name(), Value::List, at, fill)
     }
 }

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::decode::Sink;
-use crate::schema::plan::{FieldKind, Plan};
-use crate::types::{Angle, Scalar, Skill, SkillForm, Text};
+use super::decode::{Leaf, Sink};
+use super::scalar::read_scalar;
+use crate::schema::plan::{Field, FieldKind, Fixed, Plan, Scope};
+use crate::types::{Angle, Skill, SkillForm, Text};
 
 /// A value of a field, or of a whole message.
 ///
@@ -111,13 +112,13 @@ impl Value<'_> {
 
 /// A step of a path such as `members[2].name`.
 #[derive(Clone, Copy)]
-enum Step<'p> {
+pub(super) enum Step<'p> {
     Name(&'p str),
     Index(usize),
 }
 
 /// The steps of a path; the inner `None` is one that cannot be read.
-fn path_steps(path: &str) -> impl Iterator<Item = Option<Step<'_>>> {
+pub(super) fn path_steps(path: &str) -> impl Iterator<Item = Option<Step<'_>>> {
     path.split('.').flat_map(|part| {
         let mut pieces = part.split('[');
         let name = pieces.next().filter(|name| !name.is_empty());
@@ -264,54 +265,27 @@ impl<'d> ValueSink<'d> {
     }
 }
 
-/// Reads a value of fixed size; `None` when there are too few bytes.
-#[inline]
-pub(crate) fn read_scalar(scalar: Scalar, data: &[u8]) -> Option<Value<'static>> {
-    let floats = |data: &[u8; 12]| {
-        let mut numbers = [0.0; 3];
-        for (number, bytes) in numbers.iter_mut().zip(data.as_chunks().0) {
-            *number = f32::from_le_bytes(*bytes);
-        }
-        numbers
-    };
-    Some(match scalar {
-        Scalar::Bool => Value::Bool(*data.first()? != 0),
-        Scalar::Byte => Value::Unsigned((*data.first()?).into()),
-        Scalar::Int16 => Value::Signed(i16::from_le_bytes(*data.first_chunk()?).into()),
-        Scalar::Uint16 => Value::Unsigned(u16::from_le_bytes(*data.first_chunk()?).into()),
-        Scalar::Int32 => Value::Signed(i32::from_le_bytes(*data.first_chunk()?).into()),
-        Scalar::Uint32 => Value::Unsigned(u32::from_le_bytes(*data.first_chunk()?).into()),
-        Scalar::Int64 => Value::Signed(i64::from_le_bytes(*data.first_chunk()?)),
-        Scalar::Uint64 => Value::Unsigned(u64::from_le_bytes(*data.first_chunk()?)),
-        Scalar::Float => Value::Float(f32::from_le_bytes(*data.first_chunk()?)),
-        Scalar::Double => Value::Double(f64::from_le_bytes(*data.first_chunk()?)),
-        Scalar::Angle => Value::Angle(Angle(i16::from_le_bytes(*data.first_chunk()?))),
-        Scalar::Vec3 => Value::Vec3(floats(data.first_chunk()?)),
-        Scalar::Vec3fa => Value::Vec3fa(floats(data.first_chunk()?)),
-        Scalar::SkillId => Value::Skill(u64::from_le_bytes(*data.first_chunk()?)),
-        Scalar::SkillId32 => Value::Skill(u32::from_le_bytes(*data.first_chunk()?).into()),
-        Scalar::Customize => Value::Customize(*data.first_chunk()?),
-    })
-}
-
 impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
     #[inline]
-    fn scalar(&mut self, _: &'n str, scalar: Scalar, data: &'d [u8], _: usize) -> Option<()> {
-        self.values.push(read_scalar(scalar, data)?);
-        Some(())
+    fn fixed(&mut self, _: &'n Plan, run: &'n [Fixed], data: &'d [u8], _: usize) {
+        self.values.extend(run.iter().map(|fixed| {
+            let data = data.get(usize::from(fixed.offset)..).unwrap_or_default();
+            read_scalar(fixed.scalar, data).unwrap_or_default()
+        }));
     }
 
-    fn text(&mut self, _: &'n str, text: &'d [u8], _: usize) {
+    fn text(&mut self, _: Leaf<'n>, text: &'d [u8], _: usize) {
         self.values.push(Value::Text(Text::from_bytes(text)));
     }
 
-    fn bytes(&mut self, _: &'n str, bytes: &'d [u8], _: usize) {
+    fn bytes(&mut self, _: Leaf<'n>, bytes: &'d [u8], _: usize) {
         self.values.push(Value::Bytes(Cow::Borrowed(bytes)));
     }
 
     fn list<R>(
         &mut self,
-        _: &'n str,
+        _: Leaf<'n>,
+        _: &'n Scope,
         count: usize,
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
@@ -330,6 +304,12 @@ impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
     ) -> R {
         let (values, outcome) = self.within(fields, fill);
         self.values.push(Value::Record(values));
+        outcome
+    }
+
+    fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
+        let (values, outcome) = self.within(0, fill);
+        self.values.push(Value::List(values));
         outcome
     }
 }

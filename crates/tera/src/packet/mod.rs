@@ -28,6 +28,7 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+mod seals;
 mod system;
 
 use std::collections::HashMap;
@@ -41,6 +42,8 @@ use crate::file::{CodeMap, Library};
 use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, HEADER_BYTES, Header};
 use crate::message::{Fault, HeaderForm, Leniency, Oddities};
 use crate::schema::{Definition, FileName, ParseOptions, Patch, Set};
+
+pub use seals::{Seal, Seals};
 
 /// Every message of a build: names, definitions and headers, by opcode.
 #[derive(Clone, Debug)]
@@ -166,6 +169,12 @@ impl Packets {
         rest.get(..count).unwrap_or_default()
     }
 
+    /// The names of the messages that have counter and checksum by the build's list.
+    pub fn sealed(&self) -> impl Iterator<Item = &str> {
+        let sealed = |entry: &&Entry| entry.form == HeaderForm::Integrity;
+        self.by_opcode.values().filter(sealed).map(|entry| &*entry.name)
+    }
+
     /// What is known of an opcode.
     #[inline]
     #[must_use]
@@ -190,6 +199,18 @@ impl Packets {
     /// # Errors
     /// As [`Plan::decode`](crate::schema::plan::Plan::decode).
     pub fn decode<'d, 'n, T: Trace<'n>>(&'n self, reader: &mut Reader<'d, T>) -> Result<Oddities> {
+        self.decode_as(reader, None)
+    }
+
+    /// The same, with the header that [`Seals`] found a message to have.
+    ///
+    /// # Errors
+    /// As [`Plan::decode`](crate::schema::plan::Plan::decode).
+    pub fn decode_as<'d, 'n, T: Trace<'n>>(
+        &'n self,
+        reader: &mut Reader<'d, T>,
+        found: Option<HeaderForm>,
+    ) -> Result<Oddities> {
         let at = reader.position();
         let data = reader.rest();
         let Some(Header { opcode, .. }) =
@@ -217,6 +238,7 @@ impl Packets {
         match known {
             Some(Packet { form, definition: Some(definition), .. }) => {
                 let subject = subject(opcode, definition.name());
+                let form = found.unwrap_or(form);
                 reader.message(subject, |reader| {
                     reader.record("fields", |reader| definition.plan().decode(reader, form))
                 })
@@ -233,7 +255,8 @@ impl Packets {
     }
 
     /// Makes a message of JSON: `opcode` (a name or a number) with `fields`, and `version` for
-    /// another definition than the build's; or `opcode` with `payload`.
+    /// another definition than the build's; or `opcode` with `payload`. Fields with an `$integrity`
+    /// get a header that has it.
     ///
     /// # Errors
     /// Value, when the JSON is something else, or names what the build does not have.
@@ -277,7 +300,10 @@ impl Packets {
             return Err(Error::value("a definition of the message", found)
                 .hint("give the bytes as \"payload\", or the definition"));
         };
-        let form = entry.map_or(HeaderForm::Plain, |entry| entry.form);
+        // A message that has counter and checksum shows them, whether a list names it or not.
+        let sealed = fields.get("$integrity").is_some_and(|integrity| !integrity.is_null());
+        let listed = entry.map_or(HeaderForm::Plain, |entry| entry.form);
+        let form = if sealed { HeaderForm::Integrity } else { listed };
         definition
             .plan()
             .encode_json(

@@ -43,6 +43,10 @@ pub struct Plan {
     pub(crate) fields: Vec<Field>,
     pub(crate) scopes: Vec<Scope>,
     pub(crate) ops: Vec<Op>,
+    /// All fields of fixed size, those of a scope in the order of its bytes.
+    pub(crate) fixed: Vec<Fixed>,
+    /// Where the truth values of all scopes stand.
+    pub(crate) bools: Vec<Spot>,
     pub(crate) root: u32,
     pub(crate) placement: Placement,
 }
@@ -57,6 +61,8 @@ pub struct Field {
     pub(crate) twin: Option<u32>,
     /// Its index in the record around.
     pub(crate) slot: u32,
+    /// Of a text, bytes or an array: which of those in its scope it is.
+    pub(crate) body: u32,
 }
 
 /// What a field is, and where its fixed part stands.
@@ -115,6 +121,13 @@ pub(crate) struct Scope {
     pub(crate) wire: Range<u32>,
     /// What to do in the order of the fields, where that is another.
     pub(crate) emit: Option<Range<u32>>,
+    /// The same as `wire` without the fields of fixed size: all that reading takes when nobody
+    /// wants these one by one.
+    pub(crate) loose: Range<u32>,
+    /// Its truth values, in the plan's list.
+    pub(crate) bools: Range<u32>,
+    /// How many texts, bytes and arrays it has.
+    pub(crate) bodies: u32,
     /// How many bytes of a message reading it counts as, without its bodies.
     pub(crate) cost: u32,
     /// Whether it has texts, bytes, lists or further segments, which scopes may share.
@@ -124,22 +137,26 @@ pub(crate) struct Scope {
 /// One step of reading or writing a scope. `slot` is the index in the record around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    Scalar {
-        scalar: Scalar,
-        spot: Spot,
-        field: u32,
-        slot: u32,
+    /// Fields of fixed size, from one place in the plan's list to another; all in one segment,
+    /// whose first `reach` bytes hold them.
+    Fixed {
+        segment: u16,
+        reach: u32,
+        from: u32,
+        to: u32,
     },
     Text {
         place: TextPlace,
         field: u32,
         slot: u32,
+        body: u32,
     },
     Bytes {
         offset: Spot,
         count: Spot,
         field: u32,
         slot: u32,
+        body: u32,
     },
     Array {
         count: Spot,
@@ -147,6 +164,7 @@ pub(crate) enum Op {
         scope: u32,
         field: u32,
         slot: u32,
+        body: u32,
     },
     Open {
         field: u32,
@@ -166,6 +184,15 @@ pub(crate) enum Op {
     Orphan {
         spot: Spot,
     },
+}
+
+/// A field of fixed size, in its segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fixed {
+    pub(crate) scalar: Scalar,
+    pub(crate) offset: u16,
+    pub(crate) field: u32,
+    pub(crate) slot: u32,
 }
 
 impl Field {
@@ -249,6 +276,18 @@ impl Plan {
     pub(crate) fn field(&self, index: u32) -> &Field {
         // Indices are only made from existing fields.
         &self.fields[index as usize]
+    }
+
+    /// Where the truth values of a scope stand.
+    #[inline]
+    pub(crate) fn bools(&self, scope: &Scope) -> &[Spot] {
+        self.bools.get(scope.bools.start as usize..scope.bools.end as usize).unwrap_or_default()
+    }
+
+    /// The fields of fixed size of a step.
+    #[inline]
+    pub(crate) fn run(&self, from: u32, to: u32) -> &[Fixed] {
+        self.fixed.get(from as usize..to as usize).unwrap_or_default()
     }
 
     #[inline]

@@ -10,6 +10,14 @@ use super::dialect::{Dialect, Marks};
 use super::problem::{Problem, ProblemKind};
 use super::version::{FileName, NotADefinition, Patch, Platform};
 
+/// Definitions that exist as programs, which nobody runs here, and the layouts that they stand for.
+/// The program writes each item and behind it the crystals of its slot; reading follows the links.
+const PROGRAMS: [(&str, &str); 1] = [(
+    "C_CHANGE_EQUIP_PRESET.1.js",
+    "uint64 gameId\narray items\n- uint32 slot\n- uint64 dbid\n- uint32 passivitySet\n\
+     array crystals\n- uint32 slot\n- uint32 id\n",
+)];
+
 /// A file of a set.
 #[derive(Clone, Debug)]
 struct Entry {
@@ -68,7 +76,15 @@ impl Set {
         let mut remarks = Vec::new();
         for (name, text) in files {
             let (name, text) = (name.as_ref(), text.as_ref());
-            let parsed = FileName::parse(name);
+            let mut parsed = FileName::parse(name);
+            let mut text = text;
+            if parsed == Err(NotADefinition::Program)
+                && let Some((_, layout)) = PROGRAMS.iter().find(|(program, _)| *program == name)
+                && let Some(stem) = name.strip_suffix(".js")
+            {
+                parsed = FileName::parse(&format!("{stem}.def"));
+                text = layout;
+            }
             if let Err(why) = parsed {
                 remarks.extend(remark(name, why));
                 continue;
@@ -264,7 +280,8 @@ fn remark(name: &str, why: NotADefinition) -> Option<Problem> {
     match why {
         NotADefinition::Other => None,
         NotADefinition::Program => {
-            let message = "definitions written as programs are not supported";
+            let message =
+                "definitions written as programs are not read, but for C_CHANGE_EQUIP_PRESET.1.js";
             let diagnostic = source.warning(0..0, message);
             Some(Problem { kind: ProblemKind::CodeDefinition, diagnostic })
         }
@@ -346,6 +363,18 @@ mod tests {
         assert_eq!(set.get("S_A", 1).unwrap().lines().len(), 1);
         let wanted = ["code_definition", "bad_file_name", "duplicate_file", "unknown_platform"];
         assert_eq!(kinds(&set), wanted);
+    }
+
+    /// The program is not looked at: its name tells what it is for.
+    #[test]
+    fn a_program_that_is_known_is_read_as_its_layout() {
+        let files = [("C_CHANGE_EQUIP_PRESET.1.js", "module.exports = {}"), ("S_A.1.js", "")];
+        let set = Set::load(files, ParseOptions::default());
+        let plan = set.get("C_CHANGE_EQUIP_PRESET", 1).unwrap().plan();
+        assert_eq!(plan.least(), 16);
+        let fields: Vec<&str> = plan.fields().iter().map(|field| field.name()).collect();
+        assert_eq!(fields, ["gameId", "items", "crystals"]);
+        assert_eq!(kinds(&set), ["code_definition"]);
     }
 
     #[test]

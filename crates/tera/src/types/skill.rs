@@ -127,6 +127,21 @@ impl Skill {
         let npc = u64::from(self.npc) << form.npc_bit();
         Ok(body | kind << id_bits | npc | reserved << (form.npc_bit() + 1))
     }
+
+    /// The same, as the parsers of the community do it: of a part that is too big its low bits count.
+    #[must_use]
+    pub fn to_raw_wrapped(self, form: SkillForm) -> u64 {
+        let low = |value: u32, bits: u32| u64::from(value) & ((1 << bits) - 1);
+        let id_bits = form.id_bits();
+        let body = if self.npc && self.kind == 1 {
+            low(u32::from(self.zone), id_bits - 16) << 16 | low(self.id, 16)
+        } else {
+            low(self.id, id_bits)
+        };
+        let npc = u64::from(self.npc) << form.npc_bit();
+        let reserved = low(self.reserved, form.reserved_bits()) << (form.npc_bit() + 1);
+        body | low(u32::from(self.kind), 4) << id_bits | npc | reserved
+    }
 }
 
 /// `A1101`, `R7`, `[T3]9`, with `[X<hex>]` in front for reserved bits and the hunting zone before
@@ -210,6 +225,12 @@ mod tests {
         let error = skill.to_raw(SkillForm::Narrow).unwrap_err();
         assert_eq!(error, PartTooBig { part: "huntingZoneId", most: 1023 });
         assert!(Skill::action(1 << 28).to_raw(SkillForm::Wide).is_err());
+        let action = Skill::action(1 << 27 | 5);
+        assert_eq!(Ok(action.to_raw_wrapped(SkillForm::Wide)), action.to_raw(SkillForm::Wide));
+        assert_eq!(
+            Ok(action.to_raw_wrapped(SkillForm::Narrow)),
+            Skill::action(5).to_raw(SkillForm::Narrow)
+        );
     }
 
     #[test]

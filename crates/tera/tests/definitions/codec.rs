@@ -5,7 +5,8 @@ use worldwire_core::testing::hex;
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Reader, Tree, Value};
 use worldwire_tera::message::{
-    Fault, Head, HeaderForm, Integrity, Item, Leniency, NoteKind, Value as Fields, View,
+    Datum, Fault, Head, HeaderForm, Integrity, Item, Leniency, NoteKind, Tape, Value as Fields,
+    View,
 };
 use worldwire_tera::schema::plan::{Field, FieldKind};
 use worldwire_tera::schema::{Definition, Dialect, FileName, ParseOptions, Plan};
@@ -133,7 +134,47 @@ impl Message<'_> {
                 format!("{name}: wanted {wanted:?}, viewed {found}"),
             )?;
         }
-        Ok(())
+        self.tape(bytes)
+    }
+
+    /// A tape holds what the message does, and is written as the message is; so is one that every
+    /// value is put onto.
+    fn tape(&self, bytes: &[u8]) -> Outcome {
+        let plan = self.plan;
+        let mut message = plan.read(bytes, self.form).map_err(shown)?;
+        let mut tape = Tape::new();
+        plan.read_into(bytes, self.form, &mut tape).map_err(shown)?;
+        let found = Datum::Record(tape.fields(plan)).to_value();
+        let (found, wanted) = (format!("{found:?}"), format!("{:?}", message.fields()));
+        check(found == wanted, format!("wanted {wanted}, on the tape {found}"))?;
+        let same = tape.head() == message.head() && tape.notes() == message.notes();
+        check(same && tape.trailing() == message.trailing(), "other heads, notes or ends")?;
+        let (mut of_tape, mut of_message) = (Vec::new(), Vec::new());
+        tape.encode(plan, &mut of_tape).map_err(shown)?;
+        check(of_tape == bytes, "the tape encodes to other bytes")?;
+        // From here on both are written anew, and one whose copies are made single may not fit.
+        tape.head_mut();
+        message.head_mut();
+        of_tape.clear();
+        let outcomes = (
+            tape.encode(plan, &mut of_tape).is_ok(),
+            message.encode(plan, &mut of_message).is_ok(),
+        );
+        check(outcomes.0 == outcomes.1 && of_tape == of_message, "written anew they differ")?;
+        if !outcomes.0 {
+            return Ok(());
+        }
+        let (mut zeros, mut canonical) = (Vec::new(), Vec::new());
+        plan.encode(message.head(), &Fields::Absent, &mut zeros).map_err(shown)?;
+        plan.encode(message.head(), message.fields(), &mut canonical).map_err(shown)?;
+        plan.read_into(&zeros, self.form, &mut tape).map_err(shown)?;
+        let Fields::Record(values) = message.fields() else { return Err("no record".to_owned()) };
+        for (field, value) in plan.fields().iter().zip(values) {
+            tape.set(plan, field.name(), value).map_err(shown)?;
+        }
+        of_tape.clear();
+        tape.encode(plan, &mut of_tape).map_err(shown)?;
+        check(of_tape == canonical, "put together on a tape it encodes to other bytes")
     }
 }
 

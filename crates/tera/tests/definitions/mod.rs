@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports, reason = "each test uses its part")]
 
 mod codec;
+mod damage;
 mod text;
 
 pub(crate) use codec::{Message, codec, convert, malformed};

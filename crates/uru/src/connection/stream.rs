@@ -1,10 +1,9 @@
 //! One direction of a connection.
 
 use core::ops::Range;
-use std::collections::VecDeque;
 
-use worldwire_core::connection::{Incoming, Located, SkipBudget};
-use worldwire_core::{Error, Reader, Result, Side};
+use worldwire_core::connection::{Incoming, Located, Probe, Search, SkipBudget, evidence};
+use worldwire_core::{Error, Limits, Reader, Result, Side, Tree};
 
 use crate::connect::{ConnectPacket, SetupPacket};
 use crate::crypt::exchange::SessionKey;
@@ -47,17 +46,6 @@ pub(super) enum Phase {
     Passing,
 }
 
-/// Looking for the next message behind a gap.
-#[derive(Debug)]
-pub(super) struct Search {
-    /// Where reading stopped.
-    from: u64,
-    /// Where segments begin that may begin with a message.
-    candidates: VecDeque<u64>,
-}
-
-/// The most places remembered while looking for a message.
-const MOST_CANDIDATES: usize = 1024;
 /// The most bytes an unknown message of a file connection is believed to have.
 const MOST_PASSED_OVER: usize = 4 << 20;
 
@@ -102,10 +90,8 @@ impl Stream {
         }
         self.budget.earn(bytes.len());
         let end = self.incoming.end();
-        if let Phase::Searching(_, search) = &mut self.phase
-            && search.candidates.len() < MOST_CANDIDATES
-        {
-            search.candidates.push_back(end);
+        if let Phase::Searching(_, search) = &mut self.phase {
+            search.segment(end, bytes.len());
         }
         let new = self.incoming.push(bytes);
         if let Some(cipher) = &mut self.cipher {
@@ -137,7 +123,7 @@ impl Stream {
         let is_far = self.incoming.end().saturating_add(length) > MOST_OFFSET;
         let (service, from) = match &self.phase {
             Phase::Messages(service) => (*service, self.incoming.offset()),
-            Phase::Searching(service, search) => (*service, search.from),
+            Phase::Searching(service, search) => (*service, search.from()),
             _ => {
                 self.set_phase(Phase::Lost);
                 self.incoming.skip(length);
@@ -157,7 +143,7 @@ impl Stream {
             }
             cipher.skip(length);
         }
-        self.phase = Phase::Searching(service, Search { from, candidates: VecDeque::new() });
+        self.phase = Phase::Searching(service, Search::new(from, self.incoming.end()));
         Ok(true)
     }
 
@@ -170,6 +156,13 @@ impl Stream {
 
     /// The error for a stream that ends within what it says.
     pub(super) fn torn(&self) -> Option<Error> {
+        if let Phase::Searching(_, search) = &self.phase
+            && search.seen() > 0
+        {
+            let found = format!("none in the {} bytes that follow", search.seen());
+            let error = Error::malformed("a message behind the missing bytes", found);
+            return Some(error.at(search.from()));
+        }
         self.incoming.torn(match self.phase {
             Phase::Lost | Phase::Passing => return None,
             Phase::Connect => "a whole connect packet",
@@ -232,7 +225,7 @@ impl Stream {
             _ => {
                 let from = self.incoming.offset();
                 self.incoming.drop_unread();
-                let search = Search { from, candidates: VecDeque::new() };
+                let search = Search::new(from, self.incoming.end());
                 self.set_phase(Phase::Searching(service, search));
             }
         }
@@ -240,78 +233,48 @@ impl Stream {
 
     /// Tries to find the next message behind a gap. `Some` is what had to be passed over.
     pub(super) fn search(&mut self) -> Option<Range<u64>> {
-        loop {
-            let Phase::Searching(service, search) = &mut self.phase else {
-                return None;
-            };
-            let candidate = *search.candidates.front()?;
-            let behind = candidate.saturating_sub(self.incoming.offset());
-            if behind > 0 {
-                // Give up what stands before the next candidate.
-                self.incoming.advance(usize::try_from(behind).unwrap_or(usize::MAX));
-            }
-            let unread = self.incoming.unread();
-            if unread.len() < self.incoming.needed() {
-                return None;
-            }
-            let begins = |at: usize| search.candidates.contains(&(candidate + at as u64));
-            match judge(*service, self.side, unread, begins) {
-                Verdict::Begins => {
-                    let skipped = search.from..self.incoming.offset();
-                    let service = *service;
-                    self.set_phase(Phase::Messages(service));
-                    return Some(skipped);
-                }
-                Verdict::NeedMore(needed) => {
-                    let needed = unread.len().saturating_add(needed);
-                    self.incoming.need(needed);
-                    return None;
-                }
-                Verdict::Not => {
-                    search.candidates.pop_front();
-                    if search.candidates.is_empty() {
-                        // Nothing here begins a message: wait for the next segment.
-                        self.incoming.drop_unread();
-                    }
-                    self.incoming.retry();
-                }
-            }
+        let Phase::Searching(service, search) = &mut self.phase else {
+            return None;
+        };
+        if self.incoming.unread().len() < self.incoming.needed() {
+            return None;
         }
+        let (side, service) = (self.side, *service);
+        let skipped = search.step(&mut self.incoming, |bytes| probe(service, side, bytes))?;
+        self.set_phase(Phase::Messages(service));
+        Some(skipped)
     }
 }
 
-/// Whether messages begin at a place behind a gap.
-enum Verdict {
-    Begins,
-    NeedMore(usize),
-    Not,
-}
-
-/// Both sides send messages whole, so those of a segment that begins with one end where a segment
-/// ends. Zeros would pass for pings; nobody sends such.
-fn judge(service: Service, side: Side, unread: &[u8], begins: impl Fn(usize) -> bool) -> Verdict {
-    let mut reader = Reader::new(unread);
-    loop {
-        let from = reader.position();
-        match Message::decode(service, side, &mut reader) {
-            Ok(_) => {
-                let to = reader.position();
-                let zeros = unread[from..to].iter().all(|byte| *byte == 0);
-                if from == 0 && zeros {
-                    return Verdict::Not;
-                }
-                if to == unread.len() || begins(to) {
-                    return Verdict::Begins;
-                }
-            }
-            Err(error) => {
-                return match error.needed() {
-                    Some(needed) if from == 0 => Verdict::NeedMore(needed),
-                    _ => Verdict::Not,
-                };
-            }
-        }
+/// Whether a message begins these bytes, and what speaks for it.
+fn probe(service: Service, side: Side, bytes: &[u8]) -> Probe {
+    /// For the class of a net message, which stands twice.
+    const CLASS: u32 = 20;
+    /// For the length of a message on a file connection, which holds to the byte.
+    const LENGTH: u32 = 40;
+    let limits = Limits::DEFAULT;
+    let mut reader = Reader::traced_within("stream", bytes, Tree::new(), &limits);
+    let outcome = Message::decode(service, side, &mut reader).map(drop);
+    let length = reader.position();
+    let (tree, outcome) = reader.conclude(outcome);
+    if let Err(error) = outcome {
+        return error.needed().map_or(Probe::Not, Probe::Incomplete);
     }
+    let more = match service {
+        Service::File => Some(LENGTH),
+        Service::Game => match tree.find("fields.buffer") {
+            Some(buffer) => {
+                let class = tree.find("fields.type").and_then(|class| class.unsigned());
+                let inside =
+                    buffer.raw().get(4..6).map(|it| u64::from(it[0]) | u64::from(it[1]) << 8);
+                (class == inside).then_some(CLASS)
+            }
+            None => Some(0),
+        },
+        Service::Gatekeeper | Service::Auth => Some(0),
+    };
+    let evidence = evidence(&tree).and_then(|bits| Some(bits + more?));
+    Probe::Message { length, evidence }
 }
 
 /// The outcome of trying to read: nothing yet, a value and its place, or a fault.

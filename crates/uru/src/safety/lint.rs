@@ -179,8 +179,8 @@ impl Lint {
         self.stream(stream);
         let real = header.flags.contains(NetFlags::HasGameMsgRcvrs);
         let dont = stream.compression() == Compression::Dont;
-        self.say_if(real && !dont, "real receivers, yet not the compression Dont");
-        self.say_if(!real && dont, "the compression Dont, yet no real receivers");
+        self.say_if(real && !dont, "it names receivers (HasGameMsgRcvrs), but its compression is not Dont; clients send both");
+        self.say_if(!real && dont, "its compression is Dont, but it names no receivers (HasGameMsgRcvrs); clients send both");
         let mut inflater = Inflater::new();
         let read = |payload: &[u8]| {
             let mut reader = Reader::within(payload, limits);

@@ -6,6 +6,7 @@
 mod ends;
 mod exchange;
 mod keys;
+mod loss;
 mod observer;
 mod pair;
 mod relay;

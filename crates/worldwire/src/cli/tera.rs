@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use worldwire_tera::schema::{Dialect, ParseOptions, Patch, Platform};
 
-use super::Target;
+use super::{From, Target};
 
 #[derive(Debug, Args)]
 pub(crate) struct Tera {
@@ -18,9 +18,37 @@ pub(crate) enum TeraCommand {
     /// Check, show, compare and format definitions; find the one that fits an opcode
     #[command(subcommand, arg_required_else_help = true)]
     Def(TeraDef),
-    /// Show and convert maps of opcodes and of system messages
+    /// Show, compare and convert maps of opcodes and of system messages; make the map of a new build
     #[command(subcommand, arg_required_else_help = true)]
     Map(TeraMap),
+    /// Write the list of client messages that have counter and checksum in a capture
+    #[command(after_help = "Examples:
+  worldwire tera integrity capture.pcap --data tera-data -o tera-data/integrity/115.json
+
+The list holds the names of the lists given with --data for the build, and the messages that were
+found to have counter and checksum without one.")]
+    Integrity {
+        /// The capture
+        capture: PathBuf,
+        #[command(flatten)]
+        build: TeraBuild,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+/// Definitions, and which build they are for.
+#[derive(Debug, Args)]
+pub(crate) struct TeraBuild {
+    /// Definitions and maps: files or directories
+    #[arg(short, long, value_name = "PATH", required = true)]
+    pub(crate) data: Vec<PathBuf>,
+    /// The revision of the client, which selects the map of opcodes
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) revision: Option<u32>,
+    /// The version of the game, such as 92.04, if no revisions.json has it
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) patch: Option<Patch>,
 }
 
 /// How definitions are read.
@@ -120,6 +148,42 @@ pub(crate) enum TeraDef {
         #[arg(long)]
         json: bool,
     },
+    /// List the definitions, with the lengths of their messages
+    #[command(after_help = "Examples:
+  worldwire tera def list --data samples/tera")]
+    List {
+        /// Definitions: files or directories
+        #[arg(short, long, value_name = "PATH", required = true)]
+        data: Vec<PathBuf>,
+        #[command(flatten)]
+        reading: TeraReading,
+        /// Write one JSON object per definition
+        #[arg(long)]
+        json: bool,
+    },
+    /// Find definitions by a field, the length of a message, or who sends it
+    #[command(after_help = "Examples:
+  worldwire tera def find --field gameId --data samples/tera
+  worldwire tera def find --length 42 --from server --data samples/tera")]
+    Find {
+        /// Definitions: files or directories
+        #[arg(short, long, value_name = "PATH", required = true)]
+        data: Vec<PathBuf>,
+        /// A field whose name contains this, at any depth; upper and lower case are the same
+        #[arg(long, value_name = "NAME")]
+        field: Option<String>,
+        /// The length of a message, header included, that the definition could be of
+        #[arg(long, value_name = "BYTES")]
+        length: Option<usize>,
+        /// Who sends it
+        #[arg(long, value_name = "SIDE")]
+        from: Option<From>,
+        #[command(flatten)]
+        reading: TeraReading,
+        /// Write one JSON object per definition
+        #[arg(long)]
+        json: bool,
+    },
     /// Compare two definitions, or the definitions of two directories
     #[command(after_help = "Examples:
   worldwire tera def diff S_CHAT.1 S_CHAT.2 --data samples/tera
@@ -178,6 +242,9 @@ pub(crate) struct TeraRank {
     /// The version of the game, such as 92.04, if no revisions.json has it
     #[arg(long, value_name = "VERSION")]
     pub(crate) patch: Option<Patch>,
+    /// Write a map with the best name of each opcode to this file; ties are left as comments
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write: Option<PathBuf>,
     /// How many definitions to show per opcode
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     pub(crate) top: usize,
@@ -203,6 +270,44 @@ pub(crate) enum TeraMap {
         /// Write one JSON object per entry
         #[arg(long)]
         json: bool,
+    },
+    /// Compare two maps
+    #[command(after_help = "Examples:
+  worldwire tera map diff protocol.385363.map protocol.387486.map")]
+    Diff {
+        /// A map as lines or JSON
+        old: PathBuf,
+        /// A map as lines or JSON
+        new: PathBuf,
+        /// Write one JSON object per difference
+        #[arg(long)]
+        json: bool,
+    },
+    /// Propose the map of a new build, from captures of both and the map of the old one
+    #[command(after_help = "Examples:
+  worldwire tera map carry --old old.pcap --old-map protocol.385363.map --new new.pcap \\
+      --data tera-data -o protocol.387486.map
+
+Opcodes are matched by how well definitions fit, by the shape of their messages, and by their place in
+the conversation. What is not sure stands in the map as a comment.")]
+    Carry {
+        /// A capture of the old build
+        #[arg(long, value_name = "CAPTURE")]
+        old: PathBuf,
+        /// The map of the old build
+        #[arg(long, value_name = "FILE")]
+        old_map: PathBuf,
+        /// A capture of the new build
+        #[arg(long, value_name = "CAPTURE")]
+        new: PathBuf,
+        /// Definitions: files or directories
+        #[arg(short, long, value_name = "PATH", required = true)]
+        data: Vec<PathBuf>,
+        /// The version of the game, such as 92.04, where definitions depend on it
+        #[arg(long, value_name = "VERSION")]
+        patch: Option<Patch>,
+        #[command(flatten)]
+        target: Target,
     },
     /// Convert a map to another format
     #[command(after_help = "Examples:

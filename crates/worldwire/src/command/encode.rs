@@ -82,7 +82,8 @@ fn lines(text: &str, subject: &str, options: &CodecOptions<'_>) -> Result<Vec<Ve
                 continue;
             }
         };
-        match Line::parse(&json).and_then(|line| line.map(|line| line.encode(options)).transpose())
+        match Line::parse(&json)
+            .and_then(|line| Ok(line.map(|line| line.encode(options)).transpose()?.flatten()))
         {
             Ok(message) => messages.extend(message),
             Err(error) => problem(error.to_string()),

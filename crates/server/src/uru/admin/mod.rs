@@ -18,7 +18,7 @@ use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
 use super::accounts::{AccountSummary, PasswordSet};
-use super::vault::{Dump, Vault, VaultConfig, VaultError, fields_of};
+use super::vault::{Dump, Finding, TreeLine, Vault, VaultConfig, VaultError, fields_of};
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
 use crate::store::{self, SQLITE_FILE, StoreError};
@@ -255,7 +255,7 @@ pub async fn perform(
         Request::Tree { node, depth } => {
             let tree = vault.tree(node, depth).await;
             let tree = tree.map_err(node_said(node.unwrap_or_default()))?;
-            let line = |line: super::vault::TreeLine| {
+            let line = |line: TreeLine| {
                 json!({
                     "depth": line.depth, "id": line.id, "type": line.kind, "title": line.title,
                     "repeated": line.repeated,
@@ -274,8 +274,7 @@ pub async fn perform(
         }
         Request::Check => {
             let findings = vault.check().await.map_err(said)?;
-            let line = |finding: super::vault::Finding| json!({ "problem": finding.problem, "id": finding.id, "text": finding.text });
-            Ok(findings.into_iter().map(line).collect())
+            Ok(findings.into_iter().map(finding_json).collect())
         }
         Request::Export => {
             let dump = vault.export().await.map_err(said)?;
@@ -295,6 +294,11 @@ pub async fn perform(
             Ok(vec![json!({ "nodes": nodes })])
         }
     }
+}
+
+fn finding_json(finding: Finding) -> Json {
+    let Finding { problem, id, text } = finding;
+    json!({ "problem": problem, "id": id, "text": text })
 }
 
 fn account_json(account: &AccountSummary) -> Json {

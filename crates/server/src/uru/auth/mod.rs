@@ -8,11 +8,11 @@
 
 mod downloads;
 mod log;
+mod login;
 mod replies;
 mod secure;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use worldwire_core::Messages as _;
 use worldwire_core::connection::Sender as _;
@@ -22,26 +22,16 @@ use worldwire_uru::message::auth::client as ask;
 use worldwire_uru::message::auth::client::ClientMessage as Ask;
 use worldwire_uru::message::auth::server as reply;
 use worldwire_uru::message::auth::server::ServerMessage as Reply;
-use worldwire_uru::message::{AccountFlags, Caps};
 use worldwire_uru::types::{Nested, NetError, Uuid};
 
 pub use secure::SecureFiles;
 
-use super::accounts::Login;
 use super::ages::InitAge;
-use super::config::CapsPolicy;
 use super::vault::{Connection as Session, Notice, Notices};
 use super::{Shared, sent};
 use downloads::Downloads;
 use log::ClientLog;
 use replies::{encoded, high_scores, outcome, public_age, score};
-
-/// What the server can do, of what clients ask about.
-const CAPS: [u32; 1] = [Caps::SCORE_LEADER_BOARDS];
-/// The billing type of an account that has paid.
-const PAID: u32 = 1;
-/// Clients keep the players of an account in an array of six, and do not check.
-const MOST_PLAYERS: usize = 5;
 
 /// An auth connection.
 #[derive(Debug)]
@@ -63,13 +53,6 @@ enum State {
     Connected,
     LoggedIn,
     Playing,
-}
-
-/// What is sent, behind the notices that come before it.
-macro_rules! answer {
-    ($self:ident, $sender:ident, $reply:expr) => {
-        $self.reply($sender, $reply)
-    };
 }
 
 /// A request whose reply says nothing but its result.
@@ -235,13 +218,13 @@ impl AuthService {
                 let made = self.session.create(request.node.as_bytes().to_vec()).await;
                 let (trans_id, result) = (request.trans_id, outcome(&made));
                 let node_id = made.unwrap_or_default();
-                answer!(self, sender, reply::VaultNodeCreated { trans_id, result, node_id })
+                self.reply(sender, reply::VaultNodeCreated { trans_id, result, node_id })
             }
             Ask::VaultNodeFetch(request) => {
                 let fetched = self.session.fetch(request.node_id).await;
                 let (trans_id, result) = (request.trans_id, outcome(&fetched));
                 let node = Nested::new(fetched.as_deref().unwrap_or_default());
-                answer!(self, sender, reply::VaultNodeFetched { trans_id, result, node })
+                self.reply(sender, reply::VaultNodeFetched { trans_id, result, node })
             }
             Ask::VaultNodeSave(request) => {
                 let node = request.node.as_bytes().to_vec();
@@ -261,13 +244,13 @@ impl AuthService {
                 let refs = self.session.refs(request.node_id).await;
                 let (trans_id, result) = (request.trans_id, outcome(&refs));
                 let refs = refs.unwrap_or_default().into();
-                answer!(self, sender, reply::VaultNodeRefsFetched { trans_id, result, refs })
+                self.reply(sender, reply::VaultNodeRefsFetched { trans_id, result, refs })
             }
             Ask::VaultNodeFind(request) => {
                 let found = self.session.find(request.node.as_bytes().to_vec()).await;
                 let (trans_id, result) = (request.trans_id, outcome(&found));
                 let node_ids = found.unwrap_or_default().into();
-                answer!(self, sender, reply::VaultNodeFindReply { trans_id, result, node_ids })
+                self.reply(sender, reply::VaultNodeFindReply { trans_id, result, node_ids })
             }
             Ask::VaultSendNode(request) => {
                 let sent = self.session.send(request.node_id, request.receiver_id).await;
@@ -288,7 +271,7 @@ impl AuthService {
                     made.map(|nodes| (nodes.age, nodes.info)).unwrap_or_default();
                 let reply =
                     reply::VaultInitAgeReply { trans_id, result, age_node_id, age_info_node_id };
-                answer!(self, sender, reply)
+                self.reply(sender, reply)
             }
             Ask::AgeRequest(request) => {
                 let (trans_id, instance) = (request.trans_id, request.age_instance_id);
@@ -313,7 +296,7 @@ impl AuthService {
                         host.unwrap_or(std::net::Ipv4Addr::UNSPECIFIED),
                     ),
                 };
-                answer!(self, sender, reply)
+                self.reply(sender, reply)
             }
             Ask::AgeRequestEx(request) => {
                 let (trans_id, instance) = (request.trans_id, request.age_instance_id);
@@ -335,14 +318,14 @@ impl AuthService {
                     age_node_id,
                     game_server_address: address.to_owned().as_str().into(),
                 };
-                answer!(self, sender, reply)
+                self.reply(sender, reply)
             }
             Ask::GetPublicAgeList(request) => {
                 let ages = self.session.public_ages(request.age_filename.to_text()).await;
                 let (trans_id, result) = (request.trans_id, outcome(&ages));
                 let ages = ages.unwrap_or_default();
                 let ages = ages.iter().map(public_age).collect::<Vec<_>>().into();
-                answer!(self, sender, reply::PublicAgeList { trans_id, result, ages })
+                self.reply(sender, reply::PublicAgeList { trans_id, result, ages })
             }
             Ask::SetAgePublic(request) => {
                 let set = self.session.set_public(request.age_info_id, request.public_ != 0).await;
@@ -362,7 +345,7 @@ impl AuthService {
                 let (trans_id, result) = (request.trans_id, outcome(&made));
                 let (score_id, created_time) = made.unwrap_or_default();
                 let reply = reply::ScoreCreateReply { trans_id, result, score_id, created_time };
-                answer!(self, sender, reply)
+                self.reply(sender, reply)
             }
             Ask::ScoreGetScores(request) => {
                 let name = request.game_name.to_text();
@@ -372,13 +355,13 @@ impl AuthService {
                 let score_count = u32::try_from(found.len()).unwrap_or(u32::MAX);
                 let scores = encoded(found);
                 let reply = reply::ScoreGetScoresReply { trans_id, result, score_count, scores };
-                answer!(self, sender, reply)
+                self.reply(sender, reply)
             }
             Ask::ScoreGetHighScores(request) => {
                 let name = request.game_name.to_text();
                 let (owner, most) = (request.owner_id, request.max_scores);
                 let found = self.session.high_scores(owner, most, name).await;
-                answer!(self, sender, high_scores(request.trans_id, &found))
+                self.reply(sender, high_scores(request.trans_id, &found))
             }
             Ask::ScoreAddPoints(request) => {
                 let call = self.session.add_points(request.score_id, request.points);
@@ -401,7 +384,7 @@ impl AuthService {
                 let (trans_id, rank_count) = (request.trans_id, 0);
                 let ranks = Nested::new(Vec::new());
                 let reply = reply::ScoreGetRanksReply { trans_id, result, rank_count, ranks };
-                answer!(self, sender, reply)
+                self.reply(sender, reply)
             }
             message => self.file(message, sender).await,
         }
@@ -430,130 +413,6 @@ impl AuthService {
                 Flow::Break(())
             }
         }
-    }
-
-    fn register(&mut self, request: ask::ClientRegisterRequest, sender: &mut Sender) -> Flow {
-        let config = &self.shared.config;
-        let build = request.build_id;
-        if !config.any_build && build != config.build && build != 0 {
-            let (address, wanted) = (self.peer.address, config.build);
-            if let Some(count) = self.shared.figures.turned_away.count() {
-                tracing::info!(%address, wanted, found = build, count, "closed: another build");
-            }
-            return Flow::Break(());
-        }
-        let Ok(server_challenge) = getrandom::u32() else { return Flow::Break(()) };
-        self.challenge = Some(server_challenge);
-        send(sender, reply::ClientRegisterReply { server_challenge })?;
-        let caps = match self.shared.config.auth.caps {
-            CapsPolicy::Always => Caps::new(&CAPS),
-            CapsPolicy::Compatible => Caps::compatible(&CAPS),
-            CapsPolicy::Never => return Flow::Continue(()),
-        };
-        match Nested::encode_from(&caps) {
-            Ok(caps) => send(sender, reply::ServerCaps { caps }),
-            Err(_) => Flow::Break(()),
-        }
-    }
-
-    async fn log_in(&mut self, request: ask::AcctLoginRequest<'_>, sender: &mut Sender) -> Flow {
-        let (address, trans_id) = (self.peer.address, request.trans_id);
-        let name = request.account_name.to_text();
-        let logged_in = match self.challenge {
-            None => Err(NetError::AuthenticationFailed),
-            Some(server_challenge) => {
-                let login = Login {
-                    name: name.clone(),
-                    client_challenge: request.client_challenge,
-                    server_challenge,
-                    proof: request.challenge_hash,
-                    address: Some(address.ip()),
-                };
-                self.session.log_in(login).await
-            }
-        };
-        let result = outcome(&logged_in);
-        let figures = Arc::clone(&self.shared.figures);
-        match logged_in {
-            Ok(login) => {
-                figures.logins.fetch_add(1, Ordering::Relaxed);
-                self.state = State::LoggedIn;
-                self.log.account = Some(name.clone());
-                tracing::info!(%address, account = name, form = ?login.form, "logged in");
-                for player in login.players.iter().take(MOST_PLAYERS) {
-                    self.reply(
-                        sender,
-                        reply::AcctPlayerInfo {
-                            trans_id,
-                            player_id: player.id,
-                            player_name: player.name.as_str().into(),
-                            avatar_shape: player.shape.as_str().into(),
-                            explorer: player.explorer,
-                        },
-                    )?;
-                }
-                let reply = reply::AcctLoginReply {
-                    trans_id,
-                    result,
-                    account_id: login.account,
-                    account_flags: login.flags,
-                    billing_type: PAID,
-                    encryption_key: self.shared.secure.key(),
-                };
-                answer!(self, sender, reply)
-            }
-            Err(_) => {
-                figures.logins_refused.fetch_add(1, Ordering::Relaxed);
-                if let Some(count) = figures.refused_logins.count() {
-                    tracing::info!(%address, account = name, ?result, count, "logins refused");
-                }
-                let reply = reply::AcctLoginReply {
-                    trans_id,
-                    result,
-                    account_id: Uuid::ZERO,
-                    account_flags: AccountFlags(0),
-                    billing_type: 0,
-                    encryption_key: [0; 4],
-                };
-                answer!(self, sender, reply)
-            }
-        }
-    }
-
-    async fn set_player(
-        &mut self,
-        request: ask::AcctSetPlayerRequest,
-        sender: &mut Sender,
-    ) -> Flow {
-        let set = self.session.set_player(request.player_id).await;
-        if set.is_ok() {
-            self.state = if request.player_id == 0 { State::LoggedIn } else { State::Playing };
-        }
-        let result = outcome(&set);
-        answer!(self, sender, reply::AcctSetPlayerReply { trans_id: request.trans_id, result })
-    }
-
-    async fn create_player(
-        &mut self,
-        request: ask::PlayerCreateRequest<'_>,
-        sender: &mut Sender,
-    ) -> Flow {
-        let (name, shape) = (request.player_name.to_text(), request.avatar_shape.to_text());
-        let made = self.session.create_player(name, shape).await;
-        let (trans_id, result) = (request.trans_id, outcome(&made));
-        let made = made.ok();
-        let text = |text: Option<&String>| text.map_or("", String::as_str).to_owned();
-        let name = text(made.as_ref().map(|player| &player.name));
-        let shape = text(made.as_ref().map(|player| &player.shape));
-        let reply = reply::PlayerCreateReply {
-            trans_id,
-            result,
-            player_id: made.as_ref().map_or(0, |player| player.id),
-            explorer: made.as_ref().map_or(0, |player| player.explorer),
-            player_name: name.as_str().into(),
-            avatar_shape: shape.as_str().into(),
-        };
-        answer!(self, sender, reply)
     }
 
     fn log(&mut self, kind: &str, text: &str) -> Flow {

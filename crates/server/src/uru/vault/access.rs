@@ -1,13 +1,13 @@
 //! Who may read and change which nodes. The protocol knows no such rules, and other servers have
 //! few; these allow what clients do.
 //!
-//! | who | may |
-//! | --- | --- |
-//! | administrator | everything |
-//! | player | change what is in its own tree, in the tree of the age it is in, in the trees of ages it owns, and what it made and has put nowhere yet |
-//! | | add itself to a list of owners that it may change, and remove itself |
-//! | | put below those: such nodes, and any PlayerInfo and AgeInfo |
-//! | | read all of these, everything in other trees of its account, every PlayerInfo, and every AgeInfo with what is below it |
+//! * An administrator may do everything.
+//! * A player may change what is in its own tree, in the tree of the age it is in, in the trees of
+//!   ages it owns, and what it made and has put nowhere yet. It may put below those: such nodes,
+//!   and any PlayerInfo and AgeInfo. It may add itself to a list of owners that it may change, and
+//!   remove itself.
+//! * It may read all of these, what is in the trees of other players of its account, every
+//!   PlayerInfo, and every AgeInfo with what is below it.
 //!
 //! Nobody else changes the System node, players and their PlayerInfo, what says who or which age a
 //! node stands for, or the lists of owners. What is in another player's tree is reached by
@@ -19,7 +19,7 @@ use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::ConnectionId;
-use super::content::{Facts, decode, folder};
+use super::content::{decode, folder};
 use super::state::{Outcome, Session, State};
 
 impl State {
@@ -32,9 +32,7 @@ impl State {
         match entry.kind {
             NodeType::System => return false,
             NodeType::Player => return id == session.player,
-            NodeType::PlayerInfo => {
-                return matches!(entry.facts, Facts::PlayerInfo { player, .. } if player == session.player);
-            }
+            NodeType::PlayerInfo => return entry.stands_for(session.player),
             _ if !self.config.strict => return true,
             _ => {}
         }
@@ -102,9 +100,7 @@ impl State {
             return refused;
         }
         if above.list() == Some(folder::OWNERS) && above.kind == NodeType::PlayerInfoList {
-            let own =
-                matches!(below.facts, Facts::PlayerInfo { player, .. } if player == session.player);
-            return if own { Ok(()) } else { refused };
+            return if below.stands_for(session.player) { Ok(()) } else { refused };
         }
         if adds && !self.may_share(connection, session, child) { refused } else { Ok(()) }
     }

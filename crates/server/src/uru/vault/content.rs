@@ -208,6 +208,11 @@ impl Entry {
         }
     }
 
+    /// Whether it is the PlayerInfo of a player.
+    pub(crate) fn stands_for(&self, player: u32) -> bool {
+        matches!(self.facts, Facts::PlayerInfo { player: own, .. } if own == player)
+    }
+
     /// The kind of a folder or list.
     pub(crate) fn list(&self) -> Option<i32> {
         match self.facts {

@@ -112,7 +112,7 @@ pub enum VaultError {
     Founding(NetError),
 }
 
-/// The vault of a shard. Cheap to clone; see the [module](super::vault).
+/// The vault of a shard. Cheap to clone; see the [module](super).
 #[derive(Clone)]
 pub struct Vault {
     messages: mpsc::Sender<Message>,
@@ -273,7 +273,8 @@ impl Vault {
     /// # Errors
     /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for a text that is too long.
     pub async fn set(&self, node: u32, fields: VaultNode<'static>) -> Result<(), NetError> {
-        Ok(self.call(None, Some(node), move |state| state.set_fields(node, &fields)).await?.0)
+        let set = move |state: &mut State| state.set_fields(node, &fields);
+        self.call(None, Some(node), set).await.map(|((), _)| ())
     }
 
     /// Looks for what cannot be: damaged nodes, cycles, references to nowhere, players without
@@ -300,7 +301,8 @@ impl Vault {
     /// `replace` is not set; [`NetError::AccountAlreadyExists`] if an account has the name of
     /// another one.
     pub async fn import(&self, dump: Dump, replace: bool) -> Result<(), NetError> {
-        Ok(self.call(None, None, move |state| state.restore(&dump, replace)).await?.0)
+        let restore = move |state: &mut State| state.restore(&dump, replace);
+        self.call(None, None, restore).await.map(|((), _)| ())
     }
 
     /// Runs a request and returns its result when it is committed, with the number of notices that

@@ -1,9 +1,9 @@
 //! Which connections have to hear of which nodes, kept as the graph changes.
 //!
 //! A connection is interested in a node that is a root of its own (its player, its age) or below
-//! one. The graph has no cycles, so it is enough to count: a node is of interest once for every root
-//! it is, and once for every parent that is of interest. A change of the graph is followed only
-//! where a count becomes or ceases to be zero; an event looks its receivers up.
+//! one. The graph has no cycles, so it is enough to count: a node is of interest once for every
+//! root it is, and once for every parent that is of interest. A change of the graph is followed
+//! only where a count becomes or ceases to be zero; an event looks its receivers up.
 //!
 //! The System node and what is below it are everybody's. They are counted once, for all, and the
 //! trees of connections stop there.

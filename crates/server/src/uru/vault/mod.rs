@@ -9,31 +9,49 @@
 //!
 //! Everything public, in the order in which a service needs it:
 //!
-//! | item | what it is for |
-//! | --- | --- |
-//! | [`VaultConfig`], [`OnDuplicate`], [`AgeNames`], [`StaticAge`] | what an operator chooses |
-//! | [`Vault::open`] | the vault of a database ([`store::open`](crate::store::open)), founded if it is new |
-//! | [`Vault::connect`] | one [`Connection`] and its [`Notices`] for every connection of a client |
-//! | [`Connection::log_in`], [`change_password`](Connection::change_password) | accounts; [`Login`](super::accounts::Login), [`LoggedIn`](super::accounts::LoggedIn) |
-//! | [`Connection::set_player`], [`create_player`](Connection::create_player), [`delete_player`](Connection::delete_player), [`kick_player`](Connection::kick_player) | players; [`PlayerSummary`](super::players::PlayerSummary) |
-//! | [`Connection::create`], [`fetch`](Connection::fetch), [`save`](Connection::save), [`add`](Connection::add), [`remove`](Connection::remove), [`refs`](Connection::refs), [`find`](Connection::find), [`send`](Connection::send) | nodes |
-//! | [`Connection::init_age`], [`request_age`](Connection::request_age), [`leave_age`](Connection::leave_age), [`public_ages`](Connection::public_ages), [`set_public`](Connection::set_public) | ages; [`InitAge`](super::ages::InitAge), [`AgeNodes`], [`AgeFound`](super::ages::AgeFound), [`PublicAge`](super::ages::PublicAge) |
-//! | [`Connection::create_score`], [`get_scores`](Connection::get_scores), [`add_points`](Connection::add_points), [`transfer_points`](Connection::transfer_points), [`set_points`](Connection::set_points), [`high_scores`](Connection::high_scores) | scores; [`ScoreSummary`](super::scores::ScoreSummary) |
-//! | [`Notices::recv`], [`Notices::due`], [`Notice`] | what others did |
-//! | [`Vault::accounts`], [`add_account`](Vault::add_account), [`set_password`](Vault::set_password), [`ban_account`](Vault::ban_account), [`delete_account`](Vault::delete_account) | accounts, for operators |
-//! | [`Vault::tree`], [`show`](Vault::show), [`find`](Vault::find), [`set`](Vault::set), [`check`](Vault::check), [`export`](Vault::export), [`import`](Vault::import) | the vault, for operators; [`TreeLine`], [`Finding`], [`Dump`] |
-//! | [`Vault::close`] | the end: everybody offline, everything written |
+//! * [`VaultConfig`], [`OnDuplicate`], [`AgeNames`], [`StaticAge`]: what an operator chooses.
+//! * [`Vault::open`]: the vault of a database ([`store::open`](crate::store::open)), founded if it
+//!   is new. [`Vault::close`]: everybody offline, everything written.
+//! * [`Vault::connect`]: one [`Connection`] and its [`Notices`] for every connection of a client.
+//! * Accounts: [`Connection::log_in`] ([`Login`], [`LoggedIn`]), [`Connection::change_password`].
+//! * Players: [`Connection::set_player`], [`Connection::create_player`] ([`PlayerSummary`]),
+//!   [`Connection::delete_player`], [`Connection::kick_player`].
+//! * Nodes: [`Connection::create`], [`Connection::fetch`], [`Connection::save`],
+//!   [`Connection::add`], [`Connection::remove`], [`Connection::refs`], [`Connection::find`],
+//!   [`Connection::send`].
+//! * Ages: [`Connection::init_age`] ([`InitAge`], [`AgeNodes`]), [`Connection::request_age`]
+//!   ([`AgeFound`]), [`Connection::leave_age`], [`Connection::public_ages`] ([`PublicAge`]),
+//!   [`Connection::set_public`].
+//! * Scores: [`Connection::create_score`], [`Connection::get_scores`] ([`ScoreSummary`]),
+//!   [`Connection::add_points`], [`Connection::transfer_points`], [`Connection::set_points`],
+//!   [`Connection::high_scores`].
+//! * What others did: [`Notices::recv`], [`Notices::due`], [`Notice`].
+//! * For operators, through [`admin`](super::admin): [`Vault::accounts`], [`Vault::add_account`],
+//!   [`Vault::set_password`], [`Vault::ban_account`], [`Vault::delete_account`]; [`Vault::tree`],
+//!   [`Vault::show`], [`Vault::find`], [`Vault::set`], [`Vault::check`] ([`Finding`]),
+//!   [`Vault::export`] and [`Vault::import`] ([`Dump`]).
 //!
 //! Every method of a connection is one request. It returns what the reply needs, or the
-//! [`NetError`](worldwire_uru::types::NetError) that the reply carries (a request without a reply is logged). It may be dropped
-//! at any time; the request happens or not. Dropping the [`Connection`] takes its player offline.
+//! [`NetError`] that the reply carries (of a request without a reply, it is for the log). It may be
+//! dropped at any time; the request happens or not. Dropping the [`Connection`] takes its player
+//! offline.
 //!
 //! **Order.** Notices come in the order of the changes. When a method has returned, send what
 //! [`Notices::due`] has first and then the reply: this is the order in which things happened.
 //!
-//! **States.** The vault answers [`AuthenticationFailed`](worldwire_uru::types::NetError::AuthenticationFailed) to whatever is not
-//! allowed yet: before the login only that is; before a player is chosen only accounts, players,
-//! reading nodes and scores, and the age `StartUp` are.
+//! **States.** The vault answers [`NetError::AuthenticationFailed`] to whatever is not allowed yet:
+//! before the login only that is; before a player is chosen only accounts, players, fetching and
+//! finding nodes, reading scores, and the age `StartUp` are.
+//!
+//! [`Login`]: super::accounts::Login
+//! [`LoggedIn`]: super::accounts::LoggedIn
+//! [`PlayerSummary`]: super::players::PlayerSummary
+//! [`InitAge`]: super::ages::InitAge
+//! [`AgeFound`]: super::ages::AgeFound
+//! [`PublicAge`]: super::ages::PublicAge
+//! [`ScoreSummary`]: super::scores::ScoreSummary
+//! [`NetError`]: worldwire_uru::types::NetError
+//! [`NetError::AuthenticationFailed`]: worldwire_uru::types::NetError::AuthenticationFailed
 //!
 //! # Inside
 //!

@@ -55,7 +55,7 @@ enum Step {
     },
     /// A request that fails behind these steps.
     Refused {
-        steps: Vec<Step>,
+        steps: Vec<Self>,
     },
     Settle,
     Undo,
@@ -69,8 +69,10 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (node(), 0..3_u8).prop_map(|(node, word)| Step::Save { node, word }),
         12 => (node(), node()).prop_map(|(parent, child)| Step::Link { parent, child }),
         6 => (node(), node()).prop_map(|(parent, child)| Step::Unlink { parent, child }),
-        2 => (connection.clone(), node()).prop_map(|(connection, root)| Step::Play { connection, root }),
-        2 => (connection.clone(), node()).prop_map(|(connection, root)| Step::Visit { connection, root }),
+        2 => (connection.clone(), node())
+            .prop_map(|(connection, root)| Step::Play { connection, root }),
+        2 => (connection.clone(), node())
+            .prop_map(|(connection, root)| Step::Visit { connection, root }),
         1 => connection.prop_map(|connection| Step::Leave { connection }),
     ];
     let refused = proptest::collection::vec(simple.clone(), 1..6);

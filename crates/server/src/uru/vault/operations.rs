@@ -94,7 +94,7 @@ impl State {
 
     /// `VaultFetchNodeRefs`: every reference that can be reached from a node.
     pub(crate) fn refs(&self, connection: ConnectionId, id: u32) -> Outcome<Vec<NodeRef>> {
-        let session = self.logged_in(connection)?;
+        let session = self.playing(connection)?;
         if !self.graph.contains(id) {
             return Err(NetError::VaultNodeNotFound.into());
         }

@@ -1,5 +1,5 @@
-//! All that a shard knows, in memory, and how a batch changes it: without IO, clock or randomness of
-//! its own.
+//! All that a shard knows, in memory, and how a batch changes it: without IO, clock or randomness
+//! of its own.
 //!
 //! A request changes the state at once, and the changes are staged for the database. Every step is
 //! written down with its inverse, so a request that is refused in the middle, or a batch that the

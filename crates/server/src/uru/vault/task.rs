@@ -1,9 +1,9 @@
 //! The task that owns the vault: it groups requests, commits them, and answers.
 //!
 //! Nobody is answered before the commit. If one fails, everybody in the batch is told so, and the
-//! batch is in doubt until the database says whether it counted; until then all requests are refused
-//! at once. If it did not count, its changes are undone in memory; if it did, they stand, although
-//! nobody was told.
+//! batch is in doubt until the database says whether it counted; until then all requests are
+//! refused at once. If it did not count, its changes are undone in memory; if it did, they stand,
+//! although nobody was told.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -116,7 +116,7 @@ impl fmt::Debug for Task {
 
 /// Requests of one batch. More would make the first of them wait too long.
 const MOST_AT_ONCE: usize = 512;
-/// How long the database may take over a batch.
+/// How long the database may take over a batch, beside a millisecond for each row.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait before the database is asked again: at first, and at most.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
@@ -260,7 +260,9 @@ impl Task {
             return Ok(());
         }
         let changes: Arc<Changes> = Arc::new(self.state.staged().clone());
-        let commit = timeout(PATIENCE, self.store.commit(self.batch + 1, changes)).await;
+        // An import is a batch of its own size.
+        let patience = patience(changes.len());
+        let commit = timeout(patience, self.store.commit(self.batch + 1, changes)).await;
         let failure = match commit {
             Ok(Ok(())) => {
                 self.batch += 1;
@@ -309,7 +311,7 @@ impl Task {
 
     /// Loads contents for this batch; returns one that is not there.
     async fn load(&mut self, ids: &[u32]) -> Result<Option<u32>, StoreError> {
-        let rows = timeout(PATIENCE, self.store.nodes(ids)).await;
+        let rows = timeout(patience(ids.len()), self.store.nodes(ids)).await;
         for row in rows.map_err(|_| StoreError::Timeout)?? {
             self.state.contents.loaded(row.id, row.data);
         }
@@ -370,6 +372,11 @@ async fn resolve(
         refusing(inbox, refused, sleep(delay)).await;
         delay = (delay * 2).min(most);
     }
+}
+
+/// How long the database may take over so many rows.
+fn patience(rows: usize) -> Duration {
+    PATIENCE + Duration::from_millis(u64::try_from(rows).unwrap_or(u64::MAX))
 }
 
 /// What clients are told when the database fails.

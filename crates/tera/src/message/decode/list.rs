@@ -2,7 +2,7 @@
 
 use worldwire_core::Result;
 
-use super::{Run, Sink};
+use super::{Leaf, Run, Sink};
 use crate::message::bounds::Chain;
 use crate::message::fault::Fault;
 use crate::message::oddity::NoteKind;
@@ -22,25 +22,25 @@ impl<'d, 'n> Run<'d, 'n> {
     pub(super) fn array<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
-        name: &'n str,
+        leaf: Leaf<'n>,
         (count_at, offset_at): (usize, usize),
         scope: u32,
         list: Option<u32>,
         cursor: &mut usize,
     ) -> Result<()> {
         let (count, first) = (self.word(count_at)?, self.word(offset_at)?);
+        let scope = self.plan.scope(scope);
         if count == 0 {
             if first != 0 {
                 self.note(NoteKind::UnusedOffset, offset_at);
             }
-            sink.list(name, 0, *cursor, |_| ((), *cursor));
+            sink.list(leaf, scope, 0, *cursor, |_| ((), *cursor));
             return Ok(());
         }
-        let scope = self.plan.scope(scope);
         // An offset that leads outside is an error of the first element; the list has its place.
         let inside = (self.floor..self.data.len()).contains(&first);
         let start = if inside { first } else { *cursor };
-        sink.list(name, count, start, |sink| {
+        sink.list(leaf, scope, count, start, |sink| {
             let outcome = self.elements(sink, scope, count, (first, offset_at), list, cursor);
             (outcome, *cursor)
         })
@@ -71,7 +71,10 @@ impl<'d, 'n> Run<'d, 'n> {
             if next != 0 && next < at {
                 self.note(NoteKind::OutOfOrder, at + 2);
             }
-            let outcome = if scope.single {
+            sink.element(index, at + 4);
+            let outcome = if !S::FIXED && scope.loose.is_empty() {
+                self.enter(scope, at + 4)
+            } else if scope.single || !S::FIXED {
                 self.scope(sink, scope, at + 4)
             } else {
                 sink.record("", scope.fields.len(), at, |sink| {
@@ -96,18 +99,32 @@ impl<'d, 'n> Run<'d, 'n> {
     }
 
     /// Checks the place of an element and what it says of itself; gives where the next one is.
-    #[inline]
+    #[inline(always)]
     fn element_links(&self, at: usize, link: usize, count: usize, index: usize) -> Result<usize> {
         if at == 0 {
             let found = format!("{index} of {count}");
             return Err(Fault::ArrayChainShort.malformed(link, found));
         }
         self.check_offset(at, link)?;
-        let here = self.word(at)?;
-        if here != at {
-            return Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")));
+        let words = self.data.get(at..).and_then(|rest| rest.first_chunk::<4>());
+        let Some(&[a, b, c, d]) = words else {
+            // The one or the other.
+            return self.here(at).and_then(|()| self.word(at + 2));
+        };
+        if usize::from(u16::from_le_bytes([a, b])) != at {
+            self.here(at)?;
         }
-        self.word(at + 2)
+        Ok(usize::from(u16::from_le_bytes([c, d])))
+    }
+
+    /// Whether an element names its own place.
+    #[cold]
+    fn here(&self, at: usize) -> Result<()> {
+        let here = self.word(at)?;
+        if here == at {
+            return Ok(());
+        }
+        Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")))
     }
 
     /// Looks whether the elements of a group alternate without gaps, and moves the cursor to their

@@ -1,21 +1,21 @@
 //! The one decoder: runs a plan over the bytes of a message and tells a [`Sink`] what it finds.
 
 mod list;
+mod path;
 mod sink;
 
 use core::ops::Range;
 
-use worldwire_core::{Error, Result};
+use worldwire_core::Result;
 
 use super::bounds::{self, Budget};
 use super::fault::Fault;
 use super::oddity::{NoteKind, Oddities};
 use super::{HeaderForm, Integrity};
-use crate::schema::plan::{FieldKind, Op, Plan, Scope, Spot, TextPlace};
-use crate::types::Scalar;
+use crate::schema::plan::{FieldKind, Fixed, Op, Plan, Scope, Spot, TextPlace};
 use crate::types::text::text_length;
 use list::Extent;
-pub(crate) use sink::{Silent, Sink};
+pub(crate) use sink::{Leaf, Silent, Sink};
 
 /// What stands in front of the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,8 +88,8 @@ pub(crate) fn segment(
     let mut run = Run::new(plan, data, floor);
     let scope = plan.scope(scope);
     let cursor = start + scope.size as usize;
-    let base = Base { start, segments: 0 };
-    let outcome = run.steps(&mut Silent, &scope.wire, base, cursor);
+    let base = Base { scope, start, segments: 0 };
+    let outcome = run.steps(&mut Silent, &scope.loose, base, cursor);
     let found = run.segments.get(usize::from(segment).saturating_sub(1)).copied();
     match (found, outcome) {
         (Some(at), _) if at <= data.len() => Ok(at),
@@ -109,7 +109,7 @@ pub(crate) fn check_list(
 ) -> Result<()> {
     let mut run = Run::new(plan, data, floor);
     run.quiet = true;
-    run.array(&mut Silent, "", words, scope, None, &mut data.len())
+    run.array(&mut Silent, Leaf { plan, field: 0, body: 0 }, words, scope, None, &mut data.len())
 }
 
 struct Run<'d, 'n> {
@@ -130,7 +130,8 @@ struct Run<'d, 'n> {
 
 /// Where a scope stands.
 #[derive(Clone, Copy)]
-struct Base {
+struct Base<'n> {
+    scope: &'n Scope,
     start: usize,
     /// How many segments were open before it.
     segments: usize,
@@ -165,30 +166,44 @@ impl<'d, 'n> Run<'d, 'n> {
         }
     }
 
+    /// Whether the first segment of a scope is all there, and what is odd about it; gives its end.
+    #[inline(always)]
+    fn enter(&mut self, scope: &'n Scope, start: usize) -> Result<usize> {
+        let end = start + scope.size as usize;
+        if end > self.data.len() {
+            return Err(path::truncated(self.plan, self.data, scope, start));
+        }
+        self.budget.spend(scope.cost as usize, start)?;
+        self.furthest = self.furthest.max(end);
+        if !scope.bools.is_empty() {
+            self.bools(scope, 0, start);
+        }
+        Ok(end)
+    }
+
     /// Reads a scope; gives the end of its last body.
+    #[inline]
     fn scope<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
         scope: &'n Scope,
         start: usize,
     ) -> Result<usize> {
-        let cursor = start + scope.size as usize;
-        if cursor > self.data.len() {
-            return Err(self.truncated(scope, start));
+        let cursor = self.enter(scope, start)?;
+        if !S::FIXED && scope.loose.is_empty() {
+            return Ok(cursor);
         }
-        self.budget.spend(scope.cost as usize, start)?;
-        self.furthest = self.furthest.max(cursor);
-        let base = Base { start, segments: self.segments.len() };
+        let base = Base { start, segments: self.segments.len(), scope };
         let end = match &scope.emit {
-            None => self.steps(sink, &scope.wire, base, cursor),
             // The second time around finds nothing new; and in scopes within scopes it would double
             // the work each time.
-            Some(_) if S::SILENT => self.steps(sink, &scope.wire, base, cursor),
+            _ if !S::FIXED => self.steps(sink, &scope.loose, base, cursor),
+            None => self.steps(sink, &scope.wire, base, cursor),
             Some(emit) => {
                 // The second time around may use as much as the first, and no more: nothing else
                 // would stop it where the first was stopped.
                 let budget = self.budget;
-                let end = self.steps(&mut Silent, &scope.wire, base, cursor);
+                let end = self.steps(&mut Silent, &scope.loose, base, cursor);
                 let quiet = core::mem::replace(&mut self.quiet, true);
                 self.budget = budget;
                 // What was read before an error is worth showing.
@@ -201,11 +216,22 @@ impl<'d, 'n> Run<'d, 'n> {
         end
     }
 
+    /// Looks for truth values that are neither 0 nor 1 in a segment that is all there.
+    #[inline]
+    fn bools(&mut self, scope: &Scope, segment: u16, start: usize) {
+        for spot in self.plan.bools(scope) {
+            let at = start + usize::from(spot.offset);
+            if spot.segment == segment && self.data.get(at).is_some_and(|value| *value > 1) {
+                self.note(NoteKind::BoolNot0Or1, at);
+            }
+        }
+    }
+
     fn steps<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
         steps: &Range<u32>,
-        base: Base,
+        base: Base<'n>,
         cursor: usize,
     ) -> Result<usize> {
         let ops = self.plan.steps(steps);
@@ -213,7 +239,7 @@ impl<'d, 'n> Run<'d, 'n> {
         let (walk, outcome) = self.walk(sink, ops, base, walk);
         match outcome {
             Ok(()) => Ok(walk.cursor),
-            Err(error) => Err(self.inside(error, ops, walk.index)),
+            Err(error) => Err(path::inside(self.plan, error, ops, walk.index)),
         }
     }
 
@@ -224,7 +250,7 @@ impl<'d, 'n> Run<'d, 'n> {
         &mut self,
         sink: &mut S,
         ops: &'n [Op],
-        base: Base,
+        base: Base<'n>,
         walk: Walk,
     ) -> (Walk, Result<()>) {
         let plan = self.plan;
@@ -232,32 +258,37 @@ impl<'d, 'n> Run<'d, 'n> {
         let outcome = loop {
             let Some(op) = ops.get(index) else { break Ok(()) };
             let step = match *op {
-                Op::Scalar { scalar, spot, field, .. } => {
-                    let at = self.at(spot, base);
-                    match self.scalar(sink, scalar, plan.field(field).name(), at) {
-                        Some(()) => {
-                            last = at + scalar.size();
+                Op::Fixed { segment, reach, from, to } => {
+                    let start = self.at(Spot { segment, offset: 0 }, base);
+                    let run = plan.run(from, to);
+                    match self.data.get(start..start + reach as usize) {
+                        Some(bytes) => {
+                            sink.fixed(plan, run, bytes, start);
+                            let end = |fixed: &Fixed| {
+                                start + usize::from(fixed.offset) + fixed.scalar.size()
+                            };
+                            last = run.last().map_or(last, end);
                             Ok(())
                         }
-                        None => Err(Fault::Truncated.malformed(at, "its end")),
+                        None => Err(Fault::Truncated.malformed(start, "its end")),
                     }
                 }
-                Op::Text { place, field, .. } => {
-                    let name = plan.field(field).name();
-                    self.text(sink, name, place, base, &mut cursor).map(|()| last = cursor)
+                Op::Text { place, field, body, .. } => {
+                    let leaf = Leaf { plan, field, body };
+                    self.text(sink, leaf, place, base, &mut cursor).map(|()| last = cursor)
                 }
-                Op::Bytes { offset, count, field, .. } => {
+                Op::Bytes { offset, count, field, body, .. } => {
                     let words = (self.at(count, base), self.at(offset, base));
-                    let name = plan.field(field).name();
-                    self.bytes(sink, name, words, &mut cursor).map(|()| last = cursor)
+                    let leaf = Leaf { plan, field, body };
+                    self.bytes(sink, leaf, words, &mut cursor).map(|()| last = cursor)
                 }
-                Op::Array { count, offset, scope, field, .. } => {
+                Op::Array { count, offset, scope, field, body, .. } => {
                     let words = (self.at(count, base), self.at(offset, base));
                     let (left, lists, from) = group;
                     let list = (left > 0).then(|| lists - left);
-                    let name = plan.field(field).name();
+                    let leaf = Leaf { plan, field, body };
                     let mut end = cursor;
-                    let outcome = self.array(sink, name, words, scope, list, &mut end);
+                    let outcome = self.array(sink, leaf, words, scope, list, &mut end);
                     if outcome.is_ok() {
                         if list.is_none() {
                             cursor = end;
@@ -271,6 +302,8 @@ impl<'d, 'n> Run<'d, 'n> {
                     }
                     outcome
                 }
+                // Nobody wants to know where they begin and end.
+                Op::Open { .. } | Op::Close if !S::FIXED => Ok(()),
                 Op::Open { field, row, .. } => {
                     let walk = Walk { index, cursor, last, group };
                     let (walk, outcome) = self.open(sink, ops, base, walk, (field, row));
@@ -278,7 +311,7 @@ impl<'d, 'n> Run<'d, 'n> {
                     outcome
                 }
                 Op::Close => break Ok(()),
-                Op::Segment { size } => self.segment(size, &mut cursor),
+                Op::Segment { size } => self.segment(sink, size, base, &mut cursor),
                 Op::Group { arrays } => {
                     group = (arrays, arrays, self.extents.len());
                     Ok(())
@@ -299,7 +332,7 @@ impl<'d, 'n> Run<'d, 'n> {
         &mut self,
         sink: &mut S,
         ops: &'n [Op],
-        base: Base,
+        base: Base<'n>,
         mut walk: Walk,
         (field, row): (u32, bool),
     ) -> (Walk, Result<()>) {
@@ -307,7 +340,10 @@ impl<'d, 'n> Run<'d, 'n> {
         walk.index += 1;
         let start = match ops.get(walk.index) {
             // It may be in a segment that was not reached.
-            Some(Op::Scalar { spot, .. }) => self.at(*spot, base).min(self.data.len()),
+            Some(&Op::Fixed { segment, from, to, .. }) => {
+                let first = self.plan.run(from, to).first().map_or(0, |fixed| fixed.offset);
+                self.at(Spot { segment, offset: first }, base).min(self.data.len())
+            }
             _ => walk.cursor,
         };
         walk.last = start;
@@ -320,21 +356,31 @@ impl<'d, 'n> Run<'d, 'n> {
             ((walk, outcome), walk.last)
         };
         if row {
-            sink.list(field.name(), 0, start, fill)
+            sink.row(field, start, fill)
         } else {
             sink.record(field.name(), fields, start, fill)
         }
     }
 
     /// A further segment begins.
-    fn segment(&mut self, size: u32, cursor: &mut usize) -> Result<()> {
-        self.segments.push(*cursor);
+    fn segment<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        size: u32,
+        base: Base<'n>,
+        cursor: &mut usize,
+    ) -> Result<()> {
+        let start = *cursor;
+        self.segments.push(start);
         self.budget.spend(size as usize, *cursor)?;
         *cursor += size as usize;
         if *cursor > self.data.len() {
             return Err(Fault::Truncated.malformed(self.data.len(), "its end"));
         }
         self.furthest = self.furthest.max(*cursor);
+        let number = self.segments.len() - base.segments;
+        sink.segment(base.scope, number, start);
+        self.bools(base.scope, u16::try_from(number).unwrap_or(u16::MAX), start);
         Ok(())
     }
 
@@ -346,27 +392,12 @@ impl<'d, 'n> Run<'d, 'n> {
         Ok(())
     }
 
-    #[inline]
-    fn scalar<S: Sink<'d, 'n>>(
-        &mut self,
-        sink: &mut S,
-        scalar: Scalar,
-        name: &'n str,
-        at: usize,
-    ) -> Option<()> {
-        let data = self.data.get(at..)?;
-        if scalar == Scalar::Bool && !self.quiet && *data.first()? > 1 {
-            self.notes.add(NoteKind::BoolNot0Or1, at);
-        }
-        sink.scalar(name, scalar, data, at)
-    }
-
     fn text<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
-        name: &'n str,
+        leaf: Leaf<'n>,
         place: TextPlace,
-        base: Base,
+        base: Base<'n>,
         cursor: &mut usize,
     ) -> Result<()> {
         let (at, place) = match place {
@@ -383,14 +414,14 @@ impl<'d, 'n> Run<'d, 'n> {
         };
         let text = rest.get(..length).unwrap_or_default();
         self.body(at, at + text.len() + 2, place, cursor)?;
-        sink.text(name, text, at);
+        sink.text(leaf, text, at);
         Ok(())
     }
 
     fn bytes<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
-        name: &'n str,
+        leaf: Leaf<'n>,
         (count_at, place): (usize, usize),
         cursor: &mut usize,
     ) -> Result<()> {
@@ -399,7 +430,7 @@ impl<'d, 'n> Run<'d, 'n> {
             if at != *cursor {
                 self.note(NoteKind::OffsetMismatch, place);
             }
-            sink.bytes(name, &[], *cursor);
+            sink.bytes(leaf, &[], *cursor);
             return Ok(());
         }
         if at < self.floor || at > self.data.len() {
@@ -410,7 +441,7 @@ impl<'d, 'n> Run<'d, 'n> {
             return Err(Fault::BytesOutOfRange.malformed(count_at, found));
         };
         self.body(at, at + count, place, cursor)?;
-        sink.bytes(name, bytes, at);
+        sink.bytes(leaf, bytes, at);
         Ok(())
     }
 
@@ -435,7 +466,7 @@ impl<'d, 'n> Run<'d, 'n> {
 
     /// Where a spot of the present scope is.
     #[inline]
-    fn at(&self, spot: Spot, base: Base) -> usize {
+    fn at(&self, spot: Spot, base: Base<'n>) -> usize {
         let start = match spot.segment.checked_sub(1) {
             None => base.start,
             // A segment that was not reached lies behind everything.
@@ -455,62 +486,6 @@ impl<'d, 'n> Run<'d, 'n> {
     #[inline]
     fn check_offset(&self, at: usize, place: usize) -> Result<()> {
         bounds::check_offset(self.data, self.floor, at, place)
-    }
-
-    /// The error for a scope whose first segment goes beyond the end, with the field that does.
-    #[cold]
-    fn truncated(&self, scope: &Scope, start: usize) -> Error {
-        let left = self.data.len().saturating_sub(start);
-        let found = format!("{left} of {} bytes", scope.size);
-        let error = Fault::Truncated.malformed(start.min(self.data.len()), found);
-        let ops = self.plan.steps(&scope.wire);
-        let beyond = ops.iter().position(|op| match op {
-            Op::Scalar { scalar, spot, .. } => {
-                spot.segment == 0 && usize::from(spot.offset) + scalar.size() > left
-            }
-            _ => false,
-        });
-        match beyond {
-            Some(index) => self.inside(error, ops, index),
-            None => error,
-        }
-    }
-
-    /// Puts the names of the field and of the objects around it to an error.
-    #[cold]
-    fn inside(&self, error: Error, ops: &[Op], index: usize) -> Error {
-        let mut open: Vec<(u32, bool)> = Vec::new();
-        for op in ops.iter().take(index) {
-            match op {
-                Op::Open { field, row, .. } => open.push((*field, *row)),
-                Op::Close => {
-                    open.pop();
-                }
-                _ => {}
-            }
-        }
-        let step = |error: Error, field: u32, slot: u32, in_row: bool| {
-            if in_row {
-                error.inside_item(slot as usize)
-            } else {
-                error.inside(self.plan.field(field).name())
-            }
-        };
-        let in_row = open.last().is_some_and(|(_, row)| *row);
-        let mut error = match ops.get(index) {
-            Some(
-                Op::Scalar { field, slot, .. }
-                | Op::Text { field, slot, .. }
-                | Op::Bytes { field, slot, .. }
-                | Op::Array { field, slot, .. },
-            ) => step(error, *field, *slot, in_row),
-            _ => error,
-        };
-        while let Some((field, _)) = open.pop() {
-            let in_row = open.last().is_some_and(|(_, row)| *row);
-            error = step(error, field, self.plan.field(field).slot, in_row);
-        }
-        error
     }
 }
 

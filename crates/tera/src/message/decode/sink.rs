@@ -1,22 +1,41 @@
 //! Who learns what the decoder finds.
 
-use crate::types::Scalar;
+use crate::schema::plan::{Field, Fixed, Plan, Scope};
+
+/// A text, bytes or array that was found.
+#[derive(Clone, Copy)]
+pub(crate) struct Leaf<'n> {
+    pub(super) plan: &'n Plan,
+    pub(super) field: u32,
+    /// Which of those in its scope it is.
+    pub(crate) body: u32,
+}
+
+impl<'n> Leaf<'n> {
+    /// The name of its field.
+    #[inline]
+    pub(crate) fn name(self) -> &'n str {
+        self.plan.field(self.field).name()
+    }
+}
 
 /// Who learns what a message holds.
 pub(crate) trait Sink<'d, 'n> {
-    /// Whether nobody learns anything.
-    const SILENT: bool = false;
+    /// Whether it learns of fields of fixed size, objects and rows, in the order of the definition.
+    /// One that does not learns of everything else in the order of the bytes.
+    const FIXED: bool = true;
 
-    /// A value of fixed size; `data` begins with it. Gives `None` when `data` is too short.
-    fn scalar(&mut self, name: &'n str, scalar: Scalar, data: &'d [u8], at: usize) -> Option<()>;
+    /// Fields of fixed size in a segment; `data` is its beginning, which holds all of them.
+    fn fixed(&mut self, plan: &'n Plan, run: &'n [Fixed], data: &'d [u8], at: usize);
     /// A text, without its terminator.
-    fn text(&mut self, name: &'n str, text: &'d [u8], at: usize);
+    fn text(&mut self, leaf: Leaf<'n>, text: &'d [u8], at: usize);
     /// Bytes.
-    fn bytes(&mut self, name: &'n str, bytes: &'d [u8], at: usize);
-    /// A list of so many elements, which `fill` finds; it also says where the list ends.
+    fn bytes(&mut self, leaf: Leaf<'n>, bytes: &'d [u8], at: usize);
+    /// A list of so many elements of a scope, which `fill` finds; it also says where the list ends.
     fn list<R>(
         &mut self,
-        name: &'n str,
+        leaf: Leaf<'n>,
+        scope: &'n Scope,
         count: usize,
         at: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
@@ -29,26 +48,38 @@ pub(crate) trait Sink<'d, 'n> {
         at: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R;
+    /// A row, which `fill` fills; it also says where the row ends.
+    fn row<R>(
+        &mut self,
+        field: &'n Field,
+        at: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R;
+    /// An element of the present list; its fields begin at `start`.
+    #[inline]
+    fn element(&mut self, _index: usize, _start: usize) {}
+    /// A further segment of a scope begins.
+    #[inline]
+    fn segment(&mut self, _scope: &'n Scope, _number: usize, _start: usize) {}
 }
 
 /// Nobody learns anything.
 pub(crate) struct Silent;
 
 impl<'d, 'n> Sink<'d, 'n> for Silent {
-    const SILENT: bool = true;
+    const FIXED: bool = false;
 
     #[inline(always)]
-    fn scalar(&mut self, _: &'n str, scalar: Scalar, data: &'d [u8], _: usize) -> Option<()> {
-        (data.len() >= scalar.size()).then_some(())
-    }
+    fn fixed(&mut self, _: &'n Plan, _: &'n [Fixed], _: &'d [u8], _: usize) {}
     #[inline(always)]
-    fn text(&mut self, _: &'n str, _: &'d [u8], _: usize) {}
+    fn text(&mut self, _: Leaf<'n>, _: &'d [u8], _: usize) {}
     #[inline(always)]
-    fn bytes(&mut self, _: &'n str, _: &'d [u8], _: usize) {}
+    fn bytes(&mut self, _: Leaf<'n>, _: &'d [u8], _: usize) {}
     #[inline(always)]
     fn list<R>(
         &mut self,
-        _: &'n str,
+        _: Leaf<'n>,
+        _: &'n Scope,
         _: usize,
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
@@ -63,6 +94,10 @@ impl<'d, 'n> Sink<'d, 'n> for Silent {
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R {
+        fill(self).0
+    }
+    #[inline(always)]
+    fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
         fill(self).0
     }
 }

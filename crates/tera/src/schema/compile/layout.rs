@@ -5,7 +5,7 @@ use core::ops::Range;
 use super::{Body, Compiler, Draft, Wire, index, range};
 use crate::schema::dialect::Dialect;
 use crate::schema::parse::Meta;
-use crate::schema::plan::{Op, Placement, Spot, TextPlace};
+use crate::schema::plan::{Fixed, Op, Placement, Spot, TextPlace};
 use crate::schema::problem::ProblemKind;
 
 /// Bytes of the fixed part of a scope.
@@ -203,8 +203,7 @@ impl Compiler<'_> {
             self.require_meta(id);
             spots.bodies = true;
         }
-        let op = self.op(id);
-        self.ops.extend(op);
+        self.step(id);
     }
 
     /// Complains of a field of variable length whose words have no place.
@@ -227,20 +226,32 @@ impl Compiler<'_> {
         self.ops.push(Op::Segment { size: 0 });
     }
 
-    pub(super) fn op(&self, id: usize) -> Option<Op> {
+    /// Adds the step of a field that is no object or row, if its words have their places. Its
+    /// number among the bodies is given later.
+    pub(super) fn step(&mut self, id: usize) {
         let Draft { slot, ref body, .. } = self.drafts[id];
         let field = index(id);
-        match *body {
-            Body::Scalar(scalar, spot) => Some(Op::Scalar { scalar, spot, field, slot }),
-            Body::Text(place) => Some(Op::Text { place: place?, field, slot }),
-            Body::Bytes { offset, count } => {
-                Some(Op::Bytes { offset: offset?, count: count?, field, slot })
+        let op = match *body {
+            Body::Scalar(scalar, Spot { segment, offset }) => {
+                let from = index(self.fixed.len());
+                self.fixed.push(Fixed { scalar, offset, field, slot });
+                let reach = u32::from(offset) + index(scalar.size());
+                Some(Op::Fixed { segment, reach, from, to: from + 1 })
             }
-            Body::Array { offset, count, scope, .. } => {
-                Some(Op::Array { count: count?, offset: offset?, scope, field, slot })
-            }
+            Body::Text(place) => place.map(|place| Op::Text { place, field, slot, body: 0 }),
+            Body::Bytes { offset, count } => offset.zip(count).map(|(offset, count)| Op::Bytes {
+                offset,
+                count,
+                field,
+                slot,
+                body: 0,
+            }),
+            Body::Array { offset, count, scope, .. } => offset
+                .zip(count)
+                .map(|(offset, count)| Op::Array { count, offset, scope, field, slot, body: 0 }),
             Body::Object(_) | Body::Row(_) => None,
-        }
+        };
+        self.ops.extend(op);
     }
 }
 

@@ -1,16 +1,18 @@
 //! Lines to plans.
 
 mod layout;
+mod steps;
 
 use core::ops::Range;
 use std::collections::HashMap;
 
 use super::dialect::Dialect;
 use super::parse::{Line, MOST_DEPTH, Meta, Type};
-use super::plan::{Field, FieldKind, Op, Placement, Plan, Scope, Spot, TextPlace};
+use super::plan::{Field, FieldKind, Fixed, Op, Placement, Plan, Scope, Spot, TextPlace};
 use super::problem::ProblemKind;
 use super::version::Patch;
 use crate::types::Scalar;
+use steps::{Steps, number};
 
 /// Steps of a scope that count as a byte that is read, where it has more of them than bytes. A real
 /// definition has at most one step a byte and two an object, so that they never count.
@@ -60,6 +62,7 @@ pub(crate) fn compile(
         records: Vec::new(),
         scopes: Vec::new(),
         ops: Vec::new(),
+        fixed: Vec::new(),
         issues: Vec::new(),
         full: false,
     };
@@ -163,6 +166,7 @@ struct Compiler<'l> {
     records: Vec<Record>,
     scopes: Vec<(Scope, usize)>,
     ops: Vec<Op>,
+    fixed: Vec<Fixed>,
     issues: Vec<Issue>,
     /// Set when there are too many fields: said once, then nothing is added any more.
     full: bool,
@@ -225,6 +229,10 @@ impl Compiler<'_> {
             single,
             wire: layout.wire,
             emit,
+            // These are known when all fields have their places.
+            loose: 0..0,
+            bools: 0..0,
+            bodies: 0,
             cost,
             has_bodies,
         };
@@ -376,10 +384,7 @@ impl Compiler<'_> {
                     self.emit(inner);
                     self.ops.push(Op::Close);
                 }
-                _ => {
-                    let op = self.op(id);
-                    self.ops.extend(op);
-                }
+                _ => self.step(id),
             }
         }
     }
@@ -407,22 +412,45 @@ impl Compiler<'_> {
             }
             starts.push(range(start, order.len()));
         }
-        let fields = order.iter().map(|id| self.final_field(*id, &starts, &places)).collect();
+        let mut fields: Vec<Field> =
+            order.iter().map(|id| self.final_field(*id, &starts, &places)).collect();
+        for fixed in &mut self.fixed {
+            fixed.field = places[fixed.field as usize];
+        }
         for op in &mut self.ops {
             match op {
-                Op::Scalar { field, .. }
-                | Op::Text { field, .. }
+                Op::Text { field, .. }
                 | Op::Bytes { field, .. }
                 | Op::Array { field, .. }
                 | Op::Open { field, .. } => *field = places[*field as usize],
-                Op::Close | Op::Segment { .. } | Op::Group { .. } | Op::Orphan { .. } => {}
+                Op::Fixed { .. }
+                | Op::Close
+                | Op::Segment { .. }
+                | Op::Group { .. }
+                | Op::Orphan { .. } => {}
             }
         }
-        let scopes = self.scopes.into_iter();
-        let scopes = scopes
-            .map(|(scope, record)| Scope { fields: starts[record].clone(), ..scope })
-            .collect();
-        Plan { fields, scopes, ops: self.ops, root, placement: self.placement }
+        let mut steps = Steps { fixed: &self.fixed, ops: Vec::new(), bools: Vec::new() };
+        let mut scopes = Vec::with_capacity(self.scopes.len());
+        for (scope, record) in &self.scopes {
+            let steps_of = |range: &Range<u32>| {
+                let range = range.start as usize..range.end as usize;
+                self.ops.get(range).unwrap_or_default()
+            };
+            let wire = steps_of(&scope.wire);
+            let bodies = number(wire, &mut fields);
+            scopes.push(Scope {
+                fields: starts[*record].clone(),
+                bodies,
+                bools: steps.bools(wire),
+                wire: steps.merge(wire, &fields),
+                emit: scope.emit.as_ref().map(|emit| steps.merge(steps_of(emit), &fields)),
+                loose: steps.loose(wire, &fields),
+                ..*scope
+            });
+        }
+        let Steps { ops, bools, .. } = steps;
+        Plan { fields, scopes, ops, fixed: self.fixed, bools, root, placement: self.placement }
     }
 
     fn final_field(&self, id: usize, starts: &[Range<u32>], places: &[u32]) -> Field {
@@ -448,7 +476,7 @@ impl Compiler<'_> {
             Body::Row(record) => FieldKind::Row(starts[record].clone()),
         };
         let twin = draft.twin.map(|twin| places[twin]);
-        Field { name: draft.name.clone(), kind, twin, slot: draft.slot }
+        Field { name: draft.name.clone(), kind, twin, slot: draft.slot, body: 0 }
     }
 }
 

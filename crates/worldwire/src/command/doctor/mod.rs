@@ -6,7 +6,7 @@ mod uru;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use worldwire_core::{Limits, Tree};
+use worldwire_core::{Error, Limits, Tree};
 use worldwire_dissect::{Item, KiObjects, Note, NoteKind, Scratch, TeraDefinitions};
 use worldwire_ki::schema::Protocols;
 
@@ -51,7 +51,13 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
             }
             (None, None) => None,
         };
-        let findings = finding.into_iter().chain(uru::remarks(item, &limits));
+        let mut findings: Vec<String> =
+            finding.into_iter().chain(uru::remarks(item, &limits)).collect();
+        // What is odd about a message often says why something in it stays bytes.
+        if findings.is_empty() {
+            findings.extend(tree.remarks().iter().map(|remark| closed(item, remark)));
+        }
+        let findings = findings.into_iter();
         found.extend(findings.map(|finding| (finding, item.stamp.stream)));
         scratch.tree = tree.recycle();
     };
@@ -129,6 +135,14 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         say(dissection.summary());
     }
     if well { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Why a field of a message stays bytes.
+fn closed(item: &Item<'_>, remark: &Error) -> String {
+    let mut text = String::new();
+    item.push_name(&mut text);
+    let _ = write!(text, ": shown as bytes: {remark}");
+    text
 }
 
 /// Whether a message is known by its number only.

@@ -1,23 +1,69 @@
 //! Definitions in files and folders.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use worldwire_core::nearest;
+use worldwire_tera::file::text;
 use worldwire_tera::schema::{Definition, ParseOptions, Set};
 
 use crate::input;
-use crate::output::{Failure, complain};
+use crate::output::{Failure, complain, shown};
 use crate::report;
 
-/// The names and texts of all definition files of some paths.
+/// The names and texts of all definition files of some paths. Of two files of one name the later one
+/// counts, which is said.
 pub(super) fn texts(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
     let mut texts = Vec::new();
+    let mut known: BTreeMap<String, PathBuf> = BTreeMap::new();
     for path in paths {
-        for file in files(path)? {
-            texts.push((name(&file), input::read_text(&file)?));
+        let files = files(path)?;
+        if path.is_dir() {
+            one_set(path, &files)?;
+        }
+        for file in files {
+            let (text, is_latin) = text::read(input::read(&file)?).map_err(|at| {
+                complain(&shown(&file), &format!("at byte {at}: wanted UTF-8 text"));
+                Failure::Input
+            })?;
+            if is_latin {
+                complain(&shown(&file), text::NOT_UTF8);
+            }
+            let name = name(&file);
+            match known.insert(name.clone(), file.clone()) {
+                Some(other) if other != file => {
+                    let message =
+                        format!("there is another {name}: {}; this one counts", shown(&other));
+                    complain(&shown(&file), &message);
+                }
+                _ => {}
+            }
+            texts.push((name, text));
         }
     }
     Ok(texts)
+}
+
+/// Whether the files of a folder are one set: several have definitions of the same names.
+pub(crate) fn one_set(path: &Path, files: &[PathBuf]) -> Result<(), Failure> {
+    let mut folders: BTreeMap<String, &Path> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.extension().is_some_and(|it| it == "def")) {
+        let folder = file.parent().unwrap_or(path);
+        let name = name(file);
+        match folders.get(&name) {
+            Some(other) if *other != folder => {
+                return Err(Failure::Run(format!(
+                    "{}: wanted one set of definitions, found several: {} and {} both have {name}; \
+                     name one of them",
+                    shown(path),
+                    shown(other),
+                    shown(folder)
+                )));
+            }
+            _ => drop(folders.insert(name, folder)),
+        }
+    }
+    Ok(())
 }
 
 /// The definition files of a path; the path itself when it is a file, whatever it is called.
@@ -46,7 +92,7 @@ pub(in crate::command) fn set(paths: &[PathBuf], options: ParseOptions) -> Resul
 }
 
 /// The definition that a word names: NAME or NAME.VERSION.
-pub(in crate::command) fn named<'s>(set: &'s Set, word: &str) -> Result<&'s Definition, Failure> {
+pub(crate) fn named<'s>(set: &'s Set, word: &str) -> Result<&'s Definition, Failure> {
     let (name, version) = match word.rsplit_once('.') {
         Some((name, version)) => match version.parse::<u32>() {
             Ok(version) => (name, Some(version)),

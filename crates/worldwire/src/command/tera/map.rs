@@ -1,6 +1,6 @@
 //! `worldwire tera map`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -71,8 +71,30 @@ pub(super) fn convert(
     if clean { Ok(()) } else { Err(Failure::Input) }
 }
 
+pub(super) fn diff(old: &Path, new: &Path, json: bool) -> Result<(), Failure> {
+    let ((old, old_clean), (new, new_clean)) = (read(old, None)?, read(new, None)?);
+    let names: BTreeSet<&str> = old.iter().chain(new.iter()).map(|(name, _)| name).collect();
+    let mut out = String::new();
+    for name in names {
+        let codes = (old.code(name), new.code(name));
+        if codes.0 == codes.1 {
+            continue;
+        }
+        let _ = match codes {
+            _ if json => {
+                writeln!(out, "{}", json!({ "name": name, "old": codes.0, "new": codes.1 }))
+            }
+            (Some(old), Some(new)) => writeln!(out, "{name} {old} -> {new}"),
+            (Some(old), None) => writeln!(out, "- {name} {old}"),
+            (None, new) => writeln!(out, "+ {name} {}", new.unwrap_or_default()),
+        };
+    }
+    print(&out)?;
+    if old_clean && new_clean { Ok(()) } else { Err(Failure::Input) }
+}
+
 /// Reads a map in any form; what is wrong with it is reported. False when parts were left out.
-fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool), Failure> {
+pub(super) fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool), Failure> {
     let text = input::read_text(file)?;
     let path = file.display().to_string();
     let told = |problems: Vec<Problem>| {

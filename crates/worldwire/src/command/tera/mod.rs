@@ -1,13 +1,17 @@
 //! `worldwire tera`.
 
+mod carry;
 mod check;
 mod diff;
+mod find;
 mod fmt;
-pub(super) mod folder;
+pub(crate) mod folder;
+mod integrity;
 mod map;
 mod rank;
 mod show;
 
+use super::decode::side;
 use crate::cli::{Common, Tera, TeraCommand, TeraDef, TeraMap};
 use crate::output::Failure;
 
@@ -19,6 +23,17 @@ pub(crate) fn run(arguments: &Tera, common: &Common) -> Result<(), Failure> {
         TeraCommand::Def(TeraDef::Show { definition, data, reading, header, json }) => {
             show::run(definition, data, reading.options(), *header, *json)
         }
+        TeraCommand::Def(TeraDef::List { data, reading, json }) => {
+            find::run(data, reading.options(), &find::Wanted::default(), *json)
+        }
+        TeraCommand::Def(TeraDef::Find { data, field, length, from, reading, json }) => {
+            let wanted = find::Wanted {
+                field: field.as_ref().map(|field| field.to_lowercase()),
+                length: *length,
+                from: from.map(side),
+            };
+            find::run(data, reading.options(), &wanted, *json)
+        }
         TeraCommand::Def(TeraDef::Diff { old, new, data, reading, json }) => {
             diff::run([old, new], data, reading.options(), *json)
         }
@@ -26,6 +41,14 @@ pub(crate) fn run(arguments: &Tera, common: &Common) -> Result<(), Failure> {
         TeraCommand::Def(TeraDef::Rank(arguments)) => rank::run(arguments, common),
         TeraCommand::Map(TeraMap::Show { file, entries, revision, json }) => {
             map::show(file, entries, *revision, *json)
+        }
+        TeraCommand::Map(TeraMap::Diff { old, new, json }) => map::diff(old, new, *json),
+        TeraCommand::Map(TeraMap::Carry { old, old_map, new, data, patch, target }) => {
+            let of = carry::Of { old, old_map, new, data, patch: *patch };
+            carry::run(&of, target, common)
+        }
+        TeraCommand::Integrity { capture, build, target } => {
+            integrity::run(capture, build, target, common)
         }
         TeraCommand::Map(TeraMap::Convert { file, to, revision, target }) => {
             map::convert(file, *to, *revision, target)

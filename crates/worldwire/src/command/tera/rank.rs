@@ -13,11 +13,13 @@ use worldwire_tera::message::HeaderForm;
 use worldwire_tera::packet::Packets;
 use worldwire_tera::rank::{Candidate, Ranking};
 
-use crate::cli::{Capture, Common, Data, TeraRank};
+use crate::cli::{Capture, Common, Data, Target, TeraRank};
 use crate::command::capture;
 use crate::definitions;
-use crate::output::{Failure, complain, print};
+use crate::output::{Failure, complain, print, write_all};
 
+/// Scores that are as good as the same.
+const SAME: f64 = 0.05;
 /// Messages of one opcode that are tried; more would not tell more.
 const MOST_MESSAGES: usize = 1000;
 
@@ -29,7 +31,7 @@ struct Found {
 }
 
 pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> {
-    let TeraRank { opcode, from, data, revision, patch, top, json } = arguments;
+    let TeraRank { opcode, from, data, revision, patch, write, top, json } = arguments;
     let data = Data { paths: data.clone(), revision: *revision, patch: *patch, pin: Vec::new() };
     let definitions = definitions::load(&data, common)?;
     let found: Mutex<BTreeMap<u16, Found>> = Mutex::default();
@@ -70,21 +72,26 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
     }
     // The order of the capture is not the order of conversations that are read at the same time.
     let mut found: Vec<(u16, Found)> = found.into_iter().collect();
-    let parts: Vec<String> = found
+    let (parts, lines): (Vec<String>, Vec<String>) = found
         .par_iter_mut()
         .map(|(opcode, found)| {
             found.messages.sort_unstable_by(|a, b| a.1.cmp(&b.1));
             let mut out = String::new();
-            one(*opcode, found, *top, *json, &mut out);
-            out
+            let line = one(*opcode, found, *top, *json, &mut out);
+            (out, line)
         })
-        .collect();
+        .unzip();
     let separator = if *json { "" } else { "\n" };
     print(&parts.join(separator))?;
+    if let Some(file) = write {
+        let target = Target { output: Some(file.clone()), force: false };
+        write_all(&target, lines.concat().as_bytes())?;
+    }
     if clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) {
+/// Writes what fits an opcode; gives its line of a map.
+fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) -> String {
     let Found { packets, messages, more } = found;
     let mut ranking = Ranking::new(packets.definitions());
     for (from, message) in messages {
@@ -108,6 +115,13 @@ fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) {
             let _ = writeln!(out, "   score      fits     clean  definition");
         }
     }
+    let best = candidates.first();
+    let ties: Vec<&str> = candidates
+        .iter()
+        .filter(|one| best.is_some_and(|best| (best.score - one.score).abs() < SAME))
+        .map(|one| one.definition.name())
+        .collect();
+    let tied = ties.iter().any(|name| Some(name) != ties.first());
     for Candidate { definition, form, fits, clean, score, notes, .. } in candidates.iter().take(top)
     {
         let taken = packets.opcode(definition.name()).filter(|other| *other != opcode);
@@ -135,5 +149,20 @@ fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) {
             let _ = write!(out, " {kind}");
         }
         out.push('\n');
+    }
+    if tied && !json {
+        let _ = writeln!(out, "  a tie: nothing in the messages tells {} apart", ties.join(", "));
+    }
+    match best {
+        Some(best) if tied => {
+            format!("# {} = {opcode} # a tie: {}\n", best.definition.name(), ties.join(", "))
+        }
+        Some(Candidate { definition, score, .. }) if *score > 0.0 => {
+            format!("{} = {opcode} # score {score:.1}, {tried} messages\n", definition.name())
+        }
+        Some(Candidate { definition, score, .. }) => {
+            format!("# {} = {opcode} # score {score:.1}: nothing fits well\n", definition.name())
+        }
+        None => format!("# {opcode}: no definition fits\n"),
     }
 }

@@ -1,0 +1,161 @@
+//! From the first message to a player.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use worldwire_net::Flow;
+use worldwire_uru::connection::Sender;
+use worldwire_uru::message::auth::client as ask;
+use worldwire_uru::message::auth::server as reply;
+use worldwire_uru::message::{AccountFlags, Caps};
+use worldwire_uru::types::{Nested, NetError, Uuid};
+
+use super::replies::outcome;
+use super::{AuthService, State, send};
+use crate::uru::accounts::Login;
+use crate::uru::config::CapsPolicy;
+
+/// What the server can do, of what clients ask about.
+const CAPS: [u32; 1] = [Caps::SCORE_LEADER_BOARDS];
+/// The billing type of an account that has paid.
+const PAID: u32 = 1;
+/// Clients keep the players of an account in an array of six, and do not check.
+const MOST_PLAYERS: usize = 5;
+
+impl AuthService {
+    /// `ClientRegisterRequest`: the first message, answered with what the login has to prove.
+    pub(super) fn register(
+        &mut self,
+        request: ask::ClientRegisterRequest,
+        sender: &mut Sender,
+    ) -> Flow {
+        let config = &self.shared.config;
+        let build = request.build_id;
+        if !config.any_build && build != config.build && build != 0 {
+            let (address, wanted) = (self.peer.address, config.build);
+            if let Some(count) = self.shared.figures.turned_away.count() {
+                tracing::info!(%address, wanted, found = build, count, "closed: another build");
+            }
+            return Flow::Break(());
+        }
+        let Ok(server_challenge) = getrandom::u32() else { return Flow::Break(()) };
+        self.challenge = Some(server_challenge);
+        send(sender, reply::ClientRegisterReply { server_challenge })?;
+        let caps = match self.shared.config.auth.caps {
+            CapsPolicy::Always => Caps::new(&CAPS),
+            CapsPolicy::Compatible => Caps::compatible(&CAPS),
+            CapsPolicy::Never => return Flow::Continue(()),
+        };
+        match Nested::encode_from(&caps) {
+            Ok(caps) => send(sender, reply::ServerCaps { caps }),
+            Err(_) => Flow::Break(()),
+        }
+    }
+
+    /// `AcctLoginRequest`: the players of the account, then the reply.
+    pub(super) async fn log_in(
+        &mut self,
+        request: ask::AcctLoginRequest<'_>,
+        sender: &mut Sender,
+    ) -> Flow {
+        let (address, trans_id) = (self.peer.address, request.trans_id);
+        let name = request.account_name.to_text();
+        let logged_in = match self.challenge {
+            None => Err(NetError::AuthenticationFailed),
+            Some(server_challenge) => {
+                let login = Login {
+                    name: name.clone(),
+                    client_challenge: request.client_challenge,
+                    server_challenge,
+                    proof: request.challenge_hash,
+                    address: Some(address.ip()),
+                };
+                self.session.log_in(login).await
+            }
+        };
+        let result = outcome(&logged_in);
+        let figures = Arc::clone(&self.shared.figures);
+        match logged_in {
+            Ok(login) => {
+                figures.logins.fetch_add(1, Ordering::Relaxed);
+                self.state = State::LoggedIn;
+                self.log.account = Some(name.clone());
+                tracing::info!(%address, account = name, form = ?login.form, "logged in");
+                for player in login.players.iter().take(MOST_PLAYERS) {
+                    self.reply(
+                        sender,
+                        reply::AcctPlayerInfo {
+                            trans_id,
+                            player_id: player.id,
+                            player_name: player.name.as_str().into(),
+                            avatar_shape: player.shape.as_str().into(),
+                            explorer: player.explorer,
+                        },
+                    )?;
+                }
+                let reply = reply::AcctLoginReply {
+                    trans_id,
+                    result,
+                    account_id: login.account,
+                    account_flags: login.flags,
+                    billing_type: PAID,
+                    encryption_key: self.shared.secure.key(),
+                };
+                self.reply(sender, reply)
+            }
+            Err(_) => {
+                figures.logins_refused.fetch_add(1, Ordering::Relaxed);
+                if let Some(count) = figures.refused_logins.count() {
+                    tracing::info!(%address, account = name, ?result, count, "logins refused");
+                }
+                let reply = reply::AcctLoginReply {
+                    trans_id,
+                    result,
+                    account_id: Uuid::ZERO,
+                    account_flags: AccountFlags(0),
+                    billing_type: 0,
+                    encryption_key: [0; 4],
+                };
+                self.reply(sender, reply)
+            }
+        }
+    }
+
+    /// `AcctSetPlayerRequest`.
+    pub(super) async fn set_player(
+        &mut self,
+        request: ask::AcctSetPlayerRequest,
+        sender: &mut Sender,
+    ) -> Flow {
+        let set = self.session.set_player(request.player_id).await;
+        if set.is_ok() {
+            self.state = if request.player_id == 0 { State::LoggedIn } else { State::Playing };
+        }
+        let result = outcome(&set);
+        self.reply(sender, reply::AcctSetPlayerReply { trans_id: request.trans_id, result })
+    }
+
+    /// `PlayerCreateRequest`.
+    pub(super) async fn create_player(
+        &mut self,
+        request: ask::PlayerCreateRequest<'_>,
+        sender: &mut Sender,
+    ) -> Flow {
+        let (name, shape) = (request.player_name.to_text(), request.avatar_shape.to_text());
+        let made = self.session.create_player(name, shape).await;
+        let (trans_id, result) = (request.trans_id, outcome(&made));
+        let made = made.ok();
+        let text = |text: Option<&String>| text.map_or("", String::as_str).to_owned();
+        let name = text(made.as_ref().map(|player| &player.name));
+        let shape = text(made.as_ref().map(|player| &player.shape));
+        let reply = reply::PlayerCreateReply {
+            trans_id,
+            result,
+            player_id: made.as_ref().map_or(0, |player| player.id),
+            explorer: made.as_ref().map_or(0, |player| player.explorer),
+            player_name: name.as_str().into(),
+            avatar_shape: shape.as_str().into(),
+        };
+        self.reply(sender, reply)
+    }
+}

@@ -1,0 +1,376 @@
+//! Our figures beside those of the parser of tera-toolbox under node, in one run.
+//!
+//! `cargo bench -p worldwire-tera --bench toolbox -- PARSER`, where PARSER is a folder with
+//! `node_modules/tera-data-parser`, or the parser itself; without it our figures stand alone.
+//! `WORLDWIRE_TERA_DATA` names a folder with `toolbox-2022/definitions` and
+//! `real-definition-vectors/real_definitions.jsonl`: then five messages of real definitions are
+//! measured, and the mix of all vectors; otherwise messages of made-up definitions.
+//!
+//! Both sides read the same bytes. V8 warms up for three seconds on the mix and for one on anything
+//! else: with less it has not compiled its 836 parsers yet. Then both sides work in turn, in nine
+//! slices each, of which the best counts. The last 256 results of theirs are kept, and the last 256
+//! trees of values of ours; a tape and a buffer that is written to are used again, as by those who
+//! have many messages to read and write.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value as Json, json};
+use worldwire_tera::message::{
+    Datum, Head, HeaderForm, Item, RecordView, Tape, TapeRecord, Value, View, Visit,
+};
+use worldwire_tera::schema::{Definition, Dialect, ParseOptions, Plan, Set};
+
+#[path = "made_up/cases.rs"]
+mod cases;
+#[allow(dead_code, reason = "the other benchmarks use the rest")]
+mod made_up;
+
+/// How long a slice is, and how many there are.
+const SLICE: Duration = Duration::from_millis(60);
+const SLICES: usize = 9;
+/// Results that are kept.
+const KEPT: usize = 256;
+const FORM: HeaderForm = HeaderForm::Plain;
+
+/// Messages of a kind, each with its definition and the text of that.
+struct Kind<'s> {
+    title: String,
+    messages: Vec<Message<'s>>,
+}
+
+#[derive(Clone)]
+struct Message<'s> {
+    definition: &'s Definition,
+    text: &'s str,
+    bytes: Vec<u8>,
+}
+
+fn main() {
+    let parser = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let data = std::env::var_os("WORLDWIRE_TERA_DATA").map(PathBuf::from);
+    let files: BTreeMap<String, String> = match &data {
+        Some(data) => cases::files(&data.join("toolbox-2022/definitions")),
+        None => made_up::files().into_iter().collect(),
+    };
+    let options = ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() };
+    let set = Set::load(&files, options);
+    let message = |file: &str, bytes| {
+        let (definition, text) = (set.by_file(file)?, files.get(file)?);
+        Some(Message { definition, text, bytes })
+    };
+    let kinds: Vec<Kind<'_>> = match &data {
+        Some(data) => cases::real(&set, data),
+        None => cases::made_up(&set),
+    }
+    .into_iter()
+    .map(|(title, messages)| {
+        let messages = messages.into_iter().filter_map(|(file, bytes)| message(&file, bytes));
+        Kind { title, messages: messages.collect() }
+    })
+    .collect();
+    println!("nanoseconds for one message, and in brackets how many times faster than theirs");
+    for kind in &kinds {
+        let bytes = kind.messages.iter().map(|message| message.bytes.len()).sum::<usize>();
+        let count = kind.messages.len();
+        println!("{}: {count} messages of {} bytes on average", kind.title, bytes / count.max(1));
+        decode(kind, parser.as_deref());
+        encode(kind, parser.as_deref());
+    }
+}
+
+fn decode(kind: &Kind<'_>, parser: Option<&str>) {
+    let (messages, theirs) = both(kind, parser, "parse");
+    let (mut tape, mut looked_at) = (Tape::new(), Tape::new());
+    let mut values = vec![Value::Absent; KEPT];
+    let asked: Vec<[usize; 3]> = messages.iter().map(|one| asked(one.definition.plan())).collect();
+    let plan = |index: usize| (messages[index].definition.plan(), messages[index].bytes.as_slice());
+    let count = messages.len();
+    let rows: Vec<Row<'_>> = vec![
+        (
+            "decode onto a tape",
+            count,
+            Box::new(|_, index| {
+                let (plan, bytes) = plan(index);
+                plan.read_into(black_box(bytes), FORM, &mut tape).unwrap();
+                black_box(&tape);
+            }),
+        ),
+        (
+            "the same, and all of it looked at",
+            count,
+            Box::new(|_, index| {
+                let (plan, bytes) = plan(index);
+                plan.read_into(black_box(bytes), FORM, &mut looked_at).unwrap();
+                let mut sum = Sum::default();
+                sum.record(looked_at.fields(plan));
+                black_box(sum.0);
+            }),
+        ),
+        (
+            "decode to a tree of values",
+            count,
+            Box::new(|call, index| {
+                let (plan, bytes) = plan(index);
+                let message = plan.read(black_box(bytes), FORM).unwrap();
+                values[call % KEPT] = message.into_fields();
+            }),
+        ),
+        (
+            "check, and view three fields",
+            count,
+            Box::new(|_, index| {
+                let (plan, bytes) = plan(index);
+                black_box(plan.check(black_box(bytes), FORM).unwrap());
+                let view = View::new(plan, bytes, FORM).unwrap();
+                for slot in asked[index] {
+                    let _ = black_box(view.fields().at(slot).unwrap());
+                }
+            }),
+        ),
+        (
+            "view all fields, by a visitor",
+            count,
+            Box::new(|_, index| {
+                let (plan, bytes) = plan(index);
+                let mut sum = Sum::default();
+                View::new(plan, black_box(bytes), FORM).unwrap().visit(&mut sum).unwrap();
+                black_box(sum.0);
+            }),
+        ),
+        (
+            "view all fields, one by one",
+            count,
+            Box::new(|_, index| {
+                let (plan, bytes) = plan(index);
+                let mut sum = Sum::default();
+                sum.view(View::new(plan, black_box(bytes), FORM).unwrap().fields());
+                black_box(sum.0);
+            }),
+        ),
+    ];
+    compare("parse", rows, theirs);
+}
+
+fn encode(kind: &Kind<'_>, parser: Option<&str>) {
+    let (messages, theirs) = both(kind, parser, "write");
+    let mut tapes = Vec::new();
+    let mut values: Vec<(Head, Value<'static>)> = Vec::new();
+    for Message { definition, bytes, .. } in &messages {
+        let mut tape = Tape::new();
+        definition.plan().read_into(bytes, FORM, &mut tape).unwrap();
+        // As if something was changed: all of it is written anew.
+        tape.head_mut();
+        tapes.push(tape);
+        let message = definition.plan().read(bytes, FORM).unwrap();
+        values.push((message.head(), message.fields().clone().into_owned()));
+    }
+    let (mut out, mut again) = (Vec::new(), Vec::new());
+    let plan = |index: usize| messages[index].definition.plan();
+    let count = messages.len();
+    let rows: Vec<Row<'_>> = vec![
+        (
+            "encode from a tape",
+            count,
+            Box::new(|_, index| {
+                out.clear();
+                black_box(&tapes[index]).encode(plan(index), &mut out).unwrap();
+                black_box(&out);
+            }),
+        ),
+        (
+            "encode from a tree of values",
+            count,
+            Box::new(|_, index| {
+                again.clear();
+                let (head, value) = &values[index];
+                plan(index).encode(*head, black_box(value), &mut again).unwrap();
+                black_box(&again);
+            }),
+        ),
+    ];
+    compare("write", rows, theirs);
+}
+
+/// What is measured: its title, how many messages there are, and what is done with one of them.
+type Row<'w> = (&'static str, usize, Box<dyn FnMut(usize, usize) + 'w>);
+
+/// Does everything in turn, and prints the best of each.
+fn compare(theirs_is: &str, mut rows: Vec<Row<'_>>, mut theirs: Option<Theirs>) {
+    for (_, count, work) in &mut rows {
+        slice(*count, work);
+    }
+    let mut best = vec![f64::INFINITY; rows.len()];
+    let mut their_best = f64::INFINITY;
+    for _ in 0..SLICES {
+        if let Some(theirs) = &mut theirs {
+            their_best = their_best.min(theirs.slice());
+        }
+        for ((_, count, work), best) in rows.iter_mut().zip(&mut best) {
+            *best = best.min(slice(*count, work));
+        }
+    }
+    if theirs.is_some() {
+        println!("    {:<36}{their_best:>9.1}", format!("theirs: {theirs_is}"));
+    }
+    for ((title, ..), ours) in rows.iter().zip(best) {
+        match theirs {
+            Some(_) => println!("    {title:<36}{ours:>9.1}  ({:.1}x)", their_best / ours),
+            None => println!("    {title:<36}{ours:>9.1}"),
+        }
+    }
+}
+
+/// Nanoseconds for one message.
+fn slice(count: usize, work: &mut dyn FnMut(usize, usize)) -> f64 {
+    let (start, mut calls) = (Instant::now(), 0);
+    while start.elapsed() < SLICE {
+        for _ in 0..8 {
+            for index in 0..count {
+                work(calls, index);
+                calls += 1;
+            }
+        }
+    }
+    start.elapsed().as_secs_f64() * 1e9 / calls as f64
+}
+
+/// The parser in a process of its own, warmed up.
+struct Theirs {
+    process: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Theirs {
+    fn answer(&mut self) -> String {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.process.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn slice(&mut self) -> f64 {
+        self.say(&SLICE.as_millis().to_string());
+        self.answer().parse().unwrap()
+    }
+}
+
+impl Drop for Theirs {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Starts the parser; gives it, and the messages that it can read and write.
+fn both<'s>(
+    kind: &Kind<'s>,
+    parser: Option<&str>,
+    what: &str,
+) -> (Vec<Message<'s>>, Option<Theirs>) {
+    let Some(parser) = parser else { return (kind.messages.clone(), None) };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/toolbox.cjs");
+    let warm = if kind.title == "mix" { "3000" } else { "1000" };
+    let mut process = Command::new("node")
+        .arg(script)
+        .args([parser, what, warm])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("node is installed");
+    let answers = BufReader::new(process.stdout.take().unwrap());
+    let mut theirs = Theirs { process, answers };
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let messages = kind.messages.iter();
+    let definitions: BTreeMap<&str, &str> =
+        messages.clone().map(|one| (one.definition.title(), one.text)).collect();
+    let messages: Vec<Json> = messages
+        .map(|one| json!({ "key": one.definition.title(), "hex": hex(&one.bytes) }))
+        .collect();
+    theirs.say(&json!({ "definitions": definitions, "messages": messages }).to_string());
+    let good: Vec<bool> = serde_json::from_str(&theirs.answer()).unwrap();
+    assert_eq!(theirs.answer(), "ready");
+    let good = kind.messages.iter().zip(good).filter(|(_, good)| *good);
+    (good.map(|(message, _)| message.clone()).collect(), Some(theirs))
+}
+
+/// The first field, one in the middle and the last.
+fn asked(plan: &Plan) -> [usize; 3] {
+    let fields = plan.fields().len();
+    [0, fields / 2, fields.saturating_sub(1)]
+}
+
+/// Uses every value that it meets.
+#[derive(Default)]
+struct Sum(u64);
+
+impl Sum {
+    fn record(&mut self, fields: TapeRecord<'_, '_>) {
+        fields.iter().for_each(|(_, datum)| self.datum(datum));
+    }
+
+    fn datum(&mut self, datum: Datum<'_, '_>) {
+        match datum {
+            Datum::Record(fields) => self.record(fields),
+            Datum::List(list) => list.iter().for_each(|datum| self.datum(datum)),
+            Datum::Text(text) => self.add(text.as_bytes().len() as u64),
+            Datum::Bytes(bytes) => self.add(bytes.len() as u64),
+            Datum::Value(value) => self.one(value),
+        }
+    }
+
+    fn view(&mut self, fields: RecordView<'_, '_>) {
+        fields.iter().for_each(|(_, item)| self.item(item.unwrap()));
+    }
+
+    fn item(&mut self, item: Item<'_, '_>) {
+        match item {
+            Item::Record(fields) => self.view(fields),
+            Item::List(list) => list.iter().for_each(|item| self.item(item.unwrap())),
+            Item::Text(text) => self.add(text.as_bytes().len() as u64),
+            Item::Bytes(bytes) => self.add(bytes.len() as u64),
+            Item::Value(value) => self.one(value),
+        }
+    }
+
+    #[inline(always)]
+    fn one(&mut self, value: Value<'_>) {
+        self.add(match value {
+            Value::Unsigned(number) | Value::Skill(number) => number,
+            Value::Signed(number) => number.cast_unsigned(),
+            Value::Bool(value) => u64::from(value),
+            Value::Float(number) => u64::from(number.to_bits()),
+            Value::Double(number) => number.to_bits(),
+            Value::Angle(angle) => u64::from(angle.0.cast_unsigned()),
+            Value::Vec3([x, y, z]) | Value::Vec3fa([x, y, z]) => {
+                u64::from(x.to_bits() ^ y.to_bits() ^ z.to_bits())
+            }
+            Value::Customize(looks) => u64::from_le_bytes(looks),
+            Value::Text(text) => text.as_bytes().len() as u64,
+            Value::Bytes(bytes) => bytes.len() as u64,
+            Value::Absent | Value::List(_) | Value::Record(_) => 1,
+        });
+    }
+
+    #[inline]
+    fn add(&mut self, number: u64) {
+        self.0 = self.0.wrapping_add(number);
+    }
+}
+
+impl<'d, 'p> Visit<'d, 'p> for Sum {
+    #[inline]
+    fn value(&mut self, name: &'p str, value: Value<'d>) {
+        self.add(name.len() as u64);
+        self.one(value);
+    }
+}

@@ -1,0 +1,479 @@
+//! The map of a new build, from the map of an old one.
+//!
+//! Opcodes are shuffled with every build; the messages stay what they are. [`Carry`] looks at
+//! conversations of both builds, and matches the opcodes of the new one with the names of the old
+//! one by
+//!
+//! * *rank*: how well the definition of a name reads the messages ([`rank`](crate::rank)),
+//! * *shape*: who sends them, how many there are, how long they are, and whether some are the same
+//!   to the byte,
+//! * *order*: where in the conversation they are, and what stands before and behind them.
+//!
+//! A match is sure when no other name for the opcode, and no other opcode for the name, comes near.
+//! The others are what looks best, no more.
+//!
+//! The weights are chosen, not measured. They tell made-up builds apart, whose opcodes are shuffled
+//! and some of whose layouts are changed; real pairs of captures were not at hand.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use worldwire_core::Side;
+
+use crate::file::library::sender;
+use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, HEADER_BYTES, Header};
+use crate::packet::Packets;
+use crate::rank::Ranking;
+
+/// Messages of an opcode that are looked at closely.
+const MOST_KEPT: usize = 32;
+/// Messages of a conversation whose order counts.
+const MOST_IN_ORDER: usize = 65_536;
+/// How often the order is looked at again, with what was matched in the meantime.
+const ROUNDS: usize = 6;
+/// How far the second best has to be behind a match that is sure.
+const CLEAR: f64 = 2.0;
+/// What a definition weighs that does not read the messages, or would show half of them odd.
+const UNREAD: f64 = -4.0;
+/// What a name without a definition weighs: nobody knows.
+const UNDEFINED: f64 = -1.5;
+/// What messages before, and what messages behind weigh that are the same in both builds.
+const AROUND: f64 = 3.0;
+/// What a match that is sure has at least.
+const ENOUGH: f64 = 1.5;
+
+/// Matches the opcodes of a new build with the names of an old one.
+#[derive(Debug)]
+pub struct Carry<'p> {
+    packets: &'p Packets,
+    old: Seen,
+    new: Seen,
+}
+
+/// What became of an opcode of the new build.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carried {
+    /// The opcode.
+    pub opcode: u16,
+    /// Who sends it.
+    pub from: Side,
+    /// How many messages there were.
+    pub messages: u64,
+    /// The name that fits best; nothing when every name fits another opcode better.
+    pub name: Option<Box<str>>,
+    /// Whether nothing else comes near.
+    pub is_sure: bool,
+    /// How far ahead the name is of all others, from 0 to 1.
+    pub confidence: f64,
+    /// The name that comes next.
+    pub second: Option<Box<str>>,
+}
+
+/// The messages of a build.
+#[derive(Debug, Default)]
+struct Seen {
+    opcodes: BTreeMap<u16, Of>,
+    /// The opcodes of each conversation, in their order.
+    order: BTreeMap<u64, Vec<u16>>,
+}
+
+/// The messages of an opcode.
+#[derive(Debug)]
+struct Of {
+    from: Side,
+    count: u64,
+    lengths: BTreeMap<usize, u64>,
+    /// Hashes of what stands behind the header.
+    payloads: BTreeSet<u64>,
+    kept: Vec<Box<[u8]>>,
+    /// Where in their conversations the first ones are, from 0 to 1: the sum, and of how many.
+    first: f64,
+    conversations: f64,
+}
+
+impl<'p> Carry<'p> {
+    /// Begins, with the messages of the old build by its map.
+    #[must_use]
+    pub fn new(packets: &'p Packets) -> Self {
+        Self { packets, old: Seen::default(), new: Seen::default() }
+    }
+
+    /// The next message of a conversation of the old build.
+    pub fn push_old(&mut self, conversation: u64, from: Side, message: &[u8]) {
+        self.old.push(conversation, from, message);
+    }
+
+    /// The next message of a conversation of the new build.
+    pub fn push_new(&mut self, conversation: u64, from: Side, message: &[u8]) {
+        self.new.push(conversation, from, message);
+    }
+
+    /// What the opcodes of the new build are, in their order.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<Carried> {
+        self.old.place();
+        self.new.place();
+        let packets = self.packets;
+        let name = |opcode: u16| packets.get(opcode).map(|packet| packet.name);
+        let olds: Vec<(u16, &str, &Of)> = self
+            .old
+            .opcodes
+            .iter()
+            .filter_map(|(opcode, of)| Some((*opcode, name(*opcode)?, of)))
+            .collect();
+        let news: Vec<(u16, &Of)> = self.new.opcodes.iter().map(|(code, of)| (*code, of)).collect();
+        let totals = [&self.old, &self.new].map(Seen::messages);
+        let mut base = vec![vec![f64::NEG_INFINITY; olds.len()]; news.len()];
+        for ((opcode, of), row) in news.iter().zip(&mut base) {
+            let ranks = ranks(packets, of);
+            for ((old, name, known), score) in olds.iter().zip(row.iter_mut()) {
+                // Two are the same in every build.
+                let fixed = |code| matches!(code, CHECK_VERSION | CHECK_VERSION_ANSWER);
+                let other = old != opcode && (fixed(*old) || fixed(*opcode));
+                if known.from != of.from || other {
+                    continue;
+                }
+                let rank = ranks.get(name).copied().unwrap_or(UNREAD);
+                *score = rank + known.likeness(of, totals);
+            }
+        }
+        let neighbours = [self.old.neighbours(), self.new.neighbours()];
+        let mut scores = base.clone();
+        let mut matched = assign(&scores);
+        for _ in 0..ROUNDS {
+            // What the opcodes around are called as far as is known.
+            let known: HashMap<u16, u16> = matched
+                .iter()
+                .filter_map(|(new, old)| Some((news.get(*new)?.0, olds.get(*old)?.0)))
+                .collect();
+            for ((new, row), (opcode, _)) in scores.iter_mut().zip(&base).zip(&news) {
+                for ((score, base), (old, ..)) in new.iter_mut().zip(row).zip(&olds) {
+                    let (old, new) = (neighbours[0].get(old), neighbours[1].get(opcode));
+                    let side =
+                        |at: usize| alike(old.map(|two| &two[at]), new.map(|two| &two[at]), &known);
+                    *score = base + AROUND * (side(0) + side(1));
+                }
+            }
+            let again = assign(&scores);
+            if again == matched {
+                break;
+            }
+            matched = again;
+        }
+        news.iter()
+            .enumerate()
+            .map(|(new, (opcode, of))| {
+                let row = scores.get(new).map_or(&[][..], Vec::as_slice);
+                let chosen = matched.get(&new).copied();
+                let score = |old: usize| row.get(old).copied().unwrap_or(f64::NEG_INFINITY);
+                let others = (0..olds.len()).filter(|old| Some(*old) != chosen);
+                let second = others.max_by(|a, b| score(*a).total_cmp(&score(*b)));
+                let second = second.filter(|old| score(*old).is_finite());
+                let margin = chosen.map_or(0.0, |old| {
+                    let column = scores.iter().enumerate().filter(|(other, _)| *other != new);
+                    let rivals = column.filter_map(|(_, row)| row.get(old).copied());
+                    let rival = rivals.fold(f64::NEG_INFINITY, f64::max);
+                    score(old) - rival.max(second.map_or(f64::NEG_INFINITY, score))
+                });
+                let is_sure = margin >= CLEAR && chosen.is_some_and(|old| score(old) >= ENOUGH);
+                let named = |old: usize| olds.get(old).map(|(_, name, _)| Box::from(*name));
+                Carried {
+                    opcode: *opcode,
+                    from: of.from,
+                    messages: of.count,
+                    name: chosen.and_then(named),
+                    is_sure,
+                    confidence: (1.0 - (-margin.max(0.0) / CLEAR).exp()).min(0.99),
+                    second: second.and_then(named),
+                }
+            })
+            .collect()
+    }
+}
+
+/// The map, one opcode a line, with what speaks for it; those that are not sure are comments.
+#[must_use]
+pub fn format(carried: &[Carried]) -> String {
+    let mut out = String::new();
+    let mut by_name: Vec<&Carried> = carried.iter().collect();
+    by_name.sort_by(|a, b| (&a.name, a.opcode).cmp(&(&b.name, b.opcode)));
+    let plural = |count: u64| if count == 1 { "" } else { "s" };
+    for one in by_name.iter().filter(|one| one.is_sure) {
+        let Carried { opcode, messages, confidence, .. } = one;
+        let name = one.name.as_deref().unwrap_or_default();
+        let (percent, plural) = (confidence * 100.0, plural(*messages));
+        let _ = writeln!(out, "{name} = {opcode} # {percent:.0} %, {messages} message{plural}");
+    }
+    let mut unsure = by_name.iter().filter(|one| !one.is_sure).peekable();
+    if unsure.peek().is_some() {
+        out.push_str("\n# Not sure: compare the messages, and take away the mark in front.\n");
+    }
+    for one in unsure {
+        let Carried { opcode, messages, confidence, from, .. } = one;
+        let (percent, plural) = (confidence * 100.0, plural(*messages));
+        let name = one.name.as_deref().unwrap_or("?");
+        let _ = write!(
+            out,
+            "# {name} = {opcode} # {percent:.0} %, {messages} message{plural} of the {from}"
+        );
+        if let Some(second) = &one.second {
+            let _ = write!(out, "; or {second}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// What stands before and behind an opcode, and how often of all times.
+type Neighbours = HashMap<u16, [BTreeMap<u16, f64>; 2]>;
+
+impl Seen {
+    fn push(&mut self, conversation: u64, from: Side, message: &[u8]) {
+        let Ok(Some(Header { opcode, .. })) = Header::peek(message) else { return };
+        let order = self.order.entry(conversation).or_default();
+        if order.len() < MOST_IN_ORDER {
+            order.push(opcode);
+        }
+        let of = self.opcodes.entry(opcode).or_insert_with(|| Of {
+            from,
+            count: 0,
+            lengths: BTreeMap::new(),
+            payloads: BTreeSet::new(),
+            kept: Vec::new(),
+            first: 0.0,
+            conversations: 0.0,
+        });
+        of.count += 1;
+        *of.lengths.entry(message.len()).or_default() += 1;
+        if of.kept.len() < MOST_KEPT {
+            of.kept.push(message.into());
+            of.payloads.extend(payload(message));
+        }
+    }
+
+    fn messages(&self) -> u64 {
+        self.opcodes.values().map(|of| of.count).sum()
+    }
+
+    /// Where in the conversations the opcodes begin.
+    fn place(&mut self) {
+        for order in self.order.values() {
+            let mut met = BTreeSet::new();
+            for (at, opcode) in order.iter().enumerate() {
+                if met.insert(opcode)
+                    && let Some(of) = self.opcodes.get_mut(opcode)
+                {
+                    of.first += share(at, order.len());
+                    of.conversations += 1.0;
+                }
+            }
+        }
+    }
+
+    fn neighbours(&self) -> Neighbours {
+        let mut all = Neighbours::new();
+        for order in self.order.values() {
+            for pair in order.windows(2) {
+                let [before, behind] = *pair else { continue };
+                let [_, of_before] = all.entry(before).or_default();
+                *of_before.entry(behind).or_default() += 1.0;
+                let [of_behind, _] = all.entry(behind).or_default();
+                *of_behind.entry(before).or_default() += 1.0;
+            }
+        }
+        for map in all.values_mut().flatten() {
+            let total: f64 = map.values().sum();
+            map.values_mut().for_each(|count| *count /= total);
+        }
+        all
+    }
+}
+
+impl Of {
+    /// How much it looks like an opcode of another build; `totals` are all messages of both.
+    fn likeness(&self, other: &Self, totals: [u64; 2]) -> f64 {
+        let mut same = 0.0;
+        for (length, count) in &self.lengths {
+            let of_other = other.lengths.get(length).copied().unwrap_or(0);
+            same += part(*count, self.count).min(part(of_other, other.count));
+        }
+        let known = other.payloads.iter().filter(|payload| self.payloads.contains(payload)).count();
+        let known = share(known, other.payloads.len().max(1));
+        let often = part(self.count, totals[0]) / part(other.count, totals[1]);
+        let long = self.mean() / other.mean();
+        let place = |of: &Self| of.first / of.conversations.max(1.0);
+        4.0 * same + 4.0 * known
+            - often.ln().abs().min(3.0)
+            - 2.0 * long.ln().abs().min(2.0)
+            - 4.0 * (place(self) - place(other)).abs()
+    }
+
+    fn mean(&self) -> f64 {
+        self.lengths
+            .iter()
+            .map(|(length, count)| share(*length, 1) * part(*count, self.count))
+            .sum()
+    }
+}
+
+/// What the definitions of all names weigh: the best nothing, the others less.
+fn ranks<'p>(packets: &'p Packets, of: &Of) -> HashMap<&'p str, f64> {
+    let named = packets.names().iter().filter_map(|(_, name)| packets.get(packets.opcode(name)?));
+    let mut ranks: HashMap<&str, f64> = HashMap::new();
+    let mut definitions = Vec::new();
+    for packet in named {
+        let side = sender(packet.name);
+        let score = if packet.definition.is_some() { UNREAD } else { UNDEFINED };
+        ranks.insert(packet.name, score);
+        definitions.extend(packet.definition.filter(|_| side.is_none_or(|side| side == of.from)));
+    }
+    let mut ranking = Ranking::new(definitions);
+    of.kept.iter().for_each(|message| ranking.push(of.from, message));
+    let candidates = ranking.finish();
+    let best = candidates.first().map_or(0.0, |candidate| candidate.score);
+    for candidate in candidates {
+        let behind = (candidate.score - best) / 4.0;
+        let bad = candidate.fits < of.kept.len() as u64;
+        let score = if bad { UNREAD } else { behind.max(UNREAD) };
+        ranks.insert(candidate.definition.name(), score);
+    }
+    ranks
+}
+
+/// How much of what stands beside an opcode of the new build stands beside one of the old, as far as
+/// it is known what is what.
+fn alike(
+    old: Option<&BTreeMap<u16, f64>>,
+    new: Option<&BTreeMap<u16, f64>>,
+    known: &HashMap<u16, u16>,
+) -> f64 {
+    let (Some(old), Some(new)) = (old, new) else { return 0.0 };
+    let same = new.iter().filter_map(|(code, share)| {
+        let other = old.get(known.get(code)?)?;
+        Some(share.min(*other))
+    });
+    same.sum()
+}
+
+/// Matches rows with columns, the best pairs first; each at most once.
+fn assign(scores: &[Vec<f64>]) -> BTreeMap<usize, usize> {
+    let pairs = scores.iter().enumerate().flat_map(|(row, scores)| {
+        scores.iter().enumerate().map(move |(column, score)| (*score, row, column))
+    });
+    let mut pairs: Vec<(f64, usize, usize)> =
+        pairs.filter(|(score, ..)| score.is_finite()).collect();
+    pairs.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+    let (mut matched, mut taken) = (BTreeMap::new(), BTreeSet::new());
+    for (_, row, column) in pairs {
+        if !matched.contains_key(&row) && taken.insert(column) {
+            matched.insert(row, column);
+        }
+    }
+    matched
+}
+
+/// A hash of what stands behind the header, if there is anything.
+fn payload(message: &[u8]) -> Option<u64> {
+    let payload = message.get(HEADER_BYTES..).filter(|payload| !payload.is_empty())?;
+    let mut hasher = DefaultHasher::new();
+    payload.hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 messages")]
+fn part(count: u64, of: u64) -> f64 {
+    count as f64 / of.max(1) as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 messages")]
+fn share(at: usize, of: usize) -> f64 {
+    at as f64 / of.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::library::Known;
+    use crate::file::{CodeMap, Library};
+    use crate::message::Head;
+    use crate::schema::{ParseOptions, Set};
+    use worldwire_core::Sampler;
+
+    /// Messages of a build: names with the layouts that they have there.
+    fn library(names: usize, changed: &[usize], codes: &[(String, u32)]) -> Packets {
+        let types = ["int32", "uint64", "bool", "float", "string", "vec3", "byte", "int16"];
+        let mut sampler = Sampler::new(5);
+        let mut below = |bound: u64| usize::try_from(sampler.below(bound)).unwrap();
+        let mut files = Vec::new();
+        for number in 0..names {
+            let mut text = String::new();
+            for field in 0..1 + below(9) {
+                text.push_str(&format!("{} f{field}\n", types[below(8)]));
+            }
+            if changed.contains(&number) {
+                text.insert_str(0, "uint32 fresh\n");
+            }
+            let side = if number % 3 == 0 { 'C' } else { 'S' };
+            files.push((format!("{side}_M{number}.1.def"), text));
+        }
+        let mut library = Library {
+            definitions: Set::load(files, ParseOptions::default()),
+            ..Library::default()
+        };
+        let pairs = codes.iter().map(|(name, code)| (name.as_str(), *code));
+        library.add_map("protocol.7.map", CodeMap::from_pairs(pairs));
+        Packets::new(&library, Known { revision: Some(7), ..Known::default() })
+    }
+
+    /// Sixty opcodes are shuffled, and three layouts change.
+    #[test]
+    fn a_shuffled_build_is_matched() {
+        const NAMES: usize = 60;
+        let name = |number: usize| {
+            format!("{}_M{number}", if number.is_multiple_of(3) { 'C' } else { 'S' })
+        };
+        let code = |number: usize| u32::try_from(1000 + number).unwrap();
+        let shuffled = |number: usize| u32::try_from(3000 + number * 37 % NAMES).unwrap();
+        let all = |code: &dyn Fn(usize) -> u32| -> Vec<(String, u32)> {
+            (0..NAMES).map(|number| (name(number), code(number))).collect()
+        };
+        let old = library(NAMES, &[], &all(&code));
+        let new = library(NAMES, &[7, 20, 33], &all(&shuffled));
+        let mut carry = Carry::new(&old);
+        for (packets, seed) in [(&old, 1), (&new, 2)] {
+            let mut sampler = Sampler::new(seed);
+            // Everybody does the same things in about the same order.
+            let mut plot = Sampler::new(99);
+            let mut at = 0;
+            for _ in 0..1500 {
+                at = (at + 1 + usize::try_from(plot.below(3)).unwrap()) % NAMES;
+                let opcode = packets.opcode(&name(at)).unwrap();
+                let definition = packets.get(opcode).unwrap().definition.unwrap();
+                let value = definition.plan().sample(&mut sampler);
+                let mut bytes = Vec::new();
+                definition.plan().encode(Head::plain(opcode), &value, &mut bytes).unwrap();
+                let from = sender(&name(at)).unwrap();
+                if core::ptr::eq(packets, &old) {
+                    carry.push_old(0, from, &bytes);
+                } else {
+                    carry.push_new(0, from, &bytes);
+                }
+            }
+        }
+        let carried = carry.finish();
+        let right = |one: &&Carried| {
+            one.name.as_deref().and_then(|name| new.opcode(name)) == Some(one.opcode)
+        };
+        let (good, all) = (carried.iter().filter(right).count(), carried.len());
+        assert!(all == NAMES && good * 100 >= all * 95, "{good} of {all}");
+        let wrong = carried.iter().filter(|one| one.is_sure && !right(one));
+        assert_eq!(wrong.count(), 0, "sure and wrong");
+        let sure = carried.iter().filter(|one| one.is_sure).count();
+        assert!(sure * 2 > all, "{sure} of {all} are sure");
+        let (map, problems) =
+            CodeMap::parse(crate::file::MapKind::Protocol, "made.map", &format(&carried));
+        assert!(problems.is_empty());
+        assert_eq!(map.iter().len(), sure);
+    }
+}

@@ -1,0 +1,234 @@
+//! Changing the fields of a tape.
+
+use core::ops::Range;
+
+use worldwire_core::Result;
+
+use super::record::{Block, width};
+use super::{Cell, Tape};
+use crate::message::Leniency;
+use crate::message::encode::MOST_BYTES;
+use crate::message::fault::Fault;
+use crate::message::scalar::{kind_of, write_scalar};
+use crate::message::value::{Step, Value, path_steps};
+use crate::schema::plan::{FieldKind, Op, Plan};
+
+/// The largest value of fixed size.
+const MOST_FIXED: usize = 12;
+
+static ABSENT: Value<'static> = Value::Absent;
+
+/// A record or field that a path leads to.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The index of its scope, and its block.
+    scope: u32,
+    block: usize,
+    /// The field; without one it is the message, or an element.
+    field: Option<u32>,
+}
+
+impl Tape {
+    /// Puts a value at a path of names and indices: `members[2].name`. What a record or list does
+    /// not say becomes zero or empty; a list gets the length of the one that is given.
+    ///
+    /// # Errors
+    /// Value, with the path: there is no such field or element, or it cannot hold the value, of
+    /// which some parts may have been put in then.
+    pub fn set(&mut self, plan: &Plan, path: &str, value: &Value<'_>) -> Result<()> {
+        let place = self.resolve(plan, path)?;
+        self.changed = true;
+        self.put(plan, place, value).map_err(|error| error.inside(path))
+    }
+
+    /// Gives the list at a path another length: elements at its end are taken away, or added with
+    /// everything zero or empty.
+    ///
+    /// # Errors
+    /// Value, with the path: there is no such list, or those are more elements than a message holds.
+    pub fn resize(&mut self, plan: &Plan, path: &str, count: usize) -> Result<()> {
+        let place = self.resolve(plan, path)?;
+        self.changed = true;
+        self.relist(plan, place, count).map(drop).map_err(|error| error.inside(path))
+    }
+
+    fn resolve(&self, plan: &Plan, path: &str) -> Result<Place> {
+        let mut place = Place { scope: plan.root, block: 0, field: None };
+        for step in path_steps(path) {
+            let next = step.and_then(|step| self.step(plan, place, step));
+            place = next.ok_or_else(|| Fault::UnknownField.value(format!("\"{path}\"")))?;
+        }
+        Ok(place)
+    }
+
+    fn step(&self, plan: &Plan, place: Place, step: Step<'_>) -> Option<Place> {
+        let kind = place.field.map(|field| plan.field(field).kind());
+        let nth = |range: &Range<u32>, slot: usize| {
+            let field = range.start.checked_add(u32::try_from(slot).ok()?)?;
+            range.contains(&field).then_some(Place { field: Some(field), ..place })
+        };
+        match (kind, step) {
+            (None, Step::Name(name)) => named(plan, &plan.scope(place.scope).fields, name, place),
+            (Some(FieldKind::Object(fields)), Step::Name(name)) => named(plan, fields, name, place),
+            (Some(FieldKind::Row(fields)), Step::Index(index)) => nth(fields, index),
+            (Some(FieldKind::Array { scope, .. }), Step::Index(index)) => {
+                let list = self.cell(self.body(plan, place));
+                (index < list.length as usize).then(|| element(plan, *scope, list.at, index))
+            }
+            _ => None,
+        }
+    }
+
+    /// The cell of a text, bytes or a list.
+    fn body(&self, plan: &Plan, place: Place) -> usize {
+        place.block + 1 + place.field.map_or(0, |field| plan.field(field).body as usize)
+    }
+
+    fn put(&mut self, plan: &Plan, place: Place, value: &Value<'_>) -> Result<()> {
+        let Some(field) = place.field else {
+            return self.put_record(plan, place, &plan.scope(place.scope).fields, value);
+        };
+        match (plan.field(field).kind(), value) {
+            (FieldKind::Scalar { scalar, spot }, _) => {
+                let mut room = [0; MOST_FIXED];
+                write_scalar(*scalar, value, Leniency::Strict, &mut room)?;
+                let block = Block { tape: self, block: place.block };
+                let start = block.start(plan.scope(place.scope), usize::from(spot.segment));
+                let at = start + usize::from(spot.offset);
+                let field = self.bytes.get_mut(at..at + scalar.size());
+                if let (Some(field), Some(value)) = (field, room.get(..scalar.size())) {
+                    field.copy_from_slice(value);
+                }
+                Ok(())
+            }
+            (FieldKind::Text { .. } | FieldKind::Bytes { .. }, Value::Absent) => {
+                self.put_body(plan, place, &[])
+            }
+            (FieldKind::Text { .. }, Value::Text(text)) => {
+                if text.has_nul() {
+                    return Err(Fault::StringContainsNul.value(format!("{text:?}")));
+                }
+                self.put_body(plan, place, text.as_bytes())
+            }
+            (FieldKind::Bytes { .. }, Value::Bytes(bytes)) => self.put_body(plan, place, bytes),
+            (FieldKind::Array { scope, .. }, Value::Absent | Value::List(_)) => {
+                let items = value.list().unwrap_or_default();
+                let first = self.relist(plan, place, items.len())?;
+                for (index, item) in items.iter().enumerate() {
+                    let place = element(plan, *scope, first, index);
+                    self.put(plan, place, item).map_err(|error| error.inside_item(index))?;
+                }
+                Ok(())
+            }
+            (FieldKind::Object(fields), _) => self.put_record(plan, place, fields, value),
+            (FieldKind::Row(fields), Value::Absent | Value::List(_)) => {
+                let items = value.list().unwrap_or_default();
+                if items.len() > fields.len() {
+                    let found = format!("{} values for a row of {}", items.len(), fields.len());
+                    return Err(Fault::WrongKind.value(found));
+                }
+                for (index, field) in fields.clone().enumerate() {
+                    let place = Place { field: Some(field), ..place };
+                    let outcome = self.put(plan, place, items.get(index).unwrap_or(&ABSENT));
+                    outcome.map_err(|error| error.inside_item(index))?;
+                }
+                Ok(())
+            }
+            _ => Err(Fault::WrongKind.value(kind_of(value))),
+        }
+    }
+
+    fn put_record(
+        &mut self,
+        plan: &Plan,
+        place: Place,
+        fields: &Range<u32>,
+        value: &Value<'_>,
+    ) -> Result<()> {
+        let values = match value {
+            Value::Absent => &[],
+            Value::Record(values) => values.as_slice(),
+            _ => return Err(Fault::WrongKind.value(kind_of(value))),
+        };
+        for (index, field) in fields.clone().enumerate() {
+            let outcome = self.put(
+                plan,
+                Place { field: Some(field), ..place },
+                values.get(index).unwrap_or(&ABSENT),
+            );
+            outcome.map_err(|error| error.inside(plan.field(field).name()))?;
+        }
+        Ok(())
+    }
+
+    /// Puts in a text or bytes.
+    fn put_body(&mut self, plan: &Plan, place: Place, bytes: &[u8]) -> Result<()> {
+        let cell = Cell { at: position(self.bytes.len())?, length: position(bytes.len())? };
+        self.bytes.extend_from_slice(bytes);
+        let at = self.body(plan, place);
+        if let Some(body) = self.cell_mut(at) {
+            *body = cell;
+        }
+        Ok(())
+    }
+
+    /// Gives a list another length; gives its first block.
+    fn relist(&mut self, plan: &Plan, place: Place, count: usize) -> Result<u32> {
+        let kind = place.field.map(|field| plan.field(field).kind());
+        let Some(FieldKind::Array { scope, .. }) = kind else {
+            return Err(Fault::WrongKind.value("no list"));
+        };
+        let scope = plan.scope(*scope);
+        if count.saturating_mul(scope.cost as usize) > MOST_BYTES {
+            return Err(Fault::MessageTooLong.value(format!("{count} elements")));
+        }
+        let at = self.body(plan, place);
+        let Cell { at: mut first, length } = self.cell(at);
+        self.cells.truncate(self.used);
+        let old = length as usize;
+        if count > old {
+            let (from, cells) = (first as usize, old * width(scope));
+            first = position(self.cells.len())?;
+            let kept = self.cells.get(from..from + cells).map(<[Cell]>::to_vec);
+            self.cells.extend(kept.unwrap_or_default());
+            // By the plan it was read with they were all there.
+            self.cells.resize(first as usize + cells, Cell::default());
+            for _ in old..count {
+                self.cells.push(Cell { at: position(self.bytes.len())?, length: 0 });
+                self.bytes.resize(self.bytes.len() + scope.size as usize, 0);
+                self.cells.resize(self.cells.len() + scope.bodies as usize, Cell::default());
+                for op in plan.steps(&scope.loose) {
+                    if let Op::Segment { size } = op {
+                        self.cells.push(Cell { at: position(self.bytes.len())?, length: 0 });
+                        self.bytes.resize(self.bytes.len() + *size as usize, 0);
+                    }
+                }
+            }
+        }
+        let length = position(count)?;
+        self.used = self.cells.len();
+        if let Some(list) = self.cell_mut(at) {
+            *list = Cell { at: first, length };
+        }
+        Ok(first)
+    }
+}
+
+/// The field of a name.
+fn named(plan: &Plan, fields: &Range<u32>, name: &str, place: Place) -> Option<Place> {
+    let field = fields.clone().find(|field| plan.field(*field).name() == name)?;
+    Some(Place { field: Some(field), ..place })
+}
+
+/// An element of an array; one that is a value itself is the only field of its scope.
+fn element(plan: &Plan, scope: u32, first: u32, index: usize) -> Place {
+    let inner = plan.scope(scope);
+    let field = inner.single.then_some(inner.fields.start);
+    Place { scope, block: first as usize + index * width(inner), field }
+}
+
+/// A place on the tape, or a length: only who changes it over and over without reading a message
+/// onto it comes so far.
+fn position(at: usize) -> Result<u32> {
+    u32::try_from(at).map_err(|_| Fault::MessageTooLong.value(format!("{at} bytes on the tape")))
+}

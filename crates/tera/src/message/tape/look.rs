@@ -1,0 +1,195 @@
+//! Looking at the fields of a tape.
+
+use core::ops::Range;
+use std::borrow::Cow;
+
+use super::Tape;
+use super::record::{Block, width};
+use crate::message::scalar::read_scalar;
+use crate::message::value::{Step, Value, path_steps};
+use crate::schema::plan::{Field, FieldKind, Plan, Scope, Spot};
+use crate::types::Text;
+
+/// The fields of a message on a [`Tape`], of an element or of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct TapeRecord<'t, 'p> {
+    plan: &'p Plan,
+    scope: &'p Scope,
+    fields: &'p Range<u32>,
+    block: Block<'t>,
+    /// Where its first segment begins.
+    start: usize,
+}
+
+/// The elements of an array on a [`Tape`], or the values of a row.
+#[derive(Clone, Copy, Debug)]
+pub struct TapeList<'t, 'p> {
+    record: TapeRecord<'t, 'p>,
+    /// Of an array how many elements there are, the first of which `record` is; of a row nothing,
+    /// and `record` has its values.
+    count: Option<usize>,
+}
+
+/// What a field on a [`Tape`] holds.
+#[derive(Clone, Debug)]
+pub enum Datum<'t, 'p> {
+    /// A value of fixed size.
+    Value(Value<'static>),
+    /// A text.
+    Text(Text<'t>),
+    /// Bytes.
+    Bytes(&'t [u8]),
+    /// An array or row.
+    List(TapeList<'t, 'p>),
+    /// An object or element.
+    Record(TapeRecord<'t, 'p>),
+}
+
+impl<'t, 'p> TapeRecord<'t, 'p> {
+    #[inline]
+    pub(super) fn root(tape: &'t Tape, plan: &'p Plan) -> Self {
+        let scope = plan.scope(plan.root);
+        let block = Block { tape, block: 0 };
+        Self { plan, scope, fields: &scope.fields, block, start: block.start(scope, 0) }
+    }
+
+    /// The field of a name; `None` when the definition has none.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Datum<'t, 'p>> {
+        self.at(self.slot(name)?)
+    }
+
+    /// The place of a name in the record, for [`Self::at`].
+    #[must_use]
+    pub fn slot(&self, name: &str) -> Option<usize> {
+        self.plan.fields_of(self.fields).iter().position(|field| field.name() == name)
+    }
+
+    /// The field of a place in the record; `None` when the definition has none.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, slot: usize) -> Option<Datum<'t, 'p>> {
+        self.plan.fields_of(self.fields).get(slot).map(|field| self.datum(field))
+    }
+
+    /// The field at a path of names and indices: `members[2].name`.
+    #[must_use]
+    pub fn find(&self, path: &str) -> Option<Datum<'t, 'p>> {
+        let mut found = Datum::Record(*self);
+        for step in path_steps(path) {
+            found = match (found, step?) {
+                (Datum::Record(record), Step::Name(name)) => record.get(name)?,
+                (Datum::List(list), Step::Index(index)) => list.get(index)?,
+                _ => return None,
+            };
+        }
+        Some(found)
+    }
+
+    /// All fields with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'p str, Datum<'t, 'p>)> {
+        let record = *self;
+        let fields = self.plan.fields_of(self.fields).iter();
+        fields.map(move |field| (field.name(), record.datum(field)))
+    }
+
+    /// Where a spot of its scope is in the bytes of the tape.
+    #[inline]
+    fn place(&self, spot: Spot) -> usize {
+        let start = match spot.segment {
+            0 => self.start,
+            further => self.block.start(self.scope, usize::from(further)),
+        };
+        start + usize::from(spot.offset)
+    }
+
+    // Most fields are of fixed size, and take few steps.
+    #[inline(always)]
+    fn datum(&self, field: &'p Field) -> Datum<'t, 'p> {
+        if let FieldKind::Scalar { scalar, spot } = field.kind() {
+            let bytes = self.block.tape.bytes.get(self.place(*spot)..).unwrap_or_default();
+            Datum::Value(read_scalar(*scalar, bytes).unwrap_or_default())
+        } else {
+            self.body(field)
+        }
+    }
+
+    #[inline(never)]
+    fn body(&self, field: &'p Field) -> Datum<'t, 'p> {
+        let tape = self.block.tape;
+        match field.kind() {
+            FieldKind::Scalar { .. } => Datum::Value(Value::Absent),
+            FieldKind::Text { .. } => {
+                Datum::Text(Text::from_bytes(tape.piece(self.block.body(field.body))))
+            }
+            FieldKind::Bytes { .. } => Datum::Bytes(tape.piece(self.block.body(field.body))),
+            FieldKind::Array { scope, .. } => {
+                let cell = self.block.body(field.body);
+                let scope = self.plan.scope(*scope);
+                let block = Block { block: cell.at as usize, ..self.block };
+                let start = block.start(scope, 0);
+                let record = Self { scope, fields: &scope.fields, block, start, ..*self };
+                Datum::List(TapeList { record, count: Some(cell.length as usize) })
+            }
+            FieldKind::Object(fields) => Datum::Record(Self { fields, ..*self }),
+            FieldKind::Row(fields) => {
+                Datum::List(TapeList { record: Self { fields, ..*self }, count: None })
+            }
+        }
+    }
+}
+
+impl<'t, 'p> TapeList<'t, 'p> {
+    /// How many elements there are.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count.unwrap_or_else(|| self.record.fields.len())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// An element.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<Datum<'t, 'p>> {
+        let Some(count) = self.count else { return self.record.at(index) };
+        let record = (index < count).then(|| self.element(index))?;
+        if record.scope.single { record.at(0) } else { Some(Datum::Record(record)) }
+    }
+
+    /// The elements.
+    pub fn iter(&self) -> impl Iterator<Item = Datum<'t, 'p>> {
+        let list = *self;
+        (0..self.len()).map_while(move |index| list.get(index))
+    }
+
+    /// The record of an element, also of one that is a value itself.
+    #[inline]
+    fn element(&self, index: usize) -> TapeRecord<'t, 'p> {
+        let Block { tape, block } = self.record.block;
+        let block = Block { tape, block: block + index * width(self.record.scope) };
+        TapeRecord { block, start: block.start(self.record.scope, 0), ..self.record }
+    }
+}
+
+impl<'t> Datum<'t, '_> {
+    /// The same as a [`Value`], with all that is in it.
+    #[must_use]
+    pub fn to_value(&self) -> Value<'t> {
+        match self {
+            Self::Value(value) => value.clone(),
+            Self::Text(text) => Value::Text(text.clone()),
+            Self::Bytes(bytes) => Value::Bytes(Cow::Borrowed(bytes)),
+            Self::List(list) => Value::List(list.iter().map(|item| item.to_value()).collect()),
+            Self::Record(record) => {
+                Value::Record(record.iter().map(|(_, field)| field.to_value()).collect())
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Records of a tape, as the decoder finds them and the encoder wants them.
+
+use worldwire_core::{Error, Result};
+
+use super::{Cell, Tape};
+use crate::message::Leniency;
+use crate::message::bounds::MOST_READINGS;
+use crate::message::decode::{Leaf, Sink};
+use crate::message::encode::{Of, Source};
+use crate::schema::plan::{Field, Fixed, Plan, Scope};
+
+/// Cells of a record of a scope.
+#[inline]
+pub(super) const fn width(scope: &Scope) -> usize {
+    // One for its first segment.
+    scope.bodies as usize + scope.segments as usize
+}
+
+/// Collects where everything is.
+pub(super) struct TapeSink<'t> {
+    /// At least those in use: the others are not made anew for each message. Of a record that was
+    /// read every cell was written.
+    cells: &'t mut Vec<Cell>,
+    used: usize,
+    /// The block of the present record.
+    block: usize,
+    /// The first block of the present list, and the cells of each of them.
+    list: usize,
+    width: usize,
+    /// How many bytes may be read at most.
+    most: usize,
+}
+
+impl<'t> TapeSink<'t> {
+    /// For a message of so many bytes, whose fields begin at `start`.
+    #[inline]
+    pub(super) fn new(cells: &'t mut Vec<Cell>, root: &Scope, start: usize, length: usize) -> Self {
+        let most = length.saturating_mul(MOST_READINGS);
+        let mut sink = Self { cells, used: 0, block: 0, list: 0, width: 0, most };
+        sink.take(width(root));
+        sink.put(0, start, 0);
+        sink
+    }
+
+    /// How many cells are in use.
+    #[inline]
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Takes so many cells into use; gives the first.
+    #[inline]
+    fn take(&mut self, count: usize) -> usize {
+        let first = self.used;
+        self.used += count;
+        if self.used > self.cells.len() {
+            self.cells.resize(self.used, Cell::default());
+        }
+        first
+    }
+
+    #[inline]
+    fn put(&mut self, cell: usize, at: usize, length: usize) {
+        if let Some(place) = self.cells.get_mut(cell) {
+            // A message has at most 65,535 bytes.
+            let number = |number| u32::try_from(number).unwrap_or(u32::MAX);
+            *place = Cell { at: number(at), length: number(length) };
+        }
+    }
+
+    #[inline]
+    fn body(&mut self, leaf: Leaf<'_>, at: usize, length: usize) {
+        self.put(self.block + 1 + leaf.body as usize, at, length);
+    }
+}
+
+impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
+    const FIXED: bool = false;
+
+    #[inline(always)]
+    fn fixed(&mut self, _: &'n Plan, _: &'n [Fixed], _: &'d [u8], _: usize) {}
+
+    #[inline]
+    fn text(&mut self, leaf: Leaf<'n>, text: &'d [u8], at: usize) {
+        self.body(leaf, at, text.len());
+    }
+
+    #[inline]
+    fn bytes(&mut self, leaf: Leaf<'n>, bytes: &'d [u8], at: usize) {
+        self.body(leaf, at, bytes.len());
+    }
+
+    #[inline]
+    fn list<R>(
+        &mut self,
+        leaf: Leaf<'n>,
+        scope: &'n Scope,
+        count: usize,
+        _: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
+        if count == 0 {
+            self.body(leaf, 0, 0);
+            return fill(self).0;
+        }
+        // The count is only promised, but more elements than these are refused.
+        let room = count.min(self.most / (scope.cost as usize).max(1) + 1);
+        let outer = (self.block, self.list, self.width);
+        self.width = width(scope);
+        self.list = self.take(room * self.width);
+        self.body(leaf, self.list, count);
+        let (outcome, _) = fill(self);
+        (self.block, self.list, self.width) = outer;
+        outcome
+    }
+
+    #[inline(always)]
+    fn record<R>(
+        &mut self,
+        _: &'n str,
+        _: usize,
+        _: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
+        fill(self).0
+    }
+
+    #[inline(always)]
+    fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
+        fill(self).0
+    }
+
+    #[inline]
+    fn element(&mut self, index: usize, start: usize) {
+        self.block = self.list + index * self.width;
+        self.put(self.block, start, 0);
+    }
+
+    #[inline]
+    fn segment(&mut self, scope: &'n Scope, number: usize, start: usize) {
+        self.put(self.block + scope.bodies as usize + number, start, 0);
+    }
+}
+
+/// A record of a tape.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block<'t> {
+    pub(super) tape: &'t Tape,
+    pub(super) block: usize,
+}
+
+impl<'t> Block<'t> {
+    /// Where a segment of it begins.
+    #[inline]
+    pub(super) fn start(self, scope: &Scope, segment: usize) -> usize {
+        let cell = if segment == 0 { 0 } else { scope.bodies as usize + segment };
+        self.tape.cell(self.block + cell).at as usize
+    }
+
+    #[inline]
+    pub(super) fn body(self, body: u32) -> Cell {
+        self.tape.cell(self.block + 1 + body as usize)
+    }
+}
+
+impl<'t> Source<'t> for Block<'t> {
+    const FIXED: bool = false;
+    /// The first block.
+    type List = Self;
+
+    #[inline]
+    fn segment(self, plan: &Plan, scope: &Scope, number: usize, size: usize, out: &mut Vec<u8>) {
+        let (start, from) = (self.start(scope, number), out.len());
+        out.extend_from_slice(self.tape.bytes.get(start..start + size).unwrap_or_default());
+        // By the plan it was read with it is all there.
+        out.resize(from + size, 0);
+        if !self.tape.notes.is_empty() {
+            for spot in plan.bools(scope).iter().filter(|spot| usize::from(spot.segment) == number)
+            {
+                if let Some(value) = out.get_mut(from + usize::from(spot.offset)) {
+                    *value = u8::from(*value != 0);
+                }
+            }
+        }
+    }
+
+    fn fixed<'r>(
+        self,
+        _: &Plan,
+        _: &'r [Fixed],
+        _: Leniency,
+        _: &mut [u8],
+    ) -> Result<(), (&'r Fixed, Error)> {
+        Ok(())
+    }
+
+    #[inline]
+    fn text(self, _: &Plan, of: Of, _: Leniency) -> Result<&'t [u8]> {
+        Ok(self.tape.piece(self.body(of.body)))
+    }
+
+    #[inline]
+    fn bytes(self, _: &Plan, of: Of) -> Result<&'t [u8]> {
+        Ok(self.tape.piece(self.body(of.body)))
+    }
+
+    #[inline]
+    fn list(self, _: &Plan, of: Of) -> Result<(Self, usize)> {
+        let Cell { at, length } = self.body(of.body);
+        Ok((Self { tape: self.tape, block: at as usize }, length as usize))
+    }
+
+    #[inline]
+    fn element(list: Self, index: usize, scope: &Scope) -> Result<Self> {
+        Ok(Self { block: list.block + index * width(scope), ..list })
+    }
+
+    fn open(self, _: &Plan, _: Of, _: bool) -> Result<Self> {
+        Ok(self)
+    }
+}

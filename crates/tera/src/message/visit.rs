@@ -1,0 +1,159 @@
+//! Messages told field by field, to whoever wants all of them once.
+
+use std::borrow::Cow;
+
+use super::decode::{Leaf, Sink};
+use super::scalar::read_scalar;
+use super::value::Value;
+use crate::schema::plan::{Field, Fixed, Plan, Scope};
+use crate::types::Text;
+
+/// Who is told every field of a message, in the order of the definition: see
+/// [`Plan::visit`](crate::schema::Plan::visit).
+pub trait Visit<'d, 'p> {
+    /// A value: one of fixed size, a text or bytes. Elements of lists have no name.
+    fn value(&mut self, name: &'p str, value: Value<'d>);
+
+    /// A list or a record begins; what is told until [`Visit::leave`] stands in it.
+    #[inline]
+    fn enter(&mut self, _name: &'p str, _part: Part) {}
+
+    /// The list or record that was entered last ends. After an error all are left.
+    #[inline]
+    fn leave(&mut self) {}
+}
+
+/// What a visitor enters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The elements of an array, or the values of a row.
+    List,
+    /// The fields of an object or element.
+    Record,
+}
+
+/// Tells a visitor what the decoder finds.
+pub(super) struct VisitSink<'v, V>(pub(super) &'v mut V);
+
+impl<V> VisitSink<'_, V> {
+    #[inline]
+    fn within<'d, 'p, R>(
+        &mut self,
+        name: &'p str,
+        part: Part,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R
+    where
+        V: Visit<'d, 'p>,
+    {
+        self.0.enter(name, part);
+        let (outcome, _) = fill(self);
+        self.0.leave();
+        outcome
+    }
+}
+
+impl<'d, 'n, V: Visit<'d, 'n>> Sink<'d, 'n> for VisitSink<'_, V> {
+    #[inline]
+    fn fixed(&mut self, plan: &'n Plan, run: &'n [Fixed], data: &'d [u8], _: usize) {
+        for fixed in run {
+            let bytes = data.get(usize::from(fixed.offset)..).unwrap_or_default();
+            if let Some(value) = read_scalar(fixed.scalar, bytes) {
+                self.0.value(plan.field(fixed.field).name(), value);
+            }
+        }
+    }
+
+    #[inline]
+    fn text(&mut self, leaf: Leaf<'n>, text: &'d [u8], _: usize) {
+        self.0.value(leaf.name(), Value::Text(Text::from_bytes(text)));
+    }
+
+    #[inline]
+    fn bytes(&mut self, leaf: Leaf<'n>, bytes: &'d [u8], _: usize) {
+        self.0.value(leaf.name(), Value::Bytes(Cow::Borrowed(bytes)));
+    }
+
+    #[inline]
+    fn list<R>(
+        &mut self,
+        leaf: Leaf<'n>,
+        _: &'n Scope,
+        _: usize,
+        _: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
+        self.within(leaf.name(), Part::List, fill)
+    }
+
+    #[inline]
+    fn record<R>(
+        &mut self,
+        name: &'n str,
+        _: usize,
+        _: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
+        self.within(name, Part::Record, fill)
+    }
+
+    #[inline]
+    fn row<R>(
+        &mut self,
+        field: &'n Field,
+        _: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
+        self.within(field.name(), Part::List, fill)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, Value, Visit};
+    use crate::message::{Head, HeaderForm};
+    use crate::schema::{Definition, FileName, ParseOptions};
+
+    #[derive(Default)]
+    struct Told(String);
+
+    impl<'d, 'p> Visit<'d, 'p> for Told {
+        fn value(&mut self, name: &'p str, value: Value<'d>) {
+            self.0.push_str(&format!("{name}={value:?} "));
+        }
+        fn enter(&mut self, name: &'p str, part: Part) {
+            self.0.push_str(&format!("{name}{part:?}( "));
+        }
+        fn leave(&mut self) {
+            self.0.push_str(") ");
+        }
+    }
+
+    #[test]
+    fn everything_is_told_once() {
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let text = "int32 a\nobject o\n- bool b\narray l\n- byte x\nstring s\n";
+        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let plan = definition.plan();
+        let x = |number| Value::Record(vec![Value::Unsigned(number)]);
+        let value = Value::Record(vec![
+            Value::Signed(-1),
+            Value::Record(vec![Value::Bool(true)]),
+            Value::List(vec![x(1), x(2)]),
+        ]);
+        let mut bytes = Vec::new();
+        plan.encode(Head::plain(1), &value, &mut bytes).unwrap();
+        let mut told = Told::default();
+        assert!(plan.visit(&bytes, HeaderForm::Plain, &mut told).unwrap().is_empty());
+        assert_eq!(
+            told.0,
+            "a=Signed(-1) oRecord( b=Bool(true) ) lList( Record( x=Unsigned(1) ) \
+             Record( x=Unsigned(2) ) ) s=Text(\"\") "
+        );
+        // The count says one more than there are: what was entered is left.
+        bytes[4] = 3;
+        let mut told = Told::default();
+        assert!(plan.visit(&bytes, HeaderForm::Plain, &mut told).is_err());
+        assert!(told.0.contains("lList( ") && told.0.ends_with(") ) "), "{}", told.0);
+    }
+}

@@ -1,0 +1,91 @@
+//! The steps of a scope as the decoder and the encoder run them: fields of fixed size in runs.
+
+use core::ops::Range;
+
+use super::range;
+use crate::schema::plan::{Field, Fixed, Op, Spot};
+use crate::types::Scalar;
+
+/// Gives the texts, bytes and arrays of a scope their numbers; gives how many there are.
+pub(super) fn number(wire: &[Op], fields: &mut [Field]) -> u32 {
+    let mut bodies = 0;
+    for op in wire {
+        if let Op::Text { field, .. } | Op::Bytes { field, .. } | Op::Array { field, .. } = op
+            && let Some(field) = fields.get_mut(*field as usize)
+        {
+            field.body = bodies;
+            bodies += 1;
+        }
+    }
+    bodies
+}
+
+/// The steps of a plan while they are put together.
+pub(super) struct Steps<'f> {
+    pub(super) fixed: &'f [Fixed],
+    pub(super) ops: Vec<Op>,
+    pub(super) bools: Vec<Spot>,
+}
+
+impl Steps<'_> {
+    /// Adds steps; fields of fixed size next to each other become one step.
+    pub(super) fn merge(&mut self, steps: &[Op], fields: &[Field]) -> Range<u32> {
+        let start = self.ops.len();
+        for op in steps {
+            let op = numbered(*op, fields);
+            let last = self.ops.get_mut(start..).and_then(<[Op]>::last_mut);
+            match (last, op) {
+                (
+                    Some(Op::Fixed { segment, reach, to, .. }),
+                    Op::Fixed { segment: next, reach: further, from, to: end },
+                ) if *segment == next && *to == from => {
+                    *reach = (*reach).max(further);
+                    *to = end;
+                }
+                _ => self.ops.push(op),
+            }
+        }
+        range(start, self.ops.len())
+    }
+
+    /// Adds the steps that are none of fields of fixed size, nor of objects without any other.
+    pub(super) fn loose(&mut self, steps: &[Op], fields: &[Field]) -> Range<u32> {
+        let start = self.ops.len();
+        for op in steps {
+            let last = self.ops.get(start..).and_then(<[Op]>::last);
+            match (last, op) {
+                (_, Op::Fixed { .. }) => {}
+                (Some(Op::Open { .. }), Op::Close) => {
+                    self.ops.pop();
+                }
+                _ => self.ops.push(numbered(*op, fields)),
+            }
+        }
+        range(start, self.ops.len())
+    }
+
+    /// Adds the places of the truth values among some steps.
+    pub(super) fn bools(&mut self, steps: &[Op]) -> Range<u32> {
+        let start = self.bools.len();
+        for op in steps {
+            if let Op::Fixed { segment, from, to, .. } = *op {
+                let run = self.fixed.get(from as usize..to as usize).unwrap_or_default();
+                let bools = run.iter().filter(|fixed| fixed.scalar == Scalar::Bool);
+                self.bools.extend(bools.map(|fixed| Spot { segment, offset: fixed.offset }));
+            }
+        }
+        range(start, self.bools.len())
+    }
+}
+
+/// A step with its number among the bodies of its scope.
+fn numbered(mut op: Op, fields: &[Field]) -> Op {
+    if let Op::Text { field, body, .. }
+    | Op::Bytes { field, body, .. }
+    | Op::Array { field, body, .. } = &mut op
+        && let Some(field) = fields.get(*field as usize)
+    {
+        *body = field.body;
+    }
+    op
+}

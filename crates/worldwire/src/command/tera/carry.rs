@@ -1,0 +1,103 @@
+//! `worldwire tera map carry`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use worldwire_core::Side;
+use worldwire_dissect::{Definitions, Item, Scratch, Sink, TeraDefinitions};
+use worldwire_tera::carry::{Carry, format};
+use worldwire_tera::file::MapName;
+use worldwire_tera::file::library::Known;
+use worldwire_tera::packet::Packets;
+use worldwire_tera::schema::Patch;
+
+use super::map;
+use crate::cli::{Capture, Common, Data, Target};
+use crate::output::{Failure, complain, shown, write_all};
+use crate::{command, definitions};
+
+/// What is carried over, and with what.
+pub(super) struct Of<'a> {
+    pub(super) old: &'a Path,
+    pub(super) old_map: &'a Path,
+    pub(super) new: &'a Path,
+    pub(super) data: &'a [PathBuf],
+    pub(super) patch: Option<Patch>,
+}
+
+/// A message of TERA.
+pub(super) struct Said {
+    pub(super) stream: u64,
+    pub(super) from: Side,
+    pub(super) bytes: Box<[u8]>,
+}
+
+impl Said {
+    /// The message of an item; nothing for steps of the handshake, and what is of no TERA.
+    pub(super) fn of(item: &Item<'_>) -> Option<Self> {
+        let is_message = item.message().is_some_and(|message| message.is_message());
+        (item.family == "tera" && is_message).then(|| Self {
+            stream: item.stamp.stream,
+            from: item.from,
+            bytes: item.bytes().into(),
+        })
+    }
+}
+
+pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), Failure> {
+    let (map, mut clean) = map::read(of.old_map, None)?;
+    let definitions = definitions::load_from(of.data, common)?;
+    let mut library = definitions.part::<TeraDefinitions>().library().clone();
+    let name = of.old_map.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let revision = MapName::parse(&name).and_then(|name| name.version.parse().ok()).unwrap_or(0);
+    library.opcodes.insert(revision, map);
+    let known = Known { revision: Some(revision), patch: of.patch, ..Known::default() };
+    let packets = Packets::new(&library, known);
+    let mut carry = Carry::new(&packets);
+    for (file, is_old) in [(of.old, true), (of.new, false)] {
+        let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Said>| {
+            out.extend(Said::of(item));
+        };
+        let mut count = 0_u64;
+        let good = capture(file, common, definitions.clone(), show, |said: &Vec<Said>| {
+            for Said { stream, from, bytes } in said {
+                count += 1;
+                if is_old {
+                    carry.push_old(*stream, *from, bytes);
+                } else {
+                    carry.push_new(*stream, *from, bytes);
+                }
+            }
+            Ok(())
+        })?;
+        if count == 0 {
+            complain(&shown(file), "holds no messages of TERA");
+            return Err(Failure::Input);
+        }
+        clean &= good;
+    }
+    let carried = carry.finish();
+    let sure = carried.iter().filter(|one| one.is_sure).count();
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "# {sure} of {} opcodes, carried over from {name}; the others are not sure.",
+        carried.len()
+    );
+    text.push_str(&format(&carried));
+    write_all(target, text.as_bytes())?;
+    if clean { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Reads a capture without keys; true when it had no problems of its own.
+pub(super) fn capture<S: Sink>(
+    file: &Path,
+    common: &Common,
+    definitions: Definitions,
+    show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
+    write: impl FnMut(&S) -> Result<(), Failure>,
+) -> Result<bool, Failure> {
+    let data = Data { paths: Vec::new(), revision: None, patch: None, pin: Vec::new() };
+    let capture = Capture { file: file.to_owned(), keys: None, data, family: None };
+    Ok(command::capture::read(&capture, common, definitions, show, write)?.1)
+}
