@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use worldwire_client::uru::Picture;
 use worldwire_uru::frame::Message;
 use worldwire_uru::message::NodeRef;
 use worldwire_uru::message::auth::client::ClientMessage as Ask;
@@ -17,6 +16,19 @@ use worldwire_core::Field as _;
 pub(crate) struct Ids {
     nodes: HashMap<u32, u32>,
     scores: HashMap<u32, u32>,
+}
+
+/// The references below a node, and the nodes that are known.
+pub(crate) struct Tree<'t> {
+    pub(crate) refs: &'t [NodeRef],
+    pub(crate) nodes: &'t HashMap<u32, VaultNode<'static>>,
+}
+
+impl Tree<'_> {
+    fn below(&self, parent: u32) -> impl Iterator<Item = u32> {
+        let refs = self.refs.iter().filter(move |one| one.parent_id == parent);
+        refs.map(|one| one.child_id)
+    }
 }
 
 impl Ids {
@@ -61,30 +73,25 @@ impl Ids {
     }
 
     /// Learns the nodes of a tree: those of the same kind below the same node, in order.
-    pub(crate) fn learn_tree(
-        &mut self,
-        root: u32,
-        refs: &[NodeRef],
-        nodes: &HashMap<u32, VaultNode<'static>>,
-        ours: &Picture,
-    ) {
+    pub(crate) fn learn_tree(&mut self, root: u32, real: &Tree<'_>, ours: &Tree<'_>) {
         let mut taken: HashSet<_> = self.nodes.values().copied().collect();
         let mut next = vec![root];
         let mut seen = HashSet::from([root]);
         while let Some(parent) = next.pop() {
             let our_parent = self.node(parent);
-            for child in refs.iter().filter(|one| one.parent_id == parent).map(|one| one.child_id) {
+            for child in real.below(parent) {
                 if seen.insert(child) {
                     next.push(child);
                 }
-                let Some(node) = nodes.get(&child) else { continue };
+                let Some(node) = real.nodes.get(&child) else { continue };
                 if self.nodes.contains_key(&child) {
                     continue;
                 }
-                let twin = ours.below(our_parent).iter().map(|one| one.child_id).find(|id| {
+                let is_twin = |id: &u32| {
                     !taken.contains(id)
-                        && ours.node(*id).is_some_and(|ours| kind(ours) == kind(node))
-                });
+                        && ours.nodes.get(id).is_some_and(|ours| kind(ours) == kind(node))
+                };
+                let twin = ours.below(our_parent).find(is_twin);
                 let twin = twin.unwrap_or_else(|| panic!("no twin of {node:?} below {our_parent}"));
                 taken.insert(twin);
                 self.nodes.insert(child, twin);

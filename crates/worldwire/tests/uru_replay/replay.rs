@@ -5,27 +5,29 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
-use worldwire_client::uru::{Auth, Picture, Shard};
+use worldwire_client::uru::{Auth, Shard};
 use worldwire_core::{Field as _, Side};
 use worldwire_net::Stop;
 use worldwire_server::uru::Shard as Server;
 use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::frame::{Message, Service};
-use worldwire_uru::message::AccountFlags;
 use worldwire_uru::message::auth::client::ClientMessage as Ask;
 use worldwire_uru::message::auth::server::ServerMessage as Reply;
 use worldwire_uru::message::file::client::ClientMessage as AskFile;
 use worldwire_uru::message::gatekeeper::client::ClientMessage as AskGatekeeper;
+use worldwire_uru::message::{AccountFlags, NodeRef};
 use worldwire_uru::types::{NetError, TransId};
-use worldwire_uru::vault::VaultNode;
+use worldwire_uru::vault::{NodeType, VaultNode};
 
-use crate::capture::Said;
+use crate::capture::{Recorded, Said};
 use crate::client::Client;
-use crate::ids::Ids;
+use crate::ids::{Ids, Tree};
 
 /// What everybody's password is on our shard; that of the capture is unknown.
 const PASSWORD: &str = "fresh";
+/// Owns the players that were on the real shard before the captures began.
+const STRANGER: &str = "stranger";
 /// How long a reply may take, and how long is waited for what is not a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SETTLING: Duration = Duration::from_millis(60);
@@ -33,7 +35,15 @@ const SETTLING: Duration = Duration::from_millis(60);
 const BARRIER: u32 = 0xbaaa_aaad;
 
 /// What our shard said on each connection, in order.
-pub(crate) type Ours = BTreeMap<u64, Vec<Message<'static>>>;
+pub(crate) type Ours = BTreeMap<u64, Vec<Heard>>;
+
+/// A message of our shard.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) message: Message<'static>,
+    /// What was said last before it was heard, by any client.
+    pub(crate) behind: Message<'static>,
+}
 
 pub(crate) struct Replay {
     _folder: TempDir,
@@ -52,7 +62,7 @@ struct Open {
 
 impl Replay {
     /// Starts a new shard with the accounts that are used in the captures.
-    pub(crate) async fn start(captures: &[Vec<Said>]) -> Self {
+    pub(crate) async fn start(captures: &[Recorded]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::open_with(folder.path(), PrimeKind::Plain, |config| {
             config.listen = "127.0.0.1:0".parse().unwrap();
@@ -61,13 +71,14 @@ impl Replay {
         let server = server.await.unwrap();
         let accounts: BTreeSet<String> = captures
             .iter()
-            .flatten()
+            .flat_map(|capture| &capture.said)
             .filter_map(|said| match &said.message {
                 Message::AuthClient(Ask::AcctLoginRequest(asked)) => {
                     Some(asked.account_name.to_text())
                 }
                 _ => None,
             })
+            .chain([STRANGER.to_owned()])
             .collect();
         for account in accounts {
             server.vault().add_account(&account, PASSWORD, AccountFlags(0)).await.unwrap();
@@ -75,6 +86,11 @@ impl Replay {
         let shard = Shard::parse(&server.server_ini()).unwrap();
         let stop = Stop::new();
         let serving = tokio::spawn(server.serve(stop.signal()));
+        let (auth, _) = Auth::connect(&shard).await.unwrap();
+        auth.log_in(STRANGER, PASSWORD).await.unwrap();
+        for name in strangers(captures) {
+            auth.create_player(&name, "female").await.unwrap();
+        }
         Self { _folder: folder, shard, stop, serving, ids: Ids::default() }
     }
 
@@ -85,13 +101,19 @@ impl Replay {
 
     /// Says what the clients of a capture said, one message after another; waits for what our
     /// shard answers.
-    pub(crate) async fn replay(&mut self, capture: &[Said]) -> Ours {
+    pub(crate) async fn replay(&mut self, recorded: &Recorded) -> Ours {
+        let capture = &*recorded.said;
         let nodes = nodes_of(capture);
-        let last = last_of(capture);
         let mut open: BTreeMap<u64, Open> = BTreeMap::new();
         let mut ours = Ours::new();
+        let mut behind = capture[0].message.clone();
         for (index, said) in capture.iter().enumerate() {
             let stream = said.stream;
+            let before = open.len();
+            open.retain(|stream, _| recorded.ends.get(stream).is_none_or(|end| *end > said.time));
+            if open.len() < before {
+                settle(&mut open, &mut ours, &behind).await;
+            }
             if said.from == Side::Client {
                 if !open.contains_key(&stream) {
                     let client = Client::connect(&self.shard, said.message.service()).await;
@@ -110,6 +132,7 @@ impl Replay {
                     asked.challenge_hash = fields.challenge_hash;
                     connection.account = Some(name);
                 }
+                behind = message.clone();
                 connection.client.say(message);
                 let heard = answers(&mut connection.client, &said.message).await;
                 for message in &heard {
@@ -126,34 +149,65 @@ impl Replay {
                     self.ids.learn(real, ours);
                     if let (
                         Message::AuthServer(Reply::VaultNodeRefsFetched(real)),
+                        Message::AuthServer(Reply::VaultNodeRefsFetched(ours)),
                         Message::AuthClient(Ask::VaultFetchNodeRefs(asked)),
                         Some(account),
-                    ) = (real, &said.message, &account)
+                    ) = (real, ours, &said.message, &account)
                     {
-                        let ours = self.picture(account, self.ids.node(asked.node_id)).await;
-                        self.ids.learn_tree(asked.node_id, &real.refs, &nodes, &ours);
+                        let our_nodes = self.nodes_below(account, &ours.refs).await;
+                        let real = Tree { refs: &real.refs, nodes: &nodes };
+                        let ours = Tree { refs: &ours.refs, nodes: &our_nodes };
+                        self.ids.learn_tree(asked.node_id, &real, &ours);
                     }
                 }
+                let heard = heard.into_iter();
+                let heard = heard.map(|message| Heard { message, behind: behind.clone() });
                 ours.entry(stream).or_default().extend(heard);
-            }
-            if last.get(&stream) == Some(&index) {
-                open.remove(&stream);
-            }
-            for (stream, connection) in &mut open {
-                while let Some(message) = connection.client.hear(SETTLING).await {
-                    ours.entry(*stream).or_default().push(message);
-                }
+                settle(&mut open, &mut ours, &behind).await;
             }
         }
         ours
     }
 
-    /// Our tree below a node, as another client of the account sees it.
-    async fn picture(&self, account: &str, root: u32) -> Picture {
+    /// Our nodes that references lead to, as another client of the account sees them.
+    async fn nodes_below(
+        &self,
+        account: &str,
+        refs: &[NodeRef],
+    ) -> HashMap<u32, VaultNode<'static>> {
         let (auth, _) = Auth::connect(&self.shard).await.unwrap();
         auth.log_in(account, PASSWORD).await.unwrap();
-        Picture::fetch(&auth, root).await.unwrap()
+        let mut nodes = HashMap::new();
+        for id in refs.iter().map(|one| one.child_id) {
+            nodes.insert(id, auth.fetch_node(id).await.unwrap());
+        }
+        nodes
     }
+}
+
+/// Takes what comes without having been asked for.
+async fn settle(open: &mut BTreeMap<u64, Open>, ours: &mut Ours, behind: &Message<'static>) {
+    for (stream, connection) in open {
+        while let Some(message) = connection.client.hear(SETTLING).await {
+            ours.entry(*stream).or_default().push(Heard { message, behind: behind.clone() });
+        }
+    }
+}
+
+/// Players that the real server showed, and whom nobody made in the captures.
+fn strangers(captures: &[Recorded]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for node in captures.iter().flat_map(|capture| nodes_of(&capture.said).into_values()) {
+        if node.node_type == Some(NodeType::PlayerInfo) {
+            names.extend(node.istring64_1.map(|name| name.to_text()));
+        }
+    }
+    for said in captures.iter().flat_map(|capture| &capture.said) {
+        if let Message::AuthClient(Ask::PlayerCreateRequest(asked)) = &said.message {
+            names.remove(&asked.player_name.to_text());
+        }
+    }
+    names
 }
 
 /// Waits until what was said is answered: our own ping comes back behind the answer.
@@ -245,9 +299,4 @@ fn nodes_of(capture: &[Said]) -> HashMap<u32, VaultNode<'static>> {
         nodes.entry(id).or_insert(node);
     }
     nodes
-}
-
-/// Where each connection says its last.
-fn last_of(capture: &[Said]) -> BTreeMap<u64, usize> {
-    capture.iter().enumerate().map(|(index, said)| (said.stream, index)).collect()
 }
