@@ -12,12 +12,15 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use serde_json::Value as Json;
 
 /// A shard that ends with the test. The end of its log is kept open for it.
-struct Serving(Child, BufReader<ChildStderr>);
+struct Serving {
+    child: Child,
+    _log: BufReader<ChildStderr>,
+}
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -41,7 +44,7 @@ fn serve(folder: &Path, words: &[&str]) -> Serving {
     while !said.contains("Ctrl-C") {
         assert!(errors.read_line(&mut said).unwrap() > 0, "{said}");
     }
-    Serving(child, errors)
+    Serving { child, _log: errors }
 }
 
 /// Runs a command that is given a password on standard input.

@@ -73,7 +73,8 @@ impl Auth {
     }
 
     /// Names the client's build, and returns the challenge for a login. A server closes the
-    /// connection of a build that it does not let in.
+    /// connection of a build that it does not let in. The reply has no transaction, so register
+    /// once at a time.
     ///
     /// # Errors
     /// No answer.

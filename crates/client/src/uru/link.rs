@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::time::Duration;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -129,6 +129,7 @@ impl Link {
         let shared = Arc::<Shared>::default();
         let messenger = Messenger {
             commands: receiver,
+            kept: VecDeque::new(),
             notify,
             set_up: Some(set_up),
             shared: Arc::clone(&shared),
@@ -151,9 +152,14 @@ impl Link {
     /// Sends a message that has no reply.
     ///
     /// # Errors
-    /// When the connection is over.
+    /// A text that is too long; when the connection is over.
     pub async fn say(&self, message: impl Into<Message<'static>>) -> Result<()> {
         let message = message.into();
+        // Nobody would hear of it later.
+        let request = message.name();
+        message
+            .to_bytes()
+            .map_err(|error| ClientError::NotSent { request, error: error.into() })?;
         self.tell(message, None).await
     }
 
@@ -336,18 +342,30 @@ impl Drop for Transaction {
 /// What a client's connection does.
 struct Messenger {
     commands: mpsc::Receiver<Command>,
+    /// Taken while a reply waited for room.
+    kept: VecDeque<Command>,
     notify: mpsc::Sender<Notification>,
     set_up: Option<oneshot::Sender<()>>,
     shared: Arc<Shared>,
 }
 
 impl Messenger {
-    /// Hands a reply to whoever waits for it. A slow one keeps the server from sending more.
-    async fn reply(&self, key: Key, message: Message<'static>) {
+    /// Hands a reply to whoever waits for it. A slow one keeps the server from sending more, but
+    /// may itself be about to say something: an acknowledgement.
+    async fn reply(&mut self, key: Key, message: Message<'static>) {
         let waiting = self.shared.state().pending.get(&key).cloned();
-        if let Some(waiting) = waiting {
-            // Nobody waits any more: the reply is forgotten, as every client does.
-            let _ = waiting.send(Ok(message)).await;
+        let Some(waiting) = waiting else { return };
+        loop {
+            tokio::select! {
+                room = waiting.reserve() => {
+                    if let Ok(room) = room {
+                        room.send(Ok(message));
+                    }
+                    // Otherwise nobody waits any more, and the reply is forgotten.
+                    return;
+                }
+                Some(command) = self.commands.recv() => self.kept.push_back(command),
+            }
         }
     }
 
@@ -391,6 +409,9 @@ impl Application<Connection> for Messenger {
     }
 
     async fn notified(&mut self) -> Self::Notice {
+        if let Some(command) = self.kept.pop_front() {
+            return Some(command);
+        }
         self.commands.recv().await
     }
 

@@ -39,7 +39,7 @@ async fn everything_is_found_again_after_a_restart() {
 
         let (auth, _) = Auth::connect(&running.shard).await.unwrap();
         let login = auth.log_in(account, password).await.unwrap();
-        assert_eq!(login.players, [player.clone()]);
+        assert_eq!(login.players, std::slice::from_ref(&player));
         auth.set_player(player.id).await.unwrap();
         let again = Picture::fetch(&auth, player.id).await.unwrap();
         let refs = |picture: &Picture| -> Vec<_> {

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::timeout;
 use worldwire_client::uru::{Auth, ClientError, Shard};
+use worldwire_core::Bytes32;
 use worldwire_core::connection::{Event, EventOf, Sender as _};
 use worldwire_net::{Accept, Application, Flow, Options, Peer, Stop, tcp};
 use worldwire_uru::connection::{Connection, Encryption, Sender, ServerConfig};
@@ -12,12 +14,15 @@ use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::Message;
 use worldwire_uru::message::auth::client::ClientMessage as Ask;
 use worldwire_uru::message::auth::server::{
-    ClientRegisterReply, PublicAgeList, ServerMessage as Reply, VaultNodeChanged,
-    VaultNodeRefsFetched, VaultSaveNodeReply,
+    ClientRegisterReply, FileDownloadChunk, PublicAgeList, ServerMessage as Reply,
+    VaultNodeChanged, VaultNodeRefsFetched, VaultSaveNodeReply,
 };
 use worldwire_uru::types::{NetError, Uuid};
 
 use crate::shard::Running;
+
+/// Bytes of the file that [`Odd`] sends.
+const BYTES: u32 = 6000;
 
 /// Answers as no server should.
 #[derive(Clone)]
@@ -49,6 +54,19 @@ impl Application<Connection> for Odd {
                     say(VaultNodeChanged { node_id, revision_id: Uuid::ZERO }.into());
                 }
                 say(ClientRegisterReply { server_challenge: 1 }.into());
+            }
+            // A file, byte by byte, without waiting for anything.
+            Some(Message::AuthClient(Ask::FileDownloadRequest(asked))) => {
+                for chunk_offset in 0..BYTES {
+                    let chunk = FileDownloadChunk {
+                        trans_id: asked.trans_id,
+                        result,
+                        total_file_size: BYTES,
+                        chunk_offset,
+                        chunk: Bytes32::new(vec![7]),
+                    };
+                    say(chunk.into());
+                }
             }
             // As dirtsand does: the number of another reply that says as much.
             Some(Message::AuthClient(Ask::VaultNodeRemove(asked))) => {
@@ -94,6 +112,14 @@ async fn replies_are_matched_by_their_transaction() {
     let error = auth.fetch_node(1).await.unwrap_err();
     assert!(matches!(error, ClientError::Timeout { request: "VaultNodeFetch" }), "{error}");
     auth.link().ping().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_in_small_pieces_arrives() {
+    let (shard, _stop) = odd().await;
+    let (auth, _) = Auth::connect(&shard).await.unwrap();
+    let download = timeout(Duration::from_secs(10), auth.secure_file("x", BYTES));
+    assert_eq!(download.await.expect("an end").unwrap(), vec![7; BYTES as usize]);
 }
 
 #[tokio::test]
