@@ -180,7 +180,9 @@ fn table(rows: &[Json]) -> String {
     for row in rows {
         let rate = row["perSecond"].as_f64().map_or("-".to_owned(), |rate| format!("{rate:.1}"));
         let name = row["of"].as_str().unwrap_or_default();
-        let _ = write!(out, "{name:14}{:>9}{:>8}{rate:>10}", row["count"], row["failed"]);
+        let whole = |key: &str| row[key].as_u64().unwrap_or_default();
+        let (count, failed) = (whole("count"), whole("failed"));
+        let _ = write!(out, "{name:14}{count:>9}{failed:>8}{rate:>10}");
         for key in ["p50", "p90", "p99", "most"] {
             let _ = write!(out, "{:>10.2}", row[key].as_f64().unwrap_or_default());
         }
@@ -207,6 +209,9 @@ mod tests {
             assert_eq!(rows[0][key].as_f64(), Some(wanted), "{key}");
         }
         assert_eq!((&rows[0]["count"], &rows[0]["failed"]), (&json!(200), &json!(1)));
-        assert_eq!(table(&rows).lines().count(), 2);
+        let table = table(&rows);
+        let [head, row] = table.lines().collect::<Vec<_>>()[..] else { panic!("{table}") };
+        assert_eq!((head.len(), row.len()), (81, 81), "{table}");
+        assert!(row.starts_with("ping                200       1      20.0    100.00"), "{row}");
     }
 }
