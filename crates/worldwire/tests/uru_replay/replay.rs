@@ -1,5 +1,6 @@
 //! A new shard, to which the clients of captures speak.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
@@ -115,11 +116,14 @@ impl Replay {
                 settle(&mut open, &mut ours, &behind).await;
             }
             if said.from == Side::Client {
-                if !open.contains_key(&stream) {
-                    let client = Client::connect(&self.shard, said.message.service()).await;
-                    open.insert(stream, Open { client, challenge: 0, account: None });
-                }
-                let connection = open.get_mut(&stream).unwrap();
+                let connection = match open.entry(stream) {
+                    Entry::Occupied(open) => open.into_mut(),
+                    Entry::Vacant(place) => {
+                        let service = said.message.service();
+                        let client = Client::connect(&self.shard, service).await;
+                        place.insert(Open { client, challenge: 0, account: None })
+                    }
+                };
                 let real = replies(capture, index);
                 let mut message = self.ids.translate(&said.message);
                 if let Message::AuthClient(Ask::AcctLoginRequest(asked)) = &mut message {

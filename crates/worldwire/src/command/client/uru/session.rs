@@ -12,7 +12,6 @@ use worldwire_client::uru::{
 };
 use worldwire_uru::file::secure;
 use worldwire_uru::types::{NetError, Uuid};
-use worldwire_uru::vault::VaultNode;
 
 use super::Setup;
 use super::shown::{node_fields, notification, title};
@@ -303,7 +302,7 @@ fn tree(picture: &Picture) -> Vec<Json> {
             "type": kind.map_or("unknown".to_owned(), |kind| {
                 kind.name().map_or_else(|| kind.0.to_string(), str::to_owned)
             }),
-            "title": node.map(VaultNode::clone).and_then(|node| title(&node)),
+            "title": node.and_then(title),
             "repeated": !is_new,
         }));
         if is_new {
