@@ -1,5 +1,6 @@
 //! The command line.
 
+mod client;
 mod ki;
 mod mxo;
 mod serve;
@@ -13,6 +14,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use worldwire_tera::schema::Patch;
 
+pub(crate) use client::*;
 pub(crate) use ki::*;
 pub(crate) use mxo::*;
 pub(crate) use serve::*;
@@ -104,6 +106,9 @@ pub(crate) enum Command {
     /// Run a server
     #[command(arg_required_else_help = true)]
     Serve(Serve),
+    /// Run a client without a game, for a look, downloads or load
+    #[command(arg_required_else_help = true)]
+    Client(Client),
     /// Wizard101 and Pirate101
     #[command(arg_required_else_help = true)]
     Ki(Ki),

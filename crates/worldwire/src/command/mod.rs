@@ -1,6 +1,7 @@
 //! The verbs.
 
 pub(crate) mod capture;
+pub(crate) mod client;
 pub(crate) mod codecs;
 pub(crate) mod codegen;
 pub(crate) mod completions;

@@ -8,6 +8,7 @@ mod vault;
 
 use crate::cli::{Common, Uru, UruCommand};
 use crate::output::Failure;
+pub(crate) use vault::fields_of;
 
 pub(crate) fn run(arguments: &Uru, common: &Common) -> Result<(), Failure> {
     match &arguments.command {

@@ -61,7 +61,7 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
 }
 
 /// The fields that FIELD=VALUE gives. A text is taken as it is, anything else as JSON.
-fn fields_of(words: &[String]) -> Result<Json, Failure> {
+pub(crate) fn fields_of(words: &[String]) -> Result<Json, Failure> {
     let known = VaultNode::fields();
     let mut fields = Map::new();
     for word in words {

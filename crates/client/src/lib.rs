@@ -1,0 +1,8 @@
+//! Headless clients of preserved online worlds: for tests, tools and load.
+//!
+//! A client speaks the same protocol as the game's own program, over sockets of
+//! [`worldwire_net`], and knows nothing of graphics or game files.
+//!
+//! * [`uru`]: Myst Online: Uru Live.
+
+pub mod uru;

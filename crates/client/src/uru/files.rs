@@ -1,0 +1,126 @@
+//! The file service: manifests and downloads.
+
+use worldwire_core::{Field as _, Messages as _};
+use worldwire_uru::file::manifest::{Manifest, ManifestEntry};
+use worldwire_uru::frame::Service;
+use worldwire_uru::message::file::client::{
+    BuildIdRequest, ClientMessage, FileDownloadChunkAck, FileDownloadRequest, ManifestEntryAck,
+    ManifestRequest,
+};
+
+use super::reply::reply;
+use super::{ClientError, Link, Result, Shard, gatekeeper};
+
+/// A file connection.
+#[derive(Clone, Debug)]
+pub struct Files {
+    link: Link,
+    build: u32,
+}
+
+impl Files {
+    /// Connects; asks the gatekeeper for the address if the shard's configuration has none.
+    ///
+    /// # Errors
+    /// As for [`Link::connect`].
+    pub async fn connect(shard: &Shard) -> Result<Self> {
+        let (link, _) = gatekeeper::connect(shard, Service::File).await?;
+        Ok(Self { link, build: shard.build })
+    }
+
+    /// The connection.
+    #[must_use]
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// The newest build.
+    ///
+    /// # Errors
+    /// A refusal, or no answer.
+    pub async fn build_id(&self) -> Result<u32> {
+        let request = |trans_id| ClientMessage::from(BuildIdRequest { trans_id });
+        let (request, reply) = self.link.granted(request).await?;
+        Ok(reply!(request, reply, FileServer, file::BuildIdReply)?.build_id)
+    }
+
+    /// The files of a group: `External`, `ThinExternal`, ..., or the name of an age.
+    ///
+    /// # Errors
+    /// A refusal: `FileNotFound`, `OldBuildId`. Malformed, when the list cannot be read or does not
+    /// have as many files as the reply says.
+    pub async fn manifest(&self, group: &str) -> Result<Vec<ManifestEntry<'static>>> {
+        let build_id = self.build;
+        let request = |trans_id| {
+            ClientMessage::from(ManifestRequest { trans_id, group: group.into(), build_id })
+                .into_owned()
+        };
+        let (request, reply) = self.link.granted(request).await?;
+        let reply = reply!(request, reply, FileServer, file::ManifestReply)?;
+        let malformed =
+            |error: worldwire_core::Error| ClientError::Malformed { request, error: error.into() };
+        let manifest = reply.manifest.decode::<Manifest<'_>>().map_err(malformed)?.into_owned();
+        let (promised, found) = (reply.num_files, manifest.0.len());
+        if u32::try_from(found) != Ok(promised) {
+            let error =
+                worldwire_core::Error::malformed(format!("{promised} files"), found.to_string());
+            return Err(malformed(error));
+        }
+        let (trans_id, reader_id) = (reply.trans_id, reply.reader_id);
+        let ack = ManifestEntryAck { trans_id, reader_id };
+        self.link.say(ClientMessage::from(ack)).await?;
+        Ok(manifest.0)
+    }
+
+    /// Downloads a file by the server's name for it, and hands over each piece as it comes. The
+    /// total is stated with every piece and must not change. Returns it.
+    ///
+    /// # Errors
+    /// A refusal, no answer, what `take` says, more bytes than stated, or more than `most`.
+    pub async fn download(
+        &self,
+        name: &str,
+        most: u32,
+        mut take: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<u32> {
+        let build_id = self.build;
+        let request = |trans_id| {
+            ClientMessage::from(FileDownloadRequest { trans_id, filename: name.into(), build_id })
+                .into_owned()
+        };
+        let wrong = |wanted: String, found: String| ClientError::Download {
+            name: name.to_owned(),
+            wanted,
+            found,
+        };
+        let mut transaction = self.link.begin(request).await?;
+        let (mut total, mut taken) = (None, 0u32);
+        loop {
+            let reply = transaction.granted().await?;
+            let reply = reply!(transaction.request(), reply, FileServer, file::FileDownloadReply)?;
+            let stated = reply.total_file_size;
+            if stated > most {
+                return Err(wrong(format!("at most {most} bytes"), stated.to_string()));
+            }
+            let first = *total.get_or_insert(stated);
+            if first != stated {
+                return Err(wrong(format!("{first} bytes in all"), stated.to_string()));
+            }
+            let length = u32::try_from(reply.data.len()).unwrap_or(u32::MAX);
+            taken = taken.saturating_add(length);
+            if taken > stated {
+                return Err(wrong(format!("{stated} bytes"), format!("{taken} or more")));
+            }
+            if length == 0 && taken < stated {
+                return Err(wrong(format!("{stated} bytes"), format!("{taken}, then nothing")));
+            }
+            take(&reply.data)?;
+            let (trans_id, reader_id) = (reply.trans_id, reply.reader_id);
+            let ack = FileDownloadChunkAck { trans_id, reader_id };
+            self.link.say(ClientMessage::from(ack)).await?;
+            if taken == stated {
+                return Ok(stated);
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Downloads into a folder: what a patcher does.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek as _, Write as _};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::read::MultiGzDecoder;
+use md5::{Digest as _, Md5};
+use tempfile::NamedTempFile;
+use tokio::task::spawn_blocking;
+use worldwire_core::value::push_hex;
+use worldwire_uru::file::manifest::{ManifestEntry, ManifestFlags};
+
+use super::{ClientError, Files, Result};
+
+/// What became of a manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Files that were there already, with the right sum.
+    pub kept: usize,
+    /// Files that were downloaded.
+    pub written: usize,
+    /// Bytes that were downloaded.
+    pub bytes: u64,
+}
+
+/// A file of a manifest that is in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Its path, below the folder.
+    pub path: PathBuf,
+    /// Bytes that were downloaded; none if it was there already.
+    pub downloaded: Option<u32>,
+}
+
+/// Brings a folder up to date with a manifest. Files that are there and have the right MD5 stay,
+/// others are downloaded, unpacked, checked, and put into their places whole. Nothing is deleted.
+///
+/// # Errors
+/// Refusals; names that lead out of the folder; sums and sizes that are not those of the manifest;
+/// what the system says. What is in its place by then stays.
+pub async fn update(
+    files: &Files,
+    group: &str,
+    folder: &Path,
+    placed: &mut (dyn FnMut(&Placed) + Send),
+) -> Result<Summary> {
+    let manifest = files.manifest(group).await?;
+    fs::create_dir_all(folder).map_err(at(folder))?;
+    let folder = fs::canonicalize(folder).map_err(at(folder))?;
+    let mut summary = Summary::default();
+    for entry in &manifest {
+        let name = entry.client_name.to_text();
+        let path = relative(&name).ok_or_else(|| ClientError::Download {
+            wanted: "a name below the folder".to_owned(),
+            found: format!("{name:?}"),
+            name: name.clone(),
+        })?;
+        let downloaded = place(files, entry, &folder, &path).await?;
+        match downloaded {
+            Some(bytes) => {
+                summary.written += 1;
+                summary.bytes += u64::from(bytes);
+            }
+            None => summary.kept += 1,
+        }
+        placed(&Placed { path, downloaded });
+    }
+    Ok(summary)
+}
+
+/// Writes a file below a folder, whole or not at all.
+///
+/// # Errors
+/// A name that leads out of the folder; what the system says.
+pub fn store(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+    let path = relative(name).ok_or_else(|| ClientError::Download {
+        name: name.to_owned(),
+        wanted: "a name below the folder".to_owned(),
+        found: format!("{name:?}"),
+    })?;
+    fs::create_dir_all(folder).map_err(at(folder))?;
+    let root = fs::canonicalize(folder).map_err(at(folder))?;
+    let (target, mut file) = begin(&root, &path)?;
+    file.write_all(bytes).map_err(at(&target))?;
+    keep(file, &target)?;
+    Ok(path)
+}
+
+/// Sees to one file; the bytes that were downloaded, if it was not there.
+async fn place(
+    files: &Files,
+    entry: &ManifestEntry<'static>,
+    folder: &Path,
+    path: &Path,
+) -> Result<Option<u32>> {
+    let target = folder.join(path);
+    let wanted = Sum { bytes: u64::from(entry.file_size.0), md5: entry.md5.to_text() };
+    let there = (target.clone(), wanted.bytes);
+    if blocking(&target, move || sum_of(&there.0, there.1)).await?.as_ref() == Some(&wanted) {
+        return Ok(None);
+    }
+    let name = entry.download_name.to_text();
+    let (target, mut packed) = begin(folder, path)?;
+    let mut sum = Md5::new();
+    let taken = files
+        .download(&name, entry.compressed_size.0, |bytes| {
+            sum.update(bytes);
+            packed.write_all(bytes).map_err(at(&target))
+        })
+        .await?;
+    let packed_wanted =
+        Sum { bytes: u64::from(entry.compressed_size.0), md5: entry.md5_compressed.to_text() };
+    let found = Sum { bytes: u64::from(taken), md5: hex(sum) };
+    let is_packed = entry.flags.0 & ManifestFlags::GZIP != 0;
+    // What is not packed may be listed with one sum only.
+    if is_packed || !packed_wanted.md5.is_empty() {
+        found.expect(&name, &packed_wanted)?;
+    }
+    let (folder, path) = (folder.to_owned(), path.to_owned());
+    let work = move || -> Result<()> {
+        if !is_packed {
+            found.expect(&name, &wanted)?;
+            return keep(packed, &target);
+        }
+        let mut file = packed.into_file();
+        file.rewind().map_err(at(&target))?;
+        let (target, mut plain) = begin(&folder, &path)?;
+        let most = wanted.bytes;
+        // One byte more than promised is enough to know.
+        let unpacked = MultiGzDecoder::new(BufReader::new(file)).take(most.saturating_add(1));
+        let found = copy(unpacked, &mut plain).map_err(at(&target))?;
+        found.expect(&name, &wanted)?;
+        keep(plain, &target)
+    };
+    spawn_blocking(work)
+        .await
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+    Ok(Some(taken))
+}
+
+/// What a manifest says of a file's bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Sum {
+    bytes: u64,
+    md5: String,
+}
+
+impl Sum {
+    fn expect(&self, name: &str, wanted: &Self) -> Result<()> {
+        if self.bytes == wanted.bytes && self.md5.eq_ignore_ascii_case(&wanted.md5) {
+            return Ok(());
+        }
+        let said = |sum: &Self| format!("{} bytes with MD5 {}", sum.bytes, sum.md5);
+        Err(ClientError::Download {
+            name: name.to_owned(),
+            wanted: said(wanted),
+            found: said(self),
+        })
+    }
+}
+
+fn hex(sum: Md5) -> String {
+    let mut text = String::new();
+    push_hex(&mut text, &sum.finalize());
+    text
+}
+
+/// The sum of a file, if there is one of this length.
+fn sum_of(path: &Path, length: u64) -> io::Result<Option<Sum>> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() && metadata.len() == length => {}
+        Ok(_) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    copy(File::open(path)?, &mut io::sink()).map(Some)
+}
+
+fn copy(mut from: impl Read, to: &mut impl io::Write) -> io::Result<Sum> {
+    let (mut sum, mut bytes) = (Md5::new(), 0);
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let count = from.read(&mut buffer)?;
+        let Some(part) = buffer.get(..count).filter(|part| !part.is_empty()) else {
+            return Ok(Sum { bytes, md5: hex(sum) });
+        };
+        sum.update(part);
+        to.write_all(part)?;
+        bytes += count as u64;
+    }
+}
+
+/// A new file beside the place it will have. Folders on the way are made; links among them may not
+/// lead out.
+fn begin(root: &Path, path: &Path) -> Result<(PathBuf, NamedTempFile)> {
+    let mut parent = root.to_owned();
+    for part in path.parent().into_iter().flat_map(Path::components) {
+        parent.push(part);
+        match fs::create_dir(&parent) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(at(&parent)(error)),
+        }
+        let real = fs::canonicalize(&parent).map_err(at(&parent))?;
+        if !real.starts_with(root) {
+            return Err(at(&parent)(io::Error::other("a link that leads out of the folder")));
+        }
+    }
+    let target = root.join(path);
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let file = builder.tempfile_in(&parent).map_err(at(&parent))?;
+    Ok((target, file))
+}
+
+/// Gives a whole file its name. What had the name is replaced, a link itself and not its target.
+fn keep(file: NamedTempFile, target: &Path) -> Result<()> {
+    file.as_file().sync_all().map_err(at(target))?;
+    file.persist(target).map_err(|error| at(target)(error.error))?;
+    Ok(())
+}
+
+async fn blocking<R: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce() -> io::Result<R> + Send + 'static,
+) -> Result<R> {
+    let done = spawn_blocking(work).await;
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())).map_err(at(path))
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> ClientError + use<> {
+    let path = path.to_owned();
+    move |error| ClientError::Io { path, error: Arc::new(error) }
+}
+
+/// A server's name for a file as a path that stays below where it begins, on every system; none if
+/// it does not.
+fn relative(name: &str) -> Option<PathBuf> {
+    let name = name.replace('\\', "/");
+    let mut path = PathBuf::new();
+    for part in name.split('/') {
+        let is_bad = part.is_empty()
+            || part.starts_with('.')
+            || part.ends_with(['.', ' '])
+            || part.contains(|c: char| c.is_control() || r#":*?"<>|"#.contains(c))
+            || is_device(part);
+        let mut components = Path::new(part).components();
+        let is_name = matches!(components.next(), Some(Component::Normal(_)));
+        if is_bad || !is_name || components.next().is_some() {
+            return None;
+        }
+        path.push(part);
+    }
+    Some(path)
+}
+
+/// Names that mean a device on Windows, with any extension.
+fn is_device(part: &str) -> bool {
+    let stem = part.split('.').next().unwrap_or_default().to_ascii_uppercase();
+    let numbered =
+        |name: &str| stem.strip_prefix(name).is_some_and(|rest| rest.len() == 1 && rest != "0");
+    matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL") || numbered("COM") || numbered("LPT")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_below_the_folder() {
+        assert_eq!(relative("dat\\page.prp"), Some(["dat", "page.prp"].iter().collect()));
+        let bad =
+            ["", "/etc", "..\\x", "a/../b", "C:\\x", "a//b", "\\x", "con.txt", "x.", "a\0", ".x"];
+        for name in bad {
+            assert_eq!(relative(name), None, "{name:?}");
+            let folder = tempfile::tempdir().unwrap();
+            assert!(store(folder.path(), name, b"x").is_err());
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn files_are_replaced_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        for bytes in [&b"long before"[..], b"after"] {
+            let path = store(folder.path(), "SDL\\x.sdl", bytes).unwrap();
+            assert_eq!(fs::read(folder.path().join(path)).unwrap(), bytes);
+        }
+        assert_eq!(fs::read_dir(folder.path().join("SDL")).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_do_not_lead_out() {
+        let [folder, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        std::os::unix::fs::symlink(other.path(), folder.path().join("dat")).unwrap();
+        let error = store(folder.path(), "dat/x", b"x").unwrap_err().to_string();
+        assert!(error.contains("a link that leads out"), "{error}");
+        assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
+    }
+}

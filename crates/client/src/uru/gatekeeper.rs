@@ -1,0 +1,67 @@
+//! The gatekeeper: where the other services are.
+
+use worldwire_uru::frame::Service;
+use worldwire_uru::message::gatekeeper::client::{
+    AuthSrvIpAddressRequest, ClientMessage, FileSrvIpAddressRequest,
+};
+
+use super::notification::Notifications;
+use super::reply::reply;
+use super::{Link, Result, Shard};
+
+/// A gatekeeper connection.
+#[derive(Clone, Debug)]
+pub struct Gatekeeper(Link);
+
+impl Gatekeeper {
+    /// Connects.
+    ///
+    /// # Errors
+    /// As for [`Link::connect`].
+    pub async fn connect(shard: &Shard) -> Result<Self> {
+        Ok(Self(Link::connect(shard, Service::Gatekeeper).await?.0))
+    }
+
+    /// The connection.
+    #[must_use]
+    pub fn link(&self) -> &Link {
+        &self.0
+    }
+
+    /// Asks for the file server: a host with an optional `:port`, see [`Shard::place`].
+    ///
+    /// # Errors
+    /// No answer.
+    pub async fn file_server(&self) -> Result<String> {
+        let request =
+            |trans_id| ClientMessage::from(FileSrvIpAddressRequest { trans_id, is_patcher: 0 });
+        let (request, reply) = self.0.granted(request).await?;
+        let reply = reply!(request, reply, GatekeeperServer, gatekeeper::FileSrvIpAddressReply)?;
+        Ok(reply.address.to_text())
+    }
+
+    /// Asks for the auth server: a host with an optional `:port`, see [`Shard::place`].
+    ///
+    /// # Errors
+    /// No answer.
+    pub async fn auth_server(&self) -> Result<String> {
+        let request = |trans_id| ClientMessage::from(AuthSrvIpAddressRequest { trans_id });
+        let (request, reply) = self.0.granted(request).await?;
+        let reply = reply!(request, reply, GatekeeperServer, gatekeeper::AuthSrvIpAddressReply)?;
+        Ok(reply.address.to_text())
+    }
+}
+
+/// Connects to a service, and asks the gatekeeper where it is if nobody else said so.
+pub(super) async fn connect(shard: &Shard, service: Service) -> Result<(Link, Notifications)> {
+    if shard.host(service).is_some() {
+        return Link::connect(shard, service).await;
+    }
+    let gatekeeper = Gatekeeper::connect(shard).await?;
+    let host = match service {
+        Service::File => gatekeeper.file_server().await?,
+        _ => gatekeeper.auth_server().await?,
+    };
+    let (host, port) = shard.place(&host);
+    Link::connect_to(shard, service, host, port).await
+}

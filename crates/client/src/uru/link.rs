@@ -1,0 +1,435 @@
+//! A connection of any service, with its transactions.
+
+use core::fmt;
+use core::time::Duration;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use worldwire_core::Error;
+use worldwire_core::connection::{Event, EventOf, Sender as _};
+use worldwire_net::{Application, Clock, Driver, End, Flow, tcp};
+use worldwire_uru::connection::{Connection, News, Sender};
+use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::types::{NetError, TransId};
+
+use super::notification::{Notification, Notifications};
+use super::reply::{Key, OWN_PING, key, result};
+use super::{ClientError, Result, Shard};
+
+/// A connection to one service. Clones share it; it is closed when the last one is dropped.
+///
+/// Pings go out by themselves.
+#[derive(Clone, Debug)]
+pub struct Link {
+    service: Service,
+    commands: mpsc::Sender<Command>,
+    shared: Arc<Shared>,
+    patience: Duration,
+}
+
+/// A request that was sent, and the replies to it. Dropping it forgets them.
+pub struct Transaction {
+    link: Link,
+    key: Key,
+    request: &'static str,
+    replies: mpsc::Receiver<Reply>,
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("request", &self.request)
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+type Reply = core::result::Result<Message<'static>, Box<Error>>;
+
+/// What a client's connection is told to do.
+#[derive(Debug)]
+enum Command {
+    Say(Box<Message<'static>>, Option<Key>),
+    Close,
+}
+
+/// How many requests may wait to be sent, and replies of one request to be taken.
+const QUEUE: usize = 64;
+/// How many connections random bytes may fail. One in 2^500 does.
+const TRIES: usize = 4;
+
+#[derive(Debug, Default)]
+struct Shared {
+    next: AtomicU32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pending: HashMap<Key, mpsc::Sender<Reply>>,
+    /// Why the server threw the client out.
+    kicked: Option<NetError>,
+    overflowed: bool,
+    end: Option<End>,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failure(&self, request: &'static str) -> ClientError {
+        let state = self.state();
+        match (state.kicked, state.overflowed) {
+            (Some(reason), _) => ClientError::KickedOff(reason),
+            (None, true) => ClientError::Overflow,
+            (None, false) => {
+                let end = state.end.clone().unwrap_or(End::Application);
+                ClientError::Closed { request, end }
+            }
+        }
+    }
+}
+
+impl Link {
+    /// Connects to a service of a shard, and waits until messages may be sent.
+    ///
+    /// # Errors
+    /// As [`ClientError`] says: no host, no connection, a refusal during setup.
+    pub async fn connect(shard: &Shard, service: Service) -> Result<(Self, Notifications)> {
+        let name = service.name();
+        let (host, port) = shard.host(service).ok_or(ClientError::NoHost(name))?;
+        Self::connect_to(shard, service, host, port).await
+    }
+
+    /// The same, at a place that a gatekeeper named.
+    ///
+    /// # Errors
+    /// As for [`connect`](Self::connect).
+    pub async fn connect_to(
+        shard: &Shard,
+        service: Service,
+        host: &str,
+        port: u16,
+    ) -> Result<(Self, Notifications)> {
+        let unreachable = |error| ClientError::Connect {
+            service: service.name(),
+            address: format!("{host}:{port}"),
+            error: Arc::new(error),
+        };
+        let stream = tcp::dial((host, port), shard.patience).await.map_err(unreachable)?;
+        let driver = Driver::client(Clock::start());
+        let connection = connection(shard, service, driver.clock.now())?;
+        let (commands, receiver) = mpsc::channel(QUEUE);
+        let (notify, notifications) = mpsc::channel(Notifications::MOST_WAITING);
+        let (set_up, is_set_up) = oneshot::channel();
+        let shared = Arc::<Shared>::default();
+        let messenger = Messenger {
+            commands: receiver,
+            kept: VecDeque::new(),
+            notify,
+            set_up: Some(set_up),
+            shared: Arc::clone(&shared),
+        };
+        tokio::spawn(async move { driver.drive(stream, connection, messenger).await });
+        if is_set_up.await.is_err() {
+            let end = shared.state().end.clone().unwrap_or(End::Application);
+            return Err(ClientError::Setup { service: service.name(), end });
+        }
+        let link = Self { service, commands, shared, patience: shard.patience };
+        Ok((link, Notifications(notifications)))
+    }
+
+    /// The service.
+    #[must_use]
+    pub fn service(&self) -> Service {
+        self.service
+    }
+
+    /// Sends a message that has no reply.
+    ///
+    /// # Errors
+    /// A text that is too long; when the connection is over.
+    pub async fn say(&self, message: impl Into<Message<'static>>) -> Result<()> {
+        let message = message.into();
+        // Nobody would hear of it later.
+        let request = message.name();
+        message
+            .to_bytes()
+            .map_err(|error| ClientError::NotSent { request, error: error.into() })?;
+        self.tell(message, None).await
+    }
+
+    /// Sends a request with a fresh transaction.
+    ///
+    /// # Errors
+    /// When the connection is over.
+    pub async fn begin<M: Into<Message<'static>>>(
+        &self,
+        request: impl FnOnce(TransId) -> M,
+    ) -> Result<Transaction> {
+        let id = self.fresh();
+        self.begin_as(Key::Transaction(id), request(TransId(id)).into()).await
+    }
+
+    /// Sends a request and waits for its only reply, whatever its result is.
+    ///
+    /// # Errors
+    /// No answer in time, or none any more.
+    pub async fn ask<M: Into<Message<'static>>>(
+        &self,
+        request: impl FnOnce(TransId) -> M,
+    ) -> Result<Message<'static>> {
+        self.begin(request).await?.next().await
+    }
+
+    /// Sends a request and waits for its only reply. Refusals are errors. Returns the request's
+    /// name and the reply.
+    pub(super) async fn granted<M: Into<Message<'static>>>(
+        &self,
+        request: impl FnOnce(TransId) -> M,
+    ) -> Result<(&'static str, Message<'static>)> {
+        let mut transaction = self.begin(request).await?;
+        let message = transaction.granted().await?;
+        Ok((transaction.request, message))
+    }
+
+    pub(super) async fn begin_as(
+        &self,
+        key: Key,
+        message: Message<'static>,
+    ) -> Result<Transaction> {
+        let request = message.name();
+        let (sender, replies) = mpsc::channel(QUEUE);
+        {
+            let mut state = self.shared.state();
+            if state.end.is_none() {
+                state.pending.insert(key, sender);
+            }
+        }
+        let transaction = Transaction { link: self.clone(), key, request, replies };
+        self.tell(message, Some(key)).await?;
+        Ok(transaction)
+    }
+
+    /// Pings the server and waits for the echo.
+    ///
+    /// # Errors
+    /// No answer in time, or none any more.
+    pub async fn ping(&self) -> Result<()> {
+        use worldwire_uru::message::{auth, file, game, gatekeeper};
+        let id = self.fresh() | OWN_PING;
+        let (trans_id, payload) = (TransId(id), Default::default());
+        let message: Message<'static> = match self.service {
+            Service::Gatekeeper => {
+                let ping = gatekeeper::client::PingRequest { trans_id, ping_time_ms: 0, payload };
+                gatekeeper::client::ClientMessage::from(ping).into()
+            }
+            Service::Auth => {
+                let ping = auth::client::PingRequest { trans_id, ping_time_ms: 0, payload };
+                auth::client::ClientMessage::from(ping).into()
+            }
+            Service::File => {
+                let ping = file::client::PingRequest { ping_time_ms: id };
+                file::client::ClientMessage::from(ping).into()
+            }
+            Service::Game => {
+                let ping = game::client::PingRequest { ping_time_ms: id };
+                game::client::ClientMessage::from(ping).into()
+            }
+        };
+        self.begin_as(Key::Ping(id), message).await?.next().await.map(drop)
+    }
+
+    /// Closes the connection for all clones, and waits until what was sent is written.
+    pub async fn close(self) {
+        // It fails only when the connection is over already.
+        let _ = self.commands.send(Command::Close).await;
+        self.commands.closed().await;
+    }
+
+    async fn tell(&self, message: Message<'static>, key: Option<Key>) -> Result<()> {
+        let request = message.name();
+        let told = self.commands.send(Command::Say(Box::new(message), key)).await;
+        told.map_err(|_| self.shared.failure(request))
+    }
+
+    /// 0 means "no transaction", and the highest bit is for pings.
+    fn fresh(&self) -> u32 {
+        loop {
+            let id = self.shared.next.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & !OWN_PING;
+            if id != 0 {
+                return id;
+            }
+        }
+    }
+}
+
+/// A connection with fresh random bytes.
+fn connection(shard: &Shard, service: Service, now: Duration) -> Result<Connection> {
+    let config = Arc::new(shard.client_config(service));
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let mut random = [0; 64];
+        let filled = getrandom::fill(&mut random)
+            .map_err(|error| Error::value("random bytes of the system", error.to_string()));
+        let made = filled.and_then(|()| Connection::client(Arc::clone(&config), random, now));
+        match made {
+            Ok(connection) => return Ok(connection),
+            Err(_) if tries < TRIES => {}
+            Err(error) => {
+                return Err(ClientError::NotSent { request: "Connect", error: error.into() });
+            }
+        }
+    }
+}
+
+impl Transaction {
+    /// Waits for the next reply, whatever its result is.
+    ///
+    /// # Errors
+    /// No answer in time, or none any more.
+    pub async fn next(&mut self) -> Result<Message<'static>> {
+        let request = self.request;
+        match timeout(self.link.patience, self.replies.recv()).await {
+            Ok(Some(Ok(message))) => Ok(message),
+            Ok(Some(Err(error))) => Err(ClientError::NotSent { request, error }),
+            Ok(None) => Err(self.link.shared.failure(request)),
+            Err(_) => Err(ClientError::Timeout { request }),
+        }
+    }
+
+    /// Waits for the next reply. A result that is an error is one here.
+    ///
+    /// # Errors
+    /// As for [`next`](Self::next), and refusals.
+    pub async fn granted(&mut self) -> Result<Message<'static>> {
+        let message = self.next().await?;
+        match result(&message) {
+            Some(error) if error.is_error() => {
+                Err(ClientError::Refused { request: self.request, error })
+            }
+            _ => Ok(message),
+        }
+    }
+
+    /// The name of the request.
+    #[must_use]
+    pub fn request(&self) -> &'static str {
+        self.request
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn trans_id(&self) -> TransId {
+        match self.key {
+            Key::Transaction(id) | Key::Ping(id) => TransId(id),
+            Key::Register => TransId(0),
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.link.shared.state().pending.remove(&self.key);
+    }
+}
+
+/// What a client's connection does.
+struct Messenger {
+    commands: mpsc::Receiver<Command>,
+    /// Taken while a reply waited for room.
+    kept: VecDeque<Command>,
+    notify: mpsc::Sender<Notification>,
+    set_up: Option<oneshot::Sender<()>>,
+    shared: Arc<Shared>,
+}
+
+impl Messenger {
+    /// Hands a reply to whoever waits for it. A slow one keeps the server from sending more, but
+    /// may itself be about to say something: an acknowledgement.
+    async fn reply(&mut self, key: Key, message: Message<'static>) {
+        let waiting = self.shared.state().pending.get(&key).cloned();
+        let Some(waiting) = waiting else { return };
+        loop {
+            tokio::select! {
+                room = waiting.reserve() => {
+                    if let Ok(room) = room {
+                        room.send(Ok(message));
+                    }
+                    // Otherwise nobody waits any more, and the reply is forgotten.
+                    return;
+                }
+                Some(command) = self.commands.recv() => self.kept.push_back(command),
+            }
+        }
+    }
+
+    fn notify(&self, message: &Message<'_>) -> Flow {
+        let Some(notification) = Notification::of(message) else { return Flow::Continue(()) };
+        if let Notification::KickedOff(reason) = notification {
+            self.shared.state().kicked = Some(reason);
+        }
+        match self.notify.try_send(notification) {
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Flow::Continue(()),
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                self.shared.state().overflowed = true;
+                Flow::Break(())
+            }
+        }
+    }
+}
+
+impl Application<Connection> for Messenger {
+    type Notice = Option<Command>;
+
+    async fn event(&mut self, event: EventOf<'_, Connection>, _: &mut Sender) -> Flow {
+        match event {
+            Event::News(News::Established { .. }) => {
+                if let Some(set_up) = self.set_up.take() {
+                    // Nobody waits when the caller gave up connecting.
+                    let _ = set_up.send(());
+                }
+            }
+            Event::Received(received) => {
+                if let Some(message) = received.message() {
+                    match key(&message) {
+                        Some(key) => self.reply(key, message.into_owned()).await,
+                        None => return self.notify(&message),
+                    }
+                }
+            }
+            _ => {}
+        }
+        Flow::Continue(())
+    }
+
+    async fn notified(&mut self) -> Self::Notice {
+        if let Some(command) = self.kept.pop_front() {
+            return Some(command);
+        }
+        self.commands.recv().await
+    }
+
+    async fn notice(&mut self, notice: Self::Notice, sender: &mut Sender) -> Flow {
+        let Some(Command::Say(message, key)) = notice else { return Flow::Break(()) };
+        if let Err(error) = sender.send(&message)
+            && let Some(waiting) =
+                key.and_then(|key| self.shared.state().pending.get(&key).cloned())
+        {
+            let _ = waiting.send(Err(error.into())).await;
+        }
+        Flow::Continue(())
+    }
+
+    async fn ended(&mut self, end: &End) {
+        let mut state = self.shared.state();
+        state.end = Some(end.clone());
+        state.pending.clear();
+        self.set_up = None;
+    }
+}

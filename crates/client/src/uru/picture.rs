@@ -1,0 +1,187 @@
+//! A part of the vault that follows the server.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+
+use worldwire_uru::message::NodeRef;
+use worldwire_uru::types::NetError;
+use worldwire_uru::vault::VaultNode;
+
+use super::vault::fetched;
+use super::{Auth, ClientError, Notification, Result};
+
+/// The nodes and references below one node, as a client knows them.
+///
+/// The server tells of every change to what the client is interested in; [`follow`](Self::follow)
+/// keeps the picture up to date.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    root: u32,
+    nodes: BTreeMap<u32, VaultNode<'static>>,
+    /// By parent, in the order in which the server listed or told them.
+    refs: BTreeMap<u32, Vec<NodeRef>>,
+    /// Parent and child of every reference.
+    edges: HashSet<(u32, u32)>,
+    /// The root, and every node that references lead to; some may have vanished.
+    known: HashSet<u32>,
+}
+
+/// How many nodes are asked for before the first one is waited for.
+const AT_ONCE: usize = 32;
+
+impl Picture {
+    /// Fetches a node and everything below it.
+    ///
+    /// # Errors
+    /// A refusal: `VaultNodeNotFound` for the root. A node that vanishes in the meantime is left
+    /// out.
+    pub async fn fetch(auth: &Auth, root: u32) -> Result<Self> {
+        let mut picture = Self {
+            root,
+            nodes: BTreeMap::new(),
+            refs: BTreeMap::new(),
+            edges: HashSet::new(),
+            known: [root].into(),
+        };
+        picture.complete(auth, root).await?;
+        Ok(picture)
+    }
+
+    /// The node that everything is below.
+    #[must_use]
+    pub fn root(&self) -> u32 {
+        self.root
+    }
+
+    /// All nodes, by number.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (u32, &VaultNode<'static>)> {
+        self.nodes.iter().map(|(id, node)| (*id, node))
+    }
+
+    /// A node.
+    #[must_use]
+    pub fn node(&self, id: u32) -> Option<&VaultNode<'static>> {
+        self.nodes.get(&id)
+    }
+
+    /// All references, by parent.
+    pub fn refs(&self) -> impl Iterator<Item = &NodeRef> {
+        self.refs.values().flatten()
+    }
+
+    /// The references of a node to those directly below it.
+    #[must_use]
+    pub fn below(&self, parent: u32) -> &[NodeRef] {
+        self.refs.get(&parent).map_or(&[], Vec::as_slice)
+    }
+
+    /// Follows what the server told. Whether it concerned this picture.
+    ///
+    /// # Errors
+    /// Those of the requests for what changed.
+    pub async fn follow(&mut self, auth: &Auth, notification: &Notification) -> Result<bool> {
+        match *notification {
+            Notification::NodeChanged { node_id, .. } if self.known.contains(&node_id) => {
+                self.fetch_nodes(auth, [node_id].into()).await?;
+            }
+            Notification::NodeAdded { parent_id, child_id, owner_id }
+                if self.known.contains(&parent_id) =>
+            {
+                let is_known = self.known.contains(&child_id);
+                let new = NodeRef { parent_id, child_id, owner_id, seen: 0 };
+                if !self.insert(new) {
+                    return Ok(false);
+                }
+                if !is_known {
+                    self.complete(auth, child_id).await?;
+                }
+            }
+            Notification::NodeRemoved { parent_id, child_id }
+                if self.known.contains(&parent_id) =>
+            {
+                if !self.edges.remove(&(parent_id, child_id)) {
+                    return Ok(false);
+                }
+                if let Some(refs) = self.refs.get_mut(&parent_id) {
+                    refs.retain(|known| known.child_id != child_id);
+                }
+                self.forget_unreachable();
+            }
+            Notification::NodeDeleted { node_id } if self.known.contains(&node_id) => {
+                for refs in self.refs.values_mut() {
+                    refs.retain(|known| known.child_id != node_id);
+                }
+                self.edges.retain(|(_, child)| *child != node_id);
+                self.nodes.remove(&node_id);
+                self.forget_unreachable();
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Fetches what is below a node, and every node that is not there yet.
+    async fn complete(&mut self, auth: &Auth, from: u32) -> Result<()> {
+        let refs = match auth.fetch_refs(from).await {
+            Err(error) if from != self.root && is_gone(&error) => Vec::new(),
+            refs => refs?,
+        };
+        let mut wanted = BTreeSet::from([from]);
+        for new in refs {
+            wanted.extend([new.parent_id, new.child_id]);
+            self.insert(new);
+        }
+        wanted.retain(|id| !self.nodes.contains_key(id));
+        self.fetch_nodes(auth, wanted).await
+    }
+
+    async fn fetch_nodes(&mut self, auth: &Auth, wanted: BTreeSet<u32>) -> Result<()> {
+        let mut begun = VecDeque::new();
+        let mut wanted = wanted.into_iter();
+        loop {
+            while begun.len() < AT_ONCE {
+                let Some(id) = wanted.next() else { break };
+                begun.push_back((id, auth.begin_fetch(id).await?));
+            }
+            let Some((id, transaction)) = begun.pop_front() else { return Ok(()) };
+            match fetched(transaction).await {
+                Ok(node) => {
+                    self.nodes.insert(id, node);
+                }
+                Err(error) if id != self.root && is_gone(&error) => {
+                    self.nodes.remove(&id);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn forget_unreachable(&mut self) {
+        let mut reached = HashSet::from([self.root]);
+        let mut next = vec![self.root];
+        while let Some(parent) = next.pop() {
+            for known in self.below(parent) {
+                if reached.insert(known.child_id) {
+                    next.push(known.child_id);
+                }
+            }
+        }
+        self.nodes.retain(|id, _| reached.contains(id));
+        self.refs.retain(|parent, refs| reached.contains(parent) && !refs.is_empty());
+        self.edges.retain(|(parent, _)| reached.contains(parent));
+        self.known = reached;
+    }
+
+    /// Keeps a reference unless it is there; whether it was new.
+    fn insert(&mut self, new: NodeRef) -> bool {
+        let is_new = self.edges.insert((new.parent_id, new.child_id));
+        if is_new {
+            self.known.insert(new.child_id);
+            self.refs.entry(new.parent_id).or_default().push(new);
+        }
+        is_new
+    }
+}
+
+fn is_gone(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused { error: NetError::VaultNodeNotFound, .. })
+}

@@ -1,0 +1,93 @@
+//! Which request a message of the server answers.
+
+use worldwire_uru::frame::Message;
+use worldwire_uru::message::{auth, file, gatekeeper};
+use worldwire_uru::types::NetError;
+
+use auth::server::ServerMessage as Auth;
+use file::server::ServerMessage as File;
+use gatekeeper::server::ServerMessage as Gatekeeper;
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// A reply with this transaction.
+    Transaction(u32),
+    /// The echo of a ping.
+    Ping(u32),
+    /// The one reply without a transaction.
+    Register,
+}
+
+/// The bit that tells the pings a caller wants to know of from those of the machine, which carry a
+/// clock in milliseconds at the same place.
+pub(super) const OWN_PING: u32 = 1 << 31;
+
+macro_rules! replies {
+    ($($service:ident: $($name:ident)*;)*) => {
+        /// The request that a message answers, unless it is a notification.
+        pub(super) fn key(message: &Message<'_>) -> Option<Key> {
+            Some(match message {
+                Message::AuthServer(Auth::PingReply(pong)) => Key::Ping(pong.trans_id.0),
+                Message::GatekeeperServer(Gatekeeper::PingReply(pong)) => {
+                    Key::Ping(pong.trans_id.0)
+                }
+                Message::FileServer(File::PingReply(pong)) => Key::Ping(pong.ping_time_ms),
+                Message::AuthServer(Auth::ClientRegisterReply(_)) => Key::Register,
+                Message::AuthServer(Auth::AcctPlayerInfo(info)) => {
+                    Key::Transaction(info.trans_id.0)
+                }
+                Message::GatekeeperServer(Gatekeeper::FileSrvIpAddressReply(reply)) => {
+                    Key::Transaction(reply.trans_id.0)
+                }
+                Message::GatekeeperServer(Gatekeeper::AuthSrvIpAddressReply(reply)) => {
+                    Key::Transaction(reply.trans_id.0)
+                }
+                $($(replies!(@pattern $service $name reply) => {
+                    Key::Transaction(reply.trans_id.0)
+                })*)*
+                _ => return None,
+            })
+        }
+
+        /// The result that a message carries. Servers confuse the numbers of replies that consist
+        /// of nothing else, and clients match by transaction only.
+        pub(super) fn result(message: &Message<'_>) -> Option<NetError> {
+            match message {
+                $($(replies!(@pattern $service $name reply) => Some(reply.result),)*)*
+                _ => None,
+            }
+        }
+    };
+    (@pattern Auth $name:ident $reply:ident) => { Message::AuthServer(Auth::$name($reply)) };
+    (@pattern File $name:ident $reply:ident) => { Message::FileServer(File::$name($reply)) };
+}
+
+replies! {
+    Auth:
+        AcctLoginReply AcctSetPlayerReply AcctCreateReply AcctChangePasswordReply
+        AcctSetRolesReply AcctSetBillingTypeReply AcctActivateReply AcctCreateFromKeyReply
+        PlayerCreateReply PlayerDeleteReply UpgradeVisitorReply SetPlayerBanStatusReply
+        ChangePlayerNameReply SendFriendInviteReply VaultNodeCreated VaultNodeFetched
+        VaultNodeRefsFetched VaultInitAgeReply VaultNodeFindReply VaultSaveNodeReply
+        VaultAddNodeReply VaultRemoveNodeReply AgeReply FileListReply FileDownloadChunk
+        PublicAgeList ScoreCreateReply ScoreDeleteReply ScoreGetScoresReply ScoreAddPointsReply
+        ScoreTransferPointsReply ScoreSetPointsReply ScoreGetRanksReply AccountExistsReply
+        AgeReplyEx ScoreGetHighScoresReply;
+    File: BuildIdReply ManifestReply FileDownloadReply;
+}
+
+/// Takes the reply of one kind out of a message.
+macro_rules! reply {
+    ($request:expr, $message:expr, $service:ident, $part:ident :: $name:ident) => {
+        match $message {
+            worldwire_uru::frame::Message::$service(
+                worldwire_uru::message::$part::server::ServerMessage::$name(reply),
+            ) => Ok(reply),
+            other => {
+                Err($crate::uru::ClientError::Unexpected { request: $request, found: other.name() })
+            }
+        }
+    };
+}
+pub(super) use reply;

@@ -1,0 +1,9 @@
+//! A client of Uru against shards in the same process, over sockets.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod files;
+mod login;
+mod peers;
+mod shard;
+mod vault;

@@ -1,0 +1,170 @@
+//! Servers that break the rules.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+use worldwire_client::uru::{Auth, ClientError, Shard};
+use worldwire_core::Bytes32;
+use worldwire_core::connection::{Event, EventOf, Sender as _};
+use worldwire_net::{Accept, Application, Flow, Options, Peer, Stop, tcp};
+use worldwire_uru::connection::{Connection, Encryption, Sender, ServerConfig};
+use worldwire_uru::file::keys::KeyRing;
+use worldwire_uru::frame::Message;
+use worldwire_uru::message::auth::client::ClientMessage as Ask;
+use worldwire_uru::message::auth::server::{
+    ClientRegisterReply, FileDownloadChunk, PublicAgeList, ServerMessage as Reply,
+    VaultNodeChanged, VaultNodeRefsFetched, VaultSaveNodeReply,
+};
+use worldwire_uru::types::{NetError, Uuid};
+
+use crate::shard::Running;
+
+/// Bytes of the file that [`Odd`] sends.
+const BYTES: u32 = 6000;
+
+/// Answers as no server should.
+#[derive(Clone)]
+struct Odd;
+
+impl Accept for Odd {
+    type Connection = Connection;
+    type Application = Self;
+
+    fn accept(&self, _: Peer, now: Duration) -> (Connection, Self) {
+        let mut config = ServerConfig::new(KeyRing::new());
+        config.encryption = Encryption::AllowPlain;
+        config.bounds.queued_messages = 10_000;
+        (Connection::server(config.into(), [7; 7], now), self.clone())
+    }
+}
+
+impl Application<Connection> for Odd {
+    type Notice = std::convert::Infallible;
+
+    async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
+        let Event::Received(received) = event else { return Flow::Continue(()) };
+        let result = NetError::Success;
+        let mut say = |reply: Reply<'static>| sender.send(&Message::from(reply)).unwrap();
+        match received.message() {
+            // More notifications than anybody wants.
+            Some(Message::AuthClient(Ask::ClientRegisterRequest(_))) => {
+                for node_id in 0..5000 {
+                    say(VaultNodeChanged { node_id, revision_id: Uuid::ZERO }.into());
+                }
+                say(ClientRegisterReply { server_challenge: 1 }.into());
+            }
+            // A file, byte by byte, without waiting for anything.
+            Some(Message::AuthClient(Ask::FileDownloadRequest(asked))) => {
+                for chunk_offset in 0..BYTES {
+                    let chunk = FileDownloadChunk {
+                        trans_id: asked.trans_id,
+                        result,
+                        total_file_size: BYTES,
+                        chunk_offset,
+                        chunk: Bytes32::new(vec![7]),
+                    };
+                    say(chunk.into());
+                }
+            }
+            // As dirtsand does: the number of another reply that says as much.
+            Some(Message::AuthClient(Ask::VaultNodeRemove(asked))) => {
+                say(VaultSaveNodeReply { trans_id: asked.trans_id, result }.into());
+            }
+            Some(Message::AuthClient(Ask::GetPublicAgeList(asked))) => {
+                let refs = Vec::new().into();
+                say(VaultNodeRefsFetched { trans_id: asked.trans_id, result, refs }.into());
+            }
+            // A reply to a request that nobody made, then none.
+            Some(Message::AuthClient(Ask::VaultNodeFetch(asked))) => {
+                let trans_id = worldwire_uru::types::TransId(asked.trans_id.0 + 1);
+                say(PublicAgeList { trans_id, result, ages: Vec::new().into() }.into());
+            }
+            _ => {}
+        }
+        Flow::Continue(())
+    }
+}
+
+async fn odd() -> (Shard, Stop) {
+    let stop = Stop::new();
+    let listener = tcp::Listener::bind("127.0.0.1:0", Options::default()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(listener.serve(Arc::new(Odd), stop.signal()));
+    (at(address), stop)
+}
+
+fn at(address: SocketAddr) -> Shard {
+    let mut shard = Shard::new("127.0.0.1");
+    (shard.port, shard.patience) = (address.port(), Duration::from_secs(30));
+    shard
+}
+
+#[tokio::test]
+async fn replies_are_matched_by_their_transaction() {
+    let (mut shard, _stop) = odd().await;
+    shard.patience = Duration::from_millis(300);
+    let (auth, _) = Auth::connect(&shard).await.unwrap();
+    auth.remove_node(1, 2).await.unwrap();
+    let error = auth.public_ages("city").await.unwrap_err().to_string();
+    assert_eq!(error, "GetPublicAgeList: wanted its reply, found VaultNodeRefsFetched");
+    let error = auth.fetch_node(1).await.unwrap_err();
+    assert!(matches!(error, ClientError::Timeout { request: "VaultNodeFetch" }), "{error}");
+    auth.link().ping().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_in_small_pieces_arrives() {
+    let (shard, _stop) = odd().await;
+    let (auth, _) = Auth::connect(&shard).await.unwrap();
+    let download = timeout(Duration::from_secs(10), auth.secure_file("x", BYTES));
+    assert_eq!(download.await.expect("an end").unwrap(), vec![7; BYTES as usize]);
+}
+
+#[tokio::test]
+async fn nobody_has_to_listen_but_whoever_does_must_keep_up() {
+    let (shard, _stop) = odd().await;
+    let (auth, notifications) = Auth::connect(&shard).await.unwrap();
+    drop(notifications);
+    assert_eq!(auth.register().await.unwrap(), 1);
+    let (auth, mut notifications) = Auth::connect(&shard).await.unwrap();
+    let error = auth.register().await.unwrap_err();
+    assert_eq!(error.to_string(), "too many notifications are waiting");
+    assert!(notifications.next().await.is_some(), "what came before is there");
+}
+
+#[tokio::test]
+async fn whoever_does_not_answer_is_given_up() {
+    // It accepts, and says nothing.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut shard = at(silent.local_addr().unwrap());
+    shard.patience = Duration::from_millis(200);
+    let error = Auth::connect(&shard).await.unwrap_err();
+    assert!(matches!(error, ClientError::Setup { service: "auth", .. }), "{error}");
+    drop(silent);
+    let error = Auth::connect(&shard).await.unwrap_err().to_string();
+    assert!(error.starts_with("cannot connect to the auth server at 127.0.0.1:"), "{error}");
+}
+
+#[tokio::test]
+async fn another_key_or_build_is_turned_away() {
+    let [one, other] = [Running::start(|_| ()).await, Running::start(|_| ()).await];
+    let mut shard = one.shard.clone();
+    shard.keys = other.shard.keys.clone();
+    // The exchange itself goes on with any key; what comes of it is noise to the other side.
+    if let Ok((auth, _)) = Auth::connect(&shard).await {
+        let error = auth.register().await.unwrap_err();
+        assert!(matches!(error, ClientError::Closed { .. }), "{error}");
+    }
+    let mut shard = one.shard.clone();
+    shard.build = 5;
+    let error = Auth::connect(&shard).await.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the auth server closed the connection during setup: closed by the other side"
+    );
+    for running in [one, other] {
+        running.stop().await;
+    }
+}

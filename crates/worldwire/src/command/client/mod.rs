@@ -1,0 +1,12 @@
+//! `worldwire client`.
+
+mod uru;
+
+use crate::cli::{Client, ClientCommand, Common};
+use crate::output::Failure;
+
+pub(crate) fn run(arguments: &Client, common: &Common) -> Result<(), Failure> {
+    match &arguments.command {
+        ClientCommand::Uru(uru) => uru::run(uru, common),
+    }
+}

@@ -1,0 +1,217 @@
+//! Many clients at once, and how long the server takes to answer.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use worldwire_client::uru::ClientError;
+
+use super::Setup;
+use super::session::Session;
+use super::shown::lines;
+use super::step::Step;
+use crate::cli::{ClientUru, Common};
+use crate::output::{Failure, complain, print, printable};
+
+/// How many clients come in at the same time; more of them would measure their own crowd.
+const COMING: usize = 16;
+
+/// What one client, or all of them, measured.
+#[derive(Debug, Default)]
+struct Measured {
+    /// By step: how long each took, in microseconds.
+    times: BTreeMap<&'static str, Vec<u64>>,
+    /// By step: how many failed, and how the first one did.
+    failures: BTreeMap<&'static str, (u64, String)>,
+}
+
+impl Measured {
+    async fn take(&mut self, session: &mut Session<'_>, step: &Step) -> bool {
+        let begun = Instant::now();
+        let outcome = session.take(step).await;
+        let time = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        match outcome {
+            Ok(_) => {
+                self.times.entry(step.name()).or_default().push(time);
+                true
+            }
+            Err(error) => {
+                self.fail(step.name(), &error);
+                // A refusal is an answer; without a connection there is none.
+                matches!(error, ClientError::Refused { .. })
+            }
+        }
+    }
+
+    fn fail(&mut self, step: &'static str, error: &ClientError) {
+        self.failures.entry(step).or_insert_with(|| (0, error.to_string())).0 += 1;
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (step, mut times) in other.times {
+            self.times.entry(step).or_default().append(&mut times);
+        }
+        for (step, (count, said)) in other.failures {
+            self.failures.entry(step).or_insert_with(|| (0, said)).0 += count;
+        }
+    }
+}
+
+pub(super) async fn run(
+    setup: Setup,
+    steps: Vec<Step>,
+    count: u32,
+    arguments: &ClientUru,
+    common: &Common,
+) -> Result<(), Failure> {
+    let coming = Arc::new(Semaphore::new(COMING));
+    // When to stop; unknown until all clients are there.
+    let (stop, _) = watch::channel(None);
+    let (here, mut arrived) = watch::channel(0u32);
+    let (steps, here) = (Arc::new(steps), Arc::new(here));
+    let mut clients = JoinSet::new();
+    for number in 1..=count {
+        let account = setup.account.clone();
+        let account =
+            account.map(|(name, password)| (name.replace("{}", &number.to_string()), password));
+        let setup = Setup { shard: setup.shard.clone(), account };
+        let (coming, steps, here) = (Arc::clone(&coming), Arc::clone(&steps), Arc::clone(&here));
+        let stop = stop.subscribe();
+        clients.spawn(async move { client(&setup, &steps, &coming, &here, stop).await });
+    }
+    // It cannot fail: this function holds the other end.
+    let _ = arrived.wait_for(|arrived| *arrived == count).await;
+    let begun = Instant::now();
+    common.note("load", &format!("{count} clients are there, for {} s", arguments.seconds));
+    stop.send_replace(Some(begun + Duration::from_secs(arguments.seconds)));
+    let mut all = Measured::default();
+    while let Some(done) = clients.join_next().await {
+        match done {
+            Ok(measured) => all.merge(measured),
+            Err(error) => return Err(Failure::Run(format!("a client: {error}"))),
+        }
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let rows = rows(&mut all, &steps, seconds);
+    print(&if arguments.json { lines("load", &rows) } else { table(&rows) })?;
+    for (step, (failed, said)) in &all.failures {
+        complain(step, &format!("{failed} failed; the first one: {}", printable(said)));
+    }
+    if all.failures.is_empty() { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// One client: comes in, repeats its steps until it is time to stop.
+async fn client(
+    setup: &Setup,
+    steps: &[Step],
+    coming: &Semaphore,
+    here: &watch::Sender<u32>,
+    mut stop: watch::Receiver<Option<Instant>>,
+) -> Measured {
+    let mut measured = Measured::default();
+    let mut session = Session::deaf(setup);
+    let once = steps.iter().position(|step| *step == Step::Login).map_or(0, |at| at + 1);
+    let (once, again) = steps.split_at(once);
+    let mut goes_on = true;
+    {
+        // It is never closed.
+        let _turn = coming.acquire().await;
+        for step in once {
+            goes_on = goes_on && measured.take(&mut session, step).await;
+        }
+    }
+    here.send_modify(|here| *here += 1);
+    let Ok(Some(end)) = stop.wait_for(Option::is_some).await.map(|end| *end) else {
+        return measured;
+    };
+    if again.is_empty() && goes_on {
+        sleep_until(end).await;
+        // Whoever was thrown out meanwhile learns it now.
+        measured.take(&mut session, &Step::Ping).await;
+    }
+    while goes_on && !again.is_empty() && Instant::now() < end {
+        for step in again {
+            goes_on = goes_on && measured.take(&mut session, step).await;
+        }
+    }
+    session.close().await;
+    measured
+}
+
+/// A row for each step, in the order of the script.
+fn rows(all: &mut Measured, steps: &[Step], seconds: f64) -> Vec<Json> {
+    let mut rows = Vec::new();
+    let mut names: Vec<_> = steps.iter().map(Step::name).collect();
+    names.push("ping");
+    for name in names {
+        let Some(mut times) = all.times.remove(name) else { continue };
+        times.sort_unstable();
+        // The least time that so many of a hundred did not exceed.
+        let percentile = |hundredths: usize| {
+            let rank = (times.len() * hundredths).div_ceil(100).max(1) - 1;
+            times.get(rank).map_or(0.0, |micros| *micros as f64 / 1000.0)
+        };
+        let failed = all.failures.get(name).map_or(0, |failures| failures.0);
+        let rate = if name == "login" { None } else { Some(times.len() as f64 / seconds) };
+        rows.push(json!({
+            "of": name,
+            "count": times.len(),
+            "failed": failed,
+            "perSecond": rate.map(|rate| (rate * 10.0).round() / 10.0),
+            "p50": percentile(50),
+            "p90": percentile(90),
+            "p99": percentile(99),
+            "most": percentile(100),
+        }));
+    }
+    rows
+}
+
+fn table(rows: &[Json]) -> String {
+    let mut out = format!(
+        "{:14}{:>9}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}\n",
+        "step", "count", "failed", "per s", "p50 ms", "p90 ms", "p99 ms", "most ms"
+    );
+    for row in rows {
+        let rate = row["perSecond"].as_f64().map_or("-".to_owned(), |rate| format!("{rate:.1}"));
+        let name = row["of"].as_str().unwrap_or_default();
+        let whole = |key: &str| row[key].as_u64().unwrap_or_default();
+        let (count, failed) = (whole("count"), whole("failed"));
+        let _ = write!(out, "{name:14}{count:>9}{failed:>8}{rate:>10}");
+        for key in ["p50", "p90", "p99", "most"] {
+            let _ = write!(out, "{:>10.2}", row[key].as_f64().unwrap_or_default());
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_times_that_were_measured() {
+        let times = (1..=200).map(|milli| milli * 1000).collect();
+        let mut all = Measured::default();
+        all.times.insert("ping", times);
+        all.fail("ping", &ClientError::Overflow);
+        let rows = rows(&mut all, &[Step::Ping], 10.0);
+        assert_eq!(rows.len(), 1);
+        for (key, wanted) in
+            [("p50", 100.0), ("p90", 180.0), ("p99", 198.0), ("most", 200.0), ("perSecond", 20.0)]
+        {
+            assert_eq!(rows[0][key].as_f64(), Some(wanted), "{key}");
+        }
+        assert_eq!((&rows[0]["count"], &rows[0]["failed"]), (&json!(200), &json!(1)));
+        let table = table(&rows);
+        let [head, row] = table.lines().collect::<Vec<_>>()[..] else { panic!("{table}") };
+        assert_eq!((head.len(), row.len()), (81, 81), "{table}");
+        assert!(row.starts_with("ping                200       1      20.0    100.00"), "{row}");
+    }
+}

@@ -1,0 +1,104 @@
+//! `worldwire client uru`.
+
+mod load;
+mod place;
+mod session;
+mod shown;
+mod step;
+
+use std::io::{self, IsTerminal as _};
+
+use worldwire_client::uru::{ClientError, Shard};
+
+use crate::cli::{ClientUru, Common};
+use crate::input;
+use crate::output::{Failure, complain, print, printable};
+use session::Session;
+use step::Step;
+
+/// The variable that holds a password.
+const PASSWORD: &str = "WORLDWIRE_PASSWORD";
+
+/// What all clients have in common.
+#[derive(Debug)]
+struct Setup {
+    shard: Shard,
+    account: Option<(String, String)>,
+}
+
+pub(crate) fn run(arguments: &ClientUru, common: &Common) -> Result<(), Failure> {
+    let steps = steps(arguments)?;
+    let logs_in = steps.contains(&Step::Login);
+    if logs_in && arguments.account.is_none() {
+        return Err(Failure::Run("login: wanted --account, found none".into()));
+    }
+    let shard = place::shard(arguments)?;
+    let account = match &arguments.account {
+        Some(account) if logs_in => Some((account.clone(), password(arguments)?)),
+        _ => None,
+    };
+    let setup = Setup { shard, account };
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
+    match arguments.count {
+        Some(count) => runtime.block_on(load::run(setup, steps, count, arguments, common)),
+        None => runtime.block_on(script(&setup, &steps, arguments)),
+    }
+}
+
+/// Takes one step after another; what they yield is printed at once.
+async fn script(setup: &Setup, steps: &[Step], arguments: &ClientUru) -> Result<(), Failure> {
+    let mut session = Session::new(setup);
+    for step in steps {
+        let values = session.take(step).await.map_err(|error| failure(step, &error))?;
+        let shown = if arguments.json {
+            shown::lines(step.name(), &values)
+        } else {
+            shown::text(step, &values)
+        };
+        print(&shown)?;
+    }
+    session.close().await;
+    Ok(())
+}
+
+/// What a server refuses is a matter of the input; without a server nothing can be done.
+fn failure(step: &Step, error: &ClientError) -> Failure {
+    let said = printable(&error.to_string());
+    match error {
+        ClientError::Connect { .. } | ClientError::NoHost(_) | ClientError::Setup { .. } => {
+            Failure::Run(said)
+        }
+        _ => {
+            complain(step.name(), &said);
+            Failure::Input
+        }
+    }
+}
+
+fn steps(arguments: &ClientUru) -> Result<Vec<Step>, Failure> {
+    let parsed = match &arguments.script {
+        Some(file) => step::script(&input::read_text(file)?)
+            .map_err(|problem| format!("{}: {problem}", input::title(file))),
+        None if arguments.steps.is_empty() => Ok(vec![Step::Login, Step::Players]),
+        None => step::sequence(&arguments.steps),
+    };
+    parsed.map_err(|problem| Failure::Run(printable(&problem)))
+}
+
+/// The password: from a file, the environment, or a person.
+fn password(arguments: &ClientUru) -> Result<String, Failure> {
+    let first_line = |text: String| text.lines().next().unwrap_or_default().to_owned();
+    let password = match (&arguments.password_file, std::env::var(PASSWORD)) {
+        (Some(file), _) => first_line(input::read_text(file)?),
+        (None, Ok(password)) => password,
+        (None, Err(_)) if io::stdin().is_terminal() => rpassword::prompt_password("Password: ")
+            .map_err(|error| Failure::Run(format!("cannot read a password: {error}")))?,
+        (None, Err(_)) => String::new(),
+    };
+    if password.is_empty() {
+        let wanted = format!("wanted a password (--password-file, or {PASSWORD}), found none");
+        return Err(Failure::Run(wanted));
+    }
+    Ok(password)
+}

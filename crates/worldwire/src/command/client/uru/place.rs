@@ -1,0 +1,72 @@
+//! Which shard: by the `server.ini` of a client, or by the shard's own folder.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use worldwire_client::uru::Shard;
+use worldwire_core::Field as _;
+use worldwire_core::json::Json;
+use worldwire_server::uru::{CONFIG, ShardConfig, keys};
+use worldwire_uru::frame::Service;
+use worldwire_uru::types::Uuid;
+
+use crate::cli::ClientUru;
+use crate::input;
+use crate::output::{Failure, shown};
+
+pub(super) fn shard(arguments: &ClientUru) -> Result<Shard, Failure> {
+    let path = &arguments.shard;
+    let text = if path.is_dir() { of_folder(path)? } else { input::read_text(path)? };
+    let parsed = Shard::parse(&text);
+    let mut shard = parsed.map_err(|error| Failure::Run(format!("{}: {error}", shown(path))))?;
+    if let Some(at) = &arguments.at {
+        let (host, port) = shard.place(at);
+        let (host, port) = (Some(host.to_owned()), port);
+        (shard.gatekeeper, shard.auth, shard.file) = (host.clone(), host.clone(), host);
+        shard.port = port;
+    }
+    shard.build = arguments.build;
+    shard.branch = arguments.branch;
+    shard.patience = Duration::from_secs(arguments.patience.max(1));
+    if let Some(product) = &arguments.product {
+        let json = Json::String(product.clone());
+        let parsed = Uuid::from_json((&json).into());
+        shard.product = parsed.map_err(|error| Failure::Run(format!("--product: {error}")))?;
+    }
+    check_encryption(&shard, arguments)?;
+    Ok(shard)
+}
+
+/// The lines that clients of the shard in a folder need.
+fn of_folder(folder: &Path) -> Result<String, Failure> {
+    let file = folder.join(CONFIG);
+    let text = input::read_text(&file)?;
+    let config = ShardConfig::parse(&text)
+        .map_err(|error| Failure::Run(format!("{}: {error}", shown(&file))))?;
+    let file = folder.join(&config.keys);
+    let ring =
+        keys::load(&file).map_err(|error| Failure::Run(format!("{}: {error}", shown(&file))))?;
+    Ok(keys::server_ini(&ring, &config))
+}
+
+/// Whoever reads a plain connection can log in. On this machine nobody does.
+fn check_encryption(shard: &Shard, arguments: &ClientUru) -> Result<(), Failure> {
+    if arguments.plain {
+        return Ok(());
+    }
+    for service in [Service::Gatekeeper, Service::Auth] {
+        let place = shard.host(service);
+        let is_here = place.is_none_or(|(host, _)| {
+            host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+        });
+        if !is_here && !shard.encrypts(service) {
+            return Err(Failure::Run(format!(
+                "{}: wanted the {} key, found none; --plain goes on without encryption",
+                shown(&arguments.shard),
+                service.name()
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,315 @@
+//! A client that takes steps.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use tokio::time::{Instant, timeout_at};
+use worldwire_client::uru::folder::{self, Placed};
+use worldwire_client::uru::{
+    Auth, ClientError, Files, Gatekeeper, Login, Notifications, Picture, Player, Result,
+};
+use worldwire_uru::file::secure;
+use worldwire_uru::types::{NetError, Uuid};
+
+use super::Setup;
+use super::shown::{node_fields, notification, title};
+use super::step::Step;
+
+/// The largest secure file that is downloaded. Real ones have a few megabytes.
+const MOST_SECURE: u32 = 256 << 20;
+
+/// A client with the connections that its steps needed so far.
+#[derive(Debug)]
+pub(super) struct Session<'s> {
+    setup: &'s Setup,
+    gatekeeper: Option<Gatekeeper>,
+    files: Option<Files>,
+    auth: Option<(Auth, Option<Notifications>)>,
+    login: Option<Login>,
+    player: u32,
+    /// Nobody wants to know what the server says unasked.
+    is_deaf: bool,
+}
+
+impl<'s> Session<'s> {
+    pub(super) fn new(setup: &'s Setup) -> Self {
+        let (gatekeeper, files, auth, login) = (None, None, None, None);
+        Self { setup, gatekeeper, files, auth, login, player: 0, is_deaf: false }
+    }
+
+    /// A session without [`Step::Wait`].
+    pub(super) fn deaf(setup: &'s Setup) -> Self {
+        Self { is_deaf: true, ..Self::new(setup) }
+    }
+
+    /// Takes a step; the values it yields.
+    pub(super) async fn take(&mut self, step: &Step) -> Result<Vec<Json>> {
+        Ok(match step {
+            Step::Gatekeeper => {
+                let gatekeeper = self.gatekeeper().await?;
+                let auth = gatekeeper.auth_server().await?;
+                let file = gatekeeper.file_server().await?;
+                vec![json!({"auth": auth, "file": file})]
+            }
+            Step::Build => vec![json!({"build": self.files().await?.build_id().await?})],
+            Step::Manifest(group) => self.manifest(group).await?,
+            Step::Download(group, folder) => self.download(group, folder).await?,
+            Step::Login => self.log_in().await?,
+            Step::Players => self.players()?.iter().map(player_shown).collect(),
+            Step::CreatePlayer(name, shape) => {
+                let made = self.auth().await?.create_player(name, shape).await?;
+                let shown = player_shown(&made);
+                self.login.iter_mut().for_each(|login| login.players.push(made.clone()));
+                vec![shown]
+            }
+            Step::SetPlayer(player) => {
+                let id = self.player_named("AcctSetPlayerRequest", player)?;
+                self.auth().await?.set_player(id).await?;
+                self.player = id;
+                vec![json!({"id": id})]
+            }
+            Step::DeletePlayer(player) => {
+                let id = self.player_named("PlayerDeleteRequest", player)?;
+                self.auth().await?.delete_player(id).await?;
+                self.login.iter_mut().for_each(|login| login.players.retain(|one| one.id != id));
+                vec![json!({"id": id})]
+            }
+            Step::Vault(node) => {
+                let root = node.unwrap_or(self.player);
+                tree(&Picture::fetch(self.auth().await?, root).await?)
+            }
+            Step::Node(id) => vec![node_fields(&self.auth().await?.fetch_node(*id).await?)],
+            Step::Find(template) => {
+                let found = self.auth().await?.find_nodes(template).await?;
+                found.into_iter().map(|id| json!({"id": id})).collect()
+            }
+            Step::CreateNode(node) => {
+                vec![json!({"id": self.auth().await?.create_node(node).await?})]
+            }
+            Step::SaveNode(id, fields) => {
+                self.auth().await?.save_node(*id, revision(), fields).await?;
+                vec![json!({"id": id})]
+            }
+            Step::AddNode(parent, child) => {
+                let owner = self.player;
+                self.auth().await?.add_node(*parent, *child, owner).await?;
+                vec![json!({"parent": parent, "child": child})]
+            }
+            Step::RemoveNode(parent, child) => {
+                self.auth().await?.remove_node(*parent, *child).await?;
+                vec![json!({"parent": parent, "child": child})]
+            }
+            Step::Ages(filename) => {
+                let ages = self.auth().await?.public_ages(filename).await?;
+                let shown = ages.iter().map(|age| {
+                    json!({
+                        "instance": age.instance_id.to_string(),
+                        "name": age.instance_name.to_text(),
+                        "userName": age.user_name.to_text(),
+                        "sequence": age.sequence_number,
+                        "owners": age.owner_count,
+                        "population": age.current_population,
+                    })
+                });
+                shown.collect()
+            }
+            Step::Age(filename, instance) => {
+                let age = self.auth().await?.age(filename, *instance).await?;
+                vec![json!({
+                    "node": age.node_id,
+                    "mcpId": age.mcp_id,
+                    "gameServer": age.game_server.to_string(),
+                })]
+            }
+            Step::Scores(owner, name) => {
+                let scores = self.auth().await?.scores(*owner, name).await?;
+                let shown = scores.iter().map(|score| {
+                    json!({"id": score.score_id, "value": score.value, "type": score.game_type})
+                });
+                shown.collect()
+            }
+            Step::Secure(directory, extension, folder) => {
+                self.secure(directory, extension, folder).await?
+            }
+            Step::Ping => {
+                self.auth().await?.link().ping().await?;
+                Vec::new()
+            }
+            Step::Wait(seconds) => self.wait(Duration::from_secs(*seconds)).await,
+        })
+    }
+
+    /// Ends all connections, so that the server hears of it in order.
+    pub(super) async fn close(self) {
+        if let Some((auth, _)) = self.auth {
+            auth.link().clone().close().await;
+        }
+        if let Some(files) = self.files {
+            files.link().clone().close().await;
+        }
+        if let Some(gatekeeper) = self.gatekeeper {
+            gatekeeper.link().clone().close().await;
+        }
+    }
+
+    async fn gatekeeper(&mut self) -> Result<&Gatekeeper> {
+        if self.gatekeeper.is_none() {
+            self.gatekeeper = Some(Gatekeeper::connect(&self.setup.shard).await?);
+        }
+        self.gatekeeper.as_ref().ok_or(ClientError::NoHost("gatekeeper"))
+    }
+
+    async fn files(&mut self) -> Result<&Files> {
+        if self.files.is_none() {
+            self.files = Some(Files::connect(&self.setup.shard).await?);
+        }
+        self.files.as_ref().ok_or(ClientError::NoHost("file"))
+    }
+
+    async fn auth(&mut self) -> Result<&Auth> {
+        if self.auth.is_none() {
+            let (auth, notifications) = Auth::connect(&self.setup.shard).await?;
+            self.auth = Some((auth, Some(notifications).filter(|_| !self.is_deaf)));
+        }
+        self.auth.as_ref().map(|(auth, _)| auth).ok_or(ClientError::NoHost("auth"))
+    }
+
+    async fn log_in(&mut self) -> Result<Vec<Json>> {
+        let setup = self.setup;
+        let Some((account, password)) = &setup.account else { return Ok(Vec::new()) };
+        let login = self.auth().await?.log_in(account, password).await?;
+        let shown = json!({
+            "account": login.account_id.to_string(),
+            "flags": login.flags.0,
+            "players": login.players.len(),
+        });
+        self.login = Some(login);
+        Ok(vec![shown])
+    }
+
+    fn players(&self) -> Result<&[Player]> {
+        let refused =
+            ClientError::Refused { request: "players", error: NetError::AuthenticationFailed };
+        self.login.as_ref().map(|login| &*login.players).ok_or(refused)
+    }
+
+    /// A player by number, or by the name that an own one has.
+    fn player_named(&self, request: &'static str, player: &str) -> Result<u32> {
+        if let Ok(id) = player.parse() {
+            return Ok(id);
+        }
+        let own = self.login.iter().flat_map(|login| &login.players);
+        let found = own.into_iter().find(|one| one.name.to_lowercase() == player.to_lowercase());
+        found
+            .map(|one| one.id)
+            .ok_or(ClientError::Refused { request, error: NetError::PlayerNotFound })
+    }
+
+    async fn manifest(&mut self, group: &str) -> Result<Vec<Json>> {
+        let files = self.files().await?.manifest(group).await?;
+        let shown = files.iter().map(|file| {
+            json!({
+                "file": file.client_name.to_text(),
+                "bytes": file.file_size.0,
+                "md5": file.md5.to_text(),
+                "download": file.download_name.to_text(),
+                "downloadBytes": file.compressed_size.0,
+            })
+        });
+        Ok(shown.collect())
+    }
+
+    async fn download(&mut self, group: &str, folder: &Path) -> Result<Vec<Json>> {
+        let mut values = Vec::new();
+        let mut placed = |placed: &Placed| {
+            if let Some(bytes) = placed.downloaded {
+                values.push(json!({"file": placed.path.to_string_lossy(), "bytes": bytes}));
+            }
+        };
+        let summary = folder::update(self.files().await?, group, folder, &mut placed).await?;
+        values.push(json!({
+            "written": summary.written,
+            "kept": summary.kept,
+            "bytes": summary.bytes,
+        }));
+        Ok(values)
+    }
+
+    async fn secure(&mut self, directory: &str, extension: &str, to: &Path) -> Result<Vec<Json>> {
+        let listed = self.auth().await?.secure_files(directory, extension).await?;
+        let mut values = Vec::new();
+        for file in listed {
+            let bytes = self.auth().await?.secure_file(&file.name, MOST_SECURE).await?;
+            let key = self.login.as_ref().map(|login| &login.file_key);
+            let plain = match secure::Magic::detect(&bytes) {
+                None => bytes,
+                Some(_) => secure::open(&bytes, key, u64::from(MOST_SECURE))
+                    .map_err(|error| ClientError::Download {
+                        name: file.name.clone(),
+                        wanted: "a file that opens with the key of the login".to_owned(),
+                        found: error.to_string(),
+                    })?
+                    .into_plain(),
+            };
+            let path = folder::store(to, &file.name, &plain)?;
+            values.push(json!({"file": path.to_string_lossy(), "bytes": plain.len()}));
+        }
+        Ok(values)
+    }
+
+    async fn wait(&mut self, time: Duration) -> Vec<Json> {
+        let end = Instant::now() + time;
+        let mut values = Vec::new();
+        let notifications =
+            self.auth.as_mut().and_then(|(_, notifications)| notifications.as_mut());
+        let Some(notifications) = notifications else {
+            tokio::time::sleep_until(end).await;
+            return values;
+        };
+        while let Ok(Some(told)) = timeout_at(end, notifications.next()).await {
+            values.push(notification(&told));
+        }
+        values
+    }
+}
+
+/// Names a change; a revision must not be zero.
+fn revision() -> Uuid {
+    let mut bytes = [1; 16];
+    // The name of a change need not be unique for the change to be made.
+    let _ = getrandom::fill(&mut bytes);
+    Uuid(bytes)
+}
+
+fn player_shown(player: &Player) -> Json {
+    json!({"id": player.id, "name": player.name, "shape": player.shape})
+}
+
+/// The nodes of a picture as a tree; what is there twice is followed once.
+fn tree(picture: &Picture) -> Vec<Json> {
+    let mut values = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut next = vec![(0usize, picture.root())];
+    while let Some((depth, id)) = next.pop() {
+        let node = picture.node(id);
+        let is_new = seen.insert(id);
+        let kind = node.and_then(|node| node.node_type);
+        values.push(json!({
+            "depth": depth,
+            "id": id,
+            "type": kind.map_or("unknown".to_owned(), |kind| {
+                kind.name().map_or_else(|| kind.0.to_string(), str::to_owned)
+            }),
+            "title": node.and_then(title),
+            "repeated": !is_new,
+        }));
+        if is_new {
+            let below = picture.below(id).iter().rev();
+            next.extend(below.map(|known| (depth + 1, known.child_id)));
+        }
+    }
+    values.push(json!({"nodes": picture.nodes().len(), "refs": picture.refs().count()}));
+    values
+}

@@ -1,0 +1,254 @@
+//! The steps of a script, and how they are written.
+
+use std::path::PathBuf;
+
+use worldwire_core::json::Json;
+use worldwire_core::{Field as _, nearest};
+use worldwire_uru::types::Uuid;
+use worldwire_uru::vault::VaultNode;
+
+use crate::command::uru::fields_of;
+use crate::output::Failure;
+
+/// A step of a script.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    Gatekeeper,
+    Build,
+    Manifest(String),
+    Download(String, PathBuf),
+    Login,
+    Players,
+    CreatePlayer(String, String),
+    SetPlayer(String),
+    DeletePlayer(String),
+    Vault(Option<u32>),
+    Node(u32),
+    Find(Box<VaultNode<'static>>),
+    CreateNode(Box<VaultNode<'static>>),
+    SaveNode(u32, Box<VaultNode<'static>>),
+    AddNode(u32, u32),
+    RemoveNode(u32, u32),
+    Ages(String),
+    Age(String, Uuid),
+    Scores(u32, String),
+    Secure(String, String, PathBuf),
+    Ping,
+    Wait(u64),
+}
+
+/// The steps with what follows each.
+const STEPS: &[(&str, &str)] = &[
+    ("gatekeeper", ""),
+    ("build", ""),
+    ("manifest", "GROUP"),
+    ("download", "GROUP FOLDER"),
+    ("login", ""),
+    ("players", ""),
+    ("create-player", "NAME SHAPE"),
+    ("set-player", "PLAYER"),
+    ("delete-player", "PLAYER"),
+    ("vault", "[NODE]"),
+    ("node", "NODE"),
+    ("find", "FIELD=VALUE..."),
+    ("create-node", "FIELD=VALUE..."),
+    ("save-node", "NODE FIELD=VALUE..."),
+    ("add-node", "PARENT CHILD"),
+    ("remove-node", "PARENT CHILD"),
+    ("ages", "FILENAME"),
+    ("age", "FILENAME INSTANCE"),
+    ("scores", "OWNER NAME"),
+    ("secure", "DIRECTORY EXTENSION FOLDER"),
+    ("ping", ""),
+    ("wait", "SECONDS"),
+];
+
+impl Step {
+    /// The word that begins it.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Gatekeeper => "gatekeeper",
+            Self::Build => "build",
+            Self::Manifest(..) => "manifest",
+            Self::Download(..) => "download",
+            Self::Login => "login",
+            Self::Players => "players",
+            Self::CreatePlayer(..) => "create-player",
+            Self::SetPlayer(..) => "set-player",
+            Self::DeletePlayer(..) => "delete-player",
+            Self::Vault(..) => "vault",
+            Self::Node(..) => "node",
+            Self::Find(..) => "find",
+            Self::CreateNode(..) => "create-node",
+            Self::SaveNode(..) => "save-node",
+            Self::AddNode(..) => "add-node",
+            Self::RemoveNode(..) => "remove-node",
+            Self::Ages(..) => "ages",
+            Self::Age(..) => "age",
+            Self::Scores(..) => "scores",
+            Self::Secure(..) => "secure",
+            Self::Ping => "ping",
+            Self::Wait(..) => "wait",
+        }
+    }
+
+    fn parse(words: &[String]) -> Result<Self, String> {
+        let Some((name, rest)) = words.split_first() else {
+            return Err("wanted a step, found nothing".to_owned());
+        };
+        let known = STEPS.iter().find(|(known, _)| known == name);
+        let Some((name, form)) = known else {
+            let near = nearest(name, STEPS.iter().map(|step| step.0));
+            let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            return Err(format!("wanted a step, found {name}{hint}"));
+        };
+        let misfit = || {
+            let form = if form.is_empty() { "nothing" } else { form };
+            format!("{name}: wanted {form}, found {}", found(rest))
+        };
+        let number = |word: &String| {
+            word.parse::<u32>().map_err(|_| format!("{name}: wanted a number, found {word}"))
+        };
+        let word = Clone::clone;
+        Ok(match (*name, rest) {
+            ("gatekeeper", []) => Self::Gatekeeper,
+            ("build", []) => Self::Build,
+            ("manifest", [group]) => Self::Manifest(word(group)),
+            ("download", [group, folder]) => Self::Download(word(group), folder.into()),
+            ("login", []) => Self::Login,
+            ("players", []) => Self::Players,
+            ("create-player", [player, shape]) => Self::CreatePlayer(word(player), word(shape)),
+            ("set-player", [player]) => Self::SetPlayer(word(player)),
+            ("delete-player", [player]) => Self::DeletePlayer(word(player)),
+            ("vault", []) => Self::Vault(None),
+            ("vault", [node]) => Self::Vault(Some(number(node)?)),
+            ("node", [node]) => Self::Node(number(node)?),
+            ("find", fields @ [_, ..]) => Self::Find(node(name, fields)?),
+            ("create-node", fields @ [_, ..]) => Self::CreateNode(node(name, fields)?),
+            ("save-node", [id, fields @ ..]) if !fields.is_empty() => {
+                Self::SaveNode(number(id)?, node(name, fields)?)
+            }
+            ("add-node", [parent, child]) => Self::AddNode(number(parent)?, number(child)?),
+            ("remove-node", [parent, child]) => Self::RemoveNode(number(parent)?, number(child)?),
+            ("ages", [filename]) => Self::Ages(word(filename)),
+            ("age", [filename, instance]) => {
+                let json = Json::String(word(instance));
+                let instance = Uuid::from_json((&json).into());
+                Self::Age(word(filename), instance.map_err(|error| format!("{name}: {error}"))?)
+            }
+            ("scores", [owner, score]) => Self::Scores(number(owner)?, word(score)),
+            ("secure", [directory, extension, folder]) => {
+                Self::Secure(word(directory), word(extension), folder.into())
+            }
+            ("ping", []) => Self::Ping,
+            ("wait", [seconds]) => Self::Wait(u64::from(number(seconds)?)),
+            _ => return Err(misfit()),
+        })
+    }
+}
+
+fn found(words: &[String]) -> String {
+    if words.is_empty() { "nothing".to_owned() } else { words.join(" ") }
+}
+
+/// A node, or a part of one, by its fields.
+fn node(step: &str, fields: &[String]) -> Result<Box<VaultNode<'static>>, String> {
+    let fields = fields_of(fields).map_err(|failure| match failure {
+        Failure::Run(problem) => format!("{step}: {problem}"),
+        _ => format!("{step}: wanted FIELD=VALUE"),
+    })?;
+    let node = VaultNode::from_json((&fields).into());
+    node.map(Box::new).map_err(|error| format!("{step}: {error}"))
+}
+
+/// The steps of a command line, with `+` between them.
+pub(super) fn sequence(words: &[String]) -> Result<Vec<Step>, String> {
+    words.split(|word| word == "+").map(Step::parse).collect()
+}
+
+/// The steps of a file, one in a line. Words with spaces stand between double quotes.
+pub(super) fn script(text: &str) -> Result<Vec<Step>, String> {
+    let mut steps = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let at = |problem| format!("line {}: {problem}", index + 1);
+        let words = words(line).map_err(at)?;
+        if !words.is_empty() {
+            steps.push(Step::parse(&words).map_err(at)?);
+        }
+    }
+    Ok(steps)
+}
+
+fn words(line: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let (mut word, mut quoted) = (None::<String>, false);
+    for c in line.chars() {
+        match c {
+            '"' => {
+                quoted = !quoted;
+                word.get_or_insert_default();
+            }
+            c if c.is_whitespace() && !quoted => words.extend(word.take()),
+            '#' if !quoted && word.is_none() => break,
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    if quoted {
+        return Err("wanted a closing quote, found the end of the line".to_owned());
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use worldwire_uru::vault::NodeType;
+
+    use super::*;
+
+    fn one(line: &str) -> Result<Step, String> {
+        script(line).map(|mut steps| steps.remove(0))
+    }
+
+    #[test]
+    fn a_script_has_a_step_in_a_line() {
+        let text = "# comes in\nlogin\n\n  create-player \"Ann of D'ni\" female # a player\n";
+        let player = Step::CreatePlayer("Ann of D'ni".to_owned(), "female".to_owned());
+        assert_eq!(script(text).unwrap(), [Step::Login, player]);
+        let words = ["login", "+", "vault", "7"].map(str::to_owned);
+        assert_eq!(sequence(&words).unwrap(), [Step::Login, Step::Vault(Some(7))]);
+        let Step::Find(node) = one("find NodeType=PlayerInfo IString64_1=7").unwrap() else {
+            panic!("a find")
+        };
+        assert_eq!(node.node_type, Some(NodeType::PlayerInfo));
+        assert_eq!(node.istring64_1.unwrap().to_text(), "7");
+    }
+
+    #[test]
+    fn every_step_is_parsed() {
+        for (name, form) in STEPS {
+            let words = form
+                .replace("INSTANCE", "12345678-1234-5678-1234-567812345678")
+                .replace("FIELD=VALUE...", "Int32_1=1")
+                .replace("[NODE]", "1");
+            let numbers = ["PARENT", "CHILD", "OWNER", "SECONDS", "NODE"];
+            let words = numbers.iter().fold(words, |words, number| words.replace(number, "1"));
+            assert_eq!(one(&format!("{name} {words}")).unwrap().name(), *name);
+            assert!(one(&format!("{name} {words} more and more")).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (line, said) in [
+            ("logn", "line 1: wanted a step, found logn; did you mean login?"),
+            ("login twice", "line 1: login: wanted nothing, found twice"),
+            ("set-player", "line 1: set-player: wanted PLAYER, found nothing"),
+            ("vault x", "line 1: vault: wanted a number, found x"),
+            ("find \"x", "line 1: wanted a closing quote, found the end of the line"),
+            ("find Int_1=2", "line 1: find: Int_1=2: no such field; did you mean Int32_1?"),
+        ] {
+            assert_eq!(script(line).unwrap_err(), said);
+        }
+    }
+}

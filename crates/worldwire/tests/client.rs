@@ -1,0 +1,168 @@
+//! Clients as a user runs them, against a shard as a user starts it.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+use serde_json::Value as Json;
+
+/// A shard that ends with the test. The end of its log is kept open for it.
+struct Serving {
+    child: Child,
+    _log: BufReader<ChildStderr>,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs words of a command line.
+fn command(folder: &Path, words: &[&str]) -> Command {
+    assert_eq!(words[0], "worldwire");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(&words[1..]).current_dir(folder).env_remove("WORLDWIRE_PASSWORD");
+    command
+}
+
+/// Starts a shard at a port of its own.
+fn serve(folder: &Path, words: &[&str]) -> Serving {
+    // Nobody else gets it so soon after.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = command(folder, words);
+    command.args(["--listen", &format!("127.0.0.1:{port}"), "--status", "127.0.0.1:0"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("Ctrl-C") {
+        assert!(errors.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    Serving { child, _log: errors }
+}
+
+/// Runs a command that is given a password on standard input.
+fn typed(mut command: Command) -> Output {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    // Not every command reads it.
+    let _ = child.stdin.take().unwrap().write_all(b"secret\n");
+    child.wait_with_output().unwrap()
+}
+
+/// What a command printed; it must have succeeded.
+fn good(output: Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs the client against the shard in `shard`, as ann, who types no password.
+fn client(folder: &Path, steps: &str) -> Output {
+    let line = format!("worldwire client uru shard --account ann@example.org {steps}");
+    let words: Vec<_> = line.split(' ').collect();
+    command(folder, &words).env("WORLDWIRE_PASSWORD", "secret").output().unwrap()
+}
+
+#[test]
+fn the_recipe_of_the_guide_works() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/shard.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let recipe = guide.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    let lines: Vec<Vec<_>> = recipe.lines().map(|line| line.split_whitespace().collect()).collect();
+    let [serve_line, account, client_line] = &lines[..] else { panic!("three lines: {recipe}") };
+    let folder = tempfile::tempdir().unwrap();
+    let serving = serve(folder.path(), serve_line);
+    good(typed(command(folder.path(), account)));
+    let mut logs_in = command(folder.path(), client_line);
+    logs_in.arg("--password-file").arg("-");
+    let printed = good(typed(logs_in));
+    assert!(printed.contains("players 0") && printed.starts_with("account "), "{printed}");
+
+    // And everything else that a client does.
+    let folder = folder.path();
+    let files = folder.join("shard/data/files/External");
+    fs::create_dir_all(&files).unwrap();
+    fs::write(files.join("page.prp"), "page ".repeat(20_000)).unwrap();
+    let steps = "login + create-player Ann female + set-player Ann + vault";
+    let printed = good(client(folder, steps));
+    assert!(printed.ends_with("nodes 33  refs 34\n"), "{printed}");
+    assert!(printed.contains("PlayerInfo Ann") && printed.contains("(see above)"), "{printed}");
+    let steps = "--json gatekeeper + build + login + players + download External game + ping";
+    let printed = good(client(folder, steps));
+    let values: Vec<Json> =
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |step: &str| values.iter().filter(|value| value["step"] == step).collect::<Vec<_>>();
+    assert_eq!(of("build")[0]["build"], 918);
+    assert_eq!(of("gatekeeper")[0]["auth"], "127.0.0.1");
+    assert_eq!(of("players")[0]["name"], "Ann");
+    assert_eq!(of("download")[1]["written"], 1);
+    let page = fs::read_to_string(folder.join("game/page.prp")).unwrap();
+    assert_eq!(page, "page ".repeat(20_000));
+
+    fs::write(folder.join("steps"), "login\nset-player Ann # plays\nfind NodeType=System\n")
+        .unwrap();
+    let printed = good(client(folder, "--script steps"));
+    assert_eq!(printed.lines().last().unwrap().split(' ').next(), Some("id"), "{printed}");
+
+    let steps = "--quiet --json --count 4 --seconds 1 login + ping";
+    let printed = good(client(folder, steps));
+    let rows: Vec<Json> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&rows[0]["of"], &rows[0]["count"]), (&"login".into(), &4.into()));
+    assert!(rows[1]["of"] == "ping" && rows[1]["count"].as_u64() > Some(4), "{printed}");
+    assert!(rows[1]["p50"].as_f64() <= rows[1]["p99"].as_f64(), "{printed}");
+
+    // What the shard refuses, and what cannot be done at all.
+    let output = client(folder, "login + set-player Nobody");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        said,
+        "worldwire: set-player: AcctSetPlayerRequest: refused with PlayerNotFound (14)\n"
+    );
+    let mut wrong = command(folder, client_line);
+    let output = wrong.env("WORLDWIRE_PASSWORD", "guess").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("AuthenticationFailed (20)"));
+    drop(serving);
+    let output = client(folder, "login");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.starts_with("worldwire: cannot connect to the auth server at 127.0.0.1:"),
+        "{said}"
+    );
+}
+
+#[test]
+fn nothing_goes_out_in_plain_by_accident() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("server.ini"), "Server.Auth.Host \"192.0.2.1\"\n").unwrap();
+    let refused = |words: &str, said: &str| {
+        let words: Vec<_> = words.split(' ').collect();
+        let output = command(folder.path(), &words).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(stderr, format!("worldwire: {said}\n"));
+    };
+    refused(
+        "worldwire client uru server.ini build",
+        "server.ini: wanted the auth key, found none; --plain goes on without encryption",
+    );
+    refused(
+        "worldwire client uru server.ini --plain --account ann",
+        "wanted a password (--password-file, or WORLDWIRE_PASSWORD), found none",
+    );
+    refused("worldwire client uru server.ini", "login: wanted --account, found none");
+    refused(
+        "worldwire client uru server.ini logn",
+        "wanted a step, found logn; did you mean login?",
+    );
+    refused("worldwire client uru nowhere build", "nowhere: no such file or directory");
+}
