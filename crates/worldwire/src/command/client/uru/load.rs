@@ -178,7 +178,8 @@ fn table(rows: &[Json]) -> String {
         "step", "count", "failed", "per s", "p50 ms", "p90 ms", "p99 ms", "most ms"
     );
     for row in rows {
-        let rate = row["perSecond"].as_f64().map_or("-".to_owned(), |rate| format!("{rate:.1}"));
+        let rate =
+            row["perSecond"].as_f64().map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
         let name = row["of"].as_str().unwrap_or_default();
         let whole = |key: &str| row[key].as_u64().unwrap_or_default();
         let (count, failed) = (whole("count"), whole("failed"));

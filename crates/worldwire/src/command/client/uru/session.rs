@@ -299,7 +299,7 @@ fn tree(picture: &Picture) -> Vec<Json> {
         values.push(json!({
             "depth": depth,
             "id": id,
-            "type": kind.map_or("unknown".to_owned(), |kind| {
+            "type": kind.map_or_else(|| "unknown".to_owned(), |kind| {
                 kind.name().map_or_else(|| kind.0.to_string(), str::to_owned)
             }),
             "title": node.and_then(title),
