@@ -8,10 +8,11 @@ use foldhash::fast::RandomState;
 use worldwire_core::{Limits, Side};
 
 use crate::fragments::Fragments;
-use crate::network::{Segment, TcpFlags, Transport, Unusable, segment};
+use crate::network::{Segment, TcpFlags, Transport, segment};
 use crate::reader::Packet;
 use crate::stream::{Delivery, Room, Stream};
 use crate::time::Timestamp;
+use crate::unusable::Unusable;
 
 /// Sorts the packets of a capture into conversations and puts their streams together again.
 ///

@@ -45,13 +45,15 @@ mod stream;
 mod synthesis;
 mod time;
 mod tunnel;
+mod unusable;
 mod writer;
 
 pub use conversations::{Closed, Conversations, Event, EventKind, Opened};
 pub use error::{CaptureError, FirstBytes};
 pub use link::LinkType;
-pub use network::{Segment, TcpFlags, Transport, Unusable};
+pub use network::{Segment, TcpFlags, Transport};
 pub use reader::{CaptureReader, Format, Packet, Record, SecretsKind, Subject};
 pub use synthesis::{SyntheticTcp, SyntheticUdp};
 pub use time::Timestamp;
+pub use unusable::Unusable;
 pub use writer::{CaptureWriter, ClassicWriter};

@@ -1,7 +1,7 @@
 //! Networks inside of others: what stands between a frame, or an IP packet, and an IP packet inside.
 
 use crate::cursor::Cursor;
-use crate::network::Unusable;
+use crate::unusable::Unusable;
 
 /// The EtherType of IPv4.
 pub(crate) const IPV4: u16 = 0x0800;

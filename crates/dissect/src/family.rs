@@ -125,6 +125,15 @@ pub trait Family: fmt::Debug + Sync {
     }
 }
 
+/// The faults of a key file, a line each, for [`Family::read_keys`].
+pub(crate) fn key_errors(errors: &[Diagnostic]) -> Vec<String> {
+    let line = |error: &Diagnostic| {
+        let (line, column) = (error.line(), error.column());
+        format!("line {line}, column {column}: {}", error.message())
+    };
+    errors.iter().map(line).collect()
+}
+
 /// A class of objects that a codec reads, as `worldwire codecs` describes it.
 #[derive(Clone, Debug)]
 pub struct ClassRow {

@@ -14,7 +14,7 @@ use worldwire_uru::plasma_message::{AgeLink, AvatarObject, NotifyEvent, PlasmaMe
 use worldwire_uru::safety::{Reason, Rules, check};
 use worldwire_uru::types::{
     Bool8, Bool32, Bytes16, ClassIndex, ClientGuid, CountedString, Double, FixedText, Float,
-    Floats, GenericType, List, Matrix44, NetGroupId, NetWString, SafeString, UnifiedTime,
+    Floats, GenericType, List, Matrix44, NetGroupId, SafeString, SafeWString, UnifiedTime,
 };
 
 fn bytes_of<'d>(value: &impl Field<'d>) -> Vec<u8> {
@@ -113,7 +113,7 @@ formats! {
     generic_values: GenericType<'_>;
     net_groups: NetGroupId;
     client_guids: ClientGuid<'_>;
-    wide_texts: NetWString<'_, 12>;
+    wide_texts: SafeWString<'_, 12>;
     lists_of_texts: List<i16, SafeString<'_>>;
     groups: List<i32, NetGroupId, 1>;
     age_links: AgeLink<'_>;

@@ -10,7 +10,7 @@ use worldwire_uru::net_message::{NetMessage, checked_class, class_info, received
 use worldwire_uru::plasma_message::PlasmaMessage;
 use worldwire_uru::safety::{Reason, Rules, check, check_payload};
 use worldwire_uru::types::{
-    BitVector, ClassIndex, ClientGuid, GenericType, NetGroupId, NetWString, SafeString,
+    BitVector, ClassIndex, ClientGuid, GenericType, NetGroupId, SafeString, SafeWString,
     SequenceNumber, UnifiedTime, Uoid,
 };
 
@@ -316,7 +316,7 @@ fn primitive(case: &Json) -> Outcome {
             }
         }
         "safe_wstring" => {
-            let text: NetWString<'_, 12> = all_ways(&bytes, |root| agrees(root, fields))?;
+            let text: SafeWString<'_, 12> = all_ways(&bytes, |root| agrees(root, fields))?;
             ensure(text.is_canonical(), "not as the client writes it")
         }
         "unified_time" => {

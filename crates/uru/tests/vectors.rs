@@ -421,7 +421,11 @@ fn primitive(case: &Json) -> Outcome {
         "SafeWString" => {
             let value: SafeWString<'_> = all_ways(&bytes, None, reencodes)?;
             check(value.to_text() == text(case, "value")?, &format!("found {value:?}"))?;
-            check(SafeWString::from(text(case, "value")?) == value, "encodes differently")
+            // The source of these writes a zero behind an empty one, which no client does. It is
+            // kept, but not made anew.
+            let has_zero = bytes == [0, 0xf0, 0, 0];
+            let anew = SafeWString::from(text(case, "value")?);
+            check((anew == value) != has_zero, "encodes differently")
         }
         "hsBitVector" => {
             let value: BitVector = all_ways(&bytes, None, reencodes)?;

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek as _, Write as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
@@ -11,6 +11,7 @@ use tempfile::NamedTempFile;
 use tokio::task::spawn_blocking;
 use worldwire_core::value::push_hex;
 use worldwire_uru::file::manifest::{ManifestEntry, ManifestFlags};
+use worldwire_uru::file::name::relative;
 
 use super::{ClientError, Files, Result};
 
@@ -234,35 +235,6 @@ async fn blocking<R: Send + 'static>(
 fn at(path: &Path) -> impl FnOnce(io::Error) -> ClientError + use<> {
     let path = path.to_owned();
     move |error| ClientError::Io { path, error: Arc::new(error) }
-}
-
-/// A server's name for a file as a path that stays below where it begins, on every system; none if
-/// it does not.
-fn relative(name: &str) -> Option<PathBuf> {
-    let name = name.replace('\\', "/");
-    let mut path = PathBuf::new();
-    for part in name.split('/') {
-        let is_bad = part.is_empty()
-            || part.starts_with('.')
-            || part.ends_with(['.', ' '])
-            || part.contains(|c: char| c.is_control() || r#":*?"<>|"#.contains(c))
-            || is_device(part);
-        let mut components = Path::new(part).components();
-        let is_name = matches!(components.next(), Some(Component::Normal(_)));
-        if is_bad || !is_name || components.next().is_some() {
-            return None;
-        }
-        path.push(part);
-    }
-    Some(path)
-}
-
-/// Names that mean a device on Windows, with any extension.
-fn is_device(part: &str) -> bool {
-    let stem = part.split('.').next().unwrap_or_default().to_ascii_uppercase();
-    let numbered =
-        |name: &str| stem.strip_prefix(name).is_some_and(|rest| rest.len() == 1 && rest != "0");
-    matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL") || numbered("COM") || numbered("LPT")
 }
 
 #[cfg(test)]

@@ -40,8 +40,8 @@ pub struct Search {
     starts: VecDeque<u64>,
     /// Places before this one were tried.
     next: u64,
-    /// Places where more bytes may show a beginning, in order.
-    undecided: VecDeque<u64>,
+    /// Places where more bytes may show a beginning, in order, with where those bytes end.
+    undecided: VecDeque<(u64, u64)>,
     /// How many bytes may still be looked at.
     work: u64,
     /// How many bytes came.
@@ -59,14 +59,14 @@ const MOST_KEPT: usize = 64 << 10;
 /// The most segments remembered, and the most places that wait.
 const MOST_PLACES: usize = 1024;
 /// How many bytes may be looked at for each that comes.
-const WORK: u64 = 256;
+const WORK: u64 = 64;
 
 /// What a chain of messages says of its beginning.
 enum Chain {
     /// Messages can be read from here.
     Begins(u64),
-    /// More bytes may tell.
-    Undecided,
+    /// The bytes up to there may tell.
+    Undecided(u64),
     /// Nothing begins there.
     Not,
 }
@@ -113,7 +113,12 @@ impl Search {
         self.next = self.next.max(base);
         let mut found = None;
         let waiting = core::mem::take(&mut self.undecided);
-        for at in waiting.into_iter().filter(|at| *at >= base).chain(self.next..end) {
+        let untried = (self.next..end).map(|at| (at, at));
+        for (at, until) in waiting.into_iter().chain(untried) {
+            if until > end {
+                self.undecided.push_back((at, until));
+                continue;
+            }
             let place = usize::try_from(at - base).unwrap_or(usize::MAX);
             let unread = incoming.unread().get(place..).unwrap_or_default();
             match self.chain(at, unread, &mut probe) {
@@ -121,14 +126,16 @@ impl Search {
                     found = Some(at);
                     break;
                 }
-                Chain::Undecided if self.undecided.len() < MOST_PLACES => {
-                    self.undecided.push_back(at);
-                }
-                Chain::Undecided | Chain::Not => {}
+                Chain::Undecided(until) => self.undecided.push_back((at, until)),
+                Chain::Not => {}
             }
         }
         self.next = end;
-        let keep = found.or_else(|| self.undecided.front().copied()).unwrap_or(end);
+        // Those that have waited for longest were most likely none.
+        let excess = self.undecided.len().saturating_sub(MOST_PLACES);
+        self.undecided.drain(..excess);
+        let waiting = self.undecided.front().map(|(at, _)| *at);
+        let keep = found.or(waiting).unwrap_or(end);
         incoming.advance(usize::try_from(keep - base).unwrap_or(usize::MAX));
         // What is left was tried. More bytes are worth another attempt.
         incoming.need(incoming.unread().len() + 1);
@@ -145,7 +152,7 @@ impl Search {
         for _ in 0..MOST_LINKS {
             let rest = unread.get(place..).unwrap_or_default();
             if rest.is_empty() {
-                return Chain::Undecided;
+                return Chain::Undecided(at + place as u64 + 1);
             }
             let found = probe(rest);
             let looked = match found {
@@ -161,7 +168,9 @@ impl Search {
                 Probe::Incomplete(needed) if unread.len().saturating_add(needed) > MOST_KEPT => {
                     return Chain::Not;
                 }
-                Probe::Incomplete(_) => return Chain::Undecided,
+                Probe::Incomplete(needed) => {
+                    return Chain::Undecided(at + (unread.len() + needed) as u64);
+                }
                 Probe::Message { length: 0, .. } => return Chain::Not,
                 Probe::Message { length, evidence } => {
                     // Zeros pass for messages, which nobody sends.

@@ -18,7 +18,7 @@ use worldwire_ki::crypt::keys::KeyFile;
 use worldwire_ki::schema::Protocols;
 
 use crate::codec::Codec;
-use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict};
+use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict, key_errors};
 use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
@@ -92,13 +92,7 @@ impl Family for Ki {
     }
 
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
-        let file = KeyFile::parse("keys", text).map_err(|errors| {
-            let line = |error: &Diagnostic| {
-                let (line, column) = (error.line(), error.column());
-                format!("line {line}, column {column}: {}", error.message())
-            };
-            errors.iter().map(line).collect::<Vec<_>>()
-        })?;
+        let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
         let found = !file.is_empty();
         keys.set(file);
         Ok(found)

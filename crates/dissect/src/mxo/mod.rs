@@ -17,7 +17,7 @@ use worldwire_mxo::connection::{Connection, RelayConfig};
 use worldwire_mxo::crypt::KeyFile;
 
 use crate::codec::Codec;
-use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict};
+use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict, key_errors};
 use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
@@ -86,13 +86,7 @@ impl Family for Mxo {
     }
 
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
-        let file = KeyFile::parse("keys", text).map_err(|errors| {
-            let line = |error: &Diagnostic| {
-                let (line, column) = (error.line(), error.column());
-                format!("line {line}, column {column}: {}", error.message())
-            };
-            errors.iter().map(line).collect::<Vec<_>>()
-        })?;
+        let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
         let found = !file.is_empty();
         keys.set(file);
         Ok(found)

@@ -36,6 +36,7 @@ impl SqliteStore {
     /// # Errors
     /// Those of the database.
     pub async fn open(file: &Path) -> Result<Self, StoreError> {
+        make_private(file)?;
         let options = SqliteConnectOptions::new()
             .filename(file)
             .create_if_missing(true)
@@ -53,6 +54,15 @@ impl SqliteStore {
         migrations(&[(1, "shard", sql)]).run(&pool).await?;
         Ok(Self { pool })
     }
+}
+
+/// Makes the file, if there is none, for its owner alone. SQLite gives its other files the same mode.
+fn make_private(file: &Path) -> Result<(), StoreError> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file).map(drop).map_err(|error| StoreError::Database(error.into()))
 }
 
 /// A PostgreSQL database.

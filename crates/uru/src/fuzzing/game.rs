@@ -12,7 +12,7 @@ use crate::net_message::{
 };
 use crate::plasma_message::{AgeLink, AvatarObject, NotifyEvent, PlasmaMessage};
 use crate::safety::{Rules, check, check_payload, lint};
-use crate::types::{ClassIndex, ClientGuid, GenericType, NetWString, UnifiedTime};
+use crate::types::{ClassIndex, ClientGuid, GenericType, SafeWString, UnifiedTime};
 
 /// The class in front of a net message.
 fn class(data: &[u8]) -> u16 {
@@ -152,7 +152,7 @@ pub(super) static TARGETS: &[Target] = &[
     game_target! { "uru_shared_state", SharedState<'_>, samples::<SharedState<'_>>(30) },
     game_target! { "uru_client_guid", ClientGuid<'_>, samples::<ClientGuid<'_>>(30) },
     game_target! { "uru_generic_type", GenericType<'_>, samples::<GenericType<'_>>(40) },
-    game_target! { "uru_net_wstring", NetWString<'_, 12>, samples::<NetWString<'_, 12>>(16) },
+    game_target! { "uru_net_wstring", SafeWString<'_, 12>, samples::<SafeWString<'_, 12>>(16) },
     Target { name: "uru_safety", run: safety, seeds: net_messages },
     Target { name: "uru_patch", run: patch, seeds: net_messages },
 ];

@@ -19,8 +19,8 @@ use crate::message::NetAgeInfo;
 use crate::net_message::{NetMessage, SharedState};
 use crate::plasma_message::PlasmaMessage;
 use crate::types::{
-    BitVector, Creatable, Key, Location, NetWString, SafeString, SafeWString, Str, TermStr,
-    UnifiedTime, Uoid, WFix, ZStr,
+    BitVector, Creatable, Key, Location, SafeString, SafeWString, Str, TermStr, UnifiedTime, Uoid,
+    WFix, ZStr,
 };
 use crate::vault::VaultNode;
 
@@ -236,7 +236,7 @@ static FORMATS: &[Format] = formats! {
     NetMessage<'_>;
     PlasmaMessage<'_>;
     SharedState<'_>;
-    NetWString<'_, 12>;
+    SafeWString<'_, 12>;
 };
 
 /// One of every message, in several made-up forms.

@@ -11,7 +11,7 @@ use worldwire_core::{Error, Field, Limits, Reader, Result};
 use super::{Compression, GamePayload, NetFlags, Stream};
 use crate::inflate::Inflater;
 use crate::plasma_message::{BEHIND_KI_TEXT, BroadcastFlags, ChatFlags};
-use crate::types::{Key, NetWString, SafeString, UnifiedTime};
+use crate::types::{Key, SafeString, SafeWString, UnifiedTime};
 
 /// Where the fields of a header stand in a net message, its class index being the first two bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,7 +210,7 @@ fn chat_flags(payload: &[u8], limits: &Limits) -> Result<Option<usize>> {
     reader.u8("command")?;
     SafeString::decode(&mut reader, "user")?;
     reader.u32("playerId")?;
-    NetWString::<BEHIND_KI_TEXT>::decode(&mut reader, "text")?;
+    SafeWString::<BEHIND_KI_TEXT>::decode(&mut reader, "text")?;
     let at = reader.position();
     reader.u32("flags")?;
     Ok(Some(at))

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::types::{
     BitVector, Bool8, Bool32, CountedString, Float, Floats, Key, List, Matrix44, NetGroupId,
-    NetWString, SafeString, Tail,
+    SafeString, SafeWString, Tail,
 };
 use crate::walk::{walked_classes, walked_record};
 
@@ -409,7 +409,7 @@ walked_classes! {
         /// The number of that player.
         player_id "playerId": u32,
         /// The text.
-        text "text": NetWString<'a, BEHIND_KI_TEXT>,
+        text "text": SafeWString<'a, BEHIND_KI_TEXT>,
         /// What kind of text it is.
         flags "flags": ChatFlags,
         /// When, in seconds.

@@ -12,7 +12,6 @@
 //! | [`NetError`] | `i32` | replies |
 //! | [`Nested`] | `u32` count, content with a format of its own | vault nodes, manifests, scores |
 //! | [`SafeString`], [`SafeWString`] | counted, inverted | Plasma objects |
-//! | [`NetWString`] | as [`SafeWString`], without the zero of an empty one | chat |
 //! | [`BitVector`], [`UnifiedTime`], [`SequenceNumber`], [`Location`], [`Uoid`], [`Key`], ... | | Plasma objects |
 //! | [`CountedString`], [`Bytes16`] | `u16` byte count, bytes as they are | net messages |
 //! | [`List`] | a count of any width, elements | net messages, Plasma messages |
@@ -50,8 +49,8 @@ pub use nested::{Inner, InnerFamily, Nested};
 pub use object::{
     ClassIndex, CloneIds, Key, LoadMask, Location, LocationFlags, SequenceNumber, Uoid,
 };
-pub use plasma::{Creatable, SafeForm, SafeString, SafeWString, UnifiedTime};
+pub use plasma::{Creatable, SafeForm, SafeString, UnifiedTime};
 pub use string::{Str, WFix, wide, wide_text};
 pub use terminated::{HiLo, TermStr, ZStr};
-pub use wide::NetWString;
+pub use wide::SafeWString;
 pub use worldwire_core::{Double, Float};

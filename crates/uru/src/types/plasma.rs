@@ -8,8 +8,6 @@ use worldwire_core::{
     Error, Field, Form, Names, Place, Reader, Result, Sampler, Trace, Value, Writer, record,
 };
 
-use super::string::{wide, wide_text};
-
 /// How a [`SafeString`] stands in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SafeForm {
@@ -272,119 +270,6 @@ impl SafeString<'_> {
 
 fn invert(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| !byte).collect()
-}
-
-/// A UTF-16 string with a 12-bit count, inverted.
-///
-/// Layout: `u16` (count of units in the low 12 bits, the high 4 bits set by writers), the negated
-/// UTF-16LE units, then a plain zero unit that is not counted. At most 4095 units.
-///
-/// The client leaves out the zero unit of an empty string in net messages; the data formats here
-/// always have it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SafeWString<'d> {
-    /// The high four bits of the count as they came.
-    high: u16,
-    /// The units as they stand in the stream.
-    stored: Cow<'d, [u8]>,
-    /// The unit behind them, which should be zero.
-    terminator: u16,
-}
-
-impl SafeWString<'_> {
-    /// The text; unpaired surrogates become U+FFFD.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        wide_text(&invert(&self.stored))
-    }
-}
-
-/// Takes text of any length; one of more than 4095 units is refused when it is encoded.
-impl From<&str> for SafeWString<'_> {
-    fn from(text: &str) -> Self {
-        Self { high: 0xf000, stored: Cow::Owned(invert(&wide(text))), terminator: 0 }
-    }
-}
-
-impl fmt::Debug for SafeWString<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
-
-impl<'d> Field<'d> for SafeWString<'d> {
-    type Owned = SafeWString<'static>;
-    const LEAST: usize = 4;
-
-    fn layout() -> Cow<'static, str> {
-        Cow::Borrowed("SafeWString")
-    }
-
-    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
-        let start = reader.place_if_on();
-        let read = |reader: &mut Reader<'d, T>| {
-            let head = u16::from_le_bytes(reader.take_array()?);
-            let stored = reader.take(usize::from(head & 0xfff) * 2)?;
-            let span = reader.span_behind(Form::InvertedUtf16, stored.len());
-            let terminator = u16::from_le_bytes(reader.take_array()?);
-            Ok((Self { high: head & 0xf000, stored: Cow::Borrowed(stored), terminator }, span))
-        };
-        let (value, span) = read(reader).map_err(|error: Error| error.inside(name))?;
-        if value.high == 0xf000 && value.terminator == 0 {
-            reader.leaf_from(name, start, span);
-        } else if T::ON {
-            reader.scope_from(name, Value::Record, start, |reader| {
-                reader.leaf_from("text", start, span);
-                reader.leaf_from("high", start, Value::Hex(u64::from(value.high)));
-                let terminator = Value::Hex(u64::from(value.terminator));
-                reader.leaf_from("terminator", start, terminator);
-                Ok(())
-            })?;
-        }
-        Ok(value)
-    }
-
-    fn encode(&self, writer: &mut Writer) -> Result<()> {
-        let count = self.stored.len() / 2;
-        let Some(count) = u16::try_from(count).ok().filter(|count| *count <= 0xfff) else {
-            return Err(Error::limit("units of a safe string", SAFE_MOST as u64, count as u64));
-        };
-        writer.u16(count | self.high);
-        writer.bytes(&self.stored);
-        writer.u16(self.terminator);
-        Ok(())
-    }
-
-    fn from_json(json: Given<'_>) -> Result<Self> {
-        let (text, high, terminator) = if json.get("high").is_some() {
-            let mut fields = FieldsOf::new(json)?;
-            let text = json::text(fields.take("text")?, wide)?;
-            let high: u16 = json::integer(fields.take("high")?, "a whole number from 0 to 65535")?;
-            let terminator =
-                json::integer(fields.take("terminator")?, "a whole number from 0 to 65535")?;
-            fields.end()?;
-            (text, high & 0xf000, terminator)
-        } else {
-            (json::text(&json, wide)?, 0xf000, 0)
-        };
-        if !text.len().is_multiple_of(2) || text.len() / 2 > SAFE_MOST {
-            let found = text.len() as u64 / 2;
-            return Err(Error::limit("units of a safe string", SAFE_MOST as u64, found));
-        }
-        Ok(Self { high, stored: Cow::Owned(invert(&text)), terminator })
-    }
-
-    fn sample(sampler: &mut Sampler) -> Self {
-        Self::from(&*sampler.text(64))
-    }
-
-    fn into_owned(self) -> Self::Owned {
-        SafeWString {
-            high: self.high,
-            stored: Cow::Owned(self.stored.into_owned()),
-            terminator: self.terminator,
-        }
-    }
 }
 
 record! {

@@ -1,4 +1,4 @@
-//! Wide strings of net messages.
+//! Wide safe strings.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -8,8 +8,7 @@ use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, 
 
 use super::string::{wide, wide_text};
 
-/// A wide safe string inside a net message: like [`SafeWString`](super::SafeWString), but **an empty
-/// one has no zero unit behind it**.
+/// A UTF-16 string with a 12-bit count, inverted. **An empty one has no zero unit behind it.**
 ///
 /// Layout: `u16` (count of units in the low 12 bits, the high 4 bits set by writers), the negated
 /// UTF-16LE units, and a plain zero unit only if there are any. At most 4095 units.
@@ -19,7 +18,7 @@ use super::string::{wide, wide_text};
 /// bytes too long: when exactly a zero unit and `BEHIND` bytes, all that can follow, are left. It is
 /// kept then, but never written anew.
 #[derive(Clone, PartialEq, Eq)]
-pub struct NetWString<'d, const BEHIND: usize> {
+pub struct SafeWString<'d, const BEHIND: usize = 0> {
     /// The high four bits of the count as they came.
     high: u16,
     /// The units as they stand in the stream.
@@ -31,7 +30,7 @@ pub struct NetWString<'d, const BEHIND: usize> {
 /// The most units it can have.
 const MOST: usize = 0xfff;
 
-impl<const BEHIND: usize> NetWString<'_, BEHIND> {
+impl<const BEHIND: usize> SafeWString<'_, BEHIND> {
     /// The text; unpaired surrogates become U+FFFD.
     #[must_use]
     pub fn to_text(&self) -> String {
@@ -53,25 +52,25 @@ impl<const BEHIND: usize> NetWString<'_, BEHIND> {
 }
 
 /// Takes text of any length; one of more than 4095 units is refused when it is encoded.
-impl<const BEHIND: usize> From<&str> for NetWString<'_, BEHIND> {
+impl<const BEHIND: usize> From<&str> for SafeWString<'_, BEHIND> {
     fn from(text: &str) -> Self {
         let terminator = (!text.is_empty()).then_some(0);
         Self { high: 0xf000, stored: Cow::Owned(invert(&wide(text))), terminator }
     }
 }
 
-impl<const BEHIND: usize> fmt::Debug for NetWString<'_, BEHIND> {
+impl<const BEHIND: usize> fmt::Debug for SafeWString<'_, BEHIND> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.to_text(), f)
     }
 }
 
-impl<'d, const BEHIND: usize> Field<'d> for NetWString<'d, BEHIND> {
-    type Owned = NetWString<'static, BEHIND>;
+impl<'d, const BEHIND: usize> Field<'d> for SafeWString<'d, BEHIND> {
+    type Owned = SafeWString<'static, BEHIND>;
     const LEAST: usize = 2;
 
     fn layout() -> Cow<'static, str> {
-        Cow::Borrowed("SafeWString without the zero of an empty one")
+        Cow::Borrowed("SafeWString")
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
@@ -151,7 +150,7 @@ impl<'d, const BEHIND: usize> Field<'d> for NetWString<'d, BEHIND> {
     }
 
     fn into_owned(self) -> Self::Owned {
-        NetWString {
+        SafeWString {
             high: self.high,
             stored: Cow::Owned(self.stored.into_owned()),
             terminator: self.terminator,
@@ -171,7 +170,7 @@ mod tests {
     fn the_zero_of_an_empty_string_is_read_only_where_it_would_be_too_much() {
         let read = |bytes: &[u8]| {
             let mut reader = Reader::new(bytes);
-            let text = NetWString::<4>::decode(&mut reader, "text").unwrap();
+            let text = SafeWString::<4>::decode(&mut reader, "text").unwrap();
             let mut writer = Writer::new();
             text.encode(&mut writer).unwrap();
             assert!(bytes.starts_with(writer.as_bytes()));

@@ -5,7 +5,7 @@ use worldwire_core::{Field, Reader, count32};
 use super::{Guard, Refusal, Walk, Walked};
 use crate::types::{
     BitVector, Bool8, Bool32, Bytes16, ClientGuid, Count, CountedString, Double, FixedText, Float,
-    Floats, GenericType, Key, List, Location, Matrix44, NetGroupId, NetWString, SafeString, Tail,
+    Floats, GenericType, Key, List, Location, Matrix44, NetGroupId, SafeString, SafeWString, Tail,
     UnifiedTime, Uoid, Uuid,
 };
 
@@ -53,7 +53,7 @@ walk_plain! {
 }
 walk_plain! { @impl [const N: usize] Floats<N> }
 walk_plain! { @impl [const N: usize] FixedText<'d, N> }
-walk_plain! { @impl [const N: usize] NetWString<'d, N> }
+walk_plain! { @impl [const N: usize] SafeWString<'d, N> }
 
 impl<'d> Walk<'d> for SafeString<'d> {
     type Seen = ();

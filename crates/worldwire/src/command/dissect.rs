@@ -31,6 +31,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         let output = output.display();
         return Err(Failure::Run(format!("-o {output}: this is the capture itself")));
     }
+    let needs_fields = filter.is_some() || !matches!(format, Format::Text { brief: true, .. });
     let mut output = Output::open(&arguments.target)?;
     // What would show more, and of how many messages.
     let advice: Mutex<BTreeMap<&str, u64>> = Mutex::default();
@@ -42,7 +43,8 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         name.clear();
         item.push_name(name);
         let tree: Tree<'_> = core::mem::take(&mut scratch.tree).recycle();
-        let tree = item.tree(tree, &limits);
+        // Only fields are shown, and asked for, from it.
+        let tree = if needs_fields { item.tree(tree, &limits) } else { tree };
         let subject = Subject {
             name,
             family: item.family,

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use worldwire_uru::file::manifest::Manifest;
+use worldwire_uru::file::name::relative;
 
 use super::blocking;
 use super::manifest::{self, Group};
@@ -119,37 +120,6 @@ impl Library {
     }
 }
 
-/// A name of a client's as a path that stays below where it begins; none if it does not.
-pub(crate) fn relative(name: &str) -> Option<PathBuf> {
-    let name = name.replace('\\', "/");
-    let mut path = PathBuf::new();
-    for part in name.split('/') {
-        let is_bad = part.is_empty()
-            || part.starts_with('.')
-            || part.ends_with(['.', ' '])
-            || part.contains(|c: char| {
-                c.is_control() || matches!(c, ':' | '*' | '?' | '"' | '<' | '>' | '|')
-            })
-            || is_device(part);
-        // Windows may still see something else in it than a name.
-        let mut components = Path::new(part).components();
-        let is_name = matches!(components.next(), Some(Component::Normal(_)));
-        if is_bad || !is_name || components.next().is_some() {
-            return None;
-        }
-        path.push(part);
-    }
-    Some(path)
-}
-
-/// Names that mean a device on Windows, with any extension.
-fn is_device(part: &str) -> bool {
-    let stem = part.split('.').next().unwrap_or_default().to_ascii_uppercase();
-    let numbered =
-        |name: &str| stem.strip_prefix(name).is_some_and(|rest| rest.len() == 1 && rest != "0");
-    matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL") || numbered("COM") || numbered("LPT")
-}
-
 /// An existing file below a canonical root; links may not lead out.
 fn within(root: &Path, relative: &Path) -> io::Result<PathBuf> {
     let path = fs::canonicalize(root.join(relative))?;
@@ -163,33 +133,6 @@ fn within(root: &Path, relative: &Path) -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_stay_in_the_folder() {
-        for bad in [
-            "",
-            ".",
-            "..",
-            "/etc/passwd",
-            "\\x",
-            "a/../b",
-            "a\\..\\..\\b",
-            "a//b",
-            "c:\\x",
-            "a/.b",
-            "x:stream",
-            "NUL",
-            "com1.txt",
-            "a\0b",
-            "a/",
-            "a. ",
-            "a?",
-        ] {
-            assert_eq!(relative(bad), None, "{bad:?}");
-        }
-        assert_eq!(relative("dat\\a b.prp"), Some(PathBuf::from("dat").join("a b.prp")));
-        assert_eq!(relative("COMMON/com0"), Some(PathBuf::from("COMMON").join("com0")));
-    }
 
     #[cfg(unix)]
     #[test]

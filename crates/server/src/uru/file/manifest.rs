@@ -9,9 +9,9 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 use worldwire_uru::file::manifest::{Manifest, ManifestEntry, ManifestFlags};
+use worldwire_uru::file::name::relative;
 use worldwire_uru::types::{HiLo, ZStr};
 
-use super::library::relative;
 use super::packed::{Packed, Sum, Summed};
 
 /// What is known of a group.

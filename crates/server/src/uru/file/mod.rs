@@ -24,7 +24,6 @@ use worldwire_uru::message::file::server::{
 };
 use worldwire_uru::types::{Nested, NetError, TransId};
 
-pub(crate) use library::relative;
 pub use library::{Library, LibraryError};
 
 use super::sent;
