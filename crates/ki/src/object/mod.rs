@@ -61,7 +61,7 @@ use crate::schema::classes::{Classes, Property};
 
 pub use core_table::{CoreClass, CoreTable};
 pub use hints::Hints;
-pub use json::JsonWriter;
+pub use json::{JsonWriter, looks_rounded};
 pub use pack::{ENVELOPE_STORED, open_envelope, seal_envelope};
 pub use value::{Children, Object, ValueRef};
 pub use visitor::{Bits, CoreId, Leaf, Slot, Visitor};

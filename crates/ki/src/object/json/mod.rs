@@ -23,8 +23,10 @@
 
 mod item;
 mod read;
+mod rounded;
 mod write;
 
+pub use rounded::looks_rounded;
 pub use write::JsonWriter;
 
 pub(super) use item::item;

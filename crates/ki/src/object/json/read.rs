@@ -5,6 +5,7 @@ use worldwire_core::json::{Json, expected, integer};
 use worldwire_core::{Error, Field, Limits, Result};
 
 use super::item::{Item, Seed, item};
+use super::rounded::looks_rounded;
 use crate::object::value::Object;
 use crate::object::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Kind, Part, Property, Tuple, parse_number};
@@ -25,13 +26,27 @@ impl Object {
     /// # Errors
     /// Those of [`Self::parse_json`].
     pub fn parse_json_within(classes: &Classes, json: &str, limits: &Limits) -> Result<Self> {
+        Self::parse_json_telling(classes, json, limits, &mut |_, _| {})
+    }
+
+    /// The same, and tells of integers of 64 bits that [look rounded](looks_rounded): the
+    /// name of their property and the number.
+    ///
+    /// # Errors
+    /// Those of [`Self::parse_json`].
+    pub fn parse_json_telling(
+        classes: &Classes,
+        json: &str,
+        limits: &Limits,
+        rounded: &mut dyn FnMut(&str, i128),
+    ) -> Result<Self> {
         let mut reader = serde_json::Deserializer::from_str(json);
         // The seed counts depth itself.
         reader.disable_recursion_limit();
         let item = Seed::new(limits).deserialize(&mut reader);
         let item = item.and_then(|item| reader.end().map(|()| item));
         let item = item.map_err(|error| Error::value("JSON", error.to_string()))?;
-        build(classes, &item, Slot::Root, false, limits)
+        build_telling(classes, &item, Slot::Root, false, limits, rounded)
     }
 
     /// The object of a JSON value. Properties take the order of their class.
@@ -52,8 +67,20 @@ pub(in crate::object) fn build(
     sort: bool,
     limits: &Limits,
 ) -> Result<Object> {
+    build_telling(classes, item, slot, sort, limits, &mut |_, _| {})
+}
+
+fn build_telling(
+    classes: &Classes,
+    item: &Item,
+    slot: Slot<'_>,
+    sort: bool,
+    limits: &Limits,
+    rounded: &mut dyn FnMut(&str, i128),
+) -> Result<Object> {
     let object = Object::of_text();
-    let mut builder = Builder { classes, object, depth: 0, most_depth: limits.depth, sort };
+    let most_depth = limits.depth;
+    let mut builder = Builder { classes, object, depth: 0, most_depth, sort, rounded };
     match slot {
         Slot::Property(property) | Slot::Element(property) => {
             builder.value(slot, property, item)?;
@@ -64,16 +91,18 @@ pub(in crate::object) fn build(
     Ok(builder.object)
 }
 
-struct Builder<'c> {
+struct Builder<'c, 'r> {
     classes: &'c Classes,
     object: Object,
     depth: u32,
     most_depth: u32,
     /// Whether properties take the order of the class.
     sort: bool,
+    /// Hears of numbers that look rounded.
+    rounded: &'r mut dyn FnMut(&str, i128),
 }
 
-impl<'c> Builder<'c> {
+impl<'c> Builder<'c, '_> {
     fn nested(&mut self, build: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         if self.depth == self.most_depth {
             let limit = u64::from(self.most_depth);
@@ -209,6 +238,12 @@ impl<'c> Builder<'c> {
 
     fn leaf(&mut self, slot: Slot<'c>, property: &'c Property, item: &Item) -> Result<()> {
         let json = item.json();
+        if let (Kind::I64 | Kind::U64, Json::Number(number)) = (property.kind(), &json) {
+            let number = number.as_u64().map(i128::from).or(number.as_i64().map(i128::from));
+            if let Some(number) = number.filter(|number| looks_rounded(*number)) {
+                (self.rounded)(&property.name, number);
+            }
+        }
         let signed = |bits: u32| {
             let number: i64 = integer(&json, "a whole number")?;
             let most = 1_i128 << (bits - 1);
