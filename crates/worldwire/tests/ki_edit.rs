@@ -186,8 +186,7 @@ fn an_archive_goes_through_a_folder() {
         let (out, err) = ends(&home.run(&update), 1);
         assert!(out.is_empty() && err.contains("give the type list with --types"), "{err}");
         let (out, err) = ends(&home.typed(&[&update[..], &["--remove", "old"]].concat()), 0);
-        let json = if form == "json" { "~" } else { "~" };
-        assert_eq!(out, format!("+ New.txt\n{json} Pet\n~ Stone.dds\n- old\n"));
+        assert_eq!(out, "+ New.txt\n~ Pet\n~ Stone.dds\n- old\n");
         assert!(err.starts_with("2 changed, 1 added, 1 removed, 4 unchanged; "), "{err}");
         let (out, _) = ends(&home.run(&["wad", "diff", "a.wad", "b.wad"]), 0);
         assert_eq!(out, "+ New.txt\n~ Pet\n~ Stone.dds\n- old\n");
@@ -372,7 +371,10 @@ fn the_data_of_one_file_is_not_that_of_a_thousand() {
     }
     home.put("a.wad", bytes);
     let (_, err) = ends(&home.run(&["wad", "extract", "a.wad", "-C", "out"]), 1);
-    assert!(err.contains("refused: the data of") && err.contains("--allow-overlaps"), "{err}");
+    assert!(
+        err.contains("refused: n1: begins inside the data of n0 and 1 more; --allow-overlaps"),
+        "{err}"
+    );
     assert!(!home.at("out").exists());
     let allowed = ["wad", "extract", "a.wad", "-C", "out", "--allow-overlaps"];
     let (_, err) = ends(&home.run(&allowed), 0);
@@ -395,4 +397,194 @@ fn classes_are_searched_by_parts_and_patterns() {
     assert_eq!(types("made").lines().count(), 3);
     assert!(types("*pet").ends_with("class MadeUpPet\n") && types("*pet").lines().count() == 1);
     assert!(types("MadeUpPet").contains("m_name: std::string"), "a name is explained");
+}
+
+#[test]
+fn message_xml_is_read_out_of_an_archive() {
+    let home = Home::new();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+    let xml = fs::read(samples.join("ki-messages/MadeUpMessages.xml")).unwrap();
+    let other = b"<Objects></Objects>";
+    let files: [(&str, &[u8]); 3] = [
+        ("Data/Other.xml", other),
+        ("Data/Pet.xml", &home.bytes("ki-pet.xml")),
+        ("MadeUpMessages.xml", &xml),
+    ];
+    home.archive("m.wad", &files);
+    let (out, err) = ends(&home.run(&["dml", "list", "MADEUP", "--data", "m.wad"]), 0);
+    assert!(out.contains("MSG_WEATHER") && err.is_empty(), "{out}{err}");
+    home.archive("none.wad", &files[..2]);
+    let (_, err) = ends(&home.run(&["dml", "list", "--data", "none.wad"]), 2);
+    assert!(err.contains("none.wad: wanted definitions of messages, found none"), "{err}");
+}
+
+#[test]
+fn a_list_of_files_that_was_cut_off_is_no_list_of_files() {
+    let home = Home::new();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+    let whole = fs::read(samples.join("ki-files.bin")).unwrap();
+    home.put("whole.bin", &whole);
+    assert_eq!(ends(&home.run(&["dml", "table", "whole.bin"]), 0).1, "");
+    // The last table begins with its count, in front of its head.
+    let name = whole.windows(4).rposition(|window| window == b"Base").unwrap();
+    let head = [2, 1];
+    let at = whole[..name].windows(2).rposition(|window| window == head).unwrap() - 4;
+    home.put("cut.bin", &whole[..at]);
+    let (out, err) = ends(&home.run(&["dml", "table", "cut.bin"]), 1);
+    assert!(out.contains("About"), "what is there is shown: {out}");
+    let wanted = "table Base is missing, though _TableList names it: is the file cut off?";
+    assert!(err.contains(wanted), "{err}");
+}
+
+#[test]
+fn an_object_of_an_unrelated_class_is_told() {
+    let home = Home::new();
+    let snacks = "{\"$class\":\"class MadeUpPet\",\"m_snacks\":[{\"$class\":\"class MadeUpPet\"}]}";
+    home.put("p.json", snacks);
+    let (_, err) = ends(&home.typed(&["op", "encode", "p.json", "-o", "p.bin"]), 0);
+    let wanted = "class MadeUpPet where class MadeUpSnack belongs";
+    assert!(err.contains(&format!("warning: m_snacks: {wanted}")), "{err}");
+    let (_, err) = ends(&home.typed(&["op", "decode", "p.bin", "-o", "again.json"]), 0);
+    assert!(err.contains(wanted), "{err}");
+}
+
+#[test]
+fn bytes_behind_a_message_are_told() {
+    let home = Home::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    let hex = "07140e000100000003000000abcd";
+    let output = command.args(["decode", "ki.dml", "--hex", hex]).output().unwrap();
+    let (out, err) = ends(&output, 0);
+    assert!(out.contains("_trailing: abcd"), "{out}");
+    assert!(err.contains("LOGIN.MSG_USER_ADMIT_IND: 2 bytes too many"), "{err}");
+    drop(home);
+}
+
+/// Files of many gigabytes are holes, so that they take no time and no room.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_does_not_fit_into_an_archive_is_refused_at_once() {
+    let home = Home::new();
+    let large = |name: &str, size: u64| {
+        fs::create_dir_all(home.at("in")).unwrap();
+        let file = fs::File::create(home.at(name)).unwrap();
+        file.set_len(size).is_ok()
+    };
+    if !large("in/a.mp3", 3 << 30) || !large("in/b.mp3", 3 << 30) || !large("in/c", 1) {
+        // This file system has no holes.
+        return;
+    }
+    let (_, err) = ends(&home.run(&["wad", "create", "in", "-o", "a.wad"]), 2);
+    let wanted = "c: wanted an archive whose last file begins below 4 GiB, found 64424509";
+    assert!(err.contains(&wanted[..wanted.len() - 8]), "{err}");
+    assert!(large("in/a.mp3", 5 << 30));
+    let (_, err) = ends(&home.run(&["wad", "create", "in", "-o", "a.wad"]), 2);
+    assert!(err.contains("a.mp3: wanted a file of less than 4 GiB, found 5368709120"), "{err}");
+}
+
+#[test]
+fn large_stored_files_are_copied() {
+    let home = Home::new();
+    let sound: Vec<u8> = (0..9_000_000_u32).map(|at| (at % 251) as u8).collect();
+    home.put("in/a.mp3", &sound);
+    home.put("in/b.txt", "b");
+    ends(&home.run(&["wad", "create", "in", "-o", "a.wad"]), 0);
+    ends(&home.run(&["wad", "test", "a.wad"]), 0);
+    ends(&home.run(&["wad", "extract", "a.wad", "-C", "out"]), 0);
+    assert!(home.bytes("out/a.mp3") == sound && home.text("out/b.txt") == "b");
+}
+
+#[test]
+fn an_order_that_is_lost_is_named() {
+    let home = Home::new();
+    let message = |order: &str| format!("<MSG_A><RECORD>{order}<X TYPE=\"INT\"/></RECORD></MSG_A>");
+    let order = |number: u8| format!("<_MsgOrder>{number}</_MsgOrder>");
+    let check = |first: &str, second: &str| {
+        let info = "<_ProtocolInfo><RECORD><ServiceID>200</ServiceID><ProtocolType>T</ProtocolType>\
+                    <ProtocolVersion>1</ProtocolVersion><ProtocolDescription>d\
+                    </ProtocolDescription></RECORD></_ProtocolInfo>";
+        home.put("m.xml", format!("<T>{info}{}{}</T>", message(first), message(second)));
+        let shown = home.run(&["dml", "list", "T", "--data", "m.xml"]);
+        let (out, err) = ends(&shown, 0);
+        (out, err)
+    };
+    let (out, err) = check(&order(3), &order(5));
+    assert!(out.starts_with("200/3 "), "{out}");
+    assert!(err.contains("duplicate message MSG_A merged, but its order 5 is lost"), "{err}");
+    let (out, err) = check("", &order(5));
+    assert!(out.starts_with("200/5 ") && !err.contains("lost"), "{out}{err}");
+    let (_, err) = check(&order(3), &order(3));
+    assert!(!err.contains("lost"), "{err}");
+}
+
+#[test]
+fn objects_are_found_by_what_they_hold() {
+    let home = Home::new();
+    mixed(&home);
+    home.archive("c.wad", &[("c.xml", &character(&home))]);
+    let find = |filter: &str, more: &[&str]| {
+        let find = ["find", "--where", filter, "a.wad", "c.wad"];
+        ends(&home.typed(&[&find[..], more].concat()), 0)
+    };
+    let (out, err) = find("class MadeUpPet and m_speed > 1", &[]);
+    assert_eq!(
+        out,
+        "a.wad/Data/Nyx.xml  class MadeUpPet  m_speed: 1.25\n\
+         a.wad/Pet  class MadeUpPet  m_speed: 1.25\n\
+         a.wad/old  class MadeUpPet  m_speed: 1.25\n"
+    );
+    assert!(err.starts_with("3 of 5 objects; "), "{err}");
+    // Objects in lists, and objects in text.
+    assert_eq!(find("m_snacks.m_points > 20", &[]).0.lines().count(), 3);
+    let (out, _) = find("MadeUpSnack and m_points == 3", &["--json"]);
+    let wanted = "{\"file\":\"a.wad/Data/Text.xml\",\"class\":\"class MadeUpSnack\",\
+                  \"fields\":{\"m_points\":3}}\n";
+    assert_eq!(out, wanted);
+    let (out, _) = find("*Character and exists(m_zoneId)", &["--json-safe"]);
+    assert!(out.contains(&format!("\"m_zoneId\":\"{ZONE}\"")), "{out}");
+    assert_eq!(find("m_name == \"nobody\"", &[]).0, "");
+    for (filter, wanted) in [
+        ("class MadeUpPett", "no class is called MadeUpPett; did you mean MadeUpPet?"),
+        ("m_points", "no class is called m_points; a property is tested with exists(m_points)"),
+        ("m_sped > 1", "no class has a property m_sped; did you mean m_speed?"),
+        ("m_speed >", "wanted"),
+    ] {
+        let find = ["find", "--where", filter, "a.wad"];
+        let (_, err) = ends(&home.typed(&find), 2);
+        assert!(err.contains(wanted), "{err}");
+    }
+    home.put("f/broken.xml", b"BINd\x07\0\0\0\x01\0\0\0");
+    let (_, err) = ends(&home.typed(&["find", "--where", "class MadeUpPet", "f"]), 1);
+    assert!(err.contains("f/broken.xml: ") && err.contains("0 of 0 objects, 1 failed"), "{err}");
+}
+
+#[test]
+fn ids_are_found_in_type_lists_and_archives() {
+    let home = Home::new();
+    mixed(&home);
+    let run = |more: &[&str], code: i32| ends(&home.run(&[&["string-id"], more].concat()), code);
+    assert_eq!(run(&["--djb2", "m_templateID"], 0).0, "1312106478 m_templateID\n");
+    let property = run(&["--property", "unsigned int", "m_templateID"], 0).0;
+    assert_eq!(property, "1286746870 m_templateID\n");
+    let find = ["--find", "0x4cb232f6", "1569547039", "1312106478"];
+    let (out, err) = run(&find, 1);
+    assert!(out.is_empty() && err.contains("--types or --in"), "{out}{err}");
+    let (out, _) = run(&[&find[..], &["--types", "ki-types.json"]].concat(), 0);
+    assert_eq!(
+        out,
+        "1286746870 class MadeUpSnack.m_templateID: unsigned int  (property)\n\
+         1569547039 class MadeUpSnack\n\
+         1312106478 m_templateID  (djb2)\n"
+    );
+    // Names of files, texts in objects, and lines of text.
+    let ids = run(&["Stone", "Nyx", "roll over", "one two"], 0).0;
+    let ids: Vec<&str> = ids.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    let wide: Vec<u8> =
+        "\u{feff}Head\r\none two\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    home.put("words.lang", wide);
+    let inside = ["--in", "a.wad", "words.lang", "--types", "ki-types.json", "--json"];
+    let (out, _) = run(&[&["--find"], &ids[..], &inside].concat(), 0);
+    for (id, text) in ids.iter().zip(["Stone", "Nyx", "roll over", "one two"]) {
+        assert!(out.contains(&format!("{{\"id\":{id},\"text\":\"{text}\"}}")), "{out}");
+    }
 }

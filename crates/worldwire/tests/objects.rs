@@ -307,7 +307,7 @@ fn streams_without_a_mark_are_read_where_somebody_says_how() {
     let (again, out, _) = run(&[&"ki", &"op", &"guess", &"--hex", &hex.trim(), &"-t", &types]);
     assert!((code, again) == (0, 0) && out.contains("class MadeUpPet: --shallow"), "{out}");
     let (code, _, err) =
-        run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--deep", &"-o", &blob]);
+        run(&[&"-q", &"ki", &"op", &"encode", &json, &"-t", &types, &"--deep", &"-o", &blob]);
     assert_eq!((code, err.as_str()), (0, ""));
     let (code, out, err) = run(&[&"ki", &"op", &"decode", &blobs, &"-t", &types, &"--deep"]);
     assert!(code == 0 && err.starts_with("1 decoded, 0 skipped, 0 failed; "), "{err}");
@@ -336,7 +336,7 @@ fn an_output_that_is_full_is_no_fault_of_the_object() {
     let object = format!("{{\"$class\":\"class MadeUpPet\",\"m_tricks\":[{tricks}]}}");
     fs::write(&json, object).unwrap();
     let (code, _, err) =
-        run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--deep", &"-o", &pet]);
+        run(&[&"-q", &"ki", &"op", &"encode", &json, &"-t", &types, &"--deep", &"-o", &pet]);
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(fs::metadata(&pet).unwrap().len() > 4 << 20);
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

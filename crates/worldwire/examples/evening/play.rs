@@ -20,7 +20,7 @@ const CHOSEN: usize = 1230;
 ///
 /// # Errors
 /// Whatever did not go as it should.
-pub fn evening(
+pub(crate) fn evening(
     program: &Path,
     home: &Path,
     count: usize,

@@ -15,11 +15,17 @@ pub(crate) struct Ki {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiCommand {
-    /// Compute the string ids of texts, or find the texts of ids
+    /// Compute the string ids and hashes of texts, or find the texts of ids
     #[command(after_help = "Examples:
   worldwire ki string-id Fire 'class Duel'
+  worldwire ki string-id --djb2 m_templateID
+  worldwire ki string-id --property 'unsigned int' m_templateID
   worldwire ki string-id --find 996708736
-  worldwire ki string-id --find 85019234 --words classes.txt")]
+  worldwire ki string-id --find 0x4cb232f6 85019234 --types types.json --in Root.wad
+
+With --find, ids are looked for among string ids, djb2 hashes, and the hashes of the properties of type
+lists. The words of --in are the names of files, the lines of .lang files and of text, and with
+--types all texts in game objects.")]
     StringId(KiStringId),
     /// Build or explain a command line of the graphical client
     #[command(after_help = "Examples:
@@ -31,6 +37,16 @@ Arguments marked with * are not in the Kronos Grimoire, only in the notes of ser
     /// Message definitions and tables (DML)
     #[command(subcommand, arg_required_else_help = true)]
     Dml(KiDml),
+    /// Search the game objects of archives, directories and files
+    #[command(after_help = "Examples:
+  worldwire ki find --where 'class WizItemTemplate and m_goldCost > 1000' Root.wad --types types.json
+  worldwire ki find --where 'm_name contains \"Nyx\" or m_snacks.m_points > 20' root/ --types types.json
+  worldwire ki find --where '*Template and exists(m_adjectives)' *.wad --types types.json --json
+
+The filter language is that of `worldwire dissect`. A class is written `class Name`, Name, or a
+pattern with *; fields are the properties of the outermost object, and m_list.m_name a property of any
+object in a list. BINd files and objects in XML are searched.")]
+    Find(KiFind),
     /// Game objects (ObjectProperty, BINd files)
     #[command(subcommand, arg_required_else_help = true)]
     Op(KiOp),
@@ -40,12 +56,40 @@ Arguments marked with * are not in the Kronos Grimoire, only in the notes of ser
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct KiFind {
+    /// Archives, directories, files, patterns with * and **
+    #[arg(required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// Find objects that match
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: String,
+    /// Type lists; later ones override earlier ones
+    #[arg(short, long, value_name = "LIST", required = true)]
+    pub(crate) types: Vec<PathBuf>,
+    /// Write JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Like --json, with integers of more than 53 bits as strings
+    #[arg(long)]
+    pub(crate) json_safe: bool,
+    /// How many threads to use, up to 256; 0 uses all cores
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
+    pub(crate) threads: usize,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct KiStringId {
     /// The texts
     #[arg(value_name = "TEXT", required_unless_present = "find")]
     pub(crate) texts: Vec<String>,
-    /// Find the texts that have this id, among all known words
-    #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "texts")]
+    /// Compute djb2 hashes, as tags of Pirate101's classes and parts of property hashes are
+    #[arg(long, conflicts_with = "find")]
+    pub(crate) djb2: bool,
+    /// Compute the hashes of properties of this type, whose names are the texts
+    #[arg(long, value_name = "TYPE", conflicts_with_all = ["find", "djb2"])]
+    pub(crate) property: Option<String>,
+    /// Find the texts that have this id or hash, among all known words
+    #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "texts", value_parser = number)]
     pub(crate) find: Vec<u32>,
     /// More words, one per line
     #[arg(long, value_name = "FILE", requires = "find")]
@@ -53,6 +97,12 @@ pub(crate) struct KiStringId {
     /// Message definitions, whose names count as words: XML files or directories
     #[arg(short, long, value_name = "PATH", requires = "find")]
     pub(crate) data: Vec<PathBuf>,
+    /// Type lists, whose classes and properties count; later ones override earlier ones
+    #[arg(short, long, value_name = "LIST", requires = "find")]
+    pub(crate) types: Vec<PathBuf>,
+    /// Archives, directories and files, whose names and texts count
+    #[arg(long = "in", value_name = "PATH", num_args = 1.., requires = "find")]
+    pub(crate) inside: Vec<PathBuf>,
     /// Write JSON lines
     #[arg(long)]
     pub(crate) json: bool,

@@ -68,6 +68,12 @@ pub(crate) fn run(
     if more > 0 {
         complain(&subject, &format!("warning: {more} more like these"));
     }
+    let missing = file.missing();
+    for name in missing.iter().take(MOST_WARNINGS) {
+        let text =
+            format!("table {name} is missing, though _TableList names it: is the file cut off?");
+        complain(&subject, &text);
+    }
     let single = only.is_some();
     if let Some(name) = only {
         file.tables.retain(|table| table.name.as_bytes() == name.as_bytes());
@@ -83,7 +89,8 @@ pub(crate) fn run(
         (KiTableForm::Csv, _) => file.to_csv().map(String::into_bytes),
         (KiTableForm::Json, _) => json(&file, style),
     };
-    write_all(target, &written.map_err(|error| bad(&error))?)
+    write_all(target, &written.map_err(|error| bad(&error))?)?;
+    if missing.is_empty() { Ok(()) } else { Err(Failure::Input) }
 }
 
 /// Numbers that look as if some program had rounded them.

@@ -15,8 +15,8 @@ use super::stream::{Choices, Stream};
 use crate::output::complain;
 use crate::report;
 
-/// The most numbers of one text that are reported one by one.
-const MOST_ROUNDED: usize = 10;
+/// The most odd things of one kind in one text that are reported one by one.
+const MOST_TOLD: usize = 10;
 
 /// Makes objects of text.
 pub(in crate::command::ki) struct Encoder<'e> {
@@ -204,17 +204,17 @@ impl<'e> Encoder<'e> {
         let object = Object::parse_json_telling(classes, text, &Limits::DEFAULT, &mut tell);
         let object = object.map_err(|error| error.to_string())?;
         if !is_exact {
-            for (property, number) in rounded.iter().take(MOST_ROUNDED) {
+            for (property, number) in rounded.iter().take(MOST_TOLD) {
                 let what = "looks like an integer that was rounded to a double";
                 let help = "programs that keep numbers as doubles do that; decode with --json-safe";
                 complain(subject, &format!("warning: {property}: {number} {what}; {help}"));
             }
-            if rounded.len() > MOST_ROUNDED {
-                let more = rounded.len() - MOST_ROUNDED;
+            if rounded.len() > MOST_TOLD {
+                let more = rounded.len() - MOST_TOLD;
                 complain(subject, &format!("warning: {more} more like these"));
             }
         }
-        self.write(classes, object, stream)
+        self.write(subject, classes, object, stream)
     }
 
     fn xml(&self, subject: &str, text: &[u8], stream: Option<Stream>) -> Result<Vec<u8>, String> {
@@ -227,16 +227,25 @@ impl<'e> Encoder<'e> {
         let Some(object) = objects.pop().filter(|_| count == 1) else {
             return Err(format!("wanted one object, found {count}"));
         };
-        self.write(classes, object, stream)
+        self.write(subject, classes, object, stream)
     }
 
     /// An object alone is written as the command line says: as a file, unless it says more.
     fn write(
         &self,
+        subject: &str,
         classes: &Classes,
         object: Object,
         stream: Option<Stream>,
     ) -> Result<Vec<u8>, String> {
+        let unrelated = object.unrelated(classes);
+        for text in unrelated.iter().take(MOST_TOLD) {
+            complain(subject, &format!("warning: {text}"));
+        }
+        if unrelated.len() > MOST_TOLD {
+            let more = unrelated.len() - MOST_TOLD;
+            complain(subject, &format!("warning: {more} more like these"));
+        }
         let (options, header) = match stream {
             Some(stream) => {
                 let (options, header) = stream.changed_by(self.choices).open(self.choices);

@@ -16,11 +16,11 @@ use crate::input::{self, title};
 use crate::output::{Failure, complain, shown};
 
 /// A file to read, and what its result is called below the output folder.
-pub(in crate::command::ki) struct Input<'a> {
+pub(crate) struct Input<'a> {
     place: Place<'a>,
-    pub(in crate::command::ki) name: PathBuf,
+    pub(crate) name: PathBuf,
     /// It was found in a folder or an archive: what is no object is passed over.
-    pub(in crate::command::ki) is_found: bool,
+    pub(crate) is_found: bool,
 }
 
 /// Where an input is.
@@ -31,7 +31,7 @@ enum Place<'a> {
 
 impl Input<'_> {
     /// What it is called in messages, and in what is written of it.
-    pub(in crate::command::ki) fn subject(&self) -> String {
+    pub(crate) fn subject(&self) -> String {
         match &self.place {
             Place::File(path) => path.display().to_string(),
             Place::Entry { path, entry, .. } => format!("{}/{}", title(path), entry.name_lossy()),
@@ -39,7 +39,7 @@ impl Input<'_> {
     }
 
     /// The path of the only input, if somebody named it and it is in no archive.
-    pub(super) fn named(&self) -> Option<&Path> {
+    pub(crate) fn named(&self) -> Option<&Path> {
         match &self.place {
             Place::File(path) if !self.is_found => Some(path),
             _ => None,
@@ -47,7 +47,7 @@ impl Input<'_> {
     }
 
     /// How much there is to do, as far as that is known without a look.
-    pub(in crate::command::ki) fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         /// So that a thread takes many of them at a time.
         const OF_A_FILE: u64 = 4 << 10;
         match &self.place {
@@ -57,7 +57,7 @@ impl Input<'_> {
     }
 
     /// Its bytes; `None` for a file of an archive that is not downloaded yet.
-    pub(in crate::command::ki) fn read<'b>(
+    pub(crate) fn read<'b>(
         &'b self,
         inflater: &'b mut Inflater,
     ) -> Result<Option<Cow<'b, [u8]>>, String> {
@@ -83,7 +83,7 @@ enum Source {
 /// Does something with all inputs that paths stand for: files, all files of folders and archives,
 /// and what patterns match. What was found keeps the folders that it is in below the one that was
 /// named.
-pub(in crate::command::ki) fn with<R>(
+pub(crate) fn with<R>(
     paths: &[PathBuf],
     limits: &Limits,
     act: impl FnOnce(&[Input<'_>]) -> Result<R, Failure>,
@@ -180,7 +180,7 @@ pub(crate) fn is_archive_file(path: &Path) -> bool {
 
 /// Where the results of the inputs go, each to a place of its own. Of those that would go to the
 /// same, `is_wanted` says whether there is a result at all: `None` stands for those without one.
-pub(super) fn targets(
+pub(crate) fn targets(
     inputs: &[Input<'_>],
     folder: &Path,
     name: impl Fn(&Path) -> PathBuf,
@@ -222,7 +222,7 @@ fn clear(targets: &mut [Option<PathBuf>], index: usize) {
 
 /// Why a result does not go to the place of this name, if it came out of an archive: it could lead
 /// elsewhere.
-pub(super) fn unsafe_name(input: &Input<'_>) -> Option<String> {
+pub(crate) fn unsafe_name(input: &Input<'_>) -> Option<String> {
     match &input.place {
         Place::File(_) => None,
         Place::Entry { entry, .. } => {

@@ -127,7 +127,8 @@ impl Stream {
     }
 
     fn digest_of(&self, text: &[u8]) -> String {
-        let stream = Self { digest: None, exact: None, ..self.clone() }.to_json();
+        let deep = Some(self.deep.unwrap_or(self.bind));
+        let stream = Self { digest: None, exact: None, deep, ..self.clone() }.to_json();
         let mut hash = Md5::new();
         hash.update(text);
         hash.update(stream);
@@ -141,9 +142,14 @@ impl Stream {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// As a comment in front of an object in XML.
+    /// As a comment in front of an object in XML: what is not as usual.
     pub(super) fn to_mark(&self) -> String {
-        format!("{}{}{}\n", MARK.0, self.to_json(), MARK.1)
+        let usual = serde_json::to_value(Self { deep: Some(self.bind), ..Self::default() });
+        let mut said = serde_json::to_value(self).unwrap_or_default();
+        if let (Ok(usual), Some(said)) = (usual, said.as_object_mut()) {
+            said.retain(|key, value| usual.get(key) != Some(value));
+        }
+        format!("{}{said}{}\n", MARK.0, MARK.1)
     }
 
     /// What a comment in front of XML says, and the XML behind it. `None` where there is none of
