@@ -1,6 +1,7 @@
 //! A folder that many files are written to.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
@@ -17,6 +18,28 @@ pub(crate) struct NewFolder {
     made: RwLock<HashSet<PathBuf>>,
 }
 
+/// The folder that a thread wrote to last, open: neighbours mostly go to the same.
+#[derive(Debug, Default)]
+pub(crate) struct LastFolder(Option<(PathBuf, File)>);
+
+impl LastFolder {
+    /// Writes a file inside a folder that is there, as [`WholeFile::store`] does.
+    pub(crate) fn store(&mut self, path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        if let (Some(folder), Some(name)) = (path.parent(), path.file_name())
+            && !folder.as_os_str().is_empty()
+        {
+            if self.0.as_ref().is_none_or(|(last, _)| last != folder) {
+                self.0 = File::open(folder).ok().map(|open| (folder.to_owned(), open));
+            }
+            if let Some((_, open)) = &self.0 {
+                return WholeFile::store_at(open, path, name, bytes, force);
+            }
+        }
+        WholeFile::store(path, bytes, force)
+    }
+}
+
 impl NewFolder {
     /// The folder of this path, which need not be there yet.
     pub(crate) fn new(home: &Path, force: bool) -> Self {
@@ -24,12 +47,17 @@ impl NewFolder {
     }
 
     /// Writes a file whose name is a path in the folder.
-    pub(crate) fn store(&self, name: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn store(
+        &self,
+        last: &mut LastFolder,
+        name: &Path,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
         let path = self.home.join(name);
         if let Some(folder) = path.parent() {
             self.make(folder).map_err(|error| Failure::io(folder, &error))?;
         }
-        WholeFile::store(&path, bytes, self.force).map_err(|error| match error.kind() {
+        last.store(&path, bytes, self.force).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists if path.is_dir() => {
                 Failure::Run(format!("{}: is a directory", shown(&path)))
             }

@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use crate::cli::{Color, Common, Target};
-pub(crate) use folder::NewFolder;
+pub(crate) use folder::{LastFolder, NewFolder};
 pub(crate) use place::{FilePlace, Place};
 pub(crate) use signals::{Interruption, clean_up_when_interrupted};
 pub(crate) use talk::{complain, counted, printable, say, shown, spent};

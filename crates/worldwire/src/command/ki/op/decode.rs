@@ -16,7 +16,9 @@ use super::show::Show;
 use super::stream::Choices;
 use crate::cli::{Common, KiObjectForm, KiOpDecode, Target};
 use crate::command::work;
-use crate::output::{Failure, NewFolder, Output, complain, counted, say, spent, write_all};
+use crate::output::{
+    Failure, LastFolder, NewFolder, Output, complain, counted, say, spent, write_all,
+};
 use crate::{input, types};
 
 /// Files that are decoded at the same time; their results wait for each other.
@@ -185,17 +187,19 @@ impl Work<'_> {
         let folder = NewFolder::new(folder, self.arguments.target.force);
         let bar = work::progress(items.len(), common);
         let is_over = AtomicBool::new(false);
-        let act = |inflater: &mut Inflater, (input, target): &(&Input<'_>, Option<PathBuf>)| {
+        let need = || (Inflater::new(), LastFolder::default());
+        let act = |(inflater, last): &mut (Inflater, LastFolder),
+                   (input, target): &(&Input<'_>, Option<PathBuf>)| {
             if is_over.load(Ordering::Relaxed) {
                 return Stored::Passed;
             }
-            let stored = self.store(input, target.as_deref(), &folder, inflater);
+            let stored = self.store(input, target.as_deref(), &folder, (inflater, last));
             is_over.fetch_or(matches!(stored, Stored::Over(_)), Ordering::Relaxed);
             bar.inc(1);
             stored
         };
         let pool = work::pool(self.arguments.threads)?;
-        let stored = work::share(&pool, &items, |(input, _)| input.size(), Inflater::new, act);
+        let stored = work::share(&pool, &items, |(input, _)| input.size(), need, act);
         bar.finish_and_clear();
         let mut counts = Counts::default();
         for stored in stored {
@@ -217,7 +221,7 @@ impl Work<'_> {
         input: &Input<'_>,
         target: Option<&Path>,
         folder: &NewFolder,
-        inflater: &mut Inflater,
+        (inflater, last): (&mut Inflater, &mut LastFolder),
     ) -> Stored {
         let Some(target) = target else { return Stored::Passed };
         let (bytes, is_whole) = match self.several(input, inflater, false) {
@@ -233,7 +237,7 @@ impl Work<'_> {
             tell(input, &[fault]);
             return Stored::Failed;
         }
-        match folder.store(target, &bytes) {
+        match folder.store(last, target, &bytes) {
             Ok(()) if is_whole => Stored::Done(bytes.len()),
             Ok(()) => Stored::Partly(bytes.len()),
             Err(failure) => Stored::Over(failure),

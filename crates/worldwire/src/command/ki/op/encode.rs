@@ -15,7 +15,7 @@ use super::stream::Choices;
 use crate::cli::{Common, KiOpEncode};
 use crate::command::work;
 use crate::output::{
-    Failure, NewFolder, complain, counted, print, printable, say, spent, write_all,
+    Failure, LastFolder, NewFolder, complain, counted, print, printable, say, spent, write_all,
 };
 use crate::{input, types};
 
@@ -108,7 +108,9 @@ fn several(
     let folder = NewFolder::new(folder, arguments.target.force);
     let is_over = AtomicBool::new(false);
     let bar = work::progress(items.len(), common);
-    let act = |inflater: &mut Inflater, (input, target): &(&Input<'_>, Option<PathBuf>)| {
+    let need = || (Inflater::new(), LastFolder::default());
+    let act = |(inflater, last): &mut (Inflater, LastFolder),
+               (input, target): &(&Input<'_>, Option<PathBuf>)| {
         let Some(target) = target.as_deref().filter(|_| !is_over.load(Ordering::Relaxed)) else {
             return Outcome::Passed;
         };
@@ -128,7 +130,7 @@ fn several(
         if let Some(fault) = unsafe_name(input) {
             return fail(&fault);
         }
-        match folder.store(target, &bytes) {
+        match folder.store(last, target, &bytes) {
             Ok(()) => Outcome::Written(bytes.len()),
             Err(failure) => {
                 is_over.store(true, Ordering::Relaxed);
@@ -137,7 +139,7 @@ fn several(
         }
     };
     let pool = work::pool(arguments.threads)?;
-    let outcomes = work::share(&pool, &items, |(input, _)| input.size(), Inflater::new, act);
+    let outcomes = work::share(&pool, &items, |(input, _)| input.size(), need, act);
     bar.finish_and_clear();
     let (mut done, mut failed, mut passed, mut unchanged, mut bytes) = (0_u64, 0_u64, 0, 0, 0);
     let mut written = String::new();

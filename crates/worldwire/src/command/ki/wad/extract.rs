@@ -17,7 +17,7 @@ use crate::command::ki::op::show::Show;
 use crate::command::work;
 use crate::input::title;
 use crate::output::{
-    Failure, WholeFile, complain, counted, occupied, printable, reason, say, shown, spent,
+    Failure, LastFolder, complain, counted, occupied, printable, reason, say, shown, spent,
 };
 
 /// How files are written.
@@ -150,14 +150,16 @@ fn one(
         is_over: AtomicBool::new(false),
     };
     let bar = work::progress(wanted.len(), common);
-    let write = |inflater: &mut Inflater, (entry, name): &(&Entry<'_>, &str)| {
-        let outcome = work.one(entry, name, inflater);
+    let need = || (Inflater::new(), LastFolder::default());
+    let write = |(inflater, last): &mut (Inflater, LastFolder),
+                 (entry, name): &(&Entry<'_>, &str)| {
+        let outcome = work.one(entry, name, inflater, last);
         bar.inc(1);
         outcome
     };
     let size = |(entry, _): &(&Entry<'_>, &str)| u64::from(entry.size);
     let pool = work::pool(reading.threads)?;
-    let outcomes = work::share(&pool, &wanted, size, Inflater::new, write);
+    let outcomes = work::share(&pool, &wanted, size, need, write);
     bar.finish_and_clear();
     let mut fatal = None;
     for ((_, name), outcome) in wanted.iter().zip(outcomes) {
@@ -199,7 +201,13 @@ struct Work<'w> {
 }
 
 impl Work<'_> {
-    fn one(&self, entry: &Entry<'_>, name: &str, inflater: &mut Inflater) -> Outcome {
+    fn one(
+        &self,
+        entry: &Entry<'_>,
+        name: &str,
+        inflater: &mut Inflater,
+        last: &mut LastFolder,
+    ) -> Outcome {
         if self.is_over.load(Ordering::Relaxed) {
             return Outcome::Left;
         }
@@ -215,9 +223,9 @@ impl Work<'_> {
             // Streams without a mark could be anything, so whoever says how they are read means
             // all of them.
             Some(show) if file.starts_with(MAGIC) || !show.choices.is_file() => {
-                self.decoded(show, name, file).map(|bytes| (bytes, true))
+                self.decoded(show, name, file, last).map(|bytes| (bytes, true))
             }
-            _ => self.keep(name, file).map(|()| (file.len(), false)),
+            _ => self.keep(name, file, last).map(|()| (file.len(), false)),
         };
         match written {
             Ok((bytes, is_decoded)) => Outcome::Written { bytes, is_decoded },
@@ -239,33 +247,39 @@ impl Work<'_> {
 
     /// Writes a game object in another form; gives its size. What cannot be stays as it is, under
     /// its own name.
-    fn decoded(&self, show: &Show<'_>, name: &str, file: &[u8]) -> Result<usize, Fault> {
+    fn decoded(
+        &self,
+        show: &Show<'_>,
+        name: &str,
+        file: &[u8],
+        last: &mut LastFolder,
+    ) -> Result<usize, Fault> {
         let path = show.name(Path::new(name));
         let new = path.to_string_lossy();
         // Another file of the archive may be written at the same time, or by another run.
         if new != name && self.taken.contains(&new.to_lowercase()) {
-            self.keep(name, file)?;
+            self.keep(name, file, last)?;
             let text = format!("{name}: not decoded: the archive also contains {new}");
             return Err(Fault::File(text));
         }
         match show.form(file, None, name) {
-            Ok((text, _)) => match self.keep(&new, &text) {
+            Ok((text, _)) => match self.keep(&new, &text, last) {
                 Err(Fault::Name(text)) if new != name => {
-                    self.keep(name, file)?;
+                    self.keep(name, file, last)?;
                     Err(Fault::File(format!("{name}: not decoded: {text}")))
                 }
                 kept => kept.map(|()| text.len()),
             },
             Err(lines) => {
-                self.keep(name, file)?;
+                self.keep(name, file, last)?;
                 Err(Fault::File(format!("{name}: {}", lines.join("; "))))
             }
         }
     }
 
-    fn keep(&self, name: &str, file: &[u8]) -> Result<(), Fault> {
+    fn keep(&self, name: &str, file: &[u8], last: &mut LastFolder) -> Result<(), Fault> {
         let path = self.how.folder.join(name);
-        WholeFile::store(&path, file, self.how.force).map_err(|error| {
+        last.store(&path, file, self.how.force).map_err(|error| {
             let place = shown(&path);
             let is_folder = || fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir());
             match error.kind() {
