@@ -14,7 +14,8 @@ use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);
-    let program = arguments.next().map_or("target/release/worldwire".into(), PathBuf::from);
+    let program = arguments.next().unwrap_or_else(|| "target/release/worldwire".into());
+    let program = PathBuf::from(program);
     let count = match arguments.next() {
         Some(count) => count.to_string_lossy().parse()?,
         None => 40_000,

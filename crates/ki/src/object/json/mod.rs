@@ -21,6 +21,7 @@
 //! [`Object::parse_json`] keeps the order of the text; [`Object::from_json`] uses the order of the
 //! class.
 
+mod direct;
 mod item;
 mod read;
 mod rounded;

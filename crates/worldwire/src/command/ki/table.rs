@@ -97,7 +97,7 @@ pub(crate) fn run(
 fn find_rounded(json: &Json, found: &mut Vec<i128>) {
     match json {
         Json::Number(number) => {
-            let whole = number.as_u64().map(i128::from).or(number.as_i64().map(i128::from));
+            let whole = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
             found.extend(whole.filter(|whole| looks_rounded(*whole)));
         }
         Json::Array(items) => items.iter().for_each(|item| find_rounded(item, found)),

@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
         let start = Instant::now();
         let folder = arguments.target.output.as_deref();
         let counts = match folder.filter(|_| !arguments.target.is_stdout()) {
-            Some(folder) => work.into_folder(inputs, folder, common)?,
+            Some(folder) => work.as_files(inputs, folder, common)?,
             None => work.as_lines(inputs)?,
         };
         let Counts { decoded, passed, failed, bytes } = counts;
@@ -172,7 +172,7 @@ impl Work<'_> {
     }
 
     /// Several inputs, each to a file of its own. Threads write what they decoded.
-    fn into_folder(
+    fn as_files(
         &self,
         inputs: &[Input<'_>],
         folder: &Path,

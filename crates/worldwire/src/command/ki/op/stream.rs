@@ -158,7 +158,7 @@ impl Stream {
         let rest = text.strip_prefix('\u{feff}').unwrap_or(text).trim_start();
         let (json, rest) = rest.strip_prefix(MARK.0)?.split_once(MARK.1)?;
         let stream = serde_json::from_str(json).map_err(|error| error.to_string());
-        let rest = rest.strip_prefix("\r\n").or(rest.strip_prefix('\n')).unwrap_or(rest);
+        let rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n')).unwrap_or(rest);
         Some((stream, rest))
     }
 

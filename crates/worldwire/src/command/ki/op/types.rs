@@ -86,9 +86,12 @@ pub(super) fn run(
     print(&out)
 }
 
+/// Tells whether a name is meant.
+type Fits = Box<dyn Fn(&str) -> bool>;
+
 /// Which names a word stands for that is none itself: those that match it as a pattern, else those
 /// that it is in, without regard to case.
-fn search(word: &str) -> Result<Box<dyn Fn(&str) -> bool>, Failure> {
+fn search(word: &str) -> Result<Fits, Failure> {
     let lower = word.to_lowercase();
     if !word.contains(['*', '?', '[', '{']) {
         return Ok(Box::new(move |name| name.to_lowercase().contains(&lower)));

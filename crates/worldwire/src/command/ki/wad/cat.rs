@@ -26,7 +26,8 @@ pub(super) fn run(
             let all: Vec<_> = archive.entries().iter().map(|entry| entry.name_lossy()).collect();
             let same = all.iter().find(|other| other.to_lowercase() == name.to_lowercase());
             let ends = format!("/{}", name.to_lowercase());
-            let near = same.or(all.iter().find(|other| other.to_lowercase().ends_with(&ends)));
+            let end = || all.iter().find(|other| other.to_lowercase().ends_with(&ends));
+            let near = same.or_else(end);
             let near = near.map(|near| &**near);
             let near = near.or_else(|| worldwire_core::nearest(name, all.iter().map(|it| &**it)));
             let hint = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
