@@ -45,6 +45,11 @@ pub(crate) fn evening(
         }
         Ok(String::from_utf8(output.stdout)?)
     };
+    let filter = format!("class MadeUpCharacter and m_level == {CHOSEN}");
+    let found = run(&["ki", "find", "--where", &filter, "Root.wad", "--types", "types.json"])?;
+    let wanted = format!("Root.wad/{}  class MadeUpCharacter  m_level: {CHOSEN}\n", name(CHOSEN));
+    check(found == wanted, &format!("one object was found:\n{found}"))?;
+
     let decode = ["--decode", "json", "--json-safe", "--types", "types.json"];
     run(&[&["ki", "wad", "extract", "Root.wad", "-C", "root"], &decode[..]].concat())?;
 
