@@ -214,7 +214,10 @@ fn a_blob_of_a_client_is_about_its_own_view() {
         let is_moved =
             text.contains("\"class\":\"player\",\"guess\":true") && text.contains("\"yaw\":128");
         let error = tree.error().map(ToString::to_string);
-        (is_moved, error.into_iter().chain(codec.remarks(bytes, &options)).collect::<Vec<_>>())
+        (is_moved, error
+            .into_iter()
+            .chain(codec.remarks(bytes, &options).into_iter().map(|remark| remark.text))
+            .collect::<Vec<_>>())
     };
     let moves = [3, 2, 0, 1, 4, 0x80, 0, 0];
     assert_eq!(read("mxo.objects", Side::Client, &moves), (true, vec![]));
@@ -310,6 +313,13 @@ impl Talk {
         }
     }
 
+    /// A packet of the server that has this number.
+    fn late(&mut self, number: u16, operations: &[&str]) {
+        let next = core::mem::replace(&mut self.sent[Side::Server.index()], number - 1);
+        self.server(operations);
+        self.sent[Side::Server.index()] = next;
+    }
+
     fn server(&mut self, operations: &[&str]) {
         self.send(Side::Server, operations, None);
     }
@@ -341,7 +351,7 @@ fn a_view_that_is_not_known_is_told_with_its_packet_and_why() {
     problem: packet 3: view 8 is not known, so the rest of the packet is not read: it was created before the capture, in a packet that is missing, or in the rest of packet 2
     error: operations[0].create.magic at byte 6: wanted the magic number 0xabcd, found 0xbbcd
     problem: packet 5: view 5 is not known, so the rest of the packet is not read: a create in packet 4 could not be read
-    warning: packet 6: goobj 65278 has no known class, so the rest of the packet is not read; give its table with --data
+    problem: packet 6: goobj 65278 has no known class, so the rest of the packet is not read; give its table with --data
     problem: packet 7: view 6 is not known, so the rest of the packet is not read: the create of goobj 65278 in packet 6 could not be read
     ");
 }
@@ -375,4 +385,61 @@ fn odd_creates_and_operations_of_servers_among_themselves_are_told() {
     talk.server(&["01000101000300"]);
     talk.server(&[DOOR]);
     assert_eq!(talk.said, [""; 0]);
+}
+
+#[test]
+fn what_comes_late_is_told_and_changes_nothing() {
+    let mut talk = Talk::new();
+    talk.server(&[DOOR]);
+    talk.server(&[&update("03")]);
+    talk.sent[Side::Server.index()] = 6;
+    talk.server(&[&update("03").replacen("38080000", "34080000", 1)]);
+    talk.late(4, &[&update("03")]);
+    let state = |talk: &Talk| {
+        let view = talk.views.replica().view(3).unwrap();
+        (view.spawn_seq(), format!("{:?}", view.value("CurrentState").unwrap()))
+    };
+    assert_eq!(state(&talk), (1, "Unsigned(2100)".to_owned()));
+    // The view goes, and its id goes to another object.
+    talk.server(&["01000101000300"]);
+    talk.late(5, &[&update("03")]);
+    talk.server(&[&DOOR.replacen("0101cdab", "0109cdab", 1)]);
+    talk.late(3, &["01000101000300", DOOR]);
+    talk.late(6, &["010001020003000400"]);
+    assert_eq!(state(&talk), (9, "Unsigned(2100)".to_owned()));
+    talk.server(&[&update("03")]);
+    insta::assert_snapshot!(talk.said.join("\n"), @"");
+}
+
+#[test]
+fn sections_that_nobody_can_read_are_told_alike_by_all() {
+    let door = parse_hex(&format!("03{DOOR}0000")).unwrap();
+    let (keys, definitions, limits) = (Keys::default(), Definitions::built_in(), Limits::DEFAULT);
+    let mut all = Vec::new();
+    for (from, sections) in [
+        (Side::Server, &[&door[..], &[0]][..]),
+        (Side::Server, &[&door[..], &[0, 0, 1]]),
+        (Side::Server, &[&door[..], &[9, 1, 2]]),
+        (Side::Server, &[&[9, 1, 2]]),
+        (Side::Server, &[&[5, 2, 12, 0, 0]]),
+        (Side::Client, &[&[5, 2, 12, 0, 0]]),
+        (Side::Server, &[&[3, 7, 0, 1, 0, 0, 0]]),
+        (Side::Server, &[&[3, 1, 0, 0x0c, 0xfe, 0xfe, 4, 0xcd, 0xab, 1, 1, 0xff, 6, 0]]),
+        // A mask that the class does not have.
+        (Side::Server, &[&door[..door.len() - 2], &[3, 0, 0x80, 0, 0, 0]]),
+    ] {
+        let bytes = around(&sections.concat());
+        let options =
+            CodecOptions { from, keys: &keys, definitions: &definitions, limits: &limits };
+        let remarks = Codec::named("mxo.packet").unwrap().remarks(&bytes, &options);
+        let mut talk = Talk::new();
+        let said = talk.views.take(from, &bytes, None).unwrap();
+        let problems = said.iter().filter(|note| note.kind == NoteKind::Problem).count();
+        assert_eq!(problems, remarks.iter().filter(|remark| remark.is_problem).count());
+        assert_eq!((said.len(), remarks.len()), (1, 1), "{said:?} {remarks:?}");
+        all.push(format!("{problems} {} | {}", said[0].text, remarks[0].text));
+        // Once is enough.
+        assert_eq!(talk.views.take(from, &bytes, None).unwrap().len(), 0);
+    }
+    insta::assert_snapshot!(all.join("\n"), @"");
 }

@@ -668,3 +668,37 @@ fn json_that_contradicts_what_is_known_is_refused() {
     operations[0].unknown_create.object: wanted "PlayerCharacter", the name of goobj 12, found "Nobody"; leave it out to have it filled in
     "#);
 }
+
+#[test]
+fn what_is_kept_as_bytes_is_something_and_stands_last() {
+    let objects = Objects::built_in();
+    let context = Context::server(&objects, &NoViews).with(Rules::LENIENT);
+    let encode = |json: &str| {
+        let json = worldwire_core::json::parse(json).unwrap();
+        let mut writer = Writer::new();
+        let section = Section::from_json(&json, &context);
+        let encoded =
+            section.and_then(|section| section.encode(&objects, Side::Server, &mut writer));
+        encoded.map(|()| writer.into_bytes()).map_err(|error| error.to_string())
+    };
+    let rest = |view: u16, bytes: &str| {
+        format!(
+            "{{\"undecoded\":{{\"view\":{view},\"fault\":\"unknown_view\",\
+             \"bytes\":{{\"$hex\":\"{bytes}\"}}}}}}"
+        )
+    };
+    let section = |list: &[String], end: &str| {
+        encode(&format!("{{\"operations\":[{}]{end}}}", list.join(",")))
+    };
+    assert_eq!(section(&[rest(7, "01")], ""), Ok(vec![3, 7, 0, 1]));
+    assert_eq!(section(&[rest(7, "01")], ",\"end\":null"), Ok(vec![3, 7, 0, 1]));
+    let refused = [
+        section(&[rest(7, "")], ""),
+        section(&[rest(0, "01")], ""),
+        section(&[rest(7, "01")], ",\"end\":0"),
+        section(&[rest(7, "01"), rest(8, "01")], ""),
+    ];
+    insta::assert_snapshot!(refused.map(Result::unwrap_err).join("\n"), @"");
+    let error = Section::decode(&mut Reader::new(&[3, 7, 0]), &context).unwrap_err();
+    assert_eq!(Fault::of(&error), Some(Fault::Truncated), "{error}");
+}

@@ -256,3 +256,13 @@ fn what_json_does_not_say_of_a_goobj_stays() {
     assert_eq!(objects.class_of(414).unwrap().1.name(), "door364");
     assert_eq!(objects.name_of(12), Some("PlayerCharacter"));
 }
+
+#[test]
+fn names_of_other_things_are_counted() {
+    let mut tables = Tables::new();
+    let said = tables.read_name_csv("names.csv", "Door,7,\nBoost,-5,\nHouse,70000,\nLamp,8,\n");
+    let lines: Vec<String> = said.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(lines.join("\n"), @"");
+    assert_eq!(tables.goobjs().count(), 2);
+    assert_eq!(tables.read_name_csv("names.csv", "Door,7,\n"), []);
+}

@@ -7,6 +7,7 @@ mod message;
 mod names;
 mod objects;
 mod session;
+mod unread;
 mod views;
 
 use std::sync::LazyLock;

@@ -26,7 +26,7 @@ pub struct KeyFile {
 /// The key of a session.
 #[derive(Clone, Debug)]
 pub struct KnownSession {
-    /// The session's id, if it is known: where a hello names another one, the key is not used.
+    /// The session's id, if it is known: the key of the session that a hello names comes first.
     pub id: Option<u32>,
     /// Its key.
     pub key: SessionKey,
