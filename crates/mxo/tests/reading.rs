@@ -115,7 +115,7 @@ fn a_section_as_a_tree() {
     0x0013..0x0014          spawn_seq: 1
     0x0014..0x0016          magic: 0xabcd
     0x0016..0x0017          count: 2
-    0x0017..0x0017          class: door364 (4)
+    0x0017..0x0017          class: door364
     0x0017..0x002d          properties:
     0x0018..0x0028            Orientation:
     0x0018..0x001c              x: 0.0
@@ -132,21 +132,21 @@ fn a_section_as_a_tree() {
     0x0033..0x0035          length: 11
     0x0035..0x0037          target: 9
     0x0037..0x003e          update:
-    0x0037..0x0037            class: door364 (4)
+    0x0037..0x0037            class: door364
     0x0037..0x0038            mask: 0x0001
     0x0038..0x003e            properties:
     0x003a..0x003e              CurrentState: 0x0838
     0x003e..0x0047      [3]
     0x003e..0x0047        update:
     0x003e..0x0040          view: 9
-    0x0040..0x0040          class: door364 (4)
+    0x0040..0x0040          class: door364
     0x0040..0x0041          mask: 0x0001
     0x0041..0x0047          properties:
     0x0043..0x0047            CurrentState: 0x0838
     0x0047..0x0066      [4]
     0x0047..0x0066        update:
     0x0047..0x0049          view: 2
-    0x0049..0x0049          class: player (1)
+    0x0049..0x0049          class: player
     0x0049..0x004a          mask: 0x0003
     0x004a..0x005c          movement:
     0x004a..0x004b            flags: 0x000c
@@ -504,7 +504,7 @@ fn a_guess_is_marked() {
     0x000a..0x000b          spawn_seq: 111
     0x000b..0x000d          magic: 0xabcd
     0x000d..0x000e          count: 3
-    0x000e..0x000e          class: door364 (4)
+    0x000e..0x000e          class: door364
     0x000e..0x000e          guess: true
     0x000e..0x003c          properties:
     0x000f..0x001f            Orientation:
@@ -528,7 +528,7 @@ fn a_guess_is_marked() {
     0x0044..0x004d      [2]
     0x0044..0x004d        update:
     0x0044..0x0046          view: 3
-    0x0046..0x0046          class: door364 (4)
+    0x0046..0x0046          class: door364
     0x0046..0x0046          guess: true
     0x0046..0x0047          mask: 0x0001
     0x0047..0x004d          properties:
@@ -698,7 +698,12 @@ fn what_is_kept_as_bytes_is_something_and_stands_last() {
         section(&[rest(7, "01")], ",\"end\":0"),
         section(&[rest(7, "01"), rest(8, "01")], ""),
     ];
-    insta::assert_snapshot!(refused.map(Result::unwrap_err).join("\n"), @"");
+    insta::assert_snapshot!(refused.map(Result::unwrap_err).join("\n"), @r"
+    operations[0].undecoded.bytes: wanted at least 1 byte behind the view, found none
+    operations[0].undecoded.view: wanted a view id that can stand here, found 0
+    end: wanted null, behind an operation that is not read, found 0
+    operations[0]: wanted undecoded as the last operation, found more behind it
+    ");
     let error = Section::decode(&mut Reader::new(&[3, 7, 0]), &context).unwrap_err();
     assert_eq!(Fault::of(&error), Some(Fault::Truncated), "{error}");
 }

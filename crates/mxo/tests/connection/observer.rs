@@ -110,7 +110,12 @@ fn it_tells_which_packets_never_came() {
     observer.input(now, Side::Server, Input::End);
     let told: Vec<String> =
         lines(&mut observer).into_iter().filter(|line| line.starts_with("Missing")).collect();
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r"
+    Missing { side: Server, first: SequenceNumber(2), last: SequenceNumber(2) }
+    Missing { side: Server, first: SequenceNumber(4), last: SequenceNumber(4) }
+    Missing { side: Server, first: SequenceNumber(6), last: SequenceNumber(68) }
+    Missing { side: Server, first: SequenceNumber(10), last: SequenceNumber(10) }
+    ");
 }
 
 #[test]
