@@ -81,6 +81,13 @@ pub trait Family: fmt::Debug + Sync {
         Vec::new()
     }
 
+    /// The way to a field that stands inside of others, for those who look for it at the top: of
+    /// several, one.
+    fn path_to(&self, field: &str, definitions: &Definitions) -> Option<String> {
+        let _ = (field, definitions);
+        None
+    }
+
     /// Reads its part of a key file; whether there was any.
     ///
     /// # Errors
@@ -129,7 +136,8 @@ pub trait Family: fmt::Debug + Sync {
 pub(crate) fn key_errors(errors: &[Diagnostic]) -> Vec<String> {
     let line = |error: &Diagnostic| {
         let (line, column) = (error.line(), error.column());
-        format!("line {line}, column {column}: {}", error.message())
+        let help = error.help_text().map_or(String::new(), |help| format!(" ({help})"));
+        format!("line {line}, column {column}: {}{help}", error.message())
     };
     errors.iter().map(line).collect()
 }

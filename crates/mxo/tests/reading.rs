@@ -341,16 +341,16 @@ fn errors_name_field_place_and_rule() {
     .map(|text| shown(text, &server()).1.unwrap_err().to_string())
     .collect();
     insta::assert_snapshot!(all.join("\n"), @r"
-    operations[0].create.properties at byte 12: wanted presence bits of properties that the class has, found byte 3 of them
-    operations[0].create.properties at byte 16: wanted as many presence bits as the count, found a count of 2 and 1 bits
+    operations[0].create.properties at byte 12: wanted presence bits of properties that the class has, found byte 3 of them; goobj 415 is read as class door364 (built in)
+    operations[0].create.properties at byte 16: wanted as many presence bits as the count, found a count of 2 and 1 bits; goobj 415 is read as class door364 (built in)
     operations[0].create.goid at byte 4: wanted a goobj whose class is known, found 65278
     operations[0].delete.views at byte 6: wanted 6 bytes, found 4
     operations[0].create.magic at byte 7: wanted the magic number 0xabcd, found 0xcdab
     operations[0].view at byte 1: wanted a view whose class is known, found 119
-    operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x02 of class door364
+    operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x02 of class door364; view 3 is read as class door364 (built in)
     operations[0].update.movement.flags at byte 4: wanted a block whose layout is known, found flag 0x40
-    operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x01 of class npc
-    operations[0].update.properties.CurrentState at byte 6: wanted 4 bytes, found 2
+    operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x01 of class npc; view 5 is read as class npc (built in)
+    operations[0].update.properties.CurrentState at byte 6: wanted 4 bytes, found 2; view 3 is read as class door364 (built in)
     operations[0].pending_update.length at byte 4: wanted a length of at least 4, found 3
     operations at byte 1: wanted 2 bytes, found 1
     ");

@@ -86,6 +86,10 @@ impl Family for Mxo {
         names::values(definitions)
     }
 
+    fn path_to(&self, field: &str, definitions: &Definitions) -> Option<String> {
+        names::path_to(field, definitions)
+    }
+
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
         let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
         let found = !file.is_empty();

@@ -278,8 +278,9 @@ impl MxoViews {
                     .to_owned()
             }
             Notice::Undecoded { view, .. } => format!(
-                "an update of view {view} has a block of unknown layout; the rest of the packet is \
-                 not read"
+                "an update of view {view}{} has a block of unknown layout; the rest of the packet \
+                 is not read",
+                self.class_of(*view)
             ),
             Notice::BadPending { view, error } => format!("pending update of view {view}: {error}"),
             Notice::CreatedAgain(view) => {
@@ -289,6 +290,18 @@ impl MxoViews {
                 format!("view {view} is created for another object without being deleted")
             }
             _ => String::new(),
+        }
+    }
+
+    /// By which class a view is read.
+    fn class_of(&self, view: u16) -> String {
+        let view = self.replica.view(view);
+        match view.and_then(|view| self.replica.objects().class(view.class())) {
+            Some(class) => {
+                let file = class.file().map_or(String::new(), |file| format!(" ({file})"));
+                format!(", read as class {}{file},", class.name())
+            }
+            None => String::new(),
         }
     }
 
@@ -330,12 +343,8 @@ fn late(views: &BTreeSet<u16>) -> String {
     if views.len() > MOST_NAMED {
         names.push(format!("{} more", views.len() - MOST_NAMED));
     }
-    let (subject, them) = if views.len() == 1 { ("view", "it") } else { ("views", "them") };
-    format!(
-        "the packet came late, and what is older in it than what is known of {subject} {} is left \
-         out for {them}",
-        names.join(", ")
-    )
+    let subject = if views.len() == 1 { "view" } else { "views" };
+    format!("it came late; what is known of {subject} {} is newer and is kept", names.join(", "))
 }
 
 fn at(place: Place) -> String {

@@ -38,7 +38,7 @@ impl Tables {
         }
         for (number, mut list) in classes {
             if let Some(class) = whole_class(number, &mut list, &mut problems)
-                && !self.add(class)
+                && !self.reading(name, |tables| tables.add(class))
             {
                 let span = list.first().map_or(0..0, |row| row.span.clone());
                 problems.error(span, "wanted at most 65534 classes, found more");
