@@ -153,7 +153,10 @@ fn filters_know_every_field_and_value_of_the_vectors() {
     for (filter, way) in [
         ("class == player", "sections[*].objects.operations[*].create.class"),
         ("mxo and yaw == 3", "sections[*].objects.operations[*].update.movement.yaw"),
-        ("game.Objects and CurrentState == 3", "sections[*].objects.operations[*].create.properties.CurrentState"),
+        (
+            "game.Objects and CurrentState == 3",
+            "sections[*].objects.operations[*].create.properties.CurrentState",
+        ),
         ("opcode2 == 3 or remote == 3", "sequence.remote"),
     ] {
         let unknown = Filter::parse(filter).unwrap().unknown_fields(&definitions);
@@ -226,10 +229,13 @@ fn a_blob_of_a_client_is_about_its_own_view() {
         let is_moved =
             text.contains("\"class\":\"player\",\"guess\":true") && text.contains("\"yaw\":128");
         let error = tree.error().map(ToString::to_string);
-        (is_moved, error
-            .into_iter()
-            .chain(codec.remarks(bytes, &options).into_iter().map(|remark| remark.text))
-            .collect::<Vec<_>>())
+        (
+            is_moved,
+            error
+                .into_iter()
+                .chain(codec.remarks(bytes, &options).into_iter().map(|remark| remark.text))
+                .collect::<Vec<_>>(),
+        )
     };
     let moves = [3, 2, 0, 1, 4, 0x80, 0, 0];
     assert_eq!(read("mxo.objects", Side::Client, &moves), (true, vec![]));

@@ -124,8 +124,7 @@ fn check_path(
                 family.path_to(name, definitions).filter(|_| is_first && is_asked)
             };
             let nearest = definitions.families().iter().find_map(inside);
-            let nearest =
-                nearest.or_else(|| nearest_name(name, names.by_ref()).map(str::to_owned));
+            let nearest = nearest.or_else(|| nearest_name(name, names.by_ref()).map(str::to_owned));
             let is_certain = is_first || messages.iter().all(|message| message.names.is_complete);
             return Some(UnknownField { name: name.to_string(), nearest, is_certain });
         }

@@ -52,7 +52,8 @@ const PING: [u8; 8] = [0, 0, 0, 0, 0, 1, 4, 8];
 const HELLO_BYTES: usize = 43;
 const PING_BYTES: usize = 12;
 
-static KINDS: Names = Names::fixed(&[(0, "Other"), (1, "Hello"), (2, "Answer"), (3, "Ping")]).words();
+static KINDS: Names =
+    Names::fixed(&[(0, "Other"), (1, "Hello"), (2, "Answer"), (3, "Ping")]).words();
 
 impl<'d> Plain<'d> {
     /// Reads a packet to the end of the part.

@@ -4,7 +4,9 @@ use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
-use worldwire_core::{Error, Form, Names, Place, Reader, Result, Sampler, Side, Trace, Value, Writer};
+use worldwire_core::{
+    Error, Form, Names, Place, Reader, Result, Sampler, Side, Trace, Value, Writer,
+};
 
 use super::rpc::{
     RpcList, decode_lists, encode_lists, lists_from_json, lists_into_owned, sample_lists,
@@ -79,9 +81,8 @@ impl<'d> Section<'d> {
     ) -> Result<Self> {
         let start = reader.place();
         if let Some((&OBJECTS, behind)) = reader.rest().split_first() {
-            let length = measure(behind).map_err(|error| {
-                error.based(reader.position() as u64 + 1).inside("objects")
-            })?;
+            let length = measure(behind)
+                .map_err(|error| error.based(reader.position() as u64 + 1).inside("objects"))?;
             if T::ON {
                 let end = Place { byte: start.byte + 1, ..start };
                 reader.trace_mut().leaf("mpm", Value::Enum(OBJECTS.into(), &SECTIONS), start, end);
@@ -142,7 +143,7 @@ impl<'d> Section<'d> {
                 match bytes.split_first() {
                     Some((&OBJECTS, behind)) => Section::Objects(Cow::Owned(behind.to_vec())),
                     _ => {
-                        let found = bytes.first().map_or("none".to_owned(), u8::to_string);
+                        let found = bytes.first().map_or_else(|| "none".to_owned(), u8::to_string);
                         let error = Error::value("a section that begins with its id, 3", found);
                         return Err(error.inside("objects"));
                     }

@@ -119,9 +119,7 @@ impl<'d> Create<'d> {
             }
         }
         let (properties, new_view, tail) = Self::decode_behind_head(reader, layout, count)
-            .map_err(|error| {
-                super::misfit(error, &format!("goobj {goid}"), layout)
-            })?;
+            .map_err(|error| super::misfit(error, &format!("goobj {goid}"), layout))?;
         Ok(Self { flags, goid, world_id, spawn_seq, class, guess, properties, new_view, tail })
     }
 

@@ -171,8 +171,9 @@ impl<'d> Section<'d> {
             Some(Json::Null) => true,
             None if rest.is_some() => true,
             Some(end) if rest.is_some() => {
-                return Err(json::expected("null, behind an operation that is not read", end)
-                    .inside("end"));
+                return Err(
+                    json::expected("null, behind an operation that is not read", end).inside("end")
+                );
             }
             end => {
                 super::agrees("end", end, END.into())?;

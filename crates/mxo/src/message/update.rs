@@ -116,9 +116,9 @@ impl<'d> Update<'d> {
             && mask & blocks.properties != 0
         {
             let properties = Properties::decode(reader, order);
-            update.properties = Some(properties.map_err(|error| {
-                super::misfit(error, &format!("view {view}"), class)
-            })?);
+            update.properties = Some(
+                properties.map_err(|error| super::misfit(error, &format!("view {view}"), class))?,
+            );
         }
         Ok(update)
     }

@@ -47,8 +47,8 @@ use crate::message::{
 };
 use crate::schema::Objects;
 
-pub use view::View;
 use view::Told;
+pub use view::View;
 
 /// What a replica is willing to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -110,8 +110,15 @@ impl Sim {
         };
         let peers = (0..CLIENTS).map(peer).collect();
         let sampler = Sampler::new(seed);
-        let mut sim =
-            Self { sampler, network, server, peers, objects: Vec::new(), now: Duration::ZERO, stale: 0 };
+        let mut sim = Self {
+            sampler,
+            network,
+            server,
+            peers,
+            objects: Vec::new(),
+            now: Duration::ZERO,
+            stale: 0,
+        };
         for index in 0..CLIENTS {
             let place = sim.place();
             sim.server.look_from(sim.peers[index].id, place).unwrap();
