@@ -94,6 +94,20 @@ fn it_survives_what_the_capture_missed_and_what_came_twice() {
 }
 
 #[test]
+fn a_gap_that_nobody_can_count_ends_it() {
+    let mut observer = Connection::observer(known());
+    let now = Duration::ZERO;
+    observer.input(now, Side::Client, Input::Datagram(&packet(1, vec![])));
+    observer.input(now, Side::Client, Input::Gap(u64::MAX));
+    observer.input(now, Side::Client, Input::Datagram(&packet(2, vec![])));
+    insta::assert_snapshot!(lines(&mut observer).join("\n"), @r"
+    client Packet 1 02, 0..33
+    fault of the client: at byte 33: wanted at most 4611686018427387904 (bytes of a stream), found 18446744073709551615
+    Closed(Fault)
+    ");
+}
+
+#[test]
 fn it_tells_which_packets_never_came() {
     let mut observer = Connection::observer(known());
     let now = Duration::ZERO;
