@@ -211,7 +211,7 @@ impl Siege {
             assert_eq!(header.player_id, Some(sent.sender), "D-03");
             let may = to != sent.sender || sent.is_echoed;
             let listed = sent.listed.is_none_or(|listed| listed.contains(&to));
-            assert!(listed && may || sent.listed.is_some() && listed, "{to} of {}", sent.sender);
+            assert!(listed && (may || sent.listed.is_some()), "{to} of {}", sent.sender);
         }
         match &decoded {
             NetMessage::GroupOwner(owner) => client.is_owner = owner.groups[0].owned.is_true(),
