@@ -313,7 +313,7 @@ fn states_without_a_descriptor_are_named() {
     let has = |line: &str| lines.iter().any(|it| it == line);
     assert!(has("game.PropagateBuffer plNetMsgGameMessageDirected pfKIMsg"), "{lines:?}");
     assert!(has("game.PropagateBuffer plNetMsgSDLStateBCast"), "{lines:?}");
-    let advice = "with a state of Fernhollow 2 shown as bytes: give its descriptor (.sdl files) with \
+    let advice = "with a state of Fernhollow 3 shown as bytes: give its descriptor (.sdl files) with \
                   --data";
     assert!(has(advice), "{lines:?}");
 }
