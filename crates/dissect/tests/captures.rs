@@ -119,6 +119,11 @@ fn definitions(sample: &Sample) -> Definitions {
 fn taken_in(sample: &Sample, packets: &[Vec<u8>]) -> Dissection {
     let (keys, definitions) = (Keys::parse(sample.keys).unwrap(), definitions(sample));
     let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
+    push_all(&mut dissection, packets);
+    dissection
+}
+
+fn push_all(dissection: &mut Dissection, packets: &[Vec<u8>]) {
     for (number, data) in (1..).zip(packets) {
         dissection.push(&Packet {
             number,
@@ -131,7 +136,6 @@ fn taken_in(sample: &Sample, packets: &[Vec<u8>]) -> Dissection {
         });
     }
     dissection.end();
-    dissection
 }
 
 /// What is told of each side of each conversation: where it stands, and what it is.
@@ -285,6 +289,33 @@ fn players_have_names() {
     assert_eq!(lines[1], format!("game.JoinAgeRequest {first}"));
     let both = r#"game.PropagateBuffer {"10190":"Yeesha","10200":"Atrus"}"#;
     assert!(lines.iter().any(|line| line == both), "{lines:?}");
+}
+
+/// A state whose descriptor is missing is named, also where others are known; and what messages
+/// carry is told without their trees.
+#[test]
+fn states_without_a_descriptor_are_named() {
+    let sample = &URU_AGE;
+    let keys = Keys::parse(sample.keys).unwrap();
+    let mut definitions = Definitions::built_in();
+    definitions.add([("other.sdl", "STATEDESC Other { VERSION 1 VAR INT x[1] }")]);
+    let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
+    push_all(&mut dissection, &packets(sample));
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<String>| {
+        let mut name = String::new();
+        item.push_name(&mut name);
+        item.push_inside(&mut name);
+        out.push(name);
+        out.extend(item.advice().map(String::from));
+    };
+    let mut lines: Vec<String> = Vec::new();
+    dissection.run(&show, &mut lines, |_| ());
+    let has = |line: &str| lines.iter().any(|it| it == line);
+    assert!(has("game.PropagateBuffer plNetMsgGameMessageDirected pfKIMsg"), "{lines:?}");
+    assert!(has("game.PropagateBuffer plNetMsgSDLStateBCast"), "{lines:?}");
+    let advice = "with a state of Fernhollow 3 shown as bytes: give its descriptor (.sdl files) with \
+                  --data";
+    assert!(has(advice), "{lines:?}");
 }
 
 #[test]

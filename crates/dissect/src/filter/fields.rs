@@ -200,6 +200,9 @@ mod tests {
             ("fields.transIdd", "transIdd", Some("transId"), true),
             ("refs[3].parentIdd == 5", "parentIdd", Some("parentId"), false),
             ("tera.S_LISTS and list.ww == 5", "ww", None, true),
+            ("PropagateBuffer and buffer.mesage.playerId == 5", "mesage", Some("message"), true),
+            ("game.* and buffer.message.strem.payload.user == x", "strem", Some("stream"), true),
+            ("PropagateBuffer and playerId == 5", "playerId", None, true),
             ("LOGIN.* and Localle == \"x\"", "Localle", Some("Locale"), true),
         ] {
             let parsed = Filter::parse(filter).unwrap();
