@@ -12,7 +12,7 @@ use worldwire_ki::schema::classes::Classes;
 
 use super::objects::{object_from_json, unread};
 use super::{objects, protocols};
-use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
+use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
 use crate::line::{Blob, Line};
 
 /// The codec of a DML message, or of a frame with a control message.
@@ -60,7 +60,7 @@ pub(crate) static CODECS: &[Codec] = &[
         tables: Vec::new,
         remarks: |data, options| {
             let message = RawMessage::decode(&mut Reader::new(data), false).ok();
-            message.iter().flat_map(|message| odd(message, options)).collect()
+            message.iter().flat_map(|message| odd(message, options)).map(Remark::note).collect()
         },
     },
     Codec {
@@ -94,7 +94,7 @@ pub(crate) static CODECS: &[Codec] = &[
                 Body::Data(messages) => &messages[..],
                 Body::Control(_) => &[],
             });
-            messages.flat_map(|message| odd(message, options)).collect()
+            messages.flat_map(|message| odd(message, options)).map(Remark::note).collect()
         },
     },
     Codec {
