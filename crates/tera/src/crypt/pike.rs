@@ -74,6 +74,17 @@ impl Pike {
     /// The keystream of a key, from its first byte.
     #[must_use]
     pub fn new(key: &[u8; KEY_BYTES]) -> Self {
+        #[cfg(feature = "fuzzing")]
+        {
+            kept::keystream(key)
+        }
+        #[cfg(not(feature = "fuzzing"))]
+        {
+            Self::expanded(key)
+        }
+    }
+
+    fn expanded(key: &[u8; KEY_BYTES]) -> Self {
         let mut state = expand(key);
         let mut words = [0; STATE_BYTES / 4];
         for (word, bytes) in words.iter_mut().zip(state.as_chunks::<4>().0) {
@@ -141,6 +152,34 @@ impl Pike {
         b.position = at_b % SIZES[1];
         c.position = at_c % SIZES[2];
         self.used = 0;
+    }
+}
+
+/// Keystreams of the keys that came last: nearly all the time of fuzzing a connection would go into
+/// expanding a handful of keys over and over.
+#[cfg(feature = "fuzzing")]
+mod kept {
+    use std::cell::RefCell;
+    use std::collections::VecDeque;
+
+    use super::{KEY_BYTES, Pike};
+
+    /// The exchanges of all seeds, and a few of mutated ones.
+    const MOST: usize = 16;
+
+    thread_local! {
+        static KEPT: RefCell<VecDeque<([u8; KEY_BYTES], Pike)>> = const { RefCell::new(VecDeque::new()) };
+    }
+
+    pub(super) fn keystream(key: &[u8; KEY_BYTES]) -> Pike {
+        KEPT.with_borrow_mut(|kept| {
+            let place = kept.iter().position(|(known, _)| known == key);
+            let entry = place.and_then(|place| kept.remove(place));
+            let (key, pike) = entry.unwrap_or_else(|| (*key, Pike::expanded(key)));
+            kept.truncate(MOST - 1);
+            kept.push_front((key, pike.clone()));
+            pike
+        })
     }
 }
 
