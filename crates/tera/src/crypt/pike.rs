@@ -164,14 +164,17 @@ pub(crate) mod kept {
     /// The exchanges of all seeds, and a few of mutated ones.
     const MOST: usize = 16;
 
+    /// The last one first.
+    type Kept = VecDeque<([u8; KEY_BYTES], Pike)>;
+
     thread_local! {
         /// Nothing where nobody asked for it: benchmarks and other tests expand every key.
-        static KEPT: RefCell<Option<VecDeque<([u8; KEY_BYTES], Pike)>>> = const { RefCell::new(None) };
+        static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
     }
 
     /// From now on keystreams are kept on this thread.
     pub(crate) fn begin() {
-        KEPT.with_borrow_mut(|kept| drop(kept.get_or_insert_default()));
+        KEPT.with_borrow_mut(|kept| _ = kept.get_or_insert_default());
     }
 
     /// The keystream of a key, if keystreams are kept.
