@@ -152,8 +152,8 @@ impl Pike {
     }
 }
 
-/// Keystreams of the keys that came last, for fuzz targets: nearly all the time of driving a connection
-/// would go into expanding a handful of keys over and over.
+/// Keystreams of the keys that came last, for fuzz targets: nearly all the time of driving a
+/// connection would go into expanding a handful of keys over and over.
 #[cfg(feature = "fuzzing")]
 pub(crate) mod kept {
     use std::cell::RefCell;

@@ -15,9 +15,9 @@ pub(super) const MOST_SCALAR: usize = 12;
 /// A value of fixed size, as it stands on the wire: what a [`View`](super::View), a
 /// [`Tape`](super::Tape) and a [`Visit`](super::Visit) say of a field.
 ///
-/// What it is follows from the [type](Self::scalar) of the field. To whom that does not matter asks
-/// for what the value has to be: [`signed`](Self::signed), [`number`](Self::number); or for the same
-/// as a [`Value`], which can be matched.
+/// What it is follows from the [type](Self::scalar) of the field. Who knows what it has to be asks
+/// for that: [`signed`](Self::signed), [`number`](Self::number). As a [`Value`](Self::to_value) it
+/// can be matched.
 // No enumeration: words alone stay in registers on their way to whoever looks at them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ScalarValue {
