@@ -79,8 +79,11 @@ impl Session {
     /// Both keystreams, at the first byte behind the exchange.
     #[must_use]
     pub fn new(keys: &Keys, variant: Variant) -> Self {
-        let client_key = client_key(keys, variant);
-        let mut client = Pike::new(&client_key);
+        Self::of_client(Pike::new(&client_key(keys, variant)), keys, variant)
+    }
+
+    /// Both keystreams, by that of the client from its first byte.
+    fn of_client(mut client: Pike, keys: &Keys, variant: Variant) -> Self {
         let mut server_key = server_key(keys, variant);
         client.apply(&mut server_key);
         Self { client, server: Pike::new(&server_key) }
@@ -89,14 +92,23 @@ impl Session {
     /// The keystreams with which these encrypted bytes begin the client's first message, whose
     /// opcode never changed. Where none fits, those of the present variant.
     pub(crate) fn guess(keys: &Keys, head: [u8; HEADER_BYTES]) -> Self {
-        let fits = |session: &Self| {
-            let mut head = head;
-            session.client.clone().apply(&mut head);
+        // Keys are expensive to expand: those of the server only for the variant that it is.
+        let client = |variant| Pike::new(&client_key(keys, variant));
+        let fits = |client: &Pike| {
+            let (mut client, mut head) = (client.clone(), head);
+            client.skip(KEY_BYTES as u64);
+            client.apply(&mut head);
             let header = Header::peek(&head).ok().flatten();
             header.is_some_and(|header| header.opcode == CHECK_VERSION)
         };
-        let sessions = Variant::ALL.into_iter().map(|variant| Self::new(keys, variant));
-        sessions.into_iter().find(fits).unwrap_or_else(|| Self::new(keys, Variant::default()))
+        let present = client(Variant::From45);
+        if !fits(&present) {
+            let earlier = client(Variant::Before45);
+            if fits(&earlier) {
+                return Self::of_client(earlier, keys, Variant::Before45);
+            }
+        }
+        Self::of_client(present, keys, Variant::From45)
     }
 }
 
