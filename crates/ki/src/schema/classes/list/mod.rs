@@ -49,10 +49,11 @@ impl TypeLists {
             return Err(error.about(name.to_owned()));
         }
         let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
-        let mut found = Vec::new();
+        let (mut found, mut odd) = (Vec::new(), Vec::new());
         let mut reader = serde_json::Deserializer::from_slice(json);
         let mut place = Place::default();
-        let list = List { found: &mut found, texts: &mut self.texts, place: &mut place };
+        let list =
+            List { found: &mut found, odd: &mut odd, texts: &mut self.texts, place: &mut place };
         list.deserialize(&mut reader)
             .and_then(|()| reader.end())
             .map_err(|error| {
@@ -64,6 +65,13 @@ impl TypeLists {
         if found.is_empty() {
             let error = Error::malformed("a type list with at least one class", "none");
             return Err(error.about(name.to_owned()));
+        }
+        for (at, key) in odd {
+            if let Some(class) = found.get(at).filter(|_| self.notes.len() < MOST_NOTES) {
+                let text = format!("hash {}, listed under {}", class.hash, shown(&key));
+                let (list, class) = (Arc::clone(&list), Arc::clone(&class.name));
+                self.notes.push(ClassNote { list, class, text });
+            }
         }
         for class in found {
             check(&list, &class, &mut self.notes);
@@ -185,7 +193,11 @@ mod tests {
         );
         let error = told(r#"{"class A": {"hash": 7, "properties": {}}, "class B": {"hash": []}}"#);
         assert!(error.ends_with(", in class B"), "{error}");
-        assert!(told(r#"{"version": 1, "classes": {}}"#).contains("only version 2 is known"));
+        assert!(
+            told(r#"{"version": 1, "classes": {}}"#).contains("lists of version 1 do not have")
+        );
+        let error = told(r#"{"version": 3, "classes": {}}"#);
+        assert!(error.contains("version 3; only versions 1 and 2 are known"), "{error}");
     }
 
     #[test]
