@@ -35,23 +35,24 @@ impl BcdFile<'_> {
     pub fn to_obj(&self) -> Result<Exported> {
         let mut text = String::from("# Collisions of a zone. y is up.\n");
         let mut before = 1;
-        let (left_out, skipped_faces) = self.each_surface(MOST_VERTICES, |index, collision, surface| {
-            let name = word(&collision.name.to_lossy());
-            let _ = writeln!(text, "o {index}_{name}");
-            let material = collision.material.to_lossy();
-            if !material.is_empty() {
-                let _ = writeln!(text, "usemtl {}", word(&material));
-            }
-            for vertex in &surface.vertices {
-                let [x, y, z] = y_up(*vertex);
-                let _ = writeln!(text, "v {x} {y} {z}");
-            }
-            for [a, b, c] in &surface.faces {
-                let [a, b, c] = [a, b, c].map(|at| *at as usize + before);
-                let _ = writeln!(text, "f {a} {b} {c}");
-            }
-            before += surface.vertices.len();
-        })?;
+        let (left_out, skipped_faces) =
+            self.each_surface(MOST_VERTICES, |index, collision, surface| {
+                let name = word(&collision.name.to_lossy());
+                let _ = writeln!(text, "o {index}_{name}");
+                let material = collision.material.to_lossy();
+                if !material.is_empty() {
+                    let _ = writeln!(text, "usemtl {}", word(&material));
+                }
+                for vertex in &surface.vertices {
+                    let [x, y, z] = y_up(*vertex);
+                    let _ = writeln!(text, "v {x} {y} {z}");
+                }
+                for [a, b, c] in &surface.faces {
+                    let [a, b, c] = [a, b, c].map(|at| *at as usize + before);
+                    let _ = writeln!(text, "f {a} {b} {c}");
+                }
+                before += surface.vertices.len();
+            })?;
         Ok(Exported { text, left_out, skipped_faces })
     }
 
@@ -65,51 +66,53 @@ impl BcdFile<'_> {
         let mut buffer: Vec<u8> = Vec::new();
         let (mut nodes, mut meshes) = (Vec::new(), Vec::new());
         let (mut views, mut accessors) = (Vec::new(), Vec::new());
-        let (left_out, skipped_faces) = self.each_surface(MOST_VERTICES, |index, collision, surface| {
-            if surface.faces.is_empty() {
-                return;
-            }
-            let start = buffer.len();
-            let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
-            for vertex in &surface.vertices {
-                let vertex = y_up(*vertex);
-                for (part, (low, high)) in vertex.iter().zip(low.iter_mut().zip(&mut high)) {
-                    buffer.extend(part.to_le_bytes());
-                    (*low, *high) = (low.min(*part), high.max(*part));
+        let (left_out, skipped_faces) =
+            self.each_surface(MOST_VERTICES, |index, collision, surface| {
+                if surface.faces.is_empty() {
+                    return;
                 }
-            }
-            let middle = buffer.len();
-            for at in surface.faces.as_flattened() {
-                buffer.extend(at.to_le_bytes());
-            }
-            // 34962 and 34963 are buffers of vertices and of indices; 5126 is f32, 5125 is u32.
-            for (start, end, target) in [(start, middle, 34962), (middle, buffer.len(), 34963)] {
-                let length = end - start;
-                views.push(json!({
-                    "buffer": 0, "byteOffset": start, "byteLength": length, "target": target,
+                let start = buffer.len();
+                let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
+                for vertex in &surface.vertices {
+                    let vertex = y_up(*vertex);
+                    for (part, (low, high)) in vertex.iter().zip(low.iter_mut().zip(&mut high)) {
+                        buffer.extend(part.to_le_bytes());
+                        (*low, *high) = (low.min(*part), high.max(*part));
+                    }
+                }
+                let middle = buffer.len();
+                for at in surface.faces.as_flattened() {
+                    buffer.extend(at.to_le_bytes());
+                }
+                // 34962 and 34963 are buffers of vertices and of indices; 5126 is f32, 5125 is u32.
+                for (start, end, target) in [(start, middle, 34962), (middle, buffer.len(), 34963)]
+                {
+                    let length = end - start;
+                    views.push(json!({
+                        "buffer": 0, "byteOffset": start, "byteLength": length, "target": target,
+                    }));
+                }
+                accessors.push(json!({
+                    "bufferView": views.len() - 2, "componentType": 5126, "type": "VEC3",
+                    "count": surface.vertices.len(), "min": low, "max": high,
                 }));
-            }
-            accessors.push(json!({
-                "bufferView": views.len() - 2, "componentType": 5126, "type": "VEC3",
-                "count": surface.vertices.len(), "min": low, "max": high,
-            }));
-            accessors.push(json!({
-                "bufferView": views.len() - 1, "componentType": 5125, "type": "SCALAR",
-                "count": surface.faces.len() * 3,
-            }));
-            meshes.push(json!({"primitives": [{
-                "attributes": {"POSITION": accessors.len() - 2}, "indices": accessors.len() - 1,
-            }]}));
-            nodes.push(json!({
-                "name": collision.name.to_lossy(), "mesh": meshes.len() - 1,
-                "extras": {
-                    "collision": index, "type": collision.kind().name(),
-                    "material": collision.material.to_lossy(),
-                    "category_flags": flags(collision.category_flags),
-                    "collision_flags": flags(collision.collision_flags),
-                },
-            }));
-        })?;
+                accessors.push(json!({
+                    "bufferView": views.len() - 1, "componentType": 5125, "type": "SCALAR",
+                    "count": surface.faces.len() * 3,
+                }));
+                meshes.push(json!({"primitives": [{
+                    "attributes": {"POSITION": accessors.len() - 2}, "indices": accessors.len() - 1,
+                }]}));
+                nodes.push(json!({
+                    "name": collision.name.to_lossy(), "mesh": meshes.len() - 1,
+                    "extras": {
+                        "collision": index, "type": collision.kind().name(),
+                        "material": collision.material.to_lossy(),
+                        "category_flags": flags(collision.category_flags),
+                        "collision_flags": flags(collision.collision_flags),
+                    },
+                }));
+            })?;
         let all: Vec<usize> = (0..nodes.len()).collect();
         let mut gltf = json!({
             "asset": {"version": "2.0", "generator": "worldwire"},
@@ -154,10 +157,10 @@ impl BcdFile<'_> {
     }
 }
 
-/// A place with y up, in single precision.
+/// A place with y up, in single precision and without -0.
 fn y_up([x, y, z]: [f64; 3]) -> [f32; 3] {
     #[expect(clippy::cast_possible_truncation, reason = "surfaces fit into single precision")]
-    [x, z, -y].map(|part| part as f32)
+    [x, z, -y].map(|part| part as f32 + 0.0)
 }
 
 fn flags(flags: CollisionFlags) -> Vec<Json> {
@@ -200,8 +203,8 @@ mod tests {
         # Collisions of a zone. y is up.
         o 0_the_ground_
         usemtl Grass
-        v 0 1 -0
-        v 10 2 -0
+        v 0 1 0
+        v 10 2 0
         v 0 3 -10.5
         f 1 2 3
         "#);

@@ -28,7 +28,7 @@ impl NavFile<'_> {
         out.push_str(
             "<marker id=\"arrow\" viewBox=\"0 0 4 4\" refX=\"6\" refY=\"2\" orient=\"auto\">\
              <path d=\"M0 0L4 2L0 4z\"/></marker>\n\
-             <g stroke=\"#888\" stroke-width=\"0.8\" marker-start=\"none\">\n",
+             <g stroke=\"#888\" stroke-width=\"0.8\">\n",
         );
         let at = |id: u16| {
             let index = graph.find_id(id)?;
@@ -120,7 +120,7 @@ mod tests {
         <desc>From above: x to the right, y up; heights from 0 (blue) to 10 (red)</desc>
         <rect width="100%" height="100%" fill="white"/>
         <marker id="arrow" viewBox="0 0 4 4" refX="6" refY="2" orient="auto"><path d="M0 0L4 2L0 4z"/></marker>
-        <g stroke="#888" stroke-width="0.8" marker-start="none">
+        <g stroke="#888" stroke-width="0.8">
         <path d="M30.0 30.0L1030.0 30.0"/>
         </g>
         <g>

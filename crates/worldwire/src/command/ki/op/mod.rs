@@ -8,12 +8,16 @@ pub(super) mod show;
 pub(super) mod stream;
 mod types;
 
+use std::path::Path;
+
 use crate::cli::{Common, KiOp};
 use crate::output::Failure;
 
 pub(crate) fn run(arguments: &KiOp, common: &Common) -> Result<(), Failure> {
     match arguments {
-        KiOp::Types { list, class, merge, json } => {
+        KiOp::Types { action: Some(action), .. } => super::type_lists::run(action, common),
+        KiOp::Types { list, class, merge, json, .. } => {
+            let list = list.as_deref().unwrap_or(Path::new("-"));
             types::run(list, class.as_deref(), merge, *json, common)
         }
         KiOp::Decode(arguments) => decode::run(arguments, common),
