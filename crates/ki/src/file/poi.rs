@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Field, Limits, Reader, Record, Result, Step, Trace, Writer, record};
 
-use super::primitive::{Many, Text, Truth, Vector3, ZoneKey, left_over, not_utf8, refuse};
+use super::primitive::{Many, Text, Truth, Vector3, ZoneKey, gather, left_over, not_utf8, refuse};
 use crate::string_id;
 
 record! {
@@ -130,23 +130,20 @@ impl<'d> PoiFile<'d> {
     pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
         let mut reader = Reader::within(bytes, limits);
         let poi = Self::read(&mut reader)?;
-        let mut warnings: Vec<String> = left_over(&reader).into_iter().collect();
-        for (index, goal) in poi.goals.iter().enumerate() {
+        let goals = poi.goals.iter().enumerate().flat_map(|(index, goal)| {
             let truths = [
                 ("no_quest_helper", goal.no_quest_helper),
                 ("interactable", goal.interactable),
                 ("collectable", goal.collectable),
             ];
-            for (name, truth) in truths.into_iter().filter(|(_, truth)| !truth.is_plain()) {
-                warnings.push(format!("goal {index}: {name} is {}, read as true", truth.0));
-            }
-        }
+            let odd = truths.into_iter().filter(|(_, truth)| !truth.is_plain());
+            odd.map(move |(name, truth)| {
+                format!("goal {index}: {name} is {}, read as true", truth.0)
+            })
+        });
         let names = poi.zone_names.iter().enumerate();
-        warnings.extend(
-            names.filter_map(|(index, name)| {
-                not_utf8(format_args!("the name of zone {index}"), name)
-            }),
-        );
+        let names = names
+            .filter_map(|(index, name)| not_utf8(format_args!("the name of zone {index}"), name));
         let ways = poi.teleporters.iter().flat_map(|zone| zone.teleporters.iter());
         let ways =
             ways.filter_map(|way| not_utf8("the destination of a teleporter", &way.destination));
@@ -154,7 +151,8 @@ impl<'d> PoiFile<'d> {
         let mobs = mobs.filter_map(|(index, mob)| {
             not_utf8(format_args!("the asset of mob {index}"), &mob.asset)
         });
-        warnings.extend(ways.chain(mobs));
+        let odd = goals.chain(names).chain(ways).chain(mobs);
+        let warnings = gather(left_over(&reader).into_iter().chain(odd));
         Ok((poi, warnings))
     }
 
@@ -232,8 +230,15 @@ impl<'d> PoiFile<'d> {
     /// The goals as comma-separated values: zone, place, ids and what can be done there.
     ///
     /// # Errors
-    /// Value, when the table cannot be written.
+    /// Value, when the table cannot be written; the limit on the ratio of texts, for many goals in a
+    /// zone with a long name.
     pub fn to_csv(&self) -> Result<String> {
+        let zones = self.goals.iter().map(|goal| self.zone(goal.zone_id).map_or(0, Text::len));
+        let bytes = zones.fold(0, |sum: u64, zone| sum.saturating_add(zone as u64));
+        let most = Limits::DEFAULT.text_ratio * (Goal::LEAST * self.goals.len()) as u64;
+        if bytes > most {
+            return Err(Error::limit("text ratio", most, bytes));
+        }
         let mut rows = vec![
             [
                 "zone",
@@ -362,6 +367,16 @@ mod tests {
         teleporters 1: no zone has the key 0x00000005
         zone_mobs 1: no zone has the key 0x00000006
         "#);
+    }
+
+    #[test]
+    fn long_names_of_zones_do_not_become_gigabytes() {
+        let mut poi = made_up();
+        poi.zone_names = vec![Text::new(vec![b'a'; 1 << 20])].into();
+        poi.goals.0.truncate(1);
+        poi.goals = vec![poi.goals[0].clone(); 100].into();
+        let error = poi.to_csv().unwrap_err().to_string();
+        assert_eq!(error, "wanted at most 844800 (text ratio), found 104857600");
     }
 
     #[test]

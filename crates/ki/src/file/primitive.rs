@@ -32,6 +32,18 @@ impl<'d> Text<'d> {
         &self.0
     }
 
+    /// How many bytes there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The text, if it is UTF-8.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
@@ -319,6 +331,19 @@ pub(super) fn shortened(text: &str) -> String {
         Some((end, _)) => format!("{:?}...", text.get(..end).unwrap_or_default()),
         None => format!("{text:?}"),
     }
+}
+
+/// The most warnings about one file that are kept.
+const MOST_WARNINGS: usize = 1000;
+
+/// The first warnings, and how many more there are: each element of a hostile file can be odd.
+pub(super) fn gather(mut warnings: impl Iterator<Item = String>) -> Vec<String> {
+    let mut kept: Vec<String> = warnings.by_ref().take(MOST_WARNINGS).collect();
+    let more = warnings.count();
+    if more > 0 {
+        kept.push(format!("{more} more like these"));
+    }
+    kept
 }
 
 /// Refuses what there is to warn of.

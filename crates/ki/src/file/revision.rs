@@ -19,6 +19,9 @@ use std::fmt::Write as _;
 use super::table::{Row, Table, TableFile, shown};
 use crate::types::FieldValue;
 
+/// The most warnings that are kept: each record of a hostile file can be odd.
+const MOST_WARNINGS: usize = 20;
+
 /// A file that a patch server has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedFile {
@@ -45,8 +48,11 @@ pub struct ListedFile {
 pub struct FileList {
     /// The files.
     pub files: Vec<ListedFile>,
-    /// What is odd: files that packages describe differently, and those without a name.
+    /// What is odd: files that packages describe differently, and those without a name. The first
+    /// of them.
     pub warnings: Vec<String>,
+    /// How many more there are.
+    pub more_warnings: usize,
 }
 
 /// How two revisions differ.
@@ -77,29 +83,40 @@ impl FileList {
                 let file = columns.file(row);
                 if file.name.is_empty() {
                     let warning = format!("table {package}: record {index} has no SrcFileName");
-                    list.warnings.push(warning);
+                    list.warn(warning);
                     continue;
                 }
                 let at = *known.entry(file.name.clone()).or_insert(list.files.len());
+                let mut warning = None;
                 match list.files.get_mut(at) {
                     None => list.files.push(ListedFile { packages: vec![package.clone()], ..file }),
                     Some(first) => {
                         if (first.size, first.crc) != (file.size, file.crc) {
                             let name = shown(file.name.as_bytes());
                             let other = first.packages.first().map_or("", String::as_str);
-                            let warning =
-                                format!("{name}: {package} and {other} describe it differently");
-                            list.warnings.push(warning);
+                            warning = Some(format!(
+                                "{name}: {package} and {other} describe it differently"
+                            ));
                         }
                         if first.packages.last() != Some(&package) {
                             first.packages.push(package.clone());
                         }
                     }
                 }
+                if let Some(warning) = warning {
+                    list.warn(warning);
+                }
             }
         }
         list.files.sort_by(|a, b| a.name.cmp(&b.name));
         list
+    }
+
+    fn warn(&mut self, warning: String) {
+        match self.warnings.len() {
+            0..MOST_WARNINGS => self.warnings.push(warning),
+            _ => self.more_warnings += 1,
+        }
     }
 
     /// How a later revision differs from this one.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{BcdFile, CollisionFlags, CollisionType, Surface};
+use super::{BcdFile, Collision, CollisionFlags, CollisionType, Surface};
 use crate::file::svg::{View, end, push_escaped, push_label};
 
 /// The colours of what a collision is; the first flag that is set counts.
@@ -20,47 +20,50 @@ impl BcdFile<'_> {
     /// are left out.
     #[must_use]
     pub fn to_svg(&self, title: &str) -> String {
-        let mut drawn: Vec<(f64, usize, Surface)> = Vec::new();
-        for (index, collision) in self.collisions.iter().enumerate() {
-            if let Some(surface) = collision.surface().filter(|surface| !surface.faces.is_empty()) {
-                let [_, _, z] = centre(&surface);
-                drawn.push((z, index, surface));
-            }
-        }
-        drawn.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let view = View::of(drawn.iter().flat_map(|(_, _, it)| it.vertices.iter().copied()));
-        let mut out = String::new();
-        view.begin(title, &mut out);
-        out.push_str("<g fill-opacity=\"0.4\" stroke-opacity=\"0.6\" stroke-width=\"0.4\">\n");
-        for (_, index, surface) in &drawn {
-            let Some(collision) = self.collisions.get(*index) else { continue };
+        // In two passes: shapes take far more memory than they have bytes.
+        let view = View::of(self.drawn().flat_map(|(_, surface)| surface.vertices));
+        let mut shapes: Vec<(f64, String)> = Vec::new();
+        let mut names = String::new();
+        for (collision, surface) in self.drawn() {
             let flags = collision.category_flags;
             let colour = COLOURS.iter().find(|(flag, _)| flags.contains(*flag));
             let colour = colour.map_or("#888888", |(_, colour)| colour);
-            let _ = write!(out, "<path fill=\"{colour}\" stroke=\"{colour}\" d=\"");
+            let mut shape = format!("<path fill=\"{colour}\" stroke=\"{colour}\" d=\"");
             if collision.kind() == CollisionType::Mesh {
                 for face in &surface.faces {
                     let corners = face.iter().filter_map(|at| surface.vertices.get(*at as usize));
-                    push_polygon(corners.map(|corner| view.place(*corner)), &mut out);
+                    push_polygon(corners.map(|corner| view.place(*corner)), &mut shape);
                 }
             } else {
                 let places = surface.vertices.iter().map(|vertex| view.place(*vertex));
-                push_polygon(hull(places.collect()).into_iter(), &mut out);
+                push_polygon(hull(places.collect()).into_iter(), &mut shape);
             }
-            out.push_str("\"><title>");
-            push_escaped(&collision.name.to_lossy(), &mut out);
-            out.push_str("</title></path>\n");
+            shape.push_str("\"><title>");
+            let name = collision.name.to_lossy();
+            push_escaped(&name, &mut shape);
+            shape.push_str("</title></path>\n");
+            let centre = centre(&surface);
+            if !name.is_empty() {
+                push_label(view.place(centre), &name, &mut names);
+            }
+            shapes.push((centre[2], shape));
         }
+        shapes.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut out = String::new();
+        view.begin(title, &mut out);
+        out.push_str("<g fill-opacity=\"0.4\" stroke-opacity=\"0.6\" stroke-width=\"0.4\">\n");
+        out.extend(shapes.into_iter().map(|(_, shape)| shape));
         out.push_str("</g>\n<g text-anchor=\"middle\">\n");
-        for (_, index, surface) in &drawn {
-            let name = self.collisions.get(*index).map(|collision| collision.name.to_lossy());
-            if let Some(name) = name.filter(|name| !name.is_empty()) {
-                push_label(view.place(centre(surface)), &name, &mut out);
-            }
-        }
+        out.push_str(&names);
         out.push_str("</g>\n");
         end(&mut out);
         out
+    }
+
+    /// What there is to draw.
+    fn drawn(&self) -> impl Iterator<Item = (&Collision<'_>, Surface)> {
+        let shapes = self.collisions.iter().filter_map(|it| Some((it, it.surface()?)));
+        shapes.filter(|(_, surface)| !surface.faces.is_empty())
     }
 }
 

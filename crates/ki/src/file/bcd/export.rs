@@ -15,6 +15,9 @@ use super::{BcdFile, Collision, CollisionFlags, Surface};
 /// The most vertices of an export: a round shape of 80 bytes gets over a hundred.
 pub const MOST_VERTICES: usize = 1 << 22;
 
+/// The most collisions of an export: each has names and numbers of its own.
+pub const MOST_COLLISIONS: usize = 1 << 16;
+
 /// A 3D file, and what is not in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
@@ -31,7 +34,7 @@ impl BcdFile<'_> {
     /// are left out.
     ///
     /// # Errors
-    /// The limit on vertices, [`MOST_VERTICES`].
+    /// The limits on collisions and vertices, [`MOST_COLLISIONS`] and [`MOST_VERTICES`].
     pub fn to_obj(&self) -> Result<Exported> {
         let mut text = String::from("# Collisions of a zone. y is up.\n");
         let mut before = 1;
@@ -61,7 +64,7 @@ impl BcdFile<'_> {
     /// Rays and planes are left out.
     ///
     /// # Errors
-    /// The limit on vertices, [`MOST_VERTICES`].
+    /// The limits on collisions and vertices, [`MOST_COLLISIONS`] and [`MOST_VERTICES`].
     pub fn to_gltf(&self) -> Result<Exported> {
         let mut buffer: Vec<u8> = Vec::new();
         let (mut nodes, mut meshes) = (Vec::new(), Vec::new());
@@ -139,6 +142,10 @@ impl BcdFile<'_> {
         most: usize,
         mut take: impl FnMut(usize, &Collision<'_>, &Surface),
     ) -> Result<(usize, usize)> {
+        if self.collisions.len() > MOST_COLLISIONS {
+            let (most, asked) = (MOST_COLLISIONS as u64, self.collisions.len() as u64);
+            return Err(Error::limit("collisions of an export", most, asked));
+        }
         let (mut vertices, mut left_out, mut skipped) = (0, 0, 0);
         for (index, collision) in self.collisions.iter().enumerate() {
             let Some(surface) = collision.surface() else {

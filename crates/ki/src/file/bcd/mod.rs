@@ -31,10 +31,10 @@ use worldwire_core::{
     list_from_json, record, wire_enum, wire_flags,
 };
 
-use super::primitive::{Many, Matrix3, Text, Vector3, left_over, not_utf8, refuse, shown};
+use super::primitive::{Many, Matrix3, Text, Vector3, gather, left_over, not_utf8, refuse, shown};
 
 pub use check::Statistics;
-pub use export::{Exported, MOST_VERTICES};
+pub use export::{Exported, MOST_COLLISIONS, MOST_VERTICES};
 pub use shape::Surface;
 
 wire_enum! {
@@ -227,17 +227,17 @@ impl<'d> BcdFile<'d> {
     pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
         let mut reader = Reader::within(bytes, limits);
         let file = Self::read(&mut reader, Types::MayDiffer).map_err(Error::closed)?;
-        let mut warnings: Vec<String> = left_over(&reader).into_iter().collect();
-        for (index, collision) in file.collisions.iter().enumerate() {
-            if let Some(other) = collision.other_type {
-                let kind = collision.params.kind();
-                warnings.push(format!("collision {index}: its types differ, {other} and {kind}"));
-            }
+        let odd = file.collisions.iter().enumerate().flat_map(|(index, collision)| {
+            let types = collision.other_type.map(|other| {
+                let kind = collision.kind();
+                format!("collision {index}: its types differ, {other} and {kind}")
+            });
             let name = not_utf8(format_args!("collision {index}: its name"), &collision.name);
             let material =
                 not_utf8(format_args!("collision {index}: its material"), &collision.material);
-            warnings.extend(name.into_iter().chain(material));
-        }
+            types.into_iter().chain(name).chain(material)
+        });
+        let warnings = gather(left_over(&reader).into_iter().chain(odd));
         Ok((file, warnings))
     }
 

@@ -1,9 +1,11 @@
 //! All texts of a language.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::collections::{HashMap, HashSet};
 
 use super::LangFile;
+
+/// The most bytes of a code: names of files have at most 255, known keys a quarter of that.
+const MOST_CODE: usize = 1024;
 
 /// The texts of many files, by their codes.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +34,8 @@ impl Locale {
     /// without case; this does not.
     #[must_use]
     pub fn text(&self, code: &str) -> Option<&str> {
-        let mut cuts = code.match_indices('_');
+        // Every cut is tried, so a code must not be as long as can be.
+        let mut cuts = code.match_indices('_').take_while(|_| code.len() <= MOST_CODE);
         cuts.find_map(|(at, _)| {
             let (stem, key) = code.split_at(at);
             self.files.get(stem)?.get(key.get(1..)?).map(String::as_str)
@@ -60,15 +63,13 @@ impl Locale {
     /// once each. What is no known code is passed over.
     #[must_use]
     pub fn explain(&self, line: &str) -> Vec<String> {
-        let mut found = Vec::new();
+        let (mut found, mut known) = (Vec::new(), HashSet::new());
         let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         for word in line.split(|c| !part(c)).filter(|word| word.contains('_')) {
-            if let Some(text) = self.text(word) {
-                let mut shown = String::new();
-                let _ = write!(shown, "{word} = {text:?}");
-                if !found.contains(&shown) {
-                    found.push(shown);
-                }
+            if let Some(text) = self.text(word)
+                && known.insert(word)
+            {
+                found.push(format!("{word} = {text:?}"));
             }
         }
         found

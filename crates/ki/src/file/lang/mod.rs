@@ -36,7 +36,7 @@ use std::collections::HashSet;
 use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::{Error, Form, Limits, Place, Reader, Result, Sampler, Trace, Value, Writer};
 
-use super::primitive::{refuse, shortened};
+use super::primitive::{gather, refuse, shortened};
 use crate::types::{WStr, wide};
 
 pub use locale::{Locale, codes_in};
@@ -202,7 +202,8 @@ impl<'d> LangFile<'d> {
     pub fn check(&self, stem: Option<&str>) -> impl Iterator<Item = String> {
         let name = self.name.to_text();
         let unlike = stem.filter(|stem| *stem != name);
-        let unlike = unlike.map(|stem| format!("is called {name:?} inside, {stem:?} outside"));
+        let unlike =
+            unlike.map(|stem| format!("is called {} inside, {stem:?} outside", shortened(&name)));
         let number = (self.number != 1).then(|| format!("has the number {}, not 1", self.number));
         let mut seen = HashSet::new();
         let again = self.entries.iter().filter(move |entry| !seen.insert(entry.key.as_bytes()));
@@ -266,7 +267,7 @@ impl<'d> LangFile<'d> {
         let mut warnings = Some(warnings);
         let file = Self::lines(reader, &mut warnings).map_err(Error::closed)?;
         let mut warnings = warnings.unwrap_or_default();
-        warnings.extend(file.unpaired());
+        warnings.extend(gather(file.unpaired()));
         Ok((file, warnings))
     }
 

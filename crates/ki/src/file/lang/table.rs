@@ -26,13 +26,16 @@ impl LangFile<'_> {
 
     /// The entries as a PO file: the code as `msgctxt`, the comment as `#.`, the text as `msgid`,
     /// and as `msgstr` that of the translation with the same key. Entries without a text are left
-    /// out: an empty `msgid` is the head of a PO file.
+    /// out: an empty `msgid` is the head of a PO file. Of repeated keys the last counts.
     #[must_use]
     pub fn to_po(&self, stem: &str, translation: &Translation) -> String {
         let mut out = String::new();
-        for entry in &self.entries {
+        // A context and text may occur once.
+        let keys = self.entries.iter().map(|entry| entry.key.as_bytes());
+        let last: HashMap<&[u8], usize> = keys.zip(0..).collect();
+        for (index, entry) in self.entries.iter().enumerate() {
             let (key, text) = (entry.key.to_text(), entry.text.to_text());
-            if text.is_empty() {
+            if text.is_empty() || last.get(entry.key.as_bytes()) != Some(&index) {
                 continue;
             }
             let comment = entry.comment.to_text();

@@ -1,6 +1,6 @@
 //! A graph from above.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::f64::consts::TAU;
 use std::fmt::Write as _;
 
@@ -45,25 +45,28 @@ impl NavFile<'_> {
             }
         }
         out.push_str("</g>\n<g>\n");
-        for (node, place) in self.nodes.iter().zip(&places) {
-            if !is_finite(place) {
-                continue;
-            }
-            let [x, y] = view.place(*place);
+        // Many nodes may have one id, and its name may be long: it is written for the first.
+        let nodes = || {
+            let nodes = self.nodes.iter().enumerate().zip(&places);
+            let nodes = nodes.filter(|(_, place)| is_finite(place));
+            nodes.map(|((index, node), place)| (index, node.id, *place))
+        };
+        let is_first = |index: usize, id: u16| graph.find_id(id) == Some(index);
+        for (index, id, place) in nodes() {
+            let [x, y] = view.place(place);
             let colour = view.colour(place[2]);
-            let _ = write!(
-                out,
-                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"><title>"
-            );
-            push_escaped(&self.label(node.id), &mut out);
-            out.push_str("</title></circle>\n");
+            let _ = write!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\">");
+            if is_first(index, id) {
+                out.push_str("<title>");
+                push_escaped(&self.label(id), &mut out);
+                out.push_str("</title>");
+            }
+            out.push_str("</circle>\n");
         }
         out.push_str("</g>\n<g>\n");
-        for (node, place) in self.nodes.iter().zip(&places) {
-            if is_finite(place) {
-                let [x, y] = view.place(*place);
-                push_label([x + 4.0, y + 2.5], &self.label(node.id), &mut out);
-            }
+        for (_, id, place) in nodes().filter(|(index, id, _)| is_first(*index, *id)) {
+            let [x, y] = view.place(place);
+            push_label([x + 4.0, y + 2.5], &self.label(id), &mut out);
         }
         out.push_str("</g>\n");
         end(&mut out);
@@ -79,8 +82,13 @@ impl NavFile<'_> {
         if self.zone_names.is_none() || !is_one_place || places.len() < 2 {
             return places;
         }
+        let name = |id: &u16| self.name(*id).map(|name| name.as_bytes());
+        let mut ids: Vec<u16> = (0..=u16::MAX).filter(|id| name(id).is_some()).collect();
+        ids.sort_by_key(name);
+        let ranks: HashMap<u16, usize> = ids.into_iter().zip(0..).collect();
+        let rank = |id: u16| ranks.get(&id).copied().unwrap_or(usize::MAX);
         let mut order: Vec<usize> = (0..places.len()).collect();
-        order.sort_by_key(|index| self.nodes.get(*index).map(|node| self.label(node.id)));
+        order.sort_by_key(|index| self.nodes.get(*index).map(|node| (rank(node.id), node.id)));
         let count = f64::from(u32::try_from(places.len()).unwrap_or(u32::MAX));
         let radius = SPACE * count / TAU;
         let mut angle: f64 = 0.0;
@@ -109,6 +117,7 @@ mod tests {
                 node(0, 0.0, 0.0, 0.0),
                 node(1, 100.0, 0.0, 10.0),
                 node(2, 50.0, f32::NAN, 0.0),
+                node(1, 50.0, 0.0, 5.0),
             ]
             .into(),
             links: vec![link(0, 1), link(1, 0), link(0, 2), link(0, 9)].into(),
@@ -126,6 +135,7 @@ mod tests {
         <g>
         <circle cx="30.0" cy="30.0" r="3" fill="hsl(240,70%,45%)"><title>0</title></circle>
         <circle cx="1030.0" cy="30.0" r="3" fill="hsl(0,70%,45%)"><title>1</title></circle>
+        <circle cx="530.0" cy="30.0" r="3" fill="hsl(120,70%,45%)"></circle>
         </g>
         <g>
         <text x="34.0" y="32.5">0</text>

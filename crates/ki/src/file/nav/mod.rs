@@ -42,7 +42,7 @@ use flate2::read::{ZlibDecoder, ZlibEncoder};
 use worldwire_core::json::{FieldsOf, Json};
 use worldwire_core::{Error, Field, Limits, Reader, Result, Sampler, Trace, Writer, record};
 
-use super::primitive::{Many, Text, Vector3, left_over, not_utf8, refuse, shown};
+use super::primitive::{Many, Text, Vector3, gather, left_over, not_utf8, refuse, shown};
 
 pub use graph::{Directions, NavGraph, Route};
 
@@ -130,16 +130,12 @@ impl<'d> NavFile<'d> {
     pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
         let mut reader = Reader::within(bytes, limits);
         let nav = Self::decode(&mut reader)?;
-        let mut warnings: Vec<String> = left_over(&reader).into_iter().collect();
-        if Self::is_compressed(bytes, limits) {
-            warnings.push("is a zlib stream; it is written without".to_owned());
-        }
+        let compressed = Self::is_compressed(bytes, limits)
+            .then(|| "is a zlib stream; it is written without".to_owned());
         let names = nav.zone_names.iter().flat_map(|names| names.iter()).enumerate();
-        warnings.extend(
-            names.filter_map(|(index, name)| {
-                not_utf8(format_args!("the name of zone {index}"), name)
-            }),
-        );
+        let names = names
+            .filter_map(|(index, name)| not_utf8(format_args!("the name of zone {index}"), name));
+        let warnings = gather(left_over(&reader).into_iter().chain(compressed).chain(names));
         Ok((nav, warnings))
     }
 

@@ -34,9 +34,6 @@ pub(super) fn run(command: &KiFiles, common: &Common) -> Result<(), Failure> {
     }
 }
 
-/// The most warnings that are shown one by one.
-const MOST_WARNINGS: usize = 20;
-
 fn load(path: &Path, common: &Common) -> Result<FileList, Failure> {
     let bytes = input::read(path)?;
     let tables = super::table::tables(path, &bytes, None)?;
@@ -45,10 +42,10 @@ fn load(path: &Path, common: &Common) -> Result<FileList, Failure> {
         complain(&title(path), "no table in it lists files: none has a column SrcFileName");
         return Err(Failure::Input);
     }
-    for warning in list.warnings.iter().take(MOST_WARNINGS) {
+    for warning in &list.warnings {
         common.note(&title(path), &format!("warning: {warning}"));
     }
-    let more = list.warnings.len().saturating_sub(MOST_WARNINGS);
+    let more = list.more_warnings;
     if more > 0 {
         common.note(&title(path), &format!("warning: {more} more like these"));
     }

@@ -12,6 +12,9 @@ use crate::output::{Failure, complain, shown};
 /// The bounds of everything here.
 pub(crate) static LIMITS: Limits = Limits::DEFAULT;
 
+/// The most bytes of a name in an archive: what is written for each text may begin with it.
+const MOST_NAME: usize = 255;
+
 /// A format, and how its files are told from others.
 pub(crate) struct Kind {
     /// What a file is called.
@@ -162,6 +165,12 @@ fn in_archive(
     }
     let mut inflater = Inflater::new();
     for entry in chosen {
+        if entry.name.len() > MOST_NAME {
+            let found = entry.name.len();
+            complain(&title(path), &format!("an entry with a name of {found} bytes; skipped"));
+            outcome.has_failed = true;
+            continue;
+        }
         let name = entry.name_lossy();
         match archive.read(entry, &mut inflater) {
             Ok(Some(bytes)) if by_name || (kind.is)(bytes) => {
