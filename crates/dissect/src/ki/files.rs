@@ -11,7 +11,7 @@ use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read};
 
 pub(super) const BCD: Codec = file(
     "ki.bcd",
-    "what one collides with in a zone (collision.bcd); see also `ki bcd`",
+    "the collisions of a zone (collision.bcd); see also `ki bcd`",
     |data, options, tree| {
         read("ki.bcd", data, options, tree, |reader| BcdFile::decode(reader).map(drop))
     },

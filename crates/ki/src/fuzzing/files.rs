@@ -43,7 +43,7 @@ fn same(data: &[u8], direct: Result<Vec<u8>>, by_json: Result<Vec<u8>>) {
 
 fn nav(data: &[u8]) {
     let opened = NavFile::open(data, &LIMITS);
-    let decoded = both(data, |it| NavFile::decode(it), |it| NavFile::decode(it));
+    let decoded = both(data, NavFile::decode, NavFile::decode);
     if let Some((file, json)) = decoded {
         let bytes = match NavFile::is_compressed(data, &LIMITS) {
             true => file.to_bytes().unwrap_or_default(),
@@ -66,7 +66,7 @@ fn nav(data: &[u8]) {
 
 fn bcd(data: &[u8]) {
     let opened = BcdFile::open(data, &LIMITS);
-    let decoded = both(data, |it| BcdFile::decode(it), |it| BcdFile::decode(it));
+    let decoded = both(data, BcdFile::decode, BcdFile::decode);
     if let Some((file, json)) = decoded {
         same(data, file.to_bytes(), BcdFile::from_json(&json).and_then(|file| file.to_bytes()));
         assert_eq!(opened.as_ref().map(|(opened, _)| opened), Ok(&file), "two minds");
@@ -82,7 +82,7 @@ fn bcd(data: &[u8]) {
 
 fn poi(data: &[u8]) {
     let opened = PoiFile::open(data, &LIMITS);
-    let decoded = both(data, |it| PoiFile::read(it), |it| PoiFile::read(it));
+    let decoded = both(data, PoiFile::read, PoiFile::read);
     if let Some((file, json)) = decoded {
         same(data, file.to_bytes(), PoiFile::read_json(&json).and_then(|file| file.to_bytes()));
         assert_eq!(opened.as_ref().map(|(opened, _)| opened), Ok(&file), "two minds");
@@ -96,7 +96,7 @@ fn poi(data: &[u8]) {
 
 fn lang(data: &[u8]) {
     let opened = LangFile::open(data, &LIMITS);
-    let decoded = both(data, |it| LangFile::decode(it), |it| LangFile::decode(it));
+    let decoded = both(data, LangFile::decode, LangFile::decode);
     if let Some((file, json)) = decoded {
         same(data, file.to_bytes(), LangFile::from_json(&json).and_then(|file| file.to_bytes()));
         assert_eq!(opened.as_ref().map(|(opened, _)| opened), Ok(&file), "two minds");

@@ -296,7 +296,12 @@ fn type_seeds() -> Vec<Vec<u8>> {
     let list = made_up_list(&mut Sampler::new(3), 3);
     let two = "{\"version\":2,\"classes\":{\"1\":{\"name\":\"class A\",\"bases\":[],\"hash\":1,\
                \"singleton\":false,\"properties\":{\"m\":{\"type\":\"int\",\"id\":0,\"hash\":2}}}}}";
-    vec![list.into_bytes(), two.into()]
+    let xml = "<ClassList><Class Name=\"class A\" Base=\"class B\"><Property Name=\"m\" Type=\"enum \
+               E\" PropertyId=\"1\" Flags=\"2097159\" Container=\"List\"><Enum><Option Name=\"X\" \
+               Value=\"1\"/><Option Name=\"Y\" Value=\"X\"/></Enum></Property></Class><Class \
+               Name=\"class B\" Base=\"\"><Property Name=\"n\" Type=\"class \
+               SharedPointer&amp;lt;class A&amp;gt;\"/></Class></ClassList>";
+    vec![list.into_bytes(), two.into(), xml.into()]
 }
 
 fn cache_seeds() -> Vec<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! Classes of game objects, from the type lists that wiztype and arrtype dump.
+//! Classes of game objects, from the type lists that wiztype and arrtype dump, or the client itself.
 //!
 //! A client contains no description of its objects. Users dump type lists from a running client and
 //! supply them. [`TypeLists`] reads the lists and compiles them to [`Classes`], which the codec of

@@ -18,8 +18,8 @@ static BCD: Kind = Kind {
 
 pub(super) fn run(command: &KiBcd, common: &Common) -> Result<(), Failure> {
     match command {
-        KiBcd::Check { paths } => super::check(paths, &BCD, common, |bytes, _| {
-            let (file, mut said) = BcdFile::open(bytes, &LIMITS)?;
+        KiBcd::Check { paths } => super::check(paths, &BCD, common, |found| {
+            let (file, mut said) = BcdFile::open(found.bytes, &LIMITS)?;
             said.extend(file.check());
             Ok(said)
         }),

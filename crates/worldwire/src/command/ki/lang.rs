@@ -1,12 +1,14 @@
 //! `worldwire ki lang`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use serde_json::json;
 use worldwire_ki::file::lang::{LangFile, Locale, Translation, codes_in};
 
+use super::Counts;
 use super::found::{Found, Kind, LIMITS, each, has_ending};
 use crate::cli::{Common, KiLang, Target};
 use crate::input;
@@ -113,7 +115,7 @@ fn explain(file: Option<&Path>, locale: &Locale) -> Result<(), Failure> {
 
 /// Where a text refers to another, for the check that comes when all are known.
 struct Reference {
-    title: String,
+    title: Rc<str>,
     key: String,
     code: String,
 }
@@ -121,29 +123,29 @@ struct Reference {
 fn check(paths: &[PathBuf], common: &Common) -> Result<(), Failure> {
     let mut locale = Locale::new();
     let mut references = Vec::new();
-    let outcome = super::check(paths, &LANG, common, |bytes, name| {
-        let (file, mut said) = LangFile::open(bytes, &LIMITS)?;
-        let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-        said.extend(file.check(Some(stem)));
-        locale.add(stem, &file);
+    let mut counts = Counts::default();
+    let outcome = counts.check(paths, &LANG, common, |found| {
+        let (file, mut said) = LangFile::open(found.bytes, &LIMITS)?;
+        said.extend(file.check(Some(stem(found))));
+        locale.add(stem(found), &file);
+        let title: Rc<str> = found.title.as_str().into();
         for entry in &file.entries {
-            let text = entry.text.to_text();
-            references.extend(codes_in(&text).map(|code| Reference {
-                title: name.to_owned(),
+            references.extend(codes_in(&entry.text.to_text()).map(|code| Reference {
+                title: Rc::clone(&title),
                 key: entry.key.to_text(),
                 code: code.to_owned(),
             }));
         }
         Ok(said)
     });
-    let mut is_missing = false;
+    let mut titles = HashSet::new();
     for Reference { title, key, code } in references {
         if locale.text(&code).is_none() {
-            is_missing = true;
             complain(&title, &format!("the text of {key} refers to {code}, which is missing"));
+            counts.odd += usize::from(titles.insert(title));
         }
     }
-    if is_missing { Err(Failure::Input) } else { outcome }
+    counts.conclude(&LANG, common, outcome)
 }
 
 fn csv(paths: &[PathBuf], target: &Target, common: &Common) -> Result<(), Failure> {

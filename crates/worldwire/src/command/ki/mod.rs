@@ -18,9 +18,9 @@ use std::path::PathBuf;
 
 use worldwire_core::Error;
 
-use self::found::{Kind, each};
+use self::found::{Found, Kind, each};
 use crate::cli::{Common, Ki, KiCommand};
-use crate::output::{Failure, complain};
+use crate::output::{Failure, complain, say};
 
 pub(crate) fn run(arguments: &Ki, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
@@ -40,38 +40,60 @@ pub(crate) fn run(arguments: &Ki, common: &Common) -> Result<(), Failure> {
 /// The most oddities of one file that are shown one by one.
 const MOST_SAID: usize = 100;
 
-/// Reports what is odd about each file of a format: what `say` says of its bytes and its name.
+/// Reports what is odd about each file of a format.
 fn check(
     paths: &[PathBuf],
     kind: &Kind,
     common: &Common,
-    mut say: impl FnMut(&[u8], &str) -> Result<Vec<String>, Error>,
+    say: impl FnMut(&Found<'_>) -> Result<Vec<String>, Error>,
 ) -> Result<(), Failure> {
-    let (mut files, mut odd) = (0_usize, 0_usize);
-    let outcome = each(paths, kind, common, |found| {
-        files += 1;
-        match say(found.bytes, &found.name) {
-            Ok(said) => {
-                odd += usize::from(!said.is_empty());
-                said.iter().take(MOST_SAID).for_each(|said| complain(&found.title, said));
-                let more = said.len().saturating_sub(MOST_SAID);
-                if more > 0 {
-                    complain(&found.title, &format!("{more} more like these"));
-                }
+    let mut counts = Counts::default();
+    let outcome = counts.check(paths, kind, common, say);
+    counts.conclude(kind, common, outcome)
+}
+
+/// How many files were looked at, and how many of them have problems.
+#[derive(Debug, Default)]
+struct Counts {
+    files: usize,
+    odd: usize,
+}
+
+impl Counts {
+    fn check(
+        &mut self,
+        paths: &[PathBuf],
+        kind: &Kind,
+        common: &Common,
+        mut say: impl FnMut(&Found<'_>) -> Result<Vec<String>, Error>,
+    ) -> Result<(), Failure> {
+        each(paths, kind, common, |found| {
+            self.files += 1;
+            let said = say(&found).unwrap_or_else(|error| vec![error.to_string()]);
+            self.odd += usize::from(!said.is_empty());
+            said.iter().take(MOST_SAID).for_each(|said| complain(&found.title, said));
+            let more = said.len().saturating_sub(MOST_SAID);
+            if more > 0 {
+                complain(&found.title, &format!("{more} more like these"));
             }
-            Err(error) => {
-                odd += 1;
-                complain(&found.title, &error.to_string());
-            }
-        }
-        Ok(())
-    });
-    if !common.quiet {
-        let s = if files == 1 { "" } else { "s" };
-        crate::output::say(format_args!("{files} {}{s}, {odd} with problems", kind.what));
+            Ok(())
+        })
     }
-    outcome?;
-    if odd > 0 { Err(Failure::Input) } else { Ok(()) }
+
+    fn conclude(
+        &self,
+        kind: &Kind,
+        common: &Common,
+        outcome: Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let Self { files, odd } = self;
+        if !common.quiet && *files > 0 {
+            let s = if *files == 1 { "" } else { "s" };
+            say(format_args!("{files} {}{s}, {odd} with problems", kind.what));
+        }
+        outcome?;
+        if *odd > 0 { Err(Failure::Input) } else { Ok(()) }
+    }
 }
 
 /// A file that was read, once what is odd about it is told.

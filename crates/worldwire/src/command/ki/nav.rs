@@ -17,8 +17,8 @@ static NAV: Kind = Kind {
 
 pub(super) fn run(command: &KiNav, common: &Common) -> Result<(), Failure> {
     match command {
-        KiNav::Check { paths } => super::check(paths, &NAV, common, |bytes, _| {
-            let (nav, mut said) = NavFile::open(bytes, &LIMITS)?;
+        KiNav::Check { paths } => super::check(paths, &NAV, common, |found| {
+            let (nav, mut said) = NavFile::open(found.bytes, &LIMITS)?;
             said.extend(nav.check());
             Ok(said)
         }),

@@ -16,8 +16,8 @@ static POI: Kind = Kind {
 
 pub(super) fn run(command: &KiPoi, common: &Common) -> Result<(), Failure> {
     match command {
-        KiPoi::Check { paths } => super::check(paths, &POI, common, |bytes, _| {
-            let (poi, mut said) = PoiFile::open(bytes, &LIMITS)?;
+        KiPoi::Check { paths } => super::check(paths, &POI, common, |found| {
+            let (poi, mut said) = PoiFile::open(found.bytes, &LIMITS)?;
             said.extend(poi.check());
             Ok(said)
         }),

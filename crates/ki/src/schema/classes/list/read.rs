@@ -13,7 +13,7 @@ use crate::property_hash;
 use crate::schema::classes::{Choices, Class, Container, Kind, Property, parse_number};
 
 /// The most properties of one class.
-const MOST_PROPERTIES: usize = 16_384;
+pub(super) const MOST_PROPERTIES: usize = 16_384;
 
 /// What is being read, for errors: a list may be one line of 14 MB.
 #[derive(Default)]
@@ -425,7 +425,7 @@ impl<'de> serde::Deserialize<'de> for Special {
 }
 
 /// One copy of a text that many properties have.
-fn intern(texts: &mut HashSet<Arc<str>>, text: String) -> Arc<str> {
+pub(super) fn intern(texts: &mut HashSet<Arc<str>>, text: String) -> Arc<str> {
     if let Some(known) = texts.get(text.as_str()) {
         return Arc::clone(known);
     }
