@@ -100,7 +100,7 @@ fn texts(codes: &[String], locale: &Locale) -> Result<(), Failure> {
 }
 
 fn explain(file: Option<&Path>, locale: &Locale) -> Result<(), Failure> {
-    let text = input::read_text(file.unwrap_or(Path::new("-")))?;
+    let text = input::read_text(file.unwrap_or_else(|| Path::new("-")))?;
     let mut out = Output::open(&Target { output: None, force: false })?;
     for line in text.lines() {
         let mut line = line.to_owned();

@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &KiOp, common: &Common) -> Result<(), Failure> {
     match arguments {
         KiOp::Types { action: Some(action), .. } => super::type_lists::run(action, common),
         KiOp::Types { list, class, merge, json, .. } => {
-            let list = list.as_deref().unwrap_or(Path::new("-"));
+            let list = list.as_deref().unwrap_or_else(|| Path::new("-"));
             types::run(list, class.as_deref(), merge, *json, common)
         }
         KiOp::Decode(arguments) => decode::run(arguments, common),
