@@ -205,7 +205,7 @@ pub(crate) fn type_list(Case { section, case, .. }: &Case<'_>) -> Outcome {
         for class in again.all() {
             let old = classes.by_name(&class.name).ok_or("another class was written")?;
             let diff = classes.diff(&again);
-            check(old.hash == class.hash && diff.changed.is_empty(), format!("{text}"))?;
+            check(old.hash == class.hash && diff.changed.is_empty(), text.clone())?;
         }
     }
     Ok(())
