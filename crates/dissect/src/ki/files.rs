@@ -7,7 +7,7 @@ use worldwire_ki::file::lang::LangFile;
 use worldwire_ki::file::nav::NavFile;
 use worldwire_ki::file::poi::PoiFile;
 
-use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read};
+use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read};
 
 pub(super) const BCD: Codec = file(
     "ki.bcd",
@@ -31,7 +31,7 @@ pub(super) const NAV: Codec = Codec {
     remarks: |data, options| {
         let is_compressed = NavFile::is_compressed(data, options.limits);
         let text = "is a zlib stream; encoding its JSON gives the file without it";
-        is_compressed.then(|| text.to_owned()).into_iter().collect()
+        is_compressed.then(|| Remark::note(text.to_owned())).into_iter().collect()
     },
     ..file(
         "ki.nav",

@@ -37,6 +37,10 @@ pub(super) fn run(command: &KiFiles, common: &Common) -> Result<(), Failure> {
 fn load(path: &Path, common: &Common) -> Result<FileList, Failure> {
     let bytes = input::read(path)?;
     let tables = super::table::tables(path, &bytes, None)?;
+    for name in tables.missing() {
+        let text = format!("table {name} is missing, though _TableList names it");
+        complain(&title(path), &format!("warning: {text}"));
+    }
     let list = FileList::of(&tables);
     if list.files.is_empty() {
         complain(&title(path), "no table in it lists files: none has a column SrcFileName");

@@ -4,10 +4,11 @@ mod bcd;
 mod client_args;
 mod dml;
 mod files;
+mod find;
 mod found;
 mod lang;
 mod nav;
-mod op;
+pub(crate) mod op;
 mod poi;
 mod string_id;
 mod table;
@@ -27,6 +28,7 @@ pub(crate) fn run(arguments: &Ki, common: &Common) -> Result<(), Failure> {
         KiCommand::StringId(arguments) => string_id::run(arguments, common),
         KiCommand::ClientArgs(arguments) => client_args::run(arguments),
         KiCommand::Bcd(arguments) => bcd::run(arguments, common),
+        KiCommand::Find(arguments) => find::run(arguments, common),
         KiCommand::Dml(arguments) => dml::run(arguments, common),
         KiCommand::Files(arguments) => files::run(arguments, common),
         KiCommand::Lang(arguments) => lang::run(arguments, common),
