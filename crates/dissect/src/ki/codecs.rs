@@ -11,7 +11,7 @@ use worldwire_ki::object::{MAGIC, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::Classes;
 
 use super::objects::{object_from_json, unread};
-use super::{objects, protocols};
+use super::{files, objects, protocols};
 use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
 use crate::line::{Blob, Line};
 
@@ -39,6 +39,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
 
 /// All of them, by name.
 pub(crate) static CODECS: &[Codec] = &[
+    files::BCD,
     Codec {
         name: "ki.dml",
         about: "a DML message with its four-byte header",
@@ -97,6 +98,8 @@ pub(crate) static CODECS: &[Codec] = &[
             messages.flat_map(|message| odd(message, options)).map(Remark::note).collect()
         },
     },
+    files::LANG,
+    files::NAV,
     Codec {
         name: "ki.object-property",
         about: "a game object: a BINd file, or a shallow stream; see also `ki op`",
@@ -112,6 +115,7 @@ pub(crate) static CODECS: &[Codec] = &[
         tables: Vec::new,
         remarks: no_remarks,
     },
+    files::POI,
     Codec {
         name: "ki.wad",
         about: "a KIWAD archive: its table, and the data as bytes",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use worldwire_core::Limits;
 
-use super::{KiWad, Target, threads};
+use super::{KiBcd, KiFiles, KiLang, KiNav, KiPoi, KiTypesAction, KiWad, Target, threads};
 
 #[derive(Debug, Args)]
 pub(crate) struct Ki {
@@ -34,9 +34,21 @@ lists. The words of --in are the names of files, the lines of .lang files and of
 
 Arguments marked with * are not in the Kronos Grimoire, only in the notes of server projects.")]
     ClientArgs(KiClientArgs),
+    /// Collisions of zones (collision.bcd)
+    #[command(subcommand, arg_required_else_help = true)]
+    Bcd(KiBcd),
     /// Message definitions and tables (DML)
     #[command(subcommand, arg_required_else_help = true)]
     Dml(KiDml),
+    /// The files of a revision (LatestFileList)
+    #[command(subcommand, arg_required_else_help = true)]
+    Files(KiFiles),
+    /// Texts of the game (.lang)
+    #[command(subcommand, arg_required_else_help = true)]
+    Lang(KiLang),
+    /// Navigation graphs (zone.nav, zonemap.nav)
+    #[command(subcommand, arg_required_else_help = true)]
+    Nav(KiNav),
     /// Search the game objects of archives, directories and files
     #[command(after_help = "Examples:
   worldwire ki find --where 'class WizItemTemplate and m_goldCost > 1000' Root.wad --types types.json
@@ -50,6 +62,9 @@ object in a list. BINd files and objects in XML are searched.")]
     /// Game objects (ObjectProperty, BINd files)
     #[command(subcommand, arg_required_else_help = true)]
     Op(KiOp),
+    /// Points of interest (poi.dat)
+    #[command(subcommand, arg_required_else_help = true)]
+    Poi(KiPoi),
     /// Archives (KIWAD), such as Root.wad
     #[command(subcommand, arg_required_else_help = true)]
     Wad(KiWad),
@@ -218,9 +233,13 @@ pub(crate) enum KiOp {
   worldwire ki op types types.json '*ItemTemplate'
   worldwire ki op types types.json --used-in Root.wad
   worldwire ki op types types.json 350837933 --json")]
+    #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
     Types {
+        #[command(subcommand)]
+        action: Option<KiTypesAction>,
         /// The type list
-        list: PathBuf,
+        #[arg(required = true)]
+        list: Option<PathBuf>,
         /// A class: its hash, or its name with or without `class`; or a part of the names of
         /// classes to list, or a pattern with * and ?
         class: Option<String>,

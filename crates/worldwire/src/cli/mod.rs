@@ -2,6 +2,7 @@
 
 mod client;
 mod ki;
+mod ki_files;
 mod mxo;
 mod serve;
 mod tera;
@@ -16,6 +17,7 @@ use worldwire_tera::schema::Patch;
 
 pub(crate) use client::*;
 pub(crate) use ki::*;
+pub(crate) use ki_files::*;
 pub(crate) use mxo::*;
 pub(crate) use serve::*;
 pub(crate) use tera::*;

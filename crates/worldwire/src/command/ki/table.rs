@@ -28,38 +28,7 @@ pub(crate) fn run(
         Failure::Input
     };
     let bytes = input::read(path)?;
-    let mut file = match form(path, &bytes) {
-        KiTableForm::Bin => {
-            let mut reader = Reader::new(&bytes);
-            TableFile::decode(&mut reader).map_err(|error| bad(&error))?
-        }
-        KiTableForm::Xml => {
-            let loaded = xml::load(&subject, &bytes);
-            report::diagnostics(&loaded.diagnostics);
-            loaded.file.ok_or(Failure::Input)?
-        }
-        KiTableForm::Json => {
-            let json: Json = serde_json::from_slice(&bytes).map_err(|error| {
-                complain(&subject, &format!("invalid JSON: {error}"));
-                Failure::Input
-            })?;
-            let mut rounded = Vec::new();
-            find_rounded(&json, &mut rounded);
-            for number in rounded.iter().take(MOST_WARNINGS) {
-                let what = "looks like an integer that was rounded to a double";
-                let help =
-                    "programs that keep numbers as doubles do that; write JSON with --json-safe";
-                complain(&subject, &format!("warning: {number} {what}; {help}"));
-            }
-            TableFile::from_json(&json).map_err(|error| bad(&error))?
-        }
-        KiTableForm::Csv => {
-            let text = String::from_utf8_lossy(&bytes);
-            let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-            let name = only.map(str::to_owned).or(name).unwrap_or_default();
-            TableFile::from_csv(&text, &name).map_err(|error| bad(&error))?
-        }
-    };
+    let mut file = tables(path, &bytes, only)?;
     let mut warnings = file.warnings();
     for warning in warnings.by_ref().take(MOST_WARNINGS) {
         complain(&subject, &format!("warning: {warning}"));
@@ -103,6 +72,48 @@ fn find_rounded(json: &Json, found: &mut Vec<i128>) {
         Json::Array(items) => items.iter().for_each(|item| find_rounded(item, found)),
         Json::Object(items) => items.values().for_each(|item| find_rounded(item, found)),
         Json::Null | Json::Bool(_) | Json::String(_) => {}
+    }
+}
+
+/// The tables of a file in any form; a CSV file without a name of its own has this one.
+pub(super) fn tables<'b>(
+    path: &Path,
+    bytes: &'b [u8],
+    only: Option<&str>,
+) -> Result<TableFile<'b>, Failure> {
+    let subject = path.display().to_string();
+    let bad = |error: Error| {
+        complain(&subject, &error.to_string());
+        Failure::Input
+    };
+    match form(path, bytes) {
+        KiTableForm::Bin => TableFile::decode(&mut Reader::new(bytes)).map_err(bad),
+        KiTableForm::Xml => {
+            let loaded = xml::load(&subject, bytes);
+            report::diagnostics(&loaded.diagnostics);
+            loaded.file.ok_or(Failure::Input)
+        }
+        KiTableForm::Json => {
+            let json: Json = serde_json::from_slice(bytes).map_err(|error| {
+                complain(&subject, &format!("invalid JSON: {error}"));
+                Failure::Input
+            })?;
+            let mut rounded = Vec::new();
+            find_rounded(&json, &mut rounded);
+            for number in rounded.iter().take(MOST_WARNINGS) {
+                let what = "looks like an integer that was rounded to a double";
+                let help =
+                    "programs that keep numbers as doubles do that; write JSON with --json-safe";
+                complain(&subject, &format!("warning: {number} {what}; {help}"));
+            }
+            TableFile::from_json(&json).map_err(bad)
+        }
+        KiTableForm::Csv => {
+            let text = String::from_utf8_lossy(bytes);
+            let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            let name = only.map(str::to_owned).or(name).unwrap_or_default();
+            TableFile::from_csv(&text, &name).map_err(bad)
+        }
     }
 }
 
