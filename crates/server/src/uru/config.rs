@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use worldwire_net::Capacity;
+use worldwire_uru::age::{Capacity as AgeCapacity, Config as AgeConfig};
 use worldwire_uru::connect::BUILD_ID;
 use worldwire_uru::connection::Encryption;
 
@@ -44,6 +45,8 @@ pub struct ShardConfig {
     pub limits: Limits,
     /// The auth service.
     pub auth: Auth,
+    /// The game service.
+    pub game: Game,
 }
 
 /// Whether connections are encrypted. File connections never are.
@@ -91,6 +94,20 @@ pub struct Auth {
     pub temporary_ages: bool,
 }
 
+/// The game service.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Game {
+    /// Whether players are refused when there are as many in an age as its file allows.
+    pub refuse_full: bool,
+    /// Whether messages that say so go only to players nearby.
+    pub relevance: bool,
+    /// Whether messages for certain players reach them in other ages, whatever the messages say.
+    pub directed_anywhere: bool,
+    /// Console commands that objects of the shard's ages may run on the consoles of others.
+    pub console_commands: Vec<String>,
+}
+
 /// How clients are told what the server can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -118,6 +135,7 @@ impl Default for ShardConfig {
             database: String::new(),
             limits: Limits::default(),
             auth: Auth::default(),
+            game: Game::default(),
         }
     }
 }
@@ -226,6 +244,20 @@ impl ShardConfig {
         }
     }
 
+    /// How ages behave.
+    #[must_use]
+    pub fn age(&self) -> AgeConfig {
+        let Game { refuse_full, relevance, directed_anywhere, console_commands } = &self.game;
+        let capacity = if *refuse_full { AgeCapacity::Refuse } else { AgeCapacity::Warn };
+        AgeConfig {
+            capacity,
+            relevance: *relevance,
+            directed_anywhere: *directed_anywhere,
+            console_commands: console_commands.clone(),
+            ..AgeConfig::default()
+        }
+    }
+
     /// How many connections are let in.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
@@ -261,6 +293,7 @@ impl fmt::Display for Commented<'_> {
             database,
             limits,
             auth,
+            game,
         } = self.0;
         let text = |text: &str| toml::Value::String(text.to_owned()).to_string();
         let encryption = match encryption {
@@ -325,6 +358,16 @@ kick_on_duplicate = {kick}
 strict_vault = {strict_vault}
 # Any age may be entered, even if it is not in the vault. For developers.
 temporary_ages = {temporary_ages}
+
+[game]
+# Refuse players when there are as many in an age as its file (ages/NAME.age in data) allows.
+refuse_full = {refuse_full}
+# Send positions of avatars only to players who are near them.
+relevance = {relevance}
+# Deliver messages for certain players in other ages, even if they do not ask for that.
+directed_anywhere = {directed_anywhere}
+# Console commands that objects of this shard's ages may run on the consoles of other players.
+console_commands = {console_commands}
 ",
             listen = text(&listen.to_string()),
             public = text(public_address),
@@ -343,6 +386,10 @@ temporary_ages = {temporary_ages}
             kick = auth.kick_on_duplicate,
             strict_vault = auth.strict_vault,
             temporary_ages = auth.temporary_ages,
+            refuse_full = game.refuse_full,
+            relevance = game.relevance,
+            directed_anywhere = game.directed_anywhere,
+            console_commands = toml::Value::from(game.console_commands.clone()),
         )
     }
 }
@@ -376,6 +423,12 @@ mod tests {
                 kick_on_duplicate: true,
                 strict_vault: false,
                 temporary_ages: true,
+            },
+            game: Game {
+                refuse_full: true,
+                relevance: true,
+                directed_anywhere: true,
+                console_commands: vec!["Foo.Bar".to_owned()],
             },
         };
         assert_eq!(ShardConfig::parse(&other.commented()), Ok(other));

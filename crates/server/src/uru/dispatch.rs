@@ -12,8 +12,9 @@ use worldwire_uru::frame::{Message, Service};
 use super::auth::AuthService;
 use super::figures::Open;
 use super::file::FileService;
+use super::game::GameService;
 use super::vault::Notice;
-use super::{Shared, auth, game, gatekeeper};
+use super::{Shared, auth, gatekeeper};
 
 /// Makes the connections of a shard.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ enum Serving {
     Gatekeeper,
     File(FileService),
     Auth(Box<AuthService>),
-    Game,
+    Game(Box<GameService>),
 }
 
 impl Client {
@@ -73,7 +74,7 @@ impl Client {
                     return Flow::Break(());
                 }
             },
-            Service::Game => Serving::Game,
+            Service::Game => Serving::Game(Box::new(GameService::new(Arc::clone(shared), address))),
         };
         Flow::Continue(())
     }
@@ -89,8 +90,8 @@ impl Client {
             (Serving::Auth(auth), Some(Message::AuthClient(message))) => {
                 auth.message(message, sender).await
             }
-            (Serving::Game, Some(Message::GameClient(message))) => {
-                game::answer(&message, self.peer.address, &self.shared.figures, sender)
+            (Serving::Game(game), Some(Message::GameClient(message))) => {
+                game.message(message, sender).await
             }
             // Packets of setup.
             _ => Flow::Continue(()),
@@ -114,13 +115,18 @@ impl Application<Connection> for Client {
     async fn notified(&mut self) -> Option<Notice> {
         match &mut self.serving {
             Serving::Auth(auth) => auth.notified().await,
+            Serving::Game(game) => {
+                game.notified().await;
+                None
+            }
             _ => pending().await,
         }
     }
 
     async fn notice(&mut self, notice: Option<Notice>, sender: &mut Sender) -> Flow {
-        match self.serving {
+        match &self.serving {
             Serving::Auth(_) => auth::notice(notice, sender),
+            Serving::Game(game) => game.notice(),
             _ => Flow::Continue(()),
         }
     }
@@ -129,6 +135,7 @@ impl Application<Connection> for Client {
         match &self.serving {
             Serving::Auth(auth) => auth.wants_room(),
             Serving::File(file) => file.wants_room(),
+            Serving::Game(game) => game.wants_room(),
             _ => false,
         }
     }
@@ -137,6 +144,7 @@ impl Application<Connection> for Client {
         match &mut self.serving {
             Serving::File(file) => file.room(sender).await,
             Serving::Auth(auth) => auth.room(sender).await,
+            Serving::Game(game) => game.room(sender),
             _ => Flow::Continue(()),
         }
     }
@@ -148,6 +156,11 @@ impl Application<Connection> for Client {
     }
 
     async fn ended(&mut self, end: &End) {
+        match &mut self.serving {
+            Serving::Auth(auth) => self.shared.games.auth_ended(auth.number()),
+            Serving::Game(game) => game.ended().await,
+            _ => {}
+        }
         // The end of an auth connection takes its player offline.
         self.serving = Serving::Setup;
         self.open = None;

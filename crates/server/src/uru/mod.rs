@@ -22,7 +22,7 @@
 //!   the services;
 //! * [`vault`]: everything that lasts, with [`accounts`], [`players`], [`ages`] and [`scores`];
 //! * [`admin`]: what operators do, while the shard runs and while it does not;
-//! * `hosts`: where the ages are;
+//! * `hosts`: where the ages are; `game`: the ages that run;
 //! * `status`: the status page; `figures`: what it shows to operators.
 
 pub mod accounts;
@@ -64,6 +64,7 @@ use auth::SecureFiles;
 use dispatch::Dispatcher;
 use figures::Figures;
 use file::Library;
+use game::{AgeFiles, Games};
 use hosts::Hosts;
 use keys::KeysError;
 use vault::{Vault, VaultError};
@@ -140,6 +141,7 @@ struct Shared {
     secure: Arc<SecureFiles>,
     vault: Vault,
     hosts: Hosts,
+    games: Games,
     figures: Arc<Figures>,
 }
 
@@ -182,9 +184,11 @@ impl Shard {
         let data = folder.join(&config.data);
         let library = Library::open(&data.join("files"), &folder.join("cache"))?;
         let secure = data.join("secure");
+        let ages = data.join("ages");
         let droid = keys.droid().cloned().ok_or(KeysError::Missing("droid"));
         let droid = droid.map_err(|error| ShardError::Keys { path: config.keys.clone(), error })?;
-        let secure = SecureFiles::open(&secure, droid).map_err(at(&secure))?;
+        let secure = SecureFiles::open(&secure, droid.clone()).map_err(at(&secure))?;
+        let ages = AgeFiles::open(&data, droid).map_err(at(&ages))?;
 
         let mut server = ServerConfig::new(keys);
         server.encryption = config.encryption();
@@ -208,6 +212,7 @@ impl Shard {
         let vault = Vault::open(store, key, config.vault()).await?;
         let operators = admin::Listener::bind(folder, vault.clone()).map_err(at(folder))?;
         let shared = Shared {
+            games: Games::new(vault.clone(), ages, config.age()),
             hosts: Hosts::new(config.host()),
             vault,
             secure: secure.into(),
@@ -277,7 +282,7 @@ impl Shard {
     /// Those of the system, from the status page.
     pub async fn serve(self, signal: Signal) -> io::Result<()> {
         let Self { shared, listener, status, operators, lock, .. } = self;
-        let vault = shared.vault.clone();
+        let (vault, games) = (shared.vault.clone(), shared.games.clone());
         let operators = tokio::spawn(operators.run());
         let page = status::Page {
             welcome: shared.config.welcome.clone(),
@@ -287,6 +292,7 @@ impl Shard {
         let page = status.map(|tcp| tokio::spawn(status::serve(tcp, page.into(), signal.clone())));
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
         operators.abort();
+        games.close().await;
         vault.close().await;
         drop(lock);
         let Some(mut page) = page else { return Ok(()) };

@@ -411,7 +411,7 @@ async fn whoever_is_thrown_out_is_told_why() {
 }
 
 #[tokio::test]
-async fn ages_are_found_and_nobody_may_join_yet() {
+async fn ages_are_found_and_strangers_may_not_join() {
     let shard = Running::start(|_| (), |config| config.public_address = "127.0.0.1".into()).await;
     let (mut ann, id) = Player::enter(&shard, ANN, "Ann").await;
     let instance = Uuid([9; 16]);
@@ -465,7 +465,7 @@ async fn ages_are_found_and_nobody_may_join_yet() {
     else {
         panic!()
     };
-    assert_eq!((reply.trans_id, reply.result), (TransId(3), NetError::AgeNotFound));
+    assert_eq!((reply.trans_id, reply.result), (TransId(3), NetError::PlayerNotFound));
     let list = ask::GetPublicAgeList { trans_id: ann.next(), age_filename: "Neighborhood".into() };
     let heard = ann.ask(list).await;
     let ages = reply!(heard, PublicAgeList).ages;

@@ -95,6 +95,20 @@ impl AuthService {
         })
     }
 
+    /// What tells this connection apart.
+    pub(super) fn number(&self) -> u64 {
+        self.session.number()
+    }
+
+    /// Asks for an age, into which the game service lets the player from here on. Its number and Age
+    /// node.
+    async fn request_age(&self, name: String, instance: Uuid) -> Result<(u32, u32), NetError> {
+        let found = self.session.request_age(name.clone(), instance).await?;
+        let number = self.shared.hosts.number(found.age, instance);
+        self.shared.games.announce(self.number(), number, &name, found).await?;
+        Ok((number, found.age))
+    }
+
     /// Waits for a notice; none means that the vault has ended the connection.
     pub(super) async fn notified(&mut self) -> Option<Notice> {
         self.notices.recv().await
@@ -279,17 +293,17 @@ impl AuthService {
                 let found = match host {
                     Ok(host) => {
                         let name = request.age_name.to_text();
-                        self.session.request_age(name, instance).await.map(|age| (age, host))
+                        self.request_age(name, instance).await.map(|age| (age, host))
                     }
                     Err(error) => Err(error),
                 };
                 let result = outcome(&found);
                 let (age, host) = found.map_or((None, None), |(age, host)| (Some(age), Some(host)));
-                let age_node_id = age.map_or(0, |age| age.age);
+                let (age_mcp_id, age_node_id) = age.unwrap_or_default();
                 let reply = reply::AgeReply {
                     trans_id,
                     result,
-                    age_mcp_id: age.map_or(0, |_| self.shared.hosts.number(age_node_id, instance)),
+                    age_mcp_id,
                     age_instance_id: if age.is_some() { instance } else { Uuid::ZERO },
                     age_node_id,
                     game_server_address: worldwire_uru::types::Ipv4(
@@ -301,15 +315,14 @@ impl AuthService {
             Ask::AgeRequestEx(request) => {
                 let (trans_id, instance) = (request.trans_id, request.age_instance_id);
                 let name = request.age_name.to_text();
-                let found = self.session.request_age(name, instance).await;
+                let found = self.request_age(name, instance).await;
                 let result = outcome(&found);
-                let age_node_id = found.as_ref().map_or(0, |age| age.age);
                 let address = found.as_ref().map_or("", |_| &self.shared.config.public_address);
+                let (age_mcp_id, age_node_id) = found.unwrap_or_default();
                 let reply = reply::AgeReplyEx {
                     trans_id,
                     result,
-                    age_mcp_id: found
-                        .map_or(0, |_| self.shared.hosts.number(age_node_id, instance)),
+                    age_mcp_id,
                     age_instance_id: if result == NetError::Success {
                         instance
                     } else {

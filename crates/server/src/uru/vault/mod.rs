@@ -85,5 +85,5 @@ pub use trees::AgeNodes;
 pub(crate) use content::{Facts, decode};
 pub(crate) use exchange::fields_of;
 pub(crate) use handle::ConnectionId;
-pub(crate) use state::{Outcome, Session, State};
+pub(crate) use state::{Outcome, Session, State, Stop};
 pub(crate) use trees::{NewAge, text};

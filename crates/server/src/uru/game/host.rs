@@ -1,0 +1,560 @@
+//! The task of an age that runs.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep_until};
+use worldwire_net::Tally;
+use worldwire_uru::age::{Event, Instance, JoinRefused, Packet, Player};
+use worldwire_uru::types::{ClassIndex, NetError, Uoid, Uuid};
+
+use super::games::{Games, Place};
+use super::outbox::Outbox;
+use super::records::{self, Change, Key, Record, Stored};
+use crate::uru::vault::{Connection, Notice, Notices, Vault};
+
+/// What an age is told.
+#[derive(Debug)]
+pub(super) enum Command {
+    Join(Arrival),
+    Message {
+        player: u32,
+        serial: u64,
+        class: ClassIndex,
+        bytes: Vec<u8>,
+    },
+    /// A message for the game manager, which there is not.
+    GameManager {
+        player: u32,
+    },
+    /// A sign of life.
+    Heard {
+        player: u32,
+    },
+    Leave {
+        player: u32,
+        serial: u64,
+    },
+    /// The shard wants the player out.
+    Kick {
+        player: u32,
+    },
+    Deliver {
+        packet: Packet,
+        players: Vec<u32>,
+    },
+    DeliverToAll {
+        packet: Packet,
+    },
+    Stop,
+}
+
+/// A player who wants in.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) player: Player,
+    /// Which connection of the player it is.
+    pub(super) serial: u64,
+    pub(super) auth: u64,
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) reply: oneshot::Sender<Result<(), NetError>>,
+}
+
+/// How often is logged what a client can make happen often.
+const LOG_EVERY: Duration = Duration::from_secs(60);
+/// How long to wait before the vault is asked again.
+const BACK_OFF: Duration = Duration::from_secs(2);
+/// Commands between two looks at the clock and the vault.
+const MOST_AT_ONCE: usize = 64;
+/// States of the age that are known to be its own.
+const MOST_KNOWN: usize = 4;
+/// How often the vault is asked when the age ends.
+const LAST_TRIES: u32 = 4;
+
+/// An age that runs.
+pub(super) struct Host {
+    games: Games,
+    number: u32,
+    serial: u64,
+    place: Place,
+    instance: Instance,
+    started: Instant,
+    members: HashMap<u32, Seated>,
+    keeper: Keeper,
+    dropped: Tally,
+    crowded: Tally,
+    is_over: bool,
+}
+
+/// Where a member's messages go.
+struct Seated {
+    serial: u64,
+    outbox: Arc<Outbox>,
+}
+
+impl Host {
+    /// Runs an age from its start to its end.
+    pub(super) async fn open(
+        games: Games,
+        number: u32,
+        serial: u64,
+        place: Place,
+        mut inbox: mpsc::Receiver<Command>,
+    ) {
+        match Self::start(&games, number, serial, place).await {
+            Ok(host) => host.run(&mut inbox).await,
+            Err(error) => tracing::error!(number, ?error, "an age cannot be started"),
+        }
+        games.over(number, serial);
+        // Whoever wanted in meanwhile tries again.
+        inbox.close();
+        while let Some(command) = inbox.recv().await {
+            if let Command::Join(arrival) = command {
+                let _ = arrival.reply.send(Err(NetError::AgeNotFound));
+            }
+        }
+    }
+
+    async fn start(
+        games: &Games,
+        number: u32,
+        serial: u64,
+        place: Place,
+    ) -> Result<Self, NetError> {
+        let (keeper, stored) = Keeper::open(games.vault().clone(), place.record, serial).await?;
+        let (files, name) = (Arc::clone(games.files()), place.name.clone());
+        let read = spawn_blocking(move || (files.age(&name), files.descriptors()));
+        let (file, descriptors) = read.await.map_err(|_| NetError::InternalError)?;
+        let config = games.config().clone();
+        let mut instance =
+            Instance::new(Duration::ZERO, unix(), &place.name, file, descriptors, config);
+        let name = &place.name;
+        if let Some((node, blob)) = stored.sdl.filter(|(_, blob)| !blob.is_empty())
+            && let Err(error) = instance.restore_age(&blob)
+        {
+            tracing::error!(name, node, %error, "the stored state of an age cannot be used");
+        }
+        for (object, blob) in stored.objects {
+            if let Err(error) = instance.restore(object, &blob) {
+                tracing::error!(name, %error, "the stored state of an object cannot be used");
+            }
+        }
+        tracing::info!(name, number, states = instance.states().len(), "an age was started");
+        Ok(Self {
+            games: games.clone(),
+            number,
+            serial,
+            place,
+            instance,
+            started: Instant::now(),
+            members: HashMap::new(),
+            keeper,
+            dropped: Tally::new(LOG_EVERY),
+            crowded: Tally::new(LOG_EVERY),
+            is_over: false,
+        })
+    }
+
+    async fn run(mut self, inbox: &mut mpsc::Receiver<Command>) {
+        while !self.is_over {
+            let due = self.instance.poll_timeout().map(|due| self.started + due);
+            tokio::select! {
+                command = inbox.recv() => {
+                    self.obey(command.unwrap_or(Command::Stop));
+                    for _ in 1..MOST_AT_ONCE {
+                        self.settle();
+                        match inbox.try_recv() {
+                            Ok(command) => self.obey(command),
+                            Err(_) => break,
+                        }
+                    }
+                }
+                () = until(due) => self.instance.timeout(self.now()),
+                blob = self.keeper.work() => {
+                    if let Some(blob) = blob {
+                        self.edited(&blob);
+                    }
+                }
+            }
+            self.settle();
+        }
+        // Nobody comes any more: the next one who wants in waits for another host.
+        for player in self.members.keys().copied().collect::<Vec<_>>() {
+            self.send_away(player, "the age ends");
+        }
+        self.settle();
+        let left = self.keeper.finish().await;
+        let (name, number) = (&self.place.name, self.number);
+        if left > 0 {
+            tracing::error!(name, number, left, "states of an age could not be written");
+        }
+        tracing::info!(name, number, "an age has ended");
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn obey(&mut self, command: Command) {
+        let now = self.now();
+        match command {
+            Command::Join(arrival) => self.join(arrival),
+            Command::Message { player, serial, class, bytes } => {
+                if self.members.get(&player).is_some_and(|member| member.serial == serial) {
+                    self.instance.receive(now, player, class, &bytes);
+                }
+            }
+            Command::GameManager { player } => self.instance.skip_game_manager(now, player),
+            Command::Heard { player } => self.instance.heard(now, player),
+            Command::Leave { player, serial } => {
+                if self.members.get(&player).is_some_and(|member| member.serial == serial) {
+                    self.leave(player);
+                }
+            }
+            Command::Kick { player } => self.send_away(player, "the player has left the shard"),
+            Command::Deliver { packet, players } => self.instance.deliver(&packet, &players),
+            Command::DeliverToAll { packet } => self.instance.deliver_to_all(&packet),
+            Command::Stop => self.is_over = true,
+        }
+    }
+
+    fn join(&mut self, arrival: Arrival) {
+        let Arrival { player, serial, auth, outbox, reply } = arrival;
+        let id = player.id;
+        let now = self.now();
+        // Who comes a second time has lost the first connection.
+        if let Some(before) = self.members.remove(&id) {
+            before.outbox.close("the player has joined anew");
+            self.instance.leave(now, id);
+            self.settle();
+        }
+        self.instance.set_clock(now, unix());
+        let joined = self.instance.join(now, player);
+        if joined.is_ok() {
+            self.members.insert(id, Seated { serial, outbox });
+        }
+        let name = &self.place.name;
+        tracing::debug!(name, player = id, auth, ?joined, "a join");
+        let refused = |refused: JoinRefused| refused.result();
+        if reply.send(joined.map_err(refused)).is_err() {
+            // The connection is over already.
+            self.leave(id);
+        }
+    }
+
+    /// Ends a member's connection.
+    fn send_away(&mut self, player: u32, why: &'static str) {
+        if let Some(member) = self.members.get(&player) {
+            member.outbox.close(why);
+            self.leave(player);
+        }
+    }
+
+    fn leave(&mut self, player: u32) {
+        if let Some(member) = self.members.remove(&player) {
+            self.instance.leave(self.now(), player);
+            self.games.left(player, member.serial, self.place.record);
+        }
+    }
+
+    /// A client changed the state of the age in the vault.
+    fn edited(&mut self, blob: &[u8]) {
+        if let Err(error) = self.instance.edit_age(self.now(), blob) {
+            let name = &self.place.name;
+            tracing::warn!(name, %error, "a state of an age in the vault cannot be used");
+        }
+    }
+
+    /// Hands out everything that came of what happened.
+    fn settle(&mut self) {
+        loop {
+            let mut gone = Vec::new();
+            while let Some(delivery) = self.instance.poll_delivery() {
+                let member = self.members.get(&delivery.to);
+                if member.is_some_and(|member| !member.outbox.push(delivery.packet)) {
+                    gone.push((delivery.to, "the client reads too slowly"));
+                }
+            }
+            while let Some(event) = self.instance.poll_event() {
+                gone.extend(self.happened(event));
+            }
+            if gone.is_empty() {
+                return;
+            }
+            gone.into_iter().for_each(|(player, why)| self.send_away(player, why));
+        }
+    }
+
+    /// What the instance reports; who is to be sent away, and why.
+    fn happened(&mut self, event: Event) -> Option<(u32, &'static str)> {
+        let name = &self.place.name;
+        match event {
+            Event::Close { player_id, .. } => {
+                return Some((player_id, "too many messages that cannot be read"));
+            }
+            Event::StoreAge { blob } => self.keeper.keep_age(blob),
+            Event::StoreState { object, descriptor, blob } => {
+                self.keeper.keep(object, descriptor, blob);
+            }
+            Event::Route { packet, players } => self.games.route(&packet, &players),
+            Event::RouteToAll { packet } => self.games.route_to_all(&packet, self.number),
+            Event::OverCapacity { members, capacity } => {
+                if let Some(count) = self.crowded.count() {
+                    tracing::warn!(name, members, capacity, count, "an age is full");
+                }
+            }
+            Event::Dropped { player_id, why } => {
+                if let Some(count) = self.dropped.count() {
+                    tracing::info!(name, player = player_id, %why, count, "a message was dropped");
+                }
+            }
+            Event::Over => self.is_over = true,
+            _ => {}
+        }
+        None
+    }
+}
+
+impl Drop for Host {
+    /// After a panic, too: no client waits for an age that is gone.
+    fn drop(&mut self) {
+        self.members.values().for_each(|member| member.outbox.close("the age is gone"));
+        self.games.over(self.number, self.serial);
+    }
+}
+
+/// Writes what lasts: the latest of everything, one batch at a time.
+struct Keeper {
+    vault: Vault,
+    record: Record,
+    /// What hears of changes in the vault; none for an age without a record.
+    watch: Option<(Connection, Notices)>,
+    /// The SDL node.
+    sdl: Option<u32>,
+    /// What this age read or wrote there last, the latest first.
+    known: VecDeque<Vec<u8>>,
+    /// Somebody else may have changed it.
+    is_stale: bool,
+    /// What tells the revisions of this age from those of others, and how many there were.
+    serial: u64,
+    revisions: u64,
+    age: Option<Vec<u8>>,
+    objects: BTreeMap<Key, (Uoid<'static>, Option<Vec<u8>>)>,
+    nodes: HashMap<Key, u32>,
+    saving: Option<Saving>,
+    not_before: Instant,
+}
+
+/// What a batch returns: what was to be written, and where it is.
+type Saved = (Option<Vec<u8>>, Vec<Change>, Result<Vec<(Key, Option<u32>)>, NetError>);
+type Saving = Pin<Box<dyn Future<Output = Saved> + Send>>;
+
+impl Keeper {
+    async fn open(vault: Vault, record: Record, serial: u64) -> Result<(Self, Stored), NetError> {
+        let mut watch = None;
+        let mut stored = Stored::default();
+        if record.age != 0 {
+            let (connection, notices) = vault.connect().await?;
+            stored = records::load(&vault, connection.number(), record).await?;
+            watch = Some((connection, notices));
+        }
+        let sdl = stored.sdl.as_ref().map(|(node, _)| *node);
+        let known = stored.sdl.as_ref().map(|(_, blob)| blob.clone()).into_iter().collect();
+        let keeper = Self {
+            vault,
+            record,
+            watch,
+            sdl,
+            known,
+            is_stale: false,
+            serial,
+            revisions: 0,
+            age: None,
+            objects: BTreeMap::new(),
+            nodes: std::mem::take(&mut stored.nodes),
+            saving: None,
+            not_before: Instant::now(),
+        };
+        Ok((keeper, stored))
+    }
+
+    fn keep_age(&mut self, blob: Vec<u8>) {
+        if self.sdl.is_some() {
+            self.age = Some(blob);
+        }
+    }
+
+    fn keep(&mut self, object: Uoid<'static>, descriptor: String, blob: Option<Vec<u8>>) {
+        if self.record.age != 0 {
+            let key = (worldwire_uru::sdl::ObjectKey::of(&object), descriptor);
+            self.objects.insert(key, (object, blob));
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.age.is_none() && self.objects.is_empty()
+    }
+
+    /// Writes, and listens to the vault; returns the state of the age when somebody else changed it.
+    /// Cancel safe.
+    async fn work(&mut self) -> Option<Vec<u8>> {
+        if self.is_stale {
+            let blob = self.read_again().await;
+            self.is_stale = false;
+            return blob;
+        }
+        if self.saving.is_none() && !self.is_idle() {
+            sleep_until(self.not_before).await;
+            self.saving = Some(self.save());
+        }
+        let (sdl, serial) = (self.sdl, self.serial);
+        let Self { saving, watch, .. } = self;
+        let saved = async {
+            match saving {
+                Some(saving) => saving.await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            saved = saved => {
+                self.saving = None;
+                self.saved(saved);
+            }
+            // Read with the next call.
+            () = changed(watch, sdl, serial) => self.is_stale = true,
+        }
+        None
+    }
+
+    /// The state of the age in the vault, if it is not one that this age wrote.
+    async fn read_again(&mut self) -> Option<Vec<u8>> {
+        let blob = records::age_state(&self.vault, self.sdl?).await.ok()?;
+        if blob.is_empty() || self.known.contains(&blob) {
+            return None;
+        }
+        self.knows(blob.clone());
+        Some(blob)
+    }
+
+    fn knows(&mut self, blob: Vec<u8>) {
+        self.known.push_front(blob);
+        self.known.truncate(MOST_KNOWN);
+    }
+
+    /// Begins to write everything that waits.
+    fn save(&mut self) -> Saving {
+        let (vault, record, sdl) = (self.vault.clone(), self.record, self.sdl);
+        let age = self.age.take();
+        if let Some(blob) = &age {
+            self.knows(blob.clone());
+        }
+        self.revisions += 1;
+        let revision = revision(self.serial, self.revisions);
+        let objects = std::mem::take(&mut self.objects).into_iter();
+        let changes: Vec<Change> = objects
+            .map(|(key, (object, blob))| {
+                let node = self.nodes.get(&key).copied();
+                Change { key, object, blob, node }
+            })
+            .collect();
+        Box::pin(async move {
+            if let (Some(node), Some(blob)) = (sdl, &age)
+                && let Err(error) = records::save_age(&vault, node, revision, blob.clone()).await
+            {
+                return (age, changes, Err(error));
+            }
+            let places = records::save_objects(&vault, record, &changes).await;
+            (age, changes, places)
+        })
+    }
+
+    /// A batch is written; what was not is written with the next one, unless there is something newer.
+    fn saved(&mut self, (age, changes, places): Saved) {
+        match places {
+            Ok(places) => {
+                for (key, node) in places {
+                    match node {
+                        Some(node) => drop(self.nodes.insert(key, node)),
+                        None => drop(self.nodes.remove(&key)),
+                    }
+                }
+            }
+            // The age was removed from the vault.
+            Err(NetError::VaultNodeNotFound) => {
+                tracing::error!(age = self.record.age, "an age runs that the vault does not have");
+                self.sdl = None;
+            }
+            Err(error) => {
+                tracing::warn!(age = self.record.age, ?error, "a state was not written");
+                self.not_before = Instant::now() + BACK_OFF;
+                self.age = self.age.take().or(age);
+                for Change { key, object, blob, .. } in changes {
+                    self.objects.entry(key).or_insert((object, blob));
+                }
+            }
+        }
+    }
+
+    /// Writes all that is left; returns how many states it could not write.
+    async fn finish(&mut self) -> usize {
+        for _ in 0..LAST_TRIES {
+            if let Some(saving) = self.saving.take() {
+                let saved = saving.await;
+                self.saved(saved);
+            }
+            if self.is_idle() {
+                return 0;
+            }
+            sleep_until(self.not_before).await;
+            self.saving = Some(self.save());
+        }
+        if let Some(saving) = self.saving.take() {
+            let saved = saving.await;
+            self.saved(saved);
+        }
+        self.objects.len() + usize::from(self.age.is_some())
+    }
+}
+
+/// Waits until somebody else has changed a node. Cancel safe.
+async fn changed(watch: &mut Option<(Connection, Notices)>, sdl: Option<u32>, serial: u64) {
+    loop {
+        let Some((_, notices)) = watch else { return pending().await };
+        match notices.recv().await {
+            Some(Notice::NodeChanged { node_id, revision_id }) if Some(node_id) == sdl => {
+                if revision_id.0.first_chunk() != Some(&serial.to_le_bytes()) {
+                    return;
+                }
+            }
+            Some(_) => {}
+            // The vault has ended the connection.
+            None => *watch = None,
+        }
+    }
+}
+
+/// A revision of this age's own.
+fn revision(serial: u64, number: u64) -> Uuid {
+    let mut bytes = [0; 16];
+    let (head, tail) = bytes.split_at_mut(8);
+    head.copy_from_slice(&serial.to_le_bytes());
+    tail.copy_from_slice(&number.to_le_bytes());
+    Uuid(bytes)
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => pending().await,
+    }
+}
+
+/// The time since 1970.
+fn unix() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
