@@ -369,9 +369,14 @@ fn message_header() -> MessageHeader<'static> {
 }
 
 fn blob(descriptor: &str, variable: &str, value: Scalar<'_>) -> Vec<u8> {
+    blob_at(descriptor, variable, value, 1_700_000_000)
+}
+
+/// A state whose variable was changed at a time.
+fn blob_at(descriptor: &str, variable: &str, value: Scalar<'_>, seconds: u32) -> Vec<u8> {
     let descriptors = descriptors();
     let mut state = State::new(descriptors.newest(descriptor).unwrap());
-    let now = UnifiedTime { seconds: 1_700_000_000, microseconds: 0 };
+    let now = UnifiedTime { seconds, microseconds: 0 };
     state.set(variable, &[value], &now).unwrap();
     state.to_blob().to_bytes().unwrap()
 }
@@ -470,6 +475,14 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
     assert_eq!(name, "AgeSDLHook");
     assert!(now.is_some() && now != open);
     assert_eq!(told(&state[1], "place"), ("Lever".into(), Some("Int(5)".into())));
+
+    // What is set for all instances counts if it was set later, and those who are there are told.
+    let earlier = blob("Fern", "open", Scalar::Bool(true));
+    shard.vault.set_age_settings("Fern", earlier).await.unwrap();
+    let later = blob_at("Fern", "open", Scalar::Bool(true), 4_000_000_000);
+    shard.vault.set_age_settings("Fern", later.clone()).await.unwrap();
+    assert_eq!(told(&atrus.hears().await, "open"), ("AgeSDLHook".into(), open));
+    assert_eq!(shard.vault.age_settings("Fern").await.unwrap(), Some(later));
     // No node of a state disturbs the check of the vault.
     let findings = shard.vault.check().await.unwrap();
     assert!(findings.iter().all(|finding| !finding.problem), "{findings:?}");

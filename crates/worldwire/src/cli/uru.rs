@@ -307,6 +307,24 @@ pub(crate) enum UruSdl {
         #[arg(long)]
         json: bool,
     },
+    /// Set variables for all instances of an age on a shard
+    ///
+    /// They count where the instance has not changed them later. Players who are there see it at once.
+    #[command(after_help = "Examples:
+  worldwire uru sdl set Fernhollow fhGateOpen=true
+  worldwire uru sdl set city islmFireworks=1 --shard /srv/uru")]
+    Set {
+        /// The age's name in files, which is that of its descriptor
+        age: String,
+        /// VARIABLE=VALUE, the value as JSON
+        #[arg(required = true, value_name = "VARIABLE=VALUE")]
+        variables: Vec<String>,
+        /// Descriptors (.sdl files), or directories of them; those of the shard by default
+        #[arg(long, value_name = "PATH")]
+        sdl: Vec<PathBuf>,
+        #[command(flatten)]
+        shard: UruShard,
+    },
     /// Show descriptors in the canonical style
     #[command(after_help = "Examples:
   worldwire uru sdl show Fernhollow --sdl samples/sdl

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
+use worldwire_core::value::{parse_hex, push_hex};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
@@ -84,6 +85,18 @@ pub enum Request {
         node: u32,
         /// Fields by name.
         fields: Json,
+    },
+    /// What is set for all instances of an age: a state in hexadecimal digits, if anything is.
+    AgeSettings {
+        /// The age's name in files.
+        age: String,
+    },
+    /// Sets that.
+    SetAgeSettings {
+        /// The age's name in files.
+        age: String,
+        /// A state (SDL) by the descriptor of that name, in hexadecimal digits.
+        state: String,
     },
     /// Looks for what cannot be, one finding a line.
     Check,
@@ -272,6 +285,15 @@ pub async fn perform(
             vault.set(node, fields_of(&fields)?).await.map_err(node_said(node))?;
             Ok(Vec::new())
         }
+        Request::AgeSettings { age } => {
+            let state = vault.age_settings(&age).await.map_err(said)?;
+            Ok(state.iter().map(|state| json!(hex(state))).collect())
+        }
+        Request::SetAgeSettings { age, state } => {
+            let state = parse_hex(&state).ok_or("wanted a state in hexadecimal digits")?;
+            vault.set_age_settings(&age, state).await.map_err(said)?;
+            Ok(Vec::new())
+        }
         Request::Check => {
             let findings = vault.check().await.map_err(said)?;
             Ok(findings.into_iter().map(finding_json).collect())
@@ -294,6 +316,12 @@ pub async fn perform(
             Ok(vec![json!({ "nodes": nodes })])
         }
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    push_hex(&mut text, bytes);
+    text
 }
 
 fn finding_json(finding: Finding) -> Json {

@@ -15,7 +15,7 @@ use worldwire_uru::types::{ClassIndex, NetError, Uoid, Uuid};
 
 use super::games::{Games, Place};
 use super::outbox::Outbox;
-use super::records::{self, Change, Key, Record, Stored};
+use super::records::{self, Change, Key, Record, SETTINGS_CHANGED, Stored};
 use crate::uru::vault::{Connection, Notice, Notices, Vault};
 
 /// What an age is told.
@@ -126,7 +126,7 @@ impl Host {
         serial: u64,
         place: Place,
     ) -> Result<Self, NetError> {
-        let (keeper, stored) = Keeper::open(games.vault().clone(), place.record, serial).await?;
+        let (keeper, stored) = Keeper::open(games.vault().clone(), &place, serial).await?;
         let (files, name) = (Arc::clone(games.files()), place.name.clone());
         let read = spawn_blocking(move || (files.age(&name), files.descriptors()));
         let (file, descriptors) = read.await.map_err(|_| NetError::InternalError)?;
@@ -138,6 +138,11 @@ impl Host {
             && let Err(error) = instance.restore_age(&blob)
         {
             tracing::error!(name, node, %error, "the stored state of an age cannot be used");
+        }
+        if let Some(blob) = stored.settings
+            && let Err(error) = instance.set_shard_state(Duration::ZERO, &blob)
+        {
+            tracing::error!(name, %error, "the settings of an age cannot be used");
         }
         for (object, blob) in stored.objects {
             if let Err(error) = instance.restore(object, &blob) {
@@ -175,9 +180,9 @@ impl Host {
                     }
                 }
                 () = until(due) => self.instance.timeout(self.now()),
-                blob = self.keeper.work() => {
-                    if let Some(blob) = blob {
-                        self.edited(&blob);
+                news = self.keeper.work() => {
+                    if let Some(news) = news {
+                        self.changed(news);
                     }
                 }
             }
@@ -262,9 +267,14 @@ impl Host {
         }
     }
 
-    /// A client changed the state of the age in the vault.
-    fn edited(&mut self, blob: &[u8]) {
-        if let Err(error) = self.instance.edit_age(self.now(), blob) {
+    /// Somebody changed the state of the age in the vault, or what is set for all its instances.
+    fn changed(&mut self, news: News) {
+        let now = self.now();
+        let taken = match news {
+            News::Edited(blob) => self.instance.edit_age(now, &blob),
+            News::Settings(blob) => self.instance.set_shard_state(now, &blob),
+        };
+        if let Err(error) = taken {
             let name = &self.place.name;
             tracing::warn!(name, %error, "a state of an age in the vault cannot be used");
         }
@@ -331,6 +341,8 @@ impl Drop for Host {
 /// Writes what lasts: the latest of everything, one batch at a time.
 struct Keeper {
     vault: Vault,
+    /// The age's name in files.
+    name: String,
     record: Record,
     /// What hears of changes in the vault; none for an age without a record.
     watch: Option<(Connection, Notices)>,
@@ -340,6 +352,8 @@ struct Keeper {
     known: VecDeque<Vec<u8>>,
     /// Somebody else may have changed it.
     is_stale: bool,
+    /// Somebody has changed what is set for all instances.
+    has_settings: bool,
     /// What tells the revisions of this age from those of others, and how many there were.
     serial: u64,
     revisions: u64,
@@ -350,28 +364,39 @@ struct Keeper {
     not_before: Instant,
 }
 
+/// What somebody else changed in the vault.
+enum News {
+    /// The state of the age.
+    Edited(Vec<u8>),
+    /// What is set for all instances of the age.
+    Settings(Vec<u8>),
+}
+
 /// What a batch returns: what was to be written, and where it is.
 type Saved = (Option<Vec<u8>>, Vec<Change>, Result<Vec<(Key, Option<u32>)>, NetError>);
 type Saving = Pin<Box<dyn Future<Output = Saved> + Send>>;
 
 impl Keeper {
-    async fn open(vault: Vault, record: Record, serial: u64) -> Result<(Self, Stored), NetError> {
+    async fn open(vault: Vault, place: &Place, serial: u64) -> Result<(Self, Stored), NetError> {
+        let (name, record) = (place.name.clone(), place.record);
         let mut watch = None;
         let mut stored = Stored::default();
         if record.age != 0 {
             let (connection, notices) = vault.connect().await?;
-            stored = records::load(&vault, connection.number(), record).await?;
+            stored = records::load(&vault, connection.number(), &name, record).await?;
             watch = Some((connection, notices));
         }
         let sdl = stored.sdl.as_ref().map(|(node, _)| *node);
         let known = stored.sdl.as_ref().map(|(_, blob)| blob.clone()).into_iter().collect();
         let keeper = Self {
             vault,
+            name,
             record,
             watch,
             sdl,
             known,
             is_stale: false,
+            has_settings: false,
             serial,
             revisions: 0,
             age: None,
@@ -400,13 +425,17 @@ impl Keeper {
         self.age.is_none() && self.objects.is_empty()
     }
 
-    /// Writes, and listens to the vault; returns the state of the age when somebody else changed it.
-    /// Cancel safe.
-    async fn work(&mut self) -> Option<Vec<u8>> {
+    /// Writes, and listens to the vault; returns what somebody else changed. Cancel safe.
+    async fn work(&mut self) -> Option<News> {
         if self.is_stale {
             let blob = self.read_again().await;
             self.is_stale = false;
-            return blob;
+            return blob.map(News::Edited);
+        }
+        if self.has_settings {
+            let settings = self.vault.age_settings(&self.name).await;
+            self.has_settings = false;
+            return settings.ok().flatten().map(News::Settings);
         }
         if self.saving.is_none() && !self.is_idle() {
             sleep_until(self.not_before).await;
@@ -426,7 +455,10 @@ impl Keeper {
                 self.saved(saved);
             }
             // Read with the next call.
-            () = changed(watch, sdl, serial) => self.is_stale = true,
+            are_settings = changed(watch, sdl, serial) => match are_settings {
+                true => self.has_settings = true,
+                false => self.is_stale = true,
+            },
         }
         None
     }
@@ -521,14 +553,17 @@ impl Keeper {
     }
 }
 
-/// Waits until somebody else has changed a node. Cancel safe.
-async fn changed(watch: &mut Option<(Connection, Notices)>, sdl: Option<u32>, serial: u64) {
+/// Waits until somebody else has changed the state of an age, or (true) its settings. Cancel safe.
+async fn changed(watch: &mut Option<(Connection, Notices)>, sdl: Option<u32>, serial: u64) -> bool {
     loop {
         let Some((_, notices)) = watch else { return pending().await };
         match notices.recv().await {
+            Some(Notice::NodeChanged { revision_id, .. }) if revision_id == SETTINGS_CHANGED => {
+                return true;
+            }
             Some(Notice::NodeChanged { node_id, revision_id }) if Some(node_id) == sdl => {
                 if revision_id.0.first_chunk() != Some(&serial.to_le_bytes()) {
-                    return;
+                    return false;
                 }
             }
             Some(_) => {}

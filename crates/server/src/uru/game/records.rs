@@ -7,13 +7,23 @@ use std::sync::Arc;
 use worldwire_core::{Field as _, Reader, Writer};
 use worldwire_uru::sdl::ObjectKey;
 use worldwire_uru::types::{NetError, Uoid, Uuid};
-use worldwire_uru::vault::{Blob, NodeType, VaultNode};
+use worldwire_uru::vault::{Blob, MOST_STRING_UNITS, NodeType, VaultNode};
 
-use crate::uru::vault::{ConnectionId, Outcome, Session, State, Vault, decode, text};
+use crate::uru::vault::{ConnectionId, Notice, Outcome, Session, State, Vault, decode, text};
 
 /// The type of nodes that hold the state of an object. It has no name among types, so no client can
 /// make such a node.
-pub(crate) const OBJECT_STATE: NodeType = NodeType(0x7577_0001);
+const OBJECT_STATE: NodeType = NodeType(0x7577_0001);
+
+/// The type of nodes that hold what is set for all instances of an age, likewise.
+const AGE_SETTINGS: NodeType = NodeType(0x7577_0002);
+/// The revision by which ages that run know that these were changed.
+pub(super) const SETTINGS_CHANGED: Uuid = Uuid([0xff; 16]);
+
+/// Whether nodes of a type are in no tree.
+pub(crate) fn stands_alone(kind: NodeType) -> bool {
+    kind == OBJECT_STATE || kind == AGE_SETTINGS
+}
 
 /// Nodes whose contents are read, or states that are written, in one request.
 const AT_ONCE: usize = 256;
@@ -34,6 +44,8 @@ pub(super) struct Record {
 pub(super) struct Stored {
     /// The SDL node of the AgeInfo, and the state in it.
     pub(super) sdl: Option<(u32, Vec<u8>)>,
+    /// What is set for all instances of the age.
+    pub(super) settings: Option<Vec<u8>>,
     /// Objects with their states.
     pub(super) objects: Vec<(Uoid<'static>, Vec<u8>)>,
     /// Where they are.
@@ -101,6 +113,48 @@ impl State {
         .map(Some)
     }
 
+    fn age_settings(&self, name: &str) -> Option<u32> {
+        let template = VaultNode {
+            node_type: Some(AGE_SETTINGS),
+            string64_2: text(name),
+            ..VaultNode::default()
+        };
+        self.graph.find(&template, 1).first().copied()
+    }
+
+    fn read_settings(&mut self, name: &str) -> Outcome<Option<Vec<u8>>> {
+        self.age_settings(name).map(|node| self.blob_of(node)).transpose()
+    }
+
+    fn set_settings(&mut self, name: &str, blob: &[u8]) -> Outcome<()> {
+        let units = name.encode_utf16().count();
+        if units == 0 || units > MOST_STRING_UNITS {
+            return Err(NetError::InvalidParameter.into());
+        }
+        let blob_1 = Some(Blob::new(blob.to_vec()));
+        let node_id = match self.age_settings(name) {
+            Some(node) => {
+                self.change_node(node, None, VaultNode { blob_1, ..VaultNode::default() })?;
+                node
+            }
+            None => self.make_node(VaultNode {
+                node_type: Some(AGE_SETTINGS),
+                creator_acct: Some(Uuid::ZERO),
+                creator_id: Some(0),
+                string64_2: text(name),
+                blob_1,
+                ..VaultNode::default()
+            })?,
+        };
+        // Who has an age but no account is an age.
+        let ages = self.sessions.iter().filter(|(_, it)| it.account.is_zero() && it.age != 0);
+        let ages: Vec<_> = ages.map(|(connection, _)| *connection).collect();
+        for connection in ages {
+            self.tell(connection, Notice::NodeChanged { node_id, revision_id: SETTINGS_CHANGED });
+        }
+        Ok(())
+    }
+
     /// The player of a connection has left its age, unless it is on the way into another one.
     fn left_age(&mut self, connection: ConnectionId, age: u32) -> Outcome<()> {
         match self.playing(connection) {
@@ -111,18 +165,23 @@ impl State {
 }
 
 /// Reads what was stored of an age, and makes `watcher` hear of what happens to it.
-pub(super) async fn load(vault: &Vault, watcher: u64, record: Record) -> Result<Stored, NetError> {
-    let Record { age, instance } = record;
+pub(super) async fn load(
+    vault: &Vault,
+    watcher: u64,
+    name: &str,
+    record: Record,
+) -> Result<Stored, NetError> {
+    let (Record { age, instance }, name) = (record, name.to_owned());
     let find = move |state: &mut State| {
         state.watch_age(ConnectionId(watcher), age);
         let sdl = match state.age_states(age) {
             Some(node) => Some((node, state.blob_of(node)?)),
             None => None,
         };
-        Ok((sdl, state.object_states(instance)))
+        Ok((sdl, state.read_settings(&name)?, state.object_states(instance)))
     };
-    let ((sdl, nodes), _) = vault.call(None, None, find).await?;
-    let mut stored = Stored { sdl, ..Stored::default() };
+    let ((sdl, settings, nodes), _) = vault.call(None, None, find).await?;
+    let mut stored = Stored { sdl, settings, ..Stored::default() };
     for some in nodes.chunks(AT_ONCE) {
         let some = some.to_vec();
         let read = move |state: &mut State| {
@@ -153,6 +212,29 @@ fn object_state(content: &[u8]) -> Option<(Key, Uoid<'static>, Vec<u8>)> {
 /// Reads the state of an age again.
 pub(super) async fn age_state(vault: &Vault, node: u32) -> Result<Vec<u8>, NetError> {
     Ok(vault.call(None, Some(node), move |state| state.blob_of(node)).await?.0)
+}
+
+impl Vault {
+    /// What is set for all instances of an age, by its name in files: a state (SDL) by the descriptor of
+    /// that name.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn age_settings(&self, name: &str) -> Result<Option<Vec<u8>>, NetError> {
+        let name = name.to_owned();
+        Ok(self.call(None, None, move |state| state.read_settings(&name)).await?.0)
+    }
+
+    /// Sets that, and tells the instances that run. A variable counts for an instance if it was changed
+    /// later than the instance's own.
+    ///
+    /// # Errors
+    /// [`NetError::InvalidParameter`] for a name or a state that is too long.
+    pub async fn set_age_settings(&self, name: &str, state: Vec<u8>) -> Result<(), NetError> {
+        let name = name.to_owned();
+        let set = move |vault: &mut State| vault.set_settings(&name, &state);
+        self.call(None, None, set).await.map(|((), _)| ())
+    }
 }
 
 /// Writes the state of an age.

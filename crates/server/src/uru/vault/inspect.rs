@@ -10,7 +10,7 @@ use super::content::{Entry, Facts, decode};
 use super::exchange::node_json;
 use super::operations::without_fixed;
 use super::state::{Outcome, State};
-use crate::uru::game::records::OBJECT_STATE;
+use crate::uru::game::records::stands_alone;
 
 /// A node in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,8 +131,7 @@ impl State {
             if root && entry.kind != NodeType::System && self.graph.parents(id).next().is_some() {
                 say(true, id, "is a root below another node");
             }
-            let stands_alone = root || entry.kind == OBJECT_STATE;
-            if !stands_alone && self.graph.parents(id).next().is_none() {
+            if !root && !stands_alone(entry.kind) && self.graph.parents(id).next().is_none() {
                 // A client that makes a node and goes before it has put it anywhere.
                 say(false, id, "is in no tree");
             }
