@@ -16,9 +16,9 @@ const LONGEST: u64 = 16 << 20;
 /// Problems of the files that are logged.
 const MOST_PROBLEMS: usize = 20;
 
-/// The files of a shard's folder: `ages/NAME.age`, and `secure/SDL/*.sdl`, which clients get as well.
-/// They may be encrypted as clients have them. They are read again when they have changed and the next
-/// age is started; ages that run keep what they have.
+/// The files of a shard's folder: `ages/NAME.age`, and `secure/SDL/*.sdl`, which clients get as
+/// well. They may be encrypted as clients have them. They are read again when they have changed and
+/// the next age is started; ages that run keep what they have.
 #[derive(Debug)]
 pub(in crate::uru) struct AgeFiles {
     ages: PathBuf,

@@ -153,8 +153,8 @@ impl Games {
         }
     }
 
-    /// Lets a player into an age, if auth expects it there. The seat is there before the age is asked, so
-    /// that whoever is cut meanwhile can still leave.
+    /// Lets a player into an age, if auth expects it there. The seat is there before the age is
+    /// asked, so that whoever is cut meanwhile can still leave.
     ///
     /// # Errors
     /// The result of the reply; there is no seat then.

@@ -1,19 +1,21 @@
 //! The game service: players meet in ages.
 //!
 //! Each age that runs is a task of its own ([`host`]), which owns the state machine of
-//! [`worldwire_uru::age`]. It is started when the first player joins, and ends when it was empty for as
-//! long as its age file says. Connections hand it what their clients say, and wait when it has too much
-//! to do; it hands them messages through a bounded queue ([`outbox`]) and never waits for one.
+//! [`worldwire_uru::age`]. It is started when the first player joins, and ends when it was empty
+//! for as long as its age file says. Connections hand it what their clients say, and wait when it
+//! has too much to do; it hands them messages through a bounded queue ([`outbox`]) and never waits
+//! for one.
 //!
-//! A player is let in whom the auth service expects there ([`games`]): the one who asked for this age on
-//! an auth connection within the last minute, or who is in it still.
+//! A player is let in whom the auth service expects there ([`games`]): the one who asked for this
+//! age on an auth connection within the last minute, or who is in it still.
 //!
 //! What lasts is in the vault ([`records`]). A change is written a moment after it happened, in one
-//! transaction with others; one that could not be written is tried again.
+//! transaction with others; one that could not be written is tried again ([`keeper`]).
 
 mod files;
 mod games;
 mod host;
+mod keeper;
 mod outbox;
 pub(crate) mod records;
 

@@ -215,8 +215,8 @@ pub(super) async fn age_state(vault: &Vault, node: u32) -> Result<Vec<u8>, NetEr
 }
 
 impl Vault {
-    /// What is set for all instances of an age, by its name in files: a state (SDL) by the descriptor of
-    /// that name.
+    /// What is set for all instances of an age, by its name in files: a state (SDL) by the
+    /// descriptor of that name.
     ///
     /// # Errors
     /// Those of the database.
@@ -225,8 +225,8 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.read_settings(&name)).await?.0)
     }
 
-    /// Sets that, and tells the instances that run. A variable counts for an instance if it was changed
-    /// later than the instance's own.
+    /// Sets that, and tells the instances that run. A variable counts for an instance if it was
+    /// changed later than the instance's own.
     ///
     /// # Errors
     /// [`NetError::InvalidParameter`] for a name or a state that is too long.
