@@ -81,6 +81,13 @@ pub trait Family: fmt::Debug + Sync {
         Vec::new()
     }
 
+    /// The way to a field that stands inside of others, for those who look for it at the top: of
+    /// several, one.
+    fn path_to(&self, field: &str, definitions: &Definitions) -> Option<String> {
+        let _ = (field, definitions);
+        None
+    }
+
     /// Fields that are numbers wherever they stand, though output shows names beside them: no text is
     /// ever equal to one.
     fn numbers(&self) -> &'static [&'static str] {
@@ -146,7 +153,8 @@ pub trait Family: fmt::Debug + Sync {
 pub(crate) fn key_errors(errors: &[Diagnostic]) -> Vec<String> {
     let line = |error: &Diagnostic| {
         let (line, column) = (error.line(), error.column());
-        format!("line {line}, column {column}: {}", error.message())
+        let help = error.help_text().map_or(String::new(), |help| format!(" ({help})"));
+        format!("line {line}, column {column}: {}{help}", error.message())
     };
     errors.iter().map(line).collect()
 }

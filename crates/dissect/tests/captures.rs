@@ -371,6 +371,66 @@ fn a_datagram_of_mxo_that_comes_again_tells_nothing_new() {
 }
 
 #[test]
+fn a_damaged_or_missing_beginning_does_not_hide_a_conversation_of_mxo() {
+    let all = packets(&MXO);
+    let count = |packets: &[Vec<u8>]| {
+        let (told, summary) = told(&MXO, packets);
+        let packets = told.values().flatten().filter(|item| item.1.starts_with("game."));
+        (packets.count(), summary.problems)
+    };
+    let whole = count(&all);
+    assert!(whole.0 > 20 && whole.1 == 0);
+    // The same on another port.
+    let elsewhere = |packets: &[Vec<u8>]| -> Vec<Vec<u8>> {
+        let mut packets = packets.to_vec();
+        for packet in &mut packets {
+            for port in packet[34..38].chunks_mut(2) {
+                if port == 10_000_u16.to_be_bytes() {
+                    port.copy_from_slice(&20_000_u16.to_be_bytes());
+                }
+            }
+        }
+        packets
+    };
+    assert_eq!(count(&elsewhere(&all)), whole);
+    for (byte, found) in [(0, 1), (6, 0), (20, 0), (40, 0)] {
+        // A first byte that is none is a problem; what else it says is not needed.
+        let mut packets = all.clone();
+        packets[0][42 + byte] ^= 0xff;
+        assert_eq!(count(&packets), (whole.0, found), "byte {byte}");
+        assert_eq!(count(&elsewhere(&packets)), (whole.0, found), "byte {byte} elsewhere");
+    }
+    let sealed: Vec<_> = all.iter().filter(|packet| packet[42] == 1).cloned().collect();
+    for from in 0..5 {
+        let wanted = count(&sealed[from..]);
+        assert_eq!(wanted.0, whole.0 - from);
+        assert_eq!(count(&elsewhere(&sealed[from..])), wanted, "from {from} on");
+    }
+}
+
+#[test]
+fn packets_of_mxo_that_are_missing_are_told() {
+    let all = packets(&MXO);
+    let gaps = |missing: &[usize]| -> Vec<String> {
+        let rest = (0..all.len()).filter(|index| !missing.contains(index));
+        let packets: Vec<Vec<u8>> = rest.map(|index| all[index].clone()).collect();
+        let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<String>| {
+            out.extend(item.note().filter(|it| it.kind == NoteKind::Gap).map(|it| it.text.clone()));
+        };
+        let mut out = Vec::new();
+        taken_in(&MXO, &packets).run(&show, &mut out, |_| ());
+        out
+    };
+    assert_eq!(gaps(&[]), [""; 0]);
+    // Both sides send in turn from here on.
+    let told = gaps(&[9, 10, 12]);
+    insta::assert_snapshot!(told.join("\n"), @r"
+    the client's packets with the numbers 2 to 3 are missing: 2 packets
+    the server's packet with the number 3 is missing
+    ");
+}
+
+#[test]
 fn mxo_without_its_key_or_a_create_says_so() {
     let other =
         Sample { keys: "[[mxo.session]]\nkey = \"00112233445566778899aabbccddeeff\"\n", ..MXO };

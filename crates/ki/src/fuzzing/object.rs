@@ -165,7 +165,8 @@ fn stream(codec: &ObjectCodec<'_>, bytes: &[u8]) {
     assert_eq!(object.to_json(classes).as_ref(), Ok(&json), "JSON of the value");
     let again = Object::parse_json(classes, &json).expect("it was written just now");
     assert!(again == object, "JSON says something else: {json}");
-    if decoded.notes.is_empty() {
+    // An object of an unrelated class is read like any other.
+    if decoded.notes.iter().all(|note| note.text.ends_with(" belongs")) {
         let mut text = String::new();
         write_node(tree.find("object").expect("it was read"), Style::default(), &mut text);
         assert_eq!(text, json, "the tree");

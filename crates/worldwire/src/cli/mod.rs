@@ -130,7 +130,7 @@ pub(crate) enum Command {
 /// What people know of messages.
 #[derive(Debug, Args)]
 pub(crate) struct Data {
-    /// Definitions of messages: files or directories (KI: message XML, type lists, hints;
+    /// Definitions of messages: files or directories (KI: message XML, also in archives, type lists, hints;
     /// MxO: tables of game objects; TERA: .def and .map, data.json, and the lists beside them; Uru:
     /// .sdl)
     #[arg(id = "data", short, long = "data", value_name = "PATH")]
@@ -169,7 +169,8 @@ impl core::str::FromStr for Pin {
 pub(crate) struct Capture {
     /// A pcap or pcapng capture, also compressed with gzip; - is standard input
     pub(crate) file: PathBuf,
-    /// Keys of the server, in any format (worldwire, dirtsand, moulars, NAGUS, server.ini)
+    /// Keys: those of an Uru server in any format (worldwire, dirtsand, moulars, NAGUS, server.ini);
+    /// accounts and stream keys of KI and sessions of MxO in worldwire's
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
     #[command(flatten)]
