@@ -142,7 +142,8 @@ impl State {
             _ => {}
         }
         self.leave_player(connection)?;
-        self.put_session(connection, Some(Session { player, age: 0, ..session }));
+        let made = Vec::new();
+        self.put_session(connection, Some(Session { player, age: 0, made, ..session }));
         self.show_player(player, true, LOBBY, Uuid::ZERO)
     }
 
@@ -153,7 +154,8 @@ impl State {
             return Ok(());
         }
         let player = session.player;
-        self.put_session(connection, Some(Session { player: 0, age: 0, ..session }));
+        let made = Vec::new();
+        self.put_session(connection, Some(Session { player: 0, age: 0, made, ..session }));
         self.show_player(player, false, "", Uuid::ZERO)
     }
 

@@ -37,6 +37,10 @@ pub struct VaultConfig {
     pub temporary_ages: Vec<String>,
     /// Whether any age may be entered without being in the vault. Default false.
     pub any_temporary_age: bool,
+    /// Nodes that one player may have made. Default 20,000; 0 is no limit.
+    pub most_nodes: usize,
+    /// Nodes in a player's inbox, above which others send it no more. Default 500; 0 is no limit.
+    pub most_in_inbox: usize,
     /// Bytes of node contents that are kept in memory. Default 64 MiB.
     pub cache_bytes: usize,
     /// Notices that may wait for a connection; one that lets more pile up is ended. Default 1,000.
@@ -106,6 +110,8 @@ impl Default for VaultConfig {
             may_be_public: vec![text("Neighborhood")],
             temporary_ages: vec![text("StartUp"), text("AvatarCustomization")],
             any_temporary_age: false,
+            most_nodes: 20_000,
+            most_in_inbox: 500,
             cache_bytes: 64 << 20,
             most_notices: 1_000,
         }
