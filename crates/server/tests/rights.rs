@@ -4,7 +4,10 @@
 
 mod support;
 
-use support::{Database, child, encoded, log_in, note, play, read, titled};
+use std::net::IpAddr;
+
+use support::{Database, child, encoded, log_in, login, note, play, read, titled};
+use worldwire_server::uru::accounts::Login;
 use worldwire_server::uru::ages::InitAge;
 use worldwire_server::uru::vault::{Connection, Vault, VaultConfig};
 use worldwire_uru::message::AccountFlags;
@@ -403,7 +406,6 @@ async fn nobody_fills_the_vault() {
     for page in &notes[..3] {
         eve.send(*page, a).await.unwrap();
     }
-    eve.send(notes[0], a).await.unwrap();
     assert_eq!(eve.send(notes[3], a).await, Err(NetError::InvalidParameter));
     // Others have room.
     ann.create(note("page")).await.unwrap();
@@ -413,4 +415,33 @@ async fn nobody_fills_the_vault() {
     ann.init_age(age.clone()).await.unwrap();
     assert_eq!(ann.init_age(age).await.err(), Some(refused));
     assert_ne!((a, e), (0, 0));
+}
+
+#[tokio::test]
+async fn whoever_guesses_locks_out_themselves() {
+    let database = Database::sqlite();
+    let vault = database.vault().await;
+    vault.add_account("ann", "right", AccountFlags::User).await.unwrap();
+    let (connection, _notices) = vault.connect().await.unwrap();
+    let from = |password: &str, host: u8| {
+        let address = Some(IpAddr::from([10, 0, 0, host]));
+        connection.log_in(Login { address, ..login("ann", password) })
+    };
+    from("right", 1).await.unwrap();
+    let refused = Some(NetError::TooManyFailedLogins);
+    for _ in 0..5 {
+        assert_eq!(from("wrong", 2).await.err(), Some(NetError::AuthenticationFailed));
+    }
+    assert_eq!(from("right", 2).await.err(), refused);
+    from("right", 1).await.unwrap();
+    from("right", 3).await.unwrap();
+    // From many addresses together: new ones are refused, those that are known are not.
+    for host in 4..7 {
+        for _ in 0..5 {
+            assert_eq!(from("wrong", host).await.err(), Some(NetError::AuthenticationFailed));
+        }
+    }
+    assert_eq!(from("right", 7).await.err(), refused);
+    from("right", 1).await.unwrap();
+    from("right", 3).await.unwrap();
 }

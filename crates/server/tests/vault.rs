@@ -157,7 +157,7 @@ async fn logins_are_checked_and_limited() {
         assert_eq!(error, NetError::TooManyFailedLogins);
     }
     let address = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    for number in 0..5 {
+    for number in 0..20 {
         let name = format!("somebody{number}");
         let error = connection
             .log_in(worldwire_server::uru::accounts::Login { address, ..login(&name, "wrong") });
@@ -385,13 +385,13 @@ async fn cycles_are_refused() {
         ann.add(*chain.last().unwrap(), node, player).await.unwrap();
         chain.push(node);
     }
-    for node in &chain {
+    for node in &chain[1..] {
         let cycle = ann.add(chain[5], *node, player).await;
         assert_eq!(cycle, Err(NetError::CircularReference), "{node}");
     }
     // A second way is none.
     ann.add(chain[1], chain[5], player).await.unwrap();
-    assert_eq!(ann.add(chain[5], top, player).await, Err(NetError::CircularReference));
+    assert_eq!(ann.add(chain[5], chain[1], player).await, Err(NetError::CircularReference));
 }
 
 #[tokio::test]

@@ -69,6 +69,10 @@ pub struct Limits {
     pub connections: usize,
     /// From one address.
     pub connections_per_address: usize,
+    /// Nodes of the vault that one player may make; 0 for no limit.
+    pub nodes_per_player: usize,
+    /// Nodes in a player's inbox, above which others send it no more; 0 for no limit.
+    pub nodes_in_inbox: usize,
 }
 
 /// The auth service.
@@ -81,7 +85,8 @@ pub struct Auth {
     pub strict_chunks: bool,
     /// Whether only administrators, developers and testers may log in.
     pub restricted: bool,
-    /// Failed logins in a minute after which more are refused; 0 for no limit.
+    /// Failed logins in a minute for a name from an address, after which more are refused; 0 for no
+    /// limit.
     pub failed_logins: u32,
     /// Log in a second time with the same player: whether the first connection is thrown out.
     pub kick_on_duplicate: bool,
@@ -125,7 +130,13 @@ impl Default for ShardConfig {
 impl Default for Limits {
     fn default() -> Self {
         let Capacity { total, per_address } = Capacity::default();
-        Self { connections: total, connections_per_address: per_address }
+        let VaultConfig { most_nodes, most_in_inbox, .. } = VaultConfig::default();
+        Self {
+            connections: total,
+            connections_per_address: per_address,
+            nodes_per_player: most_nodes,
+            nodes_in_inbox: most_in_inbox,
+        }
     }
 }
 
@@ -221,6 +232,8 @@ impl ShardConfig {
             on_duplicate,
             restricted,
             failed_logins,
+            most_nodes: self.limits.nodes_per_player,
+            most_in_inbox: self.limits.nodes_in_inbox,
             any_temporary_age: self.auth.temporary_ages,
             ..VaultConfig::default()
         }
@@ -229,7 +242,7 @@ impl ShardConfig {
     /// How many connections are let in.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
-        let Limits { connections, connections_per_address } = self.limits;
+        let Limits { connections, connections_per_address, .. } = self.limits;
         Capacity { total: connections, per_address: connections_per_address }
     }
 
@@ -308,6 +321,10 @@ database = {database}
 # How many connections are let in, in all and from one address.
 connections = {connections}
 connections_per_address = {per_address}
+# Nodes of the vault that one player may make, and nodes in a player's inbox, above which others send
+# it no more. 0: no limit.
+nodes_per_player = {per_player}
+nodes_in_inbox = {in_inbox}
 
 [auth]
 # How clients are told what this server can do: \"compatible\" with all clients, \"always\" in the
@@ -317,7 +334,9 @@ caps = {caps}
 strict_chunks = {strict_chunks}
 # Only administrators, developers and testers may log in.
 restricted = {restricted}
-# Failed logins in a minute, for a name and for an address, after which more are refused. 0: no limit.
+# Failed logins in a minute for one name from one address, after which more are refused; for an
+# address, and for a name from where nobody logged in to it before, it is four times as many.
+# 0: no limit.
 failed_logins = {failed_logins}
 # A player that logs in twice: throw the first one out, or else refuse the second one.
 kick_on_duplicate = {kick}
@@ -336,6 +355,8 @@ temporary_ages = {temporary_ages}
             database = text(database),
             connections = limits.connections,
             per_address = limits.connections_per_address,
+            per_player = limits.nodes_per_player,
+            in_inbox = limits.nodes_in_inbox,
             caps = text(caps),
             strict_chunks = auth.strict_chunks,
             restricted = auth.restricted,
@@ -367,7 +388,12 @@ mod tests {
             keys: "a b".into(),
             data: "/srv/uru".into(),
             database: "postgres://uru@localhost/shard".to_owned(),
-            limits: Limits { connections: 1, connections_per_address: 2 },
+            limits: Limits {
+                connections: 1,
+                connections_per_address: 2,
+                nodes_per_player: 3,
+                nodes_in_inbox: 0,
+            },
             auth: Auth {
                 caps: CapsPolicy::Never,
                 strict_chunks: true,

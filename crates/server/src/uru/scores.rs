@@ -37,6 +37,8 @@ pub struct ScoreSummary {
 const FIXED: u32 = 0;
 const ACCUMULATIVE: u32 = 1;
 const WITH_NEGATIVES: u32 = 2;
+/// The highest type of scores.
+pub(crate) const MOST_KIND: u32 = WITH_NEGATIVES;
 
 /// Scores in one list of the best.
 const MOST_HIGH: usize = 100;
@@ -129,7 +131,7 @@ impl State {
         if name.is_empty() || name.contains(|c: char| c.is_control() || c == '\u{fffd}') {
             return Err(NetError::InvalidParameter.into());
         }
-        if kind > WITH_NEGATIVES {
+        if kind > MOST_KIND {
             return Err(NetError::ScoreWrongType.into());
         }
         if self.scores.of_owner(name, owner).is_some() {

@@ -19,8 +19,9 @@ pub struct VaultConfig {
     pub players: usize,
     /// Whether only administrators, developers and testers may log in. Default false.
     pub restricted: bool,
-    /// Failed logins in a minute, for an account name and for an address, after which more are
-    /// refused. Default 5; 0 is no limit.
+    /// Failed logins in a minute for an account name from an address, after which more are refused.
+    /// Four times as many for an address, and for a name from an address that has never logged in
+    /// to it. Default 5; 0 is no limit.
     pub failed_logins: u32,
     /// The neighbourhood that a new player joins; another one is made when all are full.
     pub neighbourhood: AgeNames,

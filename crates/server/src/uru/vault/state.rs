@@ -417,7 +417,10 @@ impl State {
     }
 
     fn stage_setting(&mut self, name: &str, value: u32) {
-        let value = value.to_string().into_bytes();
+        self.put_setting(name, value.to_string().into_bytes());
+    }
+
+    pub(crate) fn put_setting(&mut self, name: &str, value: Vec<u8>) {
         self.stage(Change::PutSetting(SettingRow { name: name.to_owned(), value }));
     }
 
