@@ -195,7 +195,9 @@ async fn players_have_rules() {
     let vault = database.vault().await;
     let (ann, _notices) = log_in(&vault, "ann").await;
     let make = |name: &str, shape: &str| ann.create_player(name.to_owned(), shape.to_owned());
-    for name in ["ab", " a  b ", "a\u{7}bc", "a\u{fffd}bc", &"x".repeat(40)] {
+    for name in
+        ["An\u{200b}n", "A\u{202e}nn", "ab", " a  b ", "a\u{7}bc", "a\u{fffd}bc", &"x".repeat(40)]
+    {
         assert_eq!(make(name, "male").await, Err(NetError::PlayerNameInvalid), "{name:?}");
     }
     assert_eq!(make("Ann", "robot").await, Err(NetError::InvalidParameter));
@@ -443,11 +445,21 @@ async fn ages_are_made_once_and_entered() {
     let relto = InitAge { filename: "Garden".to_owned(), language: -1, ..InitAge::default() };
     let nameless = InitAge { filename: String::new(), ..relto.clone() };
     assert_eq!(ann.init_age(nameless).await, Err(NetError::InvalidParameter));
+    for filename in ["../../etc", "a\0b", "a/b", "a\\b", "C:", ".."] {
+        let path = InitAge { filename: filename.to_owned(), ..relto.clone() };
+        assert_eq!(ann.init_age(path).await, Err(NetError::InvalidParameter), "{filename:?}");
+    }
+    let last = InitAge { sequence: i32::MAX, ..relto.clone() };
+    assert_eq!(ann.init_age(last).await, Err(NetError::InvalidParameter));
     let [one, two] = [ann.init_age(relto.clone()).await, ann.init_age(relto.clone()).await];
     assert_ne!(one.unwrap(), two.unwrap());
     let known = InitAge { instance: Uuid([5; 16]), ..relto.clone() };
     let garden = ann.init_age(known.clone()).await.unwrap();
     assert_eq!(bob.init_age(known.clone()).await, Ok(garden));
+    for parent in [Uuid::ZERO, Uuid([7; 16])] {
+        let other = InitAge { filename: "Desert".to_owned(), parent, ..known.clone() };
+        assert_eq!(bob.init_age(other).await, Err(NetError::InvalidParameter));
+    }
     // A parent has one of a kind; numbers go on.
     let inside = InitAge { parent: Uuid([5; 16]), sequence: -1, ..relto.clone() };
     let first = ann.init_age(inside.clone()).await.unwrap();

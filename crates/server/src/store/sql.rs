@@ -430,6 +430,16 @@ mod tests {
         Arc::new(ids.map(node).map(|change| (change.key(), change)).collect())
     }
 
+    /// The last batch, asked for as the vault does: until there is an answer.
+    async fn last(store: &SqliteStore) -> u64 {
+        loop {
+            match store.batch().await {
+                Ok(batch) => return batch,
+                Err(error) => assert!(error.to_string().contains("full"), "{error}"),
+            }
+        }
+    }
+
     #[tokio::test]
     async fn a_full_disk_is_over_when_it_is_over() {
         let folder = tempfile::tempdir().unwrap();
@@ -448,20 +458,10 @@ mod tests {
             let text = error.to_string();
             assert!(text.contains("full"), "{text}");
             assert!(failures < 3, "a connection was used again after its transaction failed");
-            // As the vault does: until there is an answer.
-            let batch = loop {
-                match store.batch().await {
-                    Ok(batch) => break batch,
-                    Err(error) => {
-                        let text = error.to_string();
-                        assert!(text.contains("full"), "{text}");
-                    }
-                }
-            };
-            assert_eq!(batch, 1);
+            assert_eq!(last(&store).await, 1);
         }
         assert_ne!(failures, 0);
-        assert_eq!(store.batch().await.unwrap(), 2);
+        assert_eq!(last(&store).await, 2);
         store.commit(3, nodes(400..410)).await.unwrap();
     }
 }

@@ -62,6 +62,8 @@ pub struct PublicAge {
     pub population: u32,
 }
 
+/// The highest number that a client may give an age; what counts on has room above it.
+const MOST_SEQUENCE: i32 = 1_000_000;
 /// Nodes of a new age.
 const NODES_OF_AGE: usize = 10;
 /// Ages of which a connection is remembered to have made them.
@@ -81,11 +83,17 @@ impl State {
         new: &InitAge,
     ) -> Outcome<AgeNodes> {
         let mut session = self.playing(connection)?.clone();
-        if new.filename.is_empty() {
+        let unfit = |c: char| c.is_control() || matches!(c, '/' | '\\' | ':' | '\u{fffd}');
+        let is_name = !new.filename.contains(unfit) && !new.filename.contains("..");
+        if new.filename.is_empty() || !is_name || new.sequence > MOST_SEQUENCE {
             return Err(NetError::InvalidParameter.into());
         }
         if let Some(nodes) = self.known_age(new) {
             return Ok(nodes);
+        }
+        // An instance is one age, whatever its parent.
+        if self.age_of_instance(new.instance).is_some() {
+            return Err(NetError::InvalidParameter.into());
         }
         if !self.may_make_below(&session, new.parent) {
             return Err(NetError::VaultNodeAccessViolation.into());

@@ -185,6 +185,19 @@ impl ShardConfig {
             let wanted = format!("wanted 1 to {MOST_ADDRESS_UNITS} characters, found {units}");
             return Err(ConfigError(format!("public_address: {wanted}")));
         }
+        if !is_host(&self.public_address) {
+            let wanted = "wanted an IPv4 address, or a name such as uru.example.org";
+            let found = &self.public_address;
+            return Err(ConfigError(format!("public_address: {wanted}, found {found:?}")));
+        }
+        let Limits { connections, connections_per_address, .. } = self.limits;
+        for (name, most) in
+            [("connections", connections), ("connections_per_address", connections_per_address)]
+        {
+            if most == 0 {
+                return Err(ConfigError(format!("limits.{name}: wanted at least 1, found 0")));
+            }
+        }
         self.status_address().map(drop)
     }
 
@@ -251,6 +264,25 @@ impl ShardConfig {
     pub fn commented(&self) -> String {
         Commented(self).to_string()
     }
+}
+
+/// Whether a text is an IPv4 address or the name of a host, with or without a port.
+fn is_host(text: &str) -> bool {
+    let (host, port) = text.split_once(':').unwrap_or((text, "1"));
+    let is_label = |label: &str| {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !label.is_empty() && label.bytes().all(fits)
+    };
+    // Whatever ends in a number is an address.
+    let is_number =
+        |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit());
+    let is_address = host.rsplit('.').next().is_some_and(is_number);
+    port.parse::<u16>().is_ok_and(|port| port != 0)
+        && if is_address {
+            host.parse::<Ipv4Addr>().is_ok()
+        } else {
+            host.strip_suffix('.').unwrap_or(host).split('.').all(is_label)
+        }
 }
 
 fn is_loopback(address: IpAddr) -> bool {
@@ -419,10 +451,21 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let error = |text| ShardConfig::parse(text).unwrap_err().to_string();
+        let error = |text: &str| ShardConfig::parse(text).unwrap_err().to_string();
         assert_eq!(
             error("public_address = \"a-rather-long-name.example.org\""),
             "public_address: wanted 1 to 23 characters, found 30"
+        );
+        for host in ["a b", "300.1.1.1", "::1", "x:70000", "a..b", "x:", "1.2.3", "-\u{e9}"] {
+            let error = error(&format!("public_address = \"{host}\""));
+            assert!(error.starts_with("public_address: wanted an IPv4 address"), "{error}");
+        }
+        for host in ["10.0.0.1", "uru.example.org", "localhost", "x:14617", "1.2.3.4:5", "a-1.b."] {
+            assert!(ShardConfig::parse(&format!("public_address = \"{host}\"")).is_ok(), "{host}");
+        }
+        assert_eq!(
+            error("[limits]\nconnections = 0"),
+            "limits.connections: wanted at least 1, found 0"
         );
         assert!(error("status = \"yes\"").starts_with("status: wanted an address with a port"));
         let unknown = error("build = 1\nlisen = 1");

@@ -187,6 +187,7 @@ impl Shard {
         let lock = FolderLock::take(folder).map_err(at(folder))?;
         let lock = lock.ok_or_else(|| ShardError::Taken(folder.to_owned()))?;
         let (config, is_new) = configuration(folder, change)?;
+        let file = folder.join(CONFIG);
         let keys = keys_of(&folder.join(&config.keys), primes, is_new).await?;
         let data = folder.join(&config.data);
         let library = Library::open(&data.join("files"), &folder.join("cache"))?;
@@ -211,6 +212,10 @@ impl Shard {
             }
             _ => None,
         };
+        if is_new {
+            // Not before the ports are known to be free. The URL of a database may hold a password.
+            keys::write_secret(&file, config.commented().as_bytes()).map_err(at(&file))?;
+        }
         let url = Some(config.database.as_str()).filter(|url| !url.is_empty());
         let store = store::open(folder, url).await?;
         let key = server_key(&folder.join(KEY_FILE), &*store).await?;
@@ -315,7 +320,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> ShardError {
     |error| ShardError::Io { path, error }
 }
 
-/// Reads `shard.toml`, or writes it.
+/// Reads `shard.toml`; whether there is none yet.
 fn configuration(
     folder: &Path,
     change: impl FnOnce(&mut ShardConfig),
@@ -331,10 +336,6 @@ fn configuration(
     let mut config = ShardConfig::parse(&text.unwrap_or_default()).map_err(wrong)?;
     change(&mut config);
     config.check().map_err(wrong)?;
-    if is_new {
-        // The URL of a database may hold a password.
-        keys::write_secret(&path, config.commented().as_bytes()).map_err(at(&path))?;
-    }
     Ok((config, is_new))
 }
 

@@ -230,7 +230,7 @@ impl State {
             NodeType::Player => keeps!(int32_1 uuid_1 istring64_1),
             NodeType::PlayerInfo => keeps!(uint32_1 istring64_1),
             NodeType::Age => keeps!(uuid_1 uuid_2 string64_1),
-            NodeType::AgeInfo => keeps!(int32_2 uint32_1 uuid_1 uuid_2 string64_2),
+            NodeType::AgeInfo => keeps!(int32_1 int32_2 uint32_1 uuid_1 uuid_2 string64_2),
             NodeType::Folder | NodeType::PlayerInfoList | NodeType::AgeInfoList => {
                 keeps!(int32_1) || node.creator_id == Some(player) && !below_root
             }

@@ -11,7 +11,7 @@ use super::state::{Outcome, State};
 /// The most nodes that a search may find.
 pub const MOST_FOUND: usize = 512;
 /// The most nodes of a search that are looked at, whether or not they may be read.
-const MOST_LOOKED_AT: usize = 16_384;
+const MOST_LOOKED_AT: usize = 4_096;
 /// The most references that a reply can hold.
 const MOST_REFS: usize = 1_048_576;
 

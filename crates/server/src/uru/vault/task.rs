@@ -285,6 +285,7 @@ impl Task {
             request.answer(0);
         }
         if resolve(&self.store, self.batch, error, inbox).await? {
+            self.failing.store(false, Ordering::Relaxed);
             self.batch += 1;
             self.finish(Vec::new(), &[]);
         } else {
