@@ -209,10 +209,8 @@ impl State {
         if session.is_admin() {
             return Ok(());
         }
-        let below_root = self
-            .graph
-            .parents(id)
-            .any(|parent| self.graph.kind(parent).is_some_and(|kind| is_root(kind)));
+        let below_root =
+            self.graph.parents(id).any(|parent| self.graph.kind(parent).is_some_and(is_root));
         let is_list = entry.list().is_some();
         let standing = if is_list && below_root { Standing::Owner } else { Standing::Present };
         if !self.holds(session, id, standing) {
