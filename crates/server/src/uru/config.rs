@@ -72,6 +72,10 @@ pub struct Limits {
     pub connections: usize,
     /// From one address.
     pub connections_per_address: usize,
+    /// Nodes of the vault that one player may make; 0 for no limit.
+    pub nodes_per_player: usize,
+    /// Nodes in a player's inbox, above which others send it no more; 0 for no limit.
+    pub nodes_in_inbox: usize,
 }
 
 /// The auth service.
@@ -84,7 +88,8 @@ pub struct Auth {
     pub strict_chunks: bool,
     /// Whether only administrators, developers and testers may log in.
     pub restricted: bool,
-    /// Failed logins in a minute after which more are refused; 0 for no limit.
+    /// Failed logins in a minute for a name from an address, after which more are refused; 0 for no
+    /// limit.
     pub failed_logins: u32,
     /// Log in a second time with the same player: whether the first connection is thrown out.
     pub kick_on_duplicate: bool,
@@ -143,7 +148,13 @@ impl Default for ShardConfig {
 impl Default for Limits {
     fn default() -> Self {
         let Capacity { total, per_address } = Capacity::default();
-        Self { connections: total, connections_per_address: per_address }
+        let VaultConfig { most_nodes, most_in_inbox, .. } = VaultConfig::default();
+        Self {
+            connections: total,
+            connections_per_address: per_address,
+            nodes_per_player: most_nodes,
+            nodes_in_inbox: most_in_inbox,
+        }
     }
 }
 
@@ -192,6 +203,19 @@ impl ShardConfig {
             let wanted = format!("wanted 1 to {MOST_ADDRESS_UNITS} characters, found {units}");
             return Err(ConfigError(format!("public_address: {wanted}")));
         }
+        if !is_host(&self.public_address) {
+            let wanted = "wanted an IPv4 address, or a name such as uru.example.org";
+            let found = &self.public_address;
+            return Err(ConfigError(format!("public_address: {wanted}, found {found:?}")));
+        }
+        let Limits { connections, connections_per_address, .. } = self.limits;
+        for (name, most) in
+            [("connections", connections), ("connections_per_address", connections_per_address)]
+        {
+            if most == 0 {
+                return Err(ConfigError(format!("limits.{name}: wanted at least 1, found 0")));
+            }
+        }
         self.status_address().map(drop)
     }
 
@@ -239,6 +263,8 @@ impl ShardConfig {
             on_duplicate,
             restricted,
             failed_logins,
+            most_nodes: self.limits.nodes_per_player,
+            most_in_inbox: self.limits.nodes_in_inbox,
             any_temporary_age: self.auth.temporary_ages,
             ..VaultConfig::default()
         }
@@ -261,7 +287,7 @@ impl ShardConfig {
     /// How many connections are let in.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
-        let Limits { connections, connections_per_address } = self.limits;
+        let Limits { connections, connections_per_address, .. } = self.limits;
         Capacity { total: connections, per_address: connections_per_address }
     }
 
@@ -270,6 +296,25 @@ impl ShardConfig {
     pub fn commented(&self) -> String {
         Commented(self).to_string()
     }
+}
+
+/// Whether a text is an IPv4 address or the name of a host, with or without a port.
+fn is_host(text: &str) -> bool {
+    let (host, port) = text.split_once(':').unwrap_or((text, "1"));
+    let is_label = |label: &str| {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !label.is_empty() && label.bytes().all(fits)
+    };
+    // Whatever ends in a number is an address.
+    let is_number =
+        |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit());
+    let is_address = host.rsplit('.').next().is_some_and(is_number);
+    port.parse::<u16>().is_ok_and(|port| port != 0)
+        && if is_address {
+            host.parse::<Ipv4Addr>().is_ok()
+        } else {
+            host.strip_suffix('.').unwrap_or(host).split('.').all(is_label)
+        }
 }
 
 fn is_loopback(address: IpAddr) -> bool {
@@ -341,6 +386,10 @@ database = {database}
 # How many connections are let in, in all and from one address.
 connections = {connections}
 connections_per_address = {per_address}
+# Nodes of the vault that one player may make, and nodes in a player's inbox, above which others send
+# it no more. 0: no limit.
+nodes_per_player = {per_player}
+nodes_in_inbox = {in_inbox}
 
 [auth]
 # How clients are told what this server can do: \"compatible\" with all clients, \"always\" in the
@@ -350,7 +399,9 @@ caps = {caps}
 strict_chunks = {strict_chunks}
 # Only administrators, developers and testers may log in.
 restricted = {restricted}
-# Failed logins in a minute, for a name and for an address, after which more are refused. 0: no limit.
+# Failed logins in a minute for one name from one address, after which more are refused; for an
+# address, and for a name from where nobody logged in to it before, it is four times as many.
+# 0: no limit.
 failed_logins = {failed_logins}
 # A player that logs in twice: throw the first one out, or else refuse the second one.
 kick_on_duplicate = {kick}
@@ -379,6 +430,8 @@ console_commands = {console_commands}
             database = text(database),
             connections = limits.connections,
             per_address = limits.connections_per_address,
+            per_player = limits.nodes_per_player,
+            in_inbox = limits.nodes_in_inbox,
             caps = text(caps),
             strict_chunks = auth.strict_chunks,
             restricted = auth.restricted,
@@ -414,7 +467,12 @@ mod tests {
             keys: "a b".into(),
             data: "/srv/uru".into(),
             database: "postgres://uru@localhost/shard".to_owned(),
-            limits: Limits { connections: 1, connections_per_address: 2 },
+            limits: Limits {
+                connections: 1,
+                connections_per_address: 2,
+                nodes_per_player: 3,
+                nodes_in_inbox: 0,
+            },
             auth: Auth {
                 caps: CapsPolicy::Never,
                 strict_chunks: true,
@@ -446,10 +504,21 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let error = |text| ShardConfig::parse(text).unwrap_err().to_string();
+        let error = |text: &str| ShardConfig::parse(text).unwrap_err().to_string();
         assert_eq!(
             error("public_address = \"a-rather-long-name.example.org\""),
             "public_address: wanted 1 to 23 characters, found 30"
+        );
+        for host in ["a b", "300.1.1.1", "::1", "x:70000", "a..b", "x:", "1.2.3", "-\u{e9}"] {
+            let error = error(&format!("public_address = \"{host}\""));
+            assert!(error.starts_with("public_address: wanted an IPv4 address"), "{error}");
+        }
+        for host in ["10.0.0.1", "uru.example.org", "localhost", "x:14617", "1.2.3.4:5", "a-1.b."] {
+            assert!(ShardConfig::parse(&format!("public_address = \"{host}\"")).is_ok(), "{host}");
+        }
+        assert_eq!(
+            error("[limits]\nconnections = 0"),
+            "limits.connections: wanted at least 1, found 0"
         );
         assert!(error("status = \"yes\"").starts_with("status: wanted an address with a port"));
         let unknown = error("build = 1\nlisen = 1");

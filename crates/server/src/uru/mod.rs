@@ -71,7 +71,7 @@ use vault::{Vault, VaultError};
 
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
-use crate::store::{self, StoreError};
+use crate::store::{self, Store, StoreError};
 
 /// The name of the configuration in a shard's folder.
 pub const CONFIG: &str = "shard.toml";
@@ -113,6 +113,15 @@ pub enum ShardError {
     /// Another process has the folder.
     #[error("{}: a shard runs here already", .0.display())]
     Taken(PathBuf),
+    /// The keys are gone, and this is not the first start.
+    #[error("{path}: is missing, and clients of this shard need the keys in it; restore it, or make \
+        new ones with `worldwire uru keys generate -o {path}` and give clients the lines that are \
+        printed then", path = .0.display())]
+    KeysLost(PathBuf),
+    /// The key that passwords are sealed under is gone.
+    #[error("{}: is missing, and the passwords in the database were sealed under it; restore it",
+        .0.display())]
+    KeyLost(PathBuf),
     /// The key that passwords are sealed under.
     #[error(transparent)]
     ServerKey(#[from] KeyError),
@@ -180,7 +189,8 @@ impl Shard {
         let lock = FolderLock::take(folder).map_err(at(folder))?;
         let lock = lock.ok_or_else(|| ShardError::Taken(folder.to_owned()))?;
         let (config, is_new) = configuration(folder, change)?;
-        let keys = keys_of(&folder.join(&config.keys), primes).await?;
+        let file = folder.join(CONFIG);
+        let keys = keys_of(&folder.join(&config.keys), primes, is_new).await?;
         let data = folder.join(&config.data);
         let library = Library::open(&data.join("files"), &folder.join("cache"))?;
         let secure = data.join("secure");
@@ -206,9 +216,13 @@ impl Shard {
             }
             _ => None,
         };
+        if is_new {
+            // Not before the ports are known to be free. The URL of a database may hold a password.
+            keys::write_secret(&file, config.commented().as_bytes()).map_err(at(&file))?;
+        }
         let url = Some(config.database.as_str()).filter(|url| !url.is_empty());
         let store = store::open(folder, url).await?;
-        let key = ServerKey::load_or_create(&folder.join(KEY_FILE))?;
+        let key = server_key(&folder.join(KEY_FILE), &*store).await?;
         let vault = Vault::open(store, key, config.vault()).await?;
         let operators = admin::Listener::bind(folder, vault.clone()).map_err(at(folder))?;
         let shared = Shared {
@@ -288,6 +302,7 @@ impl Shard {
             welcome: shared.config.welcome.clone(),
             figures: Arc::clone(&shared.figures),
             counts: listener.counts(),
+            vault: vault.clone(),
         };
         let page = status.map(|tcp| tokio::spawn(status::serve(tcp, page.into(), signal.clone())));
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
@@ -311,7 +326,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> ShardError {
     |error| ShardError::Io { path, error }
 }
 
-/// Reads `shard.toml`, or writes it.
+/// Reads `shard.toml`; whether there is none yet.
 fn configuration(
     folder: &Path,
     change: impl FnOnce(&mut ShardConfig),
@@ -327,17 +342,27 @@ fn configuration(
     let mut config = ShardConfig::parse(&text.unwrap_or_default()).map_err(wrong)?;
     change(&mut config);
     config.check().map_err(wrong)?;
-    if is_new {
-        // The URL of a database may hold a password.
-        keys::write_secret(&path, config.commented().as_bytes()).map_err(at(&path))?;
-    }
     Ok((config, is_new))
 }
 
-/// Reads the keys, or makes them.
-async fn keys_of(path: &Path, primes: PrimeKind) -> Result<KeyRing, ShardError> {
+/// Reads the key that passwords are sealed under, or makes it if nothing is.
+async fn server_key(path: &Path, store: &dyn Store) -> Result<ServerKey, ShardError> {
+    if !path.exists() {
+        let accounts = store.accounts().await?;
+        if accounts.iter().any(|account| !account.secret.is_empty()) {
+            return Err(ShardError::KeyLost(path.to_owned()));
+        }
+    }
+    Ok(ServerKey::load_or_create(path)?)
+}
+
+/// Reads the keys, or makes them on the first start.
+async fn keys_of(path: &Path, primes: PrimeKind, is_new: bool) -> Result<KeyRing, ShardError> {
     let wrong = |error| ShardError::Keys { path: path.to_owned(), error };
     if !path.exists() {
+        if !is_new {
+            return Err(ShardError::KeysLost(path.to_owned()));
+        }
         let made = spawn_blocking(move || keys::generate(primes)).await;
         let made = made.map_err(|error| at(path)(io::Error::other(error)))?;
         keys::save(&made, path).map_err(at(path))?;

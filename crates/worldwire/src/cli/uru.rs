@@ -169,7 +169,7 @@ pub(crate) enum UruVault {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Look for damage: cycles, missing nodes, players without nodes
+    /// Look for damage: cycles, missing nodes, players and ages without their parts
     #[command(after_help = "Example:
   worldwire uru vault check")]
     Check {
@@ -188,8 +188,8 @@ pub(crate) enum UruVault {
     },
     /// Replace the whole vault by an exported one
     #[command(
-        after_help = "The file is checked first, and read whole or not at all. Accounts that are there stay; others are
-made without a password. Nobody may be logged in.
+        after_help = "The file is checked first, as `check` does, and read whole or not at all. Accounts that are there
+stay; others are made without a password. Nobody may be logged in.
 
 Example:
   worldwire uru vault import vault.jsonl"

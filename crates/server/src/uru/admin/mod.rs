@@ -18,6 +18,7 @@ use worldwire_core::value::{parse_hex, push_hex};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
+use super::CONFIG;
 use super::accounts::{AccountSummary, PasswordSet};
 use super::vault::{Dump, Finding, TreeLine, Vault, VaultConfig, VaultError, fields_of};
 use crate::store::lock::FolderLock;
@@ -126,6 +127,9 @@ pub enum AdminError {
     /// There is no shard in the folder.
     #[error("{}: is not the folder of a shard; `worldwire serve uru` makes one", .0.display())]
     NoShard(PathBuf),
+    /// There is a shard in the folder, and its key is gone.
+    #[error("{}: is missing; restore it, or start the shard once", .0.display())]
+    NoKey(PathBuf),
     /// A shard has the folder and does not answer.
     #[error("{}: a shard runs there and does not answer: {source}", folder.display())]
     Silent {
@@ -174,7 +178,8 @@ impl Admin {
         let no_shard = || AdminError::NoShard(folder.to_owned());
         let key = folder.join(KEY_FILE);
         if !key.exists() {
-            return Err(no_shard());
+            let was_one = [SQLITE_FILE, CONFIG].iter().any(|name| folder.join(name).exists());
+            return Err(if was_one { AdminError::NoKey(key) } else { no_shard() });
         }
         let silent = |source| AdminError::Silent { folder: folder.to_owned(), source };
         let Some(lock) = FolderLock::take(folder).map_err(silent)? else {
