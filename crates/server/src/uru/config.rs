@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Deserialize;
 use worldwire_net::Capacity;
@@ -83,6 +84,9 @@ pub struct Auth {
     pub restricted: bool,
     /// Failed logins in a minute after which more are refused; 0 for no limit.
     pub failed_logins: u32,
+    /// How long the session of a lost connection waits for its client, in seconds; 0 for not at
+    /// all.
+    pub reconnect_seconds: u32,
     /// Log in a second time with the same player: whether the first connection is thrown out.
     pub kick_on_duplicate: bool,
     /// Whether players may change only what is theirs.
@@ -136,6 +140,7 @@ impl Default for Auth {
             strict_chunks: false,
             restricted: false,
             failed_logins: 5,
+            reconnect_seconds: 30,
             kick_on_duplicate: false,
             strict_vault: true,
             temporary_ages: false,
@@ -224,6 +229,12 @@ impl ShardConfig {
             any_temporary_age: self.auth.temporary_ages,
             ..VaultConfig::default()
         }
+    }
+
+    /// How long the session of a lost connection waits for its client.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs(self.auth.reconnect_seconds.into())
     }
 
     /// How many connections are let in.
@@ -319,6 +330,9 @@ strict_chunks = {strict_chunks}
 restricted = {restricted}
 # Failed logins in a minute, for a name and for an address, after which more are refused. 0: no limit.
 failed_logins = {failed_logins}
+# A client that lost its connection may go on within so many seconds, without a login. Others see its
+# player until then. 0: it has to log in again.
+reconnect_seconds = {reconnect_seconds}
 # A player that logs in twice: throw the first one out, or else refuse the second one.
 kick_on_duplicate = {kick}
 # Players may change only what is theirs.
@@ -340,6 +354,7 @@ temporary_ages = {temporary_ages}
             strict_chunks = auth.strict_chunks,
             restricted = auth.restricted,
             failed_logins = auth.failed_logins,
+            reconnect_seconds = auth.reconnect_seconds,
             kick = auth.kick_on_duplicate,
             strict_vault = auth.strict_vault,
             temporary_ages = auth.temporary_ages,
@@ -373,6 +388,7 @@ mod tests {
                 strict_chunks: true,
                 restricted: true,
                 failed_logins: 0,
+                reconnect_seconds: 0,
                 kick_on_duplicate: true,
                 strict_vault: false,
                 temporary_ages: true,

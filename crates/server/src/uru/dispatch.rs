@@ -1,18 +1,20 @@
 //! One port for all services: the connect packet says which one a client wants.
 
 use std::future::pending;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{Event, EventOf};
 use worldwire_net::{Accept, Application, End, Flow, Peer};
-use worldwire_uru::connection::{Connection, News, Received, Sender};
+use worldwire_uru::connect::ConnectData;
+use worldwire_uru::connection::{Connection, Content, News, Received, Sender};
 use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::types::Uuid;
 
-use super::auth::AuthService;
+use super::auth::{AuthService, Told};
 use super::figures::Open;
 use super::file::FileService;
-use super::vault::Notice;
 use super::{Shared, auth, game, gatekeeper};
 
 /// Makes the connections of a shard.
@@ -31,7 +33,8 @@ impl Accept for Dispatcher {
         }
         let connection = Connection::server(Arc::clone(&self.0.server), seed, now);
         let shared = Arc::clone(&self.0);
-        (connection, Client { shared, peer, serving: Serving::Setup, open: None })
+        let token = Uuid::ZERO;
+        (connection, Client { shared, peer, token, serving: Serving::Setup, open: None })
     }
 }
 
@@ -40,6 +43,8 @@ impl Accept for Dispatcher {
 pub(super) struct Client {
     shared: Arc<Shared>,
     peer: Peer,
+    /// What the connect packet of an auth client says.
+    token: Uuid,
     serving: Serving,
     open: Option<Open>,
 }
@@ -66,20 +71,32 @@ impl Client {
             Service::File => {
                 Serving::File(FileService::new(Arc::clone(&shared.library), shared.config.build))
             }
-            Service::Auth => match AuthService::open(Arc::clone(shared), self.peer).await {
-                Ok(auth) => Serving::Auth(Box::new(auth)),
-                Err(error) => {
-                    tracing::warn!(%address, ?error, "connection closed: the vault is not there");
-                    return Flow::Break(());
+            Service::Auth => {
+                match AuthService::open(Arc::clone(shared), self.peer, self.token).await {
+                    Ok(auth) => Serving::Auth(Box::new(auth)),
+                    Err(error) => {
+                        tracing::warn!(%address, ?error, "connection closed: the vault is not there");
+                        return Flow::Break(());
+                    }
                 }
-            },
+            }
             Service::Game => Serving::Game,
         };
         Flow::Continue(())
     }
 
     async fn received(&mut self, received: Received<'_>, sender: &mut Sender) -> Flow {
-        match (&mut self.serving, received.message()) {
+        let message = match received.content() {
+            Ok(Content::Message(message)) => Some(message),
+            Ok(Content::Connect(packet)) => {
+                if let ConnectData::Auth(data) = packet.data {
+                    self.token = data.token;
+                }
+                None
+            }
+            _ => None,
+        };
+        match (&mut self.serving, message) {
             (Serving::Gatekeeper, Some(Message::GatekeeperClient(message))) => {
                 gatekeeper::answer(&message, &self.shared.config.public_address, sender)
             }
@@ -99,7 +116,7 @@ impl Client {
 }
 
 impl Application<Connection> for Client {
-    type Notice = Option<Notice>;
+    type Notice = Told;
 
     async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
         match event {
@@ -111,16 +128,22 @@ impl Application<Connection> for Client {
         }
     }
 
-    async fn notified(&mut self) -> Option<Notice> {
+    async fn notified(&mut self) -> Told {
         match &mut self.serving {
             Serving::Auth(auth) => auth.notified().await,
             _ => pending().await,
         }
     }
 
-    async fn notice(&mut self, notice: Option<Notice>, sender: &mut Sender) -> Flow {
-        match self.serving {
-            Serving::Auth(_) => auth::notice(notice, sender),
+    async fn notice(&mut self, told: Told, sender: &mut Sender) -> Flow {
+        match (told, &mut self.serving) {
+            (Told::Notice(notice), Serving::Auth(auth)) => auth.notice(notice, sender),
+            (Told::Claim(claim), serving) => {
+                if let Serving::Auth(auth) = mem::replace(serving, Serving::Setup) {
+                    auth.hand_over(claim);
+                }
+                Flow::Break(())
+            }
             _ => Flow::Continue(()),
         }
     }
@@ -148,8 +171,11 @@ impl Application<Connection> for Client {
     }
 
     async fn ended(&mut self, end: &End) {
-        // The end of an auth connection takes its player offline.
-        self.serving = Serving::Setup;
+        // The end of an auth connection takes its player offline, now or some time later.
+        let serving = mem::replace(&mut self.serving, Serving::Setup);
+        if let (Serving::Auth(auth), End::Lost) = (serving, end) {
+            auth.lost();
+        }
         self.open = None;
         tracing::debug!(address = %self.peer.address, %end, "disconnected");
     }

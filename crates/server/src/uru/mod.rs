@@ -60,7 +60,7 @@ use worldwire_uru::file::keys::KeyRing;
 
 pub use config::ShardConfig;
 
-use auth::SecureFiles;
+use auth::{Reconnections, SecureFiles};
 use dispatch::Dispatcher;
 use figures::Figures;
 use file::Library;
@@ -140,6 +140,7 @@ struct Shared {
     secure: Arc<SecureFiles>,
     vault: Vault,
     hosts: Hosts,
+    reconnections: Arc<Reconnections>,
     figures: Arc<Figures>,
 }
 
@@ -209,6 +210,7 @@ impl Shard {
         let operators = admin::Listener::bind(folder, vault.clone()).map_err(at(folder))?;
         let shared = Shared {
             hosts: Hosts::new(config.host()),
+            reconnections: Reconnections::new(config.patience()).into(),
             vault,
             secure: secure.into(),
             config,
@@ -277,7 +279,7 @@ impl Shard {
     /// Those of the system, from the status page.
     pub async fn serve(self, signal: Signal) -> io::Result<()> {
         let Self { shared, listener, status, operators, lock, .. } = self;
-        let vault = shared.vault.clone();
+        let (vault, reconnections) = (shared.vault.clone(), Arc::clone(&shared.reconnections));
         let operators = tokio::spawn(operators.run());
         let page = status::Page {
             welcome: shared.config.welcome.clone(),
@@ -287,6 +289,7 @@ impl Shard {
         let page = status.map(|tcp| tokio::spawn(status::serve(tcp, page.into(), signal.clone())));
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
         operators.abort();
+        reconnections.close();
         vault.close().await;
         drop(lock);
         let Some(mut page) = page else { return Ok(()) };

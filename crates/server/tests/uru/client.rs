@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use tempfile::TempDir;
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use worldwire_core::connection::{Event, EventOf, Sender as _};
 use worldwire_core::{Reader, Side};
-use worldwire_net::{Application, Clock, Driver, Flow, Stop, tcp};
+use worldwire_net::{Application, Clock, Driver, End, Flow, Stop, tcp};
 use worldwire_server::uru::vault::Vault;
 use worldwire_server::uru::{Shard, ShardConfig};
 use worldwire_uru::connection::{ClientConfig, Connection, News, Sender};
@@ -87,6 +88,7 @@ impl Running {
 
 /// A client of one service.
 pub(crate) struct Client {
+    task: JoinHandle<End>,
     service: Service,
     to: mpsc::Sender<Message<'static>>,
     from: mpsc::Receiver<Vec<u8>>,
@@ -141,22 +143,32 @@ impl Client {
         key: Option<PublicKey>,
     ) -> Self {
         let stream = tcp::dial(address, PATIENCE).await.unwrap();
+        Self::connect_over(stream, ClientConfig::new(service, key)).await
+    }
+
+    pub(crate) async fn connect_over(stream: TcpStream, mut config: ClientConfig) -> Self {
+        let service = config.connect.service().unwrap();
+        stream.set_zero_linger().unwrap();
         let driver = Driver::client(Clock::start());
-        let mut config = ClientConfig::new(service, key);
         config.ping_every = None;
         let connection = Connection::client(config.into(), [77; 64], driver.clock.now()).unwrap();
         let (to, outgoing) = mpsc::channel(100);
         let (incoming, from) = mpsc::channel(1000);
         let (setup, is_set_up) = tokio::sync::oneshot::channel();
         let messenger = Messenger { outgoing, incoming, setup: Some(setup) };
-        tokio::spawn(async move { driver.drive(stream, connection, messenger).await });
-        let mut client = Self { service, to, from };
+        let task = tokio::spawn(async move { driver.drive(stream, connection, messenger).await });
+        let mut client = Self { task, service, to, from };
         let is_set_up = timeout(PATIENCE, is_set_up).await.unwrap();
         if is_set_up.is_err() {
             // The server refused it.
             client.from.close();
         }
         client
+    }
+
+    /// The network fails: what is under way is lost, and the server hears of an error.
+    pub(crate) fn lose(self) {
+        self.task.abort();
     }
 
     /// Sends a message.

@@ -5,4 +5,7 @@
 mod attacks;
 mod auth;
 mod client;
+mod latency;
+mod player;
+mod reconnect;
 mod services;

@@ -161,10 +161,18 @@ impl State {
         self.graph.child(info, NodeType::PlayerInfoList, Some(folder::OWNERS))
     }
 
-    /// Whether a player made a node that is in no tree yet.
+    /// Whether a player made a node that is in no tree yet, with all that is above it.
     fn made_for_nowhere(&self, session: &Session, id: u32) -> bool {
-        let made = self.graph.get(id).is_some_and(|entry| entry.creator == session.player);
-        made && session.player != 0 && self.graph.parents(id).next().is_none()
+        let mut met = HashSet::from([id]);
+        let mut waiting = vec![id];
+        while let Some(node) = waiting.pop() {
+            let made = self.graph.get(node).is_some_and(|entry| entry.creator == session.player);
+            if !made || session.player == 0 {
+                return false;
+            }
+            waiting.extend(self.graph.parents(node).filter(|parent| met.insert(*parent)));
+        }
+        true
     }
 
     /// Whether a node is, or is below, a Player, Age or AgeInfo that fits. A link to an age and an
