@@ -14,13 +14,14 @@ seconds=${3:-20}
 folder=$(mktemp -d)
 server=
 trap '[ -n "$server" ] && kill "$server" && wait "$server"; rm -rf "$folder"' EXIT
+port=$((20000 + RANDOM % 20000))
 cd "$folder"
 export WORLDWIRE_PASSWORD=secret
 ulimit -n "$(ulimit -Hn)"
 
 mkdir -p shard/data/files/Big
-cat > shard/shard.toml <<'END'
-listen = "127.0.0.1:24617"
+cat > shard/shard.toml <<END
+listen = "127.0.0.1:$port"
 status = ""
 [limits]
 connections_per_address = 10000

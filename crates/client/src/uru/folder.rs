@@ -103,18 +103,19 @@ async fn place(
         return Ok(None);
     }
     let name = entry.download_name.to_text();
+    let is_packed = entry.flags.0 & ManifestFlags::GZIP != 0;
+    // Manifests say 0 of the download of a file that is not packed.
+    let sent = if is_packed { entry.compressed_size.0 } else { entry.file_size.0 };
     let (target, mut packed) = begin(folder, path)?;
     let mut sum = Md5::new();
     let taken = files
-        .download(&name, entry.compressed_size.0, |bytes| {
+        .download(&name, sent, |bytes| {
             sum.update(bytes);
             packed.write_all(bytes).map_err(at(&target))
         })
         .await?;
-    let packed_wanted =
-        Sum { bytes: u64::from(entry.compressed_size.0), md5: entry.md5_compressed.to_text() };
+    let packed_wanted = Sum { bytes: u64::from(sent), md5: entry.md5_compressed.to_text() };
     let found = Sum { bytes: u64::from(taken), md5: hex(sum) };
-    let is_packed = entry.flags.0 & ManifestFlags::GZIP != 0;
     // What is not packed may be listed with one sum only.
     if is_packed || !packed_wanted.md5.is_empty() {
         found.expect(&name, &packed_wanted)?;
