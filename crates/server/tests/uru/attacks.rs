@@ -13,12 +13,14 @@ use worldwire_uru::connect::ConnectPacket;
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::auth::client as ask;
+use worldwire_uru::message::auth::server::ServerMessage as Told;
 use worldwire_uru::message::gatekeeper::client as gatekeeper;
 use worldwire_uru::types::{Nested, NetError, TransId, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use crate::client::{PATIENCE, Running};
 use crate::player::{ANN, BOB, Player, result};
+use crate::reconnect::{goes_offline, info};
 
 pub(crate) fn connect_packet(service: Service) -> Vec<u8> {
     let mut writer = Writer::new();
@@ -218,6 +220,41 @@ async fn what_a_player_may_not_do_has_a_result() {
         assert_eq!(stranger.fetch(node_id).await.unwrap_err(), NetError::AuthenticationFailed);
     }
     assert!(!bob.refs(bob_id).await.is_empty());
+    shard.stop().await;
+}
+
+/// What is told to a client that reads nothing waits for it, and at some point its connection ends.
+#[tokio::test]
+async fn who_does_not_read_is_closed_and_nobody_waits() {
+    const CHANGES: usize = 1200;
+    let shard = Running::start(|_| (), |_| ()).await;
+    let (mut ann, _) = Player::enter(&shard, ANN, "Ann").await;
+    let (bob, bob_id) = Player::enter(&shard, BOB, "Bob").await;
+    // Answers fill what the system keeps for it.
+    for _ in 0..120 {
+        let payload = Bytes32::new(vec![0; 60_000]);
+        bob.say(ask::PingRequest { ping_time_ms: 0, trans_id: TransId(1), payload }).await;
+    }
+    bob.client.deafen().await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let node = info(&shard, bob_id).await;
+    let mut changes = tokio::task::JoinSet::new();
+    for number in 0..CHANGES {
+        let vault = shard.vault.clone();
+        let int32_2 = i32::try_from(number).ok();
+        let change = VaultNode { int32_2, ..VaultNode::default() };
+        changes.spawn(async move { vault.set(node, change).await.unwrap() });
+    }
+    let mut heard = 0;
+    while heard < CHANGES {
+        let told = ann.hear().await;
+        let Message::AuthServer(told) = told.message() else { panic!("a message of auth") };
+        heard += usize::from(matches!(told, Told::VaultNodeChanged(it) if it.node_id == node));
+    }
+    assert!(changes.join_all().await.len() == CHANGES);
+    // It ends when what is queued could not be written in time.
+    goes_offline(&shard, bob_id).await;
+    drop(bob);
     shard.stop().await;
 }
 

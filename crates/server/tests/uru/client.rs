@@ -1,5 +1,6 @@
 //! A shard in a folder of its own, and a client that asks one thing after another.
 
+use std::future::pending;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -90,19 +91,27 @@ impl Running {
 pub(crate) struct Client {
     task: JoinHandle<End>,
     service: Service,
-    to: mpsc::Sender<Message<'static>>,
+    to: mpsc::Sender<Order>,
     from: mpsc::Receiver<Vec<u8>>,
+}
+
+/// What a client's connection is told.
+enum Order {
+    Say(Box<Message<'static>>),
+    /// To read nothing any more.
+    Deafen,
 }
 
 /// What the client's connection does: it says what it is told, and tells what it hears.
 struct Messenger {
-    outgoing: mpsc::Receiver<Message<'static>>,
+    outgoing: mpsc::Receiver<Order>,
+    is_deaf: bool,
     incoming: mpsc::Sender<Vec<u8>>,
     setup: Option<tokio::sync::oneshot::Sender<()>>,
 }
 
 impl Application<Connection> for Messenger {
-    type Notice = Option<Message<'static>>;
+    type Notice = Option<Order>;
 
     async fn event(&mut self, event: EventOf<'_, Connection>, _: &mut Sender) -> Flow {
         match event {
@@ -111,6 +120,7 @@ impl Application<Connection> for Messenger {
                     let _ = setup.send(());
                 }
             }
+            Event::Received(_) if self.is_deaf => pending().await,
             Event::Received(received) if received.message().is_some() => {
                 let told = self.incoming.send(received.bytes.to_vec()).await;
                 // The test is over.
@@ -127,8 +137,12 @@ impl Application<Connection> for Messenger {
 
     async fn notice(&mut self, notice: Self::Notice, sender: &mut Sender) -> Flow {
         match notice {
-            Some(message) => {
+            Some(Order::Say(message)) => {
                 sender.send(&message).unwrap();
+                Flow::Continue(())
+            }
+            Some(Order::Deafen) => {
+                self.is_deaf = true;
                 Flow::Continue(())
             }
             None => Flow::Break(()),
@@ -155,7 +169,7 @@ impl Client {
         let (to, outgoing) = mpsc::channel(100);
         let (incoming, from) = mpsc::channel(1000);
         let (setup, is_set_up) = tokio::sync::oneshot::channel();
-        let messenger = Messenger { outgoing, incoming, setup: Some(setup) };
+        let messenger = Messenger { outgoing, is_deaf: false, incoming, setup: Some(setup) };
         let task = tokio::spawn(async move { driver.drive(stream, connection, messenger).await });
         let mut client = Self { task, service, to, from };
         let is_set_up = timeout(PATIENCE, is_set_up).await.unwrap();
@@ -171,9 +185,18 @@ impl Client {
         self.task.abort();
     }
 
+    /// Reads nothing any more, from what was said so far on.
+    pub(crate) async fn deafen(&self) {
+        self.order(Order::Deafen).await;
+    }
+
+    async fn order(&self, order: Order) {
+        assert!(self.to.send(order).await.is_ok());
+    }
+
     /// Sends a message.
     pub(crate) async fn say(&self, message: impl Into<Message<'static>>) {
-        self.to.send(message.into()).await.unwrap();
+        self.order(Order::Say(Box::new(message.into()))).await;
     }
 
     /// The bytes of the next message; nothing when the server has closed the connection.

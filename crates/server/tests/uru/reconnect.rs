@@ -28,7 +28,7 @@ async fn knows_nothing(player: &mut Player) {
     assert_eq!(answer, NetError::AuthenticationFailed);
 }
 
-async fn info(shard: &Running, player: u32) -> u32 {
+pub(crate) async fn info(shard: &Running, player: u32) -> u32 {
     let template = VaultNode {
         node_type: Some(NodeType::PlayerInfo),
         uint32_1: Some(player),
@@ -42,7 +42,7 @@ async fn is_online(shard: &Running, player: u32) -> bool {
     shard.vault.show(info).await.unwrap()["Int32_1"] == 1
 }
 
-async fn goes_offline(shard: &Running, player: u32) {
+pub(crate) async fn goes_offline(shard: &Running, player: u32) {
     let gone = async {
         while is_online(shard, player).await {
             sleep(Duration::from_millis(5)).await;
