@@ -44,6 +44,7 @@ client --account 'load-{}' --count "$clients" --seconds 0 \
 echo "the same with their players: $(memory)"
 
 echo; echo "$clients clients that play and are idle:"
+touch idle.err
 "$program" client uru shard --account 'load-{}' --count "$clients" --seconds 15 \
     login + set-player 'Load {}' + again > idle.log 2> idle.err &
 idle=$!
@@ -58,7 +59,7 @@ client --account 'load-{}' --count 50 --seconds "$seconds" \
     login + set-player 'Load {}' + create-node NodeType=TextNote String64_1=Load + again \
     + save-node made Text_1=Shorah
 
-echo; echo "one client logs in, with a vault of 36 nodes:"
+echo; echo "one client logs in, plays, and fetches its vault of 36 nodes and its neighbours:"
 client --account load-1 login + set-player 'Load 1' \
     + create-node NodeType=TextNote Text_1=1 + add-node player made \
     + create-node NodeType=TextNote Text_1=2 + add-node player made \

@@ -21,6 +21,7 @@
 //! * `dispatch`: which service a client wants; `gatekeeper`, [`file`](mod@file), [`auth`], `game`:
 //!   the services;
 //! * [`vault`]: everything that lasts, with [`accounts`], [`players`], [`ages`] and [`scores`];
+//! * [`moving`]: shards of other servers that move in;
 //! * [`admin`]: what operators do, while the shard runs and while it does not;
 //! * `hosts`: where the ages are;
 //! * `status`: the status page; `figures`: what it shows to operators.
@@ -37,6 +38,7 @@ mod game;
 mod gatekeeper;
 mod hosts;
 pub mod keys;
+pub mod moving;
 pub mod players;
 pub mod scores;
 mod status;
