@@ -229,7 +229,7 @@ async fn real_shards_move_in() {
         }
         assert_eq!(of("account").count(), rows("accounts").count());
         for row in rows("players") {
-            let id = row.get("PlayerIdx").or(row.get("ki")).unwrap();
+            let id = row.get("PlayerIdx").or_else(|| row.get("ki")).unwrap();
             let player = of("player").find(|player| &player["id"] == id).unwrap();
             let text =
                 |names: [&str; 2]| names.iter().find_map(|name| row[*name].as_str()).unwrap();

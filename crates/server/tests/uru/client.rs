@@ -1,11 +1,16 @@
 //! A shard in a folder of its own, and a client that asks one thing after another.
 
-use std::future::pending;
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -33,7 +38,7 @@ pub(crate) struct Running {
     pub(crate) keys: KeyRing,
     pub(crate) vault: Vault,
     stop: Stop,
-    serving: JoinHandle<std::io::Result<()>>,
+    serving: JoinHandle<io::Result<()>>,
 }
 
 /// Accounts that every shard of a test has: name and password.
@@ -91,27 +96,57 @@ impl Running {
 pub(crate) struct Client {
     task: JoinHandle<End>,
     service: Service,
-    to: mpsc::Sender<Order>,
+    is_deaf: Arc<AtomicBool>,
+    to: mpsc::Sender<Message<'static>>,
     from: mpsc::Receiver<Vec<u8>>,
 }
 
-/// What a client's connection is told.
-enum Order {
-    Say(Box<Message<'static>>),
-    /// To read nothing any more.
-    Deafen,
+/// A stream that can stop to read.
+struct Ear {
+    stream: TcpStream,
+    is_deaf: Arc<AtomicBool>,
+}
+
+impl AsyncRead for Ear {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.is_deaf.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Ear {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
 }
 
 /// What the client's connection does: it says what it is told, and tells what it hears.
 struct Messenger {
-    outgoing: mpsc::Receiver<Order>,
-    is_deaf: bool,
+    outgoing: mpsc::Receiver<Message<'static>>,
     incoming: mpsc::Sender<Vec<u8>>,
     setup: Option<tokio::sync::oneshot::Sender<()>>,
 }
 
 impl Application<Connection> for Messenger {
-    type Notice = Option<Order>;
+    type Notice = Option<Message<'static>>;
 
     async fn event(&mut self, event: EventOf<'_, Connection>, _: &mut Sender) -> Flow {
         match event {
@@ -120,7 +155,6 @@ impl Application<Connection> for Messenger {
                     let _ = setup.send(());
                 }
             }
-            Event::Received(_) if self.is_deaf => pending().await,
             Event::Received(received) if received.message().is_some() => {
                 let told = self.incoming.send(received.bytes.to_vec()).await;
                 // The test is over.
@@ -137,12 +171,8 @@ impl Application<Connection> for Messenger {
 
     async fn notice(&mut self, notice: Self::Notice, sender: &mut Sender) -> Flow {
         match notice {
-            Some(Order::Say(message)) => {
+            Some(message) => {
                 sender.send(&message).unwrap();
-                Flow::Continue(())
-            }
-            Some(Order::Deafen) => {
-                self.is_deaf = true;
                 Flow::Continue(())
             }
             None => Flow::Break(()),
@@ -163,15 +193,17 @@ impl Client {
     pub(crate) async fn connect_over(stream: TcpStream, mut config: ClientConfig) -> Self {
         let service = config.connect.service().unwrap();
         stream.set_zero_linger().unwrap();
+        let is_deaf = Arc::new(AtomicBool::new(false));
+        let stream = Ear { stream, is_deaf: Arc::clone(&is_deaf) };
         let driver = Driver::client(Clock::start());
         config.ping_every = None;
         let connection = Connection::client(config.into(), [77; 64], driver.clock.now()).unwrap();
         let (to, outgoing) = mpsc::channel(100);
         let (incoming, from) = mpsc::channel(1000);
         let (setup, is_set_up) = tokio::sync::oneshot::channel();
-        let messenger = Messenger { outgoing, is_deaf: false, incoming, setup: Some(setup) };
+        let messenger = Messenger { outgoing, incoming, setup: Some(setup) };
         let task = tokio::spawn(async move { driver.drive(stream, connection, messenger).await });
-        let mut client = Self { task, service, to, from };
+        let mut client = Self { task, service, is_deaf, to, from };
         let is_set_up = timeout(PATIENCE, is_set_up).await.unwrap();
         if is_set_up.is_err() {
             // The server refused it.
@@ -185,18 +217,14 @@ impl Client {
         self.task.abort();
     }
 
-    /// Reads nothing any more, from what was said so far on.
-    pub(crate) async fn deafen(&self) {
-        self.order(Order::Deafen).await;
-    }
-
-    async fn order(&self, order: Order) {
-        assert!(self.to.send(order).await.is_ok());
+    /// Reads nothing any more.
+    pub(crate) fn deafen(&self) {
+        self.is_deaf.store(true, Ordering::Relaxed);
     }
 
     /// Sends a message.
     pub(crate) async fn say(&self, message: impl Into<Message<'static>>) {
-        self.order(Order::Say(Box::new(message.into()))).await;
+        self.to.send(message.into()).await.unwrap();
     }
 
     /// The bytes of the next message; nothing when the server has closed the connection.

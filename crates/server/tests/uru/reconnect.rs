@@ -37,12 +37,12 @@ pub(crate) async fn info(shard: &Running, player: u32) -> u32 {
     shard.vault.find(template).await.unwrap()[0]
 }
 
-async fn is_online(shard: &Running, player: u32) -> bool {
+pub(crate) async fn is_online(shard: &Running, player: u32) -> bool {
     let info = info(shard, player).await;
     shard.vault.show(info).await.unwrap()["Int32_1"] == 1
 }
 
-pub(crate) async fn goes_offline(shard: &Running, player: u32) {
+async fn goes_offline(shard: &Running, player: u32) {
     let gone = async {
         while is_online(shard, player).await {
             sleep(Duration::from_millis(5)).await;

@@ -13,6 +13,7 @@
 mod pg_dump;
 mod sqlite;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
@@ -219,11 +220,11 @@ impl Mover {
             let owner = at.unsigned("owneridx")?.unwrap_or(0);
             if !nodes.contains_key(&parent) || !nodes.contains_key(&child) {
                 left.push(format!("the reference from {parent} to {child}: one is missing"));
-            } else if refs.contains_key(&(parent, child)) {
-                left.push(format!("the reference from {parent} to {child}, a second time"));
-            } else {
+            } else if let Entry::Vacant(place) = refs.entry((parent, child)) {
                 let line = json!({"ref": {"parent": parent, "child": child, "owner": owner}});
-                refs.insert((parent, child), line.to_string());
+                place.insert(line.to_string());
+            } else {
+                left.push(format!("the reference from {parent} to {child}, a second time"));
             }
         }
         self.house.left.append(&mut left);

@@ -68,7 +68,7 @@ impl<'t> Text<'t> {
             if !self.rest().starts_with("--") && !self.rest().starts_with('\\') {
                 return;
             }
-            self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+            self.skip_behind("\n");
         }
     }
 
