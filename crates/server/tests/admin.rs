@@ -253,7 +253,7 @@ fn a_dump_is_checked() {
     assert!(problem(&[head, &system, &root, player]).contains("which is missing"));
     assert_eq!(
         problem(&[head, "{\"thing\":1}"]),
-        "2: wanted one of account, node, ref, player, score, end"
+        "2: wanted one of account, password, node, ref, player, score, end"
     );
     assert!(problem(&[head, r#"{"node":{"NodeId":1,"NodeId":2}}"#]).starts_with("2: "));
     assert_eq!(

@@ -292,6 +292,17 @@ impl State {
         Ok(PasswordSet { account: id, all_clients: hashes_agree(&name, password) })
     }
 
+    /// Sets the only digest that is known: P0 for an e-mail name, else P1.
+    pub(crate) fn set_digest(&mut self, id: Uuid, digest: [u8; 20]) {
+        let Some(account) = self.accounts.get(id) else { return };
+        let is_email = is_email_name(&account.name);
+        // Nobody knows what this one is a digest of.
+        let unknown = self.random_bytes();
+        let (sha0, sha1) = if is_email { (digest, unknown) } else { (unknown, digest) };
+        let [sha0, sha1] = [sha0, sha1].map(PasswordHash::from_bytes);
+        self.set_hashes(id, &PasswordHashes { sha0, sha1 });
+    }
+
     fn set_hashes(&mut self, id: Uuid, hashes: &PasswordHashes) {
         let Some(mut account) = self.accounts.get(id).cloned() else { return };
         let mut plain = zeroize::Zeroizing::new(vec![SECRET_VERSION]);

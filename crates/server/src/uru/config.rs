@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Deserialize;
 use worldwire_net::Capacity;
@@ -91,6 +92,9 @@ pub struct Auth {
     /// Failed logins in a minute for a name from an address, after which more are refused; 0 for no
     /// limit.
     pub failed_logins: u32,
+    /// How long the session of a lost connection waits for its client, in seconds; 0 for not at
+    /// all.
+    pub reconnect_seconds: u32,
     /// Log in a second time with the same player: whether the first connection is thrown out.
     pub kick_on_duplicate: bool,
     /// Whether players may change only what is theirs.
@@ -165,6 +169,7 @@ impl Default for Auth {
             strict_chunks: false,
             restricted: false,
             failed_logins: 5,
+            reconnect_seconds: 30,
             kick_on_duplicate: false,
             strict_vault: true,
             temporary_ages: false,
@@ -282,6 +287,12 @@ impl ShardConfig {
             console_commands: console_commands.clone(),
             ..AgeConfig::default()
         }
+    }
+
+    /// How long the session of a lost connection waits for its client.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs(self.auth.reconnect_seconds.into())
     }
 
     /// How many connections are let in.
@@ -403,6 +414,9 @@ restricted = {restricted}
 # address, and for a name from where nobody logged in to it before, it is four times as many.
 # 0: no limit.
 failed_logins = {failed_logins}
+# A client that lost its connection may go on within so many seconds, without a login. Others see its
+# player until then. 0: it has to log in again.
+reconnect_seconds = {reconnect_seconds}
 # A player that logs in twice: throw the first one out, or else refuse the second one.
 kick_on_duplicate = {kick}
 # Players may change only what is theirs.
@@ -436,6 +450,7 @@ console_commands = {console_commands}
             strict_chunks = auth.strict_chunks,
             restricted = auth.restricted,
             failed_logins = auth.failed_logins,
+            reconnect_seconds = auth.reconnect_seconds,
             kick = auth.kick_on_duplicate,
             strict_vault = auth.strict_vault,
             temporary_ages = auth.temporary_ages,
@@ -478,6 +493,7 @@ mod tests {
                 strict_chunks: true,
                 restricted: true,
                 failed_logins: 0,
+                reconnect_seconds: 0,
                 kick_on_duplicate: true,
                 strict_vault: false,
                 temporary_ages: true,

@@ -21,6 +21,7 @@
 //! * `dispatch`: which service a client wants; `gatekeeper`, [`file`](mod@file), [`auth`], `game`:
 //!   the services;
 //! * [`vault`]: everything that lasts, with [`accounts`], [`players`], [`ages`] and [`scores`];
+//! * [`moving`]: shards of other servers that move in;
 //! * [`admin`]: what operators do, while the shard runs and while it does not;
 //! * `hosts`: where the ages are; `game`: the ages that run;
 //! * `status`: the status page; `figures`: what it shows to operators.
@@ -37,6 +38,7 @@ mod game;
 mod gatekeeper;
 mod hosts;
 pub mod keys;
+pub mod moving;
 pub mod players;
 pub mod scores;
 mod status;
@@ -60,7 +62,7 @@ use worldwire_uru::file::keys::KeyRing;
 
 pub use config::ShardConfig;
 
-use auth::SecureFiles;
+use auth::{Reconnections, SecureFiles};
 use dispatch::Dispatcher;
 use figures::Figures;
 use file::Library;
@@ -151,6 +153,7 @@ struct Shared {
     vault: Vault,
     hosts: Hosts,
     games: Games,
+    reconnections: Arc<Reconnections>,
     figures: Arc<Figures>,
 }
 
@@ -228,6 +231,7 @@ impl Shard {
         let shared = Shared {
             games: Games::new(vault.clone(), ages, config.age()),
             hosts: Hosts::new(config.host()),
+            reconnections: Reconnections::new(config.patience()).into(),
             vault,
             secure: secure.into(),
             config,
@@ -297,6 +301,7 @@ impl Shard {
     pub async fn serve(self, signal: Signal) -> io::Result<()> {
         let Self { shared, listener, status, operators, lock, .. } = self;
         let (vault, games) = (shared.vault.clone(), shared.games.clone());
+        let reconnections = Arc::clone(&shared.reconnections);
         let operators = tokio::spawn(operators.run());
         let page = status::Page {
             welcome: shared.config.welcome.clone(),
@@ -307,6 +312,7 @@ impl Shard {
         let page = status.map(|tcp| tokio::spawn(status::serve(tcp, page.into(), signal.clone())));
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
         operators.abort();
+        reconnections.close();
         games.close().await;
         vault.close().await;
         drop(lock);

@@ -6,4 +6,7 @@ mod ages;
 mod attacks;
 mod auth;
 mod client;
+mod latency;
+mod player;
+mod reconnect;
 mod services;

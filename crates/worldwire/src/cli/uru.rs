@@ -191,18 +191,35 @@ pub(crate) enum UruVault {
         after_help = "The file is checked first, as `check` does, and read whole or not at all. Accounts that are there
 stay; others are made without a password. Nobody may be logged in.
 
-Example:
-  worldwire uru vault import vault.jsonl"
+Accounts keep their passwords. What cannot be taken over is listed. dirtsand: the text that
+pg_dump --column-inserts writes. moulars: the database file, while moulars does not run.
+
+Examples:
+  worldwire uru vault import vault.jsonl
+  worldwire uru vault import --from dirtsand dirtsand.sql
+  worldwire uru vault import --from moulars vault.db"
     )]
     Import {
         /// The exported vault; - is standard input
         file: PathBuf,
+        /// Take over the accounts and the vault of another server instead
+        #[arg(long, value_name = "SERVER")]
+        from: Option<MovingFrom>,
         /// Even if the vault has players, who are lost
         #[arg(long)]
         replace: bool,
         #[command(flatten)]
         shard: UruShard,
     },
+}
+
+/// A server whose database can be taken over.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum MovingFrom {
+    /// H-uru/dirtsand, as a dump
+    Dirtsand,
+    /// zrax/moulars, as its SQLite file
+    Moulars,
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -30,6 +31,20 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The ages of a shard. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(in crate::uru) struct Games(Arc<Inner>);
+
+/// An auth connection, as the ages see it, or the session of one that was lost and may come back.
+/// Dropped, it takes its player out of all ages.
+#[derive(Debug)]
+pub(in crate::uru) struct Presence {
+    games: Games,
+    auth: u64,
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.games.auth_ended(self.auth);
+    }
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -139,8 +154,15 @@ impl Games {
         Ok(())
     }
 
+    /// Stands for an auth connection, by its number, for as long as its player may be in ages.
+    pub(in crate::uru) fn presence(&self, auth: u64) -> Presence {
+        Presence { games: self.clone(), auth }
+    }
+
     /// An auth connection is over: its player is nowhere any more.
-    pub(in crate::uru) fn auth_ended(&self, auth: u64) {
+    fn auth_ended(&self, auth: u64) {
+        // Without a runtime, all ages are over.
+        let Ok(runtime) = Handle::try_current() else { return };
         let mut tables = self.tables();
         tables.expected.retain(|_, expected| expected.auth != auth);
         let Tables { hosts, present, .. } = &*tables;
@@ -148,7 +170,7 @@ impl Games {
             if let Some(host) = hosts.get(&at.number) {
                 let (commands, player) = (host.commands.clone(), *player);
                 // An error means that the age is over.
-                tokio::spawn(async move { commands.send(Command::Kick { player }).await });
+                runtime.spawn(async move { commands.send(Command::Kick { player }).await });
             }
         }
     }

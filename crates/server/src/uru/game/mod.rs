@@ -33,7 +33,7 @@ use worldwire_uru::message::game::server::{JoinAgeReply, ServerMessage};
 use worldwire_uru::types::NetError;
 
 pub(super) use files::AgeFiles;
-pub(super) use games::Games;
+pub(super) use games::{Games, Presence};
 
 use super::Shared;
 use super::sent;

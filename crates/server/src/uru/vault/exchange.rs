@@ -4,16 +4,18 @@
 //! | --- | --- |
 //! | `{"vault":1,"next_node":N,"next_score":N}` | the first line |
 //! | `{"account":{"id":..,"name":..,"flags":..,"created":..}}` | an account, without its password |
+//! | `{"password":{"account":..,"digest":..}}` | from other servers: P0 of an e-mail name, else P1, as 40 digits |
 //! | `{"node":{..}}` | a node, as `worldwire decode uru.vault-node` shows it |
 //! | `{"ref":{"parent":..,"child":..,"owner":..}}` | a reference |
 //! | `{"player":{"id":..,"account":..,"name":..,"shape":..,"explorer":..,"created":..}}` | a player |
 //! | `{"score":{"id":..,"owner":..,"name":..,"kind":..,"value":..,"created":..}}` | a score |
 //! | `{"end":{"accounts":N,"nodes":N,"refs":N,"players":N,"scores":N}}` | the last line: how many there are |
 //!
-//! What is read must be written again as the same lines. Passwords are not in it, so it is no secret
-//! by itself: an account that an import makes has none, until an operator sets one.
+//! What is read must be written again as the same lines. An export has no passwords in it, so it is no
+//! secret by itself: an account that an import makes has none, until an operator sets one.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use worldwire_core::json::{Json, Style, parse, write_children};
@@ -37,6 +39,7 @@ pub struct Dump {
     head: Head,
     end: End,
     accounts: BTreeMap<Uuid, AccountLine>,
+    passwords: BTreeMap<Uuid, Password>,
     nodes: BTreeMap<u32, Content>,
     refs: BTreeMap<(u32, u32), u32>,
     players: BTreeMap<u32, PlayerLine>,
@@ -86,6 +89,34 @@ struct AccountLine {
     created: u32,
 }
 
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PasswordLine {
+    account: String,
+    digest: String,
+}
+
+/// A digest that is as good as a password.
+#[derive(Clone, PartialEq)]
+struct Password([u8; 20]);
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password")
+    }
+}
+
+impl Password {
+    fn parse(hex: &str) -> Result<Self, String> {
+        let wanted = || "digest: wanted 40 hexadecimal digits".to_owned();
+        digest(hex).map(Self).ok_or_else(wanted)
+    }
+
+    fn hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RefLine {
@@ -133,6 +164,10 @@ impl Dump {
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let head = std::iter::once(line(&self.head));
         let accounts = self.accounts.values().map(|one| named("account", &line(one)));
+        let passwords = self.passwords.iter().map(|(id, password)| {
+            let (account, digest) = (id.to_string(), password.hex());
+            named("password", &line(&PasswordLine { account, digest }))
+        });
         let nodes = self.nodes.values().map(|content| named("node", &node_json(content)));
         let refs = self.refs.iter().map(|(&(parent, child), &owner)| {
             named("ref", &line(&RefLine { parent, child, owner }))
@@ -140,7 +175,8 @@ impl Dump {
         let players = self.players.values().map(|one| named("player", &line(one)));
         let scores = self.scores.values().map(|one| named("score", &line(one)));
         let end = std::iter::once(named("end", &line(&self.counts())));
-        head.chain(accounts).chain(nodes).chain(refs).chain(players).chain(scores).chain(end)
+        let lines = head.chain(accounts).chain(passwords).chain(nodes);
+        lines.chain(refs).chain(players).chain(scores).chain(end)
     }
 
     fn counts(&self) -> End {
@@ -198,7 +234,7 @@ impl Dump {
             }
             return Ok(None);
         }
-        let wanted = || "wanted one of account, node, ref, player, score, end".to_owned();
+        let wanted = || "wanted one of account, password, node, ref, player, score, end".to_owned();
         let Json::Object(object) = json else { return Err(wanted()) };
         let mut members = object.into_iter();
         let (Some((name, json)), None) = (members.next(), members.next()) else {
@@ -218,6 +254,12 @@ impl Dump {
                 let id = uuid(&one.id)?;
                 let what = format!("account {id}");
                 twice(self.accounts.insert(id, one).is_some(), what)
+            }
+            "password" => {
+                let PasswordLine { account, digest } = from_json(json)?;
+                let (id, password) = (uuid(&account)?, Password::parse(&digest)?);
+                let old = self.passwords.insert(id, password).is_some();
+                twice(old, format!("the password of account {id}"))
             }
             "node" => {
                 let (id, content) = node_of(&json)?;
@@ -273,6 +315,9 @@ impl Dump {
         }
         if let Some(node) = graph.cycle() {
             return Err(format!("node {node} is below itself"));
+        }
+        if let Some(id) = self.passwords.keys().find(|id| !self.accounts.contains_key(id)) {
+            return Err(format!("there is a password of account {id}, which is missing"));
         }
         let mut names = HashSet::new();
         for (id, player) in &self.players {
@@ -366,6 +411,9 @@ impl State {
                     let secret = Vec::new();
                     let account = Account { name, flags, created: line.created, secret };
                     self.put_account(*id, Some(account));
+                    if let Some(Password(digest)) = dump.passwords.get(id) {
+                        self.set_digest(*id, *digest);
+                    }
                 }
             }
         }
@@ -394,6 +442,20 @@ impl State {
         self.put_system(system.ok_or(NetError::InvalidParameter)?);
         self.clear_online()
     }
+}
+
+/// A digest of 40 hexadecimal digits.
+pub(crate) fn digest(hex: &str) -> Option<[u8; 20]> {
+    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+    let mut digest = [0; 20];
+    if pairs.len() != digest.len() || !rest.is_empty() {
+        return None;
+    }
+    for (byte, pair) in digest.iter_mut().zip(pairs) {
+        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
+        *byte = u8::try_from(high? << 4 | low?).ok()?;
+    }
+    Some(digest)
 }
 
 /// The JSON of a node.
