@@ -68,6 +68,7 @@ macro_rules! auth_reply {
                     Reply::VaultNodeChanged(_)
                     | Reply::VaultNodeAdded(_)
                     | Reply::VaultNodeRemoved(_)
+                    | Reply::ServerAddr(_)
                     | Reply::ServerCaps(_),
                 ) => {}
                 other => panic!("{other:?}"),
@@ -119,7 +120,7 @@ impl Traveller {
                     assert_eq!(reply.result, NetError::Success);
                     account = reply.account_id;
                 }
-                Message::AuthServer(Reply::ServerCaps(_)) => {}
+                Message::AuthServer(Reply::ServerAddr(_) | Reply::ServerCaps(_)) => {}
                 other => panic!("{other:?}"),
             }
         }
