@@ -75,6 +75,8 @@ pub trait Application<C: Connection + 'static>: Send {
 pub enum End {
     /// The machine closed it: the peer hung up, or was silent for too long.
     Closed(CloseReason),
+    /// The network ended it, and not the peer by hanging up: the peer may come back.
+    Lost,
     /// The peer broke a rule.
     Fault(Box<Error>),
     /// The application wanted no more.
@@ -93,6 +95,7 @@ impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed(reason) => reason.fmt(f),
+            Self::Lost => f.write_str("lost"),
             Self::Fault(error) => error.fmt(f),
             Self::Application => f.write_str("closed by the application"),
             Self::Stopped => f.write_str("closed because the server stops"),

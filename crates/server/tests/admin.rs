@@ -192,15 +192,57 @@ fn a_dump_is_checked() {
     };
     let system = node(1, "System");
     let player = r#"{"player":{"id":2,"account":"00000000-0000-0000-0000-000000000001","name":"x","shape":"male","explorer":1,"created":0}}"#;
-    let problem = |lines: &[&str]| match Dump::read(lines.iter().copied()) {
+    let read = |lines: &[&str]| match Dump::read(lines.iter().copied()) {
         Ok(_) => String::new(),
         Err(DumpError::Line { line, problem }) => format!("{line}: {problem}"),
         Err(DumpError::Whole(problem)) => problem,
     };
+    // With an end line that is right.
+    let problem = |lines: &[&str]| {
+        let count = |name: &str| {
+            let start = format!("{{\"{name}\":");
+            lines.iter().filter(|line| line.starts_with(&start)).count()
+        };
+        let end = json!({"end": {"accounts": count("account"), "nodes": count("node"),
+            "refs": count("ref"), "players": count("player"), "scores": count("score")}});
+        read(&[lines, &[&*end.to_string()]].concat())
+    };
     let (two, three) = (node(2, "Folder"), node(3, "Folder"));
     let (down, up) = (reference(2, 3), reference(3, 2));
     assert_eq!(problem(&[head, &system, &two, &three, &down, ""]), "");
-    assert_eq!(problem(&[]), "wanted a first line with \"vault\", found none");
+    // Cut at the end of a line.
+    let cut = read(&[head, &system, &two]);
+    assert!(cut.starts_with("wanted a last line with \"end\", found none"), "{cut}");
+    let end = r#"{"end":{"accounts":0,"nodes":2,"refs":0,"players":0,"scores":0}}"#;
+    assert_eq!(read(&[head, &system, &two, end]), "");
+    let counts = read(&[head, &system, end]);
+    assert!(counts.contains("\"nodes\":2") && counts.contains("\"nodes\":1"), "{counts}");
+    assert!(read(&[head, &system, &two, end, &three]).starts_with("5: wanted nothing behind"));
+    // What a check of the vault would find.
+    let info = node(2, "AgeInfo");
+    assert_eq!(problem(&[head, &system, &info]), "node 2 is the AgeInfo of no Age");
+    let age = node(2, "Age");
+    assert_eq!(problem(&[head, &system, &age]), "node 2 is an Age without an AgeInfo");
+    let score = |kind: u32| {
+        format!(
+            r#"{{"score":{{"id":1,"owner":2,"name":"x","kind":{kind},"value":0,"created":0}}}}"#
+        )
+    };
+    assert_eq!(problem(&[head, &system, &score(2)]), "");
+    assert!(problem(&[head, &system, &score(9)]).starts_with("3: score 1: wanted a kind"));
+    let account = format!(
+        r#"{{"account":{{"id":"00000000-0000-0000-0000-000000000001","name":"{}","flags":0,"created":0}}}}"#,
+        "x".repeat(100)
+    );
+    assert!(problem(&[head, &account, &system]).contains("wanted a name of at most"));
+    let full = r#"{"vault":1,"next_node":4294967295,"next_score":1}"#;
+    assert!(problem(&[full, &system]).starts_with("wanted next_node"));
+    let long = format!(
+        r#"{{"node":{{"NodeId":2,"NodeType":"Folder","String64_1":"{}"}}}}"#,
+        "x".repeat(64)
+    );
+    assert!(problem(&[head, &system, &long]).starts_with("3: node 2: "));
+    assert_eq!(read(&[]), "wanted a first line with \"vault\", found none");
     assert_eq!(problem(&[head]), "wanted one System node, found 0");
     assert_eq!(problem(&[head, &system, &system]), "3: node 1 is there twice");
     assert_eq!(problem(&[head, &system, &two, &down]), "2 refers to 3, and there is no node 3");
@@ -211,7 +253,7 @@ fn a_dump_is_checked() {
     assert!(problem(&[head, &system, &root, player]).contains("which is missing"));
     assert_eq!(
         problem(&[head, "{\"thing\":1}"]),
-        "2: wanted one of account, node, ref, player, score"
+        "2: wanted one of account, password, node, ref, player, score, end"
     );
     assert!(problem(&[head, r#"{"node":{"NodeId":1,"NodeId":2}}"#]).starts_with("2: "));
     assert_eq!(

@@ -263,8 +263,11 @@ async fn a_database_that_does_not_answer_is_asked_again() {
     assert_eq!(ann.fetch(node).await, Err(NetError::TimeoutOdbc));
     sleep(Duration::from_millis(100)).await;
     assert_eq!(title(&vault, node).await, "old");
+    // What operators see at /health.
+    assert!(vault.is_failing());
     ann.save(node, Uuid([1; 16]), note("new")).await.unwrap();
     assert_eq!(title(&vault, node).await, "new");
+    assert!(!vault.is_failing());
 }
 
 #[tokio::test(start_paused = true)]

@@ -118,6 +118,60 @@ fn the_recipe_of_the_guide_works() {
     assert!(rows[1]["of"] == "ping" && rows[1]["count"].as_u64() > Some(4), "{printed}");
     assert!(rows[1]["p50"].as_f64() <= rows[1]["p99"].as_f64(), "{printed}");
 
+    // Each client has an account, a player and a node of its own.
+    for number in 1..=2 {
+        let name = format!("load-{number}");
+        let words = ["worldwire", "uru", "account", "add", &name, "--shard", "shard"];
+        good(typed(command(folder, &words)));
+    }
+    let steps = "login + create-player Load{} female + set-player Load{} + create-node \
+                 NodeType=TextNote + again + save-node made Text_1=x + node made";
+    let line = format!(
+        "worldwire client uru shard --account load-{{}} --quiet --json --count 2 --seconds 1 {steps}"
+    );
+    let words: Vec<_> = line.split_whitespace().collect();
+    let printed =
+        good(command(folder, &words).env("WORLDWIRE_PASSWORD", "secret").output().unwrap());
+    let rows: Vec<Json> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let row = |name: &str| rows.iter().find(|row| row["of"] == name).unwrap();
+    assert_eq!(
+        (&row("create-node")["count"], &row("create-node")["perSecond"]),
+        (&2.into(), &Json::Null)
+    );
+    assert!(
+        row("save-node")["count"].as_u64() > Some(2) && row("node")["failed"] == 0,
+        "{printed}"
+    );
+
+    // Ages and scores.
+    let zeros = "00000000-0000-0000-0000-000000000000";
+    let steps = format!(
+        "--json login + set-player Ann + init-age Garden {zeros} Mine + create-score player points 1 5 \
+         + scores player points + high-scores 0 3 points + create-node NodeType=TextNote"
+    );
+    let printed = good(client(folder, &steps));
+    let values: Vec<Json> =
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |step: &str| values.iter().find(|value| value["step"] == step).unwrap();
+    let number = |value: &Json| value.as_u64().unwrap();
+    let (info, score) = (number(&of("init-age")["info"]), number(&of("create-score")["id"]));
+    let (player, note) = (number(&of("set-player")["id"]), number(&of("create-node")["id"]));
+    assert_eq!((&of("scores")["value"], &of("high-scores")["value"]), (&5.into(), &5.into()));
+    let steps = format!(
+        "login + set-player Ann + add-points {score} 2 + create-score player more 1 0 \
+         + send-node {note} {player} + set-public {info} no + logout + login + set-player {player} \
+         + scores player points + ping"
+    );
+    let printed = good(client(folder, &steps));
+    assert!(printed.contains("send-node: ok") && printed.contains("logout: ok"), "{printed}");
+    assert!(printed.contains(&format!("id {score}  owner {player}  type 1  value 7")), "{printed}");
+    let output =
+        client(folder, &format!("login + set-player Ann + transfer-points {score} {score} 1"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("ScoreTransferPoints: refused with InvalidParameter"), "{said}");
+    let output = client(folder, &format!("login + set-player Ann + set-points {score} 1"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("ScoreWrongType"));
+
     // What the shard refuses, and what cannot be done at all.
     let output = client(folder, "login + set-player Nobody");
     assert_eq!(output.status.code(), Some(1));

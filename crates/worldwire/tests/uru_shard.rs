@@ -80,9 +80,42 @@ fn everything(folder: &Path) {
     assert_eq!(code, 0, "{err}");
     assert_eq!(done(&["vault", "export"], ""), dump);
     let half = &dump[..dump.len() / 2];
+    // Another server's vault moves in, and out again. What it lacks is listed.
+    let moving = "INSERT INTO vault.\"Nodes\" (idx, \"NodeType\") VALUES (1, 24);\n\
+                  INSERT INTO vault.\"NodeRefs\" (\"ParentIdx\", \"ChildIdx\") VALUES (1, 9);";
+    let (code, _, err) = run(&["vault", "import", "--from", "dirtsand", "-"], moving);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("left: the reference from 1 to 9: one is missing\n"), "{err}");
+    assert!(err.contains("1 nodes imported"), "{err}");
+    let (code, _, err) = run(&["vault", "import", "--from", "dirtsand", "-"], "COPY x FROM stdin;");
+    assert_eq!(code, 2);
+    assert!(err.contains("line 1: wanted a dump made with --column-inserts"), "{err}");
+    done(&["vault", "import", "-"], &dump);
     let (code, _, err) = run(&["vault", "import", "-"], half);
     assert!(code == 1 && err.contains("line "), "{err}");
     assert_eq!(done(&["vault", "export"], ""), dump);
+
+    // What holds for all instances of an age, by the shard's own descriptors.
+    let sdl = folder.join("data/secure/SDL");
+    std::fs::create_dir_all(&sdl).unwrap();
+    let text = "STATEDESC city { VERSION 1 VAR BOOL gate[1] VAR INT stage[1] }";
+    std::fs::write(sdl.join("city.sdl"), text).unwrap();
+    done(&["sdl", "set", "city", "gate=true"], "");
+    let settings = || {
+        let node = done(&["vault", "find", "NodeType=1970733058", "String64_2=city"], "");
+        done(&["vault", "show", node.trim()], "")
+    };
+    let gate = settings();
+    done(&["sdl", "set", "CITY", "stage=3"], "");
+    let both = settings();
+    assert!(gate.contains("Blob_1: ") && both != gate && both.contains("03000000"), "{both}");
+    let (code, _, err) = run(&["sdl", "set", "city", "gat=true"], "");
+    assert!(code == 2 && err.contains("gat"), "{err}");
+    let (code, _, err) = run(&["sdl", "set", "citty", "gate=true"], "");
+    assert!(code == 2 && err.contains("did you mean city?"), "{err}");
+    assert_eq!(done(&["vault", "check"], ""), "0 problems\n");
+    // The second round begins without it.
+    std::fs::remove_file(sdl.join("city.sdl")).unwrap();
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! modules of their own.
 
 use worldwire_core::Error;
+use worldwire_uru::connect::{ConnectData, TokenData};
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::file::secure::SecureKey;
 use worldwire_uru::frame::{Message, Service};
@@ -11,7 +12,7 @@ use worldwire_uru::message::auth::client::{
     PlayerCreateRequest, PlayerDeleteRequest,
 };
 use worldwire_uru::message::auth::server::ServerMessage;
-use worldwire_uru::types::{NetError, TransId, Uuid};
+use worldwire_uru::types::{Ipv4, NetError, TransId, Uuid};
 
 use super::notification::Notifications;
 use super::reply::{Key, reply};
@@ -63,6 +64,25 @@ impl Auth {
     /// As for [`Link::connect`].
     pub async fn connect(shard: &Shard) -> Result<(Self, Notifications)> {
         let (link, notifications) = gatekeeper::connect(shard, Service::Auth).await?;
+        Ok((Self { link, build: shard.build }, notifications))
+    }
+
+    /// Connects with the token of a [`Notification::ServerAddr`](super::Notification::ServerAddr),
+    /// to the server that came with it. When this connection [registers](Self::register), it goes
+    /// on with the session of the one that was lost, if the server still keeps it; a login is not
+    /// needed then.
+    ///
+    /// # Errors
+    /// As for [`Link::connect`].
+    pub async fn reconnect(
+        shard: &Shard,
+        server: Ipv4,
+        token: Uuid,
+    ) -> Result<(Self, Notifications)> {
+        let mut config = shard.client_config(Service::Auth);
+        config.connect.data = ConnectData::Auth(TokenData { token });
+        let host = server.0.to_string();
+        let (link, notifications) = Link::connect_as(shard, config, &host, shard.port).await?;
         Ok((Self { link, build: shard.build }, notifications))
     }
 

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use worldwire_core::Error;
 use worldwire_core::connection::{Event, EventOf, Sender as _};
 use worldwire_net::{Application, Clock, Driver, End, Flow, tcp};
-use worldwire_uru::connection::{Connection, News, Sender};
+use worldwire_uru::connection::{ClientConfig, Connection, News, Sender};
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::types::{NetError, TransId};
 
@@ -115,6 +115,16 @@ impl Link {
         host: &str,
         port: u16,
     ) -> Result<(Self, Notifications)> {
+        Self::connect_as(shard, shard.client_config(service), host, port).await
+    }
+
+    pub(super) async fn connect_as(
+        shard: &Shard,
+        config: ClientConfig,
+        host: &str,
+        port: u16,
+    ) -> Result<(Self, Notifications)> {
+        let service = config.connect.service().ok_or(ClientError::NoHost("dead"))?;
         let unreachable = |error| ClientError::Connect {
             service: service.name(),
             address: format!("{host}:{port}"),
@@ -122,7 +132,7 @@ impl Link {
         };
         let stream = tcp::dial((host, port), shard.patience).await.map_err(unreachable)?;
         let driver = Driver::client(Clock::start());
-        let connection = connection(shard, service, driver.clock.now())?;
+        let connection = connection(config, driver.clock.now())?;
         let (commands, receiver) = mpsc::channel(QUEUE);
         let (notify, notifications) = mpsc::channel(Notifications::MOST_WAITING);
         let (set_up, is_set_up) = oneshot::channel();
@@ -269,8 +279,8 @@ impl Link {
 }
 
 /// A connection with fresh random bytes.
-fn connection(shard: &Shard, service: Service, now: Duration) -> Result<Connection> {
-    let config = Arc::new(shard.client_config(service));
+fn connection(config: ClientConfig, now: Duration) -> Result<Connection> {
+    let config = Arc::new(config);
     let mut tries = 0;
     loop {
         tries += 1;

@@ -58,6 +58,28 @@ async fn everything_is_found_again_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_session_goes_on_with_its_token() {
+    let running = Running::start(|_| ()).await;
+    let (auth, mut notifications, player) = running.enter(0, "Ann").await;
+    let (server, token) = loop {
+        if let Some(Notification::ServerAddr { address, token }) = notifications.next().await {
+            break (address, token);
+        }
+    };
+    // The server has not noticed anything yet.
+    let (again, _) = Auth::reconnect(&running.shard, server, token).await.unwrap();
+    again.register().await.unwrap();
+    assert_eq!(again.fetch_node(player).await.unwrap().node_id, Some(player));
+    while notifications.next().await.is_some() {}
+    assert!(auth.fetch_node(player).await.is_err());
+    let (worthless, _) = Auth::reconnect(&running.shard, server, token).await.unwrap();
+    worthless.register().await.unwrap();
+    let refused = worthless.fetch_node(player).await.unwrap_err();
+    assert_eq!(refused.net_error(), Some(NetError::AuthenticationFailed));
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn refusals_name_their_error() {
     let running = Running::start(|_| ()).await;
     let (auth, _) = Auth::connect(&running.shard).await.unwrap();

@@ -108,6 +108,7 @@ impl Driver {
                 reader,
                 writer,
                 is_reading: true,
+                is_lost: false,
                 fault: None,
             };
             let end = run.until_the_end().await;
@@ -138,6 +139,8 @@ struct Run<'r, R, W, C, A> {
     writer: &'r mut W,
     /// The peer may still send something.
     is_reading: bool,
+    /// The network has failed, in either direction.
+    is_lost: bool,
     /// What the machine complained about last.
     fault: Option<Box<Error>>,
 }
@@ -185,6 +188,8 @@ where
                 continue;
             }
             if self.writer.is_broken() && core::mem::take(&mut self.is_reading) {
+                // A peer that has hung up is no loss.
+                self.is_lost |= !matches!(arrived(self.reader), Some(Ok(Input::End)));
                 self.connection.input(now, self.driver.peer, Input::End);
                 continue;
             }
@@ -215,6 +220,7 @@ where
             let now = self.driver.clock.now();
             let flow = match woke {
                 Woke::Input(input) => {
+                    self.is_lost |= input.is_err();
                     let input = input.unwrap_or(Input::End);
                     self.is_reading = input != Input::End;
                     self.connection.input(now, self.driver.peer, input);
@@ -267,6 +273,7 @@ where
                 let end = self.fault.take().map_or(End::Closed(CloseReason::Fault), End::Fault);
                 return Some(Err(end));
             }
+            Some(CloseReason::Remote) if self.is_lost => return Some(Err(End::Lost)),
             Some(reason) => return Some(Err(End::Closed(reason))),
             None => {}
         }
@@ -282,13 +289,12 @@ where
     /// Takes in what has arrived, if something has: the deadline may have passed only because the
     /// application was busy.
     fn input_now(&mut self) {
-        let mut receive = pin!(self.reader.receive());
-        let mut context = core::task::Context::from_waker(core::task::Waker::noop());
-        if let Poll::Ready(input) = receive.as_mut().poll(&mut context) {
-            let input = input.unwrap_or(Input::End);
-            self.is_reading = input != Input::End;
-            self.connection.input(self.driver.clock.now(), self.driver.peer, input);
-        }
+        let (now, peer) = (self.driver.clock.now(), self.driver.peer);
+        let Some(input) = arrived(self.reader) else { return };
+        self.is_lost |= input.is_err();
+        let input = input.unwrap_or(Input::End);
+        self.is_reading = input != Input::End;
+        self.connection.input(now, peer, input);
     }
 
     /// Writes what is queued and ends the stream.
@@ -338,6 +344,16 @@ where
         _ => {}
     }
     Some((application.event(event, sender), closed))
+}
+
+/// What has arrived, without waiting.
+fn arrived<R: Receive>(reader: &mut R) -> Option<std::io::Result<Input<'_>>> {
+    let mut receive = pin!(reader.receive());
+    let mut context = core::task::Context::from_waker(core::task::Waker::noop());
+    match receive.as_mut().poll(&mut context) {
+        Poll::Ready(input) => Some(input),
+        Poll::Pending => None,
+    }
 }
 
 /// Waits for what the application does, and writes meanwhile.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::io::duplex;
+use tokio::io::{AsyncWriteExt as _, duplex};
 use tokio::time::timeout;
 use worldwire_core::Side;
 use worldwire_core::connection::{CloseReason, Connection, Event, EventOf, Piece as _, Timer};
@@ -74,6 +74,43 @@ async fn uru_asks_and_is_answered() {
     let end = timeout(Duration::from_secs(5), driver.drive(right, client, Gatekeeper));
     assert_eq!(end.await.unwrap(), End::Application);
     assert_eq!(served.await.unwrap(), End::Closed(CloseReason::Remote));
+}
+
+#[tokio::test(start_paused = true)]
+async fn uru_waits_for_a_client_only_so_long() {
+    use worldwire_core::{Field as _, Writer};
+    use worldwire_uru::connect::ConnectPacket;
+
+    let packet = |service| {
+        let mut writer = Writer::new();
+        ConnectPacket::new(service).encode(&mut writer).unwrap();
+        writer.into_bytes()
+    };
+    let [auth, game] = [Service::Auth, Service::Game].map(packet);
+    let plain = |packet: &[u8], message: &[u8]| [packet, &[0, 2], message].concat();
+    for (what, said, seconds, timer) in [
+        ("nothing", Vec::new(), 10, Timer::Setup),
+        ("half a connect packet", auth[..15].to_vec(), 10, Timer::Setup),
+        ("no key", auth.clone(), 10, Timer::Setup),
+        ("no message", plain(&auth, &[]), 45, Timer::Idle),
+        ("no message on a game connection", plain(&game, &[]), 120, Timer::Idle),
+        ("half a message", plain(&auth, &[27, 0, 1, 0]), 30, Timer::Message),
+    ] {
+        let clock = Clock::start();
+        let mut config = worldwire_uru::connection::ServerConfig::new(KeyRing::new());
+        config.encryption = Encryption::AllowPlain;
+        let config = std::sync::Arc::new(config);
+        let server = worldwire_uru::connection::Connection::server(config, [7; 7], clock.now());
+        let (mut peer, io) = duplex(1024);
+        peer.write_all(&said).await.unwrap();
+        let (settings, signal) = (Settings::default(), Signal::never());
+        let driver = Driver { peer: Side::Client, clock, settings, signal };
+        let start = tokio::time::Instant::now();
+        let (count, _) = tokio::sync::watch::channel(0);
+        let end = driver.drive(io, server, Counting(count)).await;
+        assert_eq!(end, End::Closed(CloseReason::Timeout(timer)), "{what}");
+        assert_eq!(start.elapsed().as_secs(), seconds, "{what}");
+    }
 }
 
 /// Counts what is received.

@@ -200,3 +200,25 @@ async fn clients_are_driven_too() {
     assert_eq!(end.await.unwrap(), End::Application);
     assert_eq!(seen.all(), ["over tcp", "over udp"]);
 }
+
+#[tokio::test]
+async fn who_hangs_up_is_told_apart_from_whom_the_network_lost() {
+    let seen = Seen::default();
+    let listener = tcp::Listener::bind("127.0.0.1:0", options(10, 10)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = Stop::new();
+    let serving = tokio::spawn(listener.serve(Arc::new(Toys(seen.clone())), stop.signal()));
+
+    for (is_reset, end) in [(false, "ended: closed by the other side"), (true, "ended: lost")] {
+        let mut stream = tcp::dial(address, PATIENCE).await.unwrap();
+        stream.write_all(&frame(b"hello")).await.unwrap();
+        assert_eq!(hear(&mut stream).await, b"hello");
+        if is_reset {
+            stream.set_zero_linger().unwrap();
+        }
+        drop(stream);
+        timeout(PATIENCE, seen.until(end, 1)).await.unwrap();
+    }
+    stop.stop();
+    serving.await.unwrap();
+}

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, Postgres};
 use sqlx::sqlite::{
     Sqlite, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{AssertSqlSafe, Pool, SqlSafeStr as _, SqlStr};
+use sqlx::{AssertSqlSafe, Connection as _, Database, Pool, SqlSafeStr as _, SqlStr};
 
 use super::{
     AccountRow, Change, Changes, CharacterRow, NodeRow, Pending, RefRow, ScoreRow, SettingRow,
@@ -86,6 +87,24 @@ impl PostgresStore {
         let sql = include_str!("migrations/0001_shard.postgres.sql");
         migrations(&[(1, "shard", sql)]).run(&pool).await?;
         Ok(Self { pool })
+    }
+}
+
+/// A connection of a pool, which goes back there only if its transaction ended well. After one that
+/// did not, nobody knows what state it is in: it is closed, and the pool opens another one.
+struct Lent<D: Database>(Option<PoolConnection<D>>);
+
+impl<D: Database> Lent<D> {
+    fn give_back(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl<D: Database> Drop for Lent<D> {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
+            drop(connection.detach());
+        }
     }
 }
 
@@ -197,7 +216,20 @@ macro_rules! sql_store {
     ($store:ident, $database:ty, begin $begin:literal, read the batch with $batch:literal) => {
         impl $store {
             async fn commit_batch(&self, number: u64, changes: &Changes) -> Result<(), StoreError> {
-                let mut transaction = self.pool.begin_with($begin).await?;
+                let mut lent = Lent(Some(self.pool.acquire().await?));
+                let Some(connection) = lent.0.as_mut() else { return Err(StoreError::Timeout) };
+                self.write(connection, number, changes).await?;
+                lent.give_back();
+                Ok(())
+            }
+
+            async fn write(
+                &self,
+                connection: &mut PoolConnection<$database>,
+                number: u64,
+                changes: &Changes,
+            ) -> Result<(), StoreError> {
+                let mut transaction = connection.begin_with($begin).await?;
                 let connection = &mut *transaction;
                 // Removals first: what is new may take the name of what goes.
                 let (gone, new): (Vec<_>, Vec<_>) = changes.values().partition(|change| {
@@ -278,9 +310,12 @@ macro_rules! sql_store {
             }
 
             async fn last_batch(&self) -> Result<u64, StoreError> {
-                let mut transaction = self.pool.begin_with($begin).await?;
+                let mut lent = Lent(Some(self.pool.acquire().await?));
+                let Some(connection) = lent.0.as_mut() else { return Err(StoreError::Timeout) };
+                let mut transaction = connection.begin_with($begin).await?;
                 let batch: i64 = sqlx::query_scalar($batch).fetch_one(&mut *transaction).await?;
                 transaction.commit().await?;
+                lent.give_back();
                 Ok(batch.cast_unsigned())
             }
 
@@ -385,3 +420,49 @@ sql_store!(SqliteStore, Sqlite, begin "BEGIN IMMEDIATE",
     read the batch with "SELECT batch FROM shard");
 sql_store!(PostgresStore, Postgres, begin "BEGIN",
     read the batch with "SELECT batch FROM shard FOR UPDATE");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes(ids: std::ops::Range<u32>) -> Arc<Changes> {
+        let node = |id| Change::PutNode(NodeRow { id, kind: 22, data: vec![7; 4_000].into() });
+        Arc::new(ids.map(node).map(|change| (change.key(), change)).collect())
+    }
+
+    /// The last batch, asked for as the vault does: until there is an answer.
+    async fn last(store: &SqliteStore) -> u64 {
+        loop {
+            match store.batch().await {
+                Ok(batch) => return batch,
+                Err(error) => assert!(error.to_string().contains("full"), "{error}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_over_when_it_is_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("shard.sqlite")).await.unwrap();
+        store.commit(1, nodes(1..10)).await.unwrap();
+        // No room for more, as far as the connections that are open now know.
+        let mut first = store.pool.acquire().await.unwrap();
+        let mut second = store.pool.acquire().await.unwrap();
+        for connection in [&mut first, &mut second] {
+            sqlx::query("PRAGMA max_page_count = 1").execute(&mut **connection).await.unwrap();
+        }
+        drop((first, second));
+        // Each of them fails once, whenever its turn comes.
+        let mut failures = 0;
+        for (number, ids) in [(2, 10..400), (3, 400..800)] {
+            while let Err(error) = store.commit(number, nodes(ids.clone())).await {
+                failures += 1;
+                assert!(error.to_string().contains("full"), "{error}");
+                assert!(failures < 3, "a connection was used again after its transaction failed");
+                assert_eq!(last(&store).await, number - 1);
+            }
+            assert_eq!(last(&store).await, number);
+        }
+        assert_ne!(failures, 0);
+    }
+}

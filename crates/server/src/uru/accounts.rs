@@ -4,7 +4,7 @@
 //! [`crypt::login`](worldwire_uru::crypt::login) for what they are and why neither can be salted.
 //! Names are compared without case and cut as clients cut them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::IpAddr;
 
@@ -15,8 +15,8 @@ use worldwire_uru::crypt::login::{
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
 
-use crate::store::AccountRow;
 use crate::store::seal::ServerKey;
+use crate::store::{AccountRow, SettingRow};
 use crate::uru::players::PlayerSummary;
 use crate::uru::vault::{ConnectionId, Notice, Outcome, Session, State};
 
@@ -32,7 +32,7 @@ pub struct Login {
     pub server_challenge: u32,
     /// The proof.
     pub proof: [u8; 20],
-    /// The client's address. Without one only the name counts for the limit of failures.
+    /// The client's address. Without one only names count for the limits of failures.
     pub address: Option<IpAddr>,
 }
 
@@ -122,6 +122,9 @@ impl Account {
     }
 }
 
+/// The setting that says which key secrets are sealed under.
+const KEY_CHECK: &str = "uru.server-key";
+
 /// The first byte of what is sealed; both digests follow.
 const SECRET_VERSION: u8 = 1;
 
@@ -207,6 +210,7 @@ impl State {
             return Err(NetError::LoginDenied.into());
         }
         let flags = account.flags;
+        self.accounts.failures.remember(login);
         self.leave_player(connection)?;
         let session = Session { account: id, flags, ..Session::default() };
         self.put_session(connection, Some(session));
@@ -236,6 +240,29 @@ impl State {
         Ok(())
     }
 
+    /// Whether the server's key is the one that passwords were sealed under, by a setting that was
+    /// sealed, too. It is made when there is none and no password says otherwise.
+    pub(crate) fn check_key(&mut self, settings: &[SettingRow]) -> bool {
+        let check = settings.iter().find(|row| row.name == KEY_CHECK);
+        if let Some(row) = check
+            && self.key.unseal(KEY_CHECK.as_bytes(), &row.value).is_ok()
+        {
+            return true;
+        }
+        let mut sealed =
+            self.accounts.by_id.iter().filter(|(_, account)| !account.secret.is_empty()).peekable();
+        let is_used = sealed.peek().is_some();
+        let fits =
+            check.is_none() && sealed.any(|(id, account)| account.hashes(*id, &self.key).is_some());
+        if is_used && !fits {
+            return false;
+        }
+        let nonce = self.random_bytes();
+        let value = self.key.seal(KEY_CHECK.as_bytes(), &[], nonce);
+        self.put_setting(KEY_CHECK, value);
+        true
+    }
+
     /// Makes an account.
     pub(crate) fn add_account(
         &mut self,
@@ -263,6 +290,17 @@ impl State {
         let name = account.name.clone();
         self.set_hashes(id, &PasswordHashes::new(&name, password));
         Ok(PasswordSet { account: id, all_clients: hashes_agree(&name, password) })
+    }
+
+    /// Sets the only digest that is known: P0 for an e-mail name, else P1.
+    pub(crate) fn set_digest(&mut self, id: Uuid, digest: [u8; 20]) {
+        let Some(account) = self.accounts.get(id) else { return };
+        let is_email = is_email_name(&account.name);
+        // Nobody knows what this one is a digest of.
+        let unknown = self.random_bytes();
+        let (sha0, sha1) = if is_email { (digest, unknown) } else { (unknown, digest) };
+        let [sha0, sha1] = [sha0, sha1].map(PasswordHash::from_bytes);
+        self.set_hashes(id, &PasswordHashes { sha0, sha1 });
     }
 
     fn set_hashes(&mut self, id: Uuid, hashes: &PasswordHashes) {
@@ -334,34 +372,62 @@ impl State {
     }
 }
 
-/// Failed logins of the last minute, by name and by address.
+/// Failed logins of the last minute: for a name from an address, for an address, and for a name.
+/// Who guesses locks out themselves, and not whoever has the right password: the bound of a name
+/// does not hold for addresses that have logged in to it.
 #[derive(Debug, Default)]
 struct Failures {
     counts: HashMap<Source, (u32, u32)>,
+    /// Names, and addresses from which the right password came.
+    known: HashSet<(String, IpAddr)>,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Source {
-    Name(String),
+    Pair(String, Option<IpAddr>),
     Address(IpAddr),
+    Name(String),
 }
 
 impl Failures {
     const WINDOW: u32 = 60;
     /// More names and addresses than this are not remembered.
     const MOST: usize = 65_536;
+    /// How many times as many failures an address, or a name, has as one for the other.
+    const TOGETHER: u32 = 4;
 
-    fn sources(login: &Login) -> impl Iterator<Item = Source> {
-        let name = Source::Name(found_by(&login.name));
-        [Some(name), login.address.map(Source::Address)].into_iter().flatten()
+    /// What failures count for, and how many times as many are allowed.
+    fn sources(login: &Login) -> impl Iterator<Item = (Source, u32)> {
+        let name = found_by(&login.name);
+        let pair = Source::Pair(name.clone(), login.address);
+        let address = login.address.map(|address| (Source::Address(address), Self::TOGETHER));
+        let name = (Source::Name(name), Self::TOGETHER);
+        [Some((pair, 1)), address, Some(name)].into_iter().flatten()
+    }
+
+    fn knows(&self, login: &Login) -> bool {
+        login.address.is_some_and(|it| self.known.contains(&(found_by(&login.name), it)))
+    }
+
+    /// A login succeeded.
+    fn remember(&mut self, login: &Login) {
+        if let Some(address) = login.address {
+            if self.known.len() >= Self::MOST {
+                self.known.clear();
+            }
+            self.known.insert((found_by(&login.name), address));
+        }
     }
 
     fn are_too_many(&self, login: &Login, now: u32, most: u32) -> bool {
-        let recent = |source| {
+        let known = self.knows(login);
+        let exceeds = |(source, times): (Source, u32)| {
             let (since, count) = self.counts.get(&source).copied().unwrap_or_default();
-            if now.saturating_sub(since) < Self::WINDOW { count } else { 0 }
+            let recent = if now.saturating_sub(since) < Self::WINDOW { count } else { 0 };
+            let forgiven = known && matches!(source, Source::Name(_));
+            !forgiven && recent >= most.saturating_mul(times)
         };
-        most != 0 && Self::sources(login).map(recent).any(|count| count >= most)
+        most != 0 && Self::sources(login).any(exceeds)
     }
 
     fn add(&mut self, login: &Login, now: u32) {
@@ -371,7 +437,7 @@ impl Failures {
                 self.counts.clear();
             }
         }
-        for source in Self::sources(login) {
+        for (source, _) in Self::sources(login) {
             let (since, count) = self.counts.entry(source).or_insert((now, 0));
             if now.saturating_sub(*since) >= Self::WINDOW {
                 (*since, *count) = (now, 0);

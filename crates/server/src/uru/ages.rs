@@ -62,6 +62,12 @@ pub struct PublicAge {
     pub population: u32,
 }
 
+/// The highest number that a client may give an age; what counts on has room above it.
+const MOST_SEQUENCE: i32 = 1_000_000;
+/// Nodes of a new age.
+const NODES_OF_AGE: usize = 10;
+/// Ages of which a connection is remembered to have made them.
+const MOST_MADE: usize = 32;
 /// Public ages in one list.
 const MOST_PUBLIC: usize = 50;
 /// The age in which clients choose a player.
@@ -76,12 +82,21 @@ impl State {
         connection: ConnectionId,
         new: &InitAge,
     ) -> Outcome<AgeNodes> {
-        self.playing(connection)?;
-        if new.filename.is_empty() {
+        let mut session = self.playing(connection)?.clone();
+        let unfit = |c: char| c.is_control() || matches!(c, '/' | '\\' | ':' | '\u{fffd}');
+        let is_name = !new.filename.contains(unfit) && !new.filename.contains("..");
+        if new.filename.is_empty() || !is_name || new.sequence > MOST_SEQUENCE {
             return Err(NetError::InvalidParameter.into());
         }
         if let Some(nodes) = self.known_age(new) {
             return Ok(nodes);
+        }
+        // An instance is one age, whatever its parent.
+        if self.age_of_instance(new.instance).is_some() {
+            return Err(NetError::InvalidParameter.into());
+        }
+        if !self.may_make_below(&session, new.parent) {
+            return Err(NetError::VaultNodeAccessViolation.into());
         }
         let texts = [&new.filename, &new.instance_name, &new.user_name].into_iter();
         let short = texts.chain([&new.description]).enumerate().all(|(at, text)| {
@@ -98,7 +113,10 @@ impl State {
             new.sequence
         };
         let instance = if new.instance.is_zero() { self.random_uuid() } else { new.instance };
-        self.make_age(&NewAge {
+        if !session.is_admin() {
+            self.check_room(session.player, NODES_OF_AGE)?;
+        }
+        let nodes = self.make_age(&NewAge {
             instance,
             parent: new.parent,
             filename: &new.filename,
@@ -108,7 +126,14 @@ impl State {
             sequence,
             language: new.language,
             public: false,
-        })
+        })?;
+        *self.built.entry(session.player).or_default() += NODES_OF_AGE;
+        if session.made.len() == MOST_MADE {
+            session.made.remove(0);
+        }
+        session.made.push(nodes.info);
+        self.put_session(connection, Some(session));
+        Ok(nodes)
     }
 
     /// The age that a request means: a parent has one child of a kind; an instance is one age.
@@ -128,7 +153,8 @@ impl State {
         Some(AgeNodes { age: self.graph.age_info(info)?.age, info })
     }
 
-    /// `AgeRequest`: finds an age for a connection, which is on its way into it from here on.
+    /// `AgeRequest`: finds an age for a connection, which is on its way into it from here on. One
+    /// that it may not enter is not found.
     pub(crate) fn request_age(
         &mut self,
         connection: ConnectionId,
@@ -139,12 +165,7 @@ impl State {
         if session.player == 0 && filename != START {
             return Err(NetError::AuthenticationFailed.into());
         }
-        let template = VaultNode {
-            node_type: Some(NodeType::Age),
-            uuid_1: Some(instance),
-            ..VaultNode::default()
-        };
-        let age = self.graph.find(&template, 1).first().copied().unwrap_or(0);
+        let age = self.age_of_instance(instance).unwrap_or(0);
         let place = match self.graph.get(age).map(|entry| &entry.facts) {
             Some(Facts::Age { filename: known, .. }) if **known == *filename => {
                 self.age_title(age, filename)?
@@ -153,6 +174,9 @@ impl State {
             None if self.is_temporary(filename) => filename.to_owned(),
             None => return Err(NetError::AgeNotFound.into()),
         };
+        if age != 0 && session.player != 0 && !self.may_enter(&session, age) {
+            return Err(NetError::AgeNotFound.into());
+        }
         if session.player != 0 {
             let player = session.player;
             self.put_session(connection, Some(Session { age, ..session }));
@@ -253,9 +277,7 @@ impl State {
     ) -> Outcome<()> {
         let session = self.playing(connection)?;
         let age = self.graph.age_info(info).ok_or(NetError::VaultNodeNotFound)?;
-        let allowed = self.config.may_be_public.iter().any(|name| **name == *age.filename)
-            && self.owns_age(session.player, info);
-        if !allowed && !session.is_admin() {
+        if !self.may_publish(session, info, age) {
             return Err(NetError::VaultNodeAccessViolation.into());
         }
         let change = VaultNode { int32_2: Some(i32::from(public)), ..VaultNode::default() };

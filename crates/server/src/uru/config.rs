@@ -3,9 +3,11 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Deserialize;
 use worldwire_net::Capacity;
+use worldwire_uru::age::{Capacity as AgeCapacity, Config as AgeConfig};
 use worldwire_uru::connect::BUILD_ID;
 use worldwire_uru::connection::Encryption;
 
@@ -44,6 +46,8 @@ pub struct ShardConfig {
     pub limits: Limits,
     /// The auth service.
     pub auth: Auth,
+    /// The game service.
+    pub game: Game,
 }
 
 /// Whether connections are encrypted. File connections never are.
@@ -69,6 +73,10 @@ pub struct Limits {
     pub connections: usize,
     /// From one address.
     pub connections_per_address: usize,
+    /// Nodes of the vault that one player may make; 0 for no limit.
+    pub nodes_per_player: usize,
+    /// Nodes in a player's inbox, above which others send it no more; 0 for no limit.
+    pub nodes_in_inbox: usize,
 }
 
 /// The auth service.
@@ -81,14 +89,32 @@ pub struct Auth {
     pub strict_chunks: bool,
     /// Whether only administrators, developers and testers may log in.
     pub restricted: bool,
-    /// Failed logins in a minute after which more are refused; 0 for no limit.
+    /// Failed logins in a minute for a name from an address, after which more are refused; 0 for no
+    /// limit.
     pub failed_logins: u32,
+    /// How long the session of a lost connection waits for its client, in seconds; 0 for not at
+    /// all.
+    pub reconnect_seconds: u32,
     /// Log in a second time with the same player: whether the first connection is thrown out.
     pub kick_on_duplicate: bool,
     /// Whether players may change only what is theirs.
     pub strict_vault: bool,
     /// Whether any age may be entered without being in the vault.
     pub temporary_ages: bool,
+}
+
+/// The game service.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Game {
+    /// Whether players are refused when there are as many in an age as its file allows.
+    pub refuse_full: bool,
+    /// Whether messages that say so go only to players nearby.
+    pub relevance: bool,
+    /// Whether messages for certain players reach them in other ages, whatever the messages say.
+    pub directed_anywhere: bool,
+    /// Console commands that objects of the shard's ages may run on the consoles of others.
+    pub console_commands: Vec<String>,
 }
 
 /// How clients are told what the server can do.
@@ -118,6 +144,7 @@ impl Default for ShardConfig {
             database: String::new(),
             limits: Limits::default(),
             auth: Auth::default(),
+            game: Game::default(),
         }
     }
 }
@@ -125,7 +152,13 @@ impl Default for ShardConfig {
 impl Default for Limits {
     fn default() -> Self {
         let Capacity { total, per_address } = Capacity::default();
-        Self { connections: total, connections_per_address: per_address }
+        let VaultConfig { most_nodes, most_in_inbox, .. } = VaultConfig::default();
+        Self {
+            connections: total,
+            connections_per_address: per_address,
+            nodes_per_player: most_nodes,
+            nodes_in_inbox: most_in_inbox,
+        }
     }
 }
 
@@ -136,6 +169,7 @@ impl Default for Auth {
             strict_chunks: false,
             restricted: false,
             failed_logins: 5,
+            reconnect_seconds: 30,
             kick_on_duplicate: false,
             strict_vault: true,
             temporary_ages: false,
@@ -173,6 +207,19 @@ impl ShardConfig {
         if units == 0 || units > MOST_ADDRESS_UNITS {
             let wanted = format!("wanted 1 to {MOST_ADDRESS_UNITS} characters, found {units}");
             return Err(ConfigError(format!("public_address: {wanted}")));
+        }
+        if !is_host(&self.public_address) {
+            let wanted = "wanted an IPv4 address, or a name such as uru.example.org";
+            let found = &self.public_address;
+            return Err(ConfigError(format!("public_address: {wanted}, found {found:?}")));
+        }
+        let Limits { connections, connections_per_address, .. } = self.limits;
+        for (name, most) in
+            [("connections", connections), ("connections_per_address", connections_per_address)]
+        {
+            if most == 0 {
+                return Err(ConfigError(format!("limits.{name}: wanted at least 1, found 0")));
+            }
         }
         self.status_address().map(drop)
     }
@@ -221,15 +268,37 @@ impl ShardConfig {
             on_duplicate,
             restricted,
             failed_logins,
+            most_nodes: self.limits.nodes_per_player,
+            most_in_inbox: self.limits.nodes_in_inbox,
             any_temporary_age: self.auth.temporary_ages,
             ..VaultConfig::default()
         }
     }
 
+    /// How ages behave.
+    #[must_use]
+    pub fn age(&self) -> AgeConfig {
+        let Game { refuse_full, relevance, directed_anywhere, console_commands } = &self.game;
+        let capacity = if *refuse_full { AgeCapacity::Refuse } else { AgeCapacity::Warn };
+        AgeConfig {
+            capacity,
+            relevance: *relevance,
+            directed_anywhere: *directed_anywhere,
+            console_commands: console_commands.clone(),
+            ..AgeConfig::default()
+        }
+    }
+
+    /// How long the session of a lost connection waits for its client.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs(self.auth.reconnect_seconds.into())
+    }
+
     /// How many connections are let in.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
-        let Limits { connections, connections_per_address } = self.limits;
+        let Limits { connections, connections_per_address, .. } = self.limits;
         Capacity { total: connections, per_address: connections_per_address }
     }
 
@@ -238,6 +307,25 @@ impl ShardConfig {
     pub fn commented(&self) -> String {
         Commented(self).to_string()
     }
+}
+
+/// Whether a text is an IPv4 address or the name of a host, with or without a port.
+fn is_host(text: &str) -> bool {
+    let (host, port) = text.split_once(':').unwrap_or((text, "1"));
+    let is_label = |label: &str| {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !label.is_empty() && label.bytes().all(fits)
+    };
+    // Whatever ends in a number is an address.
+    let is_number =
+        |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit());
+    let is_address = host.rsplit('.').next().is_some_and(is_number);
+    port.parse::<u16>().is_ok_and(|port| port != 0)
+        && if is_address {
+            host.parse::<Ipv4Addr>().is_ok()
+        } else {
+            host.strip_suffix('.').unwrap_or(host).split('.').all(is_label)
+        }
 }
 
 fn is_loopback(address: IpAddr) -> bool {
@@ -261,6 +349,7 @@ impl fmt::Display for Commented<'_> {
             database,
             limits,
             auth,
+            game,
         } = self.0;
         let text = |text: &str| toml::Value::String(text.to_owned()).to_string();
         let encryption = match encryption {
@@ -308,6 +397,10 @@ database = {database}
 # How many connections are let in, in all and from one address.
 connections = {connections}
 connections_per_address = {per_address}
+# Nodes of the vault that one player may make, and nodes in a player's inbox, above which others send
+# it no more. 0: no limit.
+nodes_per_player = {per_player}
+nodes_in_inbox = {in_inbox}
 
 [auth]
 # How clients are told what this server can do: \"compatible\" with all clients, \"always\" in the
@@ -317,14 +410,29 @@ caps = {caps}
 strict_chunks = {strict_chunks}
 # Only administrators, developers and testers may log in.
 restricted = {restricted}
-# Failed logins in a minute, for a name and for an address, after which more are refused. 0: no limit.
+# Failed logins in a minute for one name from one address, after which more are refused; for an
+# address, and for a name from where nobody logged in to it before, it is four times as many.
+# 0: no limit.
 failed_logins = {failed_logins}
+# A client that lost its connection may go on within so many seconds, without a login. Others see its
+# player until then. 0: it has to log in again.
+reconnect_seconds = {reconnect_seconds}
 # A player that logs in twice: throw the first one out, or else refuse the second one.
 kick_on_duplicate = {kick}
 # Players may change only what is theirs.
 strict_vault = {strict_vault}
 # Any age may be entered, even if it is not in the vault. For developers.
 temporary_ages = {temporary_ages}
+
+[game]
+# Refuse players when there are as many in an age as its file (ages/NAME.age in data) allows.
+refuse_full = {refuse_full}
+# Send positions of avatars only to players who are near them.
+relevance = {relevance}
+# Deliver messages for certain players in other ages, even if they do not ask for that.
+directed_anywhere = {directed_anywhere}
+# Console commands that objects of this shard's ages may run on the consoles of other players.
+console_commands = {console_commands}
 ",
             listen = text(&listen.to_string()),
             public = text(public_address),
@@ -336,13 +444,20 @@ temporary_ages = {temporary_ages}
             database = text(database),
             connections = limits.connections,
             per_address = limits.connections_per_address,
+            per_player = limits.nodes_per_player,
+            in_inbox = limits.nodes_in_inbox,
             caps = text(caps),
             strict_chunks = auth.strict_chunks,
             restricted = auth.restricted,
             failed_logins = auth.failed_logins,
+            reconnect_seconds = auth.reconnect_seconds,
             kick = auth.kick_on_duplicate,
             strict_vault = auth.strict_vault,
             temporary_ages = auth.temporary_ages,
+            refuse_full = game.refuse_full,
+            relevance = game.relevance,
+            directed_anywhere = game.directed_anywhere,
+            console_commands = toml::Value::from(game.console_commands.clone()),
         )
     }
 }
@@ -367,15 +482,27 @@ mod tests {
             keys: "a b".into(),
             data: "/srv/uru".into(),
             database: "postgres://uru@localhost/shard".to_owned(),
-            limits: Limits { connections: 1, connections_per_address: 2 },
+            limits: Limits {
+                connections: 1,
+                connections_per_address: 2,
+                nodes_per_player: 3,
+                nodes_in_inbox: 0,
+            },
             auth: Auth {
                 caps: CapsPolicy::Never,
                 strict_chunks: true,
                 restricted: true,
                 failed_logins: 0,
+                reconnect_seconds: 0,
                 kick_on_duplicate: true,
                 strict_vault: false,
                 temporary_ages: true,
+            },
+            game: Game {
+                refuse_full: true,
+                relevance: true,
+                directed_anywhere: true,
+                console_commands: vec!["Foo.Bar".to_owned()],
             },
         };
         assert_eq!(ShardConfig::parse(&other.commented()), Ok(other));
@@ -393,10 +520,21 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let error = |text| ShardConfig::parse(text).unwrap_err().to_string();
+        let error = |text: &str| ShardConfig::parse(text).unwrap_err().to_string();
         assert_eq!(
             error("public_address = \"a-rather-long-name.example.org\""),
             "public_address: wanted 1 to 23 characters, found 30"
+        );
+        for host in ["a b", "300.1.1.1", "::1", "x:70000", "a..b", "x:", "1.2.3", "-\u{e9}"] {
+            let error = error(&format!("public_address = \"{host}\""));
+            assert!(error.starts_with("public_address: wanted an IPv4 address"), "{error}");
+        }
+        for host in ["10.0.0.1", "uru.example.org", "localhost", "x:14617", "1.2.3.4:5", "a-1.b."] {
+            assert!(ShardConfig::parse(&format!("public_address = \"{host}\"")).is_ok(), "{host}");
+        }
+        assert_eq!(
+            error("[limits]\nconnections = 0"),
+            "limits.connections: wanted at least 1, found 0"
         );
         assert!(error("status = \"yes\"").starts_with("status: wanted an address with a port"));
         let unknown = error("build = 1\nlisen = 1");

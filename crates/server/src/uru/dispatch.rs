@@ -1,19 +1,22 @@
 //! One port for all services: the connect packet says which one a client wants.
 
 use std::future::pending;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{Event, EventOf};
 use worldwire_net::{Accept, Application, End, Flow, Peer};
-use worldwire_uru::connection::{Connection, News, Received, Sender};
+use worldwire_uru::connect::ConnectData;
+use worldwire_uru::connection::{Connection, Content, News, Received, Sender};
 use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::types::Uuid;
 
-use super::auth::AuthService;
+use super::auth::{AuthService, Told};
 use super::figures::Open;
 use super::file::FileService;
-use super::vault::Notice;
-use super::{Shared, auth, game, gatekeeper};
+use super::game::GameService;
+use super::{Shared, auth, gatekeeper};
 
 /// Makes the connections of a shard.
 #[derive(Debug)]
@@ -31,7 +34,8 @@ impl Accept for Dispatcher {
         }
         let connection = Connection::server(Arc::clone(&self.0.server), seed, now);
         let shared = Arc::clone(&self.0);
-        (connection, Client { shared, peer, serving: Serving::Setup, open: None })
+        let token = Uuid::ZERO;
+        (connection, Client { shared, peer, token, serving: Serving::Setup, open: None })
     }
 }
 
@@ -40,6 +44,8 @@ impl Accept for Dispatcher {
 pub(super) struct Client {
     shared: Arc<Shared>,
     peer: Peer,
+    /// What the connect packet of an auth client says.
+    token: Uuid,
     serving: Serving,
     open: Option<Open>,
 }
@@ -52,7 +58,7 @@ enum Serving {
     Gatekeeper,
     File(FileService),
     Auth(Box<AuthService>),
-    Game,
+    Game(Box<GameService>),
 }
 
 impl Client {
@@ -66,20 +72,32 @@ impl Client {
             Service::File => {
                 Serving::File(FileService::new(Arc::clone(&shared.library), shared.config.build))
             }
-            Service::Auth => match AuthService::open(Arc::clone(shared), self.peer).await {
-                Ok(auth) => Serving::Auth(Box::new(auth)),
-                Err(error) => {
-                    tracing::warn!(%address, ?error, "connection closed: the vault is not there");
-                    return Flow::Break(());
+            Service::Auth => {
+                match AuthService::open(Arc::clone(shared), self.peer, self.token).await {
+                    Ok(auth) => Serving::Auth(Box::new(auth)),
+                    Err(error) => {
+                        tracing::warn!(%address, ?error, "connection closed: the vault is not there");
+                        return Flow::Break(());
+                    }
                 }
-            },
-            Service::Game => Serving::Game,
+            }
+            Service::Game => Serving::Game(Box::new(GameService::new(Arc::clone(shared), address))),
         };
         Flow::Continue(())
     }
 
     async fn received(&mut self, received: Received<'_>, sender: &mut Sender) -> Flow {
-        match (&mut self.serving, received.message()) {
+        let message = match received.content() {
+            Ok(Content::Message(message)) => Some(message),
+            Ok(Content::Connect(packet)) => {
+                if let ConnectData::Auth(data) = packet.data {
+                    self.token = data.token;
+                }
+                None
+            }
+            _ => None,
+        };
+        match (&mut self.serving, message) {
             (Serving::Gatekeeper, Some(Message::GatekeeperClient(message))) => {
                 gatekeeper::answer(&message, &self.shared.config.public_address, sender)
             }
@@ -89,8 +107,8 @@ impl Client {
             (Serving::Auth(auth), Some(Message::AuthClient(message))) => {
                 auth.message(message, sender).await
             }
-            (Serving::Game, Some(Message::GameClient(message))) => {
-                game::answer(&message, self.peer.address, &self.shared.figures, sender)
+            (Serving::Game(game), Some(Message::GameClient(message))) => {
+                game.message(message, sender).await
             }
             // Packets of setup.
             _ => Flow::Continue(()),
@@ -98,8 +116,17 @@ impl Client {
     }
 }
 
+/// What a connection is told by other tasks.
+#[derive(Debug)]
+pub(super) enum Notice {
+    /// On an auth connection.
+    Auth(Told),
+    /// The age of a game connection has something to send, or to end.
+    Age,
+}
+
 impl Application<Connection> for Client {
-    type Notice = Option<Notice>;
+    type Notice = Notice;
 
     async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
         match event {
@@ -111,16 +138,29 @@ impl Application<Connection> for Client {
         }
     }
 
-    async fn notified(&mut self) -> Option<Notice> {
+    async fn notified(&mut self) -> Notice {
         match &mut self.serving {
-            Serving::Auth(auth) => auth.notified().await,
+            Serving::Auth(auth) => Notice::Auth(auth.notified().await),
+            Serving::Game(game) => {
+                game.notified().await;
+                Notice::Age
+            }
             _ => pending().await,
         }
     }
 
-    async fn notice(&mut self, notice: Option<Notice>, sender: &mut Sender) -> Flow {
-        match self.serving {
-            Serving::Auth(_) => auth::notice(notice, sender),
+    async fn notice(&mut self, notice: Notice, sender: &mut Sender) -> Flow {
+        match (notice, &mut self.serving) {
+            (Notice::Auth(Told::Notice(notice)), Serving::Auth(auth)) => {
+                auth.notice(notice, sender)
+            }
+            (Notice::Auth(Told::Claim(claim)), serving) => {
+                if let Serving::Auth(auth) = mem::replace(serving, Serving::Setup) {
+                    auth.hand_over(claim);
+                }
+                Flow::Break(())
+            }
+            (Notice::Age, Serving::Game(game)) => game.notice(),
             _ => Flow::Continue(()),
         }
     }
@@ -129,6 +169,7 @@ impl Application<Connection> for Client {
         match &self.serving {
             Serving::Auth(auth) => auth.wants_room(),
             Serving::File(file) => file.wants_room(),
+            Serving::Game(game) => game.wants_room(),
             _ => false,
         }
     }
@@ -137,6 +178,7 @@ impl Application<Connection> for Client {
         match &mut self.serving {
             Serving::File(file) => file.room(sender).await,
             Serving::Auth(auth) => auth.room(sender).await,
+            Serving::Game(game) => game.room(sender),
             _ => Flow::Continue(()),
         }
     }
@@ -148,8 +190,12 @@ impl Application<Connection> for Client {
     }
 
     async fn ended(&mut self, end: &End) {
-        // The end of an auth connection takes its player offline.
-        self.serving = Serving::Setup;
+        // The end of an auth connection takes its player offline, now or some time later.
+        match (mem::replace(&mut self.serving, Serving::Setup), end) {
+            (Serving::Auth(auth), End::Lost) => auth.lost(),
+            (Serving::Game(mut game), _) => game.ended().await,
+            _ => {}
+        }
         self.open = None;
         tracing::debug!(address = %self.peer.address, %end, "disconnected");
     }

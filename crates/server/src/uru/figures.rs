@@ -20,6 +20,8 @@ pub(super) struct Figures {
     pub(super) logins: AtomicU64,
     /// Logins that did not.
     pub(super) logins_refused: AtomicU64,
+    /// Clients that went on with the session of a lost connection.
+    pub(super) returns: AtomicU64,
     /// What is logged of those.
     pub(super) refused_logins: Tally,
     /// What is logged of clients that are turned away, and of joins that are refused.
@@ -32,10 +34,19 @@ const LOG_EVERY: Duration = Duration::from_secs(60);
 impl Default for Figures {
     fn default() -> Self {
         let (established, open) = (Default::default(), Default::default());
-        let (logins, logins_refused) = (Default::default(), Default::default());
+        let [logins, logins_refused, returns] = Default::default();
         let [refused_logins, turned_away] = [(); 2].map(|()| Tally::new(LOG_EVERY));
         let started = Instant::now();
-        Self { started, established, open, logins, logins_refused, refused_logins, turned_away }
+        Self {
+            started,
+            established,
+            open,
+            logins,
+            logins_refused,
+            returns,
+            refused_logins,
+            turned_away,
+        }
     }
 }
 
@@ -89,6 +100,11 @@ impl Figures {
                 "logins_refused_total",
                 self.logins_refused.load(Ordering::Relaxed),
                 "Logins with a wrong name or password, or over a limit.",
+            ),
+            (
+                "sessions_resumed_total",
+                self.returns.load(Ordering::Relaxed),
+                "Sessions that went on after a lost connection.",
             ),
             ("defects_total", counts.panics(), "Connections ended by a defect of the server."),
         ] {

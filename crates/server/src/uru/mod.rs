@@ -21,8 +21,9 @@
 //! * `dispatch`: which service a client wants; `gatekeeper`, [`file`](mod@file), [`auth`], `game`:
 //!   the services;
 //! * [`vault`]: everything that lasts, with [`accounts`], [`players`], [`ages`] and [`scores`];
+//! * [`moving`]: shards of other servers that move in;
 //! * [`admin`]: what operators do, while the shard runs and while it does not;
-//! * `hosts`: where the ages are;
+//! * `hosts`: where the ages are; `game`: the ages that run;
 //! * `status`: the status page; `figures`: what it shows to operators.
 
 pub mod accounts;
@@ -37,6 +38,7 @@ mod game;
 mod gatekeeper;
 mod hosts;
 pub mod keys;
+pub mod moving;
 pub mod players;
 pub mod scores;
 mod status;
@@ -60,17 +62,18 @@ use worldwire_uru::file::keys::KeyRing;
 
 pub use config::ShardConfig;
 
-use auth::SecureFiles;
+use auth::{Reconnections, SecureFiles};
 use dispatch::Dispatcher;
 use figures::Figures;
 use file::Library;
+use game::{AgeFiles, Games};
 use hosts::Hosts;
 use keys::KeysError;
 use vault::{Vault, VaultError};
 
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
-use crate::store::{self, StoreError};
+use crate::store::{self, Store, StoreError};
 
 /// The name of the configuration in a shard's folder.
 pub const CONFIG: &str = "shard.toml";
@@ -112,6 +115,15 @@ pub enum ShardError {
     /// Another process has the folder.
     #[error("{}: a shard runs here already", .0.display())]
     Taken(PathBuf),
+    /// The keys are gone, and this is not the first start.
+    #[error("{path}: is missing, and clients of this shard need the keys in it; restore it, or make \
+        new ones with `worldwire uru keys generate -o {path}` and give clients the lines that are \
+        printed then", path = .0.display())]
+    KeysLost(PathBuf),
+    /// The key that passwords are sealed under is gone.
+    #[error("{}: is missing, and the passwords in the database were sealed under it; restore it",
+        .0.display())]
+    KeyLost(PathBuf),
     /// The key that passwords are sealed under.
     #[error(transparent)]
     ServerKey(#[from] KeyError),
@@ -140,6 +152,8 @@ struct Shared {
     secure: Arc<SecureFiles>,
     vault: Vault,
     hosts: Hosts,
+    games: Games,
+    reconnections: Arc<Reconnections>,
     figures: Arc<Figures>,
 }
 
@@ -178,13 +192,16 @@ impl Shard {
         let lock = FolderLock::take(folder).map_err(at(folder))?;
         let lock = lock.ok_or_else(|| ShardError::Taken(folder.to_owned()))?;
         let (config, is_new) = configuration(folder, change)?;
-        let keys = keys_of(&folder.join(&config.keys), primes).await?;
+        let file = folder.join(CONFIG);
+        let keys = keys_of(&folder.join(&config.keys), primes, is_new).await?;
         let data = folder.join(&config.data);
         let library = Library::open(&data.join("files"), &folder.join("cache"))?;
         let secure = data.join("secure");
+        let ages = data.join("ages");
         let droid = keys.droid().cloned().ok_or(KeysError::Missing("droid"));
         let droid = droid.map_err(|error| ShardError::Keys { path: config.keys.clone(), error })?;
-        let secure = SecureFiles::open(&secure, droid).map_err(at(&secure))?;
+        let secure = SecureFiles::open(&secure, droid.clone()).map_err(at(&secure))?;
+        let ages = AgeFiles::open(&data, droid).map_err(at(&ages))?;
 
         let mut server = ServerConfig::new(keys);
         server.encryption = config.encryption();
@@ -202,13 +219,19 @@ impl Shard {
             }
             _ => None,
         };
+        if is_new {
+            // Not before the ports are known to be free. The URL of a database may hold a password.
+            keys::write_secret(&file, config.commented().as_bytes()).map_err(at(&file))?;
+        }
         let url = Some(config.database.as_str()).filter(|url| !url.is_empty());
         let store = store::open(folder, url).await?;
-        let key = ServerKey::load_or_create(&folder.join(KEY_FILE))?;
+        let key = server_key(&folder.join(KEY_FILE), &*store).await?;
         let vault = Vault::open(store, key, config.vault()).await?;
         let operators = admin::Listener::bind(folder, vault.clone()).map_err(at(folder))?;
         let shared = Shared {
+            games: Games::new(vault.clone(), ages, config.age()),
             hosts: Hosts::new(config.host()),
+            reconnections: Reconnections::new(config.patience()).into(),
             vault,
             secure: secure.into(),
             config,
@@ -277,16 +300,20 @@ impl Shard {
     /// Those of the system, from the status page.
     pub async fn serve(self, signal: Signal) -> io::Result<()> {
         let Self { shared, listener, status, operators, lock, .. } = self;
-        let vault = shared.vault.clone();
+        let (vault, games) = (shared.vault.clone(), shared.games.clone());
+        let reconnections = Arc::clone(&shared.reconnections);
         let operators = tokio::spawn(operators.run());
         let page = status::Page {
             welcome: shared.config.welcome.clone(),
             figures: Arc::clone(&shared.figures),
             counts: listener.counts(),
+            vault: vault.clone(),
         };
         let page = status.map(|tcp| tokio::spawn(status::serve(tcp, page.into(), signal.clone())));
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
         operators.abort();
+        reconnections.close();
+        games.close().await;
         vault.close().await;
         drop(lock);
         let Some(mut page) = page else { return Ok(()) };
@@ -305,7 +332,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> ShardError {
     |error| ShardError::Io { path, error }
 }
 
-/// Reads `shard.toml`, or writes it.
+/// Reads `shard.toml`; whether there is none yet.
 fn configuration(
     folder: &Path,
     change: impl FnOnce(&mut ShardConfig),
@@ -321,17 +348,27 @@ fn configuration(
     let mut config = ShardConfig::parse(&text.unwrap_or_default()).map_err(wrong)?;
     change(&mut config);
     config.check().map_err(wrong)?;
-    if is_new {
-        // The URL of a database may hold a password.
-        keys::write_secret(&path, config.commented().as_bytes()).map_err(at(&path))?;
-    }
     Ok((config, is_new))
 }
 
-/// Reads the keys, or makes them.
-async fn keys_of(path: &Path, primes: PrimeKind) -> Result<KeyRing, ShardError> {
+/// Reads the key that passwords are sealed under, or makes it if nothing is.
+async fn server_key(path: &Path, store: &dyn Store) -> Result<ServerKey, ShardError> {
+    if !path.exists() {
+        let accounts = store.accounts().await?;
+        if accounts.iter().any(|account| !account.secret.is_empty()) {
+            return Err(ShardError::KeyLost(path.to_owned()));
+        }
+    }
+    Ok(ServerKey::load_or_create(path)?)
+}
+
+/// Reads the keys, or makes them on the first start.
+async fn keys_of(path: &Path, primes: PrimeKind, is_new: bool) -> Result<KeyRing, ShardError> {
     let wrong = |error| ShardError::Keys { path: path.to_owned(), error };
     if !path.exists() {
+        if !is_new {
+            return Err(ShardError::KeysLost(path.to_owned()));
+        }
         let made = spawn_blocking(move || keys::generate(primes)).await;
         let made = made.map_err(|error| at(path)(io::Error::other(error)))?;
         keys::save(&made, path).map_err(at(path))?;

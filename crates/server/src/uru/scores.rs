@@ -1,5 +1,8 @@
 //! Scores: points under a name, of which each owner has one.
 //!
+//! Everybody may read them. A player may make and change those of itself (its Player node or
+//! PlayerInfo) and those of the ages that it owns or is in.
+//!
 //! | type | | `AddPoints` | `SetPoints` | `TransferPoints` |
 //! | --- | --- | --- | --- | --- |
 //! | 0 | fixed | no | yes | no |
@@ -34,6 +37,8 @@ pub struct ScoreSummary {
 const FIXED: u32 = 0;
 const ACCUMULATIVE: u32 = 1;
 const WITH_NEGATIVES: u32 = 2;
+/// The highest type of scores.
+pub(crate) const MOST_KIND: u32 = WITH_NEGATIVES;
 
 /// Scores in one list of the best.
 const MOST_HIGH: usize = 100;
@@ -122,17 +127,18 @@ impl State {
         kind: u32,
         value: i32,
     ) -> Outcome<(u32, u32)> {
-        self.playing(connection)?;
+        self.check_owner(connection, owner)?;
         if name.is_empty() || name.contains(|c: char| c.is_control() || c == '\u{fffd}') {
             return Err(NetError::InvalidParameter.into());
         }
-        if kind > WITH_NEGATIVES {
+        if kind > MOST_KIND {
             return Err(NetError::ScoreWrongType.into());
         }
         if self.scores.of_owner(name, owner).is_some() {
             return Err(NetError::ScoreAlreadyExists.into());
         }
         let created = self.now;
+        let value = if kind == ACCUMULATIVE { value.max(0) } else { value };
         let score = Score { owner, name: name.to_owned(), kind, value, created };
         Ok((self.make_score(score)?, created))
     }
@@ -168,7 +174,7 @@ impl State {
         Ok(())
     }
 
-    /// `ScoreTransferPoints`.
+    /// `ScoreTransferPoints`. Both scores have to be the player's; what does not fit is refused.
     pub(crate) fn transfer_points(
         &mut self,
         connection: ConnectionId,
@@ -188,8 +194,10 @@ impl State {
         if source.value < points && !negative {
             return Err(NetError::ScoreNotEnoughPoints.into());
         }
-        source.value = source.value.saturating_sub(points);
-        target.value = target.value.saturating_add(points);
+        // No point is lost or made on the way.
+        let left = source.value.checked_sub(points).ok_or(NetError::ScoreNotEnoughPoints)?;
+        let sum = target.value.checked_add(points).ok_or(NetError::InvalidParameter)?;
+        (source.value, target.value) = (left, sum);
         self.put_score(from, Some(source));
         self.put_score(to, Some(target));
         Ok(())
@@ -243,8 +251,28 @@ impl State {
         Ok(scores)
     }
 
+    /// A score that a connection may change.
     fn score(&self, connection: ConnectionId, id: u32) -> Outcome<Score> {
         self.playing(connection)?;
-        Ok(self.scores.get(id).ok_or(NetError::ScoreNoDataFound)?.clone())
+        let score = self.scores.get(id).ok_or(NetError::ScoreNoDataFound)?;
+        // The owner of an old one may be gone.
+        if self.graph.contains(score.owner) || !self.playing(connection)?.is_admin() {
+            self.check_owner(connection, score.owner)?;
+        }
+        Ok(score.clone())
+    }
+
+    /// Whether a connection may make and change the scores of an owner.
+    fn check_owner(&self, connection: ConnectionId, owner: u32) -> Result<(), NetError> {
+        let session = self.playing(connection)?;
+        let entry = self.graph.get(owner).ok_or(NetError::VaultNodeNotFound)?;
+        let allowed = match entry.kind {
+            _ if session.is_admin() || !self.config.strict => true,
+            NodeType::Player => owner == session.player,
+            NodeType::PlayerInfo => entry.stands_for(session.player),
+            NodeType::Age | NodeType::AgeInfo => self.is_present(session, owner),
+            _ => false,
+        };
+        if allowed { Ok(()) } else { Err(NetError::VaultNodeAccessViolation) }
     }
 }

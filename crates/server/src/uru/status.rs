@@ -5,7 +5,7 @@
 //! | `/status` | JSON: `online` and `welcome` |
 //! | `/welcome`, `/serverstatus/moullive.php`, `/serverstatus/moulbeta.php` | text for players |
 //! | `/metrics` | figures in Prometheus' text format |
-//! | `/health` | `ok` while the shard runs |
+//! | `/health` | `ok` while the shard runs; 503 while the database does not take changes |
 //!
 //! A connection lasts ten seconds at most, whatever its peer does.
 
@@ -17,6 +17,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
@@ -27,6 +28,7 @@ use tokio::time::{Sleep, sleep};
 use worldwire_net::{Capacity, Counts, Seat, Seats, Signal};
 
 use super::figures::Figures;
+use super::vault::Vault;
 
 /// How long a connection may last.
 const LIFE: Duration = Duration::from_secs(10);
@@ -41,6 +43,7 @@ pub(super) struct Page {
     pub(super) welcome: String,
     pub(super) figures: Arc<Figures>,
     pub(super) counts: Arc<Counts>,
+    pub(super) vault: Vault,
 }
 
 /// Serves the page until the signal comes.
@@ -60,7 +63,7 @@ fn router(page: Arc<Page>) -> Router {
         .route("/serverstatus/moullive.php", any(welcome))
         .route("/serverstatus/moulbeta.php", any(welcome))
         .route("/metrics", get(metrics))
-        .route("/health", get(async || "ok\n"))
+        .route("/health", get(health))
         .with_state(page)
 }
 
@@ -78,6 +81,16 @@ async fn welcome(State(page): State<Arc<Page>>, headers: HeaderMap) -> Response 
             (kind, windows_1252(&page.welcome)).into_response()
         }
         false => page.welcome.clone().into_response(),
+    }
+}
+
+async fn health(State(page): State<Arc<Page>>) -> Response {
+    match page.vault.is_failing() {
+        false => "ok\n".into_response(),
+        true => {
+            let text = "the database does not take changes: see the log\n";
+            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+        }
     }
 }
 

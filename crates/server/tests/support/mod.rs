@@ -8,14 +8,15 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 use tempfile::TempDir;
-use worldwire_core::{Field as _, Writer};
+use worldwire_core::{Field as _, Reader, Writer};
 use worldwire_server::store::seal::ServerKey;
 use worldwire_server::store::{self, Store};
 use worldwire_server::uru::accounts::Login;
-use worldwire_server::uru::vault::{Connection, Notices, Vault, VaultConfig};
+use worldwire_server::uru::vault::{Connection, Notice, Notices, Vault, VaultConfig};
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::message::AccountFlags;
-use worldwire_uru::vault::VaultNode;
+use worldwire_uru::types::TermStr;
+use worldwire_uru::vault::{NodeType, VaultNode};
 
 /// A database of a test's own, which is gone when this is dropped.
 pub(crate) struct Database {
@@ -95,6 +96,49 @@ pub(crate) fn encoded(node: &VaultNode<'_>) -> Vec<u8> {
     writer.into_bytes()
 }
 
+pub(crate) fn all(notices: &mut Notices) -> Vec<Notice> {
+    std::iter::from_fn(|| notices.due()).collect()
+}
+
+pub(crate) async fn read(connection: &Connection, id: u32) -> VaultNode<'static> {
+    let bytes = connection.fetch(id).await.unwrap();
+    VaultNode::decode(&mut Reader::new(&bytes), "node").unwrap().into_owned()
+}
+
+/// The child of a node that is of a type, and of a kind if it is a list.
+pub(crate) async fn child(
+    connection: &Connection,
+    parent: u32,
+    kind: NodeType,
+    list: Option<i32>,
+) -> u32 {
+    for reference in connection.refs(parent).await.unwrap() {
+        if reference.parent_id == parent {
+            let node = read(connection, reference.child_id).await;
+            if node.node_type == Some(kind) && list.is_none_or(|list| node.int32_1 == Some(list)) {
+                return reference.child_id;
+            }
+        }
+    }
+    panic!("node {parent} has no child of {kind:?} {list:?}");
+}
+
+pub(crate) fn note(title: &str) -> Vec<u8> {
+    encoded(&VaultNode {
+        node_type: Some(NodeType::TextNote),
+        string64_1: Some(TermStr::from(title)),
+        ..VaultNode::default()
+    })
+}
+
+pub(crate) fn titled(title: &str) -> Vec<u8> {
+    encoded(&VaultNode { string64_1: Some(TermStr::from(title)), ..VaultNode::default() })
+}
+
+pub(crate) fn text(field: &Option<TermStr<'_>>) -> String {
+    field.as_ref().map(TermStr::to_text).unwrap_or_default()
+}
+
 /// A PostgreSQL server in a folder of its own, on a socket there and no port. It ends with the
 /// test: whoever starts it dies with its parent.
 struct Postgres {
@@ -121,19 +165,19 @@ impl Postgres {
         }
         let server = Self { folder, user, bin };
         let data = server.folder.join("data");
-        server.run("initdb", &["-D", text(&data), "-U", "shard", "-A", "trust", "--no-sync"]);
+        server.run("initdb", &["-D", path(&data), "-U", "shard", "-A", "trust", "--no-sync"]);
         let options = format!(
             "-c listen_addresses= -c unix_socket_directories={} -c max_connections=200",
-            text(&server.folder)
+            path(&server.folder)
         );
         let log = server.folder.join("log");
-        server.run("pg_ctl", &["-D", text(&data), "-l", text(&log), "-w", "-o", &options, "start"]);
+        server.run("pg_ctl", &["-D", path(&data), "-l", path(&log), "-w", "-o", &options, "start"]);
         // Ends the server and removes its folder when this process is gone, and the pipe with it.
         let watch = format!(
             "read nothing; '{}' -D '{}' -m immediate stop; rm -rf '{}'",
-            text(&server.bin.join("pg_ctl")),
-            text(&data),
-            text(&server.folder),
+            path(&server.bin.join("pg_ctl")),
+            path(&data),
+            path(&server.folder),
         );
         let watcher = server
             .command("sh", &["-c", &watch])
@@ -148,14 +192,14 @@ impl Postgres {
     }
 
     fn make(&self, name: &str) -> String {
-        self.run("createdb", &["-h", text(&self.folder), "-U", "shard", name]);
-        let host = text(&self.folder).replace('/', "%2F");
+        self.run("createdb", &["-h", path(&self.folder), "-U", "shard", name]);
+        let host = path(&self.folder).replace('/', "%2F");
         format!("postgres://shard@{host}/{name}")
     }
 
     fn run(&self, program: &str, arguments: &[&str]) {
         let program = self.bin.join(program);
-        let output = self.command(text(&program), arguments);
+        let output = self.command(path(&program), arguments);
         let output =
             { output }.current_dir("/tmp").stdin(std::process::Stdio::null()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -176,7 +220,7 @@ impl Postgres {
     }
 }
 
-fn text(path: &Path) -> &str {
+fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 

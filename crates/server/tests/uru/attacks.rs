@@ -1,29 +1,35 @@
 //! Peers that break the rules: harmless to all others.
 
+use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
-use worldwire_core::{Field as _, Writer};
+use worldwire_core::{Bytes32, Field as _, Writer};
 use worldwire_net::tcp;
 use worldwire_uru::connect::ConnectPacket;
+use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::frame::{Message, Service};
-use worldwire_uru::message::auth::client as auth;
-use worldwire_uru::message::file::client as file;
+use worldwire_uru::message::auth::client as ask;
+use worldwire_uru::message::auth::server::ServerMessage as Told;
 use worldwire_uru::message::gatekeeper::client as gatekeeper;
-use worldwire_uru::types::TransId;
+use worldwire_uru::types::{Nested, NetError, TransId, Uuid};
+use worldwire_uru::vault::{NodeType, VaultNode};
 
 use crate::client::{PATIENCE, Running};
+use crate::player::{ANN, BOB, Player, result};
+use crate::reconnect::{info, is_online};
 
-fn connect_packet(service: Service) -> Vec<u8> {
+pub(crate) fn connect_packet(service: Service) -> Vec<u8> {
     let mut writer = Writer::new();
     ConnectPacket::new(service).encode(&mut writer).unwrap();
     writer.into_bytes()
 }
 
 /// A connection whose setup is complete, without encryption.
-async fn set_up(shard: &Running, service: Service) -> TcpStream {
+pub(crate) async fn set_up(shard: &Running, service: Service) -> TcpStream {
     let mut stream = tcp::dial(shard.address, PATIENCE).await.unwrap();
     stream.write_all(&connect_packet(service)).await.unwrap();
     if service != Service::File {
@@ -36,20 +42,25 @@ async fn set_up(shard: &Running, service: Service) -> TcpStream {
 }
 
 /// Reads until the server closes the connection.
-async fn is_closed(stream: &mut TcpStream) -> bool {
+pub(crate) async fn is_closed(stream: &mut TcpStream) -> bool {
     let mut rest = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
     // A reset is an end, too.
     read.is_ok()
 }
 
-/// How long an honest client waits for an answer.
-async fn answered(shard: &Running) -> Duration {
-    let start = Instant::now();
+/// A ping that is answered with as many bytes.
+pub(crate) fn ping() -> Vec<u8> {
+    let payload = Bytes32::new(vec![0; 60_000]);
+    let ping = gatekeeper::PingRequest { trans_id: TransId(1), ping_time_ms: 0, payload };
+    Message::from(gatekeeper::ClientMessage::from(ping)).to_bytes().unwrap()
+}
+
+/// An honest client is answered.
+async fn answered(shard: &Running) {
     let mut client = shard.client(Service::Gatekeeper, None).await;
     let request = gatekeeper::AuthSrvIpAddressRequest { trans_id: TransId(1) };
     client.ask(gatekeeper::ClientMessage::from(request)).await;
-    start.elapsed()
 }
 
 #[tokio::test]
@@ -102,6 +113,7 @@ async fn broken_messages_are_closed_at_once() {
     for (what, service, bytes) in [
         ("an unknown number", Service::Auth, &[0x77, 0x77][..]),
         ("a reserved number", Service::Auth, &[28, 0]),
+        ("a number that only servers send", Service::Auth, &[0x02, 0x10, 0, 0, 0, 0]),
         ("a name that is too long", Service::Auth, &long_name),
         ("a node that is too long", Service::Auth, &long_node),
         ("an unknown number", Service::Gatekeeper, &[3, 0]),
@@ -117,48 +129,268 @@ async fn broken_messages_are_closed_at_once() {
     shard.stop().await;
 }
 
+/// Asks for everything that is wrong about a vault; each has its result, and the connection goes on.
 #[tokio::test]
-async fn peers_that_do_not_read_and_torn_messages_delay_nobody() {
-    let files = |folder: &std::path::Path| {
-        std::fs::create_dir_all(folder.join("data/files")).unwrap();
-        std::fs::write(folder.join("data/files/big"), vec![1; 16 << 20]).unwrap();
-    };
-    let many = |config: &mut worldwire_server::uru::ShardConfig| {
-        config.limits.connections_per_address = 1000;
-    };
-    let shard = Running::start(files, many).await;
-    let mut peers = Vec::new();
-    let (trans_id, build_id) = (TransId(1), 0);
-    let request = file::FileDownloadRequest { trans_id, filename: "big".into(), build_id };
-    let download = Message::from(file::ClientMessage::from(request)).to_bytes().unwrap();
-    let ping = gatekeeper::PingRequest {
-        trans_id,
-        ping_time_ms: 0,
-        payload: worldwire_core::Bytes32::new(vec![0; 60_000]),
-    };
-    let ping = Message::from(gatekeeper::ClientMessage::from(ping)).to_bytes().unwrap();
-    let torn =
-        Message::from(auth::ClientMessage::from(auth::VaultNodeFetch { trans_id, node_id: 1 }));
-    let torn = torn.to_bytes().unwrap();
-    for _ in 0..20 {
-        // Downloads, and answers, that nobody takes.
-        let mut stream = set_up(&shard, Service::File).await;
-        stream.write_all(&download).await.unwrap();
-        peers.push(stream);
-        let mut stream = set_up(&shard, Service::Gatekeeper).await;
-        let flood = async { while stream.write_all(&ping).await.is_ok() {} };
-        assert!(timeout(Duration::from_millis(20), flood).await.is_err());
-        peers.push(stream);
-        let mut stream = set_up(&shard, Service::Auth).await;
-        stream.write_all(&torn[..torn.len() - 1]).await.unwrap();
-        peers.push(stream);
+async fn what_a_player_may_not_do_has_a_result() {
+    let shard = Running::start(|_| (), |_| ()).await;
+    let (mut ann, ann_id) = Player::enter(&shard, ANN, "Ann").await;
+    let secret = ann.below(ann_id, NodeType::Folder, Some(1)).await;
+    let (mut bob, bob_id) = Player::enter(&shard, BOB, "Bob").await;
+    let folder = VaultNode { node_type: Some(NodeType::Folder), ..VaultNode::default() };
+    let anything = || Nested::encode_from(&VaultNode::default()).unwrap();
+    // A mask of fields that are not there.
+    let malformed = || Nested::new(vec![0xff; 20]);
+    let above = bob.make(folder.clone()).await;
+    let below = bob.make(folder.clone()).await;
+    let revision = Uuid([1; 16]);
+    macro_rules! add {
+        ($parent:expr, $child:expr) => {
+            result!(
+                bob,
+                VaultNodeAdd { parent_id: $parent, child_id: $child, owner_id: bob_id },
+                VaultAddNodeReply
+            )
+        };
     }
-    let mut times = Vec::new();
-    for _ in 0..20 {
-        times.push(answered(&shard).await);
+    macro_rules! save {
+        ($node_id:expr, $node:expr) => {
+            result!(
+                bob,
+                VaultNodeSave { node_id: $node_id, revision_id: revision, node: $node },
+                VaultSaveNodeReply
+            )
+        };
     }
-    times.sort();
-    assert!(times[18] < Duration::from_secs(1), "{times:?}");
-    drop(peers);
+    let cases = [
+        ("a reference", add!(above, below), NetError::Success),
+        ("a cycle", add!(below, above), NetError::CircularReference),
+        ("a node below itself", add!(above, above), NetError::CircularReference),
+        ("a child that is not there", add!(above, 1), NetError::VaultNodeNotFound),
+        ("below another's", add!(secret, above), NetError::VaultNodeAccessViolation),
+        ("a root", add!(above, ann_id), NetError::InvalidParameter),
+        ("another's node", save!(secret, anything()), NetError::VaultNodeAccessViolation),
+        ("a node that is not there", save!(1, anything()), NetError::VaultNodeNotFound),
+        ("a malformed node", save!(above, malformed()), NetError::BadServerData),
+        (
+            "a malformed new node",
+            result!(bob, VaultNodeCreate { node: malformed() }, VaultNodeCreated),
+            NetError::BadServerData,
+        ),
+        (
+            "a new node of no type",
+            result!(bob, VaultNodeCreate { node: anything() }, VaultNodeCreated),
+            NetError::BadServerData,
+        ),
+        (
+            "an empty template",
+            result!(bob, VaultNodeFind { node: anything() }, VaultNodeFindReply),
+            NetError::InvalidParameter,
+        ),
+        (
+            "a malformed template",
+            result!(bob, VaultNodeFind { node: malformed() }, VaultNodeFindReply),
+            NetError::BadServerData,
+        ),
+        (
+            "a look at another's",
+            result!(bob, VaultNodeFetch { node_id: secret }, VaultNodeFetched),
+            NetError::VaultNodeAccessViolation,
+        ),
+        (
+            "a look at nothing",
+            result!(bob, VaultNodeFetch { node_id: 1 }, VaultNodeFetched),
+            NetError::VaultNodeNotFound,
+        ),
+        (
+            "another's tree",
+            result!(bob, VaultFetchNodeRefs { node_id: ann_id }, VaultNodeRefsFetched),
+            NetError::VaultNodeAccessViolation,
+        ),
+        (
+            "the tree of nothing",
+            result!(bob, VaultFetchNodeRefs { node_id: 1 }, VaultNodeRefsFetched),
+            NetError::VaultNodeNotFound,
+        ),
+    ];
+    for (what, found, wanted) in cases {
+        assert_eq!(found, wanted, "{what}");
+    }
+    let mut stranger = Player::connect(&shard).await;
+    for node_id in [secret, ann_id, 1] {
+        assert_eq!(stranger.fetch(node_id).await.unwrap_err(), NetError::AuthenticationFailed);
+    }
+    assert!(!bob.refs(bob_id).await.is_empty());
     shard.stop().await;
+}
+
+/// What is told to a client that reads nothing waits for it, and at some point its connection ends.
+#[tokio::test]
+async fn who_does_not_read_is_closed_and_nobody_waits() {
+    // An honest client takes so many at once.
+    const CHANGES: usize = 100;
+    let shard = Running::start(|_| (), |_| ()).await;
+    let (mut ann, _) = Player::enter(&shard, ANN, "Ann").await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(16 << 10).unwrap();
+    let stream = socket.connect(shard.address).await.unwrap();
+    let mut bob = Player::connect_over(stream, &shard, Uuid::ZERO).await;
+    bob.log_in(BOB.0, BOB.1).await;
+    let bob_id = bob.create("Bob", "male").await.unwrap();
+    assert_eq!(bob.choose(bob_id).await, NetError::Success);
+    // Answers fill what the system keeps for it.
+    bob.client.deafen();
+    for _ in 0..120 {
+        let payload = Bytes32::new(vec![0; 60_000]);
+        bob.say(ask::PingRequest { ping_time_ms: 0, trans_id: TransId(1), payload }).await;
+    }
+    let node = info(&shard, bob_id).await;
+    let start = Instant::now();
+    while is_online(&shard, bob_id).await {
+        assert!(start.elapsed() < PATIENCE, "more and more waits for Bob");
+        let mut changes = tokio::task::JoinSet::new();
+        for number in 0..CHANGES {
+            let vault = shard.vault.clone();
+            let int32_2 = i32::try_from(number).ok();
+            let change = VaultNode { int32_2, ..VaultNode::default() };
+            changes.spawn(async move { vault.set(node, change).await.unwrap() });
+        }
+        let mut heard = 0;
+        while heard < CHANGES {
+            let told = ann.hear().await;
+            let Message::AuthServer(told) = told.message() else { panic!("a message of auth") };
+            heard += usize::from(matches!(told, Told::VaultNodeChanged(it) if it.node_id == node));
+        }
+        assert_eq!(changes.join_all().await.len(), CHANGES);
+    }
+    drop(bob);
+    shard.stop().await;
+}
+
+/// What is logged, of any level.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    fn count(&self, what: &str) -> usize {
+        // What operators do not see unless they ask for it may be there more often.
+        let is_shown = |line: &&str| line.contains(" WARN ") || line.contains(" INFO ");
+        self.text().lines().filter(is_shown).filter(|line| line.contains(what)).count()
+    }
+}
+
+/// Says that this process is the child.
+const CHILD: &str = "WORLDWIRE_LOG_TEST";
+
+/// In a process of its own: what listens to logs on one thread is disturbed by others.
+#[test]
+fn what_is_wrong_is_logged_once_and_what_is_secret_never() {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "attacks::log", "--nocapture"]).env(CHILD, "1");
+    let output = child.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+}
+
+/// The child. As a test of its own it does nothing.
+#[tokio::test]
+async fn log() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::level_filters::LevelFilter::TRACE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let shard = Running::start(|_| (), |config| config.limits.connections_per_address = 6).await;
+
+    for _ in 0..5 {
+        for bytes in [&[0x77, 0x77][..], &[28, 0]] {
+            let mut stream = set_up(&shard, Service::Auth).await;
+            stream.write_all(bytes).await.unwrap();
+            assert!(is_closed(&mut stream).await);
+        }
+    }
+    assert_eq!(log.count("a rule was broken"), 1, "{}", log.text());
+    let mut seats = Vec::new();
+    for number in 0..10 {
+        let mut stream = tcp::dial(shard.address, PATIENCE).await.unwrap();
+        if number >= 6 {
+            assert!(is_closed(&mut stream).await);
+        }
+        seats.push(stream);
+    }
+    assert_eq!(log.count("connections refused"), 1, "{}", log.text());
+    drop(seats);
+    answered_at_last(&shard).await;
+
+    let mut ann = Player::connect(&shard).await;
+    for _ in 0..5 {
+        assert!(ann.log_in(BOB.0, "wrong").await.1.result.is_error());
+    }
+    assert_eq!(log.count("logins refused"), 1, "{}", log.text());
+    shard.stop().await;
+
+    let shard = Running::start(|_| (), |_| ()).await;
+    let mut ann = Player::connect(&shard).await;
+    let challenge = ann.register().await;
+    let fields = login_fields(ANN.0, ANN.1, 99, challenge);
+    let request = ask::AcctLoginRequest {
+        trans_id: ann.next(),
+        client_challenge: fields.client_challenge,
+        account_name: ANN.0.into(),
+        challenge_hash: fields.challenge_hash,
+        auth_token: "".into(),
+        os: "win".into(),
+    };
+    ann.ask(request).await;
+    assert_eq!(log.count("logged in"), 1, "{}", log.text());
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let text = log.text();
+    for secret in [
+        ANN.1.to_owned(),
+        ann.token.to_string(),
+        hex(&ann.token.0),
+        format!("{:?}", ann.token.0),
+        hex(&fields.challenge_hash),
+        format!("{:?}", fields.challenge_hash),
+        format!("{:?}", shard.keys.droid().unwrap().words()),
+    ] {
+        assert!(!text.contains(&secret), "{secret} is logged");
+    }
+    shard.stop().await;
+}
+
+/// Places become free when the server has noticed that their connections are gone.
+async fn answered_at_last(shard: &Running) {
+    let start = Instant::now();
+    loop {
+        let mut stream = tcp::dial(shard.address, PATIENCE).await.unwrap();
+        stream.write_all(&connect_packet(Service::Gatekeeper)).await.unwrap();
+        stream.write_all(&[0, 2]).await.unwrap();
+        let mut answer = [0; 2];
+        if stream.read_exact(&mut answer).await.is_ok() {
+            return;
+        }
+        assert!(start.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }

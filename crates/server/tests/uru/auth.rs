@@ -1,187 +1,22 @@
 //! The auth service, as its clients see it.
 
-use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
-use worldwire_core::Field as _;
 use worldwire_uru::crypt::key::ServerKind;
-use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::file::manifest::FileList;
 use worldwire_uru::file::secure;
 use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::message::Scores;
 use worldwire_uru::message::auth::client as ask;
-use worldwire_uru::message::auth::client::ClientMessage as Ask;
-use worldwire_uru::message::auth::server::{AcctLoginReply, ServerMessage as Reply};
+use worldwire_uru::message::auth::server::ServerMessage as Reply;
 use worldwire_uru::message::game::client as game;
 use worldwire_uru::message::game::server as game_server;
-use worldwire_uru::message::{NodeRef, Scores};
 use worldwire_uru::types::{Nested, NetError, TermStr, TransId, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use crate::client::{Client, Heard, Running};
-
-/// A client that speaks auth.
-struct Player {
-    client: Client,
-    transaction: Cell<u32>,
-}
-
-macro_rules! reply {
-    ($heard:expr, $Name:ident) => {
-        match $heard.message() {
-            Message::AuthServer(Reply::$Name(reply)) => reply,
-            other => panic!("wanted {}, found {other:?}", stringify!($Name)),
-        }
-    };
-}
-
-/// Asks, and expects a reply that says nothing but its result.
-macro_rules! result {
-    ($player:expr, $Ask:ident { $($field:ident: $value:expr),* }, $Reply:ident) => {{
-        let trans_id = $player.next();
-        let heard = $player.ask(ask::$Ask { trans_id, $($field: $value),* }).await;
-        let reply = reply!(heard, $Reply);
-        assert_eq!(reply.trans_id, trans_id);
-        reply.result
-    }};
-}
-
-impl Player {
-    async fn connect(shard: &Running) -> Self {
-        let key = shard.keys.public(ServerKind::Auth).cloned();
-        Self { client: shard.client(Service::Auth, key).await, transaction: Cell::new(0) }
-    }
-
-    fn next(&self) -> TransId {
-        self.transaction.set(self.transaction.get() + 1);
-        TransId(self.transaction.get())
-    }
-
-    async fn say(&self, message: impl Into<Ask<'static>>) {
-        self.client.say(message.into()).await;
-    }
-
-    async fn hear(&mut self) -> Heard {
-        self.client.hear().await.unwrap()
-    }
-
-    async fn ask(&mut self, message: impl Into<Ask<'static>>) -> Heard {
-        self.say(message).await;
-        self.hear().await
-    }
-
-    /// Registers; the server's challenge.
-    async fn register(&mut self) -> u32 {
-        let heard = self.ask(ask::ClientRegisterRequest { build_id: 918 }).await;
-        let challenge = reply!(heard, ClientRegisterReply).server_challenge;
-        reply!(self.hear().await, ServerCaps);
-        challenge
-    }
-
-    /// Registers and logs in; the players of the account, and the reply.
-    async fn log_in(&mut self, name: &str, password: &str) -> (Vec<(u32, String)>, AcctLoginReply) {
-        let challenge = self.register().await;
-        let fields = login_fields(name, password, 1234, challenge);
-        let request = ask::AcctLoginRequest {
-            trans_id: self.next(),
-            client_challenge: fields.client_challenge,
-            account_name: name.into(),
-            challenge_hash: fields.challenge_hash,
-            auth_token: "".into(),
-            os: "win".into(),
-        };
-        self.say(request).await;
-        let mut players = Vec::new();
-        loop {
-            match self.hear().await.message() {
-                Message::AuthServer(Reply::AcctPlayerInfo(info)) => {
-                    players.push((info.player_id, info.player_name.to_text()));
-                }
-                Message::AuthServer(Reply::AcctLoginReply(reply)) => return (players, reply),
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-
-    async fn create(&mut self, name: &str, shape: &str) -> Result<u32, NetError> {
-        let request = ask::PlayerCreateRequest {
-            trans_id: self.next(),
-            player_name: name.into(),
-            avatar_shape: shape.into(),
-            friend_invite: "".into(),
-        };
-        let heard = self.ask(request).await;
-        let reply = reply!(heard, PlayerCreateReply);
-        match reply.result {
-            NetError::Success => Ok(reply.player_id),
-            error => Err(error),
-        }
-    }
-
-    async fn choose(&mut self, player_id: u32) -> NetError {
-        self.say(ask::AcctSetPlayerRequest { trans_id: self.next(), player_id }).await;
-        loop {
-            // The player sees itself come.
-            match self.hear().await.message() {
-                Message::AuthServer(Reply::AcctSetPlayerReply(reply)) => return reply.result,
-                Message::AuthServer(Reply::VaultNodeChanged(_)) => {}
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-
-    /// Logs in with a new player.
-    async fn enter(shard: &Running, account: (&str, &str), name: &str) -> (Self, u32) {
-        let mut player = Self::connect(shard).await;
-        let (_, reply) = player.log_in(account.0, account.1).await;
-        assert_eq!(reply.result, NetError::Success);
-        let id = player.create(name, "female").await.unwrap();
-        assert_eq!(player.choose(id).await, NetError::Success);
-        (player, id)
-    }
-
-    async fn refs(&mut self, node_id: u32) -> Vec<NodeRef> {
-        let heard = self.ask(ask::VaultFetchNodeRefs { trans_id: self.next(), node_id }).await;
-        let reply = reply!(heard, VaultNodeRefsFetched);
-        assert_eq!(reply.result, NetError::Success);
-        reply.refs.0
-    }
-
-    async fn fetch(&mut self, node_id: u32) -> Result<VaultNode<'static>, NetError> {
-        let heard = self.ask(ask::VaultNodeFetch { trans_id: self.next(), node_id }).await;
-        let reply = reply!(heard, VaultNodeFetched);
-        match reply.result {
-            NetError::Success => Ok(reply.node.decode::<VaultNode<'_>>().unwrap().into_owned()),
-            error => Err(error),
-        }
-    }
-
-    /// The node of a kind below a player.
-    async fn below(&mut self, root: u32, kind: NodeType, folder: Option<i32>) -> u32 {
-        for reference in self.refs(root).await {
-            let node = self.fetch(reference.child_id).await.unwrap();
-            if reference.parent_id == root
-                && node.node_type == Some(kind)
-                && (folder.is_none() || node.int32_1 == folder)
-            {
-                return reference.child_id;
-            }
-        }
-        panic!("no {kind:?} below {root}")
-    }
-
-    async fn make(&mut self, node: VaultNode<'static>) -> u32 {
-        let node = Nested::encode_from(&node).unwrap();
-        let heard = self.ask(ask::VaultNodeCreate { trans_id: self.next(), node }).await;
-        let reply = reply!(heard, VaultNodeCreated);
-        assert_eq!(reply.result, NetError::Success);
-        reply.node_id
-    }
-}
-
-const ANN: (&str, &str) = crate::client::ACCOUNTS[0];
-const BOB: (&str, &str) = crate::client::ACCOUNTS[1];
+use crate::client::Running;
+use crate::player::{ANN, BOB, Player, reply, result};
 
 #[tokio::test]
 async fn a_player_is_made_and_found_again_after_a_restart() {
@@ -371,7 +206,7 @@ async fn players_hear_what_concerns_them() {
     let (players, _) = again.log_in(BOB.0, BOB.1).await;
     assert_eq!(players, [(bob_id, "Bob".to_owned())]);
     assert_eq!(again.choose(bob_id).await, NetError::LoggedInElsewhere);
-    // Bob's connection is lost, and Ann sees him go.
+    // Bob hangs up, and Ann sees him go.
     drop(bob);
     let changed = reply!(ann.hear().await, VaultNodeChanged);
     assert_eq!(changed.node_id, info);
@@ -411,7 +246,7 @@ async fn whoever_is_thrown_out_is_told_why() {
 }
 
 #[tokio::test]
-async fn ages_are_found_and_nobody_may_join_yet() {
+async fn ages_are_found_and_strangers_may_not_join() {
     let shard = Running::start(|_| (), |config| config.public_address = "127.0.0.1".into()).await;
     let (mut ann, id) = Player::enter(&shard, ANN, "Ann").await;
     let instance = Uuid([9; 16]);
@@ -465,7 +300,7 @@ async fn ages_are_found_and_nobody_may_join_yet() {
     else {
         panic!()
     };
-    assert_eq!((reply.trans_id, reply.result), (TransId(3), NetError::AgeNotFound));
+    assert_eq!((reply.trans_id, reply.result), (TransId(3), NetError::PlayerNotFound));
     let list = ask::GetPublicAgeList { trans_id: ann.next(), age_filename: "Neighborhood".into() };
     let heard = ann.ask(list).await;
     let ages = reply!(heard, PublicAgeList).ages;
@@ -584,21 +419,5 @@ async fn openuru_clients_survive_the_caps() {
     assert_eq!(bytes[..6], [0x02, 0x10, 37, 0, 0, 0]);
     assert_eq!(bytes.len(), 6 + 37);
     assert!(bytes.ends_with(b"[ServerCaps compat]"));
-    shard.stop().await;
-}
-
-#[tokio::test]
-async fn half_open_connections_delay_nobody() {
-    let many = |config: &mut worldwire_server::uru::ShardConfig| {
-        config.limits.connections_per_address = 2000;
-    };
-    let shard = Running::start(|_| (), many).await;
-    let mut silent = Vec::new();
-    for _ in 0..300 {
-        silent.push(tokio::net::TcpStream::connect(shard.address).await.unwrap());
-    }
-    let (mut ann, id) = Player::enter(&shard, ANN, "Ann").await;
-    assert!(!ann.refs(id).await.is_empty());
-    drop(silent);
     shard.stop().await;
 }

@@ -1,16 +1,23 @@
 //! A shard in a folder of its own, and a client that asks one thing after another.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use worldwire_core::connection::{Event, EventOf, Sender as _};
 use worldwire_core::{Reader, Side};
-use worldwire_net::{Application, Clock, Driver, Flow, Stop, tcp};
+use worldwire_net::{Application, Clock, Driver, End, Flow, Stop, tcp};
 use worldwire_server::uru::vault::Vault;
 use worldwire_server::uru::{Shard, ShardConfig};
 use worldwire_uru::connection::{ClientConfig, Connection, News, Sender};
@@ -31,7 +38,7 @@ pub(crate) struct Running {
     pub(crate) keys: KeyRing,
     pub(crate) vault: Vault,
     stop: Stop,
-    serving: JoinHandle<std::io::Result<()>>,
+    serving: JoinHandle<io::Result<()>>,
 }
 
 /// Accounts that every shard of a test has: name and password.
@@ -87,9 +94,48 @@ impl Running {
 
 /// A client of one service.
 pub(crate) struct Client {
+    task: JoinHandle<End>,
     service: Service,
+    is_deaf: Arc<AtomicBool>,
     to: mpsc::Sender<Message<'static>>,
     from: mpsc::Receiver<Vec<u8>>,
+}
+
+/// A stream that can stop to read.
+struct Ear {
+    stream: TcpStream,
+    is_deaf: Arc<AtomicBool>,
+}
+
+impl AsyncRead for Ear {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.is_deaf.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Ear {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
 }
 
 /// What the client's connection does: it says what it is told, and tells what it hears.
@@ -141,22 +187,39 @@ impl Client {
         key: Option<PublicKey>,
     ) -> Self {
         let stream = tcp::dial(address, PATIENCE).await.unwrap();
+        Self::connect_over(stream, ClientConfig::new(service, key)).await
+    }
+
+    pub(crate) async fn connect_over(stream: TcpStream, mut config: ClientConfig) -> Self {
+        let service = config.connect.service().unwrap();
+        stream.set_zero_linger().unwrap();
+        let is_deaf = Arc::new(AtomicBool::new(false));
+        let stream = Ear { stream, is_deaf: Arc::clone(&is_deaf) };
         let driver = Driver::client(Clock::start());
-        let mut config = ClientConfig::new(service, key);
         config.ping_every = None;
         let connection = Connection::client(config.into(), [77; 64], driver.clock.now()).unwrap();
         let (to, outgoing) = mpsc::channel(100);
         let (incoming, from) = mpsc::channel(1000);
         let (setup, is_set_up) = tokio::sync::oneshot::channel();
         let messenger = Messenger { outgoing, incoming, setup: Some(setup) };
-        tokio::spawn(async move { driver.drive(stream, connection, messenger).await });
-        let mut client = Self { service, to, from };
+        let task = tokio::spawn(async move { driver.drive(stream, connection, messenger).await });
+        let mut client = Self { task, service, is_deaf, to, from };
         let is_set_up = timeout(PATIENCE, is_set_up).await.unwrap();
         if is_set_up.is_err() {
             // The server refused it.
             client.from.close();
         }
         client
+    }
+
+    /// The network fails: what is under way is lost, and the server hears of an error.
+    pub(crate) fn lose(self) {
+        self.task.abort();
+    }
+
+    /// Reads nothing any more.
+    pub(crate) fn deafen(&self) {
+        self.is_deaf.store(true, Ordering::Relaxed);
     }
 
     /// Sends a message.

@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod ages;
 mod attacks;
 mod auth;
 mod client;
+mod latency;
+mod player;
+mod reconnect;
 mod services;

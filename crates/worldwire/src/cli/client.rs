@@ -32,23 +32,36 @@ Steps, with + between them:
   save-node NODE FIELD=VALUE...      change fields of a node
   add-node PARENT CHILD              put a node below another one
   remove-node PARENT CHILD           take it away
+  send-node NODE PLAYER              put a node into the inbox of a player, by number
   ages FILENAME                      the public instances of an age
   age FILENAME INSTANCE              which game server hosts an instance
+  init-age FILENAME INSTANCE [NAME]  find or make the nodes of an instance; zeros let the server choose
+  set-public NODE yes|no             list an age among the public ones, or not, by its AgeInfo node
   scores OWNER NAME                  the scores of a node
+  high-scores OWNER COUNT NAME       the best scores of this name; owner 0 is everybody
+  create-score OWNER NAME TYPE POINTS  make a score: 0 fixed, 1 accumulative, 2 also below 0
+  add-points SCORE POINTS            add to a score
+  set-points SCORE POINTS            set a fixed score
+  transfer-points SCORE SCORE POINTS move points from one score to another
   secure DIRECTORY EXTENSION FOLDER  download secure files and decrypt them, such as SDL sdl
+  logout                             hang up; the next login connects anew
   ping                               wait for an echo of the auth server
   wait SECONDS                       show what the server says without being asked
 
+A NODE is a number, player, or made for the node that was made last.
+
 The password comes from --password-file, from the variable WORLDWIRE_PASSWORD, or is asked for. With
---count, steps up to the login are done once and the others again and again; {} in the account
-stands for the number of the client. A server may limit the connections from one address.
+--count, steps up to the login, or up to the word again, are done once and the others again and
+again; {} in the account and in steps stands for the number of the client. A server may limit the connections from one address.
 
 Examples:
   worldwire client uru shard --account ann@example.org
   worldwire client uru server.ini download External game
   worldwire client uru shard --account ann login + create-player Ann female + set-player Ann + vault
   worldwire client uru shard --account ann --script steps.txt --json
-  worldwire client uru shard --account ann --count 100 --seconds 30 login + ping")]
+  worldwire client uru shard --account ann --count 100 --seconds 30 login + ping
+  worldwire client uru shard --account load-{} --count 50 \\
+    login + set-player Load{} + create-node NodeType=TextNote + again + save-node made Text_1=x")]
     Uru(ClientUru),
 }
 

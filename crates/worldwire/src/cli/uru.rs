@@ -169,7 +169,7 @@ pub(crate) enum UruVault {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Look for damage: cycles, missing nodes, players without nodes
+    /// Look for damage: cycles, missing nodes, players and ages without their parts
     #[command(after_help = "Example:
   worldwire uru vault check")]
     Check {
@@ -188,21 +188,38 @@ pub(crate) enum UruVault {
     },
     /// Replace the whole vault by an exported one
     #[command(
-        after_help = "The file is checked first, and read whole or not at all. Accounts that are there stay; others are
-made without a password. Nobody may be logged in.
+        after_help = "The file is checked first, as `check` does, and read whole or not at all. Accounts that are there
+stay; others are made without a password. Nobody may be logged in.
 
-Example:
-  worldwire uru vault import vault.jsonl"
+Accounts keep their passwords. What cannot be taken over is listed. dirtsand: the text that
+pg_dump --column-inserts writes. moulars: the database file, while moulars does not run.
+
+Examples:
+  worldwire uru vault import vault.jsonl
+  worldwire uru vault import --from dirtsand dirtsand.sql
+  worldwire uru vault import --from moulars vault.db"
     )]
     Import {
         /// The exported vault; - is standard input
         file: PathBuf,
+        /// Take over the accounts and the vault of another server instead
+        #[arg(long, value_name = "SERVER")]
+        from: Option<MovingFrom>,
         /// Even if the vault has players, who are lost
         #[arg(long)]
         replace: bool,
         #[command(flatten)]
         shard: UruShard,
     },
+}
+
+/// A server whose database can be taken over.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum MovingFrom {
+    /// H-uru/dirtsand, as a dump
+    Dirtsand,
+    /// zrax/moulars, as its SQLite file
+    Moulars,
 }
 
 #[derive(Debug, Subcommand)]
@@ -306,6 +323,24 @@ pub(crate) enum UruSdl {
         /// Write one JSON object per problem
         #[arg(long)]
         json: bool,
+    },
+    /// Set variables for all instances of an age on a shard
+    ///
+    /// They count where the instance has not changed them later. Players who are there see it at once.
+    #[command(after_help = "Examples:
+  worldwire uru sdl set Fernhollow fhGateOpen=true
+  worldwire uru sdl set city islmFireworks=1 --shard /srv/uru")]
+    Set {
+        /// The age's name in files, which is that of its descriptor
+        age: String,
+        /// VARIABLE=VALUE, the value as JSON
+        #[arg(required = true, value_name = "VARIABLE=VALUE")]
+        variables: Vec<String>,
+        /// Descriptors (.sdl files), or directories of them; those of the shard by default
+        #[arg(long, value_name = "PATH")]
+        sdl: Vec<PathBuf>,
+        #[command(flatten)]
+        shard: UruShard,
     },
     /// Show descriptors in the canonical style
     #[command(after_help = "Examples:

@@ -12,6 +12,7 @@ pub(crate) mod encode;
 pub(crate) mod follow;
 pub(crate) mod ki;
 pub(crate) mod mxo;
+mod open_files;
 pub(crate) mod serve;
 pub(crate) mod stats;
 pub(crate) mod tera;

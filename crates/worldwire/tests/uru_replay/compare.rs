@@ -13,6 +13,8 @@ use crate::replay::{Heard, Ours, transaction};
 /// The caps come behind the register reply here, in front of it on dirtsand. Their compatible form
 /// holds bytes that OpenUru clients take for a message, and they expect the register reply first.
 const CAPS: &str = "ServerCaps behind ClientRegisterReply";
+/// Dirtsand keeps no session for a client that loses its connection, and so it gives no token.
+const TOKEN: &str = "ServerAddr behind ServerCaps";
 /// Dirtsand answers removals with the number of another reply, which clients do not mind.
 const REMOVAL: &str = "VaultRemoveNodeReply where dirtsand sends VaultAddNodeReply";
 /// A change is told before the reply to the request that made it; dirtsand sends both at the same
@@ -86,6 +88,14 @@ fn is_caps(message: &Message<'_>) -> bool {
     matches!(message, Message::AuthServer(Reply::ServerCaps(_)))
 }
 
+fn is_token(message: &Message<'_>) -> bool {
+    matches!(message, Message::AuthServer(Reply::ServerAddr(_)))
+}
+
+fn is_registered(message: &Message<'_>) -> bool {
+    matches!(message, Message::AuthServer(Reply::ClientRegisterReply(_)))
+}
+
 /// Compares what was heard, connection by connection. Returns what is not justified.
 pub(crate) fn compare(
     name: &str,
@@ -150,13 +160,25 @@ fn game_nodes(recorded: &Recorded) -> HashSet<u32> {
 
 /// Replies must be the same, one after the other.
 fn replies(real: &[&Message<'static>], ours: &[Heard], sums: &mut Sums) -> Vec<String> {
-    let is_reply = |message: &&Message<'static>| told(message).is_none() && !is_caps(message);
+    let is_reply = |message: &&Message<'static>| {
+        told(message).is_none() && !is_caps(message) && !is_token(message)
+    };
     let real = real.to_vec();
     let ours: Vec<_> = ours.iter().map(|heard| &heard.message).collect();
-    let caps = |all: &[&Message<'static>]| all.iter().filter(|one| is_caps(one)).count();
+    let count = |all: &[&Message<'static>], what: fn(&Message<'_>) -> bool| {
+        all.iter().filter(|one| what(one)).count()
+    };
     let mut problems = Vec::new();
-    if caps(&real) != caps(&ours) {
-        problems.push(format!("wanted {} ServerCaps, found {}", caps(&real), caps(&ours)));
+    let (wanted, found) = (count(&real, is_caps), count(&ours, is_caps));
+    if wanted != found {
+        problems.push(format!("wanted {wanted} ServerCaps, found {found}"));
+    }
+    let (wanted, found) = (count(&ours, is_registered), count(&ours, is_token));
+    if wanted != found {
+        problems.push(format!("wanted {wanted} ServerAddr, found {found}"));
+    }
+    if count(&real, is_token) != found {
+        sums.differs(TOKEN);
     }
     let first = |all: &[&Message<'static>]| all.first().is_some_and(|one| is_caps(one));
     if first(&real) && !first(&ours) {

@@ -258,6 +258,7 @@ fn is_refused_login(reply: &Message<'_>) -> bool {
 pub(crate) fn transaction(message: &Message<'_>) -> Option<u32> {
     let names = ["PingRequest", "PingReply", "ClientRegisterRequest", "ClientRegisterReply"];
     let unasked = [
+        "ServerAddr",
         "ServerCaps",
         "VaultNodeChanged",
         "VaultNodeAdded",

@@ -14,9 +14,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
+use worldwire_core::value::{parse_hex, push_hex};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
+use super::CONFIG;
 use super::accounts::{AccountSummary, PasswordSet};
 use super::vault::{Dump, Finding, TreeLine, Vault, VaultConfig, VaultError, fields_of};
 use crate::store::lock::FolderLock;
@@ -85,6 +87,18 @@ pub enum Request {
         /// Fields by name.
         fields: Json,
     },
+    /// What is set for all instances of an age: a state in hexadecimal digits, if anything is.
+    AgeSettings {
+        /// The age's name in files.
+        age: String,
+    },
+    /// Sets that.
+    SetAgeSettings {
+        /// The age's name in files.
+        age: String,
+        /// A state (SDL) by the descriptor of that name, in hexadecimal digits.
+        state: String,
+    },
     /// Looks for what cannot be, one finding a line.
     Check,
     /// The whole vault, one line of a [`Dump`] a line.
@@ -113,6 +127,9 @@ pub enum AdminError {
     /// There is no shard in the folder.
     #[error("{}: is not the folder of a shard; `worldwire serve uru` makes one", .0.display())]
     NoShard(PathBuf),
+    /// There is a shard in the folder, and its key is gone.
+    #[error("{}: is missing; restore it, or start the shard once", .0.display())]
+    NoKey(PathBuf),
     /// A shard has the folder and does not answer.
     #[error("{}: a shard runs there and does not answer: {source}", folder.display())]
     Silent {
@@ -161,7 +178,8 @@ impl Admin {
         let no_shard = || AdminError::NoShard(folder.to_owned());
         let key = folder.join(KEY_FILE);
         if !key.exists() {
-            return Err(no_shard());
+            let was_one = [SQLITE_FILE, CONFIG].iter().any(|name| folder.join(name).exists());
+            return Err(if was_one { AdminError::NoKey(key) } else { no_shard() });
         }
         let silent = |source| AdminError::Silent { folder: folder.to_owned(), source };
         let Some(lock) = FolderLock::take(folder).map_err(silent)? else {
@@ -272,6 +290,15 @@ pub async fn perform(
             vault.set(node, fields_of(&fields)?).await.map_err(node_said(node))?;
             Ok(Vec::new())
         }
+        Request::AgeSettings { age } => {
+            let state = vault.age_settings(&age).await.map_err(said)?;
+            Ok(state.iter().map(|state| json!(hex(state))).collect())
+        }
+        Request::SetAgeSettings { age, state } => {
+            let state = parse_hex(&state).ok_or("wanted a state in hexadecimal digits")?;
+            vault.set_age_settings(&age, state).await.map_err(said)?;
+            Ok(Vec::new())
+        }
         Request::Check => {
             let findings = vault.check().await.map_err(said)?;
             Ok(findings.into_iter().map(finding_json).collect())
@@ -294,6 +321,12 @@ pub async fn perform(
             Ok(vec![json!({ "nodes": nodes })])
         }
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    push_hex(&mut text, bytes);
+    text
 }
 
 fn finding_json(finding: Finding) -> Json {

@@ -1,17 +1,22 @@
 //! From the first message to a player.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use worldwire_core::connection::Sender as _;
+use worldwire_core::{Reader, Side};
 use worldwire_net::Flow;
 use worldwire_uru::connection::Sender;
+use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::auth::client as ask;
 use worldwire_uru::message::auth::server as reply;
 use worldwire_uru::message::{AccountFlags, Caps};
-use worldwire_uru::types::{Nested, NetError, Uuid};
+use worldwire_uru::types::{Ipv4, Nested, NetError, Uuid};
 
+use super::reconnect::{Kept, Recent, Ticket, Who};
 use super::replies::outcome;
-use super::{AuthService, State, send};
+use super::{AuthService, State, send, sent};
 use crate::uru::accounts::Login;
 use crate::uru::config::CapsPolicy;
 
@@ -24,7 +29,7 @@ const MOST_PLAYERS: usize = 5;
 
 impl AuthService {
     /// `ClientRegisterRequest`: the first message, answered with what the login has to prove.
-    pub(super) fn register(
+    pub(super) async fn register(
         &mut self,
         request: ask::ClientRegisterRequest,
         sender: &mut Sender,
@@ -41,6 +46,24 @@ impl AuthService {
         let Ok(server_challenge) = getrandom::u32() else { return Flow::Break(()) };
         self.challenge = Some(server_challenge);
         send(sender, reply::ClientRegisterReply { server_challenge })?;
+        self.offer_caps(sender)?;
+        let address = self.peer.address.ip();
+        let token = mem::replace(&mut self.returns_with, Uuid::ZERO);
+        let kept = match token {
+            Uuid::ZERO => None,
+            token => self.shared.reconnections.claim(token, address).await,
+        };
+        if let Some(host) = self.shared.hosts.ipv4().await {
+            self.ticket = self.shared.reconnections.ticket(address);
+            if let Some(token) = self.ticket.as_ref().map(Ticket::token) {
+                send(sender, reply::ServerAddr { server_address: Ipv4(host), token })?;
+            }
+        }
+        kept.map_or(Flow::Continue(()), |kept| self.go_on(*kept, sender))
+    }
+
+    /// Tells the client what the server can do.
+    fn offer_caps(&self, sender: &mut Sender) -> Flow {
         let caps = match self.shared.config.auth.caps {
             CapsPolicy::Always => Caps::new(&CAPS),
             CapsPolicy::Compatible => Caps::compatible(&CAPS),
@@ -50,6 +73,24 @@ impl AuthService {
             Ok(caps) => send(sender, reply::ServerCaps { caps }),
             Err(_) => Flow::Break(()),
         }
+    }
+
+    /// The client has come back: its session goes on, with what it may have missed.
+    fn go_on(&mut self, kept: Kept, sender: &mut Sender) -> Flow {
+        let address = self.peer.address;
+        let Kept { session, presence, notices, state, who, account_name, recent } = kept;
+        tracing::info!(%address, account = account_name, player = who.player, "came back");
+        self.shared.figures.returns.fetch_add(1, Ordering::Relaxed);
+        (self.session, self.presence, self.notices) = (session, presence, notices);
+        (self.state, self.who) = (state, who);
+        (self.log.account, self.recent) = (account_name, recent);
+        for bytes in self.recent.iter() {
+            let message = Message::decode(Service::Auth, Side::Server, &mut Reader::new(bytes));
+            if let Ok(message) = message {
+                sent(sender.send(&message))?;
+            }
+        }
+        Flow::Continue(())
     }
 
     /// `AcctLoginRequest`: the players of the account, then the reply.
@@ -79,6 +120,8 @@ impl AuthService {
             Ok(login) => {
                 figures.logins.fetch_add(1, Ordering::Relaxed);
                 self.state = State::LoggedIn;
+                self.who = Who { account: login.account, player: 0 };
+                self.recent = Recent::default();
                 self.log.account = Some(name.clone());
                 tracing::info!(%address, account = name, form = ?login.form, "logged in");
                 for player in login.players.iter().take(MOST_PLAYERS) {
@@ -127,8 +170,10 @@ impl AuthService {
         request: ask::AcctSetPlayerRequest,
         sender: &mut Sender,
     ) -> Flow {
+        self.give_up(request.player_id);
         let set = self.session.set_player(request.player_id).await;
         if set.is_ok() {
+            self.who.player = request.player_id;
             self.state = if request.player_id == 0 { State::LoggedIn } else { State::Playing };
         }
         let result = outcome(&set);

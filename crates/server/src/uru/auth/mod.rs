@@ -3,34 +3,40 @@
 //! A connection goes from registered to logged in to a chosen player. The vault knows what is
 //! allowed when, and answers the rest with `AuthenticationFailed`; what does not go to the vault is
 //! checked here. Requests are answered in their order, behind the notices of what happened before.
-//!
-//! There is no `ServerAddr`: a client that loses its connection logs in anew.
+//! A client that loses its connection goes on with the next one: see `reconnect`.
 
 mod downloads;
+mod fixed;
 mod log;
 mod login;
+mod reconnect;
 mod replies;
 mod secure;
 
+use std::future::pending;
 use std::sync::Arc;
 
 use worldwire_core::Messages as _;
 use worldwire_core::connection::Sender as _;
 use worldwire_net::{Flow, Peer};
 use worldwire_uru::connection::Sender;
+use worldwire_uru::frame::Message;
 use worldwire_uru::message::auth::client as ask;
 use worldwire_uru::message::auth::client::ClientMessage as Ask;
 use worldwire_uru::message::auth::server as reply;
 use worldwire_uru::message::auth::server::ServerMessage as Reply;
 use worldwire_uru::types::{Nested, NetError, Uuid};
 
+pub(super) use reconnect::Reconnections;
 pub use secure::SecureFiles;
 
 use super::ages::InitAge;
+use super::game::Presence;
 use super::vault::{Connection as Session, Notice, Notices};
 use super::{Shared, sent};
 use downloads::Downloads;
 use log::ClientLog;
+use reconnect::{Claim, Kept, Recent, Ticket, Who};
 use replies::{encoded, high_scores, outcome, public_age, score};
 
 /// An auth connection.
@@ -39,12 +45,28 @@ pub(super) struct AuthService {
     shared: Arc<Shared>,
     peer: Peer,
     session: Session,
+    presence: Presence,
     notices: Notices,
     /// What the login has to answer; nothing before the client has registered.
     challenge: Option<u32>,
     state: State,
+    who: Who,
     downloads: Downloads,
     log: ClientLog,
+    /// What the client said in its connect packet, until it registers.
+    returns_with: Uuid,
+    /// What it is to come back with, if it is lost.
+    ticket: Option<Ticket>,
+    recent: Recent,
+}
+
+/// What an auth connection is told by others.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// By the vault. None: the vault has ended the connection.
+    Notice(Option<Notice>),
+    /// By a connection that the client has come back with: it goes on with the session.
+    Claim(Claim),
 }
 
 /// How far a client has come.
@@ -55,49 +77,85 @@ enum State {
     Playing,
 }
 
-/// A request whose reply says nothing but its result.
-macro_rules! simple {
-    ($self:ident, $sender:ident, $request:ident, $Reply:ident, $call:expr) => {{
-        let result = outcome(&$call.await);
-        $self.reply($sender, reply::$Reply { trans_id: $request.trans_id, result })
-    }};
-}
-
-/// A request that is refused with a result, once the client has come far enough for any other one.
-macro_rules! refuse {
-    ($self:ident, $sender:ident, $request:ident, $from:ident, $result:ident, $Reply:ident {
-        $($field:ident),*
-    }) => {{
-        let result = $self.checked(State::$from).err().unwrap_or(NetError::$result);
-        let trans_id = $request.trans_id;
-        $self.reply($sender, reply::$Reply { trans_id, result, $($field: Default::default()),* })
-    }};
-}
-
 impl AuthService {
-    /// A connection that nobody has logged in on yet.
+    /// A connection that nobody has logged in on yet, with the token of its connect packet.
     ///
     /// # Errors
     /// That of the vault, when the shard is about to stop.
-    pub(super) async fn open(shared: Arc<Shared>, peer: Peer) -> Result<Self, NetError> {
+    pub(super) async fn open(
+        shared: Arc<Shared>,
+        peer: Peer,
+        token: Uuid,
+    ) -> Result<Self, NetError> {
         let (session, notices) = shared.vault.connect().await?;
         let downloads =
             Downloads::new(Arc::clone(&shared.secure), shared.config.auth.strict_chunks);
         Ok(Self {
+            presence: shared.games.presence(session.number()),
             shared,
             peer,
             session,
             notices,
             challenge: None,
             state: State::Connected,
+            who: Who::default(),
             downloads,
             log: ClientLog::default(),
+            returns_with: token,
+            ticket: None,
+            recent: Recent::default(),
         })
     }
 
-    /// Waits for a notice; none means that the vault has ended the connection.
-    pub(super) async fn notified(&mut self) -> Option<Notice> {
-        self.notices.recv().await
+    /// Asks for an age, into which the game service lets the player from here on. Its number and Age
+    /// node.
+    async fn request_age(&self, name: String, instance: Uuid) -> Result<(u32, u32), NetError> {
+        let found = self.session.request_age(name.clone(), instance).await?;
+        let number = self.shared.hosts.number(found.age, instance);
+        self.shared.games.announce(self.session.number(), number, &name, found).await?;
+        Ok((number, found.age))
+    }
+
+    /// Waits for what others have to tell.
+    pub(super) async fn notified(&mut self) -> Told {
+        let claimed = async {
+            match &mut self.ticket {
+                Some(ticket) => ticket.claimed().await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            notice = self.notices.recv() => Told::Notice(notice),
+            claim = claimed => Told::Claim(claim),
+        }
+    }
+
+    /// Tells the client what others did; without a notice, the vault has ended the connection.
+    pub(super) fn notice(&mut self, notice: Option<Notice>, sender: &mut Sender) -> Flow {
+        match notice {
+            Some(notice) => self.notify(notice, sender),
+            None => Flow::Break(()),
+        }
+    }
+
+    /// Hands the session to another connection of the same client.
+    pub(super) fn hand_over(self, claim: Claim) {
+        // If it is gone by now, so is the session.
+        let _ = claim.send(Box::new(self.into_kept()));
+    }
+
+    /// The network has ended the connection: the session waits for its client.
+    pub(super) fn lost(mut self) {
+        if let Some(ticket) = self.ticket.take()
+            && self.state > State::Connected
+        {
+            ticket.keep(self.into_kept());
+        }
+    }
+
+    fn into_kept(self) -> Kept {
+        let Self { session, presence, notices, state, who, log, recent, .. } = self;
+        Kept { session, presence, notices, state, who, account_name: log.account, recent }
     }
 
     pub(super) fn wants_room(&self) -> bool {
@@ -111,11 +169,15 @@ impl AuthService {
 
     /// Answers a message.
     pub(super) async fn message(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
+        self.recent.heard();
+        if let Some(reply) = fixed::answer(&message, self.state) {
+            return self.reply(sender, reply);
+        }
         match message {
             Ask::PingRequest(_) | Ask::ClientSetCCRLevel(_) | Ask::VaultSetSeen(_) => {
                 Flow::Continue(())
             }
-            Ask::ClientRegisterRequest(request) => self.register(request, sender),
+            Ask::ClientRegisterRequest(request) => self.register(request, sender).await,
             Ask::AcctLoginRequest(request) => self.log_in(request, sender).await,
             Ask::LogPythonTraceback(log) => self.log("Python", &log.text.to_text()),
             Ask::LogStackDump(log) => self.log("stack", &log.text.to_text()),
@@ -131,81 +193,19 @@ impl AuthService {
             Ask::AcctChangePasswordRequest(request) => {
                 let name = request.account_name.to_text();
                 let call = self.session.change_password(name, request.password_hash);
-                simple!(self, sender, request, AcctChangePasswordReply, call)
+                let (trans_id, result) = (request.trans_id, outcome(&call.await));
+                self.reply(sender, reply::AcctChangePasswordReply { trans_id, result })
             }
             Ask::PlayerCreateRequest(request) => self.create_player(request, sender).await,
             Ask::PlayerDeleteRequest(request) => {
+                self.give_up(request.player_id);
                 let call = self.session.delete_player(request.player_id);
-                simple!(self, sender, request, PlayerDeleteReply, call)
+                let (trans_id, result) = (request.trans_id, outcome(&call.await));
+                self.reply(sender, reply::PlayerDeleteReply { trans_id, result })
             }
             Ask::KickPlayer(request) => {
                 let kicked = self.session.kick_player(request.player_id).await;
                 self.unanswered("KickPlayer", kicked, sender)
-            }
-            Ask::UpgradeVisitorRequest(request) => {
-                refuse!(self, sender, request, LoggedIn, Success, UpgradeVisitorReply {})
-            }
-            Ask::AcctCreateRequest(request) => {
-                refuse!(
-                    self,
-                    sender,
-                    request,
-                    LoggedIn,
-                    NotSupported,
-                    AcctCreateReply { account_id }
-                )
-            }
-            Ask::AcctSetRolesRequest(request) => {
-                refuse!(self, sender, request, LoggedIn, ServiceForbidden, AcctSetRolesReply {})
-            }
-            Ask::AcctSetBillingTypeRequest(request) => {
-                refuse!(
-                    self,
-                    sender,
-                    request,
-                    LoggedIn,
-                    ServiceForbidden,
-                    AcctSetBillingTypeReply {}
-                )
-            }
-            Ask::AcctActivateRequest(request) => {
-                refuse!(self, sender, request, LoggedIn, NotSupported, AcctActivateReply {})
-            }
-            Ask::AcctCreateFromKeyRequest(request) => {
-                refuse!(
-                    self,
-                    sender,
-                    request,
-                    LoggedIn,
-                    NotSupported,
-                    AcctCreateFromKeyReply { account_id, activation_key }
-                )
-            }
-            Ask::SetPlayerBanStatusRequest(request) => {
-                refuse!(
-                    self,
-                    sender,
-                    request,
-                    LoggedIn,
-                    ServiceForbidden,
-                    SetPlayerBanStatusReply {}
-                )
-            }
-            Ask::ChangePlayerNameRequest(request) => {
-                refuse!(self, sender, request, LoggedIn, NotSupported, ChangePlayerNameReply {})
-            }
-            Ask::SendFriendInviteRequest(request) => {
-                refuse!(self, sender, request, LoggedIn, ServiceForbidden, SendFriendInviteReply {})
-            }
-            Ask::AccountExistsRequest(request) => {
-                refuse!(
-                    self,
-                    sender,
-                    request,
-                    LoggedIn,
-                    ServiceForbidden,
-                    AccountExistsReply { exists }
-                )
             }
             message => self.node(message, sender).await,
         }
@@ -229,16 +229,19 @@ impl AuthService {
             Ask::VaultNodeSave(request) => {
                 let node = request.node.as_bytes().to_vec();
                 let call = self.session.save(request.node_id, request.revision_id, node);
-                simple!(self, sender, request, VaultSaveNodeReply, call)
+                let (trans_id, result) = (request.trans_id, outcome(&call.await));
+                self.reply(sender, reply::VaultSaveNodeReply { trans_id, result })
             }
             Ask::VaultNodeAdd(request) => {
                 let ask::VaultNodeAdd { parent_id, child_id, owner_id, .. } = request;
                 let call = self.session.add(parent_id, child_id, owner_id);
-                simple!(self, sender, request, VaultAddNodeReply, call)
+                let (trans_id, result) = (request.trans_id, outcome(&call.await));
+                self.reply(sender, reply::VaultAddNodeReply { trans_id, result })
             }
             Ask::VaultNodeRemove(request) => {
                 let call = self.session.remove(request.parent_id, request.child_id);
-                simple!(self, sender, request, VaultRemoveNodeReply, call)
+                let (trans_id, result) = (request.trans_id, outcome(&call.await));
+                self.reply(sender, reply::VaultRemoveNodeReply { trans_id, result })
             }
             Ask::VaultFetchNodeRefs(request) => {
                 let refs = self.session.refs(request.node_id).await;
@@ -279,17 +282,17 @@ impl AuthService {
                 let found = match host {
                     Ok(host) => {
                         let name = request.age_name.to_text();
-                        self.session.request_age(name, instance).await.map(|age| (age, host))
+                        self.request_age(name, instance).await.map(|age| (age, host))
                     }
                     Err(error) => Err(error),
                 };
                 let result = outcome(&found);
                 let (age, host) = found.map_or((None, None), |(age, host)| (Some(age), Some(host)));
-                let age_node_id = age.map_or(0, |age| age.age);
+                let (age_mcp_id, age_node_id) = age.unwrap_or_default();
                 let reply = reply::AgeReply {
                     trans_id,
                     result,
-                    age_mcp_id: age.map_or(0, |_| self.shared.hosts.number(age_node_id, instance)),
+                    age_mcp_id,
                     age_instance_id: if age.is_some() { instance } else { Uuid::ZERO },
                     age_node_id,
                     game_server_address: worldwire_uru::types::Ipv4(
@@ -301,15 +304,14 @@ impl AuthService {
             Ask::AgeRequestEx(request) => {
                 let (trans_id, instance) = (request.trans_id, request.age_instance_id);
                 let name = request.age_name.to_text();
-                let found = self.session.request_age(name, instance).await;
+                let found = self.request_age(name, instance).await;
                 let result = outcome(&found);
-                let age_node_id = found.as_ref().map_or(0, |age| age.age);
                 let address = found.as_ref().map_or("", |_| &self.shared.config.public_address);
+                let (age_mcp_id, age_node_id) = found.unwrap_or_default();
                 let reply = reply::AgeReplyEx {
                     trans_id,
                     result,
-                    age_mcp_id: found
-                        .map_or(0, |_| self.shared.hosts.number(age_node_id, instance)),
+                    age_mcp_id,
                     age_instance_id: if result == NetError::Success {
                         instance
                     } else {
@@ -365,26 +367,19 @@ impl AuthService {
             }
             Ask::ScoreAddPoints(request) => {
                 let call = self.session.add_points(request.score_id, request.points);
-                simple!(self, sender, request, ScoreAddPointsReply, call)
+                let (trans_id, result) = (request.trans_id, outcome(&call.await));
+                self.reply(sender, reply::ScoreAddPointsReply { trans_id, result })
             }
             Ask::ScoreTransferPoints(request) => {
                 let (from, to) = (request.src_score_id, request.dest_score_id);
                 let call = self.session.transfer_points(from, to, request.points);
-                simple!(self, sender, request, ScoreTransferPointsReply, call)
+                let (trans_id, result) = (request.trans_id, outcome(&call.await));
+                self.reply(sender, reply::ScoreTransferPointsReply { trans_id, result })
             }
             Ask::ScoreSetPoints(request) => {
                 let call = self.session.set_points(request.score_id, request.points);
-                simple!(self, sender, request, ScoreSetPointsReply, call)
-            }
-            Ask::ScoreDelete(request) => {
-                refuse!(self, sender, request, Playing, NotSupported, ScoreDeleteReply {})
-            }
-            Ask::ScoreGetRanks(request) => {
-                let result = self.checked(State::Playing).err().unwrap_or(NetError::NotSupported);
-                let (trans_id, rank_count) = (request.trans_id, 0);
-                let ranks = Nested::new(Vec::new());
-                let reply = reply::ScoreGetRanksReply { trans_id, result, rank_count, ranks };
-                self.reply(sender, reply)
+                let (trans_id, result) = (request.trans_id, outcome(&call.await));
+                self.reply(sender, reply::ScoreSetPointsReply { trans_id, result })
             }
             message => self.file(message, sender).await,
         }
@@ -438,25 +433,54 @@ impl AuthService {
         self.due(sender)
     }
 
+    /// Ends a session of this player that waits for its client.
+    fn give_up(&self, player: u32) {
+        if player != 0 {
+            self.shared.reconnections.give_up(Who { player, ..self.who });
+        }
+    }
+
     /// Sends a reply, behind the notices of what happened before.
     fn reply<'m>(&mut self, sender: &mut Sender, reply: impl Into<Reply<'m>>) -> Flow {
         self.due(sender)?;
-        send(sender, reply)
+        self.send(sender, reply)
     }
 
     fn due(&mut self, sender: &mut Sender) -> Flow {
         while let Some(notice) = self.notices.due() {
-            notify(notice, sender)?;
+            self.notify(notice, sender)?;
         }
         Flow::Continue(())
     }
-}
 
-/// Tells the client what others did; without a notice, the vault has ended the connection.
-pub(super) fn notice(notice: Option<Notice>, sender: &mut Sender) -> Flow {
-    match notice {
-        Some(notice) => notify(notice, sender),
-        None => Flow::Break(()),
+    /// Tells the client what happened. Who is thrown out is told why, and nothing more.
+    fn notify(&mut self, notice: Notice, sender: &mut Sender) -> Flow {
+        match notice {
+            Notice::NodeChanged { node_id, revision_id } => {
+                self.send(sender, reply::VaultNodeChanged { node_id, revision_id })
+            }
+            Notice::NodeAdded { parent_id, child_id, owner_id } => {
+                self.send(sender, reply::VaultNodeAdded { parent_id, child_id, owner_id })
+            }
+            Notice::NodeRemoved { parent_id, child_id } => {
+                self.send(sender, reply::VaultNodeRemoved { parent_id, child_id })
+            }
+            Notice::KickedOff { reason } => {
+                self.send(sender, reply::KickedOff { reason })?;
+                Flow::Break(())
+            }
+        }
+    }
+
+    /// Sends what the client is told again if it does not arrive.
+    fn send<'m>(&mut self, sender: &mut Sender, reply: impl Into<Reply<'m>>) -> Flow {
+        let message = Message::from(reply.into());
+        if self.ticket.is_some()
+            && let Ok(bytes) = message.to_bytes()
+        {
+            self.recent.sent(bytes);
+        }
+        sent(sender.send(&message))
     }
 }
 
@@ -468,25 +492,6 @@ pub(super) fn stopping(sender: &mut Sender) {
 
 fn send<'m>(sender: &mut Sender, reply: impl Into<Reply<'m>>) -> Flow {
     sent(sender.send(&reply.into().into()))
-}
-
-/// Tells the client what happened. Who is thrown out is told why, and nothing more.
-fn notify(notice: Notice, sender: &mut Sender) -> Flow {
-    match notice {
-        Notice::NodeChanged { node_id, revision_id } => {
-            send(sender, reply::VaultNodeChanged { node_id, revision_id })
-        }
-        Notice::NodeAdded { parent_id, child_id, owner_id } => {
-            send(sender, reply::VaultNodeAdded { parent_id, child_id, owner_id })
-        }
-        Notice::NodeRemoved { parent_id, child_id } => {
-            send(sender, reply::VaultNodeRemoved { parent_id, child_id })
-        }
-        Notice::KickedOff { reason } => {
-            send(sender, reply::KickedOff { reason })?;
-            Flow::Break(())
-        }
-    }
 }
 
 fn init_age(request: &ask::VaultInitAgeRequest<'_>) -> InitAge {

@@ -1,7 +1,29 @@
-//! Game connections: no ages are hosted, so every join is refused.
+//! The game service: players meet in ages.
+//!
+//! Each age that runs is a task of its own ([`host`]), which owns the state machine of
+//! [`worldwire_uru::age`]. It is started when the first player joins, and ends when it was empty
+//! for as long as its age file says. Connections hand it what their clients say, and wait when it
+//! has too much to do; it hands them messages through a bounded queue ([`outbox`]) and never waits
+//! for one.
+//!
+//! A player is let in whom the auth service expects there ([`games`]): the one who asked for this
+//! age on an auth connection within the last minute, or who is in it still.
+//!
+//! What lasts is in the vault ([`records`]). A change is written a moment after it happened, in one
+//! transaction with others; one that could not be written is tried again ([`keeper`]).
+
+mod files;
+mod games;
+mod host;
+mod keeper;
+mod outbox;
+pub(crate) mod records;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::Instant;
 use worldwire_core::Messages as _;
 use worldwire_core::connection::Sender as _;
 use worldwire_net::Flow;
@@ -10,34 +32,131 @@ use worldwire_uru::message::game::client::ClientMessage;
 use worldwire_uru::message::game::server::{JoinAgeReply, ServerMessage};
 use worldwire_uru::types::NetError;
 
-use super::figures::Figures;
-use super::sent;
+pub(super) use files::AgeFiles;
+pub(super) use games::{Games, Presence};
 
-/// Refuses to let a client join: the host is not known. Before a join nothing but that, and pings,
-/// is allowed.
-pub(super) fn answer(
-    message: &ClientMessage<'_>,
+use super::Shared;
+use super::sent;
+use games::Seat;
+use host::Command;
+use outbox::Outbox;
+
+/// How much is handed to the connection at once.
+const PORTION: usize = 64 << 10;
+/// How often an age is told that a client which says nothing is alive.
+const HEARD_EVERY: Duration = Duration::from_secs(10);
+
+/// A game connection.
+#[derive(Debug)]
+pub(super) struct GameService {
+    shared: Arc<Shared>,
     address: SocketAddr,
-    figures: &Figures,
-    sender: &mut Sender,
-) -> Flow {
-    match message {
-        ClientMessage::PingRequest(_) => Flow::Continue(()),
-        ClientMessage::JoinAgeRequest(request) => {
-            if let Some(count) = figures.turned_away.count() {
-                let player = request.player_id;
-                tracing::info!(%address, player, count, "joins refused: no age is hosted");
+    outbox: Arc<Outbox>,
+    seat: Option<Seat>,
+    heard: Instant,
+}
+
+impl GameService {
+    pub(super) fn new(shared: Arc<Shared>, address: SocketAddr) -> Self {
+        let (outbox, heard) = (Arc::new(Outbox::new()), Instant::now());
+        Self { shared, address, outbox, seat: None, heard }
+    }
+
+    /// Answers a message. Before a join nothing but that, and pings, is allowed.
+    pub(super) async fn message(
+        &mut self,
+        message: ClientMessage<'_>,
+        sender: &mut Sender,
+    ) -> Flow {
+        match (message, &self.seat) {
+            (ClientMessage::PingRequest(_), None) => Flow::Continue(()),
+            (ClientMessage::PingRequest(_), Some(seat)) => {
+                if self.heard.elapsed() >= HEARD_EVERY {
+                    self.heard = Instant::now();
+                    // An age with much to do hears of others first.
+                    let _ = seat.commands.try_send(Command::Heard { player: seat.player });
+                }
+                Flow::Continue(())
             }
-            let (trans_id, result) = (request.trans_id, NetError::AgeNotFound);
-            let reply: ServerMessage<'_> = JoinAgeReply { trans_id, result }.into();
-            sent(sender.send(&reply.into()))
-        }
-        message => {
-            let name = message.name();
-            if let Some(count) = figures.turned_away.count() {
-                tracing::warn!(%address, name, count, "closed: a message before the join");
+            (ClientMessage::JoinAgeRequest(request), None) => {
+                let (number, player) = (request.age_mcp_id, request.player_id);
+                let (account, outbox) = (request.account_id, &self.outbox);
+                let games = &self.shared.games;
+                let joined = games.join(number, account, player, outbox, &mut self.seat).await;
+                if let Err(error) = joined
+                    && let Some(count) = self.shared.figures.turned_away.count()
+                {
+                    let address = self.address;
+                    tracing::info!(%address, player, number, ?error, count, "joins refused");
+                }
+                let result = joined.err().unwrap_or(NetError::Success);
+                let reply: ServerMessage<'_> =
+                    JoinAgeReply { trans_id: request.trans_id, result }.into();
+                sent(sender.send(&reply.into()))
             }
-            Flow::Break(())
+            (ClientMessage::PropagateBuffer(message), Some(seat)) => {
+                let Seat { player, serial, .. } = *seat;
+                let (class, bytes) = (message.type_, message.buffer.to_vec());
+                let said = seat.commands.send(Command::Message { player, serial, class, bytes });
+                flow(said.await.is_ok())
+            }
+            (ClientMessage::GameMgrMsg(_), Some(seat)) => {
+                let skipped = Command::GameManager { player: seat.player };
+                flow(seat.commands.send(skipped).await.is_ok())
+            }
+            (message, _) => {
+                let (name, address) = (message.name(), self.address);
+                if let Some(count) = self.shared.figures.turned_away.count() {
+                    tracing::warn!(%address, name, count, "closed: not in this order");
+                }
+                Flow::Break(())
+            }
         }
     }
+
+    /// Waits until the age has something for the client.
+    pub(super) async fn notified(&self) {
+        self.outbox.news().await;
+    }
+
+    /// Something waits, or the age has done with the client.
+    pub(super) fn notice(&self) -> Flow {
+        match self.outbox.end() {
+            Some(why) => {
+                tracing::info!(address = %self.address, why, "closed by the age");
+                Flow::Break(())
+            }
+            None => Flow::Continue(()),
+        }
+    }
+
+    pub(super) fn wants_room(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Sends some of what waits.
+    pub(super) fn room(&self, sender: &mut Sender) -> Flow {
+        let mut bytes = 0;
+        while bytes < PORTION
+            && let Some(packet) = self.outbox.pop()
+        {
+            bytes += packet.bytes().len();
+            let message: ServerMessage<'_> = packet.message().into();
+            sent(sender.send(&message.into()))?;
+        }
+        self.notice()
+    }
+
+    /// The connection is over.
+    pub(super) async fn ended(&mut self) {
+        if let Some(Seat { player, serial, commands }) = self.seat.take() {
+            // An error means that the age is over.
+            let _ = commands.send(Command::Leave { player, serial }).await;
+        }
+    }
+}
+
+/// An age that is over has no more for its clients.
+fn flow(goes_on: bool) -> Flow {
+    if goes_on { Flow::Continue(()) } else { Flow::Break(()) }
 }

@@ -19,8 +19,9 @@ pub struct VaultConfig {
     pub players: usize,
     /// Whether only administrators, developers and testers may log in. Default false.
     pub restricted: bool,
-    /// Failed logins in a minute, for an account name and for an address, after which more are
-    /// refused. Default 5; 0 is no limit.
+    /// Failed logins in a minute for an account name from an address, after which more are refused.
+    /// Four times as many for an address, and for a name from an address that has never logged in
+    /// to it. Default 5; 0 is no limit.
     pub failed_logins: u32,
     /// The neighbourhood that a new player joins; another one is made when all are full.
     pub neighbourhood: AgeNames,
@@ -37,6 +38,10 @@ pub struct VaultConfig {
     pub temporary_ages: Vec<String>,
     /// Whether any age may be entered without being in the vault. Default false.
     pub any_temporary_age: bool,
+    /// Nodes that one player may have made. Default 20,000; 0 is no limit.
+    pub most_nodes: usize,
+    /// Nodes in a player's inbox, above which others send it no more. Default 500; 0 is no limit.
+    pub most_in_inbox: usize,
     /// Bytes of node contents that are kept in memory. Default 64 MiB.
     pub cache_bytes: usize,
     /// Notices that may wait for a connection; one that lets more pile up is ended. Default 1,000.
@@ -106,6 +111,8 @@ impl Default for VaultConfig {
             may_be_public: vec![text("Neighborhood")],
             temporary_ages: vec![text("StartUp"), text("AvatarCustomization")],
             any_temporary_age: false,
+            most_nodes: 20_000,
+            most_in_inbox: 500,
             cache_bytes: 64 << 20,
             most_notices: 1_000,
         }

@@ -166,6 +166,7 @@ pub(crate) struct AgeInfo {
     pub(crate) public: bool,
     pub(crate) sequence: i32,
     pub(crate) instance: Uuid,
+    pub(crate) parent: Uuid,
     pub(crate) filename: Box<str>,
     pub(crate) user_name: Box<str>,
 }
@@ -193,6 +194,7 @@ impl Entry {
                 public: node.int32_2.unwrap_or_default() != 0,
                 sequence: node.int32_1.unwrap_or_default(),
                 instance: node.uuid_1.unwrap_or_default(),
+                parent: node.uuid_2.unwrap_or_default(),
                 filename: text(&node.string64_2),
                 user_name: text(&node.string64_4),
             })),

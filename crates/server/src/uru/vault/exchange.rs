@@ -4,35 +4,42 @@
 //! | --- | --- |
 //! | `{"vault":1,"next_node":N,"next_score":N}` | the first line |
 //! | `{"account":{"id":..,"name":..,"flags":..,"created":..}}` | an account, without its password |
+//! | `{"password":{"account":..,"digest":..}}` | from other servers: P0 of an e-mail name, else P1, as 40 digits |
 //! | `{"node":{..}}` | a node, as `worldwire decode uru.vault-node` shows it |
 //! | `{"ref":{"parent":..,"child":..,"owner":..}}` | a reference |
 //! | `{"player":{"id":..,"account":..,"name":..,"shape":..,"explorer":..,"created":..}}` | a player |
 //! | `{"score":{"id":..,"owner":..,"name":..,"kind":..,"value":..,"created":..}}` | a score |
+//! | `{"end":{"accounts":N,"nodes":N,"refs":N,"players":N,"scores":N}}` | the last line: how many there are |
 //!
-//! What is read must be written again as the same lines. Passwords are not in it, so it is no secret
-//! by itself: an account that an import makes has none, until an operator sets one.
+//! What is read must be written again as the same lines. An export has no passwords in it, so it is no
+//! secret by itself: an account that an import makes has none, until an operator sets one.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use worldwire_core::json::{Json, Style, parse, write_children};
 use worldwire_core::{Field, Reader, Record as _, Tree, Value};
+use worldwire_uru::crypt::login::NAME_UNITS;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::content::{Content, Entry, decode, encode};
 use super::graph::Graph;
+use super::inspect::{Finding, problems};
 use super::state::{Outcome, State};
 use crate::uru::accounts::Account;
 use crate::uru::players::{Player, folded_player};
-use crate::uru::scores::Score;
+use crate::uru::scores::{MOST_KIND, Score};
 
 /// A whole vault.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dump {
     head: Head,
+    end: End,
     accounts: BTreeMap<Uuid, AccountLine>,
+    passwords: BTreeMap<Uuid, Password>,
     nodes: BTreeMap<u32, Content>,
     refs: BTreeMap<(u32, u32), u32>,
     players: BTreeMap<u32, PlayerLine>,
@@ -63,6 +70,16 @@ struct Head {
     next_score: u32,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct End {
+    accounts: usize,
+    nodes: usize,
+    refs: usize,
+    players: usize,
+    scores: usize,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AccountLine {
@@ -70,6 +87,34 @@ struct AccountLine {
     name: String,
     flags: u32,
     created: u32,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PasswordLine {
+    account: String,
+    digest: String,
+}
+
+/// A digest that is as good as a password.
+#[derive(Clone, PartialEq)]
+struct Password([u8; 20]);
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password")
+    }
+}
+
+impl Password {
+    fn parse(hex: &str) -> Result<Self, String> {
+        let wanted = || "digest: wanted 40 hexadecimal digits".to_owned();
+        digest(hex).map(Self).ok_or_else(wanted)
+    }
+
+    fn hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,6 +147,9 @@ struct ScoreLine {
     created: u32,
 }
 
+/// What the next numbers may be, so that there is room for more.
+const MOST_NEXT: u32 = u32::MAX - 1_000_000;
+
 impl Dump {
     /// The version of the format.
     const VERSION: u32 = 1;
@@ -116,42 +164,77 @@ impl Dump {
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let head = std::iter::once(line(&self.head));
         let accounts = self.accounts.values().map(|one| named("account", &line(one)));
+        let passwords = self.passwords.iter().map(|(id, password)| {
+            let (account, digest) = (id.to_string(), password.hex());
+            named("password", &line(&PasswordLine { account, digest }))
+        });
         let nodes = self.nodes.values().map(|content| named("node", &node_json(content)));
         let refs = self.refs.iter().map(|(&(parent, child), &owner)| {
             named("ref", &line(&RefLine { parent, child, owner }))
         });
         let players = self.players.values().map(|one| named("player", &line(one)));
         let scores = self.scores.values().map(|one| named("score", &line(one)));
-        head.chain(accounts).chain(nodes).chain(refs).chain(players).chain(scores)
+        let end = std::iter::once(named("end", &line(&self.counts())));
+        let lines = head.chain(accounts).chain(passwords).chain(nodes);
+        lines.chain(refs).chain(players).chain(scores).chain(end)
     }
 
-    /// Reads the lines and checks that they make a vault: nothing twice, nothing missing, no
-    /// cycles. Empty lines count as none.
+    fn counts(&self) -> End {
+        End {
+            accounts: self.accounts.len(),
+            nodes: self.nodes.len(),
+            refs: self.refs.len(),
+            players: self.players.len(),
+            scores: self.scores.len(),
+        }
+    }
+
+    /// Reads the lines and checks that they make a vault: all of them, nothing twice, nothing
+    /// missing, and no problem that a check of the vault would find. Empty lines count as none.
     ///
     /// # Errors
     /// The first thing that is wrong.
     pub fn read<'l>(lines: impl IntoIterator<Item = &'l str>) -> Result<Self, DumpError> {
         let mut dump = Self::default();
+        let mut end = None;
         for (at, text) in lines.into_iter().enumerate() {
             let wrong = |problem: String| DumpError::Line { line: at + 1, problem };
-            if !text.trim().is_empty() {
-                dump.read_line(text, at == 0).map_err(wrong)?;
+            if text.trim().is_empty() {
+                continue;
             }
+            if end.is_some() {
+                return Err(wrong("wanted nothing behind the line \"end\"".to_owned()));
+            }
+            end = dump.read_line(text, at == 0).map_err(wrong)?;
+        }
+        if dump.head.vault == 0 {
+            let problem = "wanted a first line with \"vault\", found none";
+            return Err(DumpError::Whole(problem.to_owned()));
+        }
+        dump.end = end.ok_or_else(|| {
+            let hint =
+                "the export was cut off, or an older version made it: export the vault again";
+            DumpError::Whole(format!("wanted a last line with \"end\", found none; {hint}"))
+        })?;
+        let found = dump.counts();
+        if dump.end != found {
+            let (wanted, found) = (line(&dump.end), line(&found));
+            return Err(DumpError::Whole(format!("wanted {wanted}, found {found}")));
         }
         dump.check().map_err(DumpError::Whole)?;
         Ok(dump)
     }
 
-    fn read_line(&mut self, text: &str, first: bool) -> Result<(), String> {
+    fn read_line(&mut self, text: &str, first: bool) -> Result<Option<End>, String> {
         let json = parse(text).map_err(|error| error.to_string())?;
         if first {
             self.head = from_json(json)?;
             if self.head.vault != Self::VERSION {
                 return Err(format!("wanted version 1, found {}", self.head.vault));
             }
-            return Ok(());
+            return Ok(None);
         }
-        let wanted = || "wanted one of account, node, ref, player, score".to_owned();
+        let wanted = || "wanted one of account, password, node, ref, player, score, end".to_owned();
         let Json::Object(object) = json else { return Err(wanted()) };
         let mut members = object.into_iter();
         let (Some((name, json)), None) = (members.next(), members.next()) else {
@@ -161,11 +244,22 @@ impl Dump {
             if old { Err(format!("{what} is there twice")) } else { Ok(()) }
         };
         match name.as_str() {
+            "end" => return from_json(json).map(Some),
             "account" => {
                 let one: AccountLine = from_json(json)?;
+                if one.name.encode_utf16().count() > NAME_UNITS {
+                    let wanted = format!("wanted a name of at most {NAME_UNITS} characters");
+                    return Err(format!("account {}: {wanted}", one.id));
+                }
                 let id = uuid(&one.id)?;
                 let what = format!("account {id}");
                 twice(self.accounts.insert(id, one).is_some(), what)
+            }
+            "password" => {
+                let PasswordLine { account, digest } = from_json(json)?;
+                let (id, password) = (uuid(&account)?, Password::parse(&digest)?);
+                let old = self.passwords.insert(id, password).is_some();
+                twice(old, format!("the password of account {id}"))
             }
             "node" => {
                 let (id, content) = node_of(&json)?;
@@ -184,17 +278,22 @@ impl Dump {
             "score" => {
                 let one: ScoreLine = from_json(json)?;
                 let id = one.id;
+                if one.kind > MOST_KIND {
+                    let wanted = format!("wanted a kind of 0 to {MOST_KIND}");
+                    return Err(format!("score {id}: {wanted}, found {}", one.kind));
+                }
                 twice(self.scores.insert(id, one).is_some(), format!("score {id}"))
             }
             _ => Err(wanted()),
-        }
+        }?;
+        Ok(None)
     }
 
     /// # Errors
     /// What is wrong.
     fn check(&self) -> Result<(), String> {
-        if self.head.vault == 0 {
-            return Err("wanted a first line with \"vault\", found none".to_owned());
+        if self.head.next_node > MOST_NEXT || self.head.next_score > MOST_NEXT {
+            return Err(format!("wanted next_node and next_score of at most {MOST_NEXT}"));
         }
         let mut graph = Graph::default();
         let mut systems = 0;
@@ -217,6 +316,9 @@ impl Dump {
         if let Some(node) = graph.cycle() {
             return Err(format!("node {node} is below itself"));
         }
+        if let Some(id) = self.passwords.keys().find(|id| !self.accounts.contains_key(id)) {
+            return Err(format!("there is a password of account {id}, which is missing"));
+        }
         let mut names = HashSet::new();
         for (id, player) in &self.players {
             if graph.kind(*id) != Some(NodeType::Player) {
@@ -238,7 +340,11 @@ impl Dump {
                 return Err(format!("score {id} is there twice"));
             }
         }
-        Ok(())
+        let mut players = self.players.keys().map(|id| (*id, true));
+        match problems(&graph, &mut players).first() {
+            Some(Finding { id, text, .. }) => Err(format!("node {id} {text}")),
+            None => Ok(()),
+        }
     }
 }
 
@@ -273,6 +379,7 @@ impl State {
             let Score { owner, name, kind, value, created } = score.clone();
             dump.scores.insert(id, ScoreLine { id, owner, name, kind, value, created });
         }
+        dump.end = dump.counts();
         Ok(dump)
     }
 
@@ -304,6 +411,9 @@ impl State {
                     let secret = Vec::new();
                     let account = Account { name, flags, created: line.created, secret };
                     self.put_account(*id, Some(account));
+                    if let Some(Password(digest)) = dump.passwords.get(id) {
+                        self.set_digest(*id, *digest);
+                    }
                 }
             }
         }
@@ -334,6 +444,20 @@ impl State {
     }
 }
 
+/// A digest of 40 hexadecimal digits.
+pub(crate) fn digest(hex: &str) -> Option<[u8; 20]> {
+    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+    let mut digest = [0; 20];
+    if pairs.len() != digest.len() || !rest.is_empty() {
+        return None;
+    }
+    for (byte, pair) in digest.iter_mut().zip(pairs) {
+        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
+        *byte = u8::try_from(high? << 4 | low?).ok()?;
+    }
+    Some(digest)
+}
+
 /// The JSON of a node.
 pub(crate) fn node_json(content: &[u8]) -> String {
     let mut reader = Reader::traced("node", content, Tree::default());
@@ -359,6 +483,7 @@ fn node_of(json: &Json) -> Result<(u32, Content), String> {
     if id == 0 || node.node_type.is_none() {
         return Err("wanted a NodeId above 0 and a NodeType".to_owned());
     }
+    node.check_lengths(usize::MAX).map_err(|error| format!("node {id}: {error}"))?;
     let content = encode(&node).map_err(|_| "a field is too long".to_owned())?;
     Ok((id, content))
 }

@@ -20,6 +20,8 @@ pub(crate) struct Graph {
     up: BTreeSet<(u32, u32)>,
     /// Keys of fields, and the nodes that have them.
     found: BTreeSet<(u64, u32)>,
+    /// How many nodes each player made; an age's nodes count for its Age node.
+    made: HashMap<u32, usize>,
     pub(crate) keys: Keys,
 }
 
@@ -45,6 +47,11 @@ impl Graph {
             Facts::AgeInfo(info) => Some(info),
             _ => None,
         }
+    }
+
+    /// How many nodes a player made.
+    pub(crate) fn made_by(&self, player: u32) -> usize {
+        self.made.get(&player).copied().unwrap_or_default()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -89,6 +96,17 @@ impl Graph {
             None => self.nodes.remove(&id),
         };
         let old_keys = old.as_ref().map(|old| &*old.keys).unwrap_or_default();
+        if let Some(old) = &old
+            && let Some(count) = self.made.get_mut(&old.creator)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.made.remove(&old.creator);
+            }
+        }
+        if let Some(new) = self.nodes.get(&id) {
+            *self.made.entry(new.creator).or_default() += 1;
+        }
         for key in old_keys.iter().filter(|key| keys.binary_search(key).is_err()) {
             self.found.remove(&(*key, id));
         }

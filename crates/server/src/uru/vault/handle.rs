@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{mpsc, oneshot};
@@ -19,7 +19,7 @@ use super::inspect::{Finding, TreeLine};
 use super::state::{Outcome, State};
 use super::task::{Call, Message, Task};
 use super::trees::AgeNodes;
-use crate::store::seal::ServerKey;
+use crate::store::seal::{KEY_FILE, ServerKey};
 use crate::store::{Store, StoreError};
 use crate::uru::accounts::{AccountSummary, LoggedIn, Login, PasswordSet};
 use crate::uru::ages::{AgeFound, InitAge, PublicAge};
@@ -107,6 +107,12 @@ pub enum VaultError {
     /// What is stored makes no sense.
     #[error("the vault is damaged: {0}")]
     Damaged(String),
+    /// The passwords in the database were sealed under another key.
+    #[error(
+        "{KEY_FILE} is not the key that the passwords in this database were sealed under; \
+        restore the one that belongs to the database, or the database that belongs to it"
+    )]
+    OtherKey,
     /// A configured age or neighbourhood cannot be made.
     #[error("cannot make what a shard needs: {0:?}")]
     Founding(NetError),
@@ -119,6 +125,7 @@ pub struct Vault {
     ends: mpsc::UnboundedSender<ConnectionId>,
     next: Arc<AtomicU64>,
     most_notices: usize,
+    failing: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for Vault {
@@ -159,9 +166,16 @@ impl Vault {
         let state = State::new(config, key, random);
         let (messages, inbox) = mpsc::channel(MOST_WAITING);
         let (ends, ended) = mpsc::unbounded_channel();
-        let task = Task::open(store, state, clock).await?;
+        let failing = Arc::<AtomicBool>::default();
+        let task = Task::open(store, state, clock, Arc::clone(&failing)).await?;
         tokio::spawn(task.run(inbox, ended));
-        Ok(Self { messages, ends, next: Arc::default(), most_notices })
+        Ok(Self { messages, ends, next: Arc::default(), most_notices, failing })
+    }
+
+    /// Whether the database did not take the last batch of changes.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        self.failing.load(Ordering::Relaxed)
     }
 
     /// Registers a connection of a client.

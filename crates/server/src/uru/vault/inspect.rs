@@ -6,10 +6,12 @@ use worldwire_core::json::{Json, parse};
 use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::content::{Entry, Facts, decode};
+use super::content::{Entry, Facts, decode, folder};
 use super::exchange::node_json;
+use super::graph::Graph;
 use super::operations::without_fixed;
 use super::state::{Outcome, State};
+use crate::uru::game::records::stands_alone;
 
 /// A node in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,59 +103,109 @@ impl State {
         for some in ids.chunks(AT_ONCE) {
             self.need(some)?;
         }
-        let mut findings = Vec::new();
-        let mut say = |problem, id, text: &str| {
-            findings.push(Finding { problem, id, text: text.to_owned() });
-        };
-        if let Some(node) = self.graph.cycle() {
-            say(true, node, "is below itself");
-        }
-        for (parent, child, _) in self.graph.refs() {
-            for end in [parent, child] {
-                if !self.graph.contains(end) {
-                    say(true, end, "is referred to and missing");
-                }
-            }
-        }
+        let players = self.players.iter();
+        let mut players =
+            players.map(|(id, player)| (id, self.accounts.get(player.account).is_some()));
+        let mut findings = problems(&self.graph, &mut players);
+        drop(players);
         for id in ids {
             let content = self.content(id)?;
             let Some(entry) = self.graph.get(id) else { continue };
-            match decode(&content) {
-                Err(_) => say(true, id, "is no vault node"),
-                Ok(node) if node.node_id != Some(id) => say(true, id, "has another NodeId"),
+            let problem = match decode(&content) {
+                Err(_) => "is no vault node",
+                Ok(node) if node.node_id != Some(id) => "has another NodeId",
                 Ok(node) if Entry::of(&node, &self.graph.keys) != *entry => {
-                    say(true, id, "is not what the index has of it");
+                    "is not what the index has of it"
                 }
-                Ok(_) => {}
+                Ok(_) => "",
+            };
+            if !problem.is_empty() {
+                findings.push(Finding { problem: true, id, text: problem.to_owned() });
             }
             let root = matches!(entry.kind, NodeType::Player | NodeType::Age | NodeType::System);
-            if root && entry.kind != NodeType::System && self.graph.parents(id).next().is_some() {
-                say(true, id, "is a root below another node");
-            }
-            if !root && self.graph.parents(id).next().is_none() {
+            if !root && !stands_alone(entry.kind) && self.graph.parents(id).next().is_none() {
                 // A client that makes a node and goes before it has put it anywhere.
-                say(false, id, "is in no tree");
-            }
-            match &entry.facts {
-                Facts::AgeInfo(info) if self.graph.kind(info.age) != Some(NodeType::Age) => {
-                    say(true, id, "is the AgeInfo of no Age");
-                }
-                _ if entry.kind == NodeType::Player && !self.players.contains(id) => {
-                    say(true, id, "is the Player node of no player");
-                }
-                _ => {}
-            }
-        }
-        for (id, player) in self.players.iter() {
-            if self.graph.kind(id) != Some(NodeType::Player) {
-                say(true, id, "is a player without a Player node");
-            } else if self.graph.child(id, NodeType::PlayerInfo, None).is_none() {
-                say(true, id, "is a player without a PlayerInfo");
-            }
-            if self.accounts.get(player.account).is_none() {
-                say(true, id, "is a player of no account");
+                findings.push(Finding { problem: false, id, text: "is in no tree".to_owned() });
             }
         }
         Ok(findings)
     }
+}
+
+/// What an Age and an AgeInfo have below them: the type, and the kind of a list.
+const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [
+    (NodeType::Age, NodeType::AgeInfo, None, "is an Age without an AgeInfo"),
+    (NodeType::AgeInfo, NodeType::SDL, None, "is an AgeInfo without an SDL node"),
+    (
+        NodeType::AgeInfo,
+        NodeType::PlayerInfoList,
+        Some(folder::OWNERS),
+        "is an AgeInfo without a list AgeOwners",
+    ),
+    (
+        NodeType::AgeInfo,
+        NodeType::PlayerInfoList,
+        Some(folder::CAN_VISIT),
+        "is an AgeInfo without a list CanVisit",
+    ),
+    (
+        NodeType::AgeInfo,
+        NodeType::AgeInfoList,
+        Some(folder::CHILD_AGES),
+        "is an AgeInfo without a list ChildAges",
+    ),
+];
+
+/// What cannot be in a vault, by its graph and its players: their numbers, and whether there is an
+/// account.
+pub(crate) fn problems(
+    graph: &Graph,
+    players: &mut dyn Iterator<Item = (u32, bool)>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut say =
+        |id, text: &str| findings.push(Finding { problem: true, id, text: text.to_owned() });
+    if let Some(node) = graph.cycle() {
+        say(node, "is below itself");
+    }
+    for (parent, child, _) in graph.refs() {
+        for end in [parent, child] {
+            if !graph.contains(end) {
+                say(end, "is referred to and missing");
+            }
+        }
+    }
+    let mut known = HashSet::new();
+    for (id, has_account) in players {
+        known.insert(id);
+        if graph.kind(id) != Some(NodeType::Player) {
+            say(id, "is a player without a Player node");
+        } else if graph.child(id, NodeType::PlayerInfo, None).is_none() {
+            say(id, "is a player without a PlayerInfo");
+        }
+        if !has_account {
+            say(id, "is a player of no account");
+        }
+    }
+    for id in graph.ids() {
+        let Some(entry) = graph.get(id) else { continue };
+        let root = matches!(entry.kind, NodeType::Player | NodeType::Age);
+        if root && graph.parents(id).next().is_some() {
+            say(id, "is a root below another node");
+        }
+        if entry.kind == NodeType::Player && !known.contains(&id) {
+            say(id, "is the Player node of no player");
+        }
+        if let Facts::AgeInfo(info) = &entry.facts
+            && graph.kind(info.age) != Some(NodeType::Age)
+        {
+            say(id, "is the AgeInfo of no Age");
+        }
+        for (kind, part, list, text) in PARTS {
+            if entry.kind == kind && graph.child(id, part, list).is_none() {
+                say(id, text);
+            }
+        }
+    }
+    findings
 }

@@ -82,8 +82,8 @@ pub use inspect::{Finding, TreeLine};
 pub use operations::MOST_FOUND;
 pub use trees::AgeNodes;
 
-pub(crate) use content::{Facts, decode};
-pub(crate) use exchange::fields_of;
+pub(crate) use content::{Facts, decode, encode as encode_node};
+pub(crate) use exchange::{digest, fields_of, node_json};
 pub(crate) use handle::ConnectionId;
-pub(crate) use state::{Outcome, Session, State};
+pub(crate) use state::{Outcome, Session, State, Stop};
 pub(crate) use trees::{NewAge, text};

@@ -10,6 +10,8 @@ use super::state::{Outcome, State};
 
 /// The most nodes that a search may find.
 pub const MOST_FOUND: usize = 512;
+/// The most nodes of a search that are looked at, whether or not they may be read.
+const MOST_LOOKED_AT: usize = 4_096;
 /// The most references that a reply can hold.
 const MOST_REFS: usize = 1_048_576;
 
@@ -34,6 +36,9 @@ impl State {
             return Err(NetError::VaultNodeAccessViolation.into());
         }
         self.check_lengths(&node)?;
+        if !session.is_admin() {
+            self.check_room(session.player, 1)?;
+        }
         node.creator_acct = Some(session.account);
         node.creator_id = Some(session.player);
         self.make_node(node)
@@ -105,17 +110,19 @@ impl State {
         if refs.len() > MOST_REFS { Err(NetError::InternalError.into()) } else { Ok(refs) }
     }
 
-    /// `VaultNodeFind`: the nodes that have all fields of a template.
+    /// `VaultNodeFind`: the nodes that have all fields of a template, and may be read.
     pub(crate) fn find(&self, connection: ConnectionId, template: &[u8]) -> Outcome<Vec<u32>> {
         let session = self.logged_in(connection)?;
         let template = decode(template)?;
         if template.mask() == 0 || template.node_type.is_none() && !session.is_admin() {
             return Err(NetError::InvalidParameter.into());
         }
-        Ok(self.graph.find(&template, MOST_FOUND))
+        let found = self.graph.find(&template, MOST_LOOKED_AT).into_iter();
+        Ok(found.filter(|id| self.may_read(connection, session, *id)).take(MOST_FOUND).collect())
     }
 
-    /// `VaultSendNode`: puts a node into the inbox of another player.
+    /// `VaultSendNode`: puts a node into the inbox of another player, unless that is full. With an
+    /// invitation, the receiver may come.
     pub(crate) fn send(
         &mut self,
         connection: ConnectionId,
@@ -127,14 +134,25 @@ impl State {
         if matches!(kind, NodeType::Player | NodeType::Age | NodeType::System) {
             return Err(NetError::InvalidParameter.into());
         }
-        if !self.may_share(connection, &session, node) {
+        if !self.may_share(&session, node) {
             return Err(NetError::VaultNodeAccessViolation.into());
         }
         if !self.players.contains(receiver) {
             return Err(NetError::PlayerNotFound.into());
         }
         let inbox = self.graph.child(receiver, NodeType::Folder, Some(folder::INBOX));
-        self.link_below(inbox.ok_or(NetError::VaultNodeNotFound)?, node, session.player)
+        let inbox = inbox.ok_or(NetError::VaultNodeNotFound)?;
+        let most = self.config.most_in_inbox;
+        let is_new = self.graph.owner(inbox, node).is_none();
+        if is_new
+            && !session.is_admin()
+            && most != 0
+            && self.graph.children(inbox).take(most).count() == most
+        {
+            return Err(NetError::InvalidParameter.into());
+        }
+        self.link_below(inbox, node, session.player)?;
+        self.invite(&session, node, receiver)
     }
 
     /// Puts a node below another one, unless that would close a cycle.
@@ -144,6 +162,20 @@ impl State {
         }
         self.link(parent, child, owner);
         Ok(())
+    }
+
+    /// Whether a player may make so many more nodes.
+    ///
+    /// # Errors
+    /// [`NetError::VaultNodeAccessViolation`].
+    pub(crate) fn check_room(&self, player: u32, more: usize) -> Result<(), NetError> {
+        let most = self.config.most_nodes;
+        let built = self.built.get(&player).copied().unwrap_or_default();
+        if most == 0 || self.graph.made_by(player) + built + more <= most {
+            Ok(())
+        } else {
+            Err(NetError::VaultNodeAccessViolation)
+        }
     }
 
     pub(crate) fn check_lengths(&self, node: &VaultNode<'_>) -> Result<(), NetError> {

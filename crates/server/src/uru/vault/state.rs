@@ -55,6 +55,8 @@ pub(crate) struct Session {
     pub(crate) player: u32,
     /// The Age node of the age it is in, or 0.
     pub(crate) age: u32,
+    /// The AgeInfo nodes of ages that it made last, and may become an owner of.
+    pub(crate) made: Vec<u32>,
 }
 
 impl Session {
@@ -81,6 +83,9 @@ pub(crate) struct State {
     /// Players that are active, and where.
     pub(crate) online: HashMap<u32, ConnectionId>,
     pub(crate) system: u32,
+    /// How many nodes of ages each player has had made since the shard started. What is undone
+    /// counts, too.
+    pub(crate) built: HashMap<u32, usize>,
     /// Unix seconds.
     pub(crate) now: u32,
     random: Randomness,
@@ -144,6 +149,7 @@ impl State {
             sessions: BTreeMap::new(),
             online: HashMap::new(),
             system: 0,
+            built: HashMap::new(),
             now: 0,
             random,
             next_node: config.first_node.max(1),
@@ -333,6 +339,12 @@ impl State {
         session: Option<Session>,
     ) -> Option<Session> {
         let old = self.sessions.remove(&connection);
+        if let (Some(old), Some(new)) = (&old, &session)
+            && (old.player, old.age) == (new.player, new.age)
+        {
+            self.sessions.insert(connection, new.clone());
+            return Some(old.clone());
+        }
         if let Some(old) = &old {
             for root in old.roots() {
                 self.interests.remove_root(connection, root, &self.graph);
@@ -405,7 +417,10 @@ impl State {
     }
 
     fn stage_setting(&mut self, name: &str, value: u32) {
-        let value = value.to_string().into_bytes();
+        self.put_setting(name, value.to_string().into_bytes());
+    }
+
+    pub(crate) fn put_setting(&mut self, name: &str, value: Vec<u8>) {
         self.stage(Change::PutSetting(SettingRow { name: name.to_owned(), value }));
     }
 

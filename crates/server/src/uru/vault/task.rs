@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -106,6 +107,8 @@ pub(crate) struct Task {
     outlets: HashMap<ConnectionId, Outlet>,
     /// Connections that are gone, and whose players are not offline yet.
     gone: Vec<ConnectionId>,
+    /// Whether the last batch was not committed.
+    failing: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for Task {
@@ -129,11 +132,12 @@ impl Task {
         store: Arc<dyn Store>,
         mut state: State,
         clock: Box<dyn Fn() -> u32 + Send>,
+        failing: Arc<AtomicBool>,
     ) -> Result<Self, VaultError> {
         let batch = store.batch().await?;
         load(&*store, &mut state).await?;
-        let mut task =
-            Self { store, state, clock, batch, outlets: HashMap::new(), gone: Vec::new() };
+        let (outlets, gone) = (HashMap::new(), Vec::new());
+        let mut task = Self { store, state, clock, batch, outlets, gone, failing };
         task.state.set_now((task.clock)());
         let found = |state: &mut State| {
             state.found()?;
@@ -265,6 +269,7 @@ impl Task {
         let commit = timeout(patience, self.store.commit(self.batch + 1, changes)).await;
         let failure = match commit {
             Ok(Ok(())) => {
+                self.failing.store(false, Ordering::Relaxed);
                 self.batch += 1;
                 self.finish(requests, &ends);
                 return Ok(());
@@ -272,6 +277,7 @@ impl Task {
             Ok(Err(error)) => error,
             Err(_) => StoreError::Timeout,
         };
+        self.failing.store(true, Ordering::Relaxed);
         error!(error = %failure, requests = requests.len(), "a batch was not committed");
         let error = refusal(&failure);
         for mut request in requests {
@@ -279,6 +285,7 @@ impl Task {
             request.answer(0);
         }
         if resolve(&self.store, self.batch, error, inbox).await? {
+            self.failing.store(false, Ordering::Relaxed);
             self.batch += 1;
             self.finish(Vec::new(), &[]);
         } else {
@@ -413,10 +420,14 @@ async fn refusing<T>(
 
 /// Reads the whole database into a state.
 async fn load(store: &dyn Store, state: &mut State) -> Result<(), VaultError> {
-    state.take_settings(&store.settings().await?);
+    let settings = store.settings().await?;
+    state.take_settings(&settings);
     for row in store.accounts().await? {
         let (id, account) = Account::of(row);
         state.accounts.set(id, Some(account));
+    }
+    if !state.check_key(&settings) {
+        return Err(VaultError::OtherKey);
     }
     for row in store.characters().await? {
         let (id, player) = Player::of(row).map_err(VaultError::Damaged)?;

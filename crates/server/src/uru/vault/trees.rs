@@ -85,6 +85,7 @@ impl State {
         let names = self.config.neighbourhood.clone();
         let template = VaultNode {
             node_type: Some(NodeType::AgeInfo),
+            int32_2: Some(1),
             string64_2: text(&names.filename),
             string64_3: text(&names.instance_name),
             string64_4: text(&names.user_name),

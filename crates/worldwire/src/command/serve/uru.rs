@@ -8,6 +8,7 @@ use worldwire_server::uru::{Shard, ShardConfig};
 use worldwire_uru::crypt::key::PrimeKind;
 
 use crate::cli::{Common, ServeUru};
+use crate::command::open_files;
 use crate::output::{Failure, Interruption, print, say, shown};
 
 pub(crate) fn run(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
@@ -21,6 +22,7 @@ pub(crate) fn run(arguments: &ServeUru, common: &Common) -> Result<(), Failure> 
         .with_ansi(false)
         .with_writer(std::io::stderr)
         .init();
+    open_files::allow_most();
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
     runtime.block_on(serve(arguments, common))

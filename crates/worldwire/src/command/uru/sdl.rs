@@ -3,15 +3,20 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use worldwire_core::json::parse;
+use worldwire_core::value::{parse_hex, push_hex};
 use worldwire_core::{Reader, Severity, nearest};
 use worldwire_dissect::UruDefinitions;
+use worldwire_server::uru::admin::Request;
 use worldwire_uru::file::secure::Magic;
 use worldwire_uru::schema::{Definition, Descriptor, Descriptors, Variable, Word};
-use worldwire_uru::sdl::{Blob, State};
+use worldwire_uru::sdl::{Blob, Rule, State};
+use worldwire_uru::types::UnifiedTime;
 
+use super::account::ask;
 use crate::cli::{Common, Data, Decode, From, UruSdl};
 use crate::command::decode;
 use crate::output::{Failure, complain, print, printable};
@@ -43,6 +48,9 @@ pub(crate) fn run(command: &UruSdl, common: &Common) -> Result<(), Failure> {
             };
             decode::run(&arguments, common)
         }
+        UruSdl::Set { age, variables, sdl, shard } => {
+            set(age, variables, sdl, &shard.shard, common)
+        }
         UruSdl::Diff { old, new, descriptors, json } => {
             diff([old, new], &descriptors.paths, *json, common)
         }
@@ -58,6 +66,58 @@ fn load(paths: &[PathBuf], common: &Common) -> Result<Descriptors, Failure> {
         return Err(Failure::Run("--sdl: wanted descriptors (.sdl files), found none".to_owned()));
     }
     Ok(descriptors)
+}
+
+/// Sets variables for all instances of an age on a shard.
+fn set(
+    age: &str,
+    variables: &[String],
+    sdl: &[PathBuf],
+    shard: &Path,
+    common: &Common,
+) -> Result<(), Failure> {
+    let own = [shard.join("data").join("secure").join("SDL")];
+    let set = load(if sdl.is_empty() { &own } else { sdl }, common)?;
+    let newest = set.newest(age).ok_or_else(|| {
+        let names: Vec<String> = set.iter().map(|known| known.name().to_owned()).collect();
+        let near = nearest(age, names.iter().map(String::as_str));
+        let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+        Failure::Run(format!("{}: no descriptor has this name{near}", printable(age)))
+    })?;
+    let mut changes = serde_json::Map::new();
+    for word in variables {
+        let (name, value) = word
+            .split_once('=')
+            .ok_or_else(|| Failure::Run(format!("{}: wanted VARIABLE=VALUE", printable(word))))?;
+        let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+        changes.insert(name.to_owned(), json!({"hint": "", "flags": ["Dirty"], "value": value}));
+    }
+    let update = json!({
+        "flags": ["AddedVarLengthIO"], "descriptor": newest.name(), "version": newest.version(),
+        "variables": changes,
+    });
+    let failed = |error: worldwire_core::Error| Failure::Run(error.to_string());
+    let update = Blob::from_json(&set, &update).map_err(failed)?;
+    let request = Request::AgeSettings { age: newest.name().to_owned() };
+    let stored = ask(shard, request, Vec::new())?;
+    let stored = stored.first().and_then(serde_json::Value::as_str).and_then(parse_hex);
+    let mut state = State::new(newest.clone());
+    if let Some(bytes) = &stored {
+        let blob = Blob::decode(&set, &mut Reader::new(bytes)).map_err(failed)?;
+        state = State::of(&blob);
+        if state.descriptor().version() < newest.version() {
+            state = state.upgrade(&newest);
+        }
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = u32::try_from(since.as_secs()).unwrap_or(u32::MAX);
+    let now = UnifiedTime { seconds, microseconds: since.subsec_micros() };
+    let applied = state.apply(&update, Rule::OURS, &now);
+    applied.map_err(|refused| Failure::Run(refused.to_string()))?;
+    let mut hex = String::new();
+    push_hex(&mut hex, &state.to_blob().to_bytes().map_err(failed)?);
+    let request = Request::SetAgeSettings { age: newest.name().to_owned(), state: hex };
+    ask(shard, request, Vec::new()).map(drop)
 }
 
 fn check(paths: &[PathBuf], json: bool, common: &Common) -> Result<(), Failure> {

@@ -1,16 +1,18 @@
 //! `worldwire uru vault`.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde_json::{Map, Value as Json};
 use worldwire_core::{Record as _, nearest};
 use worldwire_server::uru::admin::Request;
+use worldwire_server::uru::moving;
 use worldwire_uru::vault::VaultNode;
 
 use super::account::{ask, print_lines};
-use crate::cli::{Common, UruVault};
+use crate::cli::{Common, MovingFrom, UruVault};
 use crate::input;
-use crate::output::{Failure, Output, print, printable};
+use crate::output::{Failure, Output, complain, print, printable};
 
 pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
     match command {
@@ -50,14 +52,35 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
             }
             output.finish()
         }
-        UruVault::Import { file, replace, shard } => {
-            let lines = input::read_text(file)?.lines().map(str::to_owned).collect();
+        UruVault::Import { file, from, replace, shard } => {
+            let lines = match from {
+                None => input::read_text(file)?.lines().map(str::to_owned).collect(),
+                Some(from) => moved(file, *from)?,
+            };
             let done = ask(&shard.shard, Request::Import { replace: *replace }, lines)?;
             let nodes = done.first().map_or(&Json::Null, |done| &done["nodes"]);
             common.note(&input::title(file), &format!("{nodes} nodes imported"));
             if shard.json { print_lines(&done) } else { Ok(()) }
         }
     }
+}
+
+/// The lines of another server's vault. What they cannot hold is told.
+fn moved(file: &Path, from: MovingFrom) -> Result<Vec<String>, Failure> {
+    let house = match from {
+        MovingFrom::Dirtsand => moving::dirtsand(&input::read_text(file)?),
+        MovingFrom::Moulars => {
+            let runtime = tokio::runtime::Runtime::new()
+                .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
+            runtime.block_on(moving::moulars(file))
+        }
+    };
+    let title = input::title(file);
+    let house = house.map_err(|error| Failure::Run(format!("{title}: {error}")))?;
+    for left in house.left {
+        complain(&title, &format!("left: {}", printable(&left)));
+    }
+    Ok(house.lines)
 }
 
 /// The fields that FIELD=VALUE gives. A text is taken as it is, anything else as JSON.

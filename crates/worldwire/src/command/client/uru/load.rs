@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use worldwire_client::uru::ClientError;
 
-use super::Setup;
 use super::session::Session;
 use super::shown::lines;
 use super::step::Step;
+use super::{Setup, Source};
 use crate::cli::{ClientUru, Common};
 use crate::output::{Failure, complain, print, printable};
 
@@ -64,7 +64,7 @@ impl Measured {
 
 pub(super) async fn run(
     setup: Setup,
-    steps: Vec<Step>,
+    source: &Source,
     count: u32,
     arguments: &ClientUru,
     common: &Common,
@@ -73,14 +73,16 @@ pub(super) async fn run(
     // When to stop; unknown until all clients are there.
     let (stop, _) = watch::channel(None);
     let (here, mut arrived) = watch::channel(0u32);
-    let (steps, here) = (Arc::new(steps), Arc::new(here));
+    let here = Arc::new(here);
+    let steps = source.steps(Some(1))?;
     let mut clients = JoinSet::new();
     for number in 1..=count {
         let account = setup.account.clone();
         let account =
             account.map(|(name, password)| (name.replace("{}", &number.to_string()), password));
         let setup = Setup { shard: setup.shard.clone(), account };
-        let (coming, steps, here) = (Arc::clone(&coming), Arc::clone(&steps), Arc::clone(&here));
+        let (coming, here, steps) =
+            (Arc::clone(&coming), Arc::clone(&here), source.steps(Some(number))?);
         let stop = stop.subscribe();
         clients.spawn(async move { client(&setup, &steps, &coming, &here, stop).await });
     }
@@ -115,8 +117,7 @@ async fn client(
 ) -> Measured {
     let mut measured = Measured::default();
     let mut session = Session::deaf(setup);
-    let once = steps.iter().position(|step| *step == Step::Login).map_or(0, |at| at + 1);
-    let (once, again) = steps.split_at(once);
+    let (once, again) = parts(steps);
     let mut goes_on = true;
     {
         // It is never closed.
@@ -143,10 +144,20 @@ async fn client(
     measured
 }
 
+/// The steps that are done once, and those that are done again and again.
+fn parts(steps: &[Step]) -> (&[Step], &[Step]) {
+    let at = |wanted: &Step| steps.iter().position(|step| step == wanted);
+    match at(&Step::Again) {
+        Some(at) => (&steps[..at], &steps[at + 1..]),
+        None => steps.split_at(at(&Step::Login).map_or(0, |at| at + 1)),
+    }
+}
+
 /// A row for each step, in the order of the script.
 fn rows(all: &mut Measured, steps: &[Step], seconds: f64) -> Vec<Json> {
     let mut rows = Vec::new();
     let mut names: Vec<_> = steps.iter().map(Step::name).collect();
+    let again: Vec<_> = parts(steps).1.iter().map(Step::name).collect();
     names.push("ping");
     for name in names {
         let Some(mut times) = all.times.remove(name) else { continue };
@@ -157,7 +168,8 @@ fn rows(all: &mut Measured, steps: &[Step], seconds: f64) -> Vec<Json> {
             times.get(rank).map_or(0.0, |micros| *micros as f64 / 1000.0)
         };
         let failed = all.failures.get(name).map_or(0, |failures| failures.0);
-        let rate = if name == "login" { None } else { Some(times.len() as f64 / seconds) };
+        let is_again = name == "ping" || again.contains(&name);
+        let rate = is_again.then(|| times.len() as f64 / seconds);
         rows.push(json!({
             "of": name,
             "count": times.len(),
@@ -195,6 +207,16 @@ fn table(rows: &[Json]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_done_again_is_told_apart() {
+        let (login, ping, again) = (Step::Login, Step::Ping, Step::Again);
+        let all = [ping.clone(), login.clone(), ping.clone()];
+        assert_eq!(parts(&all), (&all[..2], &all[2..]));
+        assert_eq!(parts(&all[..1]), (&[][..], &all[..1]));
+        let all = [ping.clone(), again, login, ping];
+        assert_eq!(parts(&all), (&all[..1], &all[2..]));
+    }
 
     #[test]
     fn percentiles_are_times_that_were_measured() {

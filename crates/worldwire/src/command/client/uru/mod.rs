@@ -11,6 +11,7 @@ use std::io::{self, IsTerminal as _};
 use worldwire_client::uru::{ClientError, Shard};
 
 use crate::cli::{ClientUru, Common};
+use crate::command::open_files;
 use crate::input;
 use crate::output::{Failure, complain, print, printable};
 use session::Session;
@@ -27,7 +28,11 @@ struct Setup {
 }
 
 pub(crate) fn run(arguments: &ClientUru, common: &Common) -> Result<(), Failure> {
-    let steps = steps(arguments)?;
+    let source = Source::read(arguments)?;
+    let steps = source.steps(None)?;
+    if arguments.count.is_none() && steps.contains(&Step::Again) {
+        return Err(Failure::Run("again: wanted --count, found none".into()));
+    }
     let logs_in = steps.contains(&Step::Login);
     if logs_in && arguments.account.is_none() {
         return Err(Failure::Run("login: wanted --account, found none".into()));
@@ -38,10 +43,13 @@ pub(crate) fn run(arguments: &ClientUru, common: &Common) -> Result<(), Failure>
         _ => None,
     };
     let setup = Setup { shard, account };
+    if arguments.count.is_some() {
+        open_files::allow_most();
+    }
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
     match arguments.count {
-        Some(count) => runtime.block_on(load::run(setup, steps, count, arguments, common)),
+        Some(count) => runtime.block_on(load::run(setup, &source, count, arguments, common)),
         None => runtime.block_on(script(&setup, &steps, arguments)),
     }
 }
@@ -76,14 +84,41 @@ fn failure(step: &Step, error: &ClientError) -> Failure {
     }
 }
 
-fn steps(arguments: &ClientUru) -> Result<Vec<Step>, Failure> {
-    let parsed = match &arguments.script {
-        Some(file) => step::script(&input::read_text(file)?)
-            .map_err(|problem| format!("{}: {problem}", input::title(file))),
-        None if arguments.steps.is_empty() => Ok(vec![Step::Login, Step::Players]),
-        None => step::sequence(&arguments.steps),
-    };
-    parsed.map_err(|problem| Failure::Run(printable(&problem)))
+/// Where the steps come from.
+#[derive(Debug)]
+enum Source {
+    /// A script, with its title.
+    Script(String, String),
+    Words(Vec<String>),
+}
+
+impl Source {
+    fn read(arguments: &ClientUru) -> Result<Self, Failure> {
+        let words = ["login", "+", "players"].map(str::to_owned);
+        Ok(match &arguments.script {
+            Some(file) => Self::Script(input::title(file), input::read_text(file)?),
+            None if arguments.steps.is_empty() => Self::Words(words.into()),
+            None => Self::Words(arguments.steps.clone()),
+        })
+    }
+
+    /// The steps of one of many clients, by its number, or of the only one.
+    fn steps(&self, number: Option<u32>) -> Result<Vec<Step>, Failure> {
+        let own = |text: &str| match number {
+            Some(number) => text.replace("{}", &number.to_string()),
+            None => text.to_owned(),
+        };
+        let parsed = match self {
+            Self::Script(title, text) => {
+                step::script(&own(text)).map_err(|problem| format!("{title}: {problem}"))
+            }
+            Self::Words(words) => {
+                let words: Vec<_> = words.iter().map(|word| own(word)).collect();
+                step::sequence(&words)
+            }
+        };
+        parsed.map_err(|problem| Failure::Run(printable(&problem)))
+    }
 }
 
 /// The password: from a file, the environment, or a person.

@@ -8,15 +8,16 @@ use serde_json::{Value as Json, json};
 use tokio::time::{Instant, timeout_at};
 use worldwire_client::uru::folder::{self, Placed};
 use worldwire_client::uru::{
-    Auth, ClientError, Files, Gatekeeper, Login, Notifications, Picture, Player, Result,
+    Auth, ClientError, Files, Gatekeeper, Login, NewAge, Notifications, Picture, Player, Result,
 };
 use worldwire_uru::file::secure;
+use worldwire_uru::message::Score;
 use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::VaultNode;
 
 use super::Setup;
 use super::shown::{node_fields, notification};
-use super::step::Step;
+use super::step::{Node, Step};
 
 /// The largest secure file that is downloaded. Real ones have a few megabytes.
 const MOST_SECURE: u32 = 256 << 20;
@@ -30,6 +31,7 @@ pub(super) struct Session<'s> {
     auth: Option<(Auth, Option<Notifications>)>,
     login: Option<Login>,
     player: u32,
+    made: Option<u32>,
     /// Nobody wants to know what the server says unasked.
     is_deaf: bool,
 }
@@ -37,7 +39,7 @@ pub(super) struct Session<'s> {
 impl<'s> Session<'s> {
     pub(super) fn new(setup: &'s Setup) -> Self {
         let (gatekeeper, files, auth, login) = (None, None, None, None);
-        Self { setup, gatekeeper, files, auth, login, player: 0, is_deaf: false }
+        Self { setup, gatekeeper, files, auth, login, player: 0, made: None, is_deaf: false }
     }
 
     /// A session without [`Step::Wait`].
@@ -78,29 +80,42 @@ impl<'s> Session<'s> {
                 vec![json!({"id": id})]
             }
             Step::Vault(node) => {
-                let root = node.unwrap_or(self.player);
+                let root = self.number(node.unwrap_or(Node::Player))?;
                 tree(&Picture::fetch(self.auth().await?, root).await?)
             }
-            Step::Node(id) => vec![node_fields(&self.auth().await?.fetch_node(*id).await?)],
+            Step::Node(node) => {
+                let id = self.number(*node)?;
+                vec![node_fields(&self.auth().await?.fetch_node(id).await?)]
+            }
             Step::Find(template) => {
                 let found = self.auth().await?.find_nodes(template).await?;
                 found.into_iter().map(|id| json!({"id": id})).collect()
             }
             Step::CreateNode(node) => {
-                vec![json!({"id": self.auth().await?.create_node(node).await?})]
+                let id = self.auth().await?.create_node(node).await?;
+                self.made = Some(id);
+                vec![json!({"id": id})]
             }
-            Step::SaveNode(id, fields) => {
-                self.auth().await?.save_node(*id, revision(), fields).await?;
+            Step::SaveNode(node, fields) => {
+                let id = self.number(*node)?;
+                self.auth().await?.save_node(id, revision(), fields).await?;
                 vec![json!({"id": id})]
             }
             Step::AddNode(parent, child) => {
+                let (parent, child) = (self.number(*parent)?, self.number(*child)?);
                 let owner = self.player;
-                self.auth().await?.add_node(*parent, *child, owner).await?;
+                self.auth().await?.add_node(parent, child, owner).await?;
                 vec![json!({"parent": parent, "child": child})]
             }
             Step::RemoveNode(parent, child) => {
-                self.auth().await?.remove_node(*parent, *child).await?;
+                let (parent, child) = (self.number(*parent)?, self.number(*child)?);
+                self.auth().await?.remove_node(parent, child).await?;
                 vec![json!({"parent": parent, "child": child})]
+            }
+            Step::SendNode(node, player) => {
+                let id = self.number(*node)?;
+                self.auth().await?.send_node(id, *player).await?;
+                Vec::new()
             }
             Step::Ages(filename) => {
                 let ages = self.auth().await?.public_ages(filename).await?;
@@ -124,22 +139,72 @@ impl<'s> Session<'s> {
                     "gameServer": age.game_server.to_string(),
                 })]
             }
+            Step::InitAge(filename, instance, name) => {
+                let name = name.as_deref().unwrap_or_default();
+                let age = NewAge { user_name: name, ..NewAge::new(filename, *instance) };
+                let (node, info) = self.auth().await?.init_age(&age).await?;
+                vec![json!({"node": node, "info": info})]
+            }
+            Step::SetPublic(node, public) => {
+                let id = self.number(*node)?;
+                self.auth().await?.set_age_public(id, *public).await?;
+                Vec::new()
+            }
             Step::Scores(owner, name) => {
-                let scores = self.auth().await?.scores(*owner, name).await?;
-                let shown = scores.iter().map(|score| {
-                    json!({"id": score.score_id, "value": score.value, "type": score.game_type})
-                });
-                shown.collect()
+                let owner = self.number(*owner)?;
+                let scores = self.auth().await?.scores(owner, name).await?;
+                scores.iter().map(score_shown).collect()
+            }
+            Step::HighScores(owner, most, name) => {
+                let owner = self.number(*owner)?;
+                let scores = self.auth().await?.high_scores(owner, *most, name).await?;
+                scores.iter().map(score_shown).collect()
+            }
+            Step::CreateScore(owner, name, kind, points) => {
+                let owner = self.number(*owner)?;
+                let id = self.auth().await?.create_score(owner, name, *kind, *points).await?;
+                vec![json!({"id": id})]
+            }
+            Step::AddPoints(score, points) => {
+                self.auth().await?.add_points(*score, *points).await?;
+                vec![json!({"id": score})]
+            }
+            Step::SetPoints(score, points) => {
+                self.auth().await?.set_points(*score, *points).await?;
+                vec![json!({"id": score})]
+            }
+            Step::TransferPoints(from, to, points) => {
+                self.auth().await?.transfer_points(*from, *to, *points).await?;
+                vec![json!({"from": from, "to": to})]
             }
             Step::Secure(directory, extension, folder) => {
                 self.secure(directory, extension, folder).await?
+            }
+            Step::Logout => {
+                if let Some((auth, _)) = self.auth.take() {
+                    auth.link().clone().close().await;
+                }
+                (self.login, self.player) = (None, 0);
+                Vec::new()
             }
             Step::Ping => {
                 self.auth().await?.link().ping().await?;
                 Vec::new()
             }
             Step::Wait(seconds) => self.wait(Duration::from_secs(*seconds)).await,
+            Step::Again => Vec::new(),
         })
+    }
+
+    /// The number of a node.
+    fn number(&self, node: Node) -> Result<u32> {
+        let (what, number) = match node {
+            Node::Number(number) => return Ok(number),
+            Node::Player => ("player", Some(self.player).filter(|player| *player != 0)),
+            Node::Made => ("made", self.made),
+        };
+        let error = NetError::VaultNodeNotFound;
+        number.ok_or(ClientError::Refused { request: what, error })
     }
 
     /// Ends all connections, so that the server hears of it in order.
@@ -282,6 +347,15 @@ fn revision() -> Uuid {
     // The name of a change need not be unique for the change to be made.
     let _ = getrandom::fill(&mut bytes);
     Uuid(bytes)
+}
+
+fn score_shown(score: &Score<'_>) -> Json {
+    json!({
+        "id": score.score_id,
+        "owner": score.owner_id,
+        "value": score.value,
+        "type": score.game_type,
+    })
 }
 
 fn player_shown(player: &Player) -> Json {

@@ -51,7 +51,7 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
 
 /// Whether a step yields nothing when all is well.
 fn is_silent(step: &Step) -> bool {
-    matches!(step, Step::Ping)
+    matches!(step, Step::Ping | Step::Logout | Step::SendNode(..) | Step::SetPublic(..))
 }
 
 /// The fields of a node that are set.

@@ -22,19 +22,40 @@ pub(super) enum Step {
     CreatePlayer(String, String),
     SetPlayer(String),
     DeletePlayer(String),
-    Vault(Option<u32>),
-    Node(u32),
+    Vault(Option<Node>),
+    Node(Node),
     Find(Box<VaultNode<'static>>),
     CreateNode(Box<VaultNode<'static>>),
-    SaveNode(u32, Box<VaultNode<'static>>),
-    AddNode(u32, u32),
-    RemoveNode(u32, u32),
+    SaveNode(Node, Box<VaultNode<'static>>),
+    AddNode(Node, Node),
+    RemoveNode(Node, Node),
+    SendNode(Node, u32),
     Ages(String),
     Age(String, Uuid),
-    Scores(u32, String),
+    InitAge(String, Uuid, Option<String>),
+    SetPublic(Node, bool),
+    Scores(Node, String),
+    HighScores(Node, u32, String),
+    CreateScore(Node, String, u32, i32),
+    AddPoints(u32, i32),
+    SetPoints(u32, i32),
+    TransferPoints(u32, u32, i32),
     Secure(String, String, PathBuf),
+    Logout,
     Ping,
     Wait(u64),
+    /// Under load, what comes before is done once and what comes behind again and again.
+    Again,
+}
+
+/// A node as a step names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    Number(u32),
+    /// That of the player.
+    Player,
+    /// The one that was made last.
+    Made,
 }
 
 /// The steps with what follows each.
@@ -55,12 +76,22 @@ const STEPS: &[(&str, &str)] = &[
     ("save-node", "NODE FIELD=VALUE..."),
     ("add-node", "PARENT CHILD"),
     ("remove-node", "PARENT CHILD"),
+    ("send-node", "NODE PLAYER"),
     ("ages", "FILENAME"),
     ("age", "FILENAME INSTANCE"),
+    ("init-age", "FILENAME INSTANCE [NAME]"),
+    ("set-public", "NODE yes|no"),
     ("scores", "OWNER NAME"),
+    ("high-scores", "OWNER COUNT NAME"),
+    ("create-score", "OWNER NAME TYPE POINTS"),
+    ("add-points", "SCORE POINTS"),
+    ("set-points", "SCORE POINTS"),
+    ("transfer-points", "SCORE SCORE POINTS"),
     ("secure", "DIRECTORY EXTENSION FOLDER"),
+    ("logout", ""),
     ("ping", ""),
     ("wait", "SECONDS"),
+    ("again", ""),
 ];
 
 impl Step {
@@ -83,12 +114,22 @@ impl Step {
             Self::SaveNode(..) => "save-node",
             Self::AddNode(..) => "add-node",
             Self::RemoveNode(..) => "remove-node",
+            Self::SendNode(..) => "send-node",
             Self::Ages(..) => "ages",
             Self::Age(..) => "age",
+            Self::InitAge(..) => "init-age",
+            Self::SetPublic(..) => "set-public",
             Self::Scores(..) => "scores",
+            Self::HighScores(..) => "high-scores",
+            Self::CreateScore(..) => "create-score",
+            Self::AddPoints(..) => "add-points",
+            Self::SetPoints(..) => "set-points",
+            Self::TransferPoints(..) => "transfer-points",
             Self::Secure(..) => "secure",
+            Self::Logout => "logout",
             Self::Ping => "ping",
             Self::Wait(..) => "wait",
+            Self::Again => "again",
         }
     }
 
@@ -109,6 +150,20 @@ impl Step {
         let number = |word: &String| {
             word.parse::<u32>().map_err(|_| format!("{name}: wanted a number, found {word}"))
         };
+        let points = |word: &String| {
+            word.parse::<i32>().map_err(|_| format!("{name}: wanted points, found {word}"))
+        };
+        let place = |word: &String| match word.as_str() {
+            "player" => Ok(Node::Player),
+            "made" => Ok(Node::Made),
+            _ => word.parse().map(Node::Number).map_err(|_| {
+                format!("{name}: wanted a node's number, player or made, found {word}")
+            }),
+        };
+        let uuid = |word: &String| {
+            let json = Json::String(word.clone());
+            Uuid::from_json((&json).into()).map_err(|error| format!("{name}: {error}"))
+        };
         let word = Clone::clone;
         Ok(match (*name, rest) {
             ("gatekeeper", []) => Self::Gatekeeper,
@@ -121,27 +176,48 @@ impl Step {
             ("set-player", [player]) => Self::SetPlayer(word(player)),
             ("delete-player", [player]) => Self::DeletePlayer(word(player)),
             ("vault", []) => Self::Vault(None),
-            ("vault", [node]) => Self::Vault(Some(number(node)?)),
-            ("node", [node]) => Self::Node(number(node)?),
-            ("find", fields @ [_, ..]) => Self::Find(node(name, fields)?),
-            ("create-node", fields @ [_, ..]) => Self::CreateNode(node(name, fields)?),
-            ("save-node", [id, fields @ ..]) if !fields.is_empty() => {
-                Self::SaveNode(number(id)?, node(name, fields)?)
+            ("vault", [node]) => Self::Vault(Some(place(node)?)),
+            ("node", [node]) => Self::Node(place(node)?),
+            ("find", fields @ [_, ..]) => Self::Find(fields_in(name, fields)?),
+            ("create-node", fields @ [_, ..]) => Self::CreateNode(fields_in(name, fields)?),
+            ("save-node", [node, fields @ ..]) if !fields.is_empty() => {
+                Self::SaveNode(place(node)?, fields_in(name, fields)?)
             }
-            ("add-node", [parent, child]) => Self::AddNode(number(parent)?, number(child)?),
-            ("remove-node", [parent, child]) => Self::RemoveNode(number(parent)?, number(child)?),
+            ("add-node", [parent, child]) => Self::AddNode(place(parent)?, place(child)?),
+            ("remove-node", [parent, child]) => Self::RemoveNode(place(parent)?, place(child)?),
+            ("send-node", [node, player]) => Self::SendNode(place(node)?, number(player)?),
             ("ages", [filename]) => Self::Ages(word(filename)),
-            ("age", [filename, instance]) => {
-                let json = Json::String(word(instance));
-                let instance = Uuid::from_json((&json).into());
-                Self::Age(word(filename), instance.map_err(|error| format!("{name}: {error}"))?)
+            ("age", [filename, instance]) => Self::Age(word(filename), uuid(instance)?),
+            ("init-age", [filename, instance]) => {
+                Self::InitAge(word(filename), uuid(instance)?, None)
             }
-            ("scores", [owner, score]) => Self::Scores(number(owner)?, word(score)),
+            ("init-age", [filename, instance, name]) => {
+                Self::InitAge(word(filename), uuid(instance)?, Some(word(name)))
+            }
+            ("set-public", [node, public]) => match public.as_str() {
+                "yes" => Self::SetPublic(place(node)?, true),
+                "no" => Self::SetPublic(place(node)?, false),
+                _ => return Err(misfit()),
+            },
+            ("scores", [owner, score]) => Self::Scores(place(owner)?, word(score)),
+            ("high-scores", [owner, most, score]) => {
+                Self::HighScores(place(owner)?, number(most)?, word(score))
+            }
+            ("create-score", [owner, score, kind, value]) => {
+                Self::CreateScore(place(owner)?, word(score), number(kind)?, points(value)?)
+            }
+            ("add-points", [score, value]) => Self::AddPoints(number(score)?, points(value)?),
+            ("set-points", [score, value]) => Self::SetPoints(number(score)?, points(value)?),
+            ("transfer-points", [from, to, value]) => {
+                Self::TransferPoints(number(from)?, number(to)?, points(value)?)
+            }
             ("secure", [directory, extension, folder]) => {
                 Self::Secure(word(directory), word(extension), folder.into())
             }
+            ("logout", []) => Self::Logout,
             ("ping", []) => Self::Ping,
             ("wait", [seconds]) => Self::Wait(u64::from(number(seconds)?)),
+            ("again", []) => Self::Again,
             _ => return Err(misfit()),
         })
     }
@@ -152,7 +228,7 @@ fn found(words: &[String]) -> String {
 }
 
 /// A node, or a part of one, by its fields.
-fn node(step: &str, fields: &[String]) -> Result<Box<VaultNode<'static>>, String> {
+fn fields_in(step: &str, fields: &[String]) -> Result<Box<VaultNode<'static>>, String> {
     let fields = fields_of(fields).map_err(|failure| match failure {
         Failure::Run(problem) => format!("{step}: {problem}"),
         _ => format!("{step}: wanted FIELD=VALUE"),
@@ -216,7 +292,10 @@ mod tests {
         let player = Step::CreatePlayer("Ann of D'ni".to_owned(), "female".to_owned());
         assert_eq!(script(text).unwrap(), [Step::Login, player]);
         let words = ["login", "+", "vault", "7"].map(str::to_owned);
-        assert_eq!(sequence(&words).unwrap(), [Step::Login, Step::Vault(Some(7))]);
+        let node = Node::Number(7);
+        assert_eq!(sequence(&words).unwrap(), [Step::Login, Step::Vault(Some(node))]);
+        let save = one("save-node made Int32_1=1").unwrap();
+        assert!(matches!(save, Step::SaveNode(Node::Made, _)), "{save:?}");
         let Step::Find(node) = one("find NodeType=PlayerInfo IString64_1=7").unwrap() else {
             panic!("a find")
         };
@@ -230,9 +309,12 @@ mod tests {
             let words = form
                 .replace("INSTANCE", "12345678-1234-5678-1234-567812345678")
                 .replace("FIELD=VALUE...", "Int32_1=1")
-                .replace("[NODE]", "1");
-            let numbers = ["PARENT", "CHILD", "OWNER", "SECONDS", "NODE"];
-            let words = numbers.iter().fold(words, |words, number| words.replace(number, "1"));
+                .replace("[NODE]", "1")
+                .replace("yes|no", "no");
+            let numbers =
+                ["PARENT", "CHILD", "OWNER", "SECONDS", "NODE", "SCORE", "POINTS", "TYPE", "COUNT"];
+            let numbers = numbers.into_iter().chain((*name == "send-node").then_some("PLAYER"));
+            let words = numbers.fold(words, |words, number| words.replace(number, "1"));
             assert_eq!(one(&format!("{name} {words}")).unwrap().name(), *name);
             assert!(one(&format!("{name} {words} more and more")).is_err(), "{name}");
         }
@@ -244,7 +326,8 @@ mod tests {
             ("logn", "line 1: wanted a step, found logn; did you mean login?"),
             ("login twice", "line 1: login: wanted nothing, found twice"),
             ("set-player", "line 1: set-player: wanted PLAYER, found nothing"),
-            ("vault x", "line 1: vault: wanted a number, found x"),
+            ("vault x", "line 1: vault: wanted a node's number, player or made, found x"),
+            ("set-public 1 maybe", "line 1: set-public: wanted NODE yes|no, found 1 maybe"),
             ("find \"x", "line 1: wanted a closing quote, found the end of the line"),
             ("find Int_1=2", "line 1: find: Int_1=2: no such field; did you mean Int32_1?"),
         ] {

@@ -1,0 +1,303 @@
+//! Coming back: the session of a connection that was lost goes on with the client's next one.
+//!
+//! Behind every `ClientRegisterReply` a client is told a token with `ServerAddr`, which it repeats
+//! in the connect packet of its next connection. When that one registers, it gets the session, with
+//! its account and player, and hears what it may have missed. The old connection may be open still:
+//! a client often notices a loss first.
+//!
+//! A client that hangs up is gone at once; only what the network ended is kept. A token stands in
+//! the clear in the connect packet, so it is good once, and from the same address only. It leads to
+//! the session of its account; whoever logs in to another account afterwards has left that session.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::future::pending;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout};
+use worldwire_uru::types::Uuid;
+
+use super::{Notices, Presence, Session, State};
+
+/// How long an open connection may take to hand its session over: it finishes a request first.
+const HANDOVER: Duration = Duration::from_secs(5);
+/// What was sent so long before a client was heard may not have reached it by then.
+const MARGIN: Duration = Duration::from_secs(5);
+/// How much is repeated at most.
+const MOST_MESSAGES: usize = 256;
+const MOST_BYTES: usize = 64 << 10;
+
+/// What goes on with another connection.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(super) session: Session,
+    pub(super) presence: Presence,
+    pub(super) notices: Notices,
+    pub(super) state: State,
+    pub(super) who: Who,
+    pub(super) account_name: Option<String>,
+    pub(super) recent: Recent,
+}
+
+/// Who plays: the account, and the player or 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Who {
+    pub(super) account: Uuid,
+    pub(super) player: u32,
+}
+
+/// Hands a session over.
+pub(crate) type Claim = oneshot::Sender<Box<Kept>>;
+
+/// The sessions of a shard that may go on with another connection.
+pub(crate) struct Reconnections {
+    patience: Duration,
+    places: Mutex<Places>,
+}
+
+#[derive(Default)]
+struct Places {
+    by_token: HashMap<Uuid, Place>,
+    /// The tokens of sessions without a connection.
+    kept: HashMap<Who, Uuid>,
+}
+
+struct Place {
+    address: IpAddr,
+    held: Held,
+}
+
+/// Where a session is.
+enum Held {
+    /// With an open connection, which can be asked for it.
+    Open(oneshot::Sender<Claim>),
+    /// Here.
+    Kept(Box<Kept>),
+}
+
+impl fmt::Debug for Reconnections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Tokens are secrets.
+        f.debug_struct("Reconnections").field("patience", &self.patience).finish_non_exhaustive()
+    }
+}
+
+impl Reconnections {
+    /// Sessions are kept so long. With zero there are no tokens.
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self { patience, places: Mutex::default() }
+    }
+
+    /// Gives up every session that waits for its client.
+    pub(crate) fn close(&self) {
+        let places = std::mem::take(&mut *self.lock());
+        drop(places);
+    }
+
+    /// A token for an open connection; none if there are no tokens.
+    pub(super) fn ticket(self: &Arc<Self>, address: IpAddr) -> Option<Ticket> {
+        if self.patience.is_zero() {
+            return None;
+        }
+        let mut token = [0; 16];
+        getrandom::fill(&mut token).ok()?;
+        let (ask, claims) = oneshot::channel();
+        let place = Place { address: address.to_canonical(), held: Held::Open(ask) };
+        self.lock().by_token.insert(Uuid(token), place);
+        Some(Ticket { token: Uuid(token), claims: Some(claims), all: Arc::clone(self) })
+    }
+
+    /// The session that a token stands for, once. Waits while the old connection is busy.
+    pub(super) async fn claim(&self, token: Uuid, address: IpAddr) -> Option<Box<Kept>> {
+        let given = {
+            let mut places = self.lock();
+            if places.by_token.get(&token)?.address != address.to_canonical() {
+                return None;
+            }
+            match places.take(token)? {
+                Held::Kept(kept) => return Some(kept),
+                Held::Open(ask) => {
+                    let (give, given) = oneshot::channel();
+                    ask.send(give).ok()?;
+                    given
+                }
+            }
+        };
+        timeout(HANDOVER, given).await.ok()?.ok()
+    }
+
+    /// Ends the session of a player whose client has come back without its token.
+    pub(super) fn give_up(&self, who: Who) {
+        let given_up = {
+            let mut places = self.lock();
+            places.kept.get(&who).copied().and_then(|token| places.take(token))
+        };
+        drop(given_up);
+    }
+
+    /// Ends a session that nobody came back for.
+    fn expire(&self, token: Uuid) {
+        let expired = self.lock().take(token);
+        drop(expired);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Places {
+    fn take(&mut self, token: Uuid) -> Option<Held> {
+        let held = self.by_token.remove(&token)?.held;
+        if let Held::Kept(kept) = &held
+            && self.kept.get(&kept.who) == Some(&token)
+        {
+            self.kept.remove(&kept.who);
+        }
+        Some(held)
+    }
+}
+
+/// The token of an open connection. Dropping it makes the token worthless.
+pub(super) struct Ticket {
+    token: Uuid,
+    /// Nothing comes any more without it.
+    claims: Option<oneshot::Receiver<Claim>>,
+    all: Arc<Reconnections>,
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").finish_non_exhaustive()
+    }
+}
+
+impl Ticket {
+    pub(super) fn token(&self) -> Uuid {
+        self.token
+    }
+
+    /// Waits until another connection wants the session. Cancel safe.
+    pub(super) async fn claimed(&mut self) -> Claim {
+        if let Some(claims) = &mut self.claims {
+            let claimed = claims.await;
+            self.claims = None;
+            if let Ok(claim) = claimed {
+                return claim;
+            }
+        }
+        pending().await
+    }
+
+    /// Keeps the session of a connection that is lost.
+    pub(super) fn keep(mut self, kept: Kept) {
+        let (token, who) = (self.token, kept.who);
+        // What another lost connection of the same player has left.
+        self.all.give_up(who);
+        let mut places = self.all.lock();
+        let Some(place) = places.by_token.get_mut(&token) else {
+            drop(places);
+            // Somebody wants it already.
+            if let Some(Ok(claim)) = self.claims.as_mut().map(oneshot::Receiver::try_recv) {
+                let _ = claim.send(Box::new(kept));
+            }
+            return;
+        };
+        place.held = Held::Kept(Box::new(kept));
+        places.kept.insert(who, token);
+        drop(places);
+        let (all, patience) = (Arc::downgrade(&self.all), self.all.patience);
+        // From here on it is not this ticket's any more.
+        self.token = Uuid::ZERO;
+        tokio::spawn(async move {
+            sleep(patience).await;
+            if let Some(all) = all.upgrade() {
+                all.expire(token);
+            }
+        });
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let taken = self.all.lock().take(self.token);
+        drop(taken);
+    }
+}
+
+/// What a client may have missed: what was sent since shortly before it was heard last. Clients
+/// ping every 30 s.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    messages: VecDeque<(Instant, Box<[u8]>)>,
+    bytes: usize,
+}
+
+impl Recent {
+    /// A message was sent. The oldest are forgotten when it is too much.
+    pub(super) fn sent(&mut self, message: Vec<u8>) {
+        self.bytes += message.len();
+        self.messages.push_back((Instant::now(), message.into()));
+        while self.messages.len() > MOST_MESSAGES || self.bytes > MOST_BYTES {
+            self.forget_first();
+        }
+    }
+
+    /// The client was heard: what was sent well before has reached it.
+    pub(super) fn heard(&mut self) {
+        let now = Instant::now();
+        while self.messages.front().is_some_and(|(sent, _)| now.duration_since(*sent) > MARGIN) {
+            self.forget_first();
+        }
+        if self.messages.is_empty() {
+            // An idle connection keeps no memory for this.
+            *self = Self::default();
+        }
+    }
+
+    /// The messages, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.messages.iter().map(|(_, message)| &**message)
+    }
+
+    fn forget_first(&mut self) {
+        if let Some((_, message)) = self.messages.pop_front() {
+            self.bytes -= message.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_may_not_have_arrived_is_remembered_within_bounds() {
+        let mut recent = Recent::default();
+        recent.sent(vec![1; 10]);
+        tokio::time::advance(MARGIN).await;
+        recent.sent(vec![2; 10]);
+        recent.heard();
+        assert_eq!(recent.iter().count(), 2, "the first may be under way");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        recent.heard();
+        assert_eq!(recent.iter().collect::<Vec<_>>(), [[2; 10]]);
+        tokio::time::advance(MARGIN * 2).await;
+        assert_eq!(recent.iter().count(), 1, "nothing was heard since");
+        recent.heard();
+        assert_eq!((recent.iter().count(), recent.bytes, recent.messages.capacity()), (0, 0, 0));
+
+        for number in 0..1000 {
+            recent.sent(vec![0; number]);
+        }
+        assert!(recent.bytes <= MOST_BYTES && recent.bytes > MOST_BYTES - 1000);
+        assert_eq!(recent.iter().last().unwrap().len(), 999);
+        for _ in 0..1000 {
+            recent.sent(vec![0; 2]);
+        }
+        assert_eq!((recent.iter().count(), recent.bytes), (MOST_MESSAGES, MOST_MESSAGES * 2));
+    }
+}

@@ -1,0 +1,158 @@
+//! What an operator has of ages: `.age` files and descriptors of states (`.sdl`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use worldwire_uru::file::age::AgeFile;
+use worldwire_uru::file::secure::{self, Magic, SecureKey};
+use worldwire_uru::schema::Descriptors;
+
+/// The longest file, in bytes.
+const LONGEST: u64 = 16 << 20;
+/// Problems of the files that are logged.
+const MOST_PROBLEMS: usize = 20;
+
+/// The files of a shard's folder: `ages/NAME.age`, and `secure/SDL/*.sdl`, which clients get as
+/// well. They may be encrypted as clients have them. They are read again when they have changed and
+/// the next age is started; ages that run keep what they have.
+#[derive(Debug)]
+pub(in crate::uru) struct AgeFiles {
+    ages: PathBuf,
+    sdl: PathBuf,
+    droid: SecureKey,
+    loaded: Mutex<Option<(Stamps, Arc<Descriptors>)>>,
+}
+
+/// What changes when a file does.
+type Stamps = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
+
+impl AgeFiles {
+    /// The files below a shard's folder of data; missing folders are made.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(in crate::uru) fn open(data: &Path, droid: SecureKey) -> io::Result<Self> {
+        let (ages, sdl) = (data.join("ages"), data.join("secure").join("SDL"));
+        fs::create_dir_all(&ages)?;
+        fs::create_dir_all(&sdl)?;
+        Ok(Self { ages, sdl, droid, loaded: Mutex::default() })
+    }
+
+    /// The age file of a name; what an empty one says if there is none. Blocks.
+    pub(super) fn age(&self, name: &str) -> AgeFile {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ');
+        if name.is_empty() || !name.chars().all(is_name) {
+            return AgeFile::default();
+        }
+        let path = self.ages.join(format!("{name}.age"));
+        match self.read(&path) {
+            Ok(text) => {
+                let (file, problems) = AgeFile::parse(&path.to_string_lossy(), &text);
+                for problem in problems.iter().take(MOST_PROBLEMS) {
+                    tracing::warn!(%problem, "an age file");
+                }
+                file
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let path = path.display();
+                tracing::warn!(%path, "an age without an age file: its own state is not kept");
+                AgeFile::default()
+            }
+            Err(error) => {
+                tracing::error!(path = %path.display(), %error, "an age file cannot be read");
+                AgeFile::default()
+            }
+        }
+    }
+
+    /// All descriptors. Blocks.
+    pub(super) fn descriptors(&self) -> Arc<Descriptors> {
+        let stamps = self.stamps().unwrap_or_default();
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, descriptors)) = &*loaded
+            && *known == stamps
+        {
+            return Arc::clone(descriptors);
+        }
+        let mut texts = Vec::new();
+        for path in stamps.keys() {
+            match self.read(path) {
+                Ok(text) => texts.push((path.to_string_lossy().into_owned(), text)),
+                Err(error) => {
+                    tracing::error!(path = %path.display(), %error, "descriptors cannot be read");
+                }
+            }
+        }
+        let all =
+            Descriptors::load(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())));
+        for problem in all.problems().iter().take(MOST_PROBLEMS) {
+            tracing::warn!(%problem, "descriptors");
+        }
+        tracing::info!(files = stamps.len(), descriptors = all.len(), "descriptors were read");
+        let all = Arc::new(all);
+        *loaded = Some((stamps, Arc::clone(&all)));
+        all
+    }
+
+    fn stamps(&self) -> io::Result<Stamps> {
+        let mut stamps = Stamps::new();
+        for entry in fs::read_dir(&self.sdl)? {
+            let entry = entry?;
+            let path = entry.path();
+            let is_sdl = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("sdl"));
+            let metadata = entry.metadata()?;
+            if is_sdl && metadata.is_file() && metadata.len() <= LONGEST {
+                stamps.insert(path, (metadata.len(), metadata.modified().ok()));
+            }
+        }
+        Ok(stamps)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        let bytes = fs::read(path)?;
+        let plain = match Magic::detect(&bytes) {
+            Some(_) => secure::open(&bytes, Some(&self.droid), LONGEST)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?
+                .plain()
+                .to_vec(),
+            None => bytes,
+        };
+        // The words of both languages are ASCII; comments of old files may be anything.
+        Ok(String::from_utf8_lossy(&plain).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_anew_when_they_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = SecureKey::from_words([1, 2, 3, 4]);
+        let files = AgeFiles::open(folder.path(), key.clone()).unwrap();
+        assert_eq!(files.descriptors().len(), 0);
+        let sdl = folder.path().join("secure/SDL/Fern.sdl");
+        fs::write(&sdl, "STATEDESC Fern { VERSION 1 VAR BOOL open[1] }").unwrap();
+        let first = files.descriptors();
+        assert_eq!(first.len(), 1);
+        assert!(Arc::ptr_eq(&first, &files.descriptors()));
+        let two =
+            b"STATEDESC Fern { VERSION 1 VAR BOOL open[1] } STATEDESC F { VERSION 1 VAR INT x[1] }";
+        let sealed = secure::SecureFile::new(Magic::NotTheDroids, two.to_vec());
+        fs::write(&sdl, sealed.seal(&key).unwrap()).unwrap();
+        assert_eq!((files.descriptors().len(), first.len()), (2, 1));
+
+        assert_eq!(files.age("Fern"), AgeFile::default());
+        fs::write(folder.path().join("ages/Fern.age"), "LingerTime=7\nSequencePrefix=9\n").unwrap();
+        let age = files.age("Fern");
+        assert_eq!((age.linger_time, age.sequence_prefix), (7, 9));
+        // No name leads out of the folder.
+        fs::write(folder.path().join("Out.age"), "LingerTime=7\n").unwrap();
+        assert_eq!(files.age("../Out"), AgeFile::default());
+    }
+}

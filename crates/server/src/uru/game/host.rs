@@ -1,0 +1,343 @@
+//! The task of an age that runs.
+
+use std::collections::HashMap;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep_until};
+use worldwire_net::Tally;
+use worldwire_uru::age::{Event, Instance, JoinRefused, Packet, Player};
+use worldwire_uru::types::{ClassIndex, NetError};
+
+use super::games::{Games, Place};
+use super::keeper::{Keeper, News};
+use super::outbox::Outbox;
+
+/// What an age is told.
+#[derive(Debug)]
+pub(super) enum Command {
+    Join(Arrival),
+    Message {
+        player: u32,
+        serial: u64,
+        class: ClassIndex,
+        bytes: Vec<u8>,
+    },
+    /// A message for the game manager, which there is not.
+    GameManager {
+        player: u32,
+    },
+    /// A sign of life.
+    Heard {
+        player: u32,
+    },
+    Leave {
+        player: u32,
+        serial: u64,
+    },
+    /// The shard wants the player out.
+    Kick {
+        player: u32,
+    },
+    Deliver {
+        packet: Packet,
+        players: Vec<u32>,
+    },
+    DeliverToAll {
+        packet: Packet,
+    },
+    Stop,
+}
+
+/// A player who wants in.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) player: Player,
+    /// Which connection of the player it is.
+    pub(super) serial: u64,
+    pub(super) auth: u64,
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) reply: oneshot::Sender<Result<(), NetError>>,
+}
+
+/// How often is logged what a client can make happen often.
+const LOG_EVERY: Duration = Duration::from_secs(60);
+/// Commands between two looks at the clock and the vault.
+const MOST_AT_ONCE: usize = 64;
+
+/// An age that runs.
+pub(super) struct Host {
+    games: Games,
+    number: u32,
+    serial: u64,
+    place: Place,
+    instance: Instance,
+    started: Instant,
+    members: HashMap<u32, Seated>,
+    keeper: Keeper,
+    dropped: Tally,
+    crowded: Tally,
+    is_over: bool,
+}
+
+/// Where a member's messages go.
+struct Seated {
+    serial: u64,
+    outbox: Arc<Outbox>,
+}
+
+impl Host {
+    /// Runs an age from its start to its end.
+    pub(super) async fn open(
+        games: Games,
+        number: u32,
+        serial: u64,
+        place: Place,
+        mut inbox: mpsc::Receiver<Command>,
+    ) {
+        match Self::start(&games, number, serial, place).await {
+            Ok(host) => host.run(&mut inbox).await,
+            Err(error) => tracing::error!(number, ?error, "an age cannot be started"),
+        }
+        games.over(number, serial);
+        // Whoever wanted in meanwhile tries again.
+        inbox.close();
+        while let Some(command) = inbox.recv().await {
+            if let Command::Join(arrival) = command {
+                let _ = arrival.reply.send(Err(NetError::AgeNotFound));
+            }
+        }
+    }
+
+    async fn start(
+        games: &Games,
+        number: u32,
+        serial: u64,
+        place: Place,
+    ) -> Result<Self, NetError> {
+        let (keeper, stored) = Keeper::open(games.vault().clone(), &place, serial).await?;
+        let (files, name) = (Arc::clone(games.files()), place.name.clone());
+        let read = spawn_blocking(move || (files.age(&name), files.descriptors()));
+        let (file, descriptors) = read.await.map_err(|_| NetError::InternalError)?;
+        let config = games.config().clone();
+        let mut instance =
+            Instance::new(Duration::ZERO, unix(), &place.name, file, descriptors, config);
+        let name = &place.name;
+        if let Some((node, blob)) = stored.sdl.filter(|(_, blob)| !blob.is_empty())
+            && let Err(error) = instance.restore_age(&blob)
+        {
+            tracing::error!(name, node, %error, "the stored state of an age cannot be used");
+        }
+        if let Some(blob) = stored.settings
+            && let Err(error) = instance.set_shard_state(Duration::ZERO, &blob)
+        {
+            tracing::error!(name, %error, "the settings of an age cannot be used");
+        }
+        for (object, blob) in stored.objects {
+            if let Err(error) = instance.restore(object, &blob) {
+                tracing::error!(name, %error, "the stored state of an object cannot be used");
+            }
+        }
+        tracing::info!(name, number, states = instance.states().len(), "an age was started");
+        Ok(Self {
+            games: games.clone(),
+            number,
+            serial,
+            place,
+            instance,
+            started: Instant::now(),
+            members: HashMap::new(),
+            keeper,
+            dropped: Tally::new(LOG_EVERY),
+            crowded: Tally::new(LOG_EVERY),
+            is_over: false,
+        })
+    }
+
+    async fn run(mut self, inbox: &mut mpsc::Receiver<Command>) {
+        while !self.is_over {
+            let due = self.instance.poll_timeout().map(|due| self.started + due);
+            tokio::select! {
+                command = inbox.recv() => {
+                    self.obey(command.unwrap_or(Command::Stop));
+                    for _ in 1..MOST_AT_ONCE {
+                        self.settle();
+                        match inbox.try_recv() {
+                            Ok(command) => self.obey(command),
+                            Err(_) => break,
+                        }
+                    }
+                }
+                () = until(due) => self.instance.timeout(self.now()),
+                news = self.keeper.work() => {
+                    if let Some(news) = news {
+                        self.changed(news);
+                    }
+                }
+            }
+            self.settle();
+        }
+        // Nobody comes any more: the next one who wants in waits for another host.
+        for player in self.members.keys().copied().collect::<Vec<_>>() {
+            self.send_away(player, "the age ends");
+        }
+        self.settle();
+        let left = self.keeper.finish().await;
+        let (name, number) = (&self.place.name, self.number);
+        if left > 0 {
+            tracing::error!(name, number, left, "states of an age could not be written");
+        }
+        tracing::info!(name, number, "an age has ended");
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn obey(&mut self, command: Command) {
+        let now = self.now();
+        match command {
+            Command::Join(arrival) => self.join(arrival),
+            Command::Message { player, serial, class, bytes } => {
+                if self.members.get(&player).is_some_and(|member| member.serial == serial) {
+                    self.instance.receive(now, player, class, &bytes);
+                }
+            }
+            Command::GameManager { player } => self.instance.skip_game_manager(now, player),
+            Command::Heard { player } => self.instance.heard(now, player),
+            Command::Leave { player, serial } => {
+                if self.members.get(&player).is_some_and(|member| member.serial == serial) {
+                    self.leave(player);
+                }
+            }
+            Command::Kick { player } => self.send_away(player, "the player has left the shard"),
+            Command::Deliver { packet, players } => self.instance.deliver(&packet, &players),
+            Command::DeliverToAll { packet } => self.instance.deliver_to_all(&packet),
+            Command::Stop => self.is_over = true,
+        }
+    }
+
+    fn join(&mut self, arrival: Arrival) {
+        let Arrival { player, serial, auth, outbox, reply } = arrival;
+        let id = player.id;
+        let now = self.now();
+        // Who comes a second time has lost the first connection.
+        if let Some(before) = self.members.remove(&id) {
+            before.outbox.close("the player has joined anew");
+            self.instance.leave(now, id);
+            self.settle();
+        }
+        self.instance.set_clock(now, unix());
+        let joined = self.instance.join(now, player);
+        if joined.is_ok() {
+            self.members.insert(id, Seated { serial, outbox });
+        }
+        let name = &self.place.name;
+        tracing::debug!(name, player = id, auth, ?joined, "a join");
+        let refused = |refused: JoinRefused| refused.result();
+        if reply.send(joined.map_err(refused)).is_err() {
+            // The connection is over already.
+            self.leave(id);
+        }
+    }
+
+    /// Ends a member's connection.
+    fn send_away(&mut self, player: u32, why: &'static str) {
+        if let Some(member) = self.members.get(&player) {
+            member.outbox.close(why);
+            self.leave(player);
+        }
+    }
+
+    fn leave(&mut self, player: u32) {
+        if let Some(member) = self.members.remove(&player) {
+            self.instance.leave(self.now(), player);
+            self.games.left(player, member.serial, self.place.record);
+        }
+    }
+
+    /// Somebody changed the state of the age in the vault, or what is set for all its instances.
+    fn changed(&mut self, news: News) {
+        let now = self.now();
+        let taken = match news {
+            News::Edited(blob) => self.instance.edit_age(now, &blob),
+            News::Settings(blob) => self.instance.set_shard_state(now, &blob),
+        };
+        if let Err(error) = taken {
+            let name = &self.place.name;
+            tracing::warn!(name, %error, "a state of an age in the vault cannot be used");
+        }
+    }
+
+    /// Hands out everything that came of what happened.
+    fn settle(&mut self) {
+        loop {
+            let mut gone = Vec::new();
+            while let Some(delivery) = self.instance.poll_delivery() {
+                let member = self.members.get(&delivery.to);
+                if member.is_some_and(|member| !member.outbox.push(delivery.packet)) {
+                    gone.push((delivery.to, "the client reads too slowly"));
+                }
+            }
+            while let Some(event) = self.instance.poll_event() {
+                gone.extend(self.happened(event));
+            }
+            if gone.is_empty() {
+                return;
+            }
+            gone.into_iter().for_each(|(player, why)| self.send_away(player, why));
+        }
+    }
+
+    /// What the instance reports; who is to be sent away, and why.
+    fn happened(&mut self, event: Event) -> Option<(u32, &'static str)> {
+        let name = &self.place.name;
+        match event {
+            Event::Close { player_id, .. } => {
+                return Some((player_id, "too many messages that cannot be read"));
+            }
+            Event::StoreAge { blob } => self.keeper.keep_age(blob),
+            Event::StoreState { object, descriptor, blob } => {
+                self.keeper.keep(object, descriptor, blob);
+            }
+            Event::Route { packet, players } => self.games.route(&packet, &players),
+            Event::RouteToAll { packet } => self.games.route_to_all(&packet, self.number),
+            Event::OverCapacity { members, capacity } => {
+                if let Some(count) = self.crowded.count() {
+                    tracing::warn!(name, members, capacity, count, "an age is full");
+                }
+            }
+            Event::Dropped { player_id, why } => {
+                if let Some(count) = self.dropped.count() {
+                    tracing::info!(name, player = player_id, %why, count, "a message was dropped");
+                }
+            }
+            Event::Over => self.is_over = true,
+            _ => {}
+        }
+        None
+    }
+}
+
+impl Drop for Host {
+    /// After a panic, too: no client waits for an age that is gone.
+    fn drop(&mut self) {
+        self.members.values().for_each(|member| member.outbox.close("the age is gone"));
+        self.games.over(self.number, self.serial);
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => pending().await,
+    }
+}
+
+/// The time since 1970.
+fn unix() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}

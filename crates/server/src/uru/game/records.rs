@@ -1,0 +1,311 @@
+//! What ages have in the vault: their own state, in the SDL node of the AgeInfo, and the states of
+//! their objects, each in a node of its own that is in no tree, so that no client meets it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use worldwire_core::{Field as _, Reader, Writer};
+use worldwire_uru::sdl::ObjectKey;
+use worldwire_uru::types::{NetError, Uoid, Uuid};
+use worldwire_uru::vault::{Blob, MOST_STRING_UNITS, NodeType, VaultNode};
+
+use crate::uru::vault::{ConnectionId, Notice, Outcome, Session, State, Vault, decode, text};
+
+/// The type of nodes that hold the state of an object. It has no name among types, so no client can
+/// make such a node.
+const OBJECT_STATE: NodeType = NodeType(0x7577_0001);
+
+/// The type of nodes that hold what is set for all instances of an age, likewise.
+const AGE_SETTINGS: NodeType = NodeType(0x7577_0002);
+/// The revision by which ages that run know that these were changed.
+pub(super) const SETTINGS_CHANGED: Uuid = Uuid([0xff; 16]);
+
+/// Whether nodes of a type are in no tree.
+pub(crate) fn stands_alone(kind: NodeType) -> bool {
+    kind == OBJECT_STATE || kind == AGE_SETTINGS
+}
+
+/// Nodes whose contents are read, or states that are written, in one request.
+const AT_ONCE: usize = 256;
+
+/// What of an object's state is its key: the object, and the name of the descriptor.
+pub(super) type Key = (ObjectKey, String);
+
+/// An age of the vault.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    /// The Age node.
+    pub(super) age: u32,
+    pub(super) instance: Uuid,
+}
+
+/// Everything that was stored of an age.
+#[derive(Debug, Default)]
+pub(super) struct Stored {
+    /// The SDL node of the AgeInfo, and the state in it.
+    pub(super) sdl: Option<(u32, Vec<u8>)>,
+    /// What is set for all instances of the age.
+    pub(super) settings: Option<Vec<u8>>,
+    /// Objects with their states.
+    pub(super) objects: Vec<(Uoid<'static>, Vec<u8>)>,
+    /// Where they are.
+    pub(super) nodes: HashMap<Key, u32>,
+}
+
+/// A state of an object that is to be written, or to be removed.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) key: Key,
+    pub(super) object: Uoid<'static>,
+    pub(super) blob: Option<Vec<u8>>,
+    /// Where it is.
+    pub(super) node: Option<u32>,
+}
+
+impl State {
+    /// Makes a connection hear of everything below an age.
+    fn watch_age(&mut self, connection: ConnectionId, age: u32) {
+        self.put_session(connection, Some(Session { age, ..Session::default() }));
+    }
+
+    fn age_states(&self, age: u32) -> Option<u32> {
+        let info = self.graph.child(age, NodeType::AgeInfo, None)?;
+        self.graph.children(info).find(|node| self.graph.kind(*node) == Some(NodeType::SDL))
+    }
+
+    fn object_states(&self, instance: Uuid) -> Vec<u32> {
+        let node_type = Some(OBJECT_STATE);
+        let template = VaultNode { node_type, uuid_1: Some(instance), ..VaultNode::default() };
+        self.graph.find(&template, usize::MAX)
+    }
+
+    fn blob_of(&mut self, node: u32) -> Outcome<Vec<u8>> {
+        let content = self.content(node)?;
+        Ok(decode(&content)?.blob_1.map(|blob| blob.to_vec()).unwrap_or_default())
+    }
+
+    /// The node of an object's state after a change; `None` if there is none any more.
+    fn change_state(&mut self, record: Record, change: &Change) -> Outcome<Option<u32>> {
+        let node = change.node.filter(|node| self.graph.kind(*node) == Some(OBJECT_STATE));
+        let Some(blob) = &change.blob else {
+            if let Some(node) = node {
+                self.drop_node(node);
+            }
+            return Ok(None);
+        };
+        let blob_1 = Some(Blob::new(blob.clone()));
+        if let Some(node) = node {
+            self.change_node(node, None, VaultNode { blob_1, ..VaultNode::default() })?;
+            return Ok(Some(node));
+        }
+        let mut writer = Writer::new();
+        change.object.encode(&mut writer).map_err(|_| NetError::InvalidParameter)?;
+        self.make_node(VaultNode {
+            node_type: Some(OBJECT_STATE),
+            creator_acct: Some(record.instance),
+            creator_id: Some(record.age),
+            uuid_1: Some(record.instance),
+            text_1: text(&change.key.1),
+            blob_1,
+            blob_2: Some(Blob::new(writer.into_bytes())),
+            ..VaultNode::default()
+        })
+        .map(Some)
+    }
+
+    fn age_settings(&self, name: &str) -> Option<u32> {
+        let template = VaultNode {
+            node_type: Some(AGE_SETTINGS),
+            string64_2: text(name),
+            ..VaultNode::default()
+        };
+        self.graph.find(&template, 1).first().copied()
+    }
+
+    fn read_settings(&mut self, name: &str) -> Outcome<Option<Vec<u8>>> {
+        self.age_settings(name).map(|node| self.blob_of(node)).transpose()
+    }
+
+    fn set_settings(&mut self, name: &str, blob: &[u8]) -> Outcome<()> {
+        let units = name.encode_utf16().count();
+        if units == 0 || units > MOST_STRING_UNITS {
+            return Err(NetError::InvalidParameter.into());
+        }
+        let blob_1 = Some(Blob::new(blob.to_vec()));
+        let node_id = match self.age_settings(name) {
+            Some(node) => {
+                self.change_node(node, None, VaultNode { blob_1, ..VaultNode::default() })?;
+                node
+            }
+            None => self.make_node(VaultNode {
+                node_type: Some(AGE_SETTINGS),
+                creator_acct: Some(Uuid::ZERO),
+                creator_id: Some(0),
+                string64_2: text(name),
+                blob_1,
+                ..VaultNode::default()
+            })?,
+        };
+        // Who has an age but no account is an age.
+        let ages = self.sessions.iter().filter(|(_, it)| it.account.is_zero() && it.age != 0);
+        let ages: Vec<_> = ages.map(|(connection, _)| *connection).collect();
+        for connection in ages {
+            self.tell(connection, Notice::NodeChanged { node_id, revision_id: SETTINGS_CHANGED });
+        }
+        Ok(())
+    }
+
+    /// The player of a connection has left its age, unless it is on the way into another one.
+    fn left_age(&mut self, connection: ConnectionId, age: u32) -> Outcome<()> {
+        match self.playing(connection) {
+            Ok(session) if session.age == age => self.leave_age(connection),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Reads what was stored of an age, and makes `watcher` hear of what happens to it.
+pub(super) async fn load(
+    vault: &Vault,
+    watcher: u64,
+    name: &str,
+    record: Record,
+) -> Result<Stored, NetError> {
+    let (Record { age, instance }, name) = (record, name.to_owned());
+    let find = move |state: &mut State| {
+        state.watch_age(ConnectionId(watcher), age);
+        let sdl = match state.age_states(age) {
+            Some(node) => Some((node, state.blob_of(node)?)),
+            None => None,
+        };
+        Ok((sdl, state.read_settings(&name)?, state.object_states(instance)))
+    };
+    let ((sdl, settings, nodes), _) = vault.call(None, None, find).await?;
+    let mut stored = Stored { sdl, settings, ..Stored::default() };
+    for some in nodes.chunks(AT_ONCE) {
+        let some = some.to_vec();
+        let read = move |state: &mut State| {
+            state.need(&some)?;
+            let contents = some.iter().map(|node| Ok((*node, state.content(*node)?)));
+            contents.collect::<Outcome<Vec<_>>>()
+        };
+        for (id, content) in vault.call(None, None, read).await?.0 {
+            let Some((key, object, blob)) = object_state(&content) else {
+                tracing::warn!(node = id, "a stored state of an object cannot be read");
+                continue;
+            };
+            stored.nodes.insert(key, id);
+            stored.objects.push((object, blob));
+        }
+    }
+    Ok(stored)
+}
+
+fn object_state(content: &[u8]) -> Option<(Key, Uoid<'static>, Vec<u8>)> {
+    let node = decode(content).ok()?;
+    let (descriptor, blob, object) = (node.text_1?.to_text(), node.blob_1?, node.blob_2?);
+    let mut reader = Reader::new(&object);
+    let object = Uoid::decode(&mut reader, "object").ok()?.into_owned();
+    Some(((ObjectKey::of(&object), descriptor), object, blob.to_vec()))
+}
+
+/// Reads the state of an age again.
+pub(super) async fn age_state(vault: &Vault, node: u32) -> Result<Vec<u8>, NetError> {
+    Ok(vault.call(None, Some(node), move |state| state.blob_of(node)).await?.0)
+}
+
+impl Vault {
+    /// What is set for all instances of an age, by its name in files: a state (SDL) by the
+    /// descriptor of that name.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn age_settings(&self, name: &str) -> Result<Option<Vec<u8>>, NetError> {
+        let name = name.to_owned();
+        Ok(self.call(None, None, move |state| state.read_settings(&name)).await?.0)
+    }
+
+    /// Sets that, and tells the instances that run. A variable counts for an instance if it was
+    /// changed later than the instance's own.
+    ///
+    /// # Errors
+    /// [`NetError::InvalidParameter`] for a name or a state that is too long.
+    pub async fn set_age_settings(&self, name: &str, state: Vec<u8>) -> Result<(), NetError> {
+        let name = name.to_owned();
+        let set = move |vault: &mut State| vault.set_settings(&name, &state);
+        self.call(None, None, set).await.map(|((), _)| ())
+    }
+}
+
+/// Writes the state of an age.
+pub(super) async fn save_age(
+    vault: &Vault,
+    node: u32,
+    revision: Uuid,
+    blob: Vec<u8>,
+) -> Result<(), NetError> {
+    let save = move |state: &mut State| {
+        let blob_1 = Some(Blob::new(blob.clone()));
+        state.change_node(node, Some(revision), VaultNode { blob_1, ..VaultNode::default() })
+    };
+    vault.call(None, Some(node), save).await.map(|((), _)| ())
+}
+
+/// Writes states of objects, each part of them wholly or not at all. Returns where they are; what
+/// the vault cannot take at all is left out.
+pub(super) async fn save_objects(
+    vault: &Vault,
+    record: Record,
+    changes: &[Change],
+) -> Result<Vec<(Key, Option<u32>)>, NetError> {
+    let mut places = Vec::with_capacity(changes.len());
+    for some in changes.chunks(AT_ONCE) {
+        let some: Arc<[Change]> = some.into();
+        let shared = Arc::clone(&some);
+        let save = move |state: &mut State| {
+            let places = shared.iter().map(|change| match state.change_state(record, change) {
+                Err(crate::uru::vault::Stop::Refused(NetError::InvalidParameter)) => {
+                    Ok(change.node)
+                }
+                outcome => outcome,
+            });
+            places.collect::<Outcome<Vec<_>>>()
+        };
+        let (saved, _) = vault.call(None, None, save).await?;
+        places.extend(some.iter().map(|change| change.key.clone()).zip(saved));
+    }
+    Ok(places)
+}
+
+/// Who is on the way into an age, as auth knows them.
+#[derive(Clone, Debug)]
+pub(super) struct Traveller {
+    pub(super) account: Uuid,
+    pub(super) player: u32,
+    pub(super) name: String,
+    pub(super) is_admin: bool,
+}
+
+/// Who is at the other end of an auth connection; `None` without a player.
+pub(super) async fn traveller(vault: &Vault, auth: u64) -> Result<Option<Traveller>, NetError> {
+    let find = move |state: &mut State| {
+        let Ok(session) = state.playing(ConnectionId(auth)) else { return Ok(None) };
+        let name = state.players.of(session.account).into_iter();
+        let name = name.into_iter().find(|summary| summary.id == session.player);
+        Ok(Some(Traveller {
+            account: session.account,
+            player: session.player,
+            name: name.map(|summary| summary.name).unwrap_or_default(),
+            is_admin: session.is_admin(),
+        }))
+    };
+    Ok(vault.call(None, None, find).await?.0)
+}
+
+/// A player has left an age of the vault.
+pub(super) async fn left(vault: &Vault, auth: u64, age: u32) {
+    let left = move |state: &mut State| state.left_age(ConnectionId(auth), age);
+    if let Err(error) = vault.call(None, None, left).await {
+        tracing::debug!(?error, age, "a player who left stays in the age as the vault sees it");
+    }
+}

@@ -1,0 +1,217 @@
+//! The rows in a text of `pg_dump --column-inserts`.
+
+use super::{Cell, MovingError, Result, Row, Tables, plain};
+
+/// Reads all `INSERT` statements and skips the others.
+///
+/// # Errors
+/// The first line that cannot be read.
+pub(super) fn read(text: &str) -> Result<Tables> {
+    let mut tables = Tables::new();
+    let mut reader = Text { text, at: 0 };
+    loop {
+        reader.skip_blank();
+        if reader.rest().is_empty() {
+            return Ok(tables);
+        }
+        if reader.takes("INSERT INTO ") {
+            let (table, row) = reader.insert()?;
+            tables.entry(table).or_default().push(row);
+        } else if reader.rest().starts_with("COPY ") {
+            return Err(reader.wrong("wanted a dump made with --column-inserts, found COPY"));
+        } else {
+            reader.skip_statement();
+        }
+    }
+}
+
+/// A cursor.
+struct Text<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Text<'t> {
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn wrong(&self, problem: impl Into<String>) -> MovingError {
+        let before = self.text.get(..self.at).unwrap_or_default();
+        MovingError::Dump { line: before.matches('\n').count() + 1, problem: problem.into() }
+    }
+
+    fn takes(&mut self, word: &str) -> bool {
+        let takes = self.rest().starts_with(word);
+        self.at += if takes { word.len() } else { 0 };
+        takes
+    }
+
+    fn wants(&mut self, word: &str) -> Result<()> {
+        self.skip_space();
+        if self.takes(word) {
+            return Ok(());
+        }
+        let found: String = self.rest().chars().take(20).collect();
+        Err(self.wrong(format!("wanted {word}, found {found:?}")))
+    }
+
+    fn skip_space(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    /// Skips white space, comments, and commands of psql.
+    fn skip_blank(&mut self) {
+        loop {
+            self.skip_space();
+            if !self.rest().starts_with("--") && !self.rest().starts_with('\\') {
+                return;
+            }
+            self.skip_behind("\n");
+        }
+    }
+
+    /// Skips a statement with its semicolon.
+    fn skip_statement(&mut self) {
+        while let Some(c) = self.rest().chars().next() {
+            self.at += c.len_utf8();
+            match c {
+                ';' => return,
+                '\'' | '"' => self.skip_behind(&c.to_string()),
+                // The body of a function stands between two equal tags.
+                '$' => {
+                    let rest = self.rest();
+                    let is_tag = |tag: &str| tag.chars().all(|c| c.is_alphanumeric() || c == '_');
+                    if let Some((tag, _)) = rest.split_once('$').filter(|(tag, _)| is_tag(tag)) {
+                        self.at += tag.len() + 1;
+                        self.skip_behind(&format!("${tag}$"));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn skip_behind(&mut self, end: &str) {
+        let rest = self.rest();
+        self.at += rest.find(end).map_or(rest.len(), |at| at + end.len());
+    }
+
+    /// What stands behind `INSERT INTO`: the table, and the row.
+    fn insert(&mut self) -> Result<(String, Row)> {
+        let mut table = self.name()?;
+        while self.takes(".") {
+            table = self.name()?;
+        }
+        self.wants("(")?;
+        let columns = self.list(Self::name)?;
+        self.wants("VALUES")?;
+        self.wants("(")?;
+        let values = self.list(Self::value)?;
+        self.wants(";")?;
+        if columns.len() != values.len() {
+            let (wanted, found) = (columns.len(), values.len());
+            return Err(self.wrong(format!("wanted {wanted} values, found {found}")));
+        }
+        Ok((table, columns.into_iter().zip(values).collect()))
+    }
+
+    /// What stands between commas, up to the closing parenthesis.
+    fn list<T>(&mut self, item: impl Fn(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let mut items = Vec::new();
+        loop {
+            self.skip_space();
+            items.push(item(self)?);
+            self.skip_space();
+            if !self.takes(",") {
+                self.wants(")")?;
+                return Ok(items);
+            }
+        }
+    }
+
+    fn name(&mut self) -> Result<String> {
+        if self.takes("\"") {
+            return Ok(plain(&self.quoted('"')?));
+        }
+        let rest = self.rest();
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        let name = rest.split(|c| !is_part(c)).next().unwrap_or_default();
+        if name.is_empty() {
+            return Err(self.wrong("wanted a name"));
+        }
+        self.at += name.len();
+        Ok(plain(name))
+    }
+
+    fn value(&mut self) -> Result<Cell> {
+        if self.takes("'") {
+            return self.quoted('\'').map(Cell::Text);
+        }
+        let word = self.rest().split([',', ')']).next().unwrap_or_default().trim();
+        let cell = match word {
+            "NULL" => Cell::Null,
+            "true" => Cell::Number(1),
+            "false" => Cell::Number(0),
+            number => match number.parse() {
+                Ok(number) => Cell::Number(number),
+                Err(_) => return Err(self.wrong(format!("wanted a value, found {word:?}"))),
+            },
+        };
+        self.at += word.len();
+        Ok(cell)
+    }
+
+    /// A text behind its opening quote. A quote in it stands twice; a backslash is itself.
+    fn quoted(&mut self, quote: char) -> Result<String> {
+        let mut text = String::new();
+        loop {
+            let Some((before, _)) = self.rest().split_once(quote) else {
+                return Err(self.wrong("wanted a closing quote"));
+            };
+            text.push_str(before);
+            self.at += before.len() + 1;
+            if !self.rest().starts_with(quote) {
+                return Ok(text);
+            }
+            text.push(quote);
+            self.at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_and_the_rest_is_skipped() {
+        let dump = "--\n-- a comment; with ' in it\n\\restrict x'\nSET a = 'b;''c';\n\
+                    CREATE FUNCTION f() AS $body$ INSERT INTO x; ' $body$;\n\
+                    INSERT INTO auth.\"Node_Refs\" (idx, \"Parent_Idx\", d) VALUES (1, -2, 'it''s\n\
+                    INSERT INTO a \\ (b);');\nSELECT setval('x', 1, true);\n\
+                    INSERT INTO t (a, b) VALUES (NULL, true);";
+        let tables = read(dump).unwrap();
+        assert_eq!(tables.keys().collect::<Vec<_>>(), ["noderefs", "t"]);
+        let row = &tables["noderefs"][0];
+        assert_eq!((&row["idx"], &row["parentidx"]), (&Cell::Number(1), &Cell::Number(-2)));
+        assert_eq!(row["d"], Cell::Text("it's\nINSERT INTO a \\ (b);".to_owned()));
+        assert_eq!((&tables["t"][0]["a"], &tables["t"][0]["b"]), (&Cell::Null, &Cell::Number(1)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        for (dump, said) in [
+            ("\nCOPY t FROM stdin;", "line 2: wanted a dump made with --column-inserts"),
+            ("INSERT INTO t (a) VALUES (1, 2);", "line 1: wanted 1 values, found 2"),
+            ("INSERT INTO t (a) VALUES ('x);", "line 1: wanted a closing quote"),
+            ("INSERT INTO t (a) VALUES (x);", "line 1: wanted a value, found \"x\""),
+            ("INSERT INTO t (a) VALUES (1", "line 1: wanted ), found \"\""),
+            ("INSERT INTO t DEFAULT VALUES;", "line 1: wanted (, found \"DEFAULT VALUES;\""),
+        ] {
+            let error = read(dump).unwrap_err().to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+#!/bin/bash
+# The figures of a shard under load, server and clients on one machine, as the README has them.
+#
+#     cargo build --release -p worldwire
+#     crates/worldwire/benches/shard.sh [PROGRAM] [CLIENTS] [SECONDS]
+#
+# All of it happens in a folder of its own, which is removed at the end. The database is there, so set
+# TMPDIR to a disk that is worth measuring.
+set -euo pipefail
+
+program=$(realpath "${1:-target/release/worldwire}")
+clients=${2:-2000}
+seconds=${3:-20}
+folder=$(mktemp -d)
+server=
+trap '[ -n "$server" ] && kill "$server" && wait "$server"; rm -rf "$folder"' EXIT
+port=$((20000 + RANDOM % 20000))
+cd "$folder"
+export WORLDWIRE_PASSWORD=secret
+ulimit -n "$(ulimit -Hn)"
+
+mkdir -p shard/data/files/Big
+cat > shard/shard.toml <<END
+listen = "127.0.0.1:$port"
+status = ""
+[limits]
+connections_per_address = 10000
+END
+head -c 280000000 /dev/urandom > shard/data/files/Big/page.prp
+
+"$program" serve uru shard --quiet > serve.log 2>&1 &
+server=$!
+until "$program" uru account list --shard shard > /dev/null 2>&1; do sleep 0.2; done
+echo secret > password
+seq "$clients" | xargs -P 4 -I {} "$program" uru account add load-{} --shard shard --password-file password \
+    --quiet > accounts.log 2>&1 || { cat accounts.log; exit 1; }
+memory() { awk '/VmRSS/ { printf "%.0f MB", $2 / 1000 }' "/proc/$server/status"; }
+client() { "$program" client uru shard --quiet "$@"; }
+echo "a shard with $clients accounts and nobody there: $(memory)"
+
+# Players are made in advance; each of them has a tree of 33 nodes.
+client --account 'load-{}' --count "$clients" --seconds 0 \
+    login + create-player 'Load {}' female + again > /dev/null
+echo "the same with their players: $(memory)"
+
+echo; echo "$clients clients that play and are idle:"
+touch idle.err
+"$program" client uru shard --account 'load-{}' --count "$clients" --seconds 15 \
+    login + set-player 'Load {}' + again > idle.log 2> idle.err &
+idle=$!
+until grep -q 'are there' idle.err; do sleep 0.2; kill -0 "$idle" || { cat idle.err; exit 1; }; done
+sleep 5
+memory; echo
+wait "$idle"
+cat idle.log
+
+echo; echo "50 clients save a node again and again:"
+client --account 'load-{}' --count 50 --seconds "$seconds" \
+    login + set-player 'Load {}' + create-node NodeType=TextNote String64_1=Load + again \
+    + save-node made Text_1=Shorah
+
+echo; echo "one client logs in, plays, and fetches its vault of 36 nodes and its neighbours:"
+client --account load-1 login + set-player 'Load 1' \
+    + create-node NodeType=TextNote Text_1=1 + add-node player made \
+    + create-node NodeType=TextNote Text_1=2 + add-node player made \
+    + create-node NodeType=TextNote Text_1=3 + add-node player made > made.log
+client --account load-1 --count 1 --seconds 10 \
+    again + login + set-player 'Load 1' + vault + logout
+
+echo; echo "one client downloads 280 MB:"
+# The first time the server packs it.
+client manifest Big > /dev/null
+begun=$(date +%s%N)
+client download Big game
+ended=$(date +%s%N)
+echo "$((280000000000 / (ended - begun))) MB/s, checked and written"
