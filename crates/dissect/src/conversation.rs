@@ -10,8 +10,11 @@ use crate::item::{Item, ItemBody, Note, Stamp};
 use crate::knowledge::{Definitions, Fact, Facts, Keys};
 use crate::session::Session;
 
-/// The most bytes kept of a conversation that is not recognised yet.
-const MOST_UNDECIDED_BYTES: usize = 4096;
+/// The most bytes kept of a conversation that is not recognised yet: what one side may say before
+/// the capture shows the first word of the other, a TCP window.
+const MOST_UNDECIDED_BYTES: usize = 64 << 10;
+/// What a piece counts beside its bytes.
+const PIECE_BYTES: usize = 64;
 
 /// What the user knows that helps to read conversations.
 #[derive(Clone, Copy, Debug)]
@@ -66,20 +69,22 @@ enum State {
 }
 
 impl Conversation {
-    /// A conversation that has just begun. `forced` skips recognition.
+    /// A conversation that has just begun. `forced` skips recognition; true when client and server
+    /// have to change places.
     pub(crate) fn new(
         stream: u64,
         ends: [SocketAddr; 2],
         kind: Kind,
-        forced: Option<&'static dyn Family>,
+        forced: Option<(&'static dyn Family, bool)>,
         known: Known<'_>,
     ) -> Self {
         let Kind { midstream, datagrams } = kind;
         let state = match forced {
-            Some(family) => State::Read(family, known.session(family, kind)),
+            Some((family, _)) => State::Read(family, known.session(family, kind)),
             None => State::Undecided { held: Vec::new(), bytes: 0 },
         };
-        let (last, swapped, told) = (None, false, false);
+        let swapped = forced.is_some_and(|(_, swapped)| swapped);
+        let (last, told) = (None, false);
         Self { state, stream, last, swapped, ends, midstream, datagrams, told }
     }
 
@@ -110,9 +115,9 @@ impl Conversation {
                 session.input(stamp, side, input(self.datagrams, bytes), out)
             }
             State::Undecided { held, bytes: total } => {
-                *total += bytes.len();
-                held.push(HeldPiece { side, stamp, bytes: bytes.to_vec() });
-                self.decide(known, out);
+                *total += bytes.len() + PIECE_BYTES;
+                held.push(HeldPiece { side, stamp, bytes: bytes.to_vec(), missing: 0 });
+                self.decide(known, stamp, out);
             }
             State::Unknown => {}
         }
@@ -130,8 +135,11 @@ impl Conversation {
         let side = self.side(side);
         match &mut self.state {
             State::Read(_, session) => session.input(stamp, side, Input::Gap(length), out),
-            // What begins with a hole cannot be recognised.
-            State::Undecided { .. } => self.give_up(known, stamp, out),
+            State::Undecided { held, bytes } => {
+                *bytes += PIECE_BYTES;
+                held.push(HeldPiece { side, stamp, bytes: Vec::new(), missing: length });
+                self.decide(known, stamp, out);
+            }
             State::Unknown => {}
         }
     }
@@ -179,17 +187,20 @@ impl Conversation {
         if self.swapped { side.other() } else { side }
     }
 
-    fn decide(&mut self, known: Known<'_>, out: &mut dyn FnMut(Item<'_>)) {
-        let (datagrams, midstream) = (self.datagrams, self.midstream);
+    fn decide(&mut self, known: Known<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+        let datagrams = self.datagrams;
         let State::Undecided { held, bytes } = &mut self.state else {
             return;
         };
+        // With a hole in it, the beginning is missing too.
+        self.midstream |= held.last().is_some_and(|piece| piece.missing > 0);
+        let midstream = self.midstream;
         let opening = Opening { pieces: held, ends: Some(self.ends), datagrams, midstream };
         let (family, swapped) = match known.families.recognize(&opening) {
             Recognition::Yes(family, swapped) => (family, swapped),
-            Recognition::No => return self.state = State::Unknown,
+            Recognition::No => return self.give_up(known, stamp, out),
             Recognition::NeedMore if *bytes > MOST_UNDECIDED_BYTES => {
-                return self.state = State::Unknown;
+                return self.give_up(known, stamp, out);
             }
             Recognition::NeedMore => return,
         };
@@ -200,7 +211,11 @@ impl Conversation {
         self.named(family, held.first().map(|piece| piece.stamp), out);
         for piece in held {
             let side = if swapped { piece.side.other() } else { piece.side };
-            session.input(piece.stamp, side, input(datagrams, &piece.bytes), out);
+            let input = match piece.missing {
+                0 => input(datagrams, &piece.bytes),
+                missing => Input::Gap(missing),
+            };
+            session.input(piece.stamp, side, input, out);
         }
         self.state = State::Read(family, session);
     }

@@ -31,6 +31,8 @@ pub struct Options {
     pub definitions: Definitions,
     /// Read every conversation as this family, whatever it looks like.
     pub family: Option<&'static dyn Family>,
+    /// Read the conversations of servers on these ports as these families.
+    pub ports: Vec<(u16, &'static dyn Family)>,
     /// Bounds.
     pub limits: Limits,
 }
@@ -39,6 +41,16 @@ impl Options {
     fn known<'k>(&'k self, facts: &'k Facts) -> Known<'k> {
         let (keys, definitions) = (&self.keys, &self.definitions);
         Known { keys, definitions, families: definitions.families(), facts }
+    }
+
+    /// Whose a conversation is, if that is not left to its content; true when what looks like the
+    /// client is the server.
+    fn forced(&self, overview: &Overview) -> Option<(&'static dyn Family, bool)> {
+        let of = |port| self.ports.iter().find(|(own, _)| *own == port).map(|(_, family)| *family);
+        let [client, server] = [overview.client, overview.server].map(|end| of(end.port()));
+        let forced = server.or(self.family).map(|family| (family, false));
+        let forced = forced.or(client.map(|family| (family, true)));
+        forced.filter(|(family, _)| !overview.datagrams || family.speaks_datagrams())
     }
 }
 
@@ -366,7 +378,7 @@ impl Batch {
 impl Open {
     fn new(overview: &Overview, options: &Options, known: Known<'_>) -> Self {
         let (midstream, datagrams) = (overview.midstream, overview.datagrams);
-        let forced = options.family.filter(|family| !datagrams || family.speaks_datagrams());
+        let forced = options.forced(overview);
         let conversation = Conversation::new(
             overview.stream,
             [overview.client, overview.server],

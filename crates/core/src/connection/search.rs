@@ -54,7 +54,7 @@ pub struct Search {
 const ENOUGH: u32 = 40;
 /// The evidence after which messages that fill segments count.
 const SOME: u32 = 10;
-/// The most messages of a chain: those that say so little are not looked for.
+/// The most messages of a chain: as many different ones count, however little they say.
 const MOST_LINKS: usize = 64;
 /// The most bytes that wait for a message to become whole.
 const MOST_KEPT: usize = 64 << 10;
@@ -226,7 +226,11 @@ impl Search {
                 }
             }
         }
-        Chain::Not
+        // So many different ones in a row are no chance, however little speaks for each.
+        match seen.len() {
+            MOST_LINKS.. => Chain::Begins(at + place as u64),
+            _ => Chain::Not,
+        }
     }
 }
 

@@ -87,16 +87,22 @@ impl Session {
     }
 
     /// The keystreams with which these encrypted bytes begin the client's first message, whose
-    /// opcode never changed. Where none fits, those of the present variant.
-    pub(crate) fn guess(keys: &Keys, head: [u8; HEADER_BYTES]) -> Self {
+    /// opcode never changed. `None` where none fits: then the keys are no keys.
+    #[must_use]
+    pub fn of_first_message(keys: &Keys, head: [u8; HEADER_BYTES]) -> Option<Self> {
         let fits = |session: &Self| {
             let mut head = head;
             session.client.clone().apply(&mut head);
             let header = Header::peek(&head).ok().flatten();
             header.is_some_and(|header| header.opcode == CHECK_VERSION)
         };
-        let sessions = Variant::ALL.into_iter().map(|variant| Self::new(keys, variant));
-        sessions.into_iter().find(fits).unwrap_or_else(|| Self::new(keys, Variant::default()))
+        Variant::ALL.into_iter().map(|variant| Self::new(keys, variant)).find(fits)
+    }
+
+    /// The same, and where none fits those of the present variant.
+    pub(crate) fn guess(keys: &Keys, head: [u8; HEADER_BYTES]) -> Self {
+        let found = Self::of_first_message(keys, head);
+        found.unwrap_or_else(|| Self::new(keys, Variant::default()))
     }
 }
 

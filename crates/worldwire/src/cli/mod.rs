@@ -174,9 +174,10 @@ pub(crate) struct Capture {
     pub(crate) keys: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
-    /// Read every conversation as this family; do not recognise it by content
-    #[arg(long = "as", value_name = "FAMILY")]
-    pub(crate) family: Option<String>,
+    /// Read every conversation as this family, or those of a server's port (12000=ki); do not
+    /// recognise them by content
+    #[arg(id = "as", long = "as", value_name = "[PORT=]FAMILY")]
+    pub(crate) families: Vec<String>,
 }
 
 #[derive(Debug, Args)]
