@@ -39,7 +39,12 @@ pub fn dissect(data: &[u8]) {
         Format::Json(Style::default()).write(item, &scratch.name, &tree, out);
         let mut text = String::new();
         let style = TextStyle { ranges: true, ..TextStyle::default() };
-        Format::Text { brief: false, style }.write(item, &scratch.name, &tree, &mut text);
+        Format::Text { brief: false, style, time: true }.write(
+            item,
+            &scratch.name,
+            &tree,
+            &mut text,
+        );
     };
     let mut out = String::new();
     dissection.run(&show, &mut out, |_| ());

@@ -47,7 +47,7 @@ fn run(packets: &[Vec<u8>], arguments: &[&str]) -> (String, String, i32) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     command.arg(arguments[0]).arg(&file).args(&arguments[1..]).current_dir(samples());
     let output = command.output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (text(output.stdout), text(output.stderr), output.status.code().unwrap())
 }
 
@@ -230,4 +230,171 @@ fn ports_that_are_used_again_begin_another_conversation() {
     let late = [&packets[..8], &packets[packets.len() / 2..][..1], &packets[8..12]].concat();
     let (_, err, _) = run(&late, BRIEF);
     assert!(err.contains("1 conversation,"), "{err}");
+}
+
+/// What one side said, as it was captured.
+fn stream_of(packets: &[Vec<u8>], ports: [u16; 2]) -> Vec<u8> {
+    let of = packets.iter().filter(|packet| tcp(packet).0 == ports);
+    of.flat_map(|packet| tcp(packet).1.to_vec()).collect()
+}
+
+/// As [`run`], for output that is no text.
+fn bytes(file: &Path, arguments: &[&str]) -> (Vec<u8>, String, i32) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.arg(arguments[0]).arg(file).args(&arguments[1..]).current_dir(samples());
+    let output = command.output().unwrap();
+    (output.stdout, String::from_utf8(output.stderr).unwrap(), output.status.code().unwrap())
+}
+
+#[test]
+fn follow_shows_every_byte_once() {
+    let file = samples().join("uru-login.pcapng");
+    let all = packets("uru-login.pcapng");
+    for (stream, client) in [("0", 49_153), ("1", 49_154), ("2", 49_155)] {
+        for (side, ports) in [("client", [client, 14_617]), ("server", [14_617, client])] {
+            let wanted = stream_of(&all, ports);
+            let raw = ["follow", "--stream", stream, "--raw", side];
+            let (wire, _, code) = bytes(&file, &[&raw[..], &["--wire"]].concat());
+            assert!(wire == wanted, "{stream} {side}");
+            assert_eq!(code, 0);
+            // Without keys what is encrypted stands as it was captured.
+            let (sealed, err, code) = bytes(&file, &raw);
+            assert_eq!(sealed.len(), wanted.len(), "{stream} {side} {err}");
+            assert_eq!((code, sealed == wanted), (i32::from(stream != "1"), true), "{err}");
+            // Encryption changes no length.
+            let (open, err, code) =
+                bytes(&file, &[&raw[..], &["--keys", "uru-keys.toml"]].concat());
+            assert_eq!((code, open.len()), (0, wanted.len()), "{err}");
+            assert_eq!(open == wanted, stream == "1", "{stream} {side}");
+        }
+    }
+    let (_, err, _) = bytes(&file, &["follow", "--stream", "0", "--raw", "client"]);
+    assert!(err.contains("bytes could not be decoded and stand as they were captured"), "{err}");
+    for (name, stream) in
+        [("ki-login.pcapng", "0"), ("tera-login.pcapng", "0"), ("mxo-world.pcapng", "0")]
+    {
+        let (out, err, code) = bytes(&samples().join(name), &["follow", "--stream", stream]);
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(code == 0, !out.contains("! not decoded"), "{name}: {err}");
+    }
+}
+
+#[test]
+fn follow_marks_what_is_missing_and_what_it_cannot_decode() {
+    let mut talk = talk();
+    let mut packets = talk.open();
+    let said = downloads();
+    let mut server: Vec<u8> = Vec::new();
+    let mut lost = 0;
+    let count = said.iter().filter(|(side, _)| *side == Side::Server).count();
+    let mut number = 0;
+    for (side, bytes) in &said {
+        let mut of_message = talk.data(*side, bytes);
+        if *side == Side::Server {
+            number += 1;
+            if number == count - 2 {
+                // The second half of a message is not there.
+                let cut = bytes.len() / 2;
+                let first = &mut of_message[0];
+                first.truncate(54 + cut);
+                first[16..18].copy_from_slice(&u16::try_from(40 + cut).unwrap().to_be_bytes());
+                lost = bytes.len() - cut;
+                server.extend(&bytes[..cut]);
+                server.extend(format!("[{lost} bytes missing in capture file]\0").bytes());
+            } else {
+                server.extend(bytes);
+            }
+        }
+        packets.extend(of_message);
+    }
+    let (out, err, code) = run(&packets, &["follow", "--stream", "0", "--raw", "server"]);
+    assert!(out == String::from_utf8_lossy(&server), "{err}");
+    assert_eq!(code, 1);
+    assert!(err.contains(&format!("{lost} bytes are missing in the capture")), "{err}");
+    let (out, _, _) = run(&packets, &["follow", "--stream", "0"]);
+    assert_eq!(out.matches("! not decoded: ").count(), 1, "{out}");
+    assert_eq!(out.matches(&format!("! gap: {lost} bytes are missing")).count(), 1, "{out}");
+    assert!(out.contains("    ?0000"), "{out}");
+}
+
+/// What the output shows can be asked for.
+#[test]
+fn what_is_shown_can_be_a_filter() {
+    let file = samples().join("uru-login.pcapng");
+    let said = |arguments: &[&str]| {
+        let keys = ["--keys", "uru-keys.toml", "--quiet"];
+        let (out, err, code) = bytes(&file, &[&["dissect"], arguments, &keys[..]].concat());
+        assert_eq!((code, err.as_str()), (0, ""), "{arguments:?}");
+        String::from_utf8(out).unwrap()
+    };
+    let line = "auth.AcctLoginRequest";
+    let filter = |text: &str| format!("AcctLoginRequest and {text}");
+    for (form, field) in [("utc", "date"), ("local", "date"), ("relative", "time")] {
+        let shown = said(&["--brief", "--time", form, "--filter", line]);
+        let moment = shown.split("  #").next().unwrap().trim();
+        let value = if form == "relative" { moment.to_owned() } else { format!("\"{moment}\"") };
+        let again =
+            said(&["--brief", "--time", form, "--filter", &filter(&format!("{field} == {value}"))]);
+        assert!(
+            !shown.is_empty() && again.starts_with(shown.lines().next().unwrap()),
+            "{shown}{again}"
+        );
+    }
+    let delta = said(&["--brief", "--time", "delta"]);
+    assert!(delta.starts_with("    0.000000  #0"), "{delta}");
+    assert_eq!(delta.lines().count(), said(&["--brief"]).lines().count());
+    let json = said(&["--json", "--filter", line]);
+    let json: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    for name in ["src", "srcport", "dst", "dstport", "packet", "stream"] {
+        let all = filter(&format!("{name} == {}", json[name]));
+        assert!(said(&["--json", "--filter", &all]).contains("AcctLoginRequest"), "{all}");
+    }
+    let date = filter(&format!("date == {}", json["time"]));
+    assert!(said(&["--json", "--filter", &date]).contains("AcctLoginRequest"), "{date}");
+}
+
+#[test]
+fn one_message_is_cut_out() {
+    let file = samples().join("uru-login.pcapng");
+    let dissect = |arguments: &[&str]| {
+        bytes(&file, &[&["dissect", "--keys", "uru-keys.toml"], arguments].concat())
+    };
+    let (blob, err, code) = dissect(&["--filter", "auth.VaultNodeFetched", "--first"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("reply.bin");
+    std::fs::write(&cut, &blob).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(["decode", "uru.auth", "--from", "server", "--json"]).arg(&cut);
+    let decoded = command.output().unwrap();
+    let decoded: serde_json::Value = serde_json::from_slice(&decoded.stdout).unwrap();
+    let (line, _, _) = dissect(&["--filter", "auth.VaultNodeFetched", "--message", "1", "--json"]);
+    let line: serde_json::Value = serde_json::from_slice(&line).unwrap();
+    assert_eq!(decoded["fields"], line["fields"]);
+    let (second, _, _) = dissect(&["--filter", "auth.VaultNodeFetched", "--message", "2"]);
+    assert!(!second.is_empty() && second != blob);
+    let (none, err, code) = dissect(&["--filter", "auth.VaultNodeFetched", "--message", "999"]);
+    assert_eq!((none.len(), code), (0, 2));
+    assert!(err.contains("there is no message 999: "), "{err}");
+}
+
+/// The reader was told to look for different messages in a row, however little each of them says.
+#[test]
+fn small_messages_are_found_between_segments_that_cut_them() {
+    let mut talk = talk();
+    let mut packets = talk.open();
+    let connect = downloads().remove(0).1;
+    packets.extend(talk.data(Side::Client, &connect));
+    let pings: Vec<u8> =
+        (0..4000_u32).flat_map(|number| [12, 0, number].map(u32::to_le_bytes).concat()).collect();
+    for (index, segment) in pings.chunks(400).enumerate() {
+        let sent = talk.data(Side::Server, segment);
+        if index != 20 {
+            packets.extend(sent);
+        }
+    }
+    let (out, err, code) = run(&packets, BRIEF);
+    let read = out.matches("file.PingReply").count();
+    assert!((3_880..3_968).contains(&read), "{read} {err}");
+    assert_eq!((code, out.matches("resync").count()), (1, 1), "{err}");
 }

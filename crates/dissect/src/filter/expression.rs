@@ -86,6 +86,13 @@ pub(super) enum Known {
     Packet,
     Time,
     Length,
+    Source,
+    Target,
+    Address,
+    SourcePort,
+    TargetPort,
+    Port,
+    Date,
 }
 
 /// Words that cannot begin a test; a field that is called so is written `["in"]`.
@@ -205,6 +212,13 @@ impl Known {
             "packet" => Self::Packet,
             "time" => Self::Time,
             "length" => Self::Length,
+            "src" => Self::Source,
+            "dst" => Self::Target,
+            "addr" => Self::Address,
+            "srcport" => Self::SourcePort,
+            "dstport" => Self::TargetPort,
+            "port" => Self::Port,
+            "date" => Self::Date,
             _ => return None,
         })
     }

@@ -23,6 +23,18 @@ pub(crate) fn read<S: Sink>(
     common: &Common,
     definitions: Definitions,
     show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
+    write: impl FnMut(&S) -> Result<(), Failure>,
+) -> Result<(Dissection, bool), Failure> {
+    read_with_wire(arguments, common, definitions, None, show, write)
+}
+
+/// The same; of one conversation what was captured is shown too.
+pub(crate) fn read_with_wire<S: Sink>(
+    arguments: &Capture,
+    common: &Common,
+    definitions: Definitions,
+    wire: Option<u64>,
+    show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
     mut write: impl FnMut(&S) -> Result<(), Failure>,
 ) -> Result<(Dissection, bool), Failure> {
     let (mut family, mut ports) = (None, Vec::new());
@@ -33,7 +45,7 @@ pub(crate) fn read<S: Sink>(
         }
     }
     let keys = input::keys(arguments.keys.as_deref())?;
-    let options = Options { keys, definitions, family, ports, limits: Limits::DEFAULT };
+    let options = Options { keys, definitions, family, ports, wire, limits: Limits::DEFAULT };
     let subject = arguments.file.display().to_string();
     let progress = progress(arguments, common);
     let mut packets = match Packets::open(&arguments.file, &options.limits, &progress) {
