@@ -52,7 +52,7 @@ impl Options {
         let of = |port| self.ports.iter().find(|(own, _)| *own == port).map(|(_, family)| *family);
         let [client, server] = [overview.client, overview.server].map(|end| of(end.port()));
         let forced = server.or(self.family).map(|family| (family, false));
-        let forced = forced.or(client.map(|family| (family, true)));
+        let forced = forced.or_else(|| client.map(|family| (family, true)));
         forced.filter(|(family, _)| !overview.datagrams || family.speaks_datagrams())
     }
 }

@@ -200,6 +200,16 @@ impl Path {
     pub(super) fn start(&self) -> Start {
         self.start
     }
+
+    /// Whether it leads to the name of the message.
+    pub(super) fn is_name(&self) -> bool {
+        matches!(self.start, Start::Message(Known::Name) | Start::Anywhere(Some(Known::Name)))
+    }
+
+    /// Whether it leads to what is known about every message.
+    pub(super) fn is_known(&self) -> bool {
+        matches!(self.start, Start::Message(_) | Start::Anywhere(Some(_)))
+    }
 }
 
 impl Known {

@@ -87,6 +87,7 @@
 //! # Ok::<(), worldwire_dissect::filter::FilterError>(())
 //! ```
 
+mod column;
 mod error;
 mod expression;
 mod fields;
@@ -106,6 +107,7 @@ use core::fmt;
 
 use worldwire_core::Tree;
 
+pub use column::Column;
 pub use error::{FilterError, FilterErrorKind};
 use expression::{Expression, Pattern};
 pub use fields::UnknownField;

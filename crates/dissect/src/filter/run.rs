@@ -81,6 +81,14 @@ fn look(
     there.then_some(outcome.is_break())
 }
 
+/// Shows what a path leads to, piece by piece, until somebody has seen enough.
+pub(super) fn each<'s>(path: &Path, subject: &Subject<'s>, see: &mut dyn FnMut(Held<'s>) -> bool) {
+    let _ = search(path, subject, &mut |held| match see(held) {
+        true => Break(()),
+        false => Continue(()),
+    });
+}
+
 /// A visitor of what a path leads to, who may have seen enough.
 type Show<'v, 's> = dyn FnMut(Held<'s>) -> ControlFlow<()> + 'v;
 
@@ -179,7 +187,7 @@ fn plain<'s>(node: NodeRef<'s, 's>) -> Option<NodeRef<'s, 's>> {
 
 /// What a path leads to.
 #[derive(Clone, Copy, Debug)]
-enum Held<'s> {
+pub(super) enum Held<'s> {
     Node(NodeRef<'s, 's>),
     Text(&'s str),
     Whole(u64),

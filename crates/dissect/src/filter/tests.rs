@@ -7,7 +7,7 @@ use worldwire_core::{Form, Names, Reader, Tree, Value};
 use super::expression::{Check, Comparison, Expression, Path, Pattern, Step};
 use super::literal::{Literal, Member, Needle, Regular, Set, Text};
 use super::number::Number;
-use super::{Filter, FilterError, FilterErrorKind, Subject};
+use super::{Column, Filter, FilterError, FilterErrorKind, Subject};
 use crate::item::{Ends, Time};
 
 static RESULTS: Names =
@@ -164,6 +164,43 @@ fn ends_and_moments_are_known() {
     {
         assert_eq!(Filter::parse(filter).unwrap().unknown_values(&definitions), [], "{filter}");
     }
+}
+
+#[test]
+fn columns_are_fields_or_what_is_known() {
+    let definitions = crate::Definitions::built_in();
+    let column = |text: &str| Column::parse(text, &definitions);
+    with_subject(|subject| {
+        for (name, wanted) in [
+            ("time", "1.5"),
+            ("date", "1767225600.631500000"),
+            ("src", "2001:db8::1"),
+            ("port", "14617;49154"),
+            ("name", "auth.AcctLoginReply"),
+            ("result", "PlayerAlreadyExists"),
+            ("auth.AcctLoginReply.result", "PlayerAlreadyExists"),
+            ("AcctLoginReply.result", "PlayerAlreadyExists"),
+            ("guild", "Guild"),
+            ("refs.parentId", "3;4"),
+        ] {
+            let mut out = "|".to_owned();
+            if column(name).unwrap().write(subject, &mut out) {
+                assert_eq!(out, format!("|{wanted}"), "{name}");
+            } else {
+                panic!("{name} is not there");
+            }
+        }
+        for missing in ["auth.AcctLoginRequest.result", "nothing", "refs.nothing"] {
+            let mut out = String::new();
+            assert!(!column(missing).unwrap().write(subject, &mut out) && out.is_empty());
+        }
+    });
+    for wrong in ["", "a b", "result == 3", "auth.AcctLoginReply.", "a) or (b"] {
+        assert!(column(wrong).is_err(), "{wrong}");
+    }
+    let misspelt = column("auth.AcctLoginReply.resultt").unwrap().filter();
+    assert!(misspelt.unknown_fields(&definitions)[0].is_certain);
+    assert!(column("transId").unwrap().is_field() && !column("time").unwrap().is_field());
 }
 
 #[track_caller]

@@ -74,7 +74,8 @@ fn share(side: Side, is_sealed: bool, segment: usize, seed: u8) -> f64 {
     let mut stream = plain;
     if is_sealed {
         let mut sealed = Vec::new();
-        Sealer::new(&KEY, side).seal(&stream, &mut sealed, || [random.below(256) as u8; 16]);
+        Sealer::new(&KEY, side)
+            .seal(&stream, &mut sealed, || [random.below(256).to_le_bytes()[0]; 16]);
         stream = sealed;
     }
     // One segment in a hundred is lost.

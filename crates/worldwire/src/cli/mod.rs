@@ -71,6 +71,7 @@ pub(crate) enum Command {
   worldwire dissect samples/uru-login.pcapng --keys samples/uru-keys.toml
   worldwire dissect game.pcapng --keys keys.toml --filter 'result != 0'
   worldwire dissect game.pcapng --keys keys.toml --filter auth.VaultNodeFetched --first > reply.bin
+  worldwire dissect game.pcapng --keys keys.toml --fields date,auth.AcctLoginRequest.accountName --csv
   tcpdump -w - port 14617 | worldwire dissect - --keys keys.toml --json
 
 `worldwire filter` explains filters.")]
@@ -85,8 +86,9 @@ pub(crate) enum Command {
     #[command(long_about = FILTERS)]
     Filter,
     /// Count the conversations and messages of a capture
-    #[command(after_help = "Example:
-  worldwire stats samples/uru-login.pcapng --keys samples/uru-keys.toml")]
+    #[command(after_help = "Examples:
+  worldwire stats samples/uru-login.pcapng --keys samples/uru-keys.toml
+  worldwire stats game.pcapng --conversations --sort rate")]
     Stats(Stats),
     /// Explain what could not be decoded, and how to fix it
     #[command(after_help = "Example:
@@ -188,6 +190,9 @@ pub(crate) struct Capture {
     /// recognise them by content
     #[arg(id = "as", long = "as", value_name = "[PORT=]FAMILY")]
     pub(crate) families: Vec<String>,
+    /// At the end of the file, wait for more, until Ctrl-C
+    #[arg(id = "growing", long = "follow")]
+    pub(crate) is_growing: bool,
 }
 
 #[derive(Debug, Args)]
@@ -211,6 +216,13 @@ pub(crate) struct Dissect {
     /// Like --message 1
     #[arg(long, conflicts_with_all = ["message", "brief", "bytes", "full"])]
     pub(crate) first: bool,
+    /// Write a table of these fields, separated by tabs: auth.AcctLoginRequest.accountName,time
+    #[arg(long, value_name = "FIELD,...", value_delimiter = ',',
+          conflicts_with_all = ["json", "json_safe", "brief", "bytes", "full", "message", "first"])]
+    pub(crate) fields: Vec<String>,
+    /// Write the table as CSV
+    #[arg(long, requires = "fields")]
+    pub(crate) csv: bool,
     /// Write one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -264,10 +276,31 @@ pub(crate) struct Follow {
     pub(crate) target: Target,
 }
 
+/// In which order conversations are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// Their numbers
+    Number,
+    /// The longest first
+    Duration,
+    /// Those with the most bytes
+    Bytes,
+    /// Those with the most bytes a second
+    Rate,
+    /// Those with the most messages
+    Messages,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
     #[command(flatten)]
     pub(crate) capture: Capture,
+    /// Write one line per conversation
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) conversations: bool,
+    /// Which conversations come first
+    #[arg(long, value_name = "BY", default_value = "number", requires = "conversations")]
+    pub(crate) sort: Order,
     /// Write one JSON object per conversation
     #[arg(long)]
     pub(crate) json: bool,

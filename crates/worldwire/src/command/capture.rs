@@ -48,7 +48,7 @@ pub(crate) fn read_with_wire<S: Sink>(
     let options = Options { keys, definitions, family, ports, wire, limits: Limits::DEFAULT };
     let subject = arguments.file.display().to_string();
     let progress = progress(arguments, common);
-    let mut packets = match Packets::open(&arguments.file, &options.limits, &progress) {
+    let mut packets = match open(arguments, &options.limits, &progress) {
         Ok(packets) => packets,
         Err(Refusal::Failed(failure)) => return Err(failure),
         Err(Refusal::NoCapture(error)) => {
@@ -91,6 +91,13 @@ pub(crate) fn read_with_wire<S: Sink>(
     let torn = dissection.overviews().into_iter().any(|overview| is_torn(&overview));
     let clean = fault.is_none() && !torn && !account(&dissection, &subject, common);
     Ok((dissection, clean))
+}
+
+fn open(arguments: &Capture, limits: &Limits, progress: &ProgressBar) -> Result<Packets, Refusal> {
+    match arguments.is_growing {
+        true => Packets::open_growing(&arguments.file, limits),
+        false => Packets::open(&arguments.file, limits, progress),
+    }
 }
 
 /// Says what became of packets that no conversation is made of, and of conversations whose beginning

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use worldwire_core::json::Style;
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Tree};
-use worldwire_dissect::filter::{Filter, Subject, UnknownField};
+use worldwire_dissect::filter::{Column, Filter, Subject, UnknownField};
 use worldwire_dissect::{Definitions, Dissection, Format, Item, NoteKind, Scratch, Sink, Time};
 
 use super::capture;
@@ -42,8 +42,23 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
             *advice.entry(text).or_default() += 1;
         }
     };
+    let columns = columns(arguments, &definitions, common)?;
     let (dissection, clean) = if let Some(wanted) = arguments.message() {
         return cut(&reading, definitions, wanted, output);
+    } else if !columns.is_empty() {
+        let names = columns.iter().map(Column::name);
+        output.write(&row(arguments.csv, names)?)?;
+        let show = |shown: &Shown<'_, '_>, out: &mut Vec<Vec<String>>| {
+            if shown.fits && shown.item.message().is_some() {
+                out.extend(cells(&columns, shown));
+            }
+        };
+        reading.read(definitions, show, |rows: &Vec<Vec<String>>| {
+            for cells in rows {
+                output.write(&row(arguments.csv, cells.iter().map(String::as_str))?)?;
+            }
+            output.flush()
+        })?
     } else if arguments.time == TimeForm::Delta {
         let show = |shown: &Shown<'_, '_>, out: &mut Vec<(Time, String)>| {
             advise(shown.item);
@@ -135,6 +150,43 @@ impl Reading<'_> {
     }
 }
 
+/// The columns that are asked for.
+fn columns(
+    arguments: &Dissect,
+    definitions: &Definitions,
+    common: &Common,
+) -> Result<Vec<Column>, Failure> {
+    let parse = |text: &String| {
+        let column = Column::parse(text, definitions)
+            .map_err(|error| Failure::Run(format!("--fields {text}: {error}")))?;
+        check_filter(&column.filter(), definitions, common)?;
+        Ok(column)
+    };
+    arguments.fields.iter().map(parse).collect()
+}
+
+/// The values of a message; `None` when it has none of its own.
+fn cells(columns: &[Column], shown: &Shown<'_, '_>) -> Option<Vec<String>> {
+    let subject = Subject::of(shown.item, shown.name, shown.tree);
+    let mut is_there = columns.iter().all(|column| !column.is_field());
+    let cell = |column: &Column| {
+        let mut text = String::new();
+        is_there |= column.write(&subject, &mut text) && column.is_field();
+        text
+    };
+    let cells = columns.iter().map(cell).collect();
+    is_there.then_some(cells)
+}
+
+/// A line of a table.
+fn row<'c>(is_csv: bool, cells: impl Iterator<Item = &'c str>) -> Result<Vec<u8>, Failure> {
+    let delimiter = if is_csv { b',' } else { b'\t' };
+    let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(Vec::new());
+    let failed = |error: &dyn ToString| Failure::Run(format!("--fields: {}", error.to_string()));
+    writer.write_record(cells).map_err(|error| failed(&error))?;
+    writer.into_inner().map_err(|error| failed(&error))
+}
+
 /// Writes one of the messages that match, and no more of the capture is read.
 fn cut(
     reading: &Reading<'_>,
@@ -183,9 +235,19 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     file(one).is_some_and(|one| file(other) == Some(one))
 }
 
-/// Reads a filter, and reports names that no message and no field has.
+/// Reads and checks a filter.
 fn read_filter(text: &str, definitions: &Definitions, common: &Common) -> Result<Filter, Failure> {
     let filter = Filter::parse(text).map_err(|error| Failure::Run(error.to_string()))?;
+    check_filter(&filter, definitions, common)?;
+    Ok(filter)
+}
+
+/// Reports names that no message and no field has.
+fn check_filter(
+    filter: &Filter,
+    definitions: &Definitions,
+    common: &Common,
+) -> Result<(), Failure> {
     if let Some((name, near)) = filter.unknown_names(definitions).into_iter().next() {
         let hint = match near {
             _ if Filter::is_field(name, definitions) => {
@@ -218,7 +280,7 @@ fn read_filter(text: &str, definitions: &Definitions, common: &Common) -> Result
         }
         common.note("filter", &value.to_string());
     }
-    Ok(filter)
+    Ok(())
 }
 
 fn format(arguments: &Dissect, common: &Common) -> Format {
