@@ -219,10 +219,8 @@ impl Talk {
         }
         // The other end agrees to another conversation.
         let asked = head.acknowledged.map(|number| (1 - sender, number.wrapping_sub(1)));
-        if self.calls.is_some() && self.calls == asked {
-            return Fate::Another;
-        }
-        let ended = self.over || own.has_end() || other.has_end();
+        let agrees = self.calls.is_some() && self.calls == asked;
+        let ended = agrees || self.over || own.has_end() || other.has_end();
         let both = other.has_begun() && other.is_fresh();
         match own.has_begun() {
             _ if ended => Fate::Another,
@@ -377,10 +375,8 @@ impl Conversations {
         let fate = self.open.get(&key).map(|talk| talk.fate(sender, segment, head));
         match fate {
             Some(Fate::Ignored) => {
-                if head.syn
-                    && head.acknowledged.is_none()
-                    && let Some(talk) = self.open.get_mut(&key)
-                {
+                let calls = head.syn && head.acknowledged.is_none();
+                if let Some(talk) = self.open.get_mut(&key).filter(|_| calls) {
                     talk.calls = Some((sender, head.sequence));
                 }
                 return;

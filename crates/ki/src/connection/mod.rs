@@ -41,13 +41,13 @@
 //! ```
 
 mod config;
+mod early;
 mod event;
 mod relay;
 mod sender;
 mod session;
 mod stream;
 
-use core::ops::Range;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,7 @@ use crate::control::Control;
 use crate::crypt::login::Salt;
 use crate::frame::{control_in_frame, is_control, span_at};
 use event::Unreported;
-use sender::{Role, Verdict};
+use sender::Role;
 use stream::{BreakOff, FrameSpan, Next, Stream};
 
 /// A connection, seen from one of four roles; the [module](self) says what is particular to it.
@@ -452,56 +452,6 @@ impl Connection {
         let bytes = || self.streams[piece.side.index()].bytes(piece.bytes.clone()).to_vec();
         piece.kept = Some(piece.kept.take().unwrap_or_else(bytes));
         piece
-    }
-
-    /// Server: keeps or ignores a piece, if it is not to be delivered.
-    fn admit(&mut self, piece: Unreported) -> Option<Unreported> {
-        let side = piece.side;
-        let why = match self.sender.judge(piece.unit) {
-            Ok(Verdict::Deliver) => return Some(piece),
-            Ok(Verdict::Ignore(why)) => why,
-            Ok(Verdict::Keep) => {
-                let piece = self.kept(piece);
-                let kept = self.keep(piece);
-                self.refuse_if(side, kept);
-                return None;
-            }
-            Err(error) => {
-                let error = error.at(piece.range.start);
-                self.refuse(side, error);
-                return None;
-            }
-        };
-        let piece = self.kept(piece);
-        let mut bytes = piece.kept.unwrap_or_default();
-        bytes.truncate(piece.message.end);
-        bytes.drain(..piece.message.start.min(bytes.len()));
-        let news = News::Ignored { unit: piece.unit, why, range: piece.range, bytes };
-        self.events.push_front(Pending::Event(Event::News(news)));
-        None
-    }
-
-    fn keep(&mut self, piece: Unreported) -> Result<()> {
-        let Role::Server(config) = &self.sender.role else { return Ok(()) };
-        let (pieces, total) = &mut self.early;
-        let Range { start, end } = piece.range;
-        let bytes = total.saturating_add(usize::try_from(end - start).unwrap_or(usize::MAX));
-        let limit = match (pieces.len() >= config.most_early_frames, config.most_early_bytes) {
-            (true, _) => {
-                let most = config.most_early_frames as u64;
-                Error::limit("messages before the session is accepted", most, most + 1)
-            }
-            (false, most) if bytes > most => {
-                let name = "bytes of messages before the session is accepted";
-                Error::limit(name, most as u64, bytes as u64)
-            }
-            _ => {
-                pieces.push(piece);
-                *total = bytes;
-                return Ok(());
-            }
-        };
-        Err(limit.at(start))
     }
 }
 

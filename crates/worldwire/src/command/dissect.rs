@@ -299,6 +299,6 @@ fn format(arguments: &Dissect, common: &Common) -> Format {
 impl Dissect {
     /// The number of the message that is to be cut out.
     fn message(&self) -> Option<u64> {
-        self.message.or(self.first.then_some(1))
+        self.message.or_else(|| self.first.then_some(1))
     }
 }
