@@ -180,8 +180,9 @@ fn columns_are_fields_or_what_is_known() {
             ("result", "PlayerAlreadyExists"),
             ("auth.AcctLoginReply.result", "PlayerAlreadyExists"),
             ("AcctLoginReply.result", "PlayerAlreadyExists"),
-            ("guild", "Guild"),
-            ("refs.parentId", "3;4"),
+            ("utf8", "Guild"),
+            ("refs.parentId", "5;6"),
+            ("numbers", "[3,4,5]"),
         ] {
             let mut out = "|".to_owned();
             if column(name).unwrap().write(subject, &mut out) {
@@ -190,7 +191,7 @@ fn columns_are_fields_or_what_is_known() {
                 panic!("{name} is not there");
             }
         }
-        for missing in ["auth.AcctLoginRequest.result", "nothing", "refs.nothing"] {
+        for missing in ["auth.AcctLoginRequest.result", "missing", "refs.missing"] {
             let mut out = String::new();
             assert!(!column(missing).unwrap().write(subject, &mut out) && out.is_empty());
         }
