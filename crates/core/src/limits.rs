@@ -36,11 +36,13 @@ pub struct Limits {
     pub inflated_ratio: u64,
     /// Times its own size that a file may grow to as text that repeats names, beyond the first
     /// 64 KiB: XML of tables has the names of columns in every record. Default 256; a table of
-    /// nothing but bytes, with names of 40 characters, needs a little over 100.
+    /// nothing but bytes, with names of 40 characters, needs a little over 100. A deflated part of a
+    /// message is shown if it inflates to so many times its own size, beyond the first 4 KiB.
     pub text_ratio: u64,
     /// Values that one game object and all in it may hold for each byte that it takes on the
     /// wire, where it may be compressed, beyond the first 4,096. Default 32; without compression
-    /// no object can hold more than 8.
+    /// no object can hold more than 8. Also values that are shown of a deflated part of a message,
+    /// beyond the first 1,024.
     pub values_per_byte: u64,
     /// Bytes that all the files of an archive which are read may have together. Default 16 GiB:
     /// an archive itself has at most 4 GiB, and the game's largest hold a few.

@@ -16,7 +16,11 @@ use std::borrow::Cow;
 /// assert_eq!(BUILD.name(11), None);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names(Table);
+pub struct Names {
+    table: Table,
+    /// Whether the numbers are only places of the table.
+    words: bool,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Table {
@@ -41,20 +45,34 @@ impl Names {
     /// A table that is part of a protocol.
     #[must_use]
     pub const fn fixed(pairs: &'static [(i64, &'static str)]) -> Self {
-        Self(Table::Fixed(pairs, Order::of(pairs)))
+        Self { table: Table::Fixed(pairs, Order::of(pairs)), words: false }
     }
 
     /// A table from data that was loaded.
     pub fn from_pairs(pairs: impl IntoIterator<Item = (i64, Box<str>)>) -> Self {
         let mut pairs: Vec<_> = pairs.into_iter().collect();
         pairs.sort_by_key(|pair| pair.0);
-        Self(Table::Loaded(pairs))
+        Self { table: Table::Loaded(pairs), words: false }
+    }
+
+    /// The same names for numbers that mean nothing outside of the program, such as places in a list
+    /// that was loaded. Text shows the names alone.
+    #[must_use]
+    pub const fn words(mut self) -> Self {
+        self.words = true;
+        self
+    }
+
+    /// Whether the numbers mean nothing to people: see [`words`](Self::words).
+    #[must_use]
+    pub const fn are_words(&self) -> bool {
+        self.words
     }
 
     /// The name of a number.
     #[must_use]
     pub fn name(&self, number: i64) -> Option<&str> {
-        match &self.0 {
+        match &self.table {
             Table::Fixed(pairs, order) => {
                 let at = match order {
                     Order::Dense => {
@@ -81,7 +99,7 @@ impl Names {
 
     /// All pairs, in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = (i64, &str)> {
-        let (fixed, loaded) = match &self.0 {
+        let (fixed, loaded) = match &self.table {
             Table::Fixed(pairs, _) => (*pairs, None),
             Table::Loaded(pairs) => (&[][..], Some(pairs)),
         };

@@ -98,6 +98,7 @@ pub fn write_value(node: NodeRef<'_, '_>, longest: usize, out: &mut String) {
             let _ = write!(out, "{value:?}");
         }
         Value::Enum(value, names) => match names.name(value) {
+            Some(name) if names.are_words() => out.push_str(name),
             Some(name) => {
                 let _ = write!(out, "{name} ({value})");
             }

@@ -83,6 +83,9 @@ pub(crate) mod sealed {
         /// A place to go back to.
         type Mark;
 
+        /// How much may be kept.
+        type Bound;
+
         /// A record or list begins.
         fn open(&mut self, key: Key, name: &'n str, shape: Value<'n>, start: Place);
 
@@ -118,6 +121,12 @@ pub(crate) mod sealed {
         /// ...and forgets everything since.
         fn rewind(&mut self, key: Key, mark: Self::Mark);
 
+        /// From here on, only so many nodes more are kept; returns what held before.
+        fn bound(&mut self, key: Key, more: u64) -> Self::Bound;
+
+        /// Ends a bound; says whether more would have been kept without it.
+        fn unbound(&mut self, key: Key, before: Self::Bound) -> bool;
+
         /// Hands the trace over to the reader of another layer.
         fn detach(&mut self, key: Key) -> Self;
     }
@@ -136,6 +145,7 @@ impl<'n> Trace<'n> for NoTrace {
 
 impl<'n> Scopes<'n> for NoTrace {
     type Mark = ();
+    type Bound = ();
 
     #[inline(always)]
     fn open(&mut self, _: Key, _: &'n str, _: Value<'n>, _: Place) {}
@@ -172,6 +182,14 @@ impl<'n> Scopes<'n> for NoTrace {
 
     #[inline(always)]
     fn rewind(&mut self, _: Key, (): ()) {}
+
+    #[inline(always)]
+    fn bound(&mut self, _: Key, _: u64) {}
+
+    #[inline(always)]
+    fn unbound(&mut self, _: Key, (): ()) -> bool {
+        false
+    }
 
     #[inline(always)]
     fn detach(&mut self, _: Key) -> Self {

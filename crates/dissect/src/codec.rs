@@ -27,7 +27,30 @@ pub struct Codec {
     /// The tables of its messages, if it has any.
     pub tables: fn() -> Vec<&'static [MessageInfo]>,
     /// What there is to say of a blob that can be decoded; see [`no_remarks`].
-    pub remarks: fn(&[u8], &CodecOptions<'_>) -> Vec<String>,
+    pub remarks: fn(&[u8], &CodecOptions<'_>) -> Vec<Remark>,
+}
+
+/// What there is to say of a blob that can be decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// One line.
+    pub text: String,
+    /// Whether a part of the blob could not be read: a problem of the input.
+    pub is_problem: bool,
+}
+
+impl Remark {
+    /// Something could be read better, or is odd.
+    #[must_use]
+    pub const fn note(text: String) -> Self {
+        Self { text, is_problem: false }
+    }
+
+    /// Something could not be read.
+    #[must_use]
+    pub const fn problem(text: String) -> Self {
+        Self { text, is_problem: true }
+    }
 }
 
 /// What the top nodes of a codec's tree are.
@@ -75,7 +98,7 @@ impl Codec {
     /// What there is to say of a blob that can be decoded: what is only bytes in its tree though more
     /// is known of it.
     #[must_use]
-    pub fn remarks(&self, data: &[u8], options: &CodecOptions<'_>) -> Vec<String> {
+    pub fn remarks(&self, data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
         (self.remarks)(data, options)
     }
 
@@ -160,7 +183,7 @@ impl Codec {
 
 /// Nothing to say of a blob: what most codecs have for [`Codec::remarks`].
 #[must_use]
-pub fn no_remarks(_: &[u8], _: &CodecOptions<'_>) -> Vec<String> {
+pub fn no_remarks(_: &[u8], _: &CodecOptions<'_>) -> Vec<Remark> {
     Vec::new()
 }
 

@@ -362,6 +362,7 @@ impl Batch {
                 last: stamp.time,
                 bytes: [0; 2],
                 messages: Counts::default(),
+                inside: Counts::default(),
                 problems: 0,
                 gaps: 0,
             })),
@@ -487,7 +488,7 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
     fn count_and_show(&mut self, item: &Item<'_>) {
         match item.note().map(|note| note.kind) {
             None if matches!(item.body, ItemBody::Wire(_)) => {}
-            None => count(&mut self.overview.messages, item, &mut self.scratch.name),
+            None => count(self.overview, item, &mut self.scratch.name),
             Some(NoteKind::Problem) => self.overview.problems += 1,
             // Gaps count for every conversation, recognised or not.
             Some(_) => {}
@@ -521,15 +522,24 @@ fn packet_text(stamp: Stamp) -> String {
     stamp.packet.map_or_else(|| "the end".to_owned(), |packet| format!("packet {packet}"))
 }
 
-/// Counts a message without allocating once its name is known.
-fn count(messages: &mut Counts, item: &Item<'_>, name: &mut String) {
+/// Counts a message, and what is inside, without allocating once the names are known.
+fn count(overview: &mut Overview, item: &Item<'_>, name: &mut String) {
     name.clear();
     item.push_name(name);
-    let counts = match messages.get_mut(name.as_str()) {
+    count_name(&mut overview.messages, item.from, name);
+    let length = name.len();
+    item.push_inside(name);
+    if name.len() > length {
+        count_name(&mut overview.inside, item.from, name);
+    }
+}
+
+fn count_name(counts: &mut Counts, from: Side, name: &str) {
+    let counts = match counts.get_mut(name) {
         Some(counts) => counts,
-        None => messages.entry(name.clone()).or_default(),
+        None => counts.entry(name.to_owned()).or_default(),
     };
-    counts[item.from.index()] += 1;
+    counts[from.index()] += 1;
 }
 
 /// Memory that `show` may use again from one item to the next.

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::net::SocketAddr;
 
-use worldwire_core::{Diagnostic, Error, FieldInfo, Result, Side};
+use worldwire_core::{Diagnostic, Error, FieldInfo, Names, Result, Side};
 
 use crate::codec::Codec;
 use crate::item::Stamp;
@@ -81,6 +81,30 @@ pub trait Family: fmt::Debug + Sync {
         Vec::new()
     }
 
+    /// The way to a field that stands inside of others, for those who look for it at the top: of
+    /// several, one.
+    fn path_to(&self, field: &str, definitions: &Definitions) -> Option<String> {
+        let _ = (field, definitions);
+        None
+    }
+
+    /// Fields that are numbers wherever they stand, though output shows names beside them: no text is
+    /// ever equal to one.
+    fn numbers(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Fields that are records whose value stands in a field inside, with that field.
+    fn holders<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, &'static str)> {
+        let _ = definitions;
+        Vec::new()
+    }
+
+    /// The types whose values have names, as the layouts of fields call them.
+    fn named_types(&self) -> &'static [(&'static str, &'static Names)] {
+        &[]
+    }
+
     /// Reads its part of a key file; whether there was any.
     ///
     /// # Errors
@@ -129,7 +153,8 @@ pub trait Family: fmt::Debug + Sync {
 pub(crate) fn key_errors(errors: &[Diagnostic]) -> Vec<String> {
     let line = |error: &Diagnostic| {
         let (line, column) = (error.line(), error.column());
-        format!("line {line}, column {column}: {}", error.message())
+        let help = error.help_text().map_or(String::new(), |help| format!(" ({help})"));
+        format!("line {line}, column {column}: {}{help}", error.message())
     };
     errors.iter().map(line).collect()
 }

@@ -87,6 +87,13 @@ pub fn codec(data: &[u8]) {
     }
     let again = codec.encode(&json, &options);
     let again = again.unwrap_or_else(|error| panic!("{}: {error}: {text}", codec.name));
+    if codec.name == "ki.nav" && worldwire_ki::file::nav::NavFile::is_compressed(data, &limits) {
+        // Another program compressed it: what is the same is what it says.
+        let mut plain = String::new();
+        codec.write_json(&codec.decode(&again, &options), from, Style::default(), &mut plain);
+        assert_eq!(plain, text);
+        return;
+    }
     // Lists with nothing in them have more than one form on the wire; all others have one.
     let lists = matches!(codec.name, "uru.manifest" | "uru.file-list");
     assert!(again == data || (lists && data.len() <= 4), "{}: {text}", codec.name);

@@ -4,6 +4,7 @@ use core::any::Any;
 use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use worldwire_core::json::Json;
@@ -54,6 +55,13 @@ pub trait Message: fmt::Debug {
     /// Appends the dotted name: `auth.AcctLoginRequest`. Numbers stand where no name is known.
     fn push_name(&self, name: &mut String);
 
+    /// Appends what the message carries, where its name alone says little: names in the protocol's own
+    /// spelling, from an outer one to an inner one, with a space in front of each. The number of
+    /// different texts has to be bounded, and making one has to be cheap.
+    fn push_inside(&self, inside: &mut String) {
+        let _ = inside;
+    }
+
     /// Its plain bytes.
     fn bytes(&self) -> &[u8];
 
@@ -81,7 +89,7 @@ pub trait Message: fmt::Debug {
     }
 
     /// What would show more of it, if something it holds stays closed: `give ... with --data`.
-    fn advice(&self) -> Option<&'static str> {
+    fn advice(&self) -> Option<Cow<'static, str>> {
         None
     }
 
@@ -287,6 +295,13 @@ impl<'i> Item<'i> {
         }
     }
 
+    /// Appends what a message carries, where its name alone says little; see [`Message::push_inside`].
+    pub fn push_inside(&self, inside: &mut String) {
+        if let ItemBody::Message(message) = &self.body {
+            message.push_inside(inside);
+        }
+    }
+
     /// What numbers in its fields stand for.
     #[must_use]
     pub fn number_names(&self) -> Option<&dyn NumberNames> {
@@ -298,7 +313,7 @@ impl<'i> Item<'i> {
 
     /// What would show more of it, if something it holds stays closed.
     #[must_use]
-    pub fn advice(&self) -> Option<&'static str> {
+    pub fn advice(&self) -> Option<Cow<'static, str>> {
         match &self.body {
             ItemBody::Message(message) => message.advice(),
             ItemBody::Note(_) | ItemBody::Wire(_) => None,

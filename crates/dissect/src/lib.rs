@@ -58,7 +58,7 @@ mod sink;
 mod tera;
 mod uru;
 
-pub use codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
+pub use codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
 pub use defect::{Defect, catch_defect, quiet_defects};
 pub use dissection::{Dissection, Feed, Options, Scratch};
 pub use family::{

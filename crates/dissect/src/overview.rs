@@ -33,6 +33,9 @@ pub struct Overview {
     pub bytes: [u64; 2],
     /// Messages by dotted name, from client and server.
     pub messages: Counts,
+    /// The same of messages that carry others, by their name and what is inside:
+    /// `game.PropagateBuffer plNetMsgGameMessage pfKIMsg`.
+    pub inside: Counts,
     /// What could not be read.
     pub problems: u64,
     /// Holes in the capture.

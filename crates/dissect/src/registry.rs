@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use worldwire_core::{Diagnostic, Error, FieldInfo, Result};
+use worldwire_core::{Diagnostic, Error, FieldInfo, Names, Result};
 
 use crate::codec::Codec;
 use crate::family::{ClassRow, Families, Family};
@@ -52,6 +52,19 @@ impl Codec {
     #[must_use]
     pub fn classes(&self) -> Vec<ClassRow> {
         Families::standard().iter().flat_map(|family| family.classes(self.name)).collect()
+    }
+
+    /// The types in the layout of one of its fields whose values have names.
+    pub fn named_types(
+        &self,
+        layout: &str,
+    ) -> impl Iterator<Item = (&'static str, &'static Names)> {
+        let own =
+            |family: &&dyn Family| family.codecs().iter().any(|codec| codec.name == self.name);
+        let family = Families::standard().iter().find(own);
+        let types = family.map_or(&[][..], |family| family.named_types());
+        let has = |name: &str| layout.split(|c: char| !c.is_alphanumeric()).any(|it| it == name);
+        types.iter().copied().filter(move |(name, _)| has(name))
     }
 
     /// The fields of a format that is no message; none where nobody wrote them down.

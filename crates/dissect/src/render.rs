@@ -89,12 +89,17 @@ fn write_text(
         let _ = writeln!(out, "{colour}! {}: {}{reset}", note.kind.name(), note.text);
         return;
     }
-    for text in [bold, name, reset, "\n"] {
+    for text in [bold, name, reset] {
         out.push_str(text);
     }
     if brief {
+        out.push_str(dim);
+        item.push_inside(out);
+        out.push_str(reset);
+        out.push('\n');
         return;
     }
+    out.push('\n');
     let fields = TextStyle { indent: 8, ..style };
     match tree.find("fields") {
         Some(record) if tree.error().is_none() => {

@@ -119,6 +119,11 @@ fn definitions(sample: &Sample) -> Definitions {
 fn taken_in(sample: &Sample, packets: &[Vec<u8>]) -> Dissection {
     let (keys, definitions) = (Keys::parse(sample.keys).unwrap(), definitions(sample));
     let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
+    push_all(&mut dissection, packets);
+    dissection
+}
+
+fn push_all(dissection: &mut Dissection, packets: &[Vec<u8>]) {
     for (number, data) in (1..).zip(packets) {
         dissection.push(&Packet {
             number,
@@ -131,7 +136,6 @@ fn taken_in(sample: &Sample, packets: &[Vec<u8>]) -> Dissection {
         });
     }
     dissection.end();
-    dissection
 }
 
 /// What is told of each side of each conversation: where it stands, and what it is.
@@ -337,6 +341,33 @@ fn players_have_names() {
     assert!(lines.iter().any(|line| line == both), "{lines:?}");
 }
 
+/// A state whose descriptor is missing is named, also where others are known; and what messages
+/// carry is told without their trees.
+#[test]
+fn states_without_a_descriptor_are_named() {
+    let sample = &URU_AGE;
+    let keys = Keys::parse(sample.keys).unwrap();
+    let mut definitions = Definitions::built_in();
+    definitions.add([("other.sdl", "STATEDESC Other { VERSION 1 VAR INT x[1] }")]);
+    let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
+    push_all(&mut dissection, &packets(sample));
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<String>| {
+        let mut name = String::new();
+        item.push_name(&mut name);
+        item.push_inside(&mut name);
+        out.push(name);
+        out.extend(item.advice().map(String::from));
+    };
+    let mut lines: Vec<String> = Vec::new();
+    dissection.run(&show, &mut lines, |_| ());
+    let has = |line: &str| lines.iter().any(|it| it == line);
+    assert!(has("game.PropagateBuffer plNetMsgGameMessageDirected pfKIMsg"), "{lines:?}");
+    assert!(has("game.PropagateBuffer plNetMsgSDLStateBCast"), "{lines:?}");
+    let advice = "with a state of Fernhollow 3 shown as bytes: give its descriptor (.sdl files) with \
+                  --data";
+    assert!(has(advice), "{lines:?}");
+}
+
 #[test]
 fn messages_of_tera_have_names_and_fields() {
     let (told, _) = told(&TERA, &packets(&TERA));
@@ -387,6 +418,66 @@ fn a_datagram_of_mxo_that_comes_again_tells_nothing_new() {
         )
         .collect();
     assert_eq!(told(&MXO, &twice).0, whole.0);
+}
+
+#[test]
+fn a_damaged_or_missing_beginning_does_not_hide_a_conversation_of_mxo() {
+    let all = packets(&MXO);
+    let count = |packets: &[Vec<u8>]| {
+        let (told, summary) = told(&MXO, packets);
+        let packets = told.values().flatten().filter(|item| item.1.starts_with("game."));
+        (packets.count(), summary.problems)
+    };
+    let whole = count(&all);
+    assert!(whole.0 > 20 && whole.1 == 0);
+    // The same on another port.
+    let elsewhere = |packets: &[Vec<u8>]| -> Vec<Vec<u8>> {
+        let mut packets = packets.to_vec();
+        for packet in &mut packets {
+            for port in packet[34..38].chunks_mut(2) {
+                if port == 10_000_u16.to_be_bytes() {
+                    port.copy_from_slice(&20_000_u16.to_be_bytes());
+                }
+            }
+        }
+        packets
+    };
+    assert_eq!(count(&elsewhere(&all)), whole);
+    for (byte, found) in [(0, 1), (6, 0), (20, 0), (40, 0)] {
+        // A first byte that is none is a problem; what else it says is not needed.
+        let mut packets = all.clone();
+        packets[0][42 + byte] ^= 0xff;
+        assert_eq!(count(&packets), (whole.0, found), "byte {byte}");
+        assert_eq!(count(&elsewhere(&packets)), (whole.0, found), "byte {byte} elsewhere");
+    }
+    let sealed: Vec<_> = all.iter().filter(|packet| packet[42] == 1).cloned().collect();
+    for from in 0..5 {
+        let wanted = count(&sealed[from..]);
+        assert_eq!(wanted.0, whole.0 - from);
+        assert_eq!(count(&elsewhere(&sealed[from..])), wanted, "from {from} on");
+    }
+}
+
+#[test]
+fn packets_of_mxo_that_are_missing_are_told() {
+    let all = packets(&MXO);
+    let gaps = |missing: &[usize]| -> Vec<String> {
+        let rest = (0..all.len()).filter(|index| !missing.contains(index));
+        let packets: Vec<Vec<u8>> = rest.map(|index| all[index].clone()).collect();
+        let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<String>| {
+            out.extend(item.note().filter(|it| it.kind == NoteKind::Gap).map(|it| it.text.clone()));
+        };
+        let mut out = Vec::new();
+        taken_in(&MXO, &packets).run(&show, &mut out, |_| ());
+        out
+    };
+    assert_eq!(gaps(&[]), [""; 0]);
+    // Both sides send in turn from here on.
+    let told = gaps(&[9, 10, 12]);
+    insta::assert_snapshot!(told.join("\n"), @r"
+    the client's packets with the numbers 2 to 3 are missing: 2 packets
+    the server's packet with the number 3 is missing
+    ");
 }
 
 #[test]

@@ -149,6 +149,21 @@ fn filters_know_every_field_and_value_of_the_vectors() {
         assert_eq!(filter.unknown_fields(&definitions), []);
         assert_eq!(filter.unknown_values(&definitions), []);
     }
+    // A field that stands inside is not at the top: the way to it is told.
+    for (filter, way) in [
+        ("class == player", "sections[*].objects.operations[*].create.class"),
+        ("mxo and yaw == 3", "sections[*].objects.operations[*].update.movement.yaw"),
+        (
+            "game.Objects and CurrentState == 3",
+            "sections[*].objects.operations[*].create.properties.CurrentState",
+        ),
+        ("opcode2 == 3 or remote == 3", "sequence.remote"),
+    ] {
+        let unknown = Filter::parse(filter).unwrap().unknown_fields(&definitions);
+        assert_eq!(unknown.last().and_then(|field| field.nearest.as_deref()), Some(way));
+        let right = Filter::parse(&format!("exists({way})")).unwrap();
+        assert_eq!(right.unknown_fields(&definitions), [], "{way}");
+    }
     let wrong = Filter::parse("mxo and sections[*].objects.operations[*].create.goidd == 12");
     let [field] = &wrong.unwrap().unknown_fields(&definitions)[..] else { panic!("it is known") };
     assert!(field.is_certain && field.nearest.as_deref() == Some("goid"), "{field:?}");
@@ -214,7 +229,13 @@ fn a_blob_of_a_client_is_about_its_own_view() {
         let is_moved =
             text.contains("\"class\":\"player\",\"guess\":true") && text.contains("\"yaw\":128");
         let error = tree.error().map(ToString::to_string);
-        (is_moved, error.into_iter().chain(codec.remarks(bytes, &options)).collect::<Vec<_>>())
+        (
+            is_moved,
+            error
+                .into_iter()
+                .chain(codec.remarks(bytes, &options).into_iter().map(|remark| remark.text))
+                .collect::<Vec<_>>(),
+        )
     };
     let moves = [3, 2, 0, 1, 4, 0x80, 0, 0];
     assert_eq!(read("mxo.objects", Side::Client, &moves), (true, vec![]));
@@ -310,6 +331,13 @@ impl Talk {
         }
     }
 
+    /// A packet of the server that has this number.
+    fn late(&mut self, number: u16, operations: &[&str]) {
+        let next = core::mem::replace(&mut self.sent[Side::Server.index()], number - 1);
+        self.server(operations);
+        self.sent[Side::Server.index()] = next;
+    }
+
     fn server(&mut self, operations: &[&str]) {
         self.send(Side::Server, operations, None);
     }
@@ -341,7 +369,7 @@ fn a_view_that_is_not_known_is_told_with_its_packet_and_why() {
     problem: packet 3: view 8 is not known, so the rest of the packet is not read: it was created before the capture, in a packet that is missing, or in the rest of packet 2
     error: operations[0].create.magic at byte 6: wanted the magic number 0xabcd, found 0xbbcd
     problem: packet 5: view 5 is not known, so the rest of the packet is not read: a create in packet 4 could not be read
-    warning: packet 6: goobj 65278 has no known class, so the rest of the packet is not read; give its table with --data
+    problem: packet 6: goobj 65278 has no known class, so the rest of the packet is not read; give its table with --data
     problem: packet 7: view 6 is not known, so the rest of the packet is not read: the create of goobj 65278 in packet 6 could not be read
     ");
 }
@@ -375,4 +403,118 @@ fn odd_creates_and_operations_of_servers_among_themselves_are_told() {
     talk.server(&["01000101000300"]);
     talk.server(&[DOOR]);
     assert_eq!(talk.said, [""; 0]);
+}
+
+#[test]
+fn what_comes_late_is_told_and_changes_nothing() {
+    let mut talk = Talk::new();
+    talk.server(&[DOOR]);
+    talk.server(&[&update("03")]);
+    talk.sent[Side::Server.index()] = 6;
+    talk.server(&[&update("03").replacen("38080000", "34080000", 1)]);
+    talk.late(4, &[&update("03")]);
+    let state = |talk: &Talk| {
+        let view = talk.views.replica().view(3).unwrap();
+        (view.spawn_seq(), format!("{:?}", view.value("CurrentState").unwrap()))
+    };
+    assert_eq!(state(&talk), (1, "Unsigned(2100)".to_owned()));
+    // The view goes, and its id goes to another object.
+    talk.server(&["01000101000300"]);
+    talk.late(5, &[&update("03")]);
+    talk.server(&[&DOOR.replacen("0101cdab", "0109cdab", 1)]);
+    talk.late(3, &["01000101000300", DOOR]);
+    talk.late(6, &["010001020003000400"]);
+    assert_eq!(state(&talk), (9, "Unsigned(2100)".to_owned()));
+    talk.server(&[&update("03")]);
+    insta::assert_snapshot!(talk.said.join("\n"), @r"
+    warning: packet 4: stale: it came late; what is known of view 3 is newer and is kept
+    warning: packet 6: stale: it came late; what is known of view 3 is newer and is kept
+    warning: packet 8: stale: it came late; what is known of view 3 is newer and is kept
+    warning: packet 9: stale: it came late; what is known of view 3 is newer and is kept
+    ");
+}
+
+#[test]
+fn sections_that_nobody_can_read_are_told_alike_by_all() {
+    let door = parse_hex(&format!("03{DOOR}0000")).unwrap();
+    let (keys, definitions, limits) = (Keys::default(), Definitions::built_in(), Limits::DEFAULT);
+    let mut all = Vec::new();
+    for (from, sections) in [
+        (Side::Server, &[&door[..], &[0]][..]),
+        (Side::Server, &[&door[..], &[0, 0, 1]]),
+        (Side::Server, &[&door[..], &[9, 1, 2]]),
+        (Side::Server, &[&[9, 1, 2]]),
+        (Side::Server, &[&[5, 2, 12, 0, 0]]),
+        (Side::Client, &[&[5, 2, 12, 0, 0]]),
+        (Side::Server, &[&[3, 7, 0, 1, 0, 0, 0]]),
+        (Side::Server, &[&[3, 1, 0, 0x0c, 0xfe, 0xfe, 4, 0xcd, 0xab, 1, 1, 0xff, 6, 0]]),
+        // A mask that the class does not have.
+        (Side::Server, &[&door[..door.len() - 2], &[3, 0, 0x80, 0, 0, 0]]),
+    ] {
+        let bytes = around(&sections.concat());
+        let options =
+            CodecOptions { from, keys: &keys, definitions: &definitions, limits: &limits };
+        let remarks = Codec::named("mxo.packet").unwrap().remarks(&bytes, &options);
+        let mut talk = Talk::new();
+        let said = talk.views.take(from, &bytes, None).unwrap();
+        let problems = said.iter().filter(|note| note.kind == NoteKind::Problem).count();
+        assert_eq!(problems, remarks.iter().filter(|remark| remark.is_problem).count());
+        assert_eq!((said.len(), remarks.len()), (1, 1), "{said:?} {remarks:?}");
+        all.push(format!("{problems} {} | {}", said[0].text, remarks[0].text));
+        // Once is enough.
+        assert_eq!(talk.views.take(from, &bytes, None).unwrap().len(), 0);
+    }
+    insta::assert_snapshot!(all.join("\n"), @r"
+    0 1 byte behind the last section, all zero | 1 byte behind the last section, all zero
+    1 3 bytes behind the last section are not read: they begin with 0, which is no MPM id that is known | 3 bytes behind the last section are not read: they begin with 0, which is no MPM id that is known
+    1 3 bytes behind the last section are not read: they begin with 9, which is no MPM id that is known | 3 bytes behind the last section are not read: they begin with 9, which is no MPM id that is known
+    1 MPM id 9 is not known, so the packet is not read: 3 bytes | MPM id 9 is not known, so the packet is not read: 3 bytes
+    1 MPM id 5 of a server is not known, so the packet is not read: 5 bytes | MPM id 5 of a server is not known, so the packet is not read: 5 bytes
+    0 a section 5, whose layout is not known, is kept as bytes: 5 bytes | a section 5, whose layout is not known, is kept as bytes: 5 bytes
+    1 view 7 is not known, so the rest of the packet is not read: it was created before the capture or in a packet that is missing | objects: view 7 is not known: its rest is kept as bytes
+    1 goobj 65278 has no known class, so the rest of the packet is not read; give its table with --data | objects: goobj 65278 has no known class: its rest is kept as bytes; give its table with --data
+    1 an update of view 3, read as class door364 (built in), has a block of unknown layout; the rest of the packet is not read | objects: an update of view 3 has a block of unknown layout: its rest is kept as bytes
+    ");
+}
+
+#[test]
+fn a_class_that_does_not_fit_is_named_with_its_file() {
+    let table = "worldwire-mxo-objects 1\nclass lamp\n  create:\n    Lit bool\n  update plain:\n\
+                 \x20   Lit\n\ngoobj 415 lamp\n";
+    let mut definitions = Definitions::built_in();
+    assert_eq!(definitions.add([("mine.objects", table)]), Some(Vec::new()));
+    let objects = definitions.part::<MxoObjects>().objects().clone();
+    let mut talk = Talk { views: MxoViews::new(objects), ..Talk::new() };
+    talk.server(&[DOOR]);
+    talk.server(&["01000c9f0101cdab010101030000", "0300020000"]);
+    talk.server(&[&update("03")]);
+    insta::assert_snapshot!(talk.said.join("\n"), @r"
+    error: operations[0].create.properties at byte 10: wanted presence bits of properties that the class has, found byte 2 of them; goobj 415 is read as class lamp (mine.objects)
+    problem: packet 2: an update of view 3, read as class lamp (mine.objects), has a block of unknown layout; the rest of the packet is not read
+    error: operations[0].update.properties at byte 4: wanted presence bits of properties that the class has, found byte 2 of them; view 3 is read as class lamp (mine.objects)
+    ");
+}
+
+#[test]
+fn a_section_has_one_shape_in_a_packet_and_by_itself() {
+    let section = parse_hex(&format!("03{DOOR}0000")).unwrap();
+    let (keys, definitions, limits) = (Keys::default(), Definitions::built_in(), Limits::DEFAULT);
+    let from = Side::Server;
+    let options = CodecOptions { from, keys: &keys, definitions: &definitions, limits: &limits };
+    let json = |name: &str, bytes: &[u8]| {
+        let codec = Codec::named(name).unwrap();
+        let mut text = String::new();
+        codec.write_json(&codec.decode(bytes, &options), from, Style::default(), &mut text);
+        json::parse(&text).unwrap()
+    };
+    let packet = json("mxo.packet", &packet(vec![objects(&section[1..])]));
+    let mut inside = packet["sections"][0]["objects"].as_object().unwrap().clone();
+    assert_eq!(inside.remove("bytes").unwrap()["$hex"], hex_of(&section));
+    let mut alone = json("mxo.objects", &section).as_object().unwrap().clone();
+    alone.remove("from");
+    assert_eq!(inside, alone);
+}
+
+fn hex_of(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

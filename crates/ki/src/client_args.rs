@@ -32,7 +32,7 @@ pub struct Word {
 /// What a word has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
-    /// Any text without spaces.
+    /// Any text without quotes and control characters.
     Text,
     /// A whole number.
     Number,
@@ -204,8 +204,9 @@ impl Word {
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let (good, what) = match self.kind {
             WordKind::Text => {
-                let plain = !found.is_empty() && !found.chars().any(char::is_whitespace);
-                (plain, "a word without spaces")
+                let is_odd = |c: char| c.is_control() || c == '"';
+                let plain = !found.is_empty() && !found.contains(is_odd);
+                (plain, "a text without quotes and control characters")
             }
             WordKind::Number => (digits(found), "a number"),
             WordKind::Port => (found.parse::<u16>().is_ok_and(|port| port > 0), "a port"),
@@ -230,11 +231,18 @@ impl fmt::Display for Argument {
     }
 }
 
-/// As it stands on a command line.
+/// As it stands on a command line of Windows: words with spaces in quotes.
 impl fmt::Display for Given {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.argument.flag)?;
-        self.words.iter().try_for_each(|word| write!(f, " {word}"))
+        self.words.iter().try_for_each(|word| {
+            if !word.contains(char::is_whitespace) {
+                return write!(f, " {word}");
+            }
+            // A backslash in front of the last quote would take it away.
+            let ends = word.len() - word.trim_end_matches('\\').len();
+            write!(f, " \"{word}{}\"", "\\".repeat(ends))
+        })
     }
 }
 
@@ -314,6 +322,13 @@ mod tests {
         assert_eq!(joined("-U", "5:Y2sy==:Merle").as_deref(), Ok("-U ..5 Y2sy== Merle"));
         assert_eq!(joined("-U", "..5:Y2sy==:Merle").as_deref(), Ok("-U ..5 Y2sy== Merle"));
         assert!(joined("-L", "127.0.0.1").is_err());
+        let folder = "C:\\Program Files\\Wizard101";
+        let quoted = Ok("-D \"C:\\Program Files\\Wizard101\"".to_owned());
+        assert_eq!(joined("-D", folder), quoted);
+        let ending = Ok("-D \"C:\\Program Files\\\\\"".to_owned());
+        assert_eq!(joined("-D", "C:\\Program Files\\"), ending);
+        assert_eq!(joined("-D", "C:\\Games\\").as_deref(), Ok("-D C:\\Games\\"));
+        assert!(joined("-D", "C:\\\"x").is_err());
     }
 
     #[test]

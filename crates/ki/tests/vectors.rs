@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod dml;
+mod files;
 mod object;
 mod wad;
 mod wire;
@@ -14,19 +15,24 @@ fn every_case_of_every_file() {
     // They have no cases, and a test of their own.
     let elsewhere = ["character_blob", "objectproperty_types", "objectproperty_types_v1"];
     run_vectors("ki", &elsewhere, |case| match case.file {
+        "bcd" => files::bcd(&case),
         "crc" => wad::crc_of(&case),
         "dml_messages" => dml::message(&case),
         "dml_protocols" => dml::protocol(&case),
         "dml_tables" => dml::table(&case),
         "frames" => wire::frames(case.section, case.case),
+        "lang" => files::lang(&case),
         "login_crypto" => {
             let known = case.whole.get("pk3_known").ok_or("no pk3_known")?;
             wire::pk3_known(known).and_then(|()| wire::login_crypto(case.section, case.case))
         }
+        "nav" => files::nav(&case),
         "objectproperty" => object::binary(&case),
         "objectproperty_xml" => object::text(&case),
+        "poi" => files::poi(&case),
         "property_hash" => wire::property_hashes(case.section, case.case),
         "string_id" => wire::string_ids(case.case),
+        "typelists" => files::type_list(&case),
         "wad" => wad::archive(&case),
         other => Err(format!("no test for {other}.json")),
     });

@@ -115,7 +115,7 @@ fn a_section_as_a_tree() {
     0x0013..0x0014          spawn_seq: 1
     0x0014..0x0016          magic: 0xabcd
     0x0016..0x0017          count: 2
-    0x0017..0x0017          class: door364 (4)
+    0x0017..0x0017          class: door364
     0x0017..0x002d          properties:
     0x0018..0x0028            Orientation:
     0x0018..0x001c              x: 0.0
@@ -132,21 +132,21 @@ fn a_section_as_a_tree() {
     0x0033..0x0035          length: 11
     0x0035..0x0037          target: 9
     0x0037..0x003e          update:
-    0x0037..0x0037            class: door364 (4)
+    0x0037..0x0037            class: door364
     0x0037..0x0038            mask: 0x0001
     0x0038..0x003e            properties:
     0x003a..0x003e              CurrentState: 0x0838
     0x003e..0x0047      [3]
     0x003e..0x0047        update:
     0x003e..0x0040          view: 9
-    0x0040..0x0040          class: door364 (4)
+    0x0040..0x0040          class: door364
     0x0040..0x0041          mask: 0x0001
     0x0041..0x0047          properties:
     0x0043..0x0047            CurrentState: 0x0838
     0x0047..0x0066      [4]
     0x0047..0x0066        update:
     0x0047..0x0049          view: 2
-    0x0049..0x0049          class: player (1)
+    0x0049..0x0049          class: player
     0x0049..0x004a          mask: 0x0003
     0x004a..0x005c          movement:
     0x004a..0x004b            flags: 0x000c
@@ -341,16 +341,16 @@ fn errors_name_field_place_and_rule() {
     .map(|text| shown(text, &server()).1.unwrap_err().to_string())
     .collect();
     insta::assert_snapshot!(all.join("\n"), @r"
-    operations[0].create.properties at byte 12: wanted presence bits of properties that the class has, found byte 3 of them
-    operations[0].create.properties at byte 16: wanted as many presence bits as the count, found a count of 2 and 1 bits
+    operations[0].create.properties at byte 12: wanted presence bits of properties that the class has, found byte 3 of them; goobj 415 is read as class door364 (built in)
+    operations[0].create.properties at byte 16: wanted as many presence bits as the count, found a count of 2 and 1 bits; goobj 415 is read as class door364 (built in)
     operations[0].create.goid at byte 4: wanted a goobj whose class is known, found 65278
     operations[0].delete.views at byte 6: wanted 6 bytes, found 4
     operations[0].create.magic at byte 7: wanted the magic number 0xabcd, found 0xcdab
     operations[0].view at byte 1: wanted a view whose class is known, found 119
-    operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x02 of class door364
+    operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x02 of class door364; view 3 is read as class door364 (built in)
     operations[0].update.movement.flags at byte 4: wanted a block whose layout is known, found flag 0x40
-    operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x01 of class npc
-    operations[0].update.properties.CurrentState at byte 6: wanted 4 bytes, found 2
+    operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x01 of class npc; view 5 is read as class npc (built in)
+    operations[0].update.properties.CurrentState at byte 6: wanted 4 bytes, found 2; view 3 is read as class door364 (built in)
     operations[0].pending_update.length at byte 4: wanted a length of at least 4, found 3
     operations at byte 1: wanted 2 bytes, found 1
     ");
@@ -504,7 +504,7 @@ fn a_guess_is_marked() {
     0x000a..0x000b          spawn_seq: 111
     0x000b..0x000d          magic: 0xabcd
     0x000d..0x000e          count: 3
-    0x000e..0x000e          class: door364 (4)
+    0x000e..0x000e          class: door364
     0x000e..0x000e          guess: true
     0x000e..0x003c          properties:
     0x000f..0x001f            Orientation:
@@ -528,7 +528,7 @@ fn a_guess_is_marked() {
     0x0044..0x004d      [2]
     0x0044..0x004d        update:
     0x0044..0x0046          view: 3
-    0x0046..0x0046          class: door364 (4)
+    0x0046..0x0046          class: door364
     0x0046..0x0046          guess: true
     0x0046..0x0047          mask: 0x0001
     0x0047..0x004d          properties:
@@ -667,4 +667,43 @@ fn json_that_contradicts_what_is_known_is_refused() {
     operations[0].update.class: wanted door364, the class that is known, found vendor; leave it out to have it filled in
     operations[0].unknown_create.object: wanted "PlayerCharacter", the name of goobj 12, found "Nobody"; leave it out to have it filled in
     "#);
+}
+
+#[test]
+fn what_is_kept_as_bytes_is_something_and_stands_last() {
+    let objects = Objects::built_in();
+    let context = Context::server(&objects, &NoViews).with(Rules::LENIENT);
+    let encode = |json: &str| {
+        let json = worldwire_core::json::parse(json).unwrap();
+        let mut writer = Writer::new();
+        let section = Section::from_json(&json, &context);
+        let encoded =
+            section.and_then(|section| section.encode(&objects, Side::Server, &mut writer));
+        encoded.map(|()| writer.into_bytes()).map_err(|error| error.to_string())
+    };
+    let rest = |view: u16, bytes: &str| {
+        format!(
+            "{{\"undecoded\":{{\"view\":{view},\"fault\":\"unknown_view\",\
+             \"bytes\":{{\"$hex\":\"{bytes}\"}}}}}}"
+        )
+    };
+    let section = |list: &[String], end: &str| {
+        encode(&format!("{{\"operations\":[{}]{end}}}", list.join(",")))
+    };
+    assert_eq!(section(&[rest(7, "01")], ""), Ok(vec![3, 7, 0, 1]));
+    assert_eq!(section(&[rest(7, "01")], ",\"end\":null"), Ok(vec![3, 7, 0, 1]));
+    let refused = [
+        section(&[rest(7, "")], ""),
+        section(&[rest(0, "01")], ""),
+        section(&[rest(7, "01")], ",\"end\":0"),
+        section(&[rest(7, "01"), rest(8, "01")], ""),
+    ];
+    insta::assert_snapshot!(refused.map(Result::unwrap_err).join("\n"), @r"
+    operations[0].undecoded.bytes: wanted at least 1 byte behind the view, found none
+    operations[0].undecoded.view: wanted a view id that can stand here, found 0
+    end: wanted null, behind an operation that is not read, found 0
+    operations[0]: wanted undecoded as the last operation, found more behind it
+    ");
+    let error = Section::decode(&mut Reader::new(&[3, 7, 0]), &context).unwrap_err();
+    assert_eq!(Fault::of(&error), Some(Fault::Truncated), "{error}");
 }

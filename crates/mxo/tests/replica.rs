@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use worldwire_core::json::Style;
-use worldwire_core::{ErrorKind, Result, Side};
+use worldwire_core::{ErrorKind, Result, Sampler, Side};
+use worldwire_mxo::frame::SequenceNumber;
 use worldwire_mxo::message::{
     Create, Delete, Fault, Operation, PendingUpdate, Properties, Rules, Section, Update, Views as _,
 };
@@ -207,4 +208,181 @@ fn the_world_can_be_shown() {
     let mut json = String::new();
     replica.write_json(Style::default(), &mut json);
     insta::assert_snapshot!(json, @r#"[{"view":2,"goid":12,"object":"PlayerCharacter","class":"player","spawn_seq":47,"properties":{"RealLastName":"Neo"},"movement":{"time":1,"position":{"x":1.0,"y":0.0,"z":-1.0}}},{"view":3,"goid":415,"object":"Door SL Push Knob Greenmetal01texvar","class":"door364","spawn_seq":1,"properties":{"CurrentState":2100}}]"#);
+}
+
+/// The same in a packet of the server with this number.
+fn apply_in(
+    replica: &mut Replica,
+    number: u16,
+    operations: Vec<Operation<'static>>,
+) -> Result<Vec<Notice>> {
+    replica.packet(Side::Server, SequenceNumber::new(number));
+    apply(replica, operations)
+}
+
+#[test]
+fn what_comes_late_does_not_overwrite_what_is_newer() {
+    let mut replica = replica();
+    // Over the end of the numbers.
+    let made = create(&replica, 3, 1);
+    assert_eq!(apply_in(&mut replica, 4094, vec![made]).unwrap(), []);
+    let newer = Operation::Update(update(&replica, 3, 7));
+    assert_eq!(apply_in(&mut replica, 1, vec![newer]).unwrap(), []);
+    // Of a late update, only what is newer than what is known is taken in.
+    let mut older = update(&replica, 3, 6);
+    older.properties.as_mut().unwrap().set(0, vec![1]);
+    let older = Operation::Update(older);
+    assert_eq!(apply_in(&mut replica, 0, vec![older.clone()]).unwrap(), [Notice::Stale(3)]);
+    assert_eq!(state(&replica, 3), Some(7));
+    assert!(replica.view(3).unwrap().value("TrapVisible").is_some());
+    // What the client says has numbers of its own.
+    replica.packet(Side::Client, SequenceNumber::new(1));
+    let section = Section { operations: vec![older], unterminated: false };
+    assert_eq!(replica.apply(&section, Side::Client).unwrap(), []);
+    assert_eq!(state(&replica, 3), Some(6));
+}
+
+#[test]
+fn a_late_packet_is_about_what_had_the_id_then() {
+    let mut replica = replica();
+    let made = create(&replica, 3, 1);
+    apply_in(&mut replica, 5, vec![made.clone()]).unwrap();
+    let gone = Operation::Delete(Delete::of(vec![3]));
+    apply_in(&mut replica, 7, vec![gone.clone()]).unwrap();
+    // An update and the create of what is gone, repeated.
+    let old = Operation::Update(update(&replica, 3, 9));
+    assert_eq!(apply_in(&mut replica, 6, vec![old.clone()]).unwrap(), [Notice::Stale(3)]);
+    assert!(replica.viewed(3).is_some(), "a late packet can be read");
+    assert_eq!(apply_in(&mut replica, 6, vec![made.clone()]).unwrap(), [Notice::Stale(3)]);
+    assert!(replica.is_empty());
+    // The id goes to another object; what waits for it is not lost to what is repeated.
+    let wait = pending(&replica, 3, 12);
+    assert_eq!(apply_in(&mut replica, 11, vec![wait]).unwrap(), []);
+    assert_eq!(apply_in(&mut replica, 8, vec![gone.clone()]).unwrap(), [Notice::DeletedUnknown(3)]);
+    let Operation::Create(mut other) = made.clone() else { panic!() };
+    other.spawn_seq = 2;
+    let other = Operation::Create(other);
+    assert_eq!(apply_in(&mut replica, 10, vec![other]).unwrap(), []);
+    assert_eq!(state(&replica, 3), Some(12));
+    for late in [gone, made, old, pending(&replica, 3, 4)] {
+        for number in [6, 9] {
+            let said = apply_in(&mut replica, number, vec![late.clone()]).unwrap();
+            assert_eq!(said, [Notice::Stale(3)], "{number}: {late:?}");
+        }
+        let view = replica.view(3).unwrap();
+        assert_eq!((state(&replica, 3), view.spawn_seq()), (Some(12), 2));
+    }
+}
+
+#[test]
+fn pending_updates_apply_in_the_order_of_their_packets() {
+    let mut replica = replica();
+    for number in [9, 8] {
+        let early = pending(&replica, 3, number.into());
+        assert_eq!(apply_in(&mut replica, number, vec![early]).unwrap(), []);
+    }
+    // The create was repeated behind one of them, with the value of that moment.
+    let made = create(&replica, 3, 10);
+    assert_eq!(apply_in(&mut replica, 10, vec![made]).unwrap(), [Notice::Stale(3)]);
+    assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(10), 0));
+    let mut replica = self::replica();
+    for number in [9, 8] {
+        let early = pending(&replica, 3, number.into());
+        apply_in(&mut replica, number, vec![early]).unwrap();
+    }
+    let made = create(&replica, 3, 1);
+    assert_eq!(apply_in(&mut replica, 7, vec![made]).unwrap(), []);
+    assert_eq!(state(&replica, 3), Some(9));
+}
+
+#[test]
+fn bounds_hold_for_what_comes_late() {
+    let bounds = Bounds { views: 1, pending_bytes: 60 };
+    let mut replica = Replica::within(Arc::new(Objects::built_in()), bounds);
+    let two = vec![pending(&replica, 9, 1), pending(&replica, 9, 2)];
+    apply_in(&mut replica, 9, two).unwrap();
+    let bytes = replica.pending_bytes();
+    // An older deletion makes no room.
+    let late = vec![Operation::Delete(Delete::of(vec![9])), pending(&replica, 9, 3)];
+    assert!(apply_in(&mut replica, 8, late).is_err());
+    assert_eq!(replica.pending_bytes(), bytes);
+    let made = create(&replica, 3, 1);
+    apply_in(&mut replica, 10, vec![made]).unwrap();
+    let gone = Operation::Delete(Delete::of(vec![3]));
+    apply_in(&mut replica, 12, vec![gone]).unwrap();
+    let made = create(&replica, 4, 1);
+    apply_in(&mut replica, 13, vec![made]).unwrap();
+    // What is left out takes no room.
+    let late = vec![create(&replica, 3, 1), pending(&replica, 3, 1)];
+    assert_eq!(apply_in(&mut replica, 11, late).unwrap(), [Notice::Stale(3)]);
+}
+
+/// What becomes of a view id: packets of its objects one after the other, each created, updated and
+/// deleted, in the order in which a server sends them.
+fn lives(sampler: &mut Sampler, replica: &Replica) -> Vec<Vec<(u16, Operation<'static>)>> {
+    let mut number = 4_000;
+    let mut next = || {
+        number += 1;
+        number
+    };
+    let life = |seq: u8| {
+        let mut life = Vec::new();
+        let Operation::Create(mut made) = create(replica, 3, u32::from(seq) << 8) else { panic!() };
+        made.spawn_seq = seq;
+        life.push((next(), Operation::Create(made)));
+        for _ in 0..sampler.below(12) {
+            let mut change = update(replica, 3, u32::try_from(sampler.below(1 << 20)).unwrap());
+            let flag = vec![u8::try_from(sampler.below(256)).unwrap()];
+            change.properties = match sampler.below(3) {
+                0 => change.properties,
+                index => {
+                    let mut properties = Properties::new();
+                    properties.set(if index == 1 { 0 } else { 4 }, flag);
+                    Some(properties)
+                }
+            };
+            let change = PendingUpdate::wrap(&change, replica.objects()).unwrap();
+            life.push((next(), Operation::PendingUpdate(change)));
+        }
+        life.push((next(), Operation::Delete(Delete::of(vec![3]))));
+        life
+    };
+    (1..40).map(life).collect()
+}
+
+/// A server uses an id again when its deletion has arrived. Whatever else of the old objects comes
+/// late, in any order and several times, the views are those of packets in order.
+#[test]
+fn views_do_not_depend_on_the_order_of_packets() {
+    for seed in 0..100 {
+        let mut sampler = Sampler::new(seed);
+        let mut below = |most: usize| usize::try_from(sampler.below(most as u64)).unwrap();
+        let (mut ordered, mut mixed) = (replica(), replica());
+        let mut late: Vec<(u16, Operation<'static>)> = Vec::new();
+        let lives = lives(&mut Sampler::new(seed), &ordered);
+        for life in lives {
+            let (gone, rest) = life.split_last().unwrap();
+            for (number, operation) in rest {
+                apply_in(&mut ordered, *number, vec![operation.clone()]).unwrap();
+            }
+            let mut bag: Vec<_> = rest.iter().chain(rest).cloned().collect();
+            bag.extend(core::mem::take(&mut late));
+            while !bag.is_empty() {
+                let (number, operation) = bag.swap_remove(below(bag.len()));
+                apply_in(&mut mixed, number, vec![operation]).unwrap();
+            }
+            let picture = |replica: &Replica| {
+                let mut text = String::new();
+                replica.write_text(&mut text);
+                text
+            };
+            assert!(!ordered.is_empty());
+            assert_eq!(picture(&ordered), picture(&mixed), "seed {seed}");
+            for replica in [&mut ordered, &mut mixed] {
+                apply_in(replica, gone.0, vec![gone.1.clone()]).unwrap();
+                assert!(replica.is_empty() && replica.pending_bytes() == 0);
+            }
+            late.extend(life.iter().filter(|_| below(2) == 0).cloned());
+        }
+    }
 }

@@ -88,10 +88,10 @@ fn plain_packets() {
         shown += &text(&reader.finish());
     }
     insta::assert_snapshot!(shown, @r"
-    0x0000..0x0008    kind: Ping (3)
+    0x0000..0x0008    kind: Ping
     0x0008..0x000c    value: 9
-    0x0000..0x0007    kind: Answer (2)
-    0x0000..0x0000    kind: Other (0)
+    0x0000..0x0007    kind: Answer
+    0x0000..0x0000    kind: Other
     0x0000..0x0002    bytes: 0007 (2 bytes)
     ");
 }

@@ -126,6 +126,7 @@ fn names_and_maps_are_read() {
     names.csv:5:1: error: wanted a name, found ""
     names.csv:6:1: error: wanted name,id, found "Name"
     names.csv:7:6: error: wanted a number, found "x"
+    names.csv:4:7: warning: 1 name left out: wanted a goobj, 0 to 65535, found -2147099648
     "#);
     let problems = tables.read_map(
         "map.txt",
@@ -255,4 +256,14 @@ fn what_json_does_not_say_of_a_goobj_stays() {
     let objects = tables.compile();
     assert_eq!(objects.class_of(414).unwrap().1.name(), "door364");
     assert_eq!(objects.name_of(12), Some("PlayerCharacter"));
+}
+
+#[test]
+fn names_of_other_things_are_counted() {
+    let mut tables = Tables::new();
+    let said = tables.read_name_csv("names.csv", "Door,7,\nBoost,-5,\nHouse,70000,\nLamp,8,\n");
+    let lines: Vec<String> = said.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(lines.join("\n"), @"names.csv:2:7: warning: 2 names left out: wanted a goobj, 0 to 65535, found -5 and others");
+    assert_eq!(tables.goobjs().count(), 2);
+    assert_eq!(tables.read_name_csv("names.csv", "Door,7,\n"), []);
 }

@@ -23,9 +23,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use worldwire_tera::message::{
-    Datum, Head, HeaderForm, Item, RecordView, Tape, TapeRecord, Value, View, Visit,
+    Datum, Head, HeaderForm, Item, RecordView, ScalarValue, Tape, TapeRecord, Value, View, Visit,
 };
 use worldwire_tera::schema::{Definition, Dialect, ParseOptions, Plan, Set};
+use worldwire_tera::types::{Scalar, TextView};
 
 #[path = "made_up/cases.rs"]
 mod cases;
@@ -127,8 +128,8 @@ fn decode(kind: &Kind<'_>, parser: Option<&str>) {
             count,
             Box::new(|_, index| {
                 let (plan, bytes) = plan(index);
-                black_box(plan.check(black_box(bytes), FORM).unwrap());
-                let view = View::new(plan, bytes, FORM).unwrap();
+                let (view, notes) = View::checked(plan, black_box(bytes), FORM).unwrap();
+                black_box(notes);
                 for slot in asked[index] {
                     let _ = black_box(view.fields().at(slot).unwrap());
                 }
@@ -324,7 +325,7 @@ impl Sum {
             Datum::List(list) => list.iter().for_each(|datum| self.datum(datum)),
             Datum::Text(text) => self.add(text.as_bytes().len() as u64),
             Datum::Bytes(bytes) => self.add(bytes.len() as u64),
-            Datum::Value(value) => self.one(value),
+            Datum::Scalar(value) => self.one(value),
         }
     }
 
@@ -338,26 +339,24 @@ impl Sum {
             Item::List(list) => list.iter().for_each(|item| self.item(item.unwrap())),
             Item::Text(text) => self.add(text.as_bytes().len() as u64),
             Item::Bytes(bytes) => self.add(bytes.len() as u64),
-            Item::Value(value) => self.one(value),
+            Item::Scalar(value) => self.one(value),
         }
     }
 
     #[inline(always)]
-    fn one(&mut self, value: Value<'_>) {
-        self.add(match value {
-            Value::Unsigned(number) | Value::Skill(number) => number,
-            Value::Signed(number) => number.cast_unsigned(),
-            Value::Bool(value) => u64::from(value),
-            Value::Float(number) => u64::from(number.to_bits()),
-            Value::Double(number) => number.to_bits(),
-            Value::Angle(angle) => u64::from(angle.0.cast_unsigned()),
-            Value::Vec3([x, y, z]) | Value::Vec3fa([x, y, z]) => {
+    fn one(&mut self, value: ScalarValue) {
+        self.add(match value.scalar() {
+            Scalar::Int16 | Scalar::Int32 | Scalar::Int64 => {
+                value.signed().unwrap_or_default().cast_unsigned()
+            }
+            Scalar::Float | Scalar::Double | Scalar::Angle => {
+                value.number().unwrap_or_default().to_bits()
+            }
+            Scalar::Vec3 | Scalar::Vec3fa => {
+                let [x, y, z] = value.vec3().unwrap_or_default();
                 u64::from(x.to_bits() ^ y.to_bits() ^ z.to_bits())
             }
-            Value::Customize(looks) => u64::from_le_bytes(looks),
-            Value::Text(text) => text.as_bytes().len() as u64,
-            Value::Bytes(bytes) => bytes.len() as u64,
-            Value::Absent | Value::List(_) | Value::Record(_) => 1,
+            _ => value.bits(),
         });
     }
 
@@ -369,8 +368,18 @@ impl Sum {
 
 impl<'d, 'p> Visit<'d, 'p> for Sum {
     #[inline]
-    fn value(&mut self, name: &'p str, value: Value<'d>) {
+    fn scalar(&mut self, name: &'p str, value: ScalarValue) {
         self.add(name.len() as u64);
         self.one(value);
+    }
+
+    #[inline]
+    fn text(&mut self, name: &'p str, text: TextView<'d>) {
+        self.add((name.len() + text.as_bytes().len()) as u64);
+    }
+
+    #[inline]
+    fn bytes(&mut self, name: &'p str, bytes: &'d [u8]) {
+        self.add((name.len() + bytes.len()) as u64);
     }
 }

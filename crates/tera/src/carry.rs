@@ -15,6 +15,7 @@
 //! The weights are chosen, not measured. They tell made-up builds apart, whose opcodes are shuffled
 //! and some of whose layouts are changed; real pairs of captures were not at hand.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,6 +27,9 @@ use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, HEADER_BYTES, Header};
 use crate::packet::Packets;
 use crate::rank::Ranking;
 
+/// Opcodes of a build that are matched, those with the most messages: every one is compared with
+/// every name. No known build has half as many.
+const MOST_OPCODES: usize = 2_048;
 /// Messages of an opcode that are looked at closely.
 const MOST_KEPT: usize = 32;
 /// Messages of a conversation whose order counts.
@@ -49,6 +53,8 @@ pub struct Carry<'p> {
     packets: &'p Packets,
     old: Seen,
     new: Seen,
+    /// How many opcodes of each are matched.
+    most: usize,
 }
 
 /// What became of an opcode of the new build.
@@ -60,7 +66,8 @@ pub struct Carried {
     pub from: Side,
     /// How many messages there were.
     pub messages: u64,
-    /// The name that fits best; nothing when every name fits another opcode better.
+    /// The name that fits best; nothing when every name fits another opcode better, or when 2,048
+    /// others have more messages.
     pub name: Option<Box<str>>,
     /// Whether nothing else comes near.
     pub is_sure: bool,
@@ -96,7 +103,7 @@ impl<'p> Carry<'p> {
     /// Begins, with the messages of the old build by its map.
     #[must_use]
     pub fn new(packets: &'p Packets) -> Self {
-        Self { packets, old: Seen::default(), new: Seen::default() }
+        Self { packets, old: Seen::default(), new: Seen::default(), most: MOST_OPCODES }
     }
 
     /// The next message of a conversation of the old build.
@@ -116,13 +123,10 @@ impl<'p> Carry<'p> {
         self.new.place();
         let packets = self.packets;
         let name = |opcode: u16| packets.get(opcode).map(|packet| packet.name);
-        let olds: Vec<(u16, &str, &Of)> = self
-            .old
-            .opcodes
-            .iter()
-            .filter_map(|(opcode, of)| Some((*opcode, name(*opcode)?, of)))
-            .collect();
-        let news: Vec<(u16, &Of)> = self.new.opcodes.iter().map(|(code, of)| (*code, of)).collect();
+        let olds = self.old.foremost(self.most, |opcode| name(opcode).is_some());
+        let olds: Vec<(u16, &str, &Of)> =
+            olds.into_iter().filter_map(|(opcode, of)| Some((opcode, name(opcode)?, of))).collect();
+        let news = self.new.foremost(self.most, |_| true);
         let totals = [&self.old, &self.new].map(Seen::messages);
         let mut base = vec![vec![f64::NEG_INFINITY; olds.len()]; news.len()];
         for ((opcode, of), row) in news.iter().zip(&mut base) {
@@ -161,7 +165,8 @@ impl<'p> Carry<'p> {
             }
             matched = again;
         }
-        news.iter()
+        let found: BTreeMap<u16, Carried> = news
+            .iter()
             .enumerate()
             .map(|(new, (opcode, of))| {
                 let row = scores.get(new).map_or(&[][..], Vec::as_slice);
@@ -178,17 +183,37 @@ impl<'p> Carry<'p> {
                 });
                 let is_sure = margin >= CLEAR && chosen.is_some_and(|old| score(old) >= ENOUGH);
                 let named = |old: usize| olds.get(old).map(|(_, name, _)| Box::from(*name));
-                Carried {
-                    opcode: *opcode,
-                    from: of.from,
-                    messages: of.count,
+                let carried = Carried {
                     name: chosen.and_then(named),
                     is_sure,
                     confidence: (1.0 - (-margin.max(0.0) / CLEAR).exp()).min(0.99),
                     second: second.and_then(named),
-                }
+                    ..Carried::unknown(*opcode, of)
+                };
+                (*opcode, carried)
             })
-            .collect()
+            .collect();
+        let all = self.new.opcodes.iter();
+        let of = |(opcode, of): (&u16, &Of)| match found.get(opcode) {
+            Some(carried) => carried.clone(),
+            None => Carried::unknown(*opcode, of),
+        };
+        all.map(of).collect()
+    }
+}
+
+impl Carried {
+    /// Nothing is known of it but its messages.
+    const fn unknown(opcode: u16, of: &Of) -> Self {
+        Self {
+            opcode,
+            from: of.from,
+            messages: of.count,
+            name: None,
+            is_sure: false,
+            confidence: 0.0,
+            second: None,
+        }
     }
 }
 
@@ -254,6 +279,16 @@ impl Seen {
 
     fn messages(&self) -> u64 {
         self.opcodes.values().map(|of| of.count).sum()
+    }
+
+    /// The opcodes with the most messages, of those that count.
+    fn foremost(&self, most: usize, counts: impl Fn(u16) -> bool) -> Vec<(u16, &Of)> {
+        let all = self.opcodes.iter().filter(|(opcode, _)| counts(**opcode));
+        let mut all: Vec<(u16, &Of)> = all.map(|(opcode, of)| (*opcode, of)).collect();
+        all.sort_by_key(|(opcode, of)| (Reverse(of.count), *opcode));
+        all.truncate(most);
+        all.sort_unstable_by_key(|(opcode, _)| *opcode);
+        all
     }
 
     /// Where in the conversations the opcodes begin.
@@ -475,5 +510,28 @@ mod tests {
             CodeMap::parse(crate::file::MapKind::Protocol, "made.map", &format(&carried));
         assert!(problems.is_empty());
         assert_eq!(map.iter().len(), sure);
+    }
+
+    /// A capture may be made of opcodes that no build has, each compared with all others.
+    #[test]
+    fn only_so_many_opcodes_are_matched() {
+        let packets = library(3, &[], &[("C_M0".to_owned(), 1), ("S_M1".to_owned(), 2)]);
+        let mut carry = Carry::new(&packets);
+        assert_eq!(carry.most, MOST_OPCODES);
+        carry.most = 3;
+        let message = |opcode: u16| [&[4, 0][..], &opcode.to_le_bytes()].concat();
+        for opcode in (1..=8).flat_map(|opcode| vec![opcode; usize::from(opcode)]) {
+            carry.push_old(0, Side::Server, &message(opcode));
+            carry.push_new(0, Side::Server, &message(opcode));
+        }
+        let carried = carry.finish();
+        let known = carried.iter().map(|one| (one.opcode, one.messages));
+        assert_eq!(
+            known.collect::<Vec<_>>(),
+            (1..=8).map(|code| (code, code.into())).collect::<Vec<_>>()
+        );
+        let named = carried.iter().filter(|one| one.name.is_some() || one.second.is_some());
+        let named: Vec<u16> = named.map(|one| one.opcode).collect();
+        assert_eq!(named, [6, 7, 8]);
     }
 }

@@ -1,7 +1,10 @@
 //! Deflated data inside messages.
 
 use core::fmt;
+use std::io::{Read, Write as _};
 
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use worldwire_core::{Error, Limits, Result};
 
@@ -116,6 +119,34 @@ pub fn deflate(plain: &[u8]) -> Option<Vec<u8>> {
     // There is no room for more than the plain bytes, so the end comes only if it gets smaller.
     let status = deflater.compress_vec(plain, &mut packed, FlushCompress::Finish).ok()?;
     (status == Status::StreamEnd && packed.len() < plain.len()).then_some(packed)
+}
+
+/// Deflates bytes into zlib data, whether that makes them smaller or not.
+///
+/// # Errors
+/// None that memory does not have.
+pub(crate) fn deflate_always(plain: &[u8]) -> Result<Vec<u8>> {
+    let mut deflater = ZlibEncoder::new(Vec::new(), Compression::default());
+    let packed = deflater.write_all(plain).and_then(|()| deflater.finish());
+    packed.map_err(|error| Error::value("bytes that can be deflated", error.to_string()))
+}
+
+/// The first bytes that zlib data inflates to, at most so many. Data that is inflated to its end has
+/// nothing behind it.
+///
+/// # Errors
+/// Malformed, for what is no zlib data.
+pub(crate) fn inflate_first(deflated: &[u8], most: usize) -> Result<Vec<u8>> {
+    let mut inflater = ZlibDecoder::new(deflated);
+    let mut inflated = Vec::new();
+    let read = Read::by_ref(&mut inflater).take(most as u64).read_to_end(&mut inflated);
+    read.map_err(|error| Error::malformed("zlib data", error.to_string()))?;
+    let behind = deflated.len() as u64 - inflater.total_in();
+    if inflated.len() < most && behind > 0 {
+        let found = format!("{behind} bytes more");
+        return Err(Error::malformed("the end of the zlib data", found));
+    }
+    Ok(inflated)
 }
 
 #[cfg(test)]

@@ -42,6 +42,57 @@ wire_enum! {
     }
 }
 
+wire_enum! {
+    /// What a folder, or a list of players or ages, is for: its `Int32_1`. Of each but the first, a
+    /// node has one child at most. Numbers that no client uses have no name.
+    pub enum StandardFolder(i32) {
+        /// Made by a player.
+        UserDefined = 0,
+        /// What others sent.
+        Inbox = 1,
+        /// Players that a player chose.
+        BuddyList = 2,
+        /// Players that are not heard.
+        IgnoreList = 3,
+        /// Players met lately.
+        PeopleIKnowAbout = 4,
+        /// Named values.
+        Chronicle = 6,
+        /// What the avatar wears.
+        AvatarOutfit = 7,
+        /// Journals of one type of age.
+        AgeTypeJournal = 8,
+        /// Ages that belong to an age.
+        SubAges = 9,
+        /// What was sent to a device, such as an imager.
+        DeviceInbox = 10,
+        /// All players of the shard.
+        AllPlayers = 12,
+        /// Journals of all ages.
+        AgeJournals = 14,
+        /// Devices in an age, such as imagers.
+        AgeDevices = 15,
+        /// Players that may visit an age.
+        CanVisit = 18,
+        /// Players that own an age.
+        AgeOwners = 19,
+        /// The states that all instances of an age share.
+        AllAgeGlobalSDLNodes = 20,
+        /// Ages that a player owns.
+        AgesIOwn = 23,
+        /// Ages that a player may visit.
+        AgesICanVisit = 24,
+        /// Clothes that an avatar has.
+        AvatarCloset = 25,
+        /// Players that are invited.
+        PlayerInvite = 28,
+        /// What is for everyone.
+        GlobalInbox = 30,
+        /// Ages inside an age.
+        ChildAges = 31,
+    }
+}
+
 /// A blob of a node; the message around it bounds it more tightly.
 pub type Blob<'d> = Bytes32<'d, 1_048_576>;
 
@@ -105,6 +156,34 @@ pub const MOST_STRING_UNITS: usize = 63;
 pub const MOST_TEXT_UNITS: usize = 1023;
 
 impl VaultNode<'_> {
+    /// What people would call the node among others of its type: the instance and file name of an
+    /// age, the name of a player, the purpose of a folder. None if nothing in it is a name.
+    #[must_use]
+    pub fn title(&self) -> Option<String> {
+        let text = |field: &Option<TermStr<'_>>| {
+            field.as_ref().map(TermStr::to_text).filter(|text| !text.is_empty())
+        };
+        let age = || {
+            let names = [&self.string64_4, &self.string64_3];
+            let names: Vec<_> = names.into_iter().filter_map(text).collect();
+            (self.node_type == Some(NodeType::AgeInfo) && !names.is_empty())
+                .then(|| names.join(" "))
+        };
+        let folder = || {
+            let is_folder = matches!(
+                self.node_type?,
+                NodeType::Folder | NodeType::PlayerInfoList | NodeType::AgeInfoList
+            );
+            let purpose = StandardFolder(self.int32_1.filter(|_| is_folder)?);
+            Some(purpose.name().map_or_else(|| purpose.0.to_string(), str::to_owned))
+        };
+        let names = [&self.istring64_1, &self.string64_2, &self.string64_1];
+        age()
+            .or_else(|| names.into_iter().find_map(text))
+            .or_else(folder)
+            .or_else(|| text(&self.text_1))
+    }
+
     /// Whether the strings are short enough to be saved. Longer ones are better refused than cut.
     ///
     /// # Errors
@@ -172,5 +251,22 @@ mod tests {
             error.to_string(),
             "String64_3: wanted at most 63 (units of a node's string), found 64"
         );
+    }
+
+    #[test]
+    fn titles_are_what_people_would_say() {
+        let text = |text: &'static str| Some(TermStr::from(text));
+        let node = |node_type| VaultNode { node_type: Some(node_type), ..VaultNode::default() };
+        let player = VaultNode { istring64_1: text("Ann"), ..node(NodeType::Player) };
+        assert_eq!(player.title().as_deref(), Some("Ann"));
+        let (user, file) = (text("Ann's"), text("Personal"));
+        let age = VaultNode { string64_4: user, string64_2: file, ..node(NodeType::AgeInfo) };
+        assert_eq!(age.title().as_deref(), Some("Ann's"));
+        let folder = |int32_1| VaultNode { int32_1, ..node(NodeType::PlayerInfoList) };
+        assert_eq!(folder(Some(19)).title().as_deref(), Some("AgeOwners"));
+        assert_eq!(folder(Some(99)).title().as_deref(), Some("99"));
+        assert_eq!(folder(None).title(), None);
+        let link = VaultNode { int32_1: Some(0), ..node(NodeType::AgeLink) };
+        assert_eq!(link.title(), None);
     }
 }

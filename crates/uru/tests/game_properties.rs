@@ -280,6 +280,105 @@ proptest! {
     }
 }
 
+/// Messages that found a way round a rule once.
+#[test]
+fn seeds_that_failed_stay_right() {
+    // A linking manager's message, which ends with its part, inside another one.
+    let bytes = bytes_of(&PlasmaMessage::sample(&mut Sampler::new(9_500_229_291_803_052_768)));
+    holds::<PlasmaMessage<'_>>(&bytes);
+}
+
+/// A stream block of deflated bytes, as the wire has it.
+fn deflated(plain: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::with_capacity(plain.len() + 64);
+    flate2::Compress::new(flate2::Compression::best(), true)
+        .compress_vec(&plain[2..], &mut packed, flate2::FlushCompress::Finish)
+        .unwrap();
+    let count = u32::try_from(packed.len() + 2).unwrap().to_le_bytes();
+    let length = u32::try_from(plain.len()).unwrap().to_le_bytes();
+    [&length[..], &[2], &count, &plain[..2], &packed].concat()
+}
+
+/// What a deflated payload shows is bounded by the bytes that it takes in the message.
+#[test]
+fn deflated_payloads_do_not_grow_without_bound() {
+    fn shown<K: Payload>(block: &[u8], limits: &Limits) -> (usize, Vec<String>, Json) {
+        let mut reader = Reader::traced_within("value", block, Tree::new(), limits);
+        Stream::<K>::decode(&mut reader, "value").unwrap();
+        let tree = reader.finish();
+        assert_eq!(tree.error(), None);
+        let remarks = tree.remarks().iter().map(ToString::to_string).collect();
+        (tree.len(), remarks, json_of(&tree))
+    }
+    // A plEnableMsg with 4096 words of bits, all of them set.
+    let mut bits = vec![0x54, 2, 0, 0, 0, 0, 0];
+    bits.extend([0; 12]);
+    bits.extend([0, 0x10, 0, 0]);
+    bits.extend([0xff; 0x4000]);
+    bits.extend([0; 4]);
+    let block = deflated(&bits);
+    let (nodes, remarks, json) = shown::<GamePayload>(&block, &Limits::DEFAULT);
+    assert!(nodes < 10, "{nodes}");
+    assert!(remarks[0].contains("(values of a deflated payload)"), "{remarks:?}");
+    let again = Stream::<GamePayload>::from_json((&json).into()).unwrap();
+    assert_eq!(bytes_of(&again), block);
+    let wide = Limits { values_per_byte: 1 << 20, ..Limits::DEFAULT };
+    let (nodes, remarks, _) = shown::<GamePayload>(&block, &wide);
+    assert!(nodes > 131_072 && remarks.is_empty(), "{nodes} {remarks:?}");
+    // A state of nothing but zeros.
+    let block = deflated(&vec![0; 1 << 20]);
+    let (_, remarks, json) = shown::<SdlPayload>(&block, &Limits::DEFAULT);
+    assert!(remarks[0].contains("(inflated bytes that are shown)"), "{remarks:?}");
+    assert!(json.to_string().len() < 3 * block.len());
+    let wide = Limits { text_ratio: 1_100, ..Limits::DEFAULT };
+    assert_eq!(shown::<SdlPayload>(&block, &wide).1, [""; 0]);
+}
+
+/// The compression that JSON states is the one that is written; what contradicts it is refused.
+#[test]
+fn the_compression_of_a_stream_follows_its_json() {
+    type Block = Stream<'static, SdlPayload>;
+    let block = deflated(&[7; 700]);
+    let mut traced = Reader::traced("value", &block, Tree::new());
+    Stream::<SdlPayload>::decode(&mut traced, "value").unwrap();
+    let came = json_of(&traced.finish());
+    let made = |json: &Json| Block::from_json(json.into());
+    let refused = |json: &Json| made(json).unwrap_err().to_string();
+    assert_eq!(bytes_of(&made(&came).unwrap()), block);
+    // Deflated, though it gets longer.
+    let mut json = came.clone();
+    json["sdl"]["$hex"] = "0102030405".into();
+    let short = made(&json).unwrap();
+    assert_eq!((short.compression(), short.uncompressed_length()), (Compression::Zlib, 5));
+    let mut inflater = Inflater::new();
+    assert_eq!(short.payload(&mut inflater, &Limits::DEFAULT).unwrap(), [1, 2, 3, 4, 5]);
+    json["sdl"]["$hex"] = "01".into();
+    assert_eq!(refused(&json), "wanted at least 2 bytes to compress, found 1");
+    // Not deflated any more: the deflated data cannot stay.
+    for other in [Compression::None, Compression::Failed, Compression::Dont] {
+        let mut json = came.clone();
+        json["compression"] = other.0.into();
+        let wanted =
+            format!("data: wanted no deflated data beside this compression, found {other}");
+        assert_eq!(refused(&json), wanted);
+        json.as_object_mut().unwrap().remove("data");
+        let plain = made(&json).unwrap();
+        assert_eq!(plain.compression(), other);
+        assert_eq!((plain.as_bytes(), plain.uncompressed_length()), (&[7; 700][..], 700));
+        // And back.
+        json["compression"] = "Zlib".into();
+        let again = made(&json).unwrap();
+        assert_eq!((again.compression(), again.uncompressed_length()), (Compression::Zlib, 700));
+    }
+    // A length that belongs to nothing, and data that do not inflate.
+    let mut json = came.clone();
+    json["uncompressedLength"] = 699.into();
+    assert_eq!(refused(&json), "uncompressedLength: wanted 700, found 699");
+    let mut json = came;
+    json["data"]["$hex"] = "070700".into();
+    assert!(refused(&json).starts_with("data: wanted zlib data"), "{}", refused(&json));
+}
+
 #[test]
 fn nesting_is_bounded() {
     // A message with a callback with a callback, and so on.

@@ -1,13 +1,15 @@
 //! Definitions of messages, from files and directories.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use worldwire_core::{Diagnostic, Severity};
+use worldwire_core::{Diagnostic, Limits, Severity};
 use worldwire_dissect::{Definitions, KiObjects, TeraDefinitions};
+use worldwire_ki::file::wad::Inflater;
 use worldwire_ki::schema::Protocols;
 use worldwire_tera::file::library::Known;
 
 use crate::cli::{Common, Data};
+use crate::command::ki::op::inputs;
 use crate::command::tera::folder::{named, one_set};
 use crate::input::{files, read};
 use crate::output::{Failure, complain};
@@ -56,7 +58,10 @@ pub(crate) fn add(
         let is_named = !path.is_dir();
         let files = files.filter(|(name, _)| is_named || definitions.may_be_in(name));
         let files = files.map(|(name, file)| read(&file).map(|bytes| (name, bytes)));
-        let files: Vec<(String, Vec<u8>)> = files.collect::<Result<_, Failure>>()?;
+        let files: Vec<(String, Vec<u8>)> = match inputs::is_archive_file(path) {
+            true => messages_of(path, definitions, common)?,
+            false => files.collect::<Result<_, Failure>>()?,
+        };
         let Some(said) = definitions.add(files) else {
             if has_lists {
                 continue;
@@ -84,4 +89,28 @@ pub(crate) fn add(
         report::diagnostics(&objects.warnings(&definitions.part::<Protocols>()));
     }
     Ok(())
+}
+
+/// The message XML in an archive of KI, which mostly has other files.
+fn messages_of(
+    path: &Path,
+    definitions: &Definitions,
+    common: &Common,
+) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    /// What message XML has, and no other XML.
+    const MARK: &[u8] = b"_ProtocolInfo";
+    inputs::with(&[path.to_owned()], &Limits::DEFAULT, |inputs| {
+        let mut inflater = Inflater::new();
+        let mut found = Vec::new();
+        for input in inputs.iter().filter(|input| definitions.may_be_in(&input.subject())) {
+            match input.read(&mut inflater) {
+                Ok(Some(bytes)) if bytes.windows(MARK.len()).any(|part| part == MARK) => {
+                    found.push((input.subject(), bytes.into_owned()));
+                }
+                Ok(_) => {}
+                Err(fault) => common.note(&input.subject(), &fault),
+            }
+        }
+        Ok(found)
+    })
 }

@@ -34,11 +34,12 @@ fn a_folder_goes_to_json_and_back() {
     fs::write(objects.join("Readme.txt"), "no object").unwrap();
     let (code, out, err) =
         run(&[&"ki", &"op", &"decode", &objects, &"-t", &types, &"-o", &decoded]);
-    assert_eq!((code, out.as_str(), err.trim()), (0, "", "2 decoded, 1 skipped, 0 failed"));
+    assert_eq!((code, out.as_str()), (0, ""));
+    assert!(err.starts_with("2 decoded, 1 skipped, 0 failed; "), "{err}");
     let json = fs::read_to_string(decoded.join("Pets/Old/Nyx.xml.json")).unwrap();
     assert!(json.contains("\"m_name\":\"Nyx\""), "{json}");
     let (code, _, err) = run(&[&"ki", &"op", &"encode", &decoded, &"-t", &types, &"-o", &again]);
-    assert_eq!((code, err.trim()), (0, "2 encoded, 0 failed"));
+    assert!(code == 0 && err.starts_with("2 encoded, 0 skipped, 0 failed; "), "{err}");
     for name in ["Pets/Nyx.xml", "Pets/Old/Nyx.xml"] {
         assert_eq!(fs::read(again.join(name)).unwrap(), pet);
     }
@@ -244,7 +245,7 @@ fn no_result_takes_the_place_of_another() {
     // What a pattern finds keeps the folders below the part that is no pattern.
     let pattern = folder.path().join("in/**/*.xml");
     let (code, _, err) = run(&[&"ki", &"op", &"decode", &pattern, &"-t", &types, &"-o", &out]);
-    assert_eq!((code, err.trim()), (0, "2 decoded, 0 skipped, 0 failed"));
+    assert!(code == 0 && err.starts_with("2 decoded, 0 skipped, 0 failed; "), "{err}");
     assert!(out.join("1/pet.xml.json").is_file() && out.join("2/pet.xml.json").is_file());
     fs::copy(out.join("1/pet.xml.json"), out.join("1/pet.xml")).unwrap();
     let again = folder.path().join("again");
@@ -263,7 +264,7 @@ fn one_bad_input_ends_no_other() {
         run(&[&"ki", &"op", &"decode", &none, &broken, &pet, &"-t", &types, &"-o", &out]);
     assert_eq!(code, 1);
     assert!(err.contains("none.xml: no such file") && err.contains("broken.xml: object"), "{err}");
-    assert!(err.ends_with("1 decoded, 0 skipped, 2 failed\n"), "{err}");
+    assert!(err.contains("\n1 decoded, 0 skipped, 2 failed; "), "{err}");
     assert!(out.join("pet.xml.json").is_file());
     // As text there is what could be read, and what is wrong.
     let (code, text, _) =
@@ -306,13 +307,13 @@ fn streams_without_a_mark_are_read_where_somebody_says_how() {
     let (again, out, _) = run(&[&"ki", &"op", &"guess", &"--hex", &hex.trim(), &"-t", &types]);
     assert!((code, again) == (0, 0) && out.contains("class MadeUpPet: --shallow"), "{out}");
     let (code, _, err) =
-        run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--deep", &"-o", &blob]);
+        run(&[&"-q", &"ki", &"op", &"encode", &json, &"-t", &types, &"--deep", &"-o", &blob]);
     assert_eq!((code, err.as_str()), (0, ""));
     let (code, out, err) = run(&[&"ki", &"op", &"decode", &blobs, &"-t", &types, &"--deep"]);
-    assert_eq!((code, err.trim()), (0, "1 decoded, 0 skipped, 0 failed"));
+    assert!(code == 0 && err.starts_with("1 decoded, 0 skipped, 0 failed; "), "{err}");
     assert!(out.contains(object), "{out}");
     let (code, _, err) = run(&[&"ki", &"op", &"decode", &blobs, &"-t", &types]);
-    assert_eq!((code, err.trim()), (0, "0 decoded, 1 skipped, 0 failed"));
+    assert!(code == 0 && err.starts_with("0 decoded, 1 skipped, 0 failed; "), "{err}");
     // Pairs of the CoreObject form are a user's to know.
     let [hints, core] = ["hints.toml", "core.bin"].map(|name| folder.path().join(name));
     fs::write(&hints, "[[ki.core]]\nblock = 7\ntype = 8\nclass = \"class MadeUpPet\"\n").unwrap();
@@ -335,7 +336,7 @@ fn an_output_that_is_full_is_no_fault_of_the_object() {
     let object = format!("{{\"$class\":\"class MadeUpPet\",\"m_tricks\":[{tricks}]}}");
     fs::write(&json, object).unwrap();
     let (code, _, err) =
-        run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--deep", &"-o", &pet]);
+        run(&[&"-q", &"ki", &"op", &"encode", &json, &"-t", &types, &"--deep", &"-o", &pet]);
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(fs::metadata(&pet).unwrap().len() > 4 << 20);
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

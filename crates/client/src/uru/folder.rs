@@ -103,26 +103,26 @@ async fn place(
         return Ok(None);
     }
     let name = entry.download_name.to_text();
+    let is_packed = entry.flags.0 & ManifestFlags::GZIP != 0;
+    // The second size of a file that is not packed may be listed as 0: it is sent as it is.
+    let (size, sent) = if is_packed {
+        let bytes = u64::from(entry.compressed_size.0);
+        (entry.compressed_size.0, Sum { bytes, md5: entry.md5_compressed.to_text() })
+    } else {
+        (entry.file_size.0, wanted.clone())
+    };
     let (target, mut packed) = begin(folder, path)?;
     let mut sum = Md5::new();
     let taken = files
-        .download(&name, entry.compressed_size.0, |bytes| {
+        .download(&name, size, |bytes| {
             sum.update(bytes);
             packed.write_all(bytes).map_err(at(&target))
         })
         .await?;
-    let packed_wanted =
-        Sum { bytes: u64::from(entry.compressed_size.0), md5: entry.md5_compressed.to_text() };
-    let found = Sum { bytes: u64::from(taken), md5: hex(sum) };
-    let is_packed = entry.flags.0 & ManifestFlags::GZIP != 0;
-    // What is not packed may be listed with one sum only.
-    if is_packed || !packed_wanted.md5.is_empty() {
-        found.expect(&name, &packed_wanted)?;
-    }
+    Sum { bytes: u64::from(taken), md5: hex(sum) }.expect(&name, &sent)?;
     let (folder, path) = (folder.to_owned(), path.to_owned());
     let work = move || -> Result<()> {
         if !is_packed {
-            found.expect(&name, &wanted)?;
             return keep(packed, &target);
         }
         let mut file = packed.into_file();

@@ -14,11 +14,18 @@ fn page() -> Vec<u8> {
     (0..300_000u32).map(|at| (at % 251) as u8).collect()
 }
 
+fn noise() -> Vec<u8> {
+    let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+    std::iter::successors(Some(1), next).take(5000).map(|state| (state >> 24) as u8).collect()
+}
+
 fn prepare(folder: &Path) {
     let files = folder.join("data/files");
     fs::create_dir_all(files.join("External/dat")).unwrap();
     fs::write(files.join("External/dat/page.prp"), page()).unwrap();
     fs::write(files.join("External/empty.txt"), "").unwrap();
+    // Too varied to become smaller: sent as it is.
+    fs::write(files.join("External/noise.bin"), noise()).unwrap();
     let sdl = folder.join("data/secure/SDL");
     fs::create_dir_all(&sdl).unwrap();
     fs::write(sdl.join("long.sdl"), "STATEDESC ".repeat(30_000)).unwrap();
@@ -32,6 +39,8 @@ fn prepare(folder: &Path) {
     fs::write(files.join("WrongSum.mfs"), mfs("x.txt", wrong, 1)).unwrap();
     fs::write(files.join("WrongSize.mfs"), mfs("x.txt", right, 2)).unwrap();
     fs::write(files.join("Short.mfs"), mfs("x.txt", right, 0)).unwrap();
+    let unlisted = format!("bare.txt,x.txt,{right},{right},1,0,0\n");
+    fs::write(files.join("Bare.mfs"), unlisted).unwrap();
     fs::write(files.join("Out.mfs"), mfs("..\\x.txt", right, 1)).unwrap();
 }
 
@@ -43,11 +52,12 @@ async fn a_folder_is_brought_up_to_date() {
     let target = game.path().join("game");
     let update = async || folder::update(&files, "External", &target, &mut |_| ()).await.unwrap();
     let first = update().await;
-    assert_eq!((first.kept, first.written), (0, 2));
+    assert_eq!((first.kept, first.written), (0, 3));
     assert!(first.bytes < 100_000, "the page was packed: {first:?}");
     assert_eq!(fs::read(target.join("dat/page.prp")).unwrap(), page());
     assert_eq!(fs::read(target.join("empty.txt")).unwrap(), b"");
-    assert_eq!(update().await, Summary { kept: 2, ..Summary::default() });
+    assert_eq!(fs::read(target.join("noise.bin")).unwrap(), noise());
+    assert_eq!(update().await, Summary { kept: 3, ..Summary::default() });
     // One wrong byte is one download.
     let mut bytes = page();
     bytes[77] ^= 1;
@@ -79,6 +89,8 @@ async fn what_a_manifest_does_not_say_is_not_kept() {
     }
     update("Right").await.unwrap();
     assert_eq!(fs::read(folder.path().join("sub/x.txt")).unwrap(), b"x");
+    update("Bare").await.unwrap();
+    assert_eq!(fs::read(folder.path().join("bare.txt")).unwrap(), b"x");
     let mut shard = running.shard.clone();
     shard.build = 917;
     let files = Files::connect(&shard).await.unwrap();

@@ -323,6 +323,28 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         outcome
     }
 
+    /// A [layer](Self::layer) that may hold far more than the bytes it was made from: a trace keeps at
+    /// most so many nodes of it.
+    ///
+    /// # Errors
+    /// Those of [`Self::layer`], and the limit on the nodes under the name `what`; what was kept of
+    /// the layer does not count then, so [attempt](Self::attempt) it.
+    pub fn bounded_layer<R>(
+        &mut self,
+        name: &'n str,
+        start: Place,
+        data: Vec<u8>,
+        (what, nodes): (&'static str, u64),
+        read: impl for<'l> FnOnce(&mut Reader<'l, T>) -> Result<R>,
+    ) -> Result<R> {
+        let before = self.trace.bound(Key::reader(), nodes);
+        let outcome = self.layer(name, start, data, read);
+        match self.trace.unbound(Key::reader(), before) {
+            true => Err(self.place_error(Error::limit(what, nodes, nodes + 1))),
+            false => outcome,
+        }
+    }
+
     /// How many elements to make room for: as many as promised, but no more than the bytes at
     /// hand can hold when each takes at least `least` bytes. Checks `count` against `most` and the
     /// limits.

@@ -127,6 +127,8 @@ impl<'n> Trace<'n> for TreeBuilder<'n> {
 
 impl<'n> Scopes<'n> for TreeBuilder<'n> {
     type Mark = TreeMark;
+    /// The most nodes, and whether the tree was full.
+    type Bound = (usize, bool);
 
     #[inline]
     fn open(&mut self, _: Key, name: &'n str, shape: Value<'n>, start: Place) {
@@ -219,6 +221,21 @@ impl<'n> Scopes<'n> for TreeBuilder<'n> {
         self.layer = mark.layer;
         self.lost = mark.lost;
         self.full = mark.full;
+    }
+
+    fn bound(&mut self, _: Key, more: u64) -> (usize, bool) {
+        let before = (self.most_nodes, self.full);
+        let more = usize::try_from(more).unwrap_or(usize::MAX);
+        self.most_nodes = self.most_nodes.min(self.tree.nodes.len().saturating_add(more));
+        self.full = false;
+        before
+    }
+
+    fn unbound(&mut self, _: Key, (most_nodes, was_full): (usize, bool)) -> bool {
+        let is_bound = core::mem::replace(&mut self.most_nodes, most_nodes) < most_nodes;
+        let exceeded = self.full && is_bound;
+        self.full = was_full || self.full && !is_bound;
+        exceeded
     }
 
     fn detach(&mut self, _: Key) -> Self {

@@ -13,7 +13,7 @@ use crate::knowledge::Definitions;
 pub struct UnknownField {
     /// The name that is not known.
     pub name: String,
-    /// The nearest one that is.
+    /// The nearest one that is, or the way to the field of that name that stands further inside.
     pub nearest: Option<String>,
     /// Whether all names that could stand there are known. Otherwise a message may have it all the
     /// same.
@@ -57,7 +57,25 @@ pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec
     let known = known(definitions);
     let mut found = Vec::new();
     each_path(expression, &mut Vec::new(), &mut |path, _, scope| {
-        found.extend(check_path(path, scope, &known));
+        found.extend(check_path(path, scope, &known, definitions));
+    });
+    found
+}
+
+/// The names on the way to each field.
+pub(super) fn names(expression: &Expression) -> Vec<Vec<&str>> {
+    let mut found = Vec::new();
+    each_path(expression, &mut Vec::new(), &mut |path, _, _| {
+        let skipped = match path.start() {
+            Start::Message(_) | Start::Anywhere(Some(_)) => return,
+            Start::Anywhere(None) => 0,
+            Start::Top => 1,
+        };
+        let names = path.steps().iter().skip(skipped).filter_map(|step| match step {
+            Step::Name(name) => Some(&**name),
+            Step::Index(_) | Step::Each => None,
+        });
+        found.push(names.collect());
     });
     found
 }
@@ -88,7 +106,12 @@ pub(super) fn each_path<'f>(
     }
 }
 
-fn check_path(path: &Path, scope: &[&Pattern], known: &[Known<'_>]) -> Option<UnknownField> {
+fn check_path(
+    path: &Path,
+    scope: &[&Pattern],
+    known: &[Known<'_>],
+    definitions: &Definitions,
+) -> Option<UnknownField> {
     if matches!(path.start(), Start::Message(_) | Start::Anywhere(Some(_))) {
         return None;
     }
@@ -114,7 +137,12 @@ fn check_path(path: &Path, scope: &[&Pattern], known: &[Known<'_>]) -> Option<Un
         let inner = inner.filter(|_| !is_first);
         let mut names = own.chain(inner).chain(COMMON).copied();
         if !is_free(name) && !names.clone().any(|known| known == &**name) {
-            let nearest = nearest_name(name, names.by_ref()).map(str::to_owned);
+            let inside = |family: &'static dyn Family| {
+                let is_asked = messages.iter().any(|message| message.family == family.name());
+                family.path_to(name, definitions).filter(|_| is_first && is_asked)
+            };
+            let nearest = definitions.families().iter().find_map(inside);
+            let nearest = nearest.or_else(|| nearest_name(name, names.by_ref()).map(str::to_owned));
             let is_certain = is_first || messages.iter().all(|message| message.names.is_complete);
             return Some(UnknownField { name: name.to_string(), nearest, is_certain });
         }
@@ -190,6 +218,9 @@ mod tests {
             ("fields.transIdd", "transIdd", Some("transId"), true),
             ("refs[3].parentIdd == 5", "parentIdd", Some("parentId"), false),
             ("tera.S_LISTS and list.ww == 5", "ww", None, true),
+            ("PropagateBuffer and buffer.mesage.playerId == 5", "mesage", Some("message"), true),
+            ("game.* and buffer.message.strem.payload.user == x", "strem", Some("stream"), true),
+            ("PropagateBuffer and playerId == 5", "playerId", None, true),
             ("LOGIN.* and Localle == \"x\"", "Localle", Some("Locale"), true),
         ] {
             let parsed = Filter::parse(filter).unwrap();

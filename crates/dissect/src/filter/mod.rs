@@ -256,6 +256,19 @@ impl Filter {
         fields::is_field(word, definitions)
     }
 
+    /// The names and patterns that messages may have, as they stand.
+    #[must_use]
+    pub fn message_names(&self) -> Vec<&str> {
+        self.patterns().into_iter().map(|pattern| &*pattern.0).collect()
+    }
+
+    /// The names on the ways to fields, for each way that is tested: `m_list` and `m_id` for
+    /// `fields.m_list[3].m_id`. What is known about every message is left out.
+    #[must_use]
+    pub fn field_names(&self) -> Vec<Vec<&str>> {
+        fields::names(&self.0)
+    }
+
     /// The names and patterns of messages, in the order in which they stand.
     fn patterns(&self) -> Vec<&Pattern> {
         let mut patterns = Vec::new();

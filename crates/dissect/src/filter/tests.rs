@@ -756,3 +756,12 @@ fn a_filter_of_very_many_values_is_read() {
     let ranges = Filter::parse("a in {1..3, 0.5..2, 7}").map(|filter| filter.to_string());
     assert_eq!(ranges.as_deref(), Ok("a in {1..3, 0.5..2, 7}"));
 }
+
+#[test]
+fn the_names_in_a_filter_are_told() {
+    let filter =
+        "class.A and (fields.m_list[3].m_id == 1 or not m_b > 2) and exists(m_c) and time < 1";
+    let filter = Filter::parse(filter).expect("it is right");
+    assert_eq!(filter.message_names(), ["class.A"]);
+    assert_eq!(filter.field_names(), [vec!["m_list", "m_id"], vec!["m_b"], vec!["m_c"]]);
+}

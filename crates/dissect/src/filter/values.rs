@@ -60,6 +60,10 @@ pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec
         };
         let has = matches!(check, Some(Check::Has(_)));
         for literal in literals {
+            if let Some(value) = known.check_shape(path, literal, scope) {
+                found.push(value);
+                continue;
+            }
             found.extend(match fact {
                 _ if has => known.check_name(path, literal, scope),
                 Some((fact, is_alone)) => known.check_fact(path, fact, is_alone, literal, scope),
@@ -92,6 +96,8 @@ struct Table<'d> {
     messages: Vec<Known<'d>>,
     values: Vec<(&'static str, ValueNames<'d>)>,
     families: Vec<&'static str>,
+    numbers: Vec<(&'static str, &'static str)>,
+    holders: Vec<(&'static str, &'d str, &'static str)>,
 }
 
 impl<'d> Table<'d> {
@@ -101,7 +107,16 @@ impl<'d> Table<'d> {
             values.map(|values| (family.name(), values))
         };
         let families = definitions.families();
+        let numbers = |family: &'static dyn Family| {
+            family.numbers().iter().map(|field| (family.name(), *field))
+        };
+        let holders = |family: &'static dyn Family| {
+            let holders = family.holders(definitions).into_iter();
+            holders.map(|(field, inside)| (family.name(), field, inside))
+        };
         Self {
+            numbers: families.iter().flat_map(numbers).collect(),
+            holders: families.iter().flat_map(holders).collect(),
             messages: fields::known(definitions),
             values: families.iter().flat_map(of).collect(),
             families: families.iter().map(Family::name).collect(),
@@ -166,6 +181,46 @@ impl<'d> Table<'d> {
         };
         let nearest = nearest(&value, possible.iter().copied());
         Some(UnknownValue { field, value, nearest, wanted: Some(wanted), is_certain })
+    }
+
+    /// A text beside a number, or a value beside a record that holds it.
+    fn check_shape(
+        &self,
+        path: &Path,
+        literal: &Literal,
+        scope: &[&Pattern],
+    ) -> Option<UnknownValue> {
+        let Some(Step::Name(last)) = path.steps().last() else { return None };
+        let in_scope = self.in_scope(scope);
+        let mut families: Vec<&str> = in_scope
+            .iter()
+            .filter(|known| {
+                let names = &known.names;
+                names.fields.contains(&&**last) || names.inner.contains(&&**last)
+            })
+            .map(|known| known.family)
+            .collect();
+        families.sort_unstable();
+        families.dedup();
+        // Where several families have it, it may be anything.
+        let [family] = families[..] else { return None };
+        let (field, value) = (path.to_string(), literal.to_string());
+        let holder = self.holders.iter().find(|(of, name, _)| *of == family && **name == **last);
+        let wanted = match (holder, literal) {
+            (_, Literal::Null) => return None,
+            (Some((.., inside)), _) => {
+                format!("a record, whose value is `{field}.{inside}`")
+            }
+            (None, Literal::Text(text)) => {
+                let is_number = self.numbers.contains(&(family, &**last));
+                if !is_number || text.as_str().parse::<f64>().is_ok() {
+                    return None;
+                }
+                "a number".to_owned()
+            }
+            (None, _) => return None,
+        };
+        Some(UnknownValue { field, value, nearest: None, wanted: Some(wanted), is_certain: true })
     }
 
     /// The name of a value of an enumeration, or of a flag.
@@ -282,7 +337,7 @@ mod tests {
             ("auth.* and result == PlayerAlredyExists", "PlayerAlreadyExists", true),
             ("accountFlags has Usr", "User", true),
             ("fields.accountFlags has user", "User", true),
-            ("node.NodeType == Playr", "Player", false),
+            ("node.NodeType == Playr", "Player", true),
             ("uru and result in {0, Pending, timeout}", "Timeout", true),
             ("connect.CliToAuth and buildType == live", "Live", true),
             ("LOGIN.* and Error == AccountBaned", "AccountBanned", true),
@@ -291,6 +346,36 @@ mod tests {
             assert_eq!(value.nearest.as_deref(), Some(nearest), "{filter}");
             assert_eq!(value.is_certain, is_certain, "{filter}");
         }
+    }
+
+    #[test]
+    fn players_are_numbers_and_variables_are_records() {
+        let mut definitions = Definitions::built_in();
+        let sdl = "STATEDESC Fern { VERSION 1 VAR BOOL fernGateOpen[1] VAR INT flags[1] }";
+        definitions.add([("Fern.sdl", sdl)]);
+        let unknown = |filter: &str| {
+            let filter = Filter::parse(filter).unwrap();
+            let unknown = filter.unknown_values(&definitions);
+            assert!(unknown.iter().all(|value| value.is_certain), "{unknown:?}");
+            unknown.iter().map(UnknownValue::to_string).collect::<Vec<_>>()
+        };
+        for value in ["\"Yeesha\"", "Yeesha"] {
+            let filter = format!("PropagateBuffer and buffer.message.playerId == {value}");
+            let said = unknown(&filter);
+            assert!(said.len() == 1 && said[0].contains("is a number, never"), "{said:?}");
+        }
+        assert_eq!(unknown("buffer.message.playerId in {10190, \"10200\"}"), [""; 0]);
+        let state = "buffer.message.stream.sdl.state.variables";
+        assert_eq!(
+            unknown(&format!("{state}.fernGateOpen == true")),
+            [format!(
+                "`{state}.fernGateOpen` is a record, whose value is \
+                 `{state}.fernGateOpen.value`, never `true`"
+            )]
+        );
+        assert_eq!(unknown(&format!("{state}.fernGateOpen.value == true")), [""; 0]);
+        // It may be the flags of anything.
+        assert_eq!(unknown("flags == 3"), [""; 0]);
     }
 
     #[test]

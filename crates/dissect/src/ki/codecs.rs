@@ -6,13 +6,13 @@ use worldwire_core::{Error, Reader, Result, Writer};
 use worldwire_ki::file::table::TableFile;
 use worldwire_ki::file::wad::ArchiveFile;
 use worldwire_ki::frame::{Body, Frame};
-use worldwire_ki::message::RawMessage;
+use worldwire_ki::message::{Fit, RawMessage};
 use worldwire_ki::object::{MAGIC, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::Classes;
 
 use super::objects::{object_from_json, unread};
-use super::{objects, protocols};
-use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
+use super::{files, objects, protocols};
+use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
 use crate::line::{Blob, Line};
 
 /// The codec of a DML message, or of a frame with a control message.
@@ -39,6 +39,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
 
 /// All of them, by name.
 pub(crate) static CODECS: &[Codec] = &[
+    files::BCD,
     Codec {
         name: "ki.dml",
         about: "a DML message with its four-byte header",
@@ -60,7 +61,7 @@ pub(crate) static CODECS: &[Codec] = &[
         tables: Vec::new,
         remarks: |data, options| {
             let message = RawMessage::decode(&mut Reader::new(data), false).ok();
-            message.iter().filter_map(|message| not_an_object(message, options)).collect()
+            message.iter().flat_map(|message| odd(message, options)).map(Remark::note).collect()
         },
     },
     Codec {
@@ -94,9 +95,11 @@ pub(crate) static CODECS: &[Codec] = &[
                 Body::Data(messages) => &messages[..],
                 Body::Control(_) => &[],
             });
-            messages.filter_map(|message| not_an_object(message, options)).collect()
+            messages.flat_map(|message| odd(message, options)).map(Remark::note).collect()
         },
     },
+    files::LANG,
+    files::NAV,
     Codec {
         name: "ki.object-property",
         about: "a game object: a BINd file, or a shallow stream; see also `ki op`",
@@ -112,6 +115,7 @@ pub(crate) static CODECS: &[Codec] = &[
         tables: Vec::new,
         remarks: no_remarks,
     },
+    files::POI,
     Codec {
         name: "ki.wad",
         about: "a KIWAD archive: its table, and the data as bytes",
@@ -146,6 +150,19 @@ fn encode_object(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
     let codec = ObjectCodec::new(classes, stream(is_file));
     let (object, header) = object_from_json(parts, &codec)?;
     codec.encode(&object, header)
+}
+
+/// What there is to say of a message: bytes behind its last field, and no object where one should
+/// be.
+fn odd(message: &RawMessage<'_>, options: &CodecOptions<'_>) -> Vec<String> {
+    let protocols = protocols(options.definitions);
+    let definition = protocols.message(message.service, message.order);
+    let misfit = definition.and_then(|definition| match definition.fit(&message.payload) {
+        fit @ Fit::TooLong { .. } => Some(format!("{}: {fit}", protocols.name(definition))),
+        // What is too short is an error of its own.
+        Fit::Exact | Fit::TooShort { .. } => None,
+    });
+    misfit.into_iter().chain(not_an_object(message, options)).collect()
 }
 
 /// What there is to say of a message without an object where one should be.

@@ -2,6 +2,7 @@
 
 mod codecs;
 mod definitions;
+mod files;
 mod fillings;
 mod message;
 mod names;

@@ -11,7 +11,8 @@ use worldwire_mxo::login::{
 use worldwire_mxo::message::{Fault, MPM_ID, Operation, Section};
 
 use super::objects;
-use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
+use super::unread::unread;
+use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
 use crate::line::{Blob, Line};
 
 macro_rules! login_codec {
@@ -44,8 +45,8 @@ fn other_side(from: Side) -> String {
     format!("--from {} reads it", from.other())
 }
 
-/// Why the object sections of a packet are only bytes, or what they leave open.
-fn packet_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<String> {
+/// Why the sections of a packet are only bytes, or what they leave open.
+fn packet_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
     let blob = objects(options.definitions).blob(options.from);
     let sections = blob.sections();
     let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
@@ -53,23 +54,28 @@ fn packet_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<String> {
     let Ok(packet) = Packet::decode_measured(&mut reader, Some(options.from), &mut measure) else {
         return Vec::new();
     };
-    let remarks = |section: &PacketSection<'_>| {
-        let PacketSection::Objects(bytes) = section else { return Vec::new() };
-        let error = match Section::decode_behind_id(&mut Reader::new(bytes), &sections.context()) {
-            Ok(section) => return remarks_of(&section),
-            Err(error) => error.closed(),
+    let remarks = |(index, section): (usize, &PacketSection<'_>)| {
+        let PacketSection::Objects(bytes) = section else {
+            let unread = unread(index, section, options.from);
+            return unread.map(|why| why.remark(section, options.from)).into_iter().collect();
         };
-        vec![match sections.fits_other_side(bytes) {
-            true => error.hint(other_side(options.from)).to_string(),
-            false => error.to_string(),
-        }]
+        let mut said = match Section::decode_behind_id(&mut Reader::new(bytes), &sections.context())
+        {
+            Ok(section) => remarks_of(&section),
+            Err(error) if sections.fits_other_side(bytes) => {
+                let error = error.closed().hint(other_side(options.from));
+                vec![Remark::problem(error.to_string())]
+            }
+            Err(error) => vec![Remark::problem(error.closed().to_string())],
+        };
+        said.iter_mut().for_each(|remark| remark.text.insert_str(0, "objects: "));
+        said
     };
-    let all = packet.sections.iter().flat_map(remarks);
-    all.map(|remark| format!("objects: {remark}")).collect()
+    packet.sections.iter().enumerate().flat_map(remarks).collect()
 }
 
 /// What a section leaves open, and what is odd about it.
-fn section_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<String> {
+fn section_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
     let sections = objects(options.definitions).blob(options.from).sections();
     match Section::decode(&mut Reader::new(data), &sections.context()) {
         Ok(section) => remarks_of(&section),
@@ -77,9 +83,9 @@ fn section_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<String> {
     }
 }
 
-fn remarks_of(section: &Section<'_>) -> Vec<String> {
+fn remarks_of(section: &Section<'_>) -> Vec<Remark> {
     const KEPT: &str = "its rest is kept as bytes";
-    let odd = section.oddities().map(|(_, oddity)| oddity.to_string());
+    let odd = section.oddities().map(|(_, oddity)| Remark::note(oddity.to_string()));
     let open = section.operations.last().and_then(|operation| match operation {
         Operation::UnknownCreate(create) => {
             let goid = create.goid;
@@ -94,7 +100,7 @@ fn remarks_of(section: &Section<'_>) -> Vec<String> {
         }),
         _ => None,
     });
-    odd.chain(open).collect()
+    odd.chain(open.map(Remark::problem)).collect()
 }
 
 /// The codec of a packet, or of a plain datagram.

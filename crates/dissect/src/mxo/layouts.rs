@@ -18,7 +18,7 @@ const PACKET: &[Row] = &[
     ("flags", "u8 flags", "RCC flags: Always 02, Reset 40, SimTime 80."),
     ("simTime", "f32", "Only with the flag SimTime."),
     ("sections[*].mpm", "u8", "Objects (3), Rpc (4), Unknown5 (5). Sections go on to the end."),
-    ("sections[*].objects", "", "Only for Objects: as mxo.objects, without its id."),
+    ("sections[*].objects", "", "Only for Objects: as mxo.objects."),
     ("sections[*].lists", "u8 count, lists", "Only for Rpc."),
     ("sections[*].lists[*].firstSeq", "u16, big-endian", "The number of the first message."),
     ("sections[*].lists[*].messages", "u8 count, messages", "Each as mxo.rpc."),

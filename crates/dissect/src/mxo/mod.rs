@@ -7,6 +7,7 @@ mod message;
 mod names;
 mod objects;
 mod session;
+mod unread;
 mod views;
 
 use std::sync::LazyLock;
@@ -83,6 +84,10 @@ impl Family for Mxo {
 
     fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
         names::values(definitions)
+    }
+
+    fn path_to(&self, field: &str, definitions: &Definitions) -> Option<String> {
+        names::path_to(field, definitions)
     }
 
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {

@@ -93,6 +93,39 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
     packets.chain(plain).collect()
 }
 
+/// The way to a field inside of a packet. Of what stands in several places, a create is shown.
+pub(super) fn path_to(field: &str, definitions: &Definitions) -> Option<String> {
+    const OPERATION: &str = "sections[*].objects.operations[*]";
+    let path = match field {
+        "acks" | "remote" | "local" => format!("sequence.{field}"),
+        "mpm" | "lists" | "objects" => format!("sections[*].{field}"),
+        "firstSeq" | "messages" => format!("sections[*].lists[*].{field}"),
+        "opcode" | "data" => format!("sections[*].lists[*].messages[*].{field}"),
+        "operations" => "sections[*].objects.operations".to_owned(),
+        "create" | "delete" | "pending_update" | "update" | "unknown_create" | "undecoded" => {
+            format!("{OPERATION}.{field}")
+        }
+        "fault" => format!("{OPERATION}.undecoded.fault"),
+        "target" => format!("{OPERATION}.pending_update.target"),
+        "views" => format!("{OPERATION}.delete.views"),
+        "view" | "mask" | "movement" => format!("{OPERATION}.update.{field}"),
+        "script_counter" | "animation" | "mood" | "action" | "yaw" | "position" => {
+            format!("{OPERATION}.update.movement.{field}")
+        }
+        "goid" | "object" | "world_id" | "spawn_seq" | "magic" | "count" | "class" | "guess"
+        | "properties" | "padding" | "new_view" | "tail" => format!("{OPERATION}.create.{field}"),
+        _ => {
+            let objects = objects(definitions).objects();
+            let is_created = objects.classes().any(|(_, it)| it.create().index_of(field).is_some());
+            if !is_created {
+                return None;
+            }
+            format!("{OPERATION}.create.properties.{field}")
+        }
+    };
+    Some(path)
+}
+
 /// The fields whose values have names.
 pub(super) fn values(definitions: &Definitions) -> Vec<ValueNames<'_>> {
     let opcodes = CLIENT_RPCS.iter().chain(SERVER_RPCS.iter()).map(|(_, name)| name).collect();

@@ -67,7 +67,7 @@ impl<'n> Opener<'n> for ObjectSections<'n> {
     }
 
     fn open(&'n self, _: Site<'_>, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()> {
-        Section::decode_behind_id(reader, &self.context()).map(drop)
+        Section::decode(reader, &self.context()).map(drop)
     }
 }
 
@@ -83,10 +83,7 @@ impl Closer for ObjectSections<'_> {
         let section = Section::from_json(Given::from(&json), &self.context())?;
         let mut writer = Writer::new();
         section.encode(self.objects, self.from, &mut writer)?;
-        let mut bytes = writer.into_bytes();
-        // The id stands beside them.
-        bytes.drain(..1);
-        Ok(Some(bytes))
+        Ok(Some(writer.into_bytes()))
     }
 }
 
@@ -114,7 +111,7 @@ impl<'n> Opener<'n> for BlobSections {
     }
 
     fn open(&'n self, _: Site<'_>, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()> {
-        Section::decode_behind_id(reader, &self.sections().context()).map(drop)
+        Section::decode(reader, &self.sections().context()).map(drop)
     }
 }
 

@@ -2,46 +2,72 @@
 
 use worldwire_core::{Reader, Side};
 use worldwire_mxo::connection::{Connection, MissingKey, News, Received, Unit};
-use worldwire_mxo::frame::{Datagram, Hello, Plain};
+use worldwire_mxo::frame::{Datagram, Hello, Plain, Sealed, SequenceNumber};
 
 use super::MxoObjects;
 use super::message::{Kind, MxoMessage};
 use super::views::MxoViews;
 use crate::family::{Opening, Start, Verdict};
-use crate::item::Note;
+use crate::item::{Note, NoteKind};
 use crate::session::{Emit, Interpreter};
 
 /// The server's port.
 const PORT: u16 = 10_000;
 
-/// Whether what was said first are datagrams of the game channel: a hello, an answer, a ping; or
-/// encrypted ones from or to its port.
+/// Whether what was said first are datagrams of the game channel: a hello, an answer or a ping;
+/// encrypted ones from or to its port, or some of them from or to any. One that was damaged or
+/// lost is not missed for long: what is behind it is looked at too.
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
+    /// How many datagrams are looked at.
+    const MOST_PIECES: usize = 16;
     if !opening.datagrams {
         return Verdict::No;
     }
     let sides = |is_right: bool| if is_right { Verdict::Yes } else { Verdict::Swapped };
-    for piece in opening.pieces {
+    let port = by_port(opening);
+    let mut is_likely = port.is_some();
+    let mut sealed = Vec::new();
+    for piece in opening.pieces.iter().take(MOST_PIECES) {
         match Datagram::decode(&mut Reader::new(&piece.bytes)) {
             Ok(Datagram::Plain(Plain::Hello(_))) => return sides(piece.side == Side::Client),
             Ok(Datagram::Plain(Plain::Answer)) => return sides(piece.side == Side::Server),
-            Ok(Datagram::Plain(Plain::Ping(_))) => return by_port(opening, Verdict::Yes),
-            Ok(Datagram::Sealed(_)) => match by_port(opening, Verdict::No) {
-                Verdict::No => {}
-                verdict => return verdict,
+            Ok(Datagram::Plain(Plain::Ping(_))) => return port.unwrap_or(Verdict::Yes),
+            Ok(Datagram::Sealed(datagram)) => match port {
+                Some(verdict) => return verdict,
+                None => sealed.push(datagram),
             },
-            _ => {}
+            _ => is_likely |= Plain::resembles_setup(&piece.bytes),
         }
     }
-    Verdict::No
+    if are_sealed(&sealed) {
+        // Servers mostly have the lower port.
+        return sides(opening.ends.is_none_or(|[client, server]| client.port() >= server.port()));
+    }
+    is_likely |= !sealed.is_empty();
+    let is_early = opening.pieces.len() < MOST_PIECES;
+    if is_likely && is_early { Verdict::NeedMore } else { Verdict::No }
 }
 
-/// Which end is the server's by its port.
-fn by_port(opening: &Opening<'_>, otherwise: Verdict) -> Verdict {
-    match opening.ends.map(|ends| ends.map(|end| end.port() == PORT)) {
-        Some([false, true]) => Verdict::Yes,
-        Some([true, false]) => Verdict::Swapped,
-        _ => otherwise,
+/// Whether datagrams that have the shape of encrypted ones are: there are enough of them, and their
+/// first blocks have nothing in common. Each block begins with a checksum, whatever the vector is.
+fn are_sealed(datagrams: &[Sealed<'_>]) -> bool {
+    const ENOUGH: usize = 4;
+    const MOST_ALIKE: usize = 4;
+    let block = |datagram: &Sealed<'_>| datagram.cipher.first_chunk::<16>().copied();
+    let blocks: Vec<[u8; 16]> = datagrams.iter().filter_map(block).take(ENOUGH).collect();
+    let differ = |pair: &[[u8; 16]]| {
+        let [one, other] = pair else { return true };
+        one.iter().zip(other).filter(|(one, other)| one == other).count() <= MOST_ALIKE
+    };
+    blocks.len() == ENOUGH && blocks.windows(2).all(differ)
+}
+
+/// Which end is the server's by its port, if one is.
+fn by_port(opening: &Opening<'_>) -> Option<Verdict> {
+    match opening.ends?.map(|end| end.port() == PORT) {
+        [false, true] => Some(Verdict::Yes),
+        [true, false] => Some(Verdict::Swapped),
+        _ => None,
     }
 }
 
@@ -66,10 +92,15 @@ impl Interpreter<Connection> for Reading {
     fn received(&mut self, received: Received<'_>, emit: &mut Emit<'_>) {
         let (side, bytes) = (received.side, received.bytes);
         let is_packet = matches!(received.unit, Unit::Packet { .. });
-        if let Unit::Hello(hello) = &received.unit
-            && self.hello.replace(hello.clone()).is_some_and(|before| before != *hello)
-        {
-            self.views.begin_anew();
+        match &received.unit {
+            Unit::Hello(hello) => {
+                let before = self.hello.replace(hello.clone());
+                if before.is_some_and(|before| before != *hello) {
+                    self.views.begin_anew();
+                }
+            }
+            Unit::Packet { number, flags } => self.views.enter(side, *number, *flags),
+            _ => {}
         }
         let sections = self.views.sections(side);
         let kind = Kind::of(&received, &sections);
@@ -88,10 +119,32 @@ impl Interpreter<Connection> for Reading {
     }
 
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {
-        if let News::KeysNeeded { side, missing } = news {
-            emit.about(side);
-            emit.note(Note::problem(describe(side, missing)));
+        match news {
+            News::KeysNeeded { side, missing } => {
+                emit.about(side);
+                emit.note(Note::problem(describe(side, missing)));
+            }
+            News::OtherSession { id, named } => emit.note(Note::warning(format!(
+                "the key of session {id:#x} opens the packets, but the hello names session \
+                 {named:#x}: the hello is damaged, or the id in the key file is wrong"
+            ))),
+            News::Missing { side, first, last } => {
+                emit.about(side);
+                emit.note(Note::new(NoteKind::Gap, not_there(side, first, last)));
+            }
+            _ => {}
         }
+    }
+}
+
+/// Which packets are missing.
+fn not_there(side: Side, first: SequenceNumber, last: SequenceNumber) -> String {
+    match last.ahead_of(first) {
+        0 => format!("the {side}'s packet with the number {first} is missing"),
+        more => format!(
+            "the {side}'s packets with the numbers {first} to {last} are missing: {} packets",
+            more + 1
+        ),
     }
 }
 
@@ -109,10 +162,6 @@ fn describe(side: Side, missing: MissingKey) -> String {
         MissingKey::NoneFits { keys } => format!(
             "none of the {keys} keys that were given opens what the {side} sends; give the key of \
              this session with --keys"
-        ),
-        MissingKey::OtherSession { id, named } => format!(
-            "the key of session {id:#x} opens what the {side} sends, but the hello names session \
-             {named:#x}; correct the id in the key file"
         ),
         _ => format!("the key of what the {side} sends is missing: {missing}"),
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use worldwire_core::{Error, Reader, Result, Side, Step};
 use worldwire_mxo::frame::{
-    Packet, RccFlags, Section as PacketSection, SequenceNumber, SequenceWord,
+    Packet, PacketHead, RccFlags, Section as PacketSection, SequenceNumber, SequenceWord,
 };
 use worldwire_mxo::message::{Fault, Oddity, Operation, Section};
 use worldwire_mxo::replica::{Notice, Replica};
 use worldwire_mxo::schema::Objects;
 
 use super::objects::ObjectSections;
+use super::unread::{Unread, unread};
 use crate::item::Note;
 
 /// The views of one client, followed through the packets of a capture.
@@ -83,6 +84,7 @@ enum Told {
     Again(u16),
     Replaced(u16),
     Odd(Odd),
+    Unread(usize, Unread),
 }
 
 /// The kinds of oddities.
@@ -132,23 +134,36 @@ impl MxoViews {
     /// # Errors
     /// Those of [`Packet::decode`], and the limits on views; views are as they were then.
     pub fn take(&mut self, from: Side, packet: &[u8], place: Option<u64>) -> Result<Vec<Note>> {
+        let head = PacketHead::decode(&mut Reader::new(packet))?;
+        self.enter(from, head.sequence.local, head.flags);
         let sections = self.sections(from);
         let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
         let packet = Packet::decode_measured(&mut Reader::new(packet), Some(from), &mut measure)?;
-        if from == Side::Server && packet.flags.contains(RccFlags::Reset) {
-            self.begin_anew();
-        }
         match from {
             Side::Client => self.carried.acknowledge(packet.sequence),
             Side::Server => self.carried.begin(packet.sequence.local.get()),
         }
         let mut said = Vec::new();
-        for section in &packet.sections {
-            let PacketSection::Objects(bytes) = section else { continue };
-            let taken = self.section(from, packet.sequence, bytes, place, &mut said);
-            taken.inspect_err(|error| self.fail(error, place))?;
+        for (index, section) in packet.sections.iter().enumerate() {
+            if let PacketSection::Objects(bytes) = section {
+                let taken = self.section(from, packet.sequence, bytes, place, &mut said);
+                taken.inspect_err(|error| self.fail(error, place))?;
+            } else if let Some(unread) = unread(index, section, from)
+                && self.told.insert(Told::Unread(from.index(), unread))
+            {
+                let text = format!("{}{}", at(place), unread.text(section, from));
+                said.push(unread.note(text));
+            }
         }
         Ok(said)
+    }
+
+    /// A packet comes, in whatever order: what is read then is read as it was sent.
+    pub(super) fn enter(&mut self, from: Side, number: SequenceNumber, flags: RccFlags) {
+        if from == Side::Server && flags.contains(RccFlags::Reset) {
+            self.begin_anew();
+        }
+        self.replica.packet(from, number);
     }
 
     fn section(
@@ -166,18 +181,25 @@ impl MxoViews {
                 said.push(Note::warning(format!("{}{oddity}", at(place))));
             }
         }
-        for notice in self.replica.apply(&section, from)? {
+        let notices = self.replica.apply(&section, from)?;
+        let stale: BTreeSet<u16> = notices.iter().filter_map(stale_view).collect();
+        for notice in notices {
             said.extend(self.describe(&notice, place));
+        }
+        if !stale.is_empty() {
+            let text = format!("{}stale: {}", at(place), late(&stale));
+            said.push(Note::warning(text));
         }
         for operation in &section.operations {
             match operation {
-                Operation::Create(create) => {
+                Operation::Create(create) if !stale.contains(&create.new_view) => {
                     let view = create.new_view;
                     self.told.remove(&Told::UnknownView(view));
                     self.carried.create(sequence.local.get(), view);
                 }
                 Operation::Delete(delete) => {
-                    delete.views.iter().for_each(|view| self.carried.forget(*view));
+                    let gone = delete.views.iter().filter(|view| !stale.contains(view));
+                    gone.for_each(|view| self.carried.forget(*view));
                 }
                 _ => {}
             }
@@ -230,9 +252,10 @@ impl MxoViews {
             self.unread = Some(place);
         }
         let text = format!("{}{}", at(place), text?);
+        // What is not read to its end is a problem, whatever the reason.
         let is_problem = matches!(
             notice,
-            Notice::Undecoded { fault: Fault::UnknownView | Fault::ServerOnlyCommand, .. }
+            Notice::Undecoded { .. } | Notice::UnknownCreate { .. } | Notice::BadPending { .. }
         );
         Some(if is_problem { Note::problem(text) } else { Note::warning(text) })
     }
@@ -255,8 +278,9 @@ impl MxoViews {
                     .to_owned()
             }
             Notice::Undecoded { view, .. } => format!(
-                "an update of view {view} has a block of unknown layout; the rest of the packet is \
-                 not read"
+                "an update of view {view}{} has a block of unknown layout; the rest of the packet \
+                 is not read",
+                self.class_of(*view)
             ),
             Notice::BadPending { view, error } => format!("pending update of view {view}: {error}"),
             Notice::CreatedAgain(view) => {
@@ -266,6 +290,18 @@ impl MxoViews {
                 format!("view {view} is created for another object without being deleted")
             }
             _ => String::new(),
+        }
+    }
+
+    /// By which class a view is read.
+    fn class_of(&self, view: u16) -> String {
+        let view = self.replica.view(view);
+        match view.and_then(|view| self.replica.objects().class(view.class())) {
+            Some(class) => {
+                let file = class.file().map_or(String::new(), |file| format!(" ({file})"));
+                format!(", read as class {}{file},", class.name())
+            }
+            None => String::new(),
         }
     }
 
@@ -291,6 +327,24 @@ impl MxoViews {
             }
         }
     }
+}
+
+fn stale_view(notice: &Notice) -> Option<u16> {
+    match notice {
+        Notice::Stale(view) => Some(*view),
+        _ => None,
+    }
+}
+
+/// What a packet that came late says too late.
+fn late(views: &BTreeSet<u16>) -> String {
+    const MOST_NAMED: usize = 8;
+    let mut names: Vec<String> = views.iter().take(MOST_NAMED).map(u16::to_string).collect();
+    if views.len() > MOST_NAMED {
+        names.push(format!("{} more", views.len() - MOST_NAMED));
+    }
+    let subject = if views.len() == 1 { "view" } else { "views" };
+    format!("it came late; what is known of {subject} {} is newer and is kept", names.join(", "))
 }
 
 fn at(place: Place) -> String {

@@ -3,7 +3,7 @@
 use worldwire_core::Result;
 
 use super::library;
-use crate::codec::{Codec, Shape, read_opening};
+use crate::codec::{Codec, Remark, Shape, read_opening};
 use crate::line::{Blob, Line};
 
 /// The codec of a message.
@@ -38,5 +38,7 @@ pub(crate) static CODECS: &[Codec] = &[Codec {
     },
     encode: |json, options| library(options.definitions).shared().encode_json(json),
     tables: Vec::new,
-    remarks: |_, options| library(options.definitions).unmapped().into_iter().collect(),
+    remarks: |_, options| {
+        library(options.definitions).unmapped().into_iter().map(Remark::note).collect()
+    },
 }];

@@ -20,6 +20,8 @@ pub struct UruDefinitions {
     descriptors: Descriptors,
     /// The names of all variables.
     variables: BTreeSet<String>,
+    /// The names of those that hold values, and never hold others.
+    simple: BTreeSet<String>,
 }
 
 impl UruDefinitions {
@@ -27,6 +29,11 @@ impl UruDefinitions {
     #[must_use]
     pub fn descriptors(&self) -> &Descriptors {
         &self.descriptors
+    }
+
+    /// The names of those variables that are shown as a record with a value.
+    pub(crate) fn simple_variables(&self) -> impl Iterator<Item = &str> {
+        self.simple.iter().map(String::as_str)
     }
 
     /// The names of all variables, as trees show them.
@@ -81,6 +88,14 @@ impl UruDefinitions {
             labels.collect::<Vec<_>>()
         });
         self.variables = variables.collect();
+        self.simple.clone_from(&self.variables);
+        for descriptor in self.descriptors.iter() {
+            for variable in descriptor.variables() {
+                if variable.simple_type().is_none() {
+                    self.simple.remove(variable.label());
+                }
+            }
+        }
         let problems = self.descriptors.problems().iter();
         said.extend(problems.filter(|problem| fresh.contains(&problem.file())).cloned());
         said

@@ -1,10 +1,11 @@
 //! Net messages inside `PropagateBuffer`, and what stands in them.
 
-use worldwire_core::json::{FieldsOf, Given, Json};
+use worldwire_core::json::{FieldsOf, Given, Json, bytes};
 use worldwire_core::opener::{Closer, Opener, Site};
-use worldwire_core::{Field, Reader, Result, TreeBuilder, Writer};
+use worldwire_core::{Classes, Error, Field, Reader, Result, TreeBuilder, Writer};
 use worldwire_uru::net_message::{NetMessage, checked_class};
 use worldwire_uru::plasma_message::PlasmaMessage;
+use worldwire_uru::sdl::Blob;
 use worldwire_uru::types::ClassIndex;
 
 use super::UruDefinitions;
@@ -44,7 +45,7 @@ impl<'n> Opener<'n> for UruDefinitions {
 impl Closer for UruDefinitions {
     fn close(&self, site: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
         let mut parts = FieldsOf::new(json)?;
-        parts.take_optional("bytes");
+        let beside = parts.take_optional("bytes");
         let name = if is_state(site) { STATE } else { MESSAGE };
         let opened = parts.take_optional(name);
         parts.end()?;
@@ -58,7 +59,46 @@ impl Closer for UruDefinitions {
                 Ok(writer.into_bytes())
             })
         };
-        made.map(Some).map_err(|error| error.inside(name))
+        let made = made.map_err(|error| error.inside(name))?;
+        if let Some(beside) = beside {
+            let beside = bytes(beside).map_err(|error| error.inside("bytes"))?;
+            self.belongs(site, &beside, &made).map_err(|error| error.inside("bytes"))?;
+        }
+        Ok(Some(made))
+    }
+}
+
+impl UruDefinitions {
+    /// Whether `bytes` are what stood in a field before what is beside them was changed into `made`:
+    /// a message of the same class, a state by the same descriptor. Values inside may differ, since
+    /// the bytes do not count then.
+    fn belongs(&self, site: Site<'_>, bytes: &[u8], made: &[u8]) -> Result<()> {
+        if bytes == made {
+            return Ok(());
+        }
+        let what = |bytes: &[u8]| -> Result<String> {
+            let mut reader = Reader::new(bytes);
+            let what = if is_state(site) {
+                let blob = Blob::decode(self.descriptors(), &mut reader).map_err(Error::closed)?;
+                format!("a state of {}", blob.descriptor.name())
+            } else {
+                let message = NetMessage::decode(&mut reader, "").map_err(Error::closed)?;
+                let class = message.class();
+                match message.class_name() {
+                    Some(name) => format!("a {name}"),
+                    None => format!("class 0x{class:04x}"),
+                }
+            };
+            reader.end().map(|()| what)
+        };
+        let wanted = what(made)?;
+        let found = what(bytes).unwrap_or_else(|error| format!("what cannot be read ({error})"));
+        if found == wanted {
+            return Ok(());
+        }
+        let beside = if is_state(site) { STATE } else { MESSAGE };
+        let error = Error::value(format!("{wanted}, as beside them"), found);
+        Err(error.hint(format!("leave out `bytes`, or `{beside}`")))
     }
 }
 
@@ -82,6 +122,7 @@ fn is_state(site: Site<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use worldwire_core::opener::Subject;
     use worldwire_core::{Limits, Tree};
 
     use super::*;
@@ -139,6 +180,25 @@ mod tests {
         json["stream"]["sdl"]["state"]["variables"]["fhGateOpen"]["value"] = false.into();
         let changed = encoded(&json, &uru).unwrap();
         assert_eq!((changed.len(), changed == bytes), (bytes.len(), false));
+        // Bytes that were never beside that state are refused, whatever the state says.
+        let came = json["stream"]["sdl"]["bytes"].clone();
+        for wrong in [json!({"$hex": "00"}), json!("x")] {
+            json["stream"]["sdl"]["bytes"] = wrong;
+            let error = encoded(&json, &uru).unwrap_err().to_string();
+            assert!(error.contains("stream.sdl.bytes"), "{error}");
+        }
+        json["stream"]["sdl"]["bytes"] = came;
+        let request = json!({"bytes": {"$hex": "ad0200000000"}, "message": json});
+        let site = Site {
+            message: Subject { connection: "game", number: 2, name: "PropagateBuffer" },
+            field: "buffer",
+        };
+        let error = uru.close(site, &request).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "bytes: wanted a plNetMsgSDLState, as beside them, found a plNetMsgMembersListReq; \
+             leave out `bytes`, or `message`"
+        );
         // Without the descriptors nobody can.
         let none = UruDefinitions::default();
         assert!(encoded(&json, &none).is_err());

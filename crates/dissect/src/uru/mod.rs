@@ -10,7 +10,7 @@ mod session;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use worldwire_core::{Diagnostic, Result};
+use worldwire_core::{Diagnostic, Names, Result};
 use worldwire_uru::connection::{Connection, RelayConfig, RelayKeys, RelayRandom};
 use worldwire_uru::file::keys::KeyRing;
 
@@ -96,6 +96,18 @@ impl Family for Uru {
 
     fn values<'d>(&self, _: &'d Definitions) -> Vec<ValueNames<'d>> {
         names::values()
+    }
+
+    fn numbers(&self) -> &'static [&'static str] {
+        players::FIELDS
+    }
+
+    fn holders<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, &'static str)> {
+        names::holders(states(definitions))
+    }
+
+    fn named_types(&self) -> &'static [(&'static str, &'static Names)] {
+        names::NAMED
     }
 
     fn built_in(&self, definitions: &mut Definitions) {

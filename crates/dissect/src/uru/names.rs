@@ -60,7 +60,7 @@ const SETUP: &[&str] = &[
 ];
 
 /// The types whose values have names, as layouts call them.
-const NAMED: &[(&str, &Names)] = &[
+pub(super) const NAMED: &[(&str, &Names)] = &[
     ("NetError", NetError::NAMES),
     ("AccountFlags", AccountFlags::NAMES),
     ("NodeType", NodeType::NAMES),
@@ -121,6 +121,9 @@ const GAME: &[&str] = &[
     "clonerId",
     "high",
     "terminator",
+    "form",
+    "extra",
+    "inverted",
 ];
 /// What stands in the state of an object beside its variables.
 const STATE: &[&str] = &[
@@ -160,7 +163,7 @@ pub(super) fn messages(states: &UruDefinitions) -> Vec<MessageNames<'_>> {
             name: format!("{}.{}", service.name(), message.name),
             fields: names((message.fields)()).collect(),
             inner: inner.iter().copied().collect(),
-            is_complete: false,
+            is_complete: true,
         }));
     }
     all.extend(SETUP_NAMES.map(|name| MessageNames {
@@ -170,6 +173,17 @@ pub(super) fn messages(states: &UruDefinitions) -> Vec<MessageNames<'_>> {
         is_complete: true,
     }));
     all
+}
+
+/// The variables of states: records with a `value`. One that is called like another field may be
+/// that field.
+pub(super) fn holders(states: &UruDefinitions) -> Vec<(&str, &'static str)> {
+    let names = |fields: Vec<FieldInfo>| fields.into_iter().map(|field| field.name);
+    let game = GAME.iter().copied().chain(NAMED_GAME.map(|(name, _)| name));
+    let game = game.chain(STATE.iter().copied());
+    let others: BTreeSet<&str> = parts().into_iter().flat_map(names).chain(game).collect();
+    let own = states.simple_variables().filter(|name| !others.contains(name));
+    own.map(|name| (name, "value")).collect()
 }
 
 /// The classes that a codec reads.

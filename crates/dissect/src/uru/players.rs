@@ -39,7 +39,7 @@ const MOST_NAMES: usize = 65_536;
 const MOST_NAME: usize = 255;
 
 /// The fields that hold the number of a player, or a list of such numbers.
-const FIELDS: &[&str] = &[
+pub(super) const FIELDS: &[&str] = &[
     "ccrPlayerId",
     "clonerId",
     "initiator",

@@ -1,15 +1,21 @@
 //! A conversation of Uru.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use worldwire_core::json::{Given, Json};
-use worldwire_core::{Error, Limits, Reader, Result, Side, Tree, Writer};
-use worldwire_core::{Field, connection};
+use worldwire_core::{
+    Classes, Error, Field, Limits, Names, Reader, Result, Side, Tree, Writer, connection,
+};
 use worldwire_uru::connect::ConnectPacket;
 use worldwire_uru::connection::{Connection, News, Received, Unit};
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{self, Service};
+use worldwire_uru::net_message::patch::HeaderLayout;
+use worldwire_uru::net_message::{NetMessage, SdlState};
+use worldwire_uru::plasma_message::PlasmaMessage;
+use worldwire_uru::sdl::Head;
 use worldwire_uru::types::ClassIndex;
 
 use super::UruDefinitions;
@@ -72,6 +78,11 @@ struct Opened<'m> {
     players: &'m Players,
 }
 
+/// So many bytes of a state hold its head: flags, the longest name, version.
+const MOST_HEAD: usize = 2 + 2 + 4095 + 2 + 4200;
+/// So much of the name of a descriptor is shown.
+const MOST_NAME: usize = 60;
+
 /// Which key decrypts a service.
 fn kind(service: Service) -> ServerKind {
     match service {
@@ -122,6 +133,58 @@ impl Interpreter<Connection> for Plain {
     }
 }
 
+impl<'m> Opened<'m> {
+    /// The net message, if it is a `PropagateBuffer`.
+    fn buffer(&self) -> Option<&'m [u8]> {
+        /// Number of the message, class, length.
+        const HEAD: usize = 10;
+        let received: &'m Received<'m> = self.received;
+        let is_game = received.unit == Unit::Message(Service::Game);
+        let holds = is_game && received.name().1 == "PropagateBuffer";
+        holds.then(|| received.bytes.get(HEAD..)).flatten()
+    }
+}
+
+/// The name of the class that two bytes are the index of.
+fn name_of(class: Option<&[u8; 2]>, names: &'static Names) -> Option<&'static str> {
+    names.name(u16::from_le_bytes(*class?).into())
+}
+
+fn class_name(buffer: &[u8]) -> Option<&'static str> {
+    name_of(buffer.first_chunk(), NetMessage::NAMES)
+}
+
+/// The class of the Plasma message inside: it stands before what is deflated.
+fn payload_class(buffer: &[u8]) -> Option<&'static str> {
+    /// Two lengths and the compression.
+    const STREAM: usize = 9;
+    let class = u32::from(u16::from_le_bytes(*buffer.first_chunk()?));
+    let has_payload = [
+        ClassIndex::plNetMsgGameMessage,
+        ClassIndex::plNetMsgGameMessageDirected,
+        ClassIndex::plNetMsgLoadClone,
+    ];
+    if !has_payload.contains(&ClassIndex(class)) {
+        return None;
+    }
+    let stream = HeaderLayout::of(buffer).ok()?.end;
+    name_of(buffer.get(stream + STREAM..)?.first_chunk(), PlasmaMessage::NAMES)
+}
+
+/// The state of an object that a net message is.
+fn state(buffer: &[u8]) -> Option<SdlState<'_>> {
+    let states = [ClassIndex::plNetMsgSDLState, ClassIndex::plNetMsgSDLStateBCast];
+    let class = ClassIndex(u16::from_le_bytes(*buffer.first_chunk()?).into());
+    if !states.contains(&class) {
+        return None;
+    }
+    match NetMessage::decode(&mut Reader::new(buffer), "").ok()? {
+        NetMessage::SdlState(state) => Some(state),
+        NetMessage::SdlStateBCast(broadcast) => Some(broadcast.state),
+        _ => None,
+    }
+}
+
 impl Message for Opened<'_> {
     fn push_name(&self, name: &mut String) {
         let (kind, message) = self.received.name();
@@ -149,21 +212,36 @@ impl Message for Opened<'_> {
         (!self.players.is_empty()).then_some(self.players)
     }
 
-    fn advice(&self) -> Option<&'static str> {
-        /// The class of the net message stands behind the number of the message.
-        const HEAD: usize = 2;
-        let is_game = self.received.unit == Unit::Message(Service::Game);
-        if !is_game || !self.states.descriptors().is_empty() {
+    fn push_inside(&self, inside: &mut String) {
+        let Some(buffer) = self.buffer() else { return };
+        let Some(class) = class_name(buffer) else { return };
+        inside.push(' ');
+        inside.push_str(class);
+        if let Some(payload) = payload_class(buffer) {
+            inside.push(' ');
+            inside.push_str(payload);
+        }
+    }
+
+    fn advice(&self) -> Option<Cow<'static, str>> {
+        let state = self.buffer().and_then(state)?;
+        if self.states.descriptors().is_empty() {
+            let advice = "with the state of an object (SDL) shown as bytes: give descriptors (.sdl \
+                          files) with --data";
+            return Some(Cow::Borrowed(advice));
+        }
+        let start = state.stream.beginning(MOST_HEAD).ok()?;
+        let head = Head::decode_fields(&mut Reader::new(&start)).ok()?;
+        let name = head.name.to_text();
+        if self.states.descriptors().find(name.as_bytes(), head.version).is_ok() {
             return None;
         }
-        let class = self.received.bytes.get(HEAD..)?.first_chunk();
-        let class = ClassIndex(class.map_or(0, |class| u32::from_le_bytes(*class)));
-        let states = [ClassIndex::plNetMsgSDLState, ClassIndex::plNetMsgSDLStateBCast];
-        let holds = self.received.name().1 == "PropagateBuffer" && states.contains(&class);
-        holds.then_some(
-            "with the state of an object (SDL) shown as bytes: give descriptors (.sdl files) with \
-             --data",
-        )
+        let name = name.get(..name.floor_char_boundary(MOST_NAME)).unwrap_or_default();
+        let (name, version) = (name.escape_debug(), head.version);
+        Some(Cow::Owned(format!(
+            "with a state of {name} {version} shown as bytes: give its descriptor (.sdl files) with \
+             --data"
+        )))
     }
 
     fn encode(&self, fields: &Json) -> Result<Vec<u8>> {

@@ -17,6 +17,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use worldwire_core::Diagnostic;
 use worldwire_core::value::parse_hex;
 
@@ -189,7 +191,13 @@ fn login(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<Login> {
         match key.get_ref().as_ref() {
             "user" => user = Some(text),
             "password" => secrets.push(LoginSecret::PasswordHash(password_hash(&text))),
-            "password-hash" => secrets.push(LoginSecret::PasswordHash(Secret::new(text))),
+            "password-hash" => {
+                if let Some(found) = is_no_hash(&text) {
+                    let wanted = "wanted the base64 of a SHA-512, 88 characters, found";
+                    settings.error(value.span(), format!("{wanted} {found}"));
+                }
+                secrets.push(LoginSecret::PasswordHash(Secret::new(text)));
+            }
             "ck2" => secrets.push(LoginSecret::Ck2(Secret::new(text))),
             _ => settings.unknown(key, &["user", "password", "password-hash", "ck2"]),
         }
@@ -201,9 +209,33 @@ fn login(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<Login> {
     Some(Login { user, secret })
 }
 
+/// What a text is instead of a [`password_hash`]: without a word of it, as it may be a secret.
+fn is_no_hash(text: &str) -> Option<String> {
+    /// The bytes of a SHA-512.
+    const SIZE: usize = 64;
+    match BASE64.decode(text) {
+        Ok(bytes) if bytes.len() == SIZE => None,
+        Ok(bytes) => Some(format!("that of {} bytes", bytes.len())),
+        Err(_) => Some(format!("{} characters of something else", text.chars().count())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_hash_is_one() {
+        let parse = |hash: &str| {
+            KeyFile::parse("k", &format!("[[ki.login]]\npassword-hash = \"{hash}\"\n"))
+        };
+        let error = |hash: &str| parse(hash).expect_err("it is wrong")[0].to_string();
+        let wanted = "k:2:17: error: wanted the base64 of a SHA-512, 88 characters, found";
+        assert_eq!(error("abc"), format!("{wanted} 3 characters of something else"));
+        assert_eq!(error("c2VjcmV0"), format!("{wanted} that of 6 bytes"));
+        let hash = password_hash("hunter2");
+        assert_eq!(parse(hash.as_str()).expect("it is right").logins().len(), 1);
+    }
 
     #[test]
     fn a_file_is_read() {

@@ -100,7 +100,7 @@ fn empty(name: Str<'static>, target_flags: u8) -> Table<'static> {
     Table { name, columns: Vec::new(), target_flags, stated_size: None, records: Vec::new() }
 }
 
-fn written(lines: &[Vec<String>]) -> Result<String> {
+pub(super) fn written(lines: &[Vec<String>]) -> Result<String> {
     let mut writer =
         WriterBuilder::new().flexible(true).terminator(Terminator::CRLF).from_writer(Vec::new());
     let failed = |error: String| Error::value("cells that CSV can hold", error);

@@ -8,6 +8,7 @@
 //! `_TargetTable`, behind which stands a `STR`: the name of the table. A record has the values.
 
 use core::fmt;
+use std::collections::HashSet;
 
 use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::{Error, Field, Reader, Result, Trace, Value, Writer};
@@ -114,15 +115,36 @@ impl<'d> TableFile<'d> {
         tables.map(|tables| TableFile { tables }).map_err(|error| error.inside("tables"))
     }
 
-    /// Refuses what [`Self::warnings`] tells, for those who want only what is in order.
+    /// Refuses what [`Self::warnings`] and [`Self::missing`] tell, for those who want only what is
+    /// in order.
     ///
     /// # Errors
-    /// Malformed, for the first size that is stated wrongly.
+    /// Malformed, for the first size that is stated wrongly, and for a table that is missing.
     pub fn strict(&self) -> Result<()> {
+        if let Some(name) = self.missing().first() {
+            return Err(Error::malformed(format!("table {name}"), "the end of the file"));
+        }
         match self.warnings().next() {
             None => Ok(()),
             Some(warning) => Err(Error::malformed("correct sizes", warning)),
         }
+    }
+
+    /// The tables that `_TableList`, the table of all tables, names and that are not there: the file
+    /// was cut between two tables. At most 100.
+    #[must_use]
+    pub fn missing(&self) -> Vec<String> {
+        const LIST: &[u8] = b"_TableList";
+        const MOST: usize = 100;
+        let there: HashSet<&[u8]> = self.tables.iter().map(|table| table.name.as_bytes()).collect();
+        let lists = self.tables.iter().filter(|table| table.name.as_bytes() == LIST);
+        let rows = lists.flat_map(|list| &list.records);
+        let names = rows.filter_map(|row| match row.values.first() {
+            Some(FieldValue::Str(name)) => Some(name.as_bytes()),
+            _ => None,
+        });
+        let missing = names.filter(|name| !name.is_empty() && !there.contains(name));
+        missing.map(shown).take(MOST).collect()
     }
 
     /// What is odd: sizes that are stated wrongly. Each text is made when it is asked for, and

@@ -6,6 +6,7 @@ use worldwire_core::json::{Json, Style};
 use worldwire_core::testing::{Target, render};
 use worldwire_core::{Reader, Sampler, Tree};
 
+use crate::file::revision::{FileList, FileListDiff};
 use crate::file::table::TableFile;
 use crate::message::Values;
 use crate::schema::{Mode, Protocols, load};
@@ -87,6 +88,12 @@ fn json(data: &[u8]) {
 }
 
 fn table(data: &[u8]) {
+    if let Ok(file) = TableFile::decode(&mut Reader::new(data)) {
+        let list = FileList::of(&file);
+        assert_eq!(list.diff(&list), FileListDiff::default(), "differs from itself");
+        assert!(list.files.iter().all(|file| file.url("x").is_ascii()));
+    }
+
     let plain = TableFile::decode(&mut Reader::new(data));
     let mut reader = Reader::traced("file", data, Tree::new());
     let traced = TableFile::decode(&mut reader);

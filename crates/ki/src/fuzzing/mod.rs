@@ -3,6 +3,7 @@
 
 mod connection;
 mod dml;
+mod files;
 pub mod object;
 mod operations;
 mod wad;
@@ -19,4 +20,5 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
         .chain(dml::TARGETS)
         .chain(object::TARGETS)
         .chain(wad::TARGETS)
+        .chain(files::TARGETS)
 }

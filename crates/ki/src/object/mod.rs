@@ -39,6 +39,7 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+mod bases;
 mod complete;
 mod core_table;
 mod decode;
@@ -61,7 +62,7 @@ use crate::schema::classes::{Classes, Property};
 
 pub use core_table::{CoreClass, CoreTable};
 pub use hints::Hints;
-pub use json::JsonWriter;
+pub use json::{JsonWriter, looks_rounded};
 pub use pack::{ENVELOPE_STORED, open_envelope, seal_envelope};
 pub use value::{Children, Object, ValueRef};
 pub use visitor::{Bits, CoreId, Leaf, Slot, Visitor};
@@ -116,9 +117,7 @@ pub struct ObjectOptions {
     /// Unknown properties and classes of a deep stream, what stands in a property without being of
     /// its type and size, what is left at the end of an object, and unknown names are kept as they
     /// are, with a note, instead of being errors: written again they are the same bits, and what is
-    /// not the same is padding. Objects
-    /// where those of an unrelated class belong get a note, too. A deep stream is read twice for
-    /// this.
+    /// not the same is padding. A deep stream is read twice for this.
     pub lenient: bool,
     /// The outermost object may be null.
     pub null_root: bool,
@@ -210,7 +209,8 @@ pub struct Header {
 pub struct Decoded {
     /// What stood around it.
     pub header: Header,
-    /// What was odd, when lenient: at most 200 notes.
+    /// What was odd: objects where those of an unrelated class belong and, when lenient, what is no
+    /// error then. At most 200 notes.
     pub notes: Vec<ObjectNote>,
 }
 
@@ -259,7 +259,20 @@ impl<'c> ObjectCodec<'c> {
         reader: &mut Reader<'d, T>,
         visitor: &mut V,
     ) -> Result<Decoded> {
-        decode::decode(self, reader, visitor)
+        self.decode_as("object", reader, visitor)
+    }
+
+    /// The same with another name for the outermost object than `object`, in the tree and in errors.
+    ///
+    /// # Errors
+    /// Those of [`Self::decode`].
+    pub fn decode_as<'d, T: Trace<'c>, V: Visitor<'c>>(
+        &self,
+        name: &'c str,
+        reader: &mut Reader<'d, T>,
+        visitor: &mut V,
+    ) -> Result<Decoded> {
+        decode::decode(self, reader, visitor, name)
     }
 
     /// Reads one stream that takes all of the bytes.

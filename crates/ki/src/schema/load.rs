@@ -147,7 +147,17 @@ fn protocol(
             Some(first) if first.message.is_like(&draft.message) => {
                 let text = format!("duplicate message {} merged", element.name);
                 let line = notes.source.line(first.span.start);
-                notes.note(&element.span, text, &format!("the first is in line {line}"));
+                match (first.given, draft.given) {
+                    (Some(given), Some(other)) if given != other => {
+                        let text = format!("{text}, but its order {other} is lost");
+                        let help = format!("the first, in line {line}, has order {given}");
+                        notes.odd(&element.span, text, &help);
+                    }
+                    (given, other) => {
+                        first.given = given.or(other);
+                        notes.note(&element.span, text, &format!("the first is in line {line}"));
+                    }
+                }
             }
             Some(first) => {
                 let line = notes.source.line(first.span.start);

@@ -23,6 +23,7 @@ pub use worldwire_core::Double as Dbl;
 /// `FLT`: a number of single precision.
 pub use worldwire_core::Float as Flt;
 
+pub(crate) use string::wide;
 pub use string::{Str, WStr};
 pub use value::FieldValue;
 

@@ -202,7 +202,7 @@ fn too_long(what: &str, count: usize) -> Error {
     Error::limit(name, MOST_COUNT as u64, count as u64)
 }
 
-fn wide(text: &str) -> Vec<u8> {
+pub(crate) fn wide(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 

@@ -30,6 +30,16 @@ pub enum News {
         /// Its number.
         number: SequenceNumber,
     },
+    /// Packets did not come, or could not be read (observers and relays). It is reported when later
+    /// ones show that they come no more, or at the end; each once.
+    Missing {
+        /// Who sent them.
+        side: Side,
+        /// The number of the first.
+        first: SequenceNumber,
+        /// The number of the last, which comes behind the first or is the same.
+        last: SequenceNumber,
+    },
     /// The datagrams are encrypted and no key fits (observers). Reported once for each session.
     /// They are passed over as long as none does.
     KeysNeeded {
@@ -37,6 +47,14 @@ pub enum News {
         side: Side,
         /// What there is instead of the key.
         missing: MissingKey,
+    },
+    /// The key that opens the datagrams was given for another session than the hello names (observers
+    /// and relays). It is used: the hello is damaged, or the id in the key file is wrong.
+    OtherSession {
+        /// The session that the key was given for.
+        id: u32,
+        /// The session that the hello names.
+        named: u32,
     },
 }
 
@@ -51,13 +69,6 @@ pub enum MissingKey {
         /// How many were given.
         keys: usize,
     },
-    /// A key opens it that was given for another session than the hello names.
-    OtherSession {
-        /// The session that the key was given for.
-        id: u32,
-        /// The session that the hello names.
-        named: u32,
-    },
 }
 
 impl fmt::Display for MissingKey {
@@ -67,9 +78,6 @@ impl fmt::Display for MissingKey {
             Self::NotGiven => f.write_str("no key"),
             Self::NoneFits { keys: 1 } => f.write_str("a key that does not open it"),
             Self::NoneFits { keys } => write!(f, "{keys} keys, none of which opens it"),
-            Self::OtherSession { id, named } => {
-                write!(f, "the key of session {id:#x}, while the hello names {named:#x}")
-            }
         }
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct Keyring {
     chosen: Option<SessionKey>,
     /// The last hello.
     hello: Option<Hello>,
+    /// The session of the chosen key, and the one that the hello names instead.
+    contradiction: Option<(u32, u32)>,
 }
 
 /// Why a datagram was not decrypted.
@@ -31,7 +33,7 @@ const MOST_TRIED: usize = 256;
 
 impl Keyring {
     pub(super) fn new(known: Arc<[KnownSession]>) -> Self {
-        Self { known, chosen: None, hello: None }
+        Self { known, chosen: None, hello: None, contradiction: None }
     }
 
     /// A hello names its session to those who have its key. Returns whether it is of another
@@ -56,8 +58,14 @@ impl Keyring {
         self.chosen.as_ref()
     }
 
-    /// Decrypts a datagram, with the key or, as long as none has fitted, with any that may be of
-    /// this session.
+    /// The id that the chosen key was given for and the one that the hello names, where they differ.
+    /// Told once: the hello is damaged, or the id is wrong.
+    pub(super) fn contradiction(&mut self) -> Option<(u32, u32)> {
+        self.contradiction.take()
+    }
+
+    /// Decrypts a datagram, with the key or, as long as none has fitted, with any. One that was
+    /// given for another session than the hello names is the last choice.
     pub(super) fn open(&mut self, iv: &[u8; 16], cipher: &[u8]) -> Result<Vec<u8>, Refused> {
         if let Some(key) = &self.chosen {
             return key.open(iv, cipher).map_err(|why| match why {
@@ -74,7 +82,9 @@ impl Keyring {
         for session in self.known.iter().take(MOST_TRIED) {
             let named = self.hello.as_ref().map(|it| session.key.session_id(&it.encrypted_session));
             match (session.key.open(iv, cipher), session.id.zip(named)) {
-                (Ok(_), Some((id, named))) if id != named => of_another = Some((id, named)),
+                (Ok(plain), Some(ids)) if ids.0 != ids.1 => {
+                    of_another.get_or_insert_with(|| (session.key.clone(), plain, ids));
+                }
                 (Ok(plain), _) => {
                     self.chosen = Some(session.key.clone());
                     return Ok(plain);
@@ -83,11 +93,14 @@ impl Keyring {
                 (Err(why), _) => damaged = Some(why),
             }
         }
-        Err(match (of_another, damaged, self.known.len()) {
-            (Some((id, named)), ..) => Refused::NoKey(MissingKey::OtherSession { id, named }),
-            (None, Some(why), _) => Refused::Damaged(why.into()),
-            (None, None, 0) => Refused::NoKey(MissingKey::NotGiven),
-            (None, None, keys) => Refused::NoKey(MissingKey::NoneFits { keys }),
+        if let Some((key, plain, ids)) = of_another {
+            (self.chosen, self.contradiction) = (Some(key), Some(ids));
+            return Ok(plain);
+        }
+        Err(match (damaged, self.known.len()) {
+            (Some(why), _) => Refused::Damaged(why.into()),
+            (None, 0) => Refused::NoKey(MissingKey::NotGiven),
+            (None, keys) => Refused::NoKey(MissingKey::NoneFits { keys }),
         })
     }
 }

@@ -18,8 +18,8 @@
 //! * Every packet is acknowledged in some packet: after [`Common::ack_delay`] if it carries
 //!   something, with the next packet or when seven wait if not.
 //! * An observer reports datagrams in the order in which they came. It needs the session's key;
-//!   without it there is [`News::KeysNeeded`]. A key with a session id is for that session only, as
-//!   far as a hello names it.
+//!   without it there is [`News::KeysNeeded`]. A key with the session id that the hello names is
+//!   the first choice; one with another id is taken only if no other opens the datagrams.
 //! * A relay forwards each datagram as it came, or another packet with the same sequence word, or
 //!   nothing. It cannot [`inject`](worldwire_core::connection::Relay::inject).
 //! * Only inputs tell the time. After something was sent,
@@ -69,6 +69,7 @@ mod event;
 mod flight;
 mod inbox;
 mod keyring;
+mod missing;
 mod outbox;
 mod relay;
 mod sender;
@@ -94,8 +95,12 @@ use endpoint::{Endpoint, Part, Verdict};
 use event::Unreported;
 use inbox::Inbox;
 use keyring::{Keyring, Refused};
+use missing::Missing;
 use relay::Relaying;
 use sender::Role;
+
+/// The furthest offset behind a gap from which reading goes on.
+const MOST_OFFSET: u64 = 1 << 62;
 
 /// A connection, seen from one of four roles; the [module](self) says what is particular to it.
 #[derive(Debug)]
@@ -120,6 +125,8 @@ struct Stream {
     /// Observers and relays: which packets came, and the vector of the last that reset them.
     window: ReceiveWindow,
     reset_by: Option<[u8; 16]>,
+    /// Observers and relays: which packets did not.
+    missing: Missing,
     /// Observers: from where on nothing could be read for want of a key.
     unread: Option<u64>,
 }
@@ -244,6 +251,7 @@ impl Connection {
             Plain::Hello(hello) => {
                 if self.keys.on_hello(hello) {
                     // Another session: its numbers begin anew.
+                    Side::BOTH.into_iter().for_each(|side| self.tell_missing(side, true));
                     self.streams.iter_mut().for_each(Stream::forget_packets);
                     self.told_keys_needed = false;
                 }
@@ -338,6 +346,9 @@ impl Connection {
                 return self.fault(side, error, at, wire);
             }
         };
+        if let Some((id, named)) = self.keys.contradiction() {
+            self.event(Event::News(News::OtherSession { id, named }));
+        }
         let head = match PacketHead::decode(&mut Reader::new(&plain)).map_err(Error::closed) {
             Ok(head) => head,
             Err(error) => {
@@ -351,15 +362,26 @@ impl Connection {
             relay.is_established = true;
         }
         let number = head.sequence.local;
+        if self.streams[side.index()].is_reset_by(&head, &sealed.iv) {
+            self.tell_missing(side, true);
+        }
         if !self.streams[side.index()].note(&head, &sealed.iv) {
             self.event(Event::News(News::Repeated { side, number }));
             return self.pass(side, wire, Some(number));
         }
+        self.tell_missing(side, false);
         let start = self.take(side, wire.len());
         let range = start..self.streams[side.index()].end;
         let unit = Unit::Packet { number, flags: head.flags };
         let wire = self.wire(wire);
         self.receive(Unreported { side, unit, bytes: plain, range, wire });
+    }
+
+    /// Reports packets that come no more.
+    fn tell_missing(&mut self, side: Side, is_over: bool) {
+        while let Some((first, last)) = self.streams[side.index()].missing.lost(is_over) {
+            self.event(Event::News(News::Missing { side, first, last }));
+        }
     }
 
     /// No key fits, and none has.
@@ -387,6 +409,10 @@ impl Connection {
     fn on_gap(&mut self, side: Side, length: u64) {
         let stream = &mut self.streams[side.index()];
         let range = stream.end..stream.end.saturating_add(length);
+        if range.end > MOST_OFFSET {
+            let error = Error::limit("bytes of a stream", MOST_OFFSET, range.end);
+            return self.refuse(side, error.at(range.start));
+        }
         stream.end = range.end;
         if stream.unread.is_none() {
             self.event(Event::Gap { side, range });
@@ -443,18 +469,30 @@ impl Stream {
     /// Another session begins.
     fn forget_packets(&mut self) {
         (self.window, self.reset_by) = (ReceiveWindow::default(), None);
+        self.missing = Missing::default();
+    }
+
+    /// Whether a packet begins the numbers again. Where is not known, so its vector tells it from
+    /// others.
+    fn is_reset_by(&self, head: &PacketHead, iv: &[u8; 16]) -> bool {
+        head.flags.contains(RccFlags::Reset) && self.reset_by != Some(*iv)
     }
 
     /// Whether a packet that is watched is new.
     fn note(&mut self, head: &PacketHead, iv: &[u8; 16]) -> bool {
         if !head.flags.contains(RccFlags::Reset) {
-            return self.window.note(head.sequence.local);
+            let is_new = self.window.note(head.sequence.local);
+            if is_new {
+                self.missing.note(head.sequence.local);
+            }
+            return is_new;
         }
-        // Where the numbers begin again is not known, so its vector tells it from others.
-        if self.reset_by.replace(*iv) == Some(*iv) {
+        if !self.is_reset_by(head, iv) {
             return false;
         }
-        self.window = ReceiveWindow::default();
+        self.reset_by = Some(*iv);
+        (self.window, self.missing) = Default::default();
+        self.missing.note(head.sequence.local);
         self.window.note(head.sequence.local)
     }
 }
@@ -481,7 +519,10 @@ impl connection::Connection for Connection {
                 self.fault(from, error, at, bytes);
             }
             Input::Gap(length) => self.on_gap(from, length),
-            Input::End => self.streams[from.index()].ended = true,
+            Input::End => {
+                self.tell_missing(from, true);
+                self.streams[from.index()].ended = true;
+            }
         }
         self.flush_news();
     }

@@ -26,7 +26,7 @@ pub struct KeyFile {
 /// The key of a session.
 #[derive(Clone, Debug)]
 pub struct KnownSession {
-    /// The session's id, if it is known: where a hello names another one, the key is not used.
+    /// The session's id, if it is known: the key of the session that a hello names comes first.
     pub id: Option<u32>,
     /// Its key.
     pub key: SessionKey,
@@ -154,7 +154,16 @@ impl File<'_> {
         }
         let message = format!("wanted one of {}, found {}", known.join(", "), key.get_ref());
         let error = self.source.error(key.span(), message);
-        self.errors.push(match nearest(key.get_ref(), known.iter().copied()) {
+        // Short names have no near ones but those with the same letters.
+        let letters = |name: &str| {
+            let mut letters = name.to_lowercase().into_bytes();
+            letters.sort_unstable();
+            letters
+        };
+        let typed = letters(key.get_ref());
+        let near = nearest(key.get_ref(), known.iter().copied())
+            .or_else(|| known.iter().copied().find(|name| letters(name) == typed));
+        self.errors.push(match near {
             Some(near) => error.help(format!("did you mean {near}?")),
             None => error,
         });
@@ -206,7 +215,7 @@ mod tests {
         insta::assert_snapshot!(lines.join("\n"), @r"
         keys.toml:2:6: error: wanted a session id from 0 to 4294967295
         keys.toml:3:7: error: wanted 32 hexadecimal digits in quotes
-        keys.toml:4:1: error: wanted one of id, key, found kye
+        keys.toml:4:1: error: wanted one of id, key, found kye (did you mean key?)
         keys.toml:5:1: error: wanted a key
         keys.toml:7:6: error: wanted one of session, found other
         ");

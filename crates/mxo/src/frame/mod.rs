@@ -8,6 +8,7 @@
 //! Numbers are little-endian, except for the sequence word, numbers and lengths of RPC messages,
 //! and the lengths of [TCP frames](TcpFrame).
 
+mod count;
 mod datagram;
 mod packet;
 mod plain;
@@ -28,6 +29,7 @@ pub use sim_time::SimTime;
 pub use tcp::{Channel, MarginFrame, MarginText, TcpFrame};
 pub use window::ReceiveWindow;
 
+pub(crate) use count::PacketCount;
 pub(crate) use datagram::SEALED;
 pub(crate) use packet::{HEAD_BYTES, encode_head, fits, is_whole};
 pub(crate) use window::MOST_ACK_AGE;

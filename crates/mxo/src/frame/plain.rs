@@ -52,7 +52,8 @@ const PING: [u8; 8] = [0, 0, 0, 0, 0, 1, 4, 8];
 const HELLO_BYTES: usize = 43;
 const PING_BYTES: usize = 12;
 
-static KINDS: Names = Names::fixed(&[(0, "Other"), (1, "Hello"), (2, "Answer"), (3, "Ping")]);
+static KINDS: Names =
+    Names::fixed(&[(0, "Other"), (1, "Hello"), (2, "Answer"), (3, "Ping")]).words();
 
 impl<'d> Plain<'d> {
     /// Reads a packet to the end of the part.
@@ -151,6 +152,18 @@ impl<'d> Plain<'d> {
         };
         fields.end()?;
         Ok(plain)
+    }
+
+    /// Whether bytes look like a hello, an answer or a ping that was damaged: most of what such a
+    /// packet begins with is there.
+    #[must_use]
+    pub fn resembles_setup(bytes: &[u8]) -> bool {
+        /// How many bytes may be wrong.
+        const MOST_WRONG: usize = 2;
+        [&HELLO[..], &ANSWER, &PING].into_iter().any(|head| {
+            let wrong = head.iter().zip(bytes).filter(|(head, byte)| head != byte).count();
+            bytes.len() >= head.len() && wrong <= MOST_WRONG
+        })
     }
 
     /// The name of its kind.

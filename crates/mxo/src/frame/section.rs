@@ -4,7 +4,9 @@ use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
-use worldwire_core::{Error, Form, Names, Reader, Result, Sampler, Side, Trace, Value, Writer};
+use worldwire_core::{
+    Error, Form, Names, Place, Reader, Result, Sampler, Side, Trace, Value, Writer,
+};
 
 use super::rpc::{
     RpcList, decode_lists, encode_lists, lists_from_json, lists_into_owned, sample_lists,
@@ -77,6 +79,18 @@ impl<'d> Section<'d> {
         from: Option<Side>,
         measure: Measuring<'_>,
     ) -> Result<Self> {
+        let start = reader.place();
+        if let Some((&OBJECTS, behind)) = reader.rest().split_first() {
+            let length = measure(behind)
+                .map_err(|error| error.based(reader.position() as u64 + 1).inside("objects"))?;
+            if T::ON {
+                let end = Place { byte: start.byte + 1, ..start };
+                reader.trace_mut().leaf("mpm", Value::Enum(OBJECTS.into(), &SECTIONS), start, end);
+            }
+            // With the id, as the section stands by itself.
+            let bytes = reader.blob("objects", start, 1 + length, Form::Bytes)?;
+            return Ok(Self::Objects(bytes.get(1..).unwrap_or_default().into()));
+        }
         let id = reader.shown(
             "mpm",
             |reader| reader.take_array().map(|[id]: [u8; 1]| id),
@@ -84,11 +98,6 @@ impl<'d> Section<'d> {
         )?;
         let (start, left) = (reader.place(), reader.remaining());
         match id {
-            OBJECTS => {
-                let length = measure(reader.rest())
-                    .map_err(|error| error.based(reader.position() as u64).inside("objects"))?;
-                Ok(Self::Objects(reader.blob("objects", start, length, Form::Bytes)?.into()))
-            }
             RPC => decode_lists(reader, from).map(Self::Rpc),
             _ => {
                 let bytes = reader.blob("bytes", start, left, Form::Bytes)?.into();
@@ -126,10 +135,20 @@ impl<'d> Section<'d> {
             .map_err(|error| error.inside("mpm"))?;
         let mut blob = |name| {
             let bytes = fields.given(name)?.bytes();
-            bytes.map(Cow::Owned).map_err(|error| error.inside(name))
+            bytes.map(Cow::<[u8]>::Owned).map_err(|error| error.inside(name))
         };
         let section = match id {
-            OBJECTS => Section::Objects(blob("objects")?),
+            OBJECTS => {
+                let bytes = blob("objects")?;
+                match bytes.split_first() {
+                    Some((&OBJECTS, behind)) => Section::Objects(Cow::Owned(behind.to_vec())),
+                    _ => {
+                        let found = bytes.first().map_or_else(|| "none".to_owned(), u8::to_string);
+                        let error = Error::value("a section that begins with its id, 3", found);
+                        return Err(error.inside("objects"));
+                    }
+                }
+            }
             RPC => {
                 let lists = lists_from_json(fields.given("lists")?, from);
                 Section::Rpc(lists.map_err(|error| error.inside("lists"))?)

@@ -22,6 +22,7 @@ const OBJECTS: &[Target] = &[
     section::KNOWN,
     section::PRESENCE,
     section::REPLICA,
+    section::LATE_REPLICA,
     section::UNKNOWN,
     tables::CLASSES,
     tables::DUMP,

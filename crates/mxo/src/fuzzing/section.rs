@@ -8,6 +8,7 @@ use worldwire_core::testing::{Target, render};
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Reader, Side, Tree, Writer};
 
+use crate::frame::SequenceNumber;
 use crate::message::{Context, NoViews, OWN_VIEW, Properties, Rules, Section, Viewed};
 use crate::replica::{Bounds, Replica};
 use crate::schema::{Objects, Tables};
@@ -28,6 +29,9 @@ pub(super) const PRESENCE: Target =
     Target { name: "mxo_presence", run: presence, seeds: presences };
 /// Sections one after the other, applied.
 pub(super) const REPLICA: Target = Target { name: "mxo_replica", run: replica, seeds: replicas };
+/// The same in packets that overtake each other.
+pub(super) const LATE_REPLICA: Target =
+    Target { name: "mxo_replica_late", run: late_replica, seeds: late_replicas };
 
 static OBJECTS: LazyLock<Arc<Objects>> = LazyLock::new(|| Arc::new(Objects::built_in()));
 
@@ -221,15 +225,32 @@ fn presences() -> Vec<Vec<u8>> {
 /// Sections behind length bytes, one after the other. The first bit of a length byte says who
 /// sends.
 fn replica(data: &[u8]) {
+    applied(data, |_, _, data| data);
+}
+
+/// The same with the number of a packet behind each length byte.
+fn late_replica(data: &[u8]) {
+    applied(data, |replica, from, data| match data.split_first_chunk() {
+        Some((number, rest)) => {
+            replica.packet(from, SequenceNumber::new(u16::from_le_bytes(*number)));
+            rest
+        }
+        None => data,
+    });
+}
+
+/// Applies sections; what is in front of each is read first.
+fn applied(data: &[u8], head: impl for<'d> Fn(&mut Replica, Side, &'d [u8]) -> &'d [u8]) {
     let bounds = Bounds { views: 8, pending_bytes: 200 };
     let mut replica = Replica::within(Arc::clone(&OBJECTS), bounds);
     let mut data = data;
     while let Some((length, rest)) = data.split_first() {
+        let from = if length & 1 == 0 { Side::Server } else { Side::Client };
+        let rest = head(&mut replica, from, rest);
         let (section, rest) = rest.split_at(usize::from(length >> 1).min(rest.len()));
         data = rest;
         let before = picture(&replica);
         let pending = replica.pending_bytes();
-        let from = if length & 1 == 0 { Side::Server } else { Side::Client };
         if replica.receive(section, from, Rules::LENIENT).is_err() {
             assert_eq!(picture(&replica), before, "a failed section changes nothing");
             assert_eq!(replica.pending_bytes(), pending, "nor what waits");
@@ -245,6 +266,26 @@ fn picture(replica: &Replica) -> String {
     let views: Vec<serde_json::Value> = serde_json::from_str(&json).expect("it is JSON");
     assert_eq!(views.len(), replica.len(), "every view is shown");
     json + &text
+}
+
+/// The sections of [`replicas`] in packets that overtake each other.
+fn late_replicas() -> Vec<Vec<u8>> {
+    let packet = |number: u16, text: &str| {
+        let section = parse_hex(text).expect("it is hex");
+        let length = u8::try_from(section.len() * 2).expect("short");
+        [&[length][..], &number.to_le_bytes(), &section].concat()
+    };
+    let create = "0301000c9f0101cdab018040340800000900000000";
+    let other = "0301000c9f0102cdab018040340800000900000000";
+    let update = "030900018002380800000000";
+    let pending = "030100020b000900018002380800000000";
+    let delete = "03010001010009000000";
+    let orders: [&[(u16, &str)]; 3] = [
+        &[(4094, create), (1, update), (0, update), (2, delete), (0, update), (4094, create)],
+        &[(9, pending), (8, pending), (10, create), (12, delete), (14, other), (13, delete)],
+        &[(5, create), (9, other), (7, delete), (6, update), (11, pending), (8, pending)],
+    ];
+    orders.iter().map(|list| list.iter().flat_map(|it| packet(it.0, it.1)).collect()).collect()
 }
 
 fn replicas() -> Vec<Vec<u8>> {

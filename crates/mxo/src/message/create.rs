@@ -118,6 +118,18 @@ impl<'d> Create<'d> {
                 reader.leaf_from("guess", here, Value::Bool(true));
             }
         }
+        let (properties, new_view, tail) = Self::decode_behind_head(reader, layout, count)
+            .map_err(|error| super::misfit(error, &format!("goobj {goid}"), layout))?;
+        Ok(Self { flags, goid, world_id, spawn_seq, class, guess, properties, new_view, tail })
+    }
+
+    /// Reads what only the class tells.
+    #[inline]
+    fn decode_behind_head<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        layout: &'n Class,
+        count: u8,
+    ) -> Result<(Properties<'d>, u16, u8)> {
         let properties = Properties::decode_with_room(reader, layout.create(), count.into())?;
         if properties.len() != usize::from(count) {
             let found = format!("a count of {count} and {} bits", properties.len());
@@ -129,7 +141,7 @@ impl<'d> Create<'d> {
             return Err(error.inside("new_view"));
         }
         let tail = reader.u8("tail")?;
-        Ok(Self { flags, goid, world_id, spawn_seq, class, guess, properties, new_view, tail })
+        Ok((properties, new_view, tail))
     }
 
     /// The class to read the properties by, and whether it is a guess.

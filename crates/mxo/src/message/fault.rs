@@ -50,7 +50,8 @@ pub(super) static NAMES: Names = Names::fixed(&[
     (9, "server_only_command"),
     (10, "missing_terminator"),
     (11, "unknown_layout"),
-]);
+])
+.words();
 
 impl Fault {
     /// All of them.

@@ -57,7 +57,7 @@ pub use unknown::{Undecoded, UnknownCreate};
 pub use update::Update;
 pub use views::{ADMIN_VIEW, Context, END, FIRST_VIEW, NoViews, OWN_VIEW, Rules, Viewed, Views};
 
-use crate::schema::{ClassId, Objects};
+use crate::schema::{Class, ClassId, Objects};
 use update::agrees;
 
 /// A class by its name, which must be the one that is known, if one is.
@@ -73,6 +73,13 @@ fn class_from_json(json: &Json, known: Option<ClassId>, objects: &Objects) -> Re
             Err(error.hint("leave it out to have it filled in"))
         }
     }
+}
+
+/// An error behind a class that may be the wrong one: which it is, and where it comes from.
+#[cold]
+fn misfit(error: Error, subject: &str, class: &Class) -> Error {
+    let file = class.file().map_or(String::new(), |file| format!(" ({file})"));
+    error.hint(format!("{subject} is read as class {}{file}", class.name()))
 }
 
 fn boolean(json: &Json) -> Result<bool> {

@@ -151,13 +151,7 @@ impl<'d> Section<'d> {
         let Json::Array(items) = given.json() else {
             return Err(json::expected("an array", &given).inside("operations"));
         };
-        let unterminated = match fields.take_optional("end") {
-            Some(Json::Null) => true,
-            end => {
-                super::agrees("end", end, END.into())?;
-                false
-            }
-        };
+        let end = fields.take_optional("end");
         fields.end()?;
         let mut views = Inside::new(context.views);
         let mut operations = Vec::with_capacity(items.len());
@@ -166,6 +160,26 @@ impl<'d> Section<'d> {
             operations
                 .push(operation.map_err(|error| error.inside_item(index).inside("operations"))?);
         }
+        // What could not be read goes on to the end of what was there.
+        let rest = operations.iter().enumerate().find(|(_, operation)| operation.is_rest());
+        if let Some((index, operation)) = rest.filter(|(index, _)| index + 1 < operations.len()) {
+            let wanted = format!("{} as the last operation", operation.name());
+            let error = Error::value(wanted, "more behind it");
+            return Err(error.inside_item(index).inside("operations"));
+        }
+        let unterminated = match end {
+            Some(Json::Null) => true,
+            None if rest.is_some() => true,
+            Some(end) if rest.is_some() => {
+                return Err(
+                    json::expected("null, behind an operation that is not read", end).inside("end")
+                );
+            }
+            end => {
+                super::agrees("end", end, END.into())?;
+                false
+            }
+        };
         Ok(Section { operations, unterminated })
     }
 

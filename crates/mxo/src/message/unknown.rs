@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
-use worldwire_core::{Reader, Result, Trace, Value, Writer};
+use worldwire_core::{Error, Reader, Result, Trace, Value, Writer};
 
 use super::create::Head;
 use super::fault::{Fault, NAMES};
+use super::views::END;
 use crate::schema::Objects;
 
 /// A create of an object whose class is not known: its head, and everything behind the count.
@@ -101,6 +102,10 @@ impl<'d> Undecoded<'d> {
         reader.record("undecoded", |reader| {
             let start = reader.place_if_on();
             let view = reader.u16("view")?;
+            // The least that there can be of anything is its first byte.
+            if reader.remaining() == 0 {
+                return Err(reader.place_error(Error::incomplete(1, 0)).inside("bytes"));
+            }
             reader.leaf_from("fault", start, Value::Enum(fault.number(), &NAMES));
             let bytes = Cow::Borrowed(reader.bytes("bytes", reader.remaining())?);
             Ok(Self { view, fault, bytes })
@@ -108,6 +113,12 @@ impl<'d> Undecoded<'d> {
     }
 
     pub(super) fn encode(&self, writer: &mut Writer) -> Result<()> {
+        if self.view == END {
+            return Err(Fault::BadViewId.value(self.view.to_string()).inside("view"));
+        }
+        if self.bytes.is_empty() {
+            return Err(Error::value("at least 1 byte behind the view", "none").inside("bytes"));
+        }
         writer.u16(self.view);
         writer.bytes(&self.bytes);
         Ok(())

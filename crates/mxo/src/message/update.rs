@@ -99,7 +99,8 @@ impl<'d> Update<'d> {
         let unknown = mask & !(blocks.movement | blocks.properties);
         if unknown != 0 {
             let found = format!("block {unknown:#04x} of class {}", class.name());
-            return Err(Fault::UnknownLayout.at(reader, 1, found).inside("mask"));
+            let error = Fault::UnknownLayout.at(reader, 1, found).inside("mask");
+            return Err(super::misfit(error, &format!("view {view}"), class));
         }
         let mut update = Self {
             view,
@@ -114,7 +115,10 @@ impl<'d> Update<'d> {
         if let Some(order) = blocks.order
             && mask & blocks.properties != 0
         {
-            update.properties = Some(Properties::decode(reader, order)?);
+            let properties = Properties::decode(reader, order);
+            update.properties = Some(
+                properties.map_err(|error| super::misfit(error, &format!("view {view}"), class))?,
+            );
         }
         Ok(update)
     }

@@ -26,18 +26,28 @@
 //! assert_eq!(door.value("CurrentState"), Some(Value::Unsigned(0x838)));
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
+//!
+//! Packets overtake each other. A replica that is told the number of each packet
+//! ([`Replica::packet`]) keeps what is newest, property by property, whatever the order in which
+//! packets come: what an older one says of a view that is gone, or of an object that had its id
+//! before, changes nothing. A [`Notice::Stale`] names it. Updates that wait for a create are under
+//! the same rule.
 
 mod show;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use worldwire_core::{Error, Reader, Result, Side};
 
-use crate::message::{Context, Create, Fault, Operation, Rules, Section, Update, Viewed, Views};
+use crate::frame::{MOST_NEWER, PacketCount, SequenceNumber};
+use crate::message::{
+    Context, Create, Delete, Fault, Operation, PendingUpdate, Rules, Section, Update, Viewed, Views,
+};
 use crate::schema::Objects;
 
+use view::Told;
 pub use view::View;
 
 /// What a replica is willing to hold.
@@ -69,6 +79,10 @@ pub enum Notice {
     Replaced(u16),
     /// A deletion of a view that is not there.
     DeletedUnknown(u16),
+    /// A packet that came late says something of the view that is older than what is known of it,
+    /// or is about an object that had its id before. It was left out; what in the packet is not
+    /// older was taken in.
+    Stale(u16),
     /// A pending update could not be read when its view was there. It was left out.
     BadPending {
         /// The view.
@@ -99,18 +113,46 @@ pub struct Replica {
     /// Pending updates of views that are not there yet, in the order in which they came.
     pending: BTreeMap<u16, Queue>,
     pending_bytes: usize,
+    /// What had an id before, and until when.
+    past: BTreeMap<u16, Past>,
+    /// The packets of each side, by [`Side::index`], and the one that is read now.
+    counts: [PacketCount; 2],
+    now: Option<Told>,
 }
 
 /// Pending updates of one view.
 #[derive(Clone, Debug, Default)]
 struct Queue {
-    list: Vec<Box<[u8]>>,
+    /// Each with the count of its packet.
+    list: Vec<(u64, Box<[u8]>)>,
     /// What they count for.
     bytes: usize,
 }
 
+/// What a view was that was deleted, or whose id went to another object.
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    viewed: Option<Viewed>,
+    /// The count of the packet that ended it.
+    until: u64,
+}
+
+/// What there is to say of a section.
+#[derive(Default)]
+struct Said {
+    notices: Vec<Notice>,
+    stale: BTreeSet<u16>,
+}
+
+/// The views as the packet that is read now knows them: one that comes late may be about those
+/// that were deleted since.
 impl Views for Replica {
     fn viewed(&self, view: u16) -> Option<Viewed> {
+        if let Some(Told { from: Side::Server, count }) = self.now
+            && let Some(past) = self.past.get(&view).filter(|past| count < past.until)
+        {
+            return past.viewed;
+        }
         self.views.get(&view).map(View::viewed)
     }
 }
@@ -125,14 +167,35 @@ impl Replica {
     /// No views yet, and no more than so many.
     #[must_use]
     pub fn within(objects: Arc<Objects>, bounds: Bounds) -> Self {
-        let (views, pending) = (BTreeMap::new(), BTreeMap::new());
-        Self { objects, bounds, views, pending, pending_bytes: 0 }
+        Self {
+            objects,
+            bounds,
+            views: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            pending_bytes: 0,
+            past: BTreeMap::new(),
+            counts: Default::default(),
+            now: None,
+        }
     }
 
     /// What the views are read by.
     #[must_use]
     pub fn objects(&self) -> &Arc<Objects> {
         &self.objects
+    }
+
+    /// Says which packet the sections that follow are in, whether it holds any or not. Numbers come
+    /// around, so a replica that is told some of them has to be told of every packet that comes.
+    /// Without numbers, sections count as being in order.
+    pub fn packet(&mut self, from: Side, number: SequenceNumber) {
+        let count = self.counts[from.index()].take(number);
+        self.now = Some(Told { from, count });
+        // What ended so long ago is older than anything that can still come.
+        if self.past.len() > self.bounds.views / 2 {
+            let newest = self.counts[Side::Server.index()].newest().unwrap_or(0);
+            self.past.retain(|_, past| past.until + u64::from(MOST_NEWER) >= newest);
+        }
     }
 
     /// Reads a section and applies it. Also returns how many bytes it took.
@@ -162,47 +225,30 @@ impl Replica {
     /// # Errors
     /// The limits on views and on pending bytes; nothing is changed then.
     pub fn apply(&mut self, section: &Section<'_>, from: Side) -> Result<Vec<Notice>> {
-        self.check(section)?;
-        let mut notices = Vec::new();
+        let told = self.told(from);
+        self.check(section, told)?;
+        let mut said = Said::default();
         for operation in &section.operations {
             match operation {
-                Operation::Create(create) => self.create(create, from, &mut notices),
-                Operation::Delete(delete) => {
-                    for view in &delete.views {
-                        self.drop_pending(*view);
-                        if self.views.remove(view).is_none() {
-                            notices.push(Notice::DeletedUnknown(*view));
-                        }
-                    }
-                }
-                Operation::PendingUpdate(pending) => {
-                    if self.views.contains_key(&pending.target) {
-                        self.apply_pending(pending.target, &pending.data, from, &mut notices);
-                    } else {
-                        let bytes = pending.data.len() + PENDING_PLACE;
-                        let queue = self.pending.entry(pending.target).or_default();
-                        queue.list.push((*pending.data).into());
-                        queue.bytes += bytes;
-                        self.pending_bytes += bytes;
-                    }
-                }
-                Operation::Update(update) => self.update(update),
+                Operation::Create(create) => self.create(create, told, &mut said),
+                Operation::Delete(delete) => self.delete(delete, told, &mut said),
+                Operation::PendingUpdate(pending) => self.pending(pending, told, &mut said),
+                Operation::Update(update) => self.update(update, told, &mut said),
                 Operation::UnknownCreate(create) => {
-                    notices.push(Notice::UnknownCreate { goid: create.goid });
+                    said.notices.push(Notice::UnknownCreate { goid: create.goid });
                 }
                 Operation::Undecoded(rest) => {
-                    notices.push(Notice::Undecoded { view: rest.view, fault: rest.fault });
+                    said.notices.push(Notice::Undecoded { view: rest.view, fault: rest.fault });
                 }
             }
         }
-        Ok(notices)
+        said.notices.extend(said.stale.into_iter().map(Notice::Stale));
+        Ok(said.notices)
     }
 
     /// Forgets everything: what a client does when its connection is reset or it changes worlds.
     pub fn reset(&mut self) {
-        self.views.clear();
-        self.pending.clear();
-        self.pending_bytes = 0;
+        *self = Self::within(Arc::clone(&self.objects), self.bounds);
     }
 
     /// A view.
@@ -235,7 +281,7 @@ impl Replica {
     }
 
     /// Whether the bounds hold all along a section.
-    fn check(&self, section: &Section<'_>) -> Result<()> {
+    fn check(&self, section: &Section<'_>, told: Told) -> Result<()> {
         // What the section has changed so far: whether a view is there, and bytes that wait for it.
         let mut there: BTreeMap<u16, bool> = BTreeMap::new();
         let mut waiting: BTreeMap<u16, usize> = BTreeMap::new();
@@ -245,35 +291,37 @@ impl Replica {
             let is_there = |there: &BTreeMap<u16, bool>, view: u16| {
                 there.get(&view).copied().unwrap_or_else(|| self.views.contains_key(&view))
             };
-            let gone = match operation {
-                Operation::Create(create) => {
+            // Views for which only that waits any more which came in newer packets.
+            let mut clear = |view: u16, until: u64, pending: &mut usize| {
+                let kept = self.waits_behind(view, until);
+                let before = waiting.insert(view, kept).unwrap_or_else(|| waits(view));
+                *pending = pending.saturating_sub(before.saturating_sub(kept));
+            };
+            match operation {
+                Operation::Create(create) if !self.is_stale(create.new_view, told) => {
                     if !is_there(&there, create.new_view) {
                         views += 1;
                         there.insert(create.new_view, true);
                     }
-                    core::slice::from_ref(&create.new_view)
+                    clear(create.new_view, u64::MAX, &mut pending);
                 }
                 Operation::Delete(delete) => {
-                    for view in &delete.views {
+                    for view in delete.views.iter().filter(|view| !self.is_stale(**view, told)) {
                         if is_there(&there, *view) {
                             views -= 1;
                             there.insert(*view, false);
                         }
+                        clear(*view, told.count, &mut pending);
                     }
-                    delete.views.as_slice()
                 }
-                Operation::PendingUpdate(update) if !is_there(&there, update.target) => {
+                Operation::PendingUpdate(update)
+                    if !is_there(&there, update.target) && !self.is_past(update.target, told) =>
+                {
                     let bytes = update.data.len() + PENDING_PLACE;
                     *waiting.entry(update.target).or_insert_with(|| waits(update.target)) += bytes;
                     pending += bytes;
-                    &[]
                 }
-                _ => &[],
-            };
-            // Nothing waits for a view that was created or deleted.
-            for view in gone {
-                let before = waiting.insert(*view, 0).unwrap_or_else(|| waits(*view));
-                pending = pending.saturating_sub(before);
+                _ => {}
             }
             let bounds = [
                 ("views of a client", self.bounds.views, views),
@@ -289,43 +337,129 @@ impl Replica {
         Ok(())
     }
 
-    fn create(&mut self, create: &Create<'_>, from: Side, notices: &mut Vec<Notice>) {
+    /// How many bytes wait for a view from packets behind a count.
+    fn waits_behind(&self, view: u16, count: u64) -> usize {
+        let list = self.pending.get(&view).into_iter().flat_map(|queue| &queue.list);
+        list.filter(|it| it.0 > count).map(|(_, data)| data.len() + PENDING_PLACE).sum()
+    }
+
+    /// The packet that is read now; without numbers, the newest one.
+    fn told(&self, from: Side) -> Told {
+        let newest = || Told { from, count: self.counts[from.index()].newest().unwrap_or(0) };
+        self.now.filter(|now| now.from == from).unwrap_or_else(newest)
+    }
+
+    /// Whether what a packet says of a view is about what had the id before.
+    fn is_past(&self, view: u16, told: Told) -> bool {
+        told.from == Side::Server
+            && self.past.get(&view).is_some_and(|past| told.count < past.until)
+    }
+
+    /// Whether a create or a deletion is older than what is known of the view.
+    fn is_stale(&self, view: u16, told: Told) -> bool {
+        let is_behind = self.views.get(&view).is_some_and(|view| view.is_behind(told.count));
+        self.is_past(view, told) || is_behind
+    }
+
+    /// What has the id is over.
+    fn bury(&mut self, view: u16, viewed: Option<Viewed>, told: Told) {
+        let has_room = self.past.len() < self.bounds.views || self.past.contains_key(&view);
+        if self.now.is_some() && has_room {
+            self.past.insert(view, Past { viewed, until: told.count });
+        }
+    }
+
+    fn create(&mut self, create: &Create<'_>, told: Told, said: &mut Said) {
         let id = create.new_view;
+        if self.is_stale(id, told) {
+            said.stale.insert(id);
+            return;
+        }
         if let Some(view) = self.views.get(&id) {
             if view.is_of(create) {
-                notices.push(Notice::CreatedAgain(id));
+                said.notices.push(Notice::CreatedAgain(id));
                 return;
             }
-            notices.push(Notice::Replaced(id));
+            said.notices.push(Notice::Replaced(id));
+            let viewed = view.viewed();
+            self.bury(id, Some(viewed), told);
         }
-        self.views.insert(id, View::new(create, &self.objects));
-        for data in self.drop_pending(id) {
-            self.apply_pending(id, &data, from, notices);
-        }
-    }
-
-    fn update(&mut self, update: &Update<'_>) {
-        if let Some(view) = self.views.get_mut(&update.view) {
-            view.update(update, &self.objects);
+        self.views.insert(id, View::new(create, &self.objects, told));
+        for (count, data) in self.take_pending(id, u64::MAX) {
+            self.apply_pending(id, &data, Told { count, ..told }, said);
         }
     }
 
-    fn apply_pending(&mut self, id: u16, data: &[u8], from: Side, notices: &mut Vec<Notice>) {
+    fn delete(&mut self, delete: &Delete, told: Told, said: &mut Said) {
+        for view in &delete.views {
+            if self.is_stale(*view, told) {
+                said.stale.insert(*view);
+                continue;
+            }
+            self.take_pending(*view, told.count);
+            let gone = self.views.remove(view);
+            if gone.is_none() {
+                said.notices.push(Notice::DeletedUnknown(*view));
+            }
+            let viewed = gone.map(|view| view.viewed());
+            let viewed = viewed.or_else(|| self.past.get(view).and_then(|past| past.viewed));
+            self.bury(*view, viewed, told);
+        }
+    }
+
+    fn pending(&mut self, pending: &PendingUpdate<'_>, told: Told, said: &mut Said) {
+        if self.is_past(pending.target, told) {
+            said.stale.insert(pending.target);
+        } else if self.views.contains_key(&pending.target) {
+            self.apply_pending(pending.target, &pending.data, told, said);
+        } else {
+            let bytes = pending.data.len() + PENDING_PLACE;
+            let queue = self.pending.entry(pending.target).or_default();
+            queue.list.push((told.count, (*pending.data).into()));
+            queue.bytes += bytes;
+            self.pending_bytes += bytes;
+        }
+    }
+
+    fn update(&mut self, update: &Update<'_>, told: Told, said: &mut Said) {
+        let is_stale = self.is_past(update.view, told)
+            || self
+                .views
+                .get_mut(&update.view)
+                .is_some_and(|view| !view.update(update, &self.objects, told));
+        if is_stale {
+            said.stale.insert(update.view);
+        }
+    }
+
+    fn apply_pending(&mut self, id: u16, data: &[u8], told: Told, said: &mut Said) {
         let Some(view) = self.views.get_mut(&id) else { return };
         let mut reader = Reader::new(data);
         let objects = &self.objects;
-        let outcome = Update::decode_body(&mut reader, id, view.viewed(), objects, from)
+        let outcome = Update::decode_body(&mut reader, id, view.viewed(), objects, told.from)
             .and_then(|update| reader.end().map(|()| update));
         match outcome {
-            Ok(update) => view.update(&update, objects),
-            Err(error) => notices.push(Notice::BadPending { view: id, error: error.closed() }),
+            Ok(update) if view.update(&update, objects, told) => {}
+            Ok(_) => drop(said.stale.insert(id)),
+            Err(error) => {
+                said.notices.push(Notice::BadPending { view: id, error: error.closed() });
+            }
         }
     }
 
-    /// Takes what waits for a view.
-    fn drop_pending(&mut self, view: u16) -> Vec<Box<[u8]>> {
-        let queue = self.pending.remove(&view).unwrap_or_default();
-        self.pending_bytes = self.pending_bytes.saturating_sub(queue.bytes);
-        queue.list
+    /// Takes what waits for a view from packets up to a count, the oldest first.
+    fn take_pending(&mut self, view: u16, until: u64) -> Vec<(u64, Box<[u8]>)> {
+        let Some(queue) = self.pending.get_mut(&view) else { return Vec::new() };
+        let (mut taken, left) =
+            core::mem::take(&mut queue.list).into_iter().partition::<Vec<_>, _>(|it| it.0 <= until);
+        taken.sort_by_key(|(count, _)| *count);
+        let bytes = taken.iter().map(|(_, data)| data.len() + PENDING_PLACE).sum();
+        queue.bytes = queue.bytes.saturating_sub(bytes);
+        queue.list = left;
+        if queue.list.is_empty() {
+            self.pending.remove(&view);
+        }
+        self.pending_bytes = self.pending_bytes.saturating_sub(bytes);
+        taken
     }
 }

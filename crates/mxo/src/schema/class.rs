@@ -1,5 +1,7 @@
 //! Layouts: the properties of a class, in their orders.
 
+use std::sync::Arc;
+
 use crate::types::PropertyType;
 
 /// The most properties that an order can have. The longest known has 75.
@@ -150,9 +152,22 @@ pub enum Updates {
 pub struct Class {
     name: Box<str>,
     source: Option<Box<str>>,
+    pub(super) file: File,
     create: Order,
     updates: Updates,
 }
+
+/// The file that a class was read from, if any: it does not make it another class.
+#[derive(Clone, Debug, Default)]
+pub(super) struct File(pub(super) Option<Arc<str>>);
+
+impl PartialEq for File {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for File {}
 
 /// Which of the update orders is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +189,13 @@ impl Class {
         properties: impl IntoIterator<Item = (&'a str, PropertyType)>,
     ) -> Self {
         let create = Order::new(properties, false, None);
-        Self { name: name.into(), source: None, create, updates: Updates::Unknown }
+        Self {
+            name: name.into(),
+            source: None,
+            file: File::default(),
+            create,
+            updates: Updates::Unknown,
+        }
     }
 
     /// The same class with the updates of a plain object, in this order.
@@ -245,6 +266,13 @@ impl Class {
     #[must_use]
     pub fn source(&self) -> Option<&str> {
         self.source.as_deref()
+    }
+
+    /// The file that it was read from, by the name that its problems have; `None` when it was made
+    /// otherwise.
+    #[must_use]
+    pub fn file(&self) -> Option<&str> {
+        self.file.0.as_deref()
     }
 
     /// The order of properties in creates.

@@ -38,7 +38,7 @@ impl Tables {
         }
         for (number, mut list) in classes {
             if let Some(class) = whole_class(number, &mut list, &mut problems)
-                && !self.add(class)
+                && !self.reading(name, |tables| tables.add(class))
             {
                 let span = list.first().map_or(0..0, |row| row.span.clone());
                 problems.error(span, "wanted at most 65534 classes, found more");
@@ -48,11 +48,12 @@ impl Tables {
     }
 
     /// Reads names of goobjs: lines of `name,id,`, where more fields may follow. Of several names
-    /// for an id the first one counts. Ids that are not from 0 to 65535 are of other things, and
-    /// left out.
+    /// for an id the first one counts. Ids that are not from 0 to 65535 are of other things: they are
+    /// left out, and one warning says how many there are.
     pub fn read_name_csv(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);
         let mut seen = HashSet::new();
+        let mut others: Option<(&str, usize)> = None;
         for line in rows(text, "name,id,") {
             let mut fields = line.split(',').map(str::trim);
             let (name, id) = (fields.next().unwrap_or_default(), fields.next());
@@ -61,7 +62,7 @@ impl Tables {
                 problems.error(span_of(text, line), message);
                 continue;
             };
-            let Ok(id) = id.parse::<i64>() else {
+            let Ok(number) = id.parse::<i64>() else {
                 let message = format!("wanted a number, found {}", quoted(id));
                 problems.error(span_of(text, id), message);
                 continue;
@@ -71,11 +72,19 @@ impl Tables {
                 problems.error(span_of(text, name), message);
                 continue;
             }
-            if let Ok(goid) = u16::try_from(id)
-                && seen.insert(goid)
-            {
-                self.goobj_mut(goid).name = Some(name.into());
+            match u16::try_from(number) {
+                Ok(goid) if seen.insert(goid) => self.goobj_mut(goid).name = Some(name.into()),
+                Ok(_) => {}
+                Err(_) => others.get_or_insert((id, 0)).1 += 1,
             }
+        }
+        if let Some((first, count)) = others {
+            let plural = if count == 1 { "" } else { "s" };
+            let message = format!(
+                "{count} name{plural} left out: wanted a goobj, 0 to 65535, found {first}{}",
+                if count == 1 { "" } else { " and others" }
+            );
+            problems.warning(span_of(text, first), message);
         }
         problems.finish()
     }

@@ -26,19 +26,21 @@ impl Tables {
     ///
     /// The number in front of a property is that of its type of property, which nothing here needs.
     pub fn read_dump(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
-        let mut reader = DumpReader {
-            tables: self,
-            text,
-            problems: Problems::new(name, text),
-            block: None,
-            read: HashMap::new(),
-            goobjs: HashSet::new(),
-        };
-        for (_, line) in lines(text) {
-            reader.line(line.trim());
-        }
-        reader.close();
-        reader.problems.finish()
+        self.reading(name, |tables| {
+            let mut reader = DumpReader {
+                tables,
+                text,
+                problems: Problems::new(name, text),
+                block: None,
+                read: HashMap::new(),
+                goobjs: HashSet::new(),
+            };
+            for (_, line) in lines(text) {
+                reader.line(line.trim());
+            }
+            reader.close();
+            reader.problems.finish()
+        })
     }
 }
 

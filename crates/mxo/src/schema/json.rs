@@ -38,7 +38,9 @@ impl Tables {
     pub fn read_json(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);
         match json::parse(text) {
-            Ok(whole) => JsonReader { tables: self, text, problems: &mut problems }.read(&whole),
+            Ok(whole) => self.reading(name, |tables| {
+                JsonReader { tables, text, problems: &mut problems }.read(&whole);
+            }),
             Err(error) => {
                 let line = lines(text).nth(error.line().saturating_sub(1));
                 let at = line.map_or(text.len(), |(start, _)| start) + error.column();

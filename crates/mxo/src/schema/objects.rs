@@ -59,7 +59,8 @@ impl Objects {
             by_name: numbered().map(|(id, class)| (class.name().into(), id)).collect(),
             class_names: Names::from_pairs(
                 numbered().map(|(id, class)| (i64::from(id.0), class.name().into())),
-            ),
+            )
+            .words(),
             shapes: Shapes::new(numbered()),
             class_of,
             names: Names::from_pairs(names),

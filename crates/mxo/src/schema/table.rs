@@ -53,16 +53,18 @@ impl Tables {
     /// number, its class (`-` when the file does not know it) and its name. What a file does not say
     /// of a goobj stays as it was. A file has each class and each goobj once.
     pub fn read(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
-        let mut reader = TableReader {
-            tables: self,
-            text,
-            problems: Problems::new(name, text),
-            open: Open::Nothing,
-            named: HashSet::new(),
-            goobjs: HashSet::new(),
-        };
-        reader.read();
-        reader.problems.finish()
+        self.reading(name, |tables| {
+            let mut reader = TableReader {
+                tables,
+                text,
+                problems: Problems::new(name, text),
+                open: Open::Nothing,
+                named: HashSet::new(),
+                goobjs: HashSet::new(),
+            };
+            reader.read();
+            reader.problems.finish()
+        })
     }
 
     /// The tables in this project's format. Reading them again gives the same tables.

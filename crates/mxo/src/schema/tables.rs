@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::built_in;
-use super::class::Class;
+use super::class::{Class, File};
 use super::objects::{ClassId, Objects};
 
 /// The most classes that tables can have. The game has 1,319.
@@ -29,6 +29,8 @@ pub struct Tables {
     classes: Vec<Class>,
     by_name: HashMap<Box<str>, usize>,
     pub(super) goobjs: BTreeMap<u16, Goobj>,
+    /// The file that is being read.
+    pub(super) file: File,
 }
 
 impl Tables {
@@ -47,7 +49,8 @@ impl Tables {
 
     /// Adds a class, or puts it in the place of the one of that name. False, and nothing is
     /// changed, when there are [`MOST_CLASSES`] already.
-    pub fn add(&mut self, class: Class) -> bool {
+    pub fn add(&mut self, mut class: Class) -> bool {
+        class.file = self.file.clone();
         if let Some(at) = self.by_name.get(class.name()) {
             if let Some(room) = self.classes.get_mut(*at) {
                 *room = class;
@@ -60,6 +63,14 @@ impl Tables {
         self.by_name.insert(class.name().into(), self.classes.len());
         self.classes.push(class);
         true
+    }
+
+    /// Reads a file: the classes that are added meanwhile are its own.
+    pub(super) fn reading<T>(&mut self, file: &str, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.file = File(Some(file.into()));
+        let outcome = read(self);
+        self.file = File(None);
+        outcome
     }
 
     /// What is known of a goobj, to be changed.

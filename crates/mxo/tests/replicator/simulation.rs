@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::{Sampler, Side};
+use worldwire_mxo::frame::SequenceNumber;
 use worldwire_mxo::message::{Animation, Movement, Rules};
 use worldwire_mxo::replica::{Notice, Replica};
 use worldwire_mxo::replicator::{
@@ -35,6 +36,8 @@ struct Network {
     slowest: u64,
     /// Whether clients drop what was overtaken.
     in_order: bool,
+    /// Whether clients go by the numbers of packets, and keep what is newest.
+    numbered: bool,
 }
 
 /// A client and the transport below it.
@@ -61,6 +64,8 @@ struct Sim {
     peers: Vec<Peer>,
     objects: Vec<(ObjectId, u16, [f64; 3])>,
     now: Duration,
+    /// What clients left out because it was older than what they had.
+    stale: u64,
 }
 
 /// The full number of 12 bits: the one nearest to another number.
@@ -105,8 +110,15 @@ impl Sim {
         };
         let peers = (0..CLIENTS).map(peer).collect();
         let sampler = Sampler::new(seed);
-        let mut sim =
-            Self { sampler, network, server, peers, objects: Vec::new(), now: Duration::ZERO };
+        let mut sim = Self {
+            sampler,
+            network,
+            server,
+            peers,
+            objects: Vec::new(),
+            now: Duration::ZERO,
+            stale: 0,
+        };
         for index in 0..CLIENTS {
             let place = sim.place();
             sim.server.look_from(sim.peers[index].id, place).unwrap();
@@ -286,13 +298,18 @@ impl Sim {
             }
             peer.newest = peer.newest.max(full);
             if peer.received.insert(full) {
+                if self.network.numbered {
+                    peer.replica.packet(Side::Server, SequenceNumber::new(number));
+                }
                 let (used, notices) =
                     peer.replica.receive(&section, Side::Server, Rules::STRICT).unwrap();
                 assert_eq!(used, section.len());
                 for notice in notices {
                     let is_fine =
                         matches!(notice, Notice::CreatedAgain(_) | Notice::DeletedUnknown(_));
-                    assert!(is_fine, "{notice:?}");
+                    let is_late = matches!(notice, Notice::Stale(_)) && self.network.numbered;
+                    self.stale += u64::from(is_late);
+                    assert!(is_fine || is_late, "{notice:?}");
                 }
             }
             let has = |back: u64| u8::from(peer.received.contains(&(full.wrapping_sub(back))));
@@ -428,6 +445,7 @@ fn run(seed: u64, network: Network, operations: u64) -> Traffic {
     }
     sim.rest();
     sim.compare();
+    assert!(sim.stale > 0 || !network.numbered, "nothing came late");
     for peer in &sim.peers {
         let traffic = sim.server.traffic(peer.id).unwrap();
         sum.first += traffic.first;
@@ -453,11 +471,20 @@ fn all_seeds(network: Network, share: u64) -> Traffic {
     sum
 }
 
-const BAD: Network = Network { lost: 30, repeated: 10, slowest: 300, in_order: false };
+const BAD: Network =
+    Network { lost: 30, repeated: 10, slowest: 300, in_order: false, numbered: false };
 
 #[test]
 fn clients_that_apply_packets_as_they_come_have_it_all() {
     let traffic = all_seeds(BAD, 1);
+    let ratio = ratio(traffic);
+    println!("sent again: {ratio:.3} of what was sent first; {traffic:?}");
+    assert!(ratio <= MOST_AGAIN, "sent again: {ratio:.3} of what was sent first; {traffic:?}");
+}
+
+#[test]
+fn clients_that_keep_what_is_newest_have_it_all() {
+    let traffic = all_seeds(Network { numbered: true, ..BAD }, 2);
     let ratio = ratio(traffic);
     println!("sent again: {ratio:.3} of what was sent first; {traffic:?}");
     assert!(ratio <= MOST_AGAIN, "sent again: {ratio:.3} of what was sent first; {traffic:?}");
@@ -473,7 +500,7 @@ fn clients_that_drop_overtaken_packets_have_it_all() {
 
 #[test]
 fn a_good_network_repeats_next_to_nothing() {
-    let network = Network { lost: 0, repeated: 0, slowest: 21, in_order: false };
+    let network = Network { lost: 0, repeated: 0, slowest: 21, ..BAD };
     let traffic = all_seeds(network, 10);
     let ratio = ratio(traffic);
     println!("sent again: {ratio:.3} of what was sent first; {traffic:?}");

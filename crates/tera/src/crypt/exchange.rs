@@ -79,8 +79,11 @@ impl Session {
     /// Both keystreams, at the first byte behind the exchange.
     #[must_use]
     pub fn new(keys: &Keys, variant: Variant) -> Self {
-        let client_key = client_key(keys, variant);
-        let mut client = Pike::new(&client_key);
+        Self::of_client(Pike::new(&client_key(keys, variant)), keys, variant)
+    }
+
+    /// Both keystreams, by that of the client from its first byte.
+    fn of_client(mut client: Pike, keys: &Keys, variant: Variant) -> Self {
         let mut server_key = server_key(keys, variant);
         client.apply(&mut server_key);
         Self { client, server: Pike::new(&server_key) }
@@ -90,19 +93,36 @@ impl Session {
     /// opcode never changed. `None` where none fits: then the keys are no keys.
     #[must_use]
     pub fn of_first_message(keys: &Keys, head: [u8; HEADER_BYTES]) -> Option<Self> {
-        let fits = |session: &Self| {
-            let mut head = head;
-            session.client.clone().apply(&mut head);
-            let header = Header::peek(&head).ok().flatten();
-            header.is_some_and(|header| header.opcode == CHECK_VERSION)
-        };
-        Variant::ALL.into_iter().map(|variant| Self::new(keys, variant)).find(fits)
+        let (client, variant, fits) = Self::first(keys, head);
+        fits.then(|| Self::of_client(client, keys, variant))
     }
 
     /// The same, and where none fits those of the present variant.
     pub(crate) fn guess(keys: &Keys, head: [u8; HEADER_BYTES]) -> Self {
-        let found = Self::of_first_message(keys, head);
-        found.unwrap_or_else(|| Self::new(keys, Variant::default()))
+        let (client, variant, _) = Self::first(keys, head);
+        Self::of_client(client, keys, variant)
+    }
+
+    /// The client's keystream, and whether it fits. Keys are expensive to expand: those of the
+    /// server only for the variant that it is.
+    fn first(keys: &Keys, head: [u8; HEADER_BYTES]) -> (Pike, Variant, bool) {
+        let client = |variant| Pike::new(&client_key(keys, variant));
+        let fits = |client: &Pike| {
+            let (mut client, mut head) = (client.clone(), head);
+            client.skip(KEY_BYTES as u64);
+            client.apply(&mut head);
+            let header = Header::peek(&head).ok().flatten();
+            header.is_some_and(|header| header.opcode == CHECK_VERSION)
+        };
+        let present = client(Variant::From45);
+        if !fits(&present) {
+            let earlier = client(Variant::Before45);
+            if fits(&earlier) {
+                return (earlier, Variant::Before45, true);
+            }
+            return (present, Variant::From45, false);
+        }
+        (present, Variant::From45, true)
     }
 }
 

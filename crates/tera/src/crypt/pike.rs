@@ -74,6 +74,14 @@ impl Pike {
     /// The keystream of a key, from its first byte.
     #[must_use]
     pub fn new(key: &[u8; KEY_BYTES]) -> Self {
+        #[cfg(feature = "fuzzing")]
+        if let Some(pike) = kept::keystream(key) {
+            return pike;
+        }
+        Self::expanded(key)
+    }
+
+    fn expanded(key: &[u8; KEY_BYTES]) -> Self {
         let mut state = expand(key);
         let mut words = [0; STATE_BYTES / 4];
         for (word, bytes) in words.iter_mut().zip(state.as_chunks::<4>().0) {
@@ -141,6 +149,66 @@ impl Pike {
         b.position = at_b % SIZES[1];
         c.position = at_c % SIZES[2];
         self.used = 0;
+    }
+}
+
+/// Keystreams of the keys that came last, for fuzz targets: nearly all the time of driving a
+/// connection would go into expanding a handful of keys over and over.
+#[cfg(feature = "fuzzing")]
+pub(crate) mod kept {
+    use std::cell::RefCell;
+    use std::collections::VecDeque;
+
+    use super::{KEY_BYTES, Pike};
+
+    /// The exchanges of all seeds, and a few of mutated ones.
+    const MOST: usize = 16;
+
+    /// The last one first.
+    type Kept = VecDeque<([u8; KEY_BYTES], Pike)>;
+
+    thread_local! {
+        /// Nothing where nobody asked for it: benchmarks and other tests expand every key.
+        static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
+    }
+
+    /// From now on keystreams are kept on this thread.
+    pub(crate) fn begin() {
+        KEPT.with_borrow_mut(|kept| _ = kept.get_or_insert_default());
+    }
+
+    /// The keystream of a key, if keystreams are kept.
+    pub(super) fn keystream(key: &[u8; KEY_BYTES]) -> Option<Pike> {
+        KEPT.with_borrow_mut(|kept| {
+            let kept = kept.as_mut()?;
+            let place = kept.iter().position(|(known, _)| known == key);
+            let entry = place.and_then(|place| kept.remove(place));
+            let (key, pike) = entry.unwrap_or_else(|| (*key, Pike::expanded(key)));
+            kept.truncate(MOST - 1);
+            kept.push_front((key, pike.clone()));
+            Some(pike)
+        })
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn what_is_kept_is_the_keystream_of_the_key() {
+            let stream = |mut pike: Pike| {
+                let mut bytes = [0; 700];
+                pike.apply(&mut bytes);
+                bytes
+            };
+            assert!(keystream(&[1; KEY_BYTES]).is_none(), "nobody asked for it");
+            begin();
+            for key in (0..24).chain(0..24).chain([23, 23, 22]) {
+                let key = [key; KEY_BYTES];
+                assert!(stream(Pike::new(&key)) == stream(Pike::expanded(&key)));
+            }
+            KEPT.with_borrow(|kept| assert_eq!(kept.as_ref().map(VecDeque::len), Some(MOST)));
+        }
     }
 }
 

@@ -65,9 +65,7 @@ impl CheckVersion {
             for version in versions {
                 let Item::Record(version) = version? else { continue };
                 let number = |item: Option<Item<'_, '_>>| match item {
-                    Some(Item::Value(crate::message::Value::Signed(number))) => {
-                        u32::try_from(number).ok()
-                    }
+                    Some(Item::Scalar(number)) => u32::try_from(number.signed()?).ok(),
                     _ => None,
                 };
                 let value = number(version.get("value")?);

@@ -11,6 +11,7 @@ use worldwire_core::testing::operations::{Command, Family, Operation, Seen, run_
 
 use crate::connection::{Config, Connection, RelayConfig, Sender, Unit};
 use crate::crypt::exchange::{Key, Keys, Session, Variant};
+use crate::crypt::pike::kept;
 use crate::frame::{CHECK_VERSION, Header};
 
 /// Who is driven.
@@ -103,6 +104,7 @@ fn drive(role: Role, data: &[u8]) -> Seen {
         return Seen::default();
     };
     let choice = Choice(*choice);
+    kept::begin();
     let Session { client, server } = choice.session().clone();
     let mut ciphers = [client, server];
     let mut left = Side::BOTH.map(|side| exchange(side).len());

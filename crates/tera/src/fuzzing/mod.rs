@@ -104,6 +104,11 @@ fn message(data: &[u8]) {
         // What is wrong is found here and there, but what is done is bounded.
         record(view.fields(), read.is_ok());
     }
+    let viewed = View::checked(plan, data, form);
+    assert_eq!(viewed.as_ref().ok().map(|(_, notes)| notes), checked.as_ref().ok());
+    if let Ok((view, _)) = viewed {
+        record(view.fields(), true);
+    }
     let mut tape = Tape::new();
     let taped = plan.read_into(data, form, &mut tape);
     assert_eq!(taped.is_ok(), read.is_ok(), "a tape changes nothing");
@@ -146,7 +151,7 @@ fn item(found: worldwire_core::Result<Item<'_, '_>>, good: bool) {
     match found {
         Ok(Item::Record(view)) => record(view, good),
         Ok(Item::List(list)) => list.iter().for_each(|element| item(element, good)),
-        Ok(Item::Value(_) | Item::Text(_) | Item::Bytes(_)) => {}
+        Ok(Item::Scalar(_) | Item::Text(_) | Item::Bytes(_)) => {}
         Err(error) => assert!(!good, "it was read: {error}"),
     }
 }

@@ -28,6 +28,12 @@ impl Budget {
         Self { left: most, most }
     }
 
+    /// Whether so many bytes may still be read.
+    #[inline]
+    pub(super) const fn has(&self, bytes: usize) -> bool {
+        bytes <= self.left
+    }
+
     /// Something of that many bytes is read at a place.
     #[inline]
     pub(super) fn spend(&mut self, bytes: usize, at: usize) -> Result<()> {

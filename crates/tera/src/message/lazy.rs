@@ -8,12 +8,11 @@ use super::bounds::{self, Budget, Chain};
 use super::decode::{check_list, floor, segment};
 use super::fault::Fault;
 use super::oddity::Oddities;
-use super::scalar::read_scalar;
-use super::value::Value;
+use super::scalar::{ScalarValue, read_scalar};
 use super::visit::{Visit, VisitSink};
 use super::{HeaderForm, read_front, run_fields};
 use crate::schema::plan::{Field, FieldKind, Plan, Spot, TextPlace};
-use crate::types::Text;
+use crate::types::TextView;
 use crate::types::text::text_length;
 
 /// A message whose fields are read when somebody asks, without copying.
@@ -43,9 +42,9 @@ use crate::types::text::text_length;
 pub struct View<'d, 'p> {
     plan: &'p Plan,
     data: &'d [u8],
-    // Places are 32 bits wide: items are moved about, and the smaller they are the better.
-    floor: u32,
-    start: u32,
+    // Items are moved about, and the smaller they are the better: all places are 16 bits wide.
+    floor: u16,
+    start: u16,
     /// Whether all that it leads to was checked.
     whole: bool,
 }
@@ -57,14 +56,14 @@ pub struct RecordView<'d, 'p> {
     fields: &'p Range<u32>,
     /// Its scope, and where that begins.
     scope: u32,
-    start: u32,
+    start: u16,
 }
 
 /// The elements of an array, or the values of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct ListView<'d, 'p> {
     view: View<'d, 'p>,
-    count: u32,
+    count: u16,
     place: ListPlace<'p>,
 }
 
@@ -72,24 +71,24 @@ pub struct ListView<'d, 'p> {
 enum ListPlace<'p> {
     /// The offset of the first element, where count and offset stand, and the scope of an element.
     Array {
-        first: u32,
-        words: (u32, u32),
+        first: u16,
+        words: (u16, u16),
         scope: u32,
     },
     Row {
         fields: &'p Range<u32>,
         within: u32,
-        start: u32,
+        start: u16,
     },
 }
 
 /// A field that was read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Item<'d, 'p> {
     /// A value of fixed size.
-    Value(Value<'static>),
+    Scalar(ScalarValue),
     /// A text.
-    Text(Text<'d>),
+    Text(TextView<'d>),
     /// Bytes.
     Bytes(&'d [u8]),
     /// An array or row.
@@ -112,13 +111,29 @@ impl<'d, 'p> View<'d, 'p> {
         Ok(view)
     }
 
+    /// Checks a whole message, and gives the view of it together with what is odd. Nothing that is
+    /// asked of this view can fail, and no list is checked once more.
+    ///
+    /// # Errors
+    /// As [`Plan::decode`].
+    #[inline]
+    pub fn checked(
+        plan: &'p Plan,
+        message: &'d [u8],
+        form: HeaderForm,
+    ) -> Result<(Self, Oddities)> {
+        let notes = plan.check(message, form)?;
+        let (floor, start) = (narrow(floor(plan, form)), narrow(form.bytes()));
+        Ok((Self { plan, data: message, floor, start, whole: true }, notes))
+    }
+
     /// Tells a visitor every field, which takes less than asking for one after the other, and checks
     /// the whole message. See [`Plan::visit`].
     ///
     /// # Errors
     /// As [`Plan::decode`].
     pub fn visit(&self, visitor: &mut impl Visit<'d, 'p>) -> Result<Oddities> {
-        let integrity = self.start as usize == HeaderForm::Integrity.bytes();
+        let integrity = usize::from(self.start) == HeaderForm::Integrity.bytes();
         let form = if integrity { HeaderForm::Integrity } else { HeaderForm::Plain };
         Ok(run_fields(self.plan, self.data, form, &mut VisitSink(visitor))?.notes)
     }
@@ -154,18 +169,18 @@ impl<'d, 'p> View<'d, 'p> {
 
     #[inline]
     fn check(&self, at: usize, place: usize) -> Result<()> {
-        bounds::check_offset(self.data, self.floor as usize, at, place)
+        bounds::check_offset(self.data, self.floor.into(), at, place)
     }
 
     /// Reads a field of a scope that begins at `start`.
     // Most fields are of fixed size, and take few steps.
     #[inline(always)]
-    fn item(&self, field: &'p Field, scope: u32, start: u32) -> Result<Item<'d, 'p>> {
+    fn item(&self, field: &'p Field, scope: u32, start: u16) -> Result<Item<'d, 'p>> {
         if let FieldKind::Scalar { scalar, spot: Spot { segment: 0, offset } } = field.kind()
-            && let Some(bytes) = self.data.get(start as usize + usize::from(*offset)..)
+            && let Some(bytes) = self.data.get(usize::from(start) + usize::from(*offset)..)
             && let Some(value) = read_scalar(*scalar, bytes)
         {
-            return Ok(Item::Value(value));
+            return Ok(Item::Scalar(value));
         }
         self.any_item(field, scope, start).map_err(|error| match field.name() {
             // Its index is put to it.
@@ -175,9 +190,9 @@ impl<'d, 'p> View<'d, 'p> {
     }
 
     #[inline(never)]
-    fn any_item(&self, field: &'p Field, scope: u32, start: u32) -> Result<Item<'d, 'p>> {
+    fn any_item(&self, field: &'p Field, scope: u32, start: u16) -> Result<Item<'d, 'p>> {
         let at = |spot: Spot| {
-            let (start, floor) = (start as usize, self.floor as usize);
+            let (start, floor) = (start.into(), self.floor.into());
             let begin = match spot.segment {
                 0 => start,
                 further => segment(self.plan, self.data, floor, scope, start, further)?,
@@ -189,7 +204,7 @@ impl<'d, 'p> View<'d, 'p> {
                 let at = at(*spot)?;
                 let value = read_scalar(*scalar, self.data.get(at..).unwrap_or_default());
                 let value = value.ok_or_else(|| Fault::Truncated.malformed(at, "its end"))?;
-                Ok(Item::Value(value))
+                Ok(Item::Scalar(value))
             }
             FieldKind::Text { place } => {
                 let begin = match place {
@@ -201,7 +216,7 @@ impl<'d, 'p> View<'d, 'p> {
                     let found = format!("{} bytes", rest.len());
                     return Err(Fault::UnterminatedString.malformed(begin, found));
                 };
-                Ok(Item::Text(Text::from_bytes(rest.get(..length).unwrap_or_default())))
+                Ok(Item::Text(TextView::new(rest.get(..length).unwrap_or_default())))
             }
             FieldKind::Bytes { offset, count } => {
                 let (count, place) = (at(*count)?, at(*offset)?);
@@ -282,7 +297,7 @@ impl<'d, 'p> ListView<'d, 'p> {
     /// How many elements there should be.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.count as usize
+        self.count.into()
     }
 
     /// Whether there are none.
@@ -295,7 +310,7 @@ impl<'d, 'p> ListView<'d, 'p> {
     #[must_use]
     pub fn iter(&self) -> Elements<'d, 'p> {
         let (at, link) = match self.place {
-            ListPlace::Array { first, words: (_, link), .. } => (first as usize, link as usize),
+            ListPlace::Array { first, words: (_, link), .. } => (first.into(), link.into()),
             ListPlace::Row { .. } => (0, 0),
         };
         let (chain, budget) = (Chain::new(), Budget::of(self.view.data.len()));
@@ -326,11 +341,11 @@ pub struct Elements<'d, 'p> {
 }
 
 impl<'d, 'p> Elements<'d, 'p> {
-    fn element(&mut self, words: (u32, u32), scope: u32) -> Result<Item<'d, 'p>> {
+    fn element(&mut self, words: (u16, u16), scope: u32) -> Result<Item<'d, 'p>> {
         if self.index == 0 && !self.list.view.whole && self.list.view.plan.scope(scope).has_bodies {
             let View { plan, data, floor, .. } = self.list.view;
-            let words = (words.0 as usize, words.1 as usize);
-            check_list(plan, data, floor as usize, words, scope)?;
+            let words = (words.0.into(), words.1.into());
+            check_list(plan, data, floor.into(), words, scope)?;
             // With the lists in it.
             self.list.view.whole = true;
         }
@@ -386,8 +401,8 @@ impl<'d, 'p> Iterator for Elements<'d, 'p> {
     }
 }
 
-/// A place in a message, or a number of fields: neither is larger.
+/// A place in a message, which has at most 65,535 bytes: at the largest number there is nothing.
 #[inline]
-fn narrow(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
+fn narrow(number: usize) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
 }

@@ -45,6 +45,7 @@ pub use bounds::MOST_READINGS;
 pub use fault::Fault;
 pub use lazy::{Item, ListView, RecordView, View};
 pub use oddity::{NoteKind, Oddities, Oddity};
+pub use scalar::ScalarValue;
 pub use tape::{Datum, Tape, TapeList, TapeRecord};
 pub use value::Value;
 pub use visit::{Part, Visit};

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use worldwire_core::Sampler;
 
-use super::scalar::read_scalar;
+use super::scalar::{ScalarValue, read_scalar};
 use super::value::Value;
 use crate::schema::plan::{FieldKind, Plan};
 use crate::types::{Scalar, Text};
@@ -70,7 +70,7 @@ fn sample_scalar(scalar: Scalar, sampler: &mut Sampler) -> Value<'static> {
             for (byte, made) in bytes.iter_mut().zip(low.into_iter().chain(high)) {
                 *byte = made;
             }
-            read_scalar(scalar, &bytes).unwrap_or_default()
+            read_scalar(scalar, &bytes).map(ScalarValue::to_value).unwrap_or_default()
         }
     }
 }

@@ -1,41 +1,244 @@
 //! Values of fixed size: from bytes and to bytes.
 
+use core::fmt;
+
 use worldwire_core::{Error, Result};
 
 use super::Leniency;
 use super::fault::Fault;
 use super::value::Value;
-use crate::types::{Angle, Scalar};
+use crate::types::{Angle, Scalar, Skill, SkillForm};
+
+/// The largest value of fixed size.
+pub(super) const MOST_SCALAR: usize = 12;
+
+/// A value of fixed size, as it stands on the wire: what a [`View`](super::View), a
+/// [`Tape`](super::Tape) and a [`Visit`](super::Visit) say of a field.
+///
+/// What it is follows from the [type](Self::scalar) of the field. Who knows what it has to be asks
+/// for that: [`signed`](Self::signed), [`number`](Self::number). As a [`Value`](Self::to_value) it
+/// can be matched.
+// No enumeration: words alone stay in registers on their way to whoever looks at them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ScalarValue {
+    scalar: Scalar,
+    /// The last four bytes of twelve.
+    high: u32,
+    low: u64,
+}
+
+impl ScalarValue {
+    /// Zero.
+    pub(super) const fn zero(scalar: Scalar) -> Self {
+        Self { scalar, high: 0, low: 0 }
+    }
+
+    /// The type of the field.
+    #[inline]
+    #[must_use]
+    pub const fn scalar(self) -> Scalar {
+        self.scalar
+    }
+
+    /// The bytes as a little-endian number; of the twelve of `vec3` and `vec3fa` the first eight.
+    #[inline]
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.low
+    }
+
+    /// `bool`.
+    #[inline]
+    #[must_use]
+    pub const fn bool(self) -> Option<bool> {
+        match self.scalar {
+            Scalar::Bool => Some(self.low != 0),
+            _ => None,
+        }
+    }
+
+    /// A whole number, or a truth value as 0 or 1; `None` also for a `uint64` that does not fit.
+    #[inline]
+    #[must_use]
+    pub const fn signed(self) -> Option<i64> {
+        Some(match self.scalar {
+            Scalar::Bool => (self.low != 0) as i64,
+            Scalar::Int16 => low16(self.low).cast_signed() as i64,
+            Scalar::Int32 => low32(self.low).cast_signed() as i64,
+            Scalar::Byte | Scalar::Uint16 | Scalar::Uint32 | Scalar::Int64 => {
+                self.low.cast_signed()
+            }
+            Scalar::Uint64 if self.low.cast_signed() >= 0 => self.low.cast_signed(),
+            _ => return None,
+        })
+    }
+
+    /// A whole number that is not negative, or a truth value as 0 or 1.
+    #[inline]
+    #[must_use]
+    pub const fn unsigned(self) -> Option<u64> {
+        match (self.scalar, self.signed()) {
+            (Scalar::Uint64, _) => Some(self.low),
+            (_, Some(number)) if number >= 0 => Some(number.cast_unsigned()),
+            _ => None,
+        }
+    }
+
+    /// `float`, `double`, or an angle in radians.
+    #[inline]
+    #[must_use]
+    pub fn number(self) -> Option<f64> {
+        match self.scalar {
+            Scalar::Float => Some(f32::from_bits(low32(self.low)).into()),
+            Scalar::Double => Some(f64::from_bits(self.low)),
+            Scalar::Angle => self.angle().map(Angle::radians),
+            _ => None,
+        }
+    }
+
+    /// `angle`.
+    #[inline]
+    #[must_use]
+    pub const fn angle(self) -> Option<Angle> {
+        match self.scalar {
+            Scalar::Angle => Some(Angle(low16(self.low).cast_signed())),
+            _ => None,
+        }
+    }
+
+    /// `vec3`, or `vec3fa` in units: x, y and z.
+    #[inline]
+    #[must_use]
+    pub fn vec3(self) -> Option<[f32; 3]> {
+        matches!(self.scalar, Scalar::Vec3 | Scalar::Vec3fa)
+            .then(|| [low32(self.low), low32(self.low >> 32), self.high].map(f32::from_bits))
+    }
+
+    /// `skillid` and `skillid32`, taken apart.
+    #[inline]
+    #[must_use]
+    pub const fn skill(self) -> Option<Skill> {
+        match self.scalar {
+            Scalar::SkillId => Some(Skill::from_raw(self.low, SkillForm::Wide)),
+            Scalar::SkillId32 => Some(Skill::from_raw(self.low, SkillForm::Narrow)),
+            _ => None,
+        }
+    }
+
+    /// The same as a part of a message.
+    #[inline]
+    #[must_use]
+    pub fn to_value(self) -> Value<'static> {
+        match self.scalar {
+            Scalar::Bool => Value::Bool(self.low != 0),
+            Scalar::Byte | Scalar::Uint16 | Scalar::Uint32 | Scalar::Uint64 => {
+                Value::Unsigned(self.low)
+            }
+            Scalar::Int16 => Value::Signed(low16(self.low).cast_signed().into()),
+            Scalar::Int32 => Value::Signed(low32(self.low).cast_signed().into()),
+            Scalar::Int64 => Value::Signed(self.low.cast_signed()),
+            Scalar::Float => Value::Float(f32::from_bits(low32(self.low))),
+            Scalar::Double => Value::Double(f64::from_bits(self.low)),
+            Scalar::Angle => Value::Angle(Angle(low16(self.low).cast_signed())),
+            Scalar::Vec3 => Value::Vec3(self.vec3().unwrap_or_default()),
+            Scalar::Vec3fa => Value::Vec3fa(self.vec3().unwrap_or_default()),
+            Scalar::SkillId | Scalar::SkillId32 => Value::Skill(self.low),
+            Scalar::Customize => Value::Customize(self.low.to_le_bytes()),
+        }
+    }
+}
+
+/// As the [`Value`].
+impl fmt::Debug for ScalarValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_value().fmt(f)
+    }
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the rest is none of the field's")]
+const fn low16(bits: u64) -> u16 {
+    bits as u16
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the rest is none of the field's")]
+const fn low32(bits: u64) -> u32 {
+    bits as u32
+}
+
+/// Bits that a type has of the first eight bytes and of the four behind them.
+const MASKS: [(u64, u32); Scalar::ALL.len()] = {
+    let mut masks = [(0, 0); Scalar::ALL.len()];
+    let mut index = 0;
+    while index < masks.len() {
+        let scalar = Scalar::ALL[index];
+        masks[scalar as usize] = match scalar.size() {
+            MOST_SCALAR => (u64::MAX, u32::MAX),
+            size => (u64::MAX >> (64 - 8 * size), 0),
+        };
+        index += 1;
+    }
+    masks
+};
 
 /// Reads a value of fixed size; `None` when there are too few bytes.
-// Inlined, so that who looks at the value does not have to ask which kind it is once more.
+// Inlined, and without a jump: only who looks at the value has to ask what it is.
 #[inline(always)]
-pub(super) fn read_scalar(scalar: Scalar, data: &[u8]) -> Option<Value<'static>> {
-    let floats = |data: &[u8; 12]| {
-        let mut numbers = [0.0; 3];
-        for (number, bytes) in numbers.iter_mut().zip(data.as_chunks().0) {
-            *number = f32::from_le_bytes(*bytes);
-        }
-        numbers
+pub(super) fn read_scalar(scalar: Scalar, data: &[u8]) -> Option<ScalarValue> {
+    let Some([a, b, c, d, e, f, g, h, rest @ ..]) = data.first_chunk::<MOST_SCALAR>() else {
+        return with_scalar(scalar, data, |value| value);
     };
-    Some(match scalar {
-        Scalar::Bool => Value::Bool(*data.first()? != 0),
-        Scalar::Byte => Value::Unsigned((*data.first()?).into()),
-        Scalar::Int16 => Value::Signed(i16::from_le_bytes(*data.first_chunk()?).into()),
-        Scalar::Uint16 => Value::Unsigned(u16::from_le_bytes(*data.first_chunk()?).into()),
-        Scalar::Int32 => Value::Signed(i32::from_le_bytes(*data.first_chunk()?).into()),
-        Scalar::Uint32 => Value::Unsigned(u32::from_le_bytes(*data.first_chunk()?).into()),
-        Scalar::Int64 => Value::Signed(i64::from_le_bytes(*data.first_chunk()?)),
-        Scalar::Uint64 => Value::Unsigned(u64::from_le_bytes(*data.first_chunk()?)),
-        Scalar::Float => Value::Float(f32::from_le_bytes(*data.first_chunk()?)),
-        Scalar::Double => Value::Double(f64::from_le_bytes(*data.first_chunk()?)),
-        Scalar::Angle => Value::Angle(Angle(i16::from_le_bytes(*data.first_chunk()?))),
-        Scalar::Vec3 => Value::Vec3(floats(data.first_chunk()?)),
-        Scalar::Vec3fa => Value::Vec3fa(floats(data.first_chunk()?)),
-        Scalar::SkillId => Value::Skill(u64::from_le_bytes(*data.first_chunk()?)),
-        Scalar::SkillId32 => Value::Skill(u32::from_le_bytes(*data.first_chunk()?).into()),
-        Scalar::Customize => Value::Customize(*data.first_chunk()?),
+    let (low, high) = MASKS[scalar as usize];
+    Some(ScalarValue {
+        scalar,
+        high: u32::from_le_bytes(*rest) & high,
+        low: u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]) & low,
     })
+}
+
+/// Reads a value of fixed size and does something with it; `None` when there are too few bytes.
+// Inlined, and `with` once for each type: whoever is told the value knows what it is.
+#[inline(always)]
+pub(super) fn with_scalar<R>(
+    scalar: Scalar,
+    data: &[u8],
+    with: impl FnOnce(ScalarValue) -> R,
+) -> Option<R> {
+    macro_rules! read {
+        ($number:ty) => {
+            ScalarValue {
+                scalar,
+                high: 0,
+                low: <$number>::from_le_bytes(*data.first_chunk()?).into(),
+            }
+        };
+    }
+    Some(match scalar {
+        Scalar::Bool => with(read!(u8)),
+        Scalar::Byte => with(read!(u8)),
+        Scalar::Int16 => with(read!(u16)),
+        Scalar::Uint16 => with(read!(u16)),
+        Scalar::Angle => with(read!(u16)),
+        Scalar::Int32 => with(read!(u32)),
+        Scalar::Uint32 => with(read!(u32)),
+        Scalar::Float => with(read!(u32)),
+        Scalar::SkillId32 => with(read!(u32)),
+        Scalar::Int64 => with(read!(u64)),
+        Scalar::Uint64 => with(read!(u64)),
+        Scalar::Double => with(read!(u64)),
+        Scalar::SkillId => with(read!(u64)),
+        Scalar::Customize => with(read!(u64)),
+        Scalar::Vec3 => with(read_twelve(Scalar::Vec3, data)?),
+        Scalar::Vec3fa => with(read_twelve(Scalar::Vec3fa, data)?),
+    })
+}
+
+#[inline]
+fn read_twelve(scalar: Scalar, data: &[u8]) -> Option<ScalarValue> {
+    let (low, rest) = data.split_first_chunk()?;
+    let high = u32::from_le_bytes(*rest.first_chunk()?);
+    Some(ScalarValue { scalar, high, low: u64::from_le_bytes(*low) })
 }
 
 /// Writes a value of fixed size to the beginning of `out`, which is zero there.
@@ -203,5 +406,68 @@ pub(super) fn kind_of(value: &Value<'_>) -> &'static str {
         Value::Bytes(_) => "bytes",
         Value::List(_) => "a list",
         Value::Record(_) => "a record",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At the end of a message, where fewer bytes are left than the largest type has, a value is
+    /// read in another way than anywhere else.
+    #[test]
+    fn both_ways_of_reading_agree_and_are_undone() {
+        let mut sampler = worldwire_core::Sampler::new(5);
+        for round in 0..2_000 {
+            let bytes = if round == 0 { vec![0xff; 24] } else { sampler.bytes(24) };
+            for scalar in Scalar::ALL {
+                let exact = bytes.get(..scalar.size()).unwrap();
+                let value = read_scalar(scalar, exact).unwrap();
+                assert_eq!(read_scalar(scalar, &bytes), Some(value), "{scalar:?} of {bytes:x?}");
+                assert_eq!(with_scalar(scalar, &bytes, |value| value), Some(value));
+                let short = &exact[..scalar.size() - 1];
+                assert_eq!(read_scalar(scalar, short), None, "{scalar:?}");
+                let mut out = [0; MOST_SCALAR];
+                write_scalar(scalar, &value.to_value(), Leniency::Strict, &mut out).unwrap();
+                if scalar != Scalar::Bool {
+                    assert_eq!(&out[..scalar.size()], exact, "{scalar:?} of {value:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_is_asked_for_what_it_has_to_be() {
+        let value = |scalar, bytes: &[u8]| read_scalar(scalar, bytes).unwrap();
+        let ones = [0xff; 8];
+        let signs = [
+            (Scalar::Byte, Some(255)),
+            (Scalar::Int16, Some(-1)),
+            (Scalar::Uint16, Some(65_535)),
+            (Scalar::Int32, Some(-1)),
+            (Scalar::Uint32, Some(u32::MAX.into())),
+            (Scalar::Int64, Some(-1)),
+            (Scalar::Uint64, None),
+            (Scalar::Bool, Some(1)),
+            (Scalar::Float, None),
+            (Scalar::SkillId, None),
+        ];
+        for (scalar, wanted) in signs {
+            assert_eq!(value(scalar, &ones).signed(), wanted, "{scalar:?}");
+            let wanted = wanted.and_then(|number| u64::try_from(number).ok());
+            let wanted = if scalar == Scalar::Uint64 { Some(u64::MAX) } else { wanted };
+            assert_eq!(value(scalar, &ones).unsigned(), wanted, "{scalar:?}");
+        }
+        assert_eq!(value(Scalar::Bool, &[2]).bool(), Some(true));
+        assert_eq!(value(Scalar::Float, &1.5_f32.to_le_bytes()).number(), Some(1.5));
+        assert_eq!(value(Scalar::Double, &(-2.5_f64).to_le_bytes()).number(), Some(-2.5));
+        assert_eq!(value(Scalar::Angle, &[0, 0x80]).number(), Some(-core::f64::consts::PI));
+        assert_eq!(value(Scalar::Angle, &[0, 0x80]).angle(), Some(Angle(i16::MIN)));
+        let place = [1.0_f32, -2.0, 3.5];
+        let bytes = place.map(f32::to_le_bytes).concat();
+        assert_eq!(value(Scalar::Vec3, &bytes).vec3(), Some(place));
+        assert_eq!(value(Scalar::Vec3, &bytes).to_value(), Value::Vec3(place));
+        let skill = value(Scalar::SkillId32, &0x0400_01f4_u32.to_le_bytes()).skill().unwrap();
+        assert_eq!((skill.id, skill.kind), (500, 1));
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::decode::{Leaf, Sink};
-use super::scalar::read_scalar;
+use super::scalar::{ScalarValue, with_scalar};
 use crate::schema::plan::{Field, FieldKind, Fixed, Plan, Scope};
 use crate::types::{Angle, Skill, SkillForm, Text};
 
@@ -270,7 +270,7 @@ impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
     fn fixed(&mut self, _: &'n Plan, run: &'n [Fixed], data: &'d [u8], _: usize) {
         self.values.extend(run.iter().map(|fixed| {
             let data = data.get(usize::from(fixed.offset)..).unwrap_or_default();
-            read_scalar(fixed.scalar, data).unwrap_or_default()
+            with_scalar(fixed.scalar, data, ScalarValue::to_value).unwrap_or_default()
         }));
     }
 

@@ -130,6 +130,10 @@ pub(crate) struct Scope {
     pub(crate) bodies: u32,
     /// How many bytes of a message reading it counts as, without its bodies.
     pub(crate) cost: u32,
+    /// Whether the steps of `wire` are fields alone, all of them in the first segment, and nothing
+    /// else is to be done in the order of the fields; whether those of `loose` are.
+    pub(crate) flat: bool,
+    pub(crate) loose_flat: bool,
     /// Whether it has texts, bytes, lists or further segments, which scopes may share.
     pub(crate) has_bodies: bool,
 }
@@ -193,6 +197,21 @@ pub(crate) struct Fixed {
     pub(crate) offset: u16,
     pub(crate) field: u32,
     pub(crate) slot: u32,
+}
+
+impl Op {
+    /// Whether it is a field, all of it in the first segment.
+    pub(crate) fn is_flat(&self) -> bool {
+        let first = |spot: &Spot| spot.segment == 0;
+        match self {
+            Self::Fixed { segment, .. } => *segment == 0,
+            Self::Text { place: TextPlace::Offset(spot), .. } => first(spot),
+            Self::Bytes { offset, count, .. } | Self::Array { offset, count, .. } => {
+                first(offset) && first(count)
+            }
+            _ => false,
+        }
+    }
 }
 
 impl Field {
@@ -290,6 +309,7 @@ impl Plan {
         self.fixed.get(from as usize..to as usize).unwrap_or_default()
     }
 
+    /// The steps of a range.
     #[inline]
     pub(crate) fn steps(&self, range: &Range<u32>) -> &[Op] {
         self.ops.get(range.start as usize..range.end as usize).unwrap_or_default()

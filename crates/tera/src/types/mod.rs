@@ -15,4 +15,4 @@ pub mod text;
 pub use angle::Angle;
 pub use scalar::Scalar;
 pub use skill::{Skill, SkillForm};
-pub use text::Text;
+pub use text::{Text, TextView};

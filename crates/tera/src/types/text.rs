@@ -38,15 +38,21 @@ impl<'d> Text<'d> {
         &self.0
     }
 
+    /// The same text, borrowed.
+    #[must_use]
+    pub fn view(&self) -> TextView<'_> {
+        TextView(&self.0)
+    }
+
     /// The units.
     pub fn units(&self) -> impl Iterator<Item = u16> + Clone {
-        self.0.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit))
+        self.view().units()
     }
 
     /// The text, if every surrogate has its other half.
     #[must_use]
     pub fn to_utf8(&self) -> Option<String> {
-        char::decode_utf16(self.units()).collect::<Result<_, _>>().ok()
+        self.view().to_utf8()
     }
 
     /// Whether it holds the zero unit, which cannot be written.
@@ -59,6 +65,42 @@ impl<'d> Text<'d> {
     #[must_use]
     pub fn into_owned(self) -> Text<'static> {
         Text(Cow::Owned(self.0.into_owned()))
+    }
+}
+
+/// A [`Text`] that stays where it stands: in a message that is viewed, or on a tape.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct TextView<'d>(&'d [u8]);
+
+impl<'d> TextView<'d> {
+    /// Text from little-endian units; an odd last byte is left out.
+    #[inline]
+    pub(crate) const fn new(bytes: &'d [u8]) -> Self {
+        Self(bytes.as_chunks::<2>().0.as_flattened())
+    }
+
+    /// The little-endian units.
+    #[inline]
+    #[must_use]
+    pub const fn as_bytes(self) -> &'d [u8] {
+        self.0
+    }
+
+    /// The units.
+    pub fn units(self) -> impl Iterator<Item = u16> + Clone {
+        self.0.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit))
+    }
+
+    /// The text, if every surrogate has its other half.
+    #[must_use]
+    pub fn to_utf8(self) -> Option<String> {
+        char::decode_utf16(self.units()).collect::<Result<_, _>>().ok()
+    }
+
+    /// The same text as a [`Text`], still borrowed.
+    #[must_use]
+    pub const fn to_text(self) -> Text<'d> {
+        Text(Cow::Borrowed(self.0))
     }
 }
 
@@ -92,13 +134,26 @@ impl From<&str> for Text<'_> {
 /// The text for people: half surrogates are shown as U+FFFD.
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.view().fmt(f)
+    }
+}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.view(), f)
+    }
+}
+
+/// The text for people: half surrogates are shown as U+FFFD.
+impl fmt::Display for TextView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write as _;
         char::decode_utf16(self.units())
             .try_for_each(|unit| f.write_char(unit.unwrap_or(char::REPLACEMENT_CHARACTER)))
     }
 }
 
-impl fmt::Debug for Text<'_> {
+impl fmt::Debug for TextView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.to_string())
     }

@@ -181,7 +181,7 @@ impl Message<'_> {
 /// A viewed item in the way in which values are shown.
 fn render(item: Item<'_, '_>) -> String {
     match item {
-        Item::Value(value) => format!("{value:?}"),
+        Item::Scalar(value) => format!("{value:?}"),
         Item::Text(text) => format!("Text({text:?})"),
         Item::Bytes(bytes) => format!("Bytes({bytes:?})"),
         Item::List(list) => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use worldwire_core::{Error, Field, Limits, Reader, Result, Writer};
 
+use super::config::AgeBounds;
 use super::dropped::Dropped;
 use super::packet::MOST_BYTES;
 use crate::inflate::Inflater;
@@ -52,21 +53,37 @@ pub(super) fn is_part(page: &Location, ids: Option<CloneIds>, clone: &Uoid<'_>) 
 
 impl Clones {
     /// Keeps a clone, in the place of an older message about it.
-    pub(super) fn insert(
-        &mut self,
-        loaded: Loaded,
-        most: usize,
-        most_bytes: usize,
-    ) -> Result<(), Dropped> {
+    pub(super) fn insert(&mut self, loaded: Loaded, bounds: &AgeBounds) -> Result<(), Dropped> {
+        let (most, most_bytes) = (bounds.clones, bounds.clone_bytes);
         let key = ObjectKey::of(&loaded.object);
         let place = self.places.get(&key).copied();
         let older = place.and_then(|place| self.loaded.get(&place));
-        let bytes = self.bytes - older.map_or(0, |older| older.bytes.len()) + loaded.bytes.len();
+        let old = older.map_or(0, |older| older.bytes.len());
+        let bytes = self.bytes - old + loaded.bytes.len();
         if bytes > most_bytes {
             return Err(Dropped::Limit { what: "bytes of clones", limit: most_bytes });
         }
         if place.is_none() && self.loaded.len() >= most {
             return Err(Dropped::Limit { what: "clones", limit: most });
+        }
+        // They count for who made them, also when they were handed over: who leaves and comes back
+        // finds no more room.
+        let maker = |object: &Uoid<'_>| object.clone.map(|ids| ids.player_id);
+        let of = maker(&loaded.object);
+        let is_own = |it: &&Loaded| maker(&it.object) == of;
+        let own = self.loaded.values().filter(is_own);
+        let (count, own) =
+            own.fold((0, 0), |(count, bytes), it| (count + 1, bytes + it.bytes.len()));
+        let (share, share_of_bytes) = (bounds.share_of(most), bounds.share_of(most_bytes));
+        if place.is_none() && count >= share {
+            return Err(Dropped::Limit { what: "clones of a member", limit: share });
+        }
+        if loaded.bytes.len() > old && own.saturating_sub(old) + loaded.bytes.len() > share_of_bytes
+        {
+            return Err(Dropped::Limit {
+                what: "bytes of clones of a member",
+                limit: share_of_bytes,
+            });
         }
         self.bytes = bytes;
         let place = place.unwrap_or_else(|| {

@@ -96,10 +96,21 @@ pub struct AgeBounds {
     pub states: usize,
     /// Bytes of those states, roughly. Default 32 MiB.
     pub state_bytes: usize,
+    /// What one member may take of the room for clones and states, and of their bytes: one part in so
+    /// many. So no single client leaves others without room for their avatars. A clone counts for who
+    /// made it, a state for who sent it last, also after they left. Default 4.
+    pub share: usize,
     /// Locks that a member may hold. Default 256.
     pub locks: usize,
     /// Pages that a member may have paged in. Default 1,024.
     pub pages: usize,
+}
+
+impl AgeBounds {
+    /// The part of a bound that one member may take.
+    pub(super) fn share_of(&self, bound: usize) -> usize {
+        (bound / self.share.max(1)).max(1)
+    }
 }
 
 impl Default for AgeBounds {
@@ -111,6 +122,7 @@ impl Default for AgeBounds {
             clone_bytes: 8 << 20,
             states: 1 << 16,
             state_bytes: 32 << 20,
+            share: 4,
             locks: 256,
             pages: 1_024,
         }

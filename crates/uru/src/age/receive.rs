@@ -189,7 +189,7 @@ impl Instance {
             let object = object.clone().into_owned();
             let (bytes, owner) = (Arc::clone(&bytes), sender.id);
             let loaded = Loaded { object, bytes, owner, is_player };
-            self.clones.insert(loaded, bounds.clones, bounds.clone_bytes)?;
+            self.clones.insert(loaded, bounds)?;
             if is_player {
                 self.set_avatar(sender.id, Some(object_of(message)));
             }

@@ -29,10 +29,21 @@ pub(super) struct States {
     /// What the states take, roughly.
     bytes: usize,
     limit: usize,
+    /// What each member took of the room.
+    taken: HashMap<u32, Taken>,
+    /// What one member may take.
+    share: Taken,
     age: Option<AgeState>,
     changed: BTreeMap<(ObjectKey, Box<str>), Uoid<'static>>,
     age_changed: bool,
     due: Option<Duration>,
+}
+
+/// States, and their bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    states: usize,
+    bytes: usize,
 }
 
 /// The state of the age itself.
@@ -85,6 +96,11 @@ impl States {
             parts: HashMap::new(),
             bytes: 0,
             limit: bounds.state_bytes,
+            taken: HashMap::new(),
+            share: Taken {
+                states: bounds.share_of(bounds.states),
+                bytes: bounds.share_of(bounds.state_bytes),
+            },
             age,
             changed: BTreeMap::new(),
             age_changed: false,
@@ -112,7 +128,9 @@ impl States {
         let old = self.db.get(object, name);
         let (was_durable, old_weight) =
             old.map_or((false, 0), |old| (old.is_durable(), weight(old.state.record())));
+        let old = old.map(|old| old.sent.player_id);
         is_small(old_weight, update)?;
+        self.has_share(sent.player_id, old, old_weight, weight(&update.record))?;
         if self.bytes - old_weight + old_weight.max(weight(&update.record)) > self.limit {
             return Err(Dropped::Limit { what: "bytes of states", limit: self.limit });
         }
@@ -121,11 +139,40 @@ impl States {
         if let Some(part) = part {
             self.parts.entry(part).or_default().push(stored.object.clone());
         }
-        self.bytes = self.bytes - old_weight + weight(stored.state.record());
+        let new_weight = weight(stored.state.record());
+        self.bytes = self.bytes - old_weight + new_weight;
+        if let Some(old) = old {
+            give_back(&mut self.taken, old, old_weight);
+        }
+        let taken = self.taken.entry(sent.player_id).or_default();
+        (taken.states, taken.bytes) = (taken.states + 1, taken.bytes + new_weight);
         if was_durable || stored.is_durable() {
             let key = (ObjectKey::of(object), Box::from(name));
             self.changed.entry(key).or_insert_with(|| stored.object.clone());
             self.due.get_or_insert(due);
+        }
+        Ok(())
+    }
+
+    /// Whether a member may take room for an update: of a state that `old` sent last, or of a new one.
+    fn has_share(
+        &self,
+        player_id: u32,
+        old: Option<u32>,
+        old_weight: usize,
+        update: usize,
+    ) -> Result<(), Dropped> {
+        let taken = self.taken.get(&player_id).copied().unwrap_or_default();
+        if old.is_none() && taken.states >= self.share.states {
+            let limit = self.share.states;
+            return Err(Dropped::Limit { what: "states of a member", limit });
+        }
+        let own = if old == Some(player_id) { old_weight } else { 0 };
+        // What others sent comes with its bytes; only growth is refused.
+        let grows = update > old_weight;
+        if grows && taken.bytes - own + update > self.share.bytes {
+            let limit = self.share.bytes;
+            return Err(Dropped::Limit { what: "bytes of states of a member", limit });
         }
         Ok(())
     }
@@ -143,8 +190,9 @@ impl States {
     pub(super) fn restore(&mut self, object: Uoid<'static>, blob: &Blob<'_>) -> Result<()> {
         known(&object).map_err(|refusal| refusal.error().clone().inside("object"))?;
         let state = State::of(blob);
-        let old = self.db.get(&object, state.descriptor().name());
-        let old = old.map_or(0, |old| weight(old.state.record()));
+        let replaced = self.db.get(&object, state.descriptor().name());
+        let replaced = replaced.map(|old| (old.sent.player_id, weight(old.state.record())));
+        let old = replaced.map_or(0, |(_, weight)| weight);
         let bytes = self.bytes - old + weight(state.record());
         if bytes > self.limit {
             return Err(Error::limit("bytes of states", self.limit as u64, bytes as u64));
@@ -159,6 +207,9 @@ impl States {
             other => Error::malformed("a state that fits", other.to_string()),
         })?;
         self.bytes = bytes;
+        if let Some((player_id, weight)) = replaced {
+            give_back(&mut self.taken, player_id, weight);
+        }
         Ok(())
     }
 
@@ -254,18 +305,22 @@ impl States {
         let parts = part_of(clone).and_then(|part| self.parts.remove(&part));
         for object in parts.iter().flatten() {
             for stored in self.db.remove(object) {
-                self.bytes -= weight(stored.state.record());
+                let weight = weight(stored.state.record());
+                self.bytes -= weight;
+                give_back(&mut self.taken, stored.sent.player_id, weight);
             }
         }
     }
 
     /// Forgets the states of a player's avatar.
     pub(super) fn remove_avatar(&mut self, player_id: u32) {
-        let (bytes, parts) = (&mut self.bytes, &mut self.parts);
+        let (bytes, parts, taken) = (&mut self.bytes, &mut self.parts, &mut self.taken);
         self.db.retain(|stored| {
             let goes = stored.sent.avatar && stored.sent.player_id == player_id;
             if goes {
-                *bytes -= weight(stored.state.record());
+                let weight = weight(stored.state.record());
+                *bytes -= weight;
+                give_back(taken, player_id, weight);
             }
             !goes
         });
@@ -304,6 +359,17 @@ impl States {
 
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+}
+
+/// A state of a member, with its bytes, is gone, or another one's. Those that were restored are
+/// nobody's.
+fn give_back(taken: &mut HashMap<u32, Taken>, player_id: u32, bytes: usize) {
+    let Some(of_member) = taken.get_mut(&player_id) else { return };
+    of_member.states = of_member.states.saturating_sub(1);
+    of_member.bytes = of_member.bytes.saturating_sub(bytes);
+    if of_member.states == 0 {
+        taken.remove(&player_id);
     }
 }
 

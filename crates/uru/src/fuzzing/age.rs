@@ -38,6 +38,7 @@ const BOUNDS: AgeBounds = AgeBounds {
     clone_bytes: 20_000,
     states: 12,
     state_bytes: 40_000,
+    share: 2,
     locks: 3,
     pages: 4,
 };

@@ -9,7 +9,7 @@ use worldwire_core::{
     Error, Field, Form, Limits, Place, Reader, Result, Sampler, Trace, Value, Writer, wire_enum,
 };
 
-use crate::inflate::{self, Inflater};
+use crate::inflate::{self, Inflater, MOST_INFLATED};
 use crate::walk::{Guard, Walk, Walked};
 
 wire_enum! {
@@ -60,7 +60,14 @@ pub trait Payload: 'static {
 ///
 /// Deflated data cannot be made again byte by byte, so the block keeps what came. [`Self::payload`]
 /// inflates it. A block that is read without a trace is not looked into; a trace is shown the
-/// payload, in a layer of its own if it was deflated.
+/// payload, in a layer of its own if it was deflated. What a deflated block may show is bounded by
+/// its own length ([`Limits::text_ratio`], [`Limits::values_per_byte`]); beyond, its bytes are shown
+/// as they came.
+///
+/// JSON says how the block is compressed, and is followed: `Zlib` is deflated even if that does not
+/// help. What contradicts itself is refused: deflated `data` beside another compression, an
+/// `uncompressedLength` that is neither that of the data nor that of the payload. A payload that
+/// differs from the `data` beside it was changed, and counts.
 ///
 /// | compression | uncompressed length | bytes |
 /// | --- | --- | --- |
@@ -77,8 +84,14 @@ pub struct Stream<'d, K> {
     payload: PhantomData<fn() -> K>,
 }
 
+/// So many inflated bytes are shown of the smallest block; see [`Limits::text_ratio`].
+const FREE_BYTES: u64 = 4096;
+/// So many values are shown of the smallest block; see [`Limits::values_per_byte`].
+const FREE_VALUES: u64 = 1024;
 /// The bytes in front of zlib data that are not compressed.
 const RAW: usize = 2;
+/// One byte more than a payload may have.
+const MOST_BYTES: usize = (1 << 20) + 1;
 /// A payload of at most so many bytes is not compressed.
 const MOST_UNCOMPRESSED: usize = 255;
 
@@ -105,6 +118,25 @@ impl<'d, K> Stream<'d, K> {
     #[must_use]
     pub fn uncompressed(payload: impl Into<Cow<'d, [u8]>>) -> Self {
         Self::of(0, Compression::Dont, payload.into())
+    }
+
+    /// A block that is deflated even if that does not make it smaller.
+    ///
+    /// # Errors
+    /// Value, for fewer than two bytes, which stay as they are; the limit of 1 MiB.
+    pub fn deflated(payload: &[u8]) -> Result<Self> {
+        let Some((raw, rest)) = payload.split_at_checked(RAW) else {
+            let found = payload.len().to_string();
+            return Err(Error::value("at least 2 bytes to compress", found));
+        };
+        let length = payload.len() as u64;
+        match u32::try_from(length) {
+            Ok(size) if length <= MOST_INFLATED => {
+                let bytes = [raw, &inflate::deflate_always(rest)?].concat();
+                Ok(Self::of(size, Compression::Zlib, bytes.into()))
+            }
+            _ => Err(Error::limit("inflated bytes", MOST_INFLATED, length)),
+        }
     }
 
     fn of(uncompressed_length: u32, compression: Compression, bytes: Cow<'d, [u8]>) -> Self {
@@ -148,6 +180,21 @@ impl<'d, K> Stream<'d, K> {
         inflater.inflate(raw, deflated, self.uncompressed_length, limits)
     }
 
+    /// The first bytes of the payload, at most so many; no more than that is inflated.
+    ///
+    /// # Errors
+    /// Malformed, for bytes that do not inflate.
+    pub fn beginning(&self, most: usize) -> Result<Cow<'_, [u8]>> {
+        let first = self.bytes.get(..most).unwrap_or(&self.bytes);
+        if self.compression != Compression::Zlib {
+            return Ok(Cow::Borrowed(first));
+        }
+        let (raw, deflated) = split(&self.bytes)?;
+        let mut bytes = raw.to_vec();
+        bytes.extend(inflate::inflate_first(deflated, most.saturating_sub(RAW))?);
+        Ok(Cow::Owned(bytes))
+    }
+
     /// Reads the head of a block, and checks it against what is there.
     fn take_head<T>(reader: &mut Reader<'d, T>) -> Result<(u32, Compression, usize)> {
         let uncompressed = u32::from_le_bytes(reader.take_array()?);
@@ -177,6 +224,15 @@ impl<'d, K> Stream<'d, K> {
     }
 }
 
+/// Checks a length that JSON gives, if it gives one.
+fn is_length(given: Option<u32>, lengths: &[usize]) -> Result<()> {
+    let Some(given) = given.filter(|given| !lengths.contains(&(*given as usize))) else {
+        return Ok(());
+    };
+    let wanted = lengths.last().map_or(0, |length| *length).to_string();
+    Err(Error::value(wanted, given.to_string()).inside("uncompressedLength"))
+}
+
 /// The raw bytes and the zlib data.
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
     let short = || Error::malformed("at least 2 bytes", bytes.len().to_string());
@@ -203,9 +259,17 @@ impl<'d, K: Payload> Stream<'d, K> {
         let bytes = reader.bytes("data", count)?;
         let inflate = |reader: &mut Reader<'d, T>| {
             let (raw, deflated) = split(bytes)?;
+            let limits = reader.limits();
+            let most = FREE_BYTES.saturating_add(limits.text_ratio.saturating_mul(count as u64));
+            if u64::from(uncompressed) > most {
+                let found = uncompressed.into();
+                return Err(Error::limit("inflated bytes that are shown", most, found));
+            }
             let mut inflater = Inflater::new();
-            inflater.inflate(raw, deflated, uncompressed, reader.limits())?;
-            reader.layer("inflated", start, inflater.take(), |reader| {
+            inflater.inflate(raw, deflated, uncompressed, limits)?;
+            let most = limits.values_per_byte.saturating_mul(count as u64);
+            let most = ("values of a deflated payload", FREE_VALUES.saturating_add(most));
+            reader.bounded_layer("inflated", start, inflater.take(), most, |reader| {
                 let count = reader.remaining();
                 show_payload::<K, T>(reader, count)
             })
@@ -289,22 +353,43 @@ impl<'d, K: Payload> Field<'d> for Stream<'d, K> {
         fields.end()?;
         let missing = || Error::value("the bytes of a stream", "none").inside(K::FIELD);
         if compression != Compression::Zlib {
+            if data.is_some() {
+                let wanted = "no deflated data beside this compression";
+                return Err(Error::value(wanted, compression.to_string()).inside("data"));
+            }
             let payload = payload.ok_or_else(missing)?;
-            return Ok(Self::of(length.unwrap_or(0), compression, payload.into()));
+            let size = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+            let usual = if compression == Compression::Failed { size } else { 0 };
+            return Ok(Self::of(length.unwrap_or(usual), compression, payload.into()));
         }
-        let came = match (data, length) {
-            (Some(data), Some(length)) => Some(Self::of(length, compression, data.into())),
-            _ => None,
-        };
-        let Some(payload) = payload else {
-            return came.ok_or_else(missing);
-        };
-        // The same payload stands in the same bytes.
-        let mut inflater = Inflater::new();
-        let same = |came: &Self| {
-            came.payload(&mut inflater, &Limits::DEFAULT).is_ok_and(|bytes| bytes == payload)
-        };
-        Ok(came.filter(same).unwrap_or_else(|| Self::new(payload)))
+        match (data, payload) {
+            (None, None) => Err(missing()),
+            (Some(data), None) => {
+                let length = length.ok_or_else(|| {
+                    Error::value("the length of the inflated data", "none")
+                        .inside("uncompressedLength")
+                })?;
+                Ok(Self::of(length, compression, data.into()))
+            }
+            (None, Some(payload)) => {
+                is_length(length, &[payload.len()])?;
+                Self::deflated(&payload)
+            }
+            (Some(data), Some(payload)) => {
+                let (raw, deflated) = split(&data).map_err(|error| error.inside("data"))?;
+                let came = inflate::inflate_first(deflated, MOST_BYTES);
+                let came = came.map(|rest| [raw, &rest].concat());
+                let came = came.map_err(|error| error.inside("data"))?;
+                if came == payload {
+                    // The same payload stands in the same bytes.
+                    is_length(length, &[payload.len()])?;
+                    let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+                    return Ok(Self::of(length, compression, data.into()));
+                }
+                is_length(length, &[came.len(), payload.len()])?;
+                Self::deflated(&payload)
+            }
+        }
     }
 
     fn sample(sampler: &mut Sampler) -> Self {

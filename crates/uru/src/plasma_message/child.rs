@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use worldwire_core::json::Given;
 use worldwire_core::{Classes, Error, Field, Reader, Result, Sampler, Trace, Value, Writer};
 
+use crate::types::Tail;
 use crate::walk::{Guard, Reason, Refusal, Walk, WalkClasses, Walked};
 
 /// The class index that stands for no object.
@@ -101,13 +102,21 @@ where
             return Self(None);
         }
         let object = C::sample(sampler);
-        let known = u16::try_from(object.class()).is_ok_and(is_known::<C>);
-        Self(known.then(|| Box::new(object)))
+        let ends = u16::try_from(object.class()).is_ok_and(ends_itself::<C>);
+        Self(ends.then(|| Box::new(object)))
     }
 
     fn into_owned(self) -> Self::Owned {
         Child(self.0.map(|object| Box::new(object.into_owned())))
     }
+}
+
+/// Whether something can stand behind an object of a class. One with a [`Tail`] takes all that is
+/// left, so it is sent alone.
+fn ends_itself<'d, C: Classes<'d>>(class: u16) -> bool {
+    let fields = C::info(class.into()).and_then(|info| info.fields);
+    fields
+        .is_some_and(|fields| fields().iter().all(|field| !field.layout.contains(&*Tail::layout())))
 }
 
 impl<'d, C> Walk<'d> for Child<C>

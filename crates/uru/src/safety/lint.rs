@@ -3,7 +3,7 @@
 
 use worldwire_core::{Classes, Error, Field, Limits, Reader, Side};
 
-use super::{Rules, check};
+use super::{Reason, Rules, check};
 use crate::inflate::Inflater;
 use crate::net_message::{
     Compression, NetFlags, NetHeader, NetMessage, Payload, Stream, Voice, class_info, received,
@@ -11,7 +11,8 @@ use crate::net_message::{
 use crate::plasma_message::{
     BroadcastFlags, ChatFlags, KiMsg, LoadCloneMsg, PlasmaMessage, ReplyType,
 };
-use crate::types::{ClassIndex, ClientGuid, ClientGuidFlags};
+use crate::types::{ClassIndex, ClientGuid, ClientGuidFlags, CountedString, SafeString, Uoid};
+use crate::walk::Guard;
 
 /// Looks at the net message of a `PropagateBuffer`, and says in a line each what is odd about it:
 /// nothing for what today's clients and servers send. A message that cannot be read is one remark.
@@ -25,6 +26,7 @@ pub fn lint(outer: ClassIndex, message: &[u8], sender: Side, limits: &Limits) ->
             if let Err(refusal) = check(message, &rules, &mut Inflater::new(), limits) {
                 lint.say(refusal.to_string());
             }
+            lint.texts(message, limits);
         }
         Err(error) => lint.say(error.to_string()),
     }
@@ -121,6 +123,20 @@ impl Lint {
             }
             NetMessage::MemberUpdate(update) => self.client(&update.member.client),
             _ => {}
+        }
+    }
+
+    /// Names the first text that clients read as another one. They survive it, so it may be forwarded.
+    fn texts(&mut self, message: &[u8], limits: &Limits) {
+        let mut guard = Misread { inflater: Inflater::new(), read_as: String::new() };
+        let walked = NetMessage::walk(&mut Reader::within(message, limits), &mut guard);
+        if let Err(refusal) = walked
+            && refusal.reason == Reason::Text
+        {
+            let (path, text) = (refusal.error().path_text(), guard.read_as);
+            self.say(format!(
+                "{path}: begins with a byte of 0x80 or higher; clients read {text:?}"
+            ));
         }
     }
 
@@ -231,7 +247,6 @@ impl Lint {
         self.say_if(admin, "a chat text marked as an administrator's");
         let other = header.player_id.is_some_and(|player| player != chat.player_id);
         self.say_if(other, "a chat text of another player than the sender");
-        self.say_if(chat.user.is_ambiguous(), "a name that could be meant another way");
     }
 
     fn clone(&mut self, header: &NetHeader, clone: &LoadCloneMsg<'_>) {
@@ -267,6 +282,43 @@ impl Lint {
             let zero = opus.split().is_some_and(|(head, _)| head == 0);
             self.say_if(!zero, "a packet of Opus that does not begin with four zeros");
         }
+    }
+}
+
+/// Stops at a text that clients read as another one, and do not end on.
+struct Misread {
+    inflater: Inflater,
+    /// What clients make of it.
+    read_as: String,
+}
+
+impl Guard for Misread {
+    fn class(&mut self, _: u16) -> Result<(), Reason> {
+        Ok(())
+    }
+
+    fn text(&mut self, text: &SafeString<'_>) -> Result<(), Reason> {
+        if !text.is_misread() || text.ends_client() {
+            return Ok(());
+        }
+        self.read_as = String::from_utf8_lossy(text.stored()).into_owned();
+        Err(Reason::Text)
+    }
+
+    fn object(&mut self, uoid: &Uoid<'_>) -> Result<(), Reason> {
+        self.text(&uoid.name)
+    }
+
+    fn ki_command(&mut self, _: u8) -> Result<(), Reason> {
+        Ok(())
+    }
+
+    fn console_command(&mut self, _: &CountedString<'_>) -> Result<(), Reason> {
+        Ok(())
+    }
+
+    fn inflater(&mut self) -> &mut Inflater {
+        &mut self.inflater
     }
 }
 
@@ -313,5 +365,26 @@ mod tests {
             "a chat text marked as an administrator's",
         ];
         assert_eq!(remarks(hex), odd);
+    }
+
+    /// Texts whose first byte is 0x80 or higher: one that ends clients, two that they misread.
+    #[test]
+    fn texts_that_clients_misread_are_named() {
+        let chat = |user: &str| {
+            remarks(&format!(
+                "6b020110040000f1536590d0030087d612000000000000 {:02x}000000 \
+                 6403 00 00000000 0000000000000000 48080000 00 {user} 87d61200 00f0 00000000 \
+                 00000000 00000000 00",
+                0x26 + user.split_whitespace().collect::<String>().len() / 2,
+            ))
+        };
+        assert_eq!(chat("03f0 9e9d9c"), [""; 0]);
+        // "é=V" is "<V©" to clients.
+        let read = "stream.payload.user: begins with a byte of 0x80 or higher; clients read";
+        assert_eq!(chat("04f0 3c56c2a9"), [format!("{read} \"<V©\"")]);
+        // "é" alone could be meant as "<V" as well.
+        assert_eq!(chat("02f0 3c56"), [format!("{read} \"<V\"")]);
+        let ends = chat("06f0 3c7b8b8d8a8c");
+        assert!(ends.len() == 1 && ends[0].contains("text that the client can read"), "{ends:?}");
     }
 }

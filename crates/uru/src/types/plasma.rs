@@ -101,6 +101,15 @@ impl SafeString<'_> {
             && core::str::from_utf8(&self.stored).is_err()
     }
 
+    /// Whether clients read another text than the one that was written: its first byte is 0x80 or
+    /// higher, so it stands in the stream without bit 7, and they take all bytes as they stand there.
+    /// They end on what is no UTF-8 then ([`Self::ends_client`]), and show wrong characters else.
+    #[must_use]
+    pub fn is_misread(&self) -> bool {
+        let taken_as_stored = self.stored.first().is_some_and(|first| first & 0x80 == 0);
+        taken_as_stored && (self.inverted() || self.is_ambiguous())
+    }
+
     /// The bytes as they stand in the stream.
     #[must_use]
     pub fn stored(&self) -> &[u8] {

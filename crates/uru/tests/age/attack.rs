@@ -31,6 +31,7 @@ const BOUNDS: AgeBounds = AgeBounds {
     clone_bytes: 30_000,
     states: 14,
     state_bytes: 30_000,
+    share: 2,
     locks: 3,
     pages: 4,
 };

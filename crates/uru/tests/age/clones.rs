@@ -247,7 +247,7 @@ fn clones_are_bounded() {
         let limit = world.age().counts().dropped(DropKind::Limit);
         (world.age().clone_count(), limit, world.heard(B).len())
     };
-    let bounds = AgeBounds::default();
+    let bounds = AgeBounds { share: 1, ..AgeBounds::default() };
     assert_eq!(run(AgeBounds { clones: 3, ..bounds.clone() }), (3, 4, 3));
     assert_eq!(run(AgeBounds { clone_bytes: 2 * one, ..bounds }), (2, 5, 2));
 }

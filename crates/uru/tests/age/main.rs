@@ -9,5 +9,6 @@ mod forwarding;
 mod meetings;
 mod memory;
 mod scenarios;
+mod siege;
 mod states;
 mod world;

@@ -378,7 +378,7 @@ fn the_state_of_an_avatar_goes_with_it() {
 
 #[test]
 fn states_are_bounded() {
-    let bounds = AgeBounds { states: 3, state_requests: 2, ..AgeBounds::default() };
+    let bounds = AgeBounds { states: 3, share: 1, state_requests: 2, ..AgeBounds::default() };
     let mut world = World::with(Config { bounds, ..Config::default() }, "Fern");
     world.join(A);
     for name in ["a", "b", "c", "d", "e"] {
@@ -393,7 +393,7 @@ fn states_are_bounded() {
     world.send(A, state_request(A, &[]));
     assert_eq!(world.age().counts().dropped(DropKind::Limit), 3);
 
-    let bounds = AgeBounds { state_bytes: 2_000, ..AgeBounds::default() };
+    let bounds = AgeBounds { state_bytes: 2_000, share: 1, ..AgeBounds::default() };
     let mut world = World::with(Config { bounds, ..Config::default() }, "Fern");
     world.join(A);
     for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i"] {

@@ -3,6 +3,7 @@
 //! `cargo run -p worldwire --example samples` writes them anew; the bytes are always the same.
 
 mod ki;
+mod ki_files;
 mod ki_objects;
 mod ki_wad;
 mod mxo;
@@ -27,6 +28,7 @@ fn main() -> Outcome<()> {
     std::fs::create_dir_all(&folder)?;
     ki::write(&folder)?;
     ki_objects::write(&folder)?;
+    ki_files::write(&folder)?;
     mxo::write(&folder)?;
     tera::write(&folder)?;
     ki_wad::write(&folder)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use worldwire_core::Limits;
 
-use super::{KiWad, Target, threads};
+use super::{KiBcd, KiFiles, KiLang, KiNav, KiPoi, KiTypesAction, KiWad, Target, threads};
 
 #[derive(Debug, Args)]
 pub(crate) struct Ki {
@@ -15,11 +15,17 @@ pub(crate) struct Ki {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiCommand {
-    /// Compute the string ids of texts, or find the texts of ids
+    /// Compute the string ids and hashes of texts, or find the texts of ids
     #[command(after_help = "Examples:
   worldwire ki string-id Fire 'class Duel'
+  worldwire ki string-id --djb2 m_templateID
+  worldwire ki string-id --property 'unsigned int' m_templateID
   worldwire ki string-id --find 996708736
-  worldwire ki string-id --find 85019234 --words classes.txt")]
+  worldwire ki string-id --find 0x4cb232f6 85019234 --types types.json --in Root.wad
+
+With --find, ids are looked for among string ids, djb2 hashes, and the hashes of the properties of type
+lists. The words of --in are the names of files, the lines of .lang files and of text, and with
+--types all texts in game objects.")]
     StringId(KiStringId),
     /// Build or explain a command line of the graphical client
     #[command(after_help = "Examples:
@@ -28,15 +34,62 @@ pub(crate) enum KiCommand {
 
 Arguments marked with * are not in the Kronos Grimoire, only in the notes of server projects.")]
     ClientArgs(KiClientArgs),
+    /// Collisions of zones (collision.bcd)
+    #[command(subcommand, arg_required_else_help = true)]
+    Bcd(KiBcd),
     /// Message definitions and tables (DML)
     #[command(subcommand, arg_required_else_help = true)]
     Dml(KiDml),
+    /// The files of a revision (LatestFileList)
+    #[command(subcommand, arg_required_else_help = true)]
+    Files(KiFiles),
+    /// Texts of the game (.lang)
+    #[command(subcommand, arg_required_else_help = true)]
+    Lang(KiLang),
+    /// Navigation graphs (zone.nav, zonemap.nav)
+    #[command(subcommand, arg_required_else_help = true)]
+    Nav(KiNav),
+    /// Search the game objects of archives, directories and files
+    #[command(after_help = "Examples:
+  worldwire ki find --where 'class WizItemTemplate and m_goldCost > 1000' Root.wad --types types.json
+  worldwire ki find --where 'm_name contains \"Nyx\" or m_snacks.m_points > 20' root/ --types types.json
+  worldwire ki find --where '*Template and exists(m_adjectives)' *.wad --types types.json --json
+
+The filter language is that of `worldwire dissect`. A class is written `class Name`, Name, or a
+pattern with *; fields are the properties of the outermost object, and m_list.m_name a property of any
+object in a list. BINd files and objects in XML are searched.")]
+    Find(KiFind),
     /// Game objects (ObjectProperty, BINd files)
     #[command(subcommand, arg_required_else_help = true)]
     Op(KiOp),
+    /// Points of interest (poi.dat)
+    #[command(subcommand, arg_required_else_help = true)]
+    Poi(KiPoi),
     /// Archives (KIWAD), such as Root.wad
     #[command(subcommand, arg_required_else_help = true)]
     Wad(KiWad),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KiFind {
+    /// Archives, directories, files, patterns with * and **
+    #[arg(required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// Find objects that match
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: String,
+    /// Type lists; later ones override earlier ones
+    #[arg(short, long, value_name = "LIST", required = true)]
+    pub(crate) types: Vec<PathBuf>,
+    /// Write JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Like --json, with integers of more than 53 bits as strings
+    #[arg(long)]
+    pub(crate) json_safe: bool,
+    /// How many threads to use, up to 256; 0 uses all cores
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
+    pub(crate) threads: usize,
 }
 
 #[derive(Debug, Args)]
@@ -44,8 +97,14 @@ pub(crate) struct KiStringId {
     /// The texts
     #[arg(value_name = "TEXT", required_unless_present = "find")]
     pub(crate) texts: Vec<String>,
-    /// Find the texts that have this id, among all known words
-    #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "texts")]
+    /// Compute djb2 hashes, as tags of Pirate101's classes and parts of property hashes are
+    #[arg(long, conflicts_with = "find")]
+    pub(crate) djb2: bool,
+    /// Compute the hashes of properties of this type, whose names are the texts
+    #[arg(long, value_name = "TYPE", conflicts_with_all = ["find", "djb2"])]
+    pub(crate) property: Option<String>,
+    /// Find the texts that have this id or hash, among all known words
+    #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "texts", value_parser = number)]
     pub(crate) find: Vec<u32>,
     /// More words, one per line
     #[arg(long, value_name = "FILE", requires = "find")]
@@ -53,6 +112,12 @@ pub(crate) struct KiStringId {
     /// Message definitions, whose names count as words: XML files or directories
     #[arg(short, long, value_name = "PATH", requires = "find")]
     pub(crate) data: Vec<PathBuf>,
+    /// Type lists, whose classes and properties count; later ones override earlier ones
+    #[arg(short, long, value_name = "LIST", requires = "find")]
+    pub(crate) types: Vec<PathBuf>,
+    /// Archives, directories and files, whose names and texts count
+    #[arg(long = "in", value_name = "PATH", num_args = 1.., requires = "find")]
+    pub(crate) inside: Vec<PathBuf>,
     /// Write JSON lines
     #[arg(long)]
     pub(crate) json: bool,
@@ -130,6 +195,9 @@ pub(crate) enum KiDml {
         /// The table to write as CSV
         #[arg(long, value_name = "NAME")]
         table: Option<String>,
+        /// In JSON, write integers of more than 53 bits as strings
+        #[arg(long)]
+        json_safe: bool,
         #[command(flatten)]
         target: Target,
     },
@@ -158,16 +226,27 @@ pub(crate) struct KiClientArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiOp {
-    /// Explain a class of a type list, or list all classes
+    /// Explain a class of a type list, or list classes
     #[command(after_help = "Examples:
   worldwire ki op types samples/ki-types.json
   worldwire ki op types samples/ki-types.json 'class MadeUpPet'
+  worldwire ki op types types.json '*ItemTemplate'
+  worldwire ki op types types.json --used-in Root.wad
   worldwire ki op types types.json 350837933 --json")]
+    #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
     Types {
+        #[command(subcommand)]
+        action: Option<KiTypesAction>,
         /// The type list
-        list: PathBuf,
-        /// A class: its hash, or its name with or without `class`
+        #[arg(required = true)]
+        list: Option<PathBuf>,
+        /// A class: its hash, or its name with or without `class`; or a part of the names of
+        /// classes to list, or a pattern with * and ?
         class: Option<String>,
+        /// List only classes that the objects of these archives, directories and files have, and
+        /// count the objects
+        #[arg(long, value_name = "PATH", num_args = 1..)]
+        used_in: Vec<PathBuf>,
         /// More type lists, which override the first
         #[arg(long, value_name = "LIST")]
         merge: Vec<PathBuf>,
@@ -178,43 +257,59 @@ pub(crate) enum KiOp {
     /// Decode objects to JSON, XML or text
     #[command(after_help = "Examples:
   worldwire ki op decode samples/ki-pet.xml --types samples/ki-types.json
-  worldwire ki op decode Root/ --types types.json -o decoded/
+  worldwire ki op decode Root.wad --types types.json -o decoded/
+  worldwire ki op decode pet.xml --types types.json --json-safe | jq .object.m_name
   worldwire ki op decode blob.bin --types types.json --shallow --mask 0x18 --to text --bytes
 
-BINd files are recognised and contain their own flags. Of a directory, all BINd files are decoded.
-Several files without an output directory are written as one JSON object per line.")]
+BINd files are recognised and contain their own flags. Of a directory or an archive, all BINd files
+are decoded. Several files without an output directory are written as one JSON object per line.
+
+Programs such as jq and JavaScript keep numbers as doubles and change integers of more than 53 bits.
+--json-safe writes those as strings.")]
     Decode(KiOpDecode),
     /// Encode objects from JSON, as `ki op decode` writes it, or from XML
     #[command(after_help = "Examples:
   worldwire ki op decode samples/ki-pet.xml --types samples/ki-types.json -o pet.json
   worldwire ki op encode pet.json --types samples/ki-types.json -o pet.xml
-  worldwire ki op encode decoded/ --types types.json -o Root/")]
+  worldwire ki op encode decoded/ --types types.json -o Root/
+  worldwire ki op encode pet.new.xml --types types.json --form bind --flags 0x7 -o pet.xml
+
+Of a directory, the objects that `ki op decode` and `ki wad extract --decode` wrote are encoded, and
+other files are skipped. What was extracted and is unchanged is skipped, too, unless --all is given.")]
     Encode(KiOpEncode),
     /// Find out how to read an object, by trying all flags, masks and forms
     #[command(after_help = "Examples:
   worldwire ki op guess blob.bin --types types.json
+  worldwire ki op guess Root.wad --types types.json
   worldwire ki op guess --hex e00e100507000000 --types types.json")]
-    Guess {
-        /// The object; - or no file is standard input
-        #[arg(conflicts_with = "hex")]
-        file: Option<PathBuf>,
-        /// The object as hexadecimal digits
-        #[arg(long, value_name = "STRING")]
-        hex: Option<String>,
-        /// Type lists; later ones override earlier ones
-        #[arg(short, long, value_name = "LIST", required = true)]
-        types: Vec<PathBuf>,
-        /// A TOML file with the block and type of classes in the CoreObject form
-        #[arg(long, value_name = "FILE")]
-        hints: Vec<PathBuf>,
-        /// Write JSON lines
-        #[arg(long)]
-        json: bool,
-    },
+    Guess(KiOpGuess),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KiOpGuess {
+    /// Objects: files, directories, archives, patterns with * and **; - or no file is standard
+    /// input
+    #[arg(conflicts_with = "hex")]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// The object as hexadecimal digits
+    #[arg(long, value_name = "STRING")]
+    pub(crate) hex: Option<String>,
+    /// Type lists; later ones override earlier ones
+    #[arg(short, long, value_name = "LIST", required = true)]
+    pub(crate) types: Vec<PathBuf>,
+    /// A TOML file with the block and type of classes in the CoreObject form
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hints: Vec<PathBuf>,
+    /// Write JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// How many threads to use, up to 256; 0 uses all cores
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
+    pub(crate) threads: usize,
 }
 
 /// How streams of objects are read and written, where nothing in them says so.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, PartialEq, Args)]
 pub(crate) struct KiStream {
     /// Deep: every value follows its size and hash
     #[arg(long, conflicts_with = "shallow")]
@@ -247,7 +342,7 @@ pub(crate) struct KiStream {
 
 #[derive(Debug, Args)]
 pub(crate) struct KiOpDecode {
-    /// Files, directories, patterns with * and **; - is standard input
+    /// Files, directories, archives, patterns with * and **; - is standard input
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
     /// Type lists; later ones override earlier ones
@@ -261,6 +356,9 @@ pub(crate) struct KiOpDecode {
     /// Show the position of every value, in text
     #[arg(long)]
     pub(crate) bytes: bool,
+    /// In JSON, write integers of more than 53 bits as strings
+    #[arg(long)]
+    pub(crate) json_safe: bool,
     /// Reject objects with more values than this for each of their bytes, and 4096 more; only
     /// compressed objects can have more than 8
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::DEFAULT.values_per_byte)]
@@ -282,6 +380,13 @@ pub(crate) struct KiOpEncode {
     pub(crate) types: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) stream: KiStream,
+    /// Write this form, whatever the text says. Without it, text that says nothing becomes a BINd
+    /// file or, with an option about the stream, a bare stream
+    #[arg(long, value_name = "FORM")]
+    pub(crate) form: Option<KiStreamForm>,
+    /// Encode what was extracted and is unchanged, too
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Fill in missing properties with their defaults. Shallow streams need all properties, which
     /// objects written by hand often lack
     #[arg(long)]
@@ -296,6 +401,15 @@ pub(crate) struct KiOpEncode {
     pub(crate) target: Target,
 }
 
+/// What stands around the stream of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KiStreamForm {
+    /// A file that begins with BINd and its flags
+    Bind,
+    /// The stream alone, as in fields of messages
+    Bare,
+}
+
 /// Forms of objects that people read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KiObjectForm {
@@ -308,7 +422,7 @@ pub(crate) enum KiObjectForm {
 }
 
 /// A number in decimal digits, or in hexadecimal ones behind `0x`.
-fn number(text: &str) -> Result<u32, &'static str> {
+pub(super) fn number(text: &str) -> Result<u32, &'static str> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => text.parse(),

@@ -2,6 +2,7 @@
 
 mod client;
 mod ki;
+mod ki_files;
 mod mxo;
 mod serve;
 mod tera;
@@ -16,6 +17,7 @@ use worldwire_tera::schema::Patch;
 
 pub(crate) use client::*;
 pub(crate) use ki::*;
+pub(crate) use ki_files::*;
 pub(crate) use mxo::*;
 pub(crate) use serve::*;
 pub(crate) use tera::*;
@@ -142,7 +144,7 @@ pub(crate) enum Command {
 /// What people know of messages.
 #[derive(Debug, Args)]
 pub(crate) struct Data {
-    /// Definitions of messages: files or directories (KI: message XML, type lists, hints;
+    /// Definitions of messages: files or directories (KI: message XML, also in archives, type lists, hints;
     /// MxO: tables of game objects; TERA: .def and .map, data.json, and the lists beside them; Uru:
     /// .sdl)
     #[arg(id = "data", short, long = "data", value_name = "PATH")]
@@ -181,7 +183,8 @@ impl core::str::FromStr for Pin {
 pub(crate) struct Capture {
     /// A pcap or pcapng capture, also compressed with gzip; - is standard input
     pub(crate) file: PathBuf,
-    /// Keys of the server, in any format (worldwire, dirtsand, moulars, NAGUS, server.ini)
+    /// Keys: those of an Uru server in any format (worldwire, dirtsand, moulars, NAGUS, server.ini);
+    /// accounts and stream keys of KI and sessions of MxO in worldwire's
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
     #[command(flatten)]

@@ -72,7 +72,7 @@ pub(crate) struct MxoViewsCommand {
     /// Only this conversation
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
-    /// The views behind this packet of the capture, counted from 1
+    /// The views behind this packet of the capture, counted from 1: `packet` in JSON and in filters
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) packet: Option<u64>,
     /// Write one JSON object per conversation

@@ -6,21 +6,18 @@ use clap::{Args, Subcommand};
 use worldwire_core::Limits;
 use worldwire_ki::file::wad::{DEFAULT_LEVEL, MOST_COMPRESSED};
 
-use super::{KiObjectForm, threads};
+use super::ki::number;
+use super::{KiObjectForm, KiStream, Target, threads};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiWad {
-    /// List the files of an archive
+    /// List the files of archives
     #[command(after_help = "Examples:
   worldwire ki wad list Root.wad
   worldwire ki wad list Root.wad 'Messages/*.xml' --json")]
     List {
-        /// The archive; - is standard input
-        archive: PathBuf,
-        /// Only files that match one of these patterns (*, **/, ?, [a-z], {a,b}); only ** matches
-        /// across directories
-        #[arg(value_name = "GLOB")]
-        globs: Vec<String>,
+        #[command(flatten)]
+        named: KiWadNamed,
         /// Write JSON lines
         #[arg(long)]
         json: bool,
@@ -29,11 +26,8 @@ pub(crate) enum KiWad {
     #[command(after_help = "Example:
   worldwire ki wad test Root.wad")]
     Test {
-        /// The archive; - is standard input
-        archive: PathBuf,
-        /// Only files that match one of these patterns
-        #[arg(value_name = "GLOB")]
-        globs: Vec<String>,
+        #[command(flatten)]
+        named: KiWadNamed,
         /// Write JSON lines
         #[arg(long)]
         json: bool,
@@ -43,38 +37,29 @@ pub(crate) enum KiWad {
         #[command(flatten)]
         reading: KiWadReading,
     },
-    /// Write the files of an archive to a directory
+    /// Write the files of archives to a directory
     #[command(after_help = "Examples:
   worldwire ki wad extract Root.wad -C root/
   worldwire ki wad extract Root.wad 'Messages/*.xml' -C messages/
-  worldwire ki wad extract Root.wad -C root/ --decode json --types types.json")]
-    Extract {
+  worldwire ki wad extract Root.wad -C root/ --decode json --json-safe --types types.json
+
+What --decode json or xml writes becomes the same objects again with `ki wad update --from`, or with
+`ki op encode`.")]
+    Extract(KiWadExtract),
+    /// Write single files of an archive to standard output
+    #[command(after_help = "Examples:
+  worldwire ki wad cat Root.wad Messages/LoginMessages.xml
+  worldwire ki wad cat Root.wad ObjectData/Pet.xml --decode xml --types types.json")]
+    Cat {
         /// The archive; - is standard input
         archive: PathBuf,
-        /// Only files that match one of these patterns
-        #[arg(value_name = "GLOB")]
-        globs: Vec<String>,
-        /// The directory to write to; created if missing
-        #[arg(short = 'C', long, value_name = "FOLDER", default_value = ".")]
-        folder: PathBuf,
-        /// Overwrite existing files
-        #[arg(long)]
-        force: bool,
-        /// Decode game objects (BINd files) to this format, unless the archive also has a file
-        /// of the resulting name
-        #[arg(long, value_name = "FORM", requires = "types")]
-        decode: Option<KiObjectForm>,
-        /// Type lists for --decode; later ones override earlier ones
-        #[arg(short, long, value_name = "LIST", requires = "decode")]
-        types: Vec<PathBuf>,
-        /// With --decode, reject objects with more values than this for each of their bytes
-        #[arg(long, value_name = "NUMBER", default_value_t = Limits::DEFAULT.values_per_byte)]
-        values_per_byte: u64,
-        /// Reject an archive in which the data of files overlaps, instead of a warning
-        #[arg(long)]
-        refuse_overlaps: bool,
+        /// The files, by their whole names
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
         #[command(flatten)]
-        reading: KiWadReading,
+        decoding: KiWadDecoding,
+        #[command(flatten)]
+        target: Target,
     },
     /// Create an archive from the files of a directory
     #[command(after_help = "Example:
@@ -88,7 +73,7 @@ Links are followed.")]
         #[arg(long, value_name = "NUMBER", default_value_t = 2)]
         archive_version: u32,
         /// The flags: 1 maps the archive into memory, 2 prefetches it
-        #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+        #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = small_number)]
         flags: u8,
         #[command(flatten)]
         packing: KiWadPacking,
@@ -96,14 +81,25 @@ Links are followed.")]
         target: KiWadTarget,
     },
     /// Replace, add and remove files; all others stay as they are stored
-    #[command(after_help = "Example:
-  worldwire ki wad update Root.wad --from changed/ --remove 'Old/**' -o Root.new.wad")]
+    #[command(after_help = "Examples:
+  worldwire ki wad update Root.wad --from root/ --types types.json -o Root.new.wad
+  worldwire ki wad update Root.wad --from changed/ --remove 'Old/**' -o Root.new.wad
+
+Files that are equal to those of the archive stay as they are stored. Objects that `ki wad extract
+--decode` wrote as JSON or XML are encoded if they were changed. Every change is listed:
++ added, - removed, ~ changed.")]
     Update {
         /// The archive; - is standard input
         archive: PathBuf,
         /// Add the files of this directory; they replace files of the same name
         #[arg(long, value_name = "FOLDER")]
         from: Option<PathBuf>,
+        /// Type lists for decoded objects; later ones override earlier ones
+        #[arg(short, long, value_name = "LIST", requires = "from")]
+        types: Vec<PathBuf>,
+        /// A TOML file with the block and type of classes in the CoreObject form
+        #[arg(long, value_name = "FILE", requires = "types")]
+        hints: Vec<PathBuf>,
         /// Remove files that match
         #[arg(long, value_name = "GLOB")]
         remove: Vec<String>,
@@ -132,6 +128,62 @@ the first counts.")]
         #[command(flatten)]
         reading: KiWadReading,
     },
+}
+
+/// Which files of which archives.
+#[derive(Debug, Args)]
+pub(crate) struct KiWadNamed {
+    /// The archive; - is standard input
+    pub(crate) archive: PathBuf,
+    /// More archives, and patterns (*, **/, ?, [a-z], {a,b}): only files that match one of them.
+    /// Only ** matches across directories
+    #[arg(value_name = "ARCHIVE|GLOB")]
+    pub(crate) more: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KiWadExtract {
+    #[command(flatten)]
+    pub(crate) named: KiWadNamed,
+    /// The directory to write to; created if missing
+    #[arg(short = 'C', long, value_name = "FOLDER", default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// Overwrite existing files
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Leave existing files as they are
+    #[arg(long, conflicts_with = "force")]
+    pub(crate) skip_existing: bool,
+    /// Extract an archive in which the data of files overlaps: a small one can fill the disk
+    #[arg(long)]
+    pub(crate) allow_overlaps: bool,
+    #[command(flatten)]
+    pub(crate) decoding: KiWadDecoding,
+    #[command(flatten)]
+    pub(crate) reading: KiWadReading,
+}
+
+/// How game objects are decoded on their way out of an archive.
+#[derive(Debug, Args)]
+pub(crate) struct KiWadDecoding {
+    /// Decode game objects (BINd files) to this format, unless the archive also has a file
+    /// of the resulting name
+    #[arg(long, value_name = "FORM", requires = "types")]
+    pub(crate) decode: Option<KiObjectForm>,
+    /// Type lists for --decode; later ones override earlier ones
+    #[arg(short, long, value_name = "LIST", requires = "decode")]
+    pub(crate) types: Vec<PathBuf>,
+    /// With --decode json, write integers of more than 53 bits as strings
+    #[arg(long, requires = "decode")]
+    pub(crate) json_safe: bool,
+    /// With --decode text, show the position of every value
+    #[arg(long, requires = "decode")]
+    pub(crate) bytes: bool,
+    /// With --decode, reject objects with more values than this for each of their bytes
+    #[arg(long, value_name = "NUMBER", default_value_t = Limits::DEFAULT.values_per_byte)]
+    pub(crate) values_per_byte: u64,
+    #[command(flatten)]
+    pub(crate) stream: KiStream,
 }
 
 /// How the files of archives are read.
@@ -173,4 +225,9 @@ pub(crate) struct KiWadTarget {
     /// Overwrite the archive if it exists
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// As [`number`], of 8 bits.
+fn small_number(text: &str) -> Result<u8, &'static str> {
+    u8::try_from(number(text)?).map_err(|_| "wanted a number below 256")
 }

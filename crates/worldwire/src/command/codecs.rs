@@ -1,5 +1,6 @@
 //! `worldwire codecs`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use worldwire_core::{FieldInfo, MessageInfo, nearest};
@@ -21,11 +22,14 @@ pub(crate) fn run(arguments: &Codecs, _: &Common) -> Result<(), Failure> {
             let _ = writeln!(out, "{}: {}", codec.name, codec.about);
             match &arguments.entry {
                 None => {
-                    for messages in codec.tables() {
-                        messages.iter().for_each(|message| describe(message, &mut out));
+                    let mut fields = Vec::new();
+                    for message in codec.tables().into_iter().flatten() {
+                        describe(message, &mut out);
+                        fields.extend((message.fields)());
                     }
                     list(&codec.classes(), &mut out);
                     lay_out(&codec.layout(), &mut out);
+                    name_values(codec, &fields, &mut out);
                 }
                 Some(entry) => one(codec, entry, &mut out)?,
             }
@@ -43,17 +47,21 @@ fn one(codec: &Codec, entry: &str, out: &mut String) -> Result<(), Failure> {
         None => entry.parse().ok(),
     };
     let before = out.len();
+    let mut fields = Vec::new();
     for message in &messages {
         if message.name.eq_ignore_ascii_case(entry) || number == Some(message.number) {
             describe(message, out);
+            fields.extend((message.fields)());
         }
     }
     for class in &classes {
         if class.name.eq_ignore_ascii_case(entry) || number == Some(class.class) {
             describe_class(class, out);
+            fields.extend(class.fields.map(|fields| fields()).unwrap_or_default());
         }
     }
     if out.len() > before {
+        name_values(codec, &fields, out);
         return Ok(());
     }
     let names = messages.iter().map(|message| message.name);
@@ -114,6 +122,21 @@ fn lay_out(fields: &[FieldInfo], out: &mut String) {
     let (name, layout) = (width(|field| field.name.len()), width(|field| field.layout.len()));
     for field in fields {
         let _ = writeln!(out, "  {:name$}  {:layout$}  {}", field.name, field.layout, field.doc);
+    }
+}
+
+/// The names of the values of enumerations and flags, each type once; the bits of flags in hex.
+fn name_values(codec: &Codec, fields: &[FieldInfo], out: &mut String) {
+    let types = fields.iter().flat_map(|field| codec.named_types(&field.layout));
+    for (name, names) in types.collect::<BTreeMap<_, _>>() {
+        let _ = writeln!(out, "\n{name}");
+        let are_flags = names.iter().all(|(value, _)| value.cast_unsigned().is_power_of_two());
+        for (value, name) in names.iter() {
+            let _ = match are_flags {
+                true => writeln!(out, "  {value:#10x}  {name}"),
+                false => writeln!(out, "  {value:>10}  {name}"),
+            };
+        }
     }
 }
 
@@ -185,6 +208,27 @@ mod tests {
                 assert!(!words.contains("](") && !words.contains("[`"), "{words}");
             }
         }
+    }
+
+    #[test]
+    fn the_names_of_values_stand_below_the_fields() {
+        let told = |codec: &str, entry: &str| {
+            let mut out = String::new();
+            super::one(Codec::named(codec).unwrap(), entry, &mut out).unwrap();
+            out
+        };
+        let chat = told("uru.plasma-message", "pfKIMsg");
+        for wanted in
+            ["\nKiCommand\n           0  HACKChatMsg\n", "\nChatFlags\n         0x1  Private\n"]
+        {
+            assert!(chat.contains(wanted), "{chat}");
+        }
+        assert!(
+            told("uru.net-message", "plNetMsgVoice")
+                .contains("\nNetFlags\n         0x1  HasTimeSent\n")
+        );
+        let reply = told("uru.auth", "AcctLoginReply");
+        assert!(reply.contains("\nNetError\n") && reply.contains("  Success\n"), "{reply}");
     }
 
     #[test]

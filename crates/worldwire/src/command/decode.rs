@@ -73,16 +73,18 @@ fn show(
         write_tree(&tree, style, &mut out);
     }
     print(&out)?;
+    let remarks = codec.remarks(data, options);
     if !common.quiet {
         // An error says as much already.
         for remark in tree.remarks().iter().filter(|_| tree.error().is_none()) {
             complain(subject, &format!("shown as bytes: {remark}"));
         }
-        for remark in codec.remarks(data, options) {
-            complain(subject, &remark);
+        for remark in &remarks {
+            complain(subject, &remark.text);
         }
     }
     match tree.error() {
+        None if remarks.iter().any(|remark| remark.is_problem) => Err(Failure::Input),
         None => Ok(()),
         Some(error) => {
             // The text shows the error in its place; JSON has no place for it.

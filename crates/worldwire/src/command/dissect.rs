@@ -1,5 +1,6 @@
 //! `worldwire dissect`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
@@ -34,12 +35,15 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     let reading = Reading { arguments, common, filter, format };
     let mut output = Output::open(&arguments.target)?;
     // What would show more, and of how many messages.
-    let advice: Mutex<BTreeMap<&str, u64>> = Mutex::default();
+    let advice: Mutex<BTreeMap<Cow<'static, str>, u64>> = Mutex::default();
     let advise = |item: &Item<'_>| {
         if let Some(text) = item.advice()
             && let Ok(mut advice) = advice.lock()
         {
-            *advice.entry(text).or_default() += 1;
+            // A hostile capture names as many descriptors as it has messages.
+            if advice.len() < MOST_ADVICE || advice.contains_key(&text) {
+                *advice.entry(text).or_default() += 1;
+            }
         }
     };
     let columns = columns(arguments, &definitions, common)?;
@@ -99,6 +103,9 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     }
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
+
+/// So many kinds of advice are given.
+const MOST_ADVICE: usize = 40;
 
 /// What is asked for.
 struct Reading<'r> {

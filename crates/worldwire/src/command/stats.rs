@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use worldwire_core::json::string;
-use worldwire_dissect::{Item, Overview, Scratch};
+use worldwire_dissect::{Counts, Item, Overview, Scratch};
 
 use super::capture;
 use crate::cli::{Common, Order, Stats};
@@ -79,12 +79,22 @@ fn table(mut overviews: Vec<&Overview>, order: Order, out: &mut String) {
     }
 }
 
-/// The messages by name, with how many each side sent.
-fn messages(overview: &Overview) -> Vec<(&str, [u64; 2])> {
-    let mut all: Vec<_> =
-        overview.messages.iter().map(|(name, counts)| (name.as_str(), *counts)).collect();
+/// Messages by name, with how many each side sent.
+fn sorted(counts: &Counts) -> Vec<(&str, [u64; 2])> {
+    let mut all: Vec<_> = counts.iter().map(|(name, counts)| (name.as_str(), *counts)).collect();
     all.sort_unstable();
     all
+}
+
+/// What is inside messages of a name.
+fn inside<'c>(
+    counts: &'c [(&str, [u64; 2])],
+    name: &str,
+) -> impl Iterator<Item = (&'c str, [u64; 2])> {
+    counts.iter().filter_map(move |(whole, counts)| {
+        let inside = whole.strip_prefix(name)?.strip_prefix(' ')?;
+        Some((inside, *counts))
+    })
 }
 
 fn text(overview: &Overview, out: &mut String) {
@@ -98,8 +108,12 @@ fn text(overview: &Overview, out: &mut String) {
          {server} from the server",
         overview.stream, overview.client, overview.server,
     );
-    for (name, [client, server]) in messages(overview) {
+    let carried = sorted(&overview.inside);
+    for (name, [client, server]) in sorted(&overview.messages) {
         let _ = writeln!(out, "     {client:>6} {server:>6}  {name}");
+        for (inside, [client, server]) in inside(&carried, name) {
+            let _ = writeln!(out, "     {client:>6} {server:>6}    {inside}");
+        }
     }
     for (count, what) in [(overview.gaps, "gaps"), (overview.problems, "problems")] {
         if count > 0 {
@@ -128,10 +142,24 @@ fn json(overview: &Overview, out: &mut String) {
         overview.gaps,
         overview.problems,
     );
-    for (index, (name, [client, server])) in messages(overview).into_iter().enumerate() {
-        out.push_str(if index > 0 { ",{\"name\":" } else { "{\"name\":" });
-        string(name, out);
-        let _ = write!(out, ",\"client\":{client},\"server\":{server}}}");
+    let carried = sorted(&overview.inside);
+    for (index, (name, counts)) in sorted(&overview.messages).into_iter().enumerate() {
+        member(index, name, counts, out);
+        let mut is_first = true;
+        for (inside, counts) in inside(&carried, name) {
+            out.push_str(if is_first { ",\"inside\":[" } else { "" });
+            member(usize::from(!is_first), inside, counts, out);
+            out.push('}');
+            is_first = false;
+        }
+        out.push_str(if is_first { "}" } else { "]}" });
     }
     out.push_str("]}\n");
+}
+
+/// One of a list, without its end.
+fn member(index: usize, name: &str, [client, server]: [u64; 2], out: &mut String) {
+    out.push_str(if index > 0 { ",{\"name\":" } else { "{\"name\":" });
+    string(name, out);
+    let _ = write!(out, ",\"client\":{client},\"server\":{server}");
 }

@@ -1,11 +1,32 @@
 //! Work on many files, shared between threads.
 
 use std::cmp::Reverse;
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::cli::Common;
 use crate::output::Failure;
+
+/// A bar for people who wait: only on a terminal, and only after a second.
+pub(crate) fn progress(count: usize, common: &Common) -> ProgressBar {
+    let bar = ProgressBar::hidden();
+    if common.quiet || !std::io::stderr().is_terminal() {
+        return bar;
+    }
+    bar.set_length(count as u64);
+    let late = bar.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(1));
+        if !late.is_finished() {
+            late.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    });
+    bar
+}
 
 /// The threads that work, as many as wanted or, for 0, as there are cores.
 pub(crate) fn pool(threads: usize) -> Result<ThreadPool, Failure> {

@@ -38,11 +38,27 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
 /// Reads a whole file of bounded size.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let most = Limits::DEFAULT.file_bytes;
+    let fail = |error| Failure::io(path, &error);
     let mut bytes = Vec::new();
-    open(path)?
-        .take(most + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::io(path, &error))?;
+    if path == Path::new("-") {
+        io::stdin().take(most + 1).read_to_end(&mut bytes).map_err(fail)?;
+    } else {
+        let mut file = File::open(path).map_err(fail)?;
+        let about = file.metadata().map_err(fail)?;
+        if about.is_dir() {
+            return Err(Failure::Run(format!("{}: is a directory, not a file", shown(path))));
+        }
+        // A file is mostly as long as it says. One byte more shows that it ends there.
+        let size = if about.is_file() { about.len().min(most) } else { 0 };
+        let size = usize::try_from(size).unwrap_or(0);
+        bytes.reserve_exact(size + 1);
+        let mut rest = file.by_ref().take(size as u64 + 1);
+        let is_whole = rest.read_to_end(&mut bytes).map_err(fail)? <= size;
+        if !is_whole {
+            let rest = (most + 1).saturating_sub(bytes.len() as u64);
+            file.take(rest).read_to_end(&mut bytes).map_err(fail)?;
+        }
+    }
     if bytes.len() as u64 > most {
         let message = format!("{}: larger than {most} bytes (file bytes)", shown(path));
         return Err(Failure::Run(message));

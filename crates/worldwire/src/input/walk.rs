@@ -16,17 +16,19 @@ const MOST_LINKS: usize = 1 << 14;
 /// followed; what is passed over is reported: loops, and what is no file, such as a FIFO that would wait
 /// for somebody.
 pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut files = all(path, &complain)?;
-    if path.is_dir() {
-        files.retain(|file| {
-            let is_other = fs::metadata(file).is_ok_and(|about| !about.is_file());
-            if is_other {
-                complain(&shown(file), "is not a regular file; skipped");
-            }
-            !is_other
-        });
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
     }
-    Ok(files)
+    let mut files = found(path, &complain)?;
+    files.retain(|(file, is_regular)| {
+        // Where a link leads is looked at.
+        let is_other = !is_regular && fs::metadata(file).is_ok_and(|about| !about.is_file());
+        if is_other {
+            complain(&shown(file), "is not a regular file; skipped");
+        }
+        !is_other
+    });
+    Ok(files.into_iter().map(|(file, _)| file).collect())
 }
 
 /// All that is in a folder and is no folder, whatever else it is. Loops are passed over and told.
@@ -34,6 +36,10 @@ pub(crate) fn all(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBuf>
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
+    Ok(found(path, tell)?.into_iter().map(|(file, _)| file).collect())
+}
+
+fn found(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<Found>, Failure> {
     let (files, loops) = walk(path, MOST_FOUND)?;
     for (folder, above) in loops {
         tell(&shown(&folder), &format!("links back to {}; skipped", shown(&above)));
@@ -49,10 +55,12 @@ enum Step {
     Leave(PathBuf),
 }
 
+/// What is in a folder, and whether it is a regular file and no link.
+type Found = (PathBuf, bool);
 /// A folder, and the one above it that it is.
 type Loop = (PathBuf, PathBuf);
 
-fn walk(path: &Path, most: usize) -> Result<(Vec<PathBuf>, Vec<Loop>), Failure> {
+fn walk(path: &Path, most: usize) -> Result<(Vec<Found>, Vec<Loop>), Failure> {
     let real = |path: &Path| fs::canonicalize(path).map_err(|error| Failure::io(path, &error));
     let (mut files, mut loops) = (Vec::new(), Vec::new());
     let (mut count, mut links) = (0, 0);
@@ -94,7 +102,7 @@ fn walk(path: &Path, most: usize) -> Result<(Vec<PathBuf>, Vec<Loop>), Failure> 
                 let own = real(&path)?;
                 steps.push(Step::Enter(path, own));
             } else {
-                files.push(path);
+                files.push((path, kind.is_file()));
             }
         }
     }
@@ -110,6 +118,10 @@ mod tests {
 
     use super::walk;
 
+    fn paths(files: &[(PathBuf, bool)]) -> Vec<PathBuf> {
+        files.iter().map(|(path, _)| path.clone()).collect()
+    }
+
     fn below(folder: &Path, files: &[PathBuf]) -> Vec<String> {
         let name = |file: &PathBuf| {
             file.strip_prefix(folder).expect("below").to_string_lossy().replace('\\', "/")
@@ -124,7 +136,7 @@ mod tests {
         fs::create_dir_all(&deep).expect("folders");
         fs::write(deep.join("file"), "").expect("a file");
         let (files, loops) = walk(home.path(), 100).expect("files");
-        assert_eq!(below(home.path(), &files), ["a/".repeat(60) + "file"]);
+        assert_eq!(below(home.path(), &paths(&files)), ["a/".repeat(60) + "file"]);
         assert!(loops.is_empty());
     }
 
@@ -147,7 +159,7 @@ mod tests {
         // No loop: another way to the same folder.
         symlink("../a/b", home.join("r/c/again")).expect("a link");
         let (files, loops) = walk(&home.join("r"), 100).expect("files");
-        assert_eq!(below(&home, &files), ["r/a/b/file", "r/c/again/file"]);
+        assert_eq!(below(&home, &paths(&files)), ["r/a/b/file", "r/c/again/file"]);
         let folders: Vec<PathBuf> = loops.iter().map(|(folder, _)| folder.clone()).collect();
         assert_eq!(below(&home, &folders), ["r/a/up", "r/c/out/r", "r/self", "r/self2"]);
 

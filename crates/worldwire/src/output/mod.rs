@@ -1,5 +1,6 @@
 //! Where results go, and how a command ends.
 
+mod folder;
 mod place;
 mod signals;
 mod talk;
@@ -10,9 +11,10 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use crate::cli::{Color, Common, Target};
+pub(crate) use folder::{LastFolder, NewFolder};
 pub(crate) use place::{FilePlace, Place};
 pub(crate) use signals::{Interruption, clean_up_when_interrupted};
-pub(crate) use talk::{complain, printable, say, shown};
+pub(crate) use talk::{complain, counted, printable, say, shown, spent};
 pub(crate) use whole::{WholeFile, is_unfinished};
 
 /// How a command ends when it does not end well.
@@ -63,6 +65,20 @@ impl Common {
 }
 
 impl Target {
+    /// The target of a single result: a directory, or a path that ends with `/`, is where a file
+    /// of this name goes, and is made if missing.
+    pub(crate) fn of_file(&self, name: impl FnOnce() -> PathBuf) -> Result<Self, Failure> {
+        let ends = |path: &Path| path.to_string_lossy().ends_with(std::path::is_separator);
+        let is_folder = |path: &Path| ends(path) || path.is_dir();
+        let Some(folder) = self.output.as_deref().filter(|path| is_folder(path)) else {
+            return Ok(Self { output: self.output.clone(), force: self.force });
+        };
+        std::fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
+        let name = name();
+        let name = name.file_name().unwrap_or(name.as_os_str());
+        Ok(Self { output: Some(folder.join(name)), force: self.force })
+    }
+
     /// Whether the result goes to standard output.
     pub(crate) fn is_stdout(&self) -> bool {
         self.output.as_deref().is_none_or(|path| path == Path::new("-"))

@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::io::Write as _;
 use std::path::Path;
+use std::time::Instant;
 
 use crate::cli::Common;
 
@@ -41,6 +42,18 @@ pub(crate) fn printable(text: &str) -> String {
     out
 }
 
+/// So many of something: `1 file`, `2 files`.
+pub(crate) fn counted(count: impl TryInto<u64> + Display, what: &str) -> String {
+    let shown = count.to_string();
+    let plural = if count.try_into().is_ok_and(|count| count == 1) { "" } else { "s" };
+    format!("{shown} {what}{plural}")
+}
+
+/// How long something took, for people.
+pub(crate) fn spent(since: Instant) -> String {
+    format!("{:.2} s", since.elapsed().as_secs_f64())
+}
+
 /// A path for people.
 pub(crate) fn shown(path: &Path) -> String {
     printable(&path.to_string_lossy())
@@ -48,7 +61,14 @@ pub(crate) fn shown(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use super::{counted, printable};
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!(counted(0_u64, "file"), "0 files");
+        assert_eq!(counted(1_usize, "file"), "1 file");
+        assert_eq!(counted(2_u8, "byte"), "2 bytes");
+    }
 
     #[test]
     fn nothing_steers_a_terminal() {

@@ -32,6 +32,26 @@ impl WholeFile {
         Self::temporary_in(folder)
     }
 
+    /// As [`Self::store`], into a folder that is open already, where the system has such handles.
+    #[cfg(target_os = "linux")]
+    pub(super) fn store_at(
+        folder: &File,
+        path: &Path,
+        name: &OsStr,
+        bytes: &[u8],
+        force: bool,
+    ) -> io::Result<()> {
+        // What takes the place of another file takes its permissions, too.
+        if force {
+            return Self::store(path, bytes, force);
+        }
+        let Ok(mut file) = nameless::create_at(folder) else {
+            return Self::store(path, bytes, force);
+        };
+        file.write_all(bytes)?;
+        nameless::link_at(&file, folder, Path::new(name))
+    }
+
     /// Writes a file inside a folder that somebody chose. A link that has its name is not what was
     /// chosen, so it is not followed, other than one that `-o` names.
     pub(crate) fn store(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
@@ -145,24 +165,37 @@ pub(crate) fn is_unfinished(name: &OsStr) -> bool {
 mod nameless {
     use std::fs::File;
     use std::io;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsFd, AsRawFd};
     use std::path::Path;
 
-    use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open, openat};
 
     /// Not every file system has them.
     pub(super) fn create_in(folder: &Path) -> io::Result<File> {
-        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-        Ok(open(folder, flags, Mode::from_raw_mode(0o666))?.into())
+        Ok(open(folder, flags(), Mode::from_raw_mode(0o666))?.into())
+    }
+
+    /// The same in a folder that is open.
+    pub(super) fn create_at(folder: &File) -> io::Result<File> {
+        Ok(openat(folder, ".", flags(), Mode::from_raw_mode(0o666))?.into())
+    }
+
+    fn flags() -> OFlags {
+        OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC
     }
 
     /// Gives a file its name, unless something has it.
     pub(super) fn link(file: &File, path: &Path) -> io::Result<()> {
-        match linkat(file, "", CWD, path, AtFlags::EMPTY_PATH) {
+        link_at(file, CWD, path)
+    }
+
+    /// The same in a folder that is open.
+    pub(super) fn link_at(file: &File, folder: impl AsFd, name: &Path) -> io::Result<()> {
+        match linkat(file, "", &folder, name, AtFlags::EMPTY_PATH) {
             // Before Linux 6.10 this is how users name their files.
             Err(rustix::io::Errno::NOENT) => {
                 let file = format!("/proc/self/fd/{}", file.as_raw_fd());
-                Ok(linkat(CWD, file, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+                Ok(linkat(CWD, file, &folder, name, AtFlags::SYMLINK_FOLLOW)?)
             }
             linked => Ok(linked?),
         }

@@ -169,21 +169,41 @@ impl<'d> Plan<'d> {
         self.table.encoded_size()
     }
 
+    /// The size of the archive with all that was added.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.end
+    }
+
     /// Gives the next file its place: its stored bytes come behind all that were added before.
     ///
     /// # Errors
     /// Value, when all have theirs; the limit of 4 GiB.
     pub fn add(&mut self, packed: &Packed<'_>) -> Result<()> {
+        let stored = size_of_file(packed.bytes.len() as u64)?;
+        self.place(stored, packed.size, packed.compressed, packed.crc)
+    }
+
+    /// The same for a file that is stored as it is, and not at hand in one piece: its size and
+    /// [`Crc`](super::Crc).
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn add_stored(&mut self, size: u64, crc: u32) -> Result<()> {
+        let size = size_of_file(size)?;
+        self.place(size, size, false, crc)
+    }
+
+    fn place(&mut self, stored: u32, size: u32, compressed: bool, crc: u32) -> Result<()> {
         let Some(entry) = self.table.entries.get_mut(self.done) else {
             return Err(Error::value("the end of the archive", "another file"));
         };
-        let stored = size_of_file(packed.bytes.len() as u64)?;
         entry.offset =
             offset(self.end).map_err(|error| error.about(entry.name_lossy().into_owned()))?;
-        entry.size = packed.size;
-        entry.compressed = u8::from(packed.compressed);
-        entry.compressed_size = if packed.compressed { stored } else { STORED_SIZE };
-        entry.crc = packed.crc;
+        entry.size = size;
+        entry.compressed = u8::from(compressed);
+        entry.compressed_size = if compressed { stored } else { STORED_SIZE };
+        entry.crc = crc;
         self.end += u64::from(stored);
         self.done += 1;
         Ok(())

@@ -44,8 +44,37 @@ pub use table::{ArchiveFile, Entry, FLAGS, STORED_SIZE, Table};
 /// ```
 #[must_use]
 pub fn crc(bytes: &[u8]) -> u32 {
-    // The crate inverts what comes in and what goes out; both are undone here.
-    let mut hasher = crc32fast::Hasher::new_with_initial(u32::MAX);
-    hasher.update(bytes);
-    !hasher.finalize()
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    crc.finish()
+}
+
+/// The [`crc`] of bytes that come in pieces.
+#[derive(Clone, Debug)]
+pub struct Crc(crc32fast::Hasher);
+
+impl Crc {
+    /// That of no bytes.
+    #[must_use]
+    pub fn new() -> Self {
+        // The crate inverts what comes in and what goes out; both are undone here.
+        Self(crc32fast::Hasher::new_with_initial(u32::MAX))
+    }
+
+    /// Adds a piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// That of all pieces.
+    #[must_use]
+    pub fn finish(self) -> u32 {
+        !self.0.finalize()
+    }
+}
+
+impl Default for Crc {
+    fn default() -> Self {
+        Self::new()
+    }
 }

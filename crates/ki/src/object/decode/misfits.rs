@@ -77,12 +77,14 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     #[cold]
     fn find_misfits<T: Trace<'c>>(&mut self, reader: &Reader<'_, T>) {
         let mut scout = Decoder {
+            name: self.name,
             classes: self.classes,
             options: self.options,
             flags: self.flags,
             objects: 0,
             values: self.values,
             most_values: self.most_values,
+            related: None,
             last: None,
             misfits: Misfits::scout(reader.position() as u64),
             notes: Vec::new(),
@@ -92,7 +94,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         let mut ahead = Reader::within(reader.rest(), reader.limits());
         let start = ahead.place();
         // What ends it ends the second walk as well, which then says so.
-        drop(scout.object(&mut ahead, Slot::Root, "object", start));
+        drop(scout.object(&mut ahead, Slot::Root, self.name, start));
         self.misfits = scout.misfits;
         if let Some(found) = &mut self.misfits {
             found.list.reverse();

@@ -31,9 +31,11 @@ pub(super) fn decode<'d, 'c, T: Trace<'c>, V: Visitor<'c>>(
     codec: &ObjectCodec<'c>,
     reader: &mut Reader<'d, T>,
     visitor: &mut V,
+    name: &'c str,
 ) -> Result<Decoded> {
     let options = &codec.options;
     let mut decoder = Decoder {
+        name,
         classes: codec.classes,
         options,
         flags: options.flags,
@@ -42,6 +44,7 @@ pub(super) fn decode<'d, 'c, T: Trace<'c>, V: Visitor<'c>>(
         // Bytes that are inflated later do not count: those are cheap to send.
         most_values: most_values(reader.remaining(), reader.limits()),
         last: None,
+        related: None,
         misfits: None,
         notes: Vec::new(),
         visitor,
@@ -63,6 +66,8 @@ pub(super) fn decode<'d, 'c, T: Trace<'c>, V: Visitor<'c>>(
 }
 
 struct Decoder<'o, 'c, V> {
+    /// What the outermost object is called.
+    name: &'c str,
     classes: &'c Classes,
     options: &'o ObjectOptions,
     /// Those of the stream.
@@ -75,6 +80,8 @@ struct Decoder<'o, 'c, V> {
     most_values: u64,
     /// The class of the last one: neighbours mostly have the same.
     last: Option<&'c Class>,
+    /// A class that a property asks for, and one that may stand there.
+    related: Option<(u32, u32)>,
     /// The properties that cannot be read, if those are kept.
     misfits: Option<Box<Misfits>>,
     notes: Vec<ObjectNote>,
@@ -139,10 +146,10 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     fn root<T: Trace<'c>>(&mut self, reader: &mut Reader<'_, T>) -> Result<()> {
         self.scout(reader);
         let start = reader.place();
-        let is_null = self.object(reader, Slot::Root, "object", start)?;
+        let is_null = self.object(reader, Slot::Root, self.name, start)?;
         if is_null && !self.options.null_root {
             let error = Error::malformed("an object", "none");
-            return Err(error.at_bit(u64::from(start.byte), start.bit).inside("object"));
+            return Err(error.at_bit(u64::from(start.byte), start.bit).inside(self.name));
         }
         Ok(())
     }
@@ -179,8 +186,11 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             },
         };
         self.last = Some(class);
-        if self.options.lenient {
-            self.check_base(reader, slot, class);
+        if let Some(wanted) = slot.property().and_then(Property::class)
+            && wanted != class.index()
+            && self.related != Some((wanted, class.index()))
+        {
+            self.check_base(reader, wanted, class);
         }
         reader.scope_from(name, Value::Record, start, |reader| {
             let size = if self.options.deep { Some(self.object_size(reader)?) } else { None };
@@ -260,10 +270,11 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
 
     /// Says so when an object is none of the class that its property asks for.
     #[cold]
-    fn check_base<T>(&mut self, reader: &Reader<'_, T>, slot: Slot<'c>, class: &Class) {
-        let wanted = slot.property().and_then(Property::class);
-        let Some(wanted) = wanted.and_then(|index| self.classes.get(index)) else { return };
-        if wanted.index() != class.index() && !self.classes.is_a(class, wanted) {
+    fn check_base<T>(&mut self, reader: &Reader<'_, T>, wanted: u32, class: &Class) {
+        let Some(wanted) = self.classes.get(wanted) else { return };
+        if self.classes.is_a(class, wanted) {
+            self.related = Some((wanted.index(), class.index()));
+        } else {
             let text = format!("{} where {} belongs", class.name, wanted.name);
             self.note(behind(reader, self.tag_size()) * 8, text);
         }

@@ -21,10 +21,13 @@
 //! [`Object::parse_json`] keeps the order of the text; [`Object::from_json`] uses the order of the
 //! class.
 
+mod direct;
 mod item;
 mod read;
+mod rounded;
 mod write;
 
+pub use rounded::looks_rounded;
 pub use write::JsonWriter;
 
 pub(super) use item::item;

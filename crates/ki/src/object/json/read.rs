@@ -5,6 +5,7 @@ use worldwire_core::json::{Json, expected, integer};
 use worldwire_core::{Error, Field, Limits, Result};
 
 use super::item::{Item, Seed, item};
+use super::rounded::looks_rounded;
 use crate::object::value::Object;
 use crate::object::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Kind, Part, Property, Tuple, parse_number};
@@ -25,13 +26,31 @@ impl Object {
     /// # Errors
     /// Those of [`Self::parse_json`].
     pub fn parse_json_within(classes: &Classes, json: &str, limits: &Limits) -> Result<Self> {
+        Self::parse_json_telling(classes, json, limits, &mut |_, _| {})
+    }
+
+    /// The same, and tells of integers of 64 bits that [look rounded](looks_rounded): the
+    /// name of their property and the number.
+    ///
+    /// # Errors
+    /// Those of [`Self::parse_json`].
+    pub fn parse_json_telling(
+        classes: &Classes,
+        json: &str,
+        limits: &Limits,
+        rounded: &mut dyn FnMut(&str, i128),
+    ) -> Result<Self> {
+        // Nearly all JSON is as we write it, and then no tree of it is needed.
+        if let Some(object) = super::direct::parse(classes, json, limits, rounded) {
+            return Ok(object);
+        }
         let mut reader = serde_json::Deserializer::from_str(json);
         // The seed counts depth itself.
         reader.disable_recursion_limit();
         let item = Seed::new(limits).deserialize(&mut reader);
         let item = item.and_then(|item| reader.end().map(|()| item));
         let item = item.map_err(|error| Error::value("JSON", error.to_string()))?;
-        build(classes, &item, Slot::Root, false, limits)
+        build_telling(classes, &item, Slot::Root, false, limits, rounded)
     }
 
     /// The object of a JSON value. Properties take the order of their class.
@@ -52,8 +71,18 @@ pub(in crate::object) fn build(
     sort: bool,
     limits: &Limits,
 ) -> Result<Object> {
-    let object = Object::of_text();
-    let mut builder = Builder { classes, object, depth: 0, most_depth: limits.depth, sort };
+    build_telling(classes, item, slot, sort, limits, &mut |_, _| {})
+}
+
+fn build_telling(
+    classes: &Classes,
+    item: &Item,
+    slot: Slot<'_>,
+    sort: bool,
+    limits: &Limits,
+    rounded: &mut dyn FnMut(&str, i128),
+) -> Result<Object> {
+    let mut builder = Builder { sort, ..Builder::new(classes, limits, rounded) };
     match slot {
         Slot::Property(property) | Slot::Element(property) => {
             builder.value(slot, property, item)?;
@@ -64,22 +93,44 @@ pub(in crate::object) fn build(
     Ok(builder.object)
 }
 
-struct Builder<'c> {
-    classes: &'c Classes,
-    object: Object,
-    depth: u32,
+pub(super) struct Builder<'c, 'r> {
+    pub(super) classes: &'c Classes,
+    pub(super) object: Object,
+    pub(super) depth: u32,
     most_depth: u32,
     /// Whether properties take the order of the class.
     sort: bool,
+    /// Hears of numbers that look rounded.
+    rounded: &'r mut dyn FnMut(&str, i128),
 }
 
-impl<'c> Builder<'c> {
-    fn nested(&mut self, build: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+impl<'c, 'r> Builder<'c, 'r> {
+    pub(super) fn new(
+        classes: &'c Classes,
+        limits: &Limits,
+        rounded: &'r mut dyn FnMut(&str, i128),
+    ) -> Self {
+        let (object, most_depth) = (Object::of_text(), limits.depth);
+        Self { classes, object, depth: 0, most_depth, sort: false, rounded }
+    }
+
+    /// What was built.
+    pub(super) fn into_object(self) -> Object {
+        self.object
+    }
+
+    /// Goes into an object or a container.
+    pub(super) fn deeper(&mut self) -> Result<()> {
         if self.depth == self.most_depth {
             let limit = u64::from(self.most_depth);
             return Err(Error::limit("depth", limit, limit + 1));
         }
         self.depth += 1;
+        Ok(())
+    }
+
+    fn nested(&mut self, build: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.deeper()?;
         let outcome = build(self);
         self.depth -= 1;
         outcome
@@ -184,7 +235,12 @@ impl<'c> Builder<'c> {
         self.object.value(slot, Leaf::Raw(Bits { count, bytes: &bytes }))
     }
 
-    fn value(&mut self, slot: Slot<'c>, property: &'c Property, item: &Item) -> Result<()> {
+    pub(super) fn value(
+        &mut self,
+        slot: Slot<'c>,
+        property: &'c Property,
+        item: &Item,
+    ) -> Result<()> {
         let is_property = matches!(slot, Slot::Property(_));
         if is_property && item.get("$bits").is_some() && item.get("$class").is_none() {
             return self.raw(slot, item);
@@ -209,6 +265,13 @@ impl<'c> Builder<'c> {
 
     fn leaf(&mut self, slot: Slot<'c>, property: &'c Property, item: &Item) -> Result<()> {
         let json = item.json();
+        if let (Kind::I64 | Kind::U64, Json::Number(number)) = (property.kind(), &json) {
+            let number =
+                number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
+            if let Some(number) = number.filter(|number| looks_rounded(*number)) {
+                (self.rounded)(&property.name, number);
+            }
+        }
         let signed = |bits: u32| {
             let number: i64 = integer(&json, "a whole number")?;
             let most = 1_i128 << (bits - 1);
@@ -480,6 +543,34 @@ mod tests {
         let twice =
             Object::parse_json(&classes, "{\"$class\":\"A\",\"$class\":\"A\"}").unwrap_err();
         assert!(twice.to_string().contains("$class twice in an object"), "{twice}");
+    }
+
+    /// With `$class` in front no tree is made of the text; else one is. Both lead to the same.
+    #[test]
+    fn both_ways_lead_to_the_same_object() {
+        let classes = classes();
+        let texts = [
+            r#"{"$class":"class A","m_e":"RED","m_u":31}"#,
+            r#"{"$class":"class A","m_a":{"$class":"A","m_s":"a"},"m_s":"\u00fc\n"}"#,
+            r#"{"$class":"class A","m_a":null,"m_b":["READ"],"m_f":-2}"#,
+            r#"{"$class":"class A","m_e":{"$name":"PINK"},"m_u":{"$bits":5,"$hex":"1f"}}"#,
+        ];
+        for text in texts {
+            assert!(
+                super::super::direct::parse(&classes, text, &Limits::DEFAULT, &mut |_, _| {})
+                    .is_some(),
+                "{text}"
+            );
+            let object = Object::parse_json(&classes, text).unwrap();
+            let behind = text.replacen(r#""$class":"class A","#, "", 1);
+            let behind = behind.strip_suffix('}').unwrap().to_owned() + r#","$class":"class A"}"#;
+            assert!(
+                super::super::direct::parse(&classes, &behind, &Limits::DEFAULT, &mut |_, _| {})
+                    .is_none(),
+                "{behind}"
+            );
+            assert_eq!(Object::parse_json(&classes, &behind).unwrap(), object, "{text}");
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ use crate::schema::classes::{Choices, Class, Classes, Kind, Tuple};
 
 /// After so much text it is handed on.
 const CHUNK: usize = 1 << 15;
+/// Doubles hold every integer up to this one, and not the next.
+pub(super) const WIDEST_EXACT: u64 = 1 << 53;
 
 impl Object {
     /// As JSON; see [`JsonWriter`] for objects that were not read into memory.
@@ -21,12 +23,15 @@ impl Object {
     /// # Errors
     /// Value, for classes that it was not made with.
     pub fn to_json(&self, classes: &Classes) -> Result<String> {
-        let mut json = JsonWriter {
-            sink: Vec::new(),
-            style: Style::default(),
-            out: String::new(),
-            is_first: true,
-        };
+        self.to_json_in(classes, Style::default())
+    }
+
+    /// The same in a style.
+    ///
+    /// # Errors
+    /// Those of [`Self::to_json`].
+    pub fn to_json_in(&self, classes: &Classes, style: Style) -> Result<String> {
+        let mut json = JsonWriter::new(Vec::new(), style);
         self.visit(classes, &mut json)?;
         let bytes = json.finish()?;
         String::from_utf8(bytes).map_err(|error| Error::value("UTF-8", error.to_string()))
@@ -40,13 +45,21 @@ pub struct JsonWriter<W> {
     style: Style,
     out: String,
     is_first: bool,
+    has_wide: bool,
 }
 
 impl<W: Write> JsonWriter<W> {
     /// Writes to this.
     #[must_use]
     pub fn new(sink: W, style: Style) -> Self {
-        Self { sink, style, out: String::new(), is_first: true }
+        Self { sink, style, out: String::new(), is_first: true, has_wide: false }
+    }
+
+    /// Whether there was an integer that a double cannot hold, written as a number: whoever reads
+    /// numbers as doubles changes it.
+    #[must_use]
+    pub fn has_wide_numbers(&self) -> bool {
+        self.has_wide
     }
 
     /// Hands on what is left and gives back where it wrote to.
@@ -90,10 +103,12 @@ impl<W: Write> JsonWriter<W> {
     }
 
     fn unsigned(&mut self, value: u64) {
+        self.has_wide |= !self.style.safe && value > WIDEST_EXACT;
         whole(value.into(), self.style, &mut self.out);
     }
 
     fn signed(&mut self, value: i64) {
+        self.has_wide |= !self.style.safe && value.unsigned_abs() > WIDEST_EXACT;
         whole(value.into(), self.style, &mut self.out);
     }
 

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | head | `WWclass\0`, `u32` version, 32 bytes [`ContentHash`], 32 bytes SHA-256 of what follows |
 //! | texts | `u32` count, each `u32` length and UTF-8 |
-//! | choices | `u32` count, each: default and base class (text + 1, 0 for none), `u32` count, each text and `u32` number |
+//! | choices | `u32` count, each: default and base class (text + 1, 0 for none), `u32` count, each text and `u32` number, `u32` count, each two texts |
 //! | classes | `u32` count, each: name, hash, `u8` singleton, bases (`u32` count, texts), properties |
 //! | notes | `u32` count, each list, class and text |
 //!
@@ -20,7 +20,7 @@ use worldwire_core::{Error, Reader, Result, Writer};
 use super::{Choices, Class, ClassNote, Classes, Container, Kind, Property};
 
 const MAGIC: &[u8; 8] = b"WWclass\0";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// The most bytes that the names of options take: lists have them once for every property.
 const MOST_NAME_BYTES: u64 = 64 << 20;
 
@@ -99,6 +99,11 @@ impl Classes {
                 choices.u32(texts.of(name));
                 choices.u32(u32::try_from(number).unwrap_or(0));
             }
+            choices.u32(count(table.texts().len()));
+            for (name, text) in table.texts() {
+                choices.u32(texts.of(name));
+                choices.u32(texts.of(text));
+            }
         }
         let mut rest = Writer::new();
         rest.u32(count(texts.list.len()));
@@ -167,7 +172,7 @@ fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
         }
         Ok(Box::from(&*text))
     };
-    let tables = list(reader, "choices", 12, |reader| {
+    let tables = list(reader, "choices", 16, |reader| {
         let mut optional = |reader: &mut Reader<'_>| {
             let index = reader.u32("text")?.checked_sub(1);
             index.map(&mut name).transpose()
@@ -176,7 +181,11 @@ fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
         let options = list(reader, "options", 8, |reader| {
             Ok((name(reader.u32("text")?)?, reader.u32("number")?))
         })?;
-        let mut choices = Choices::new(options);
+        let texts = list(reader, "texts", 8, |reader| {
+            Ok((name(reader.u32("text")?)?, Err(name(reader.u32("text")?)?)))
+        })?;
+        let options = options.into_iter().map(|(name, number)| (name, Ok(number)));
+        let mut choices = Choices::resolved(options.chain(texts));
         choices.default = default;
         choices.base_class = base_class;
         Ok(Arc::new(choices))
@@ -280,7 +289,7 @@ mod tests {
     fn a_cache_holds_everything_and_only_for_its_lists() {
         let json = br#"{"class A": {"bases": ["B"], "hash": 7, "properties": {
             "m_b": {"type": "enum E", "id": 1, "flags": 31, "container": "Heap", "dynamic": true,
-                "hash": 2, "enum_options": {"B": 1, "A": 1, "C": "5", "__DEFAULT": "C"}},
+                "hash": 2, "enum_options": {"B": 1, "A": 1, "C": "5", "T": "text", "__DEFAULT": "C"}},
             "m_a": {"type": "class A*", "id": 0, "offset": 9, "pointer": true, "hash": 1}}}}"#;
         let mut lists = TypeLists::new();
         lists.add("list.json", json).unwrap();

@@ -47,6 +47,9 @@ impl fmt::Display for Explanation<'_> {
                 for (number, name) in choices.names().iter() {
                     writeln!(f, "      {name} = {number}")?;
                 }
+                for (name, text) in choices.texts() {
+                    writeln!(f, "      {name} = {text:?}")?;
+                }
                 if let Some(default) = &choices.default {
                     writeln!(f, "      new ones are {default}")?;
                 }

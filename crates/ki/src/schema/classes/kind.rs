@@ -1,6 +1,6 @@
 //! What a property can be on the wire.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use worldwire_core::Names;
 
@@ -265,6 +265,8 @@ pub struct Choices {
     names: Names,
     /// Sorted by name.
     numbers: Box<[(Box<str>, u32)]>,
+    /// Options whose value is no number, in the order of the list.
+    texts: Box<[(Box<str>, Box<str>)]>,
     /// What the list calls `__DEFAULT`: the name that a new object has.
     pub default: Option<Box<str>>,
     /// What the list calls `__BASECLASS`.
@@ -281,7 +283,61 @@ impl Choices {
         let names = numbers.iter().map(|(name, number)| (i64::from(*number), name.clone()));
         let names = Names::from_pairs(names);
         numbers.sort_by(|a, b| a.0.cmp(&b.0));
-        Self { names, numbers: numbers.into(), default: None, base_class: None }
+        let (numbers, texts) = (numbers.into(), Box::default());
+        Self { names, numbers, texts, default: None, base_class: None }
+    }
+
+    /// A table of options of which some have a text as their value. That may be the name of
+    /// another option, whose number they get; what leads to no number stays a text.
+    pub fn resolved(options: impl IntoIterator<Item = (Box<str>, Result<u32, Box<str>>)>) -> Self {
+        let (mut numbers, mut texts) = (Vec::new(), Vec::new());
+        for (name, value) in options {
+            match value {
+                Ok(number) => numbers.push((name, number)),
+                Err(text) => texts.push((name, text)),
+            }
+        }
+        if texts.is_empty() {
+            return Self::new(numbers);
+        }
+        let leads_to: HashMap<&str, &str> =
+            texts.iter().map(|(name, to)| (&**name, &**to)).collect();
+        let mut known: HashMap<&str, Option<u32>> = HashMap::new();
+        for (name, number) in &numbers {
+            known.entry(name).or_insert(Some(*number));
+        }
+        for (name, _) in &texts {
+            // None until it is known, which ends a circle.
+            let (mut way, mut at) = (Vec::new(), &**name);
+            let number = loop {
+                if let Some(number) = known.get(at) {
+                    break *number;
+                }
+                known.insert(at, None);
+                way.push(at);
+                match leads_to.get(at) {
+                    Some(next) => at = next,
+                    None => break None,
+                }
+            };
+            known.extend(way.into_iter().map(|name| (name, number)));
+        }
+        let number = |name: &str| known.get(name).copied().flatten();
+        let found: Vec<Option<u32>> = texts.iter().map(|(name, _)| number(name)).collect();
+        let mut rest = Vec::new();
+        for ((name, text), number) in texts.into_iter().zip(found) {
+            match number {
+                Some(number) => numbers.push((name, number)),
+                None => rest.push((name, text)),
+            }
+        }
+        Self { texts: rest.into(), ..Self::new(numbers) }
+    }
+
+    /// The options whose value is a text that leads to no number.
+    #[must_use]
+    pub fn texts(&self) -> &[(Box<str>, Box<str>)] {
+        &self.texts
     }
 
     /// The table as nodes of trees want it.
@@ -370,6 +426,30 @@ mod tests {
         assert_eq!(Kind::of("enum Color", 0), Kind::Enum);
         assert_eq!(Tuple::Matrix3x3.size(), 36);
         assert_eq!(Tuple::PointByte.size(), 2);
+    }
+
+    #[test]
+    fn texts_lead_to_numbers_or_stay() {
+        let text = |name: &str, to: &str| (name.into(), Err(to.into()));
+        let long = (0..1000).map(|at| text(&format!("L{at}"), &format!("L{}", at + 1)));
+        let options = [
+            text("First", "Alias"),
+            text("Alias", "One"),
+            ("One".into(), Ok(1)),
+            text("Fire", "Fire"),
+            text("A", "B"),
+            text("B", "A"),
+            text("C", "A"),
+            text("D", "nothing"),
+            ("L1000".into(), Ok(7)),
+        ];
+        let choices = Choices::resolved(options.into_iter().chain(long));
+        assert_eq!(choices.number("First"), Some(1));
+        assert_eq!(choices.names().name(1), Some("One"));
+        assert_eq!(choices.number("L0"), Some(7));
+        let texts: Vec<_> = choices.texts().iter().map(|(name, _)| &**name).collect();
+        assert_eq!(texts, ["Fire", "A", "B", "C", "D"]);
+        assert_eq!(choices.parse("Fire"), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Classes of game objects, from the type lists that wiztype and arrtype dump.
+//! Classes of game objects, from the type lists that wiztype and arrtype dump, or the client itself.
 //!
 //! A client contains no description of its objects. Users dump type lists from a running client and
 //! supply them. [`TypeLists`] reads the lists and compiles them to [`Classes`], which the codec of
@@ -21,9 +21,11 @@
 //! ```
 
 pub(crate) mod cache;
+mod diff;
 mod explain;
 mod kind;
 mod list;
+mod write;
 
 use core::fmt;
 use std::collections::HashMap;
@@ -33,9 +35,11 @@ use foldhash::fast::FixedState;
 use worldwire_core::{Names, nearest};
 
 pub use cache::ContentHash;
+pub use diff::{ClassChange, ClassesDiff};
 pub use explain::Explanation;
 pub use kind::{Choices, Kind, Part, Tuple};
 pub use list::TypeLists;
+pub use write::ListVersion;
 
 pub(crate) use kind::parse_number;
 
@@ -87,7 +91,7 @@ pub struct Property {
     pub flags: u32,
     /// Whether it holds many values, and how the client keeps them.
     pub container: Container,
-    /// What the list calls dynamic.
+    /// What the list calls dynamic: it holds many values, whatever the container is called.
     pub dynamic: bool,
     /// What the list calls singleton.
     pub singleton: bool,
@@ -108,7 +112,7 @@ pub enum Container {
     List,
     /// A vector.
     Vector,
-    /// Something that no known list has; many values when the property is dynamic.
+    /// Something that no known list has.
     Other(Arc<str>),
 }
 
@@ -256,7 +260,8 @@ impl Classes {
 
 impl Class {
     pub(crate) fn new(name: Arc<str>, hash: u32, mut properties: Vec<Property>) -> Self {
-        properties.sort_by_key(|property| property.id);
+        // Dumpers have ids as signed numbers.
+        properties.sort_by_key(|property| property.id.cast_signed());
         for (index, property) in (0..).zip(&mut properties) {
             property.index = index;
         }
@@ -365,11 +370,7 @@ impl Property {
     #[inline]
     #[must_use]
     pub fn is_list(&self) -> bool {
-        match self.container {
-            Container::Static => false,
-            Container::List | Container::Vector => true,
-            Container::Other(_) => self.dynamic,
-        }
+        self.dynamic
     }
 }
 

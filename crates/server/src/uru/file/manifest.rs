@@ -119,18 +119,17 @@ fn entry(group: &str, path: &Path, summed: &Summed) -> ManifestEntry<'static> {
     let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
     let client = parts.join("\\");
     let Summed { plain, packed } = summed;
-    let (sent, size, end, flags) = match packed {
-        Some(packed) => (packed, packed.size, ".gz", ManifestFlags::GZIP),
-        None => (plain, 0, "", 0),
+    let (Sum { md5, size }, end, flags) = match packed {
+        Some(packed) => (packed, ".gz", ManifestFlags::GZIP),
+        None => (plain, "", 0),
     };
-    let Sum { md5, .. } = sent;
     ManifestEntry {
         download_name: ZStr::from(&*format!("{group}\\{client}{end}")),
         client_name: ZStr::from(&*client),
         md5: ZStr::from(&*plain.md5),
         md5_compressed: ZStr::from(&**md5),
         file_size: HiLo(plain.size),
-        compressed_size: HiLo(size),
+        compressed_size: HiLo(*size),
         flags: ManifestFlags(flags),
     }
 }
@@ -205,6 +204,7 @@ mod tests {
         let sound = named("b.ogg");
         assert_eq!(sound.download_name.to_text(), "External\\b.ogg");
         assert_eq!(sound.md5, sound.md5_compressed);
+        assert_eq!((sound.file_size.0, sound.compressed_size.0), (5, 5));
         assert_eq!(named("empty").md5.to_text(), "d41d8cd98f00b204e9800998ecf8427e");
 
         let again = library.manifest("External").await.unwrap();

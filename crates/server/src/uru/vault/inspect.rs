@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use worldwire_core::json::{Json, parse};
-use worldwire_uru::types::{NetError, TermStr};
+use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::content::{Entry, Facts, decode};
@@ -70,7 +70,7 @@ impl State {
             let kind = node.node_type.unwrap_or_default();
             let kind = kind.name().map_or_else(|| kind.0.to_string(), str::to_owned);
             let repeated = repeated && self.graph.children(id).next().is_some();
-            Ok(TreeLine { depth, id, kind, title: title(&node), repeated })
+            Ok(TreeLine { depth, id, kind, title: node.title().unwrap_or_default(), repeated })
         };
         nodes.into_iter().map(line).collect()
     }
@@ -155,57 +155,5 @@ impl State {
             }
         }
         Ok(findings)
-    }
-}
-
-fn title(node: &VaultNode<'_>) -> String {
-    let folder = || {
-        let list = matches!(
-            node.node_type,
-            Some(NodeType::Folder | NodeType::PlayerInfoList | NodeType::AgeInfoList)
-        );
-        node.int32_1.filter(|_| list).map(|kind| folder_name(kind).to_owned())
-    };
-    let text = |field: &Option<TermStr<'_>>| {
-        field.as_ref().map(TermStr::to_text).filter(|text| !text.is_empty())
-    };
-    let age = || {
-        let names = [&node.string64_4, &node.string64_3];
-        let names: Vec<_> = names.into_iter().filter_map(text).collect();
-        (node.node_type == Some(NodeType::AgeInfo) && !names.is_empty()).then(|| names.join(" "))
-    };
-    let names = [&node.istring64_1, &node.string64_2, &node.string64_1];
-    age()
-        .or_else(|| names.into_iter().find_map(text))
-        .or_else(folder)
-        .or_else(|| text(&node.text_1))
-        .unwrap_or_default()
-}
-
-fn folder_name(kind: i32) -> &'static str {
-    match kind {
-        0 => "user defined",
-        1 => "Inbox",
-        2 => "BuddyList",
-        3 => "IgnoreList",
-        4 => "PeopleIKnowAbout",
-        6 => "Chronicle",
-        7 => "AvatarOutfit",
-        8 => "AgeTypeJournal",
-        9 => "SubAges",
-        10 => "DeviceInbox",
-        12 => "AllPlayers",
-        14 => "AgeJournals",
-        15 => "AgeDevices",
-        18 => "CanVisit",
-        19 => "AgeOwners",
-        20 => "AllAgeGlobalSDLNodes",
-        23 => "AgesIOwn",
-        24 => "AgesICanVisit",
-        25 => "AvatarCloset",
-        28 => "PlayerInvite",
-        30 => "GlobalInbox",
-        31 => "ChildAges",
-        _ => "of another kind",
     }
 }

@@ -1,5 +1,6 @@
 //! The one decoder: runs a plan over the bytes of a message and tells a [`Sink`] what it finds.
 
+mod flat;
 mod list;
 mod path;
 mod sink;
@@ -14,7 +15,7 @@ use super::oddity::{NoteKind, Oddities};
 use super::{HeaderForm, Integrity};
 use crate::schema::plan::{FieldKind, Fixed, Op, Plan, Scope, Spot, TextPlace};
 use crate::types::text::text_length;
-use list::Extent;
+use list::{Extent, List};
 pub(crate) use sink::{Leaf, Silent, Sink};
 
 /// What stands in front of the fields.
@@ -109,7 +110,9 @@ pub(crate) fn check_list(
 ) -> Result<()> {
     let mut run = Run::new(plan, data, floor);
     run.quiet = true;
-    run.array(&mut Silent, Leaf { plan, field: 0, body: 0 }, words, scope, None, &mut data.len())
+    let (count, first) = (run.word(words.0)?, run.word(words.1)?);
+    let list = List { count, first, link: words.1, number: None };
+    run.array(&mut Silent, Leaf { plan, field: 0, body: 0 }, scope, list, data.len()).map(drop)
 }
 
 struct Run<'d, 'n> {
@@ -193,6 +196,9 @@ impl<'d, 'n> Run<'d, 'n> {
         if !S::FIXED && scope.loose.is_empty() {
             return Ok(cursor);
         }
+        if let Some(steps) = self.flat_steps::<S>(scope) {
+            return self.flat(sink, steps, start, cursor);
+        }
         let base = Base { start, segments: self.segments.len(), scope };
         let end = match &scope.emit {
             // The second time around finds nothing new; and in scopes within scopes it would double
@@ -244,8 +250,6 @@ impl<'d, 'n> Run<'d, 'n> {
     }
 
     /// Does the steps up to the end of the present object or row, or to the last.
-    // By value, and inlined: most scopes have no objects, and their walk stays in registers.
-    #[inline(always)]
     fn walk<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
@@ -275,22 +279,33 @@ impl<'d, 'n> Run<'d, 'n> {
                 }
                 Op::Text { place, field, body, .. } => {
                     let leaf = Leaf { plan, field, body };
-                    self.text(sink, leaf, place, base, &mut cursor).map(|()| last = cursor)
+                    let place = match place {
+                        TextPlace::Offset(spot) => self.place(spot, base),
+                        TextPlace::Here(spot) => Ok((self.at(spot, base), self.at(spot, base))),
+                    };
+                    let end = place.and_then(|place| self.text(sink, leaf, place, cursor));
+                    end.map(|end| (cursor, last) = (end, end))
                 }
                 Op::Bytes { offset, count, field, body, .. } => {
-                    let words = (self.at(count, base), self.at(offset, base));
                     let leaf = Leaf { plan, field, body };
-                    self.bytes(sink, leaf, words, &mut cursor).map(|()| last = cursor)
+                    let words = self.place(count, base);
+                    let words = words.and_then(|count| Ok((count, self.place(offset, base)?)));
+                    let end = words
+                        .and_then(|(count, place)| self.bytes(sink, leaf, count, place, cursor));
+                    end.map(|end| (cursor, last) = (end, end))
                 }
                 Op::Array { count, offset, scope, field, body, .. } => {
-                    let words = (self.at(count, base), self.at(offset, base));
                     let (left, lists, from) = group;
-                    let list = (left > 0).then(|| lists - left);
+                    let number = (left > 0).then(|| lists - left);
                     let leaf = Leaf { plan, field, body };
-                    let mut end = cursor;
-                    let outcome = self.array(sink, leaf, words, scope, list, &mut end);
-                    if outcome.is_ok() {
-                        if list.is_none() {
+                    let words = self.place(count, base);
+                    let words = words.and_then(|(count, _)| Ok((count, self.place(offset, base)?)));
+                    let end = words.and_then(|(count, (first, link))| {
+                        let list = List { count, first, link, number };
+                        self.array(sink, leaf, scope, list, cursor)
+                    });
+                    end.map(|end| {
+                        if number.is_none() {
                             cursor = end;
                         } else if left == 1 {
                             group = (0, 0, 0);
@@ -299,8 +314,7 @@ impl<'d, 'n> Run<'d, 'n> {
                             group.0 -= 1;
                         }
                         last = end;
-                    }
-                    outcome
+                    })
                 }
                 // Nobody wants to know where they begin and end.
                 Op::Open { .. } | Op::Close if !S::FIXED => Ok(()),
@@ -392,46 +406,41 @@ impl<'d, 'n> Run<'d, 'n> {
         Ok(())
     }
 
+    /// Reads a text that an offset at `place` leads to, or that stands there itself; gives its end.
+    #[inline]
     fn text<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
         leaf: Leaf<'n>,
-        place: TextPlace,
-        base: Base<'n>,
-        cursor: &mut usize,
-    ) -> Result<()> {
-        let (at, place) = match place {
-            TextPlace::Offset(spot) => {
-                let place = self.at(spot, base);
-                (self.word(place)?, place)
-            }
-            TextPlace::Here(spot) => (self.at(spot, base), self.at(spot, base)),
-        };
+        (at, place): (usize, usize),
+        cursor: usize,
+    ) -> Result<usize> {
         self.check_offset(at, place)?;
         let rest = self.data.get(at..).unwrap_or_default();
         let Some(length) = text_length(rest) else {
             return Err(Fault::UnterminatedString.malformed(at, format!("{} bytes", rest.len())));
         };
         let text = rest.get(..length).unwrap_or_default();
-        self.body(at, at + text.len() + 2, place, cursor)?;
+        let end = self.body(at, at + text.len() + 2, place, cursor)?;
         sink.text(leaf, text, at);
-        Ok(())
+        Ok(end)
     }
 
+    /// Reads bytes, by their count and offset and where these stand; gives their end.
     fn bytes<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
         leaf: Leaf<'n>,
-        (count_at, place): (usize, usize),
-        cursor: &mut usize,
-    ) -> Result<()> {
-        let (count, at) = (self.word(count_at)?, self.word(place)?);
+        (count, count_at): (usize, usize),
+        (at, place): (usize, usize),
+        cursor: usize,
+    ) -> Result<usize> {
         if count == 0 {
-            if at != *cursor {
+            if at != cursor {
                 self.note(NoteKind::OffsetMismatch, place);
             }
-            sink.bytes(leaf, &[], *cursor);
-            return Ok(());
+            sink.bytes(leaf, &[], cursor);
+            return Ok(cursor);
         }
         if at < self.floor || at > self.data.len() {
             self.check_offset(at, place)?;
@@ -440,21 +449,20 @@ impl<'d, 'n> Run<'d, 'n> {
             let found = format!("{count} bytes at {at} of {}", self.data.len());
             return Err(Fault::BytesOutOfRange.malformed(count_at, found));
         };
-        self.body(at, at + count, place, cursor)?;
+        let end = self.body(at, at + count, place, cursor)?;
         sink.bytes(leaf, bytes, at);
-        Ok(())
+        Ok(end)
     }
 
-    /// A body was found: counts the work, compares its place with the cursor, and goes behind it.
+    /// A body was found: counts the work, compares its place with the cursor, and gives its end.
     #[inline]
-    fn body(&mut self, at: usize, end: usize, place: usize, cursor: &mut usize) -> Result<()> {
+    fn body(&mut self, at: usize, end: usize, place: usize, cursor: usize) -> Result<usize> {
         self.budget.spend(end - at, at)?;
-        if at != *cursor {
+        if at != cursor {
             self.note(NoteKind::OffsetMismatch, place);
         }
         self.furthest = self.furthest.max(end);
-        *cursor = end;
-        Ok(())
+        Ok(end)
     }
 
     #[inline]
@@ -476,6 +484,12 @@ impl<'d, 'n> Run<'d, 'n> {
             }
         };
         start + usize::from(spot.offset)
+    }
+
+    /// The word of a spot of the present scope, and where it is.
+    fn place(&self, spot: Spot, base: Base<'n>) -> Result<(usize, usize)> {
+        let at = self.at(spot, base);
+        Ok((self.word(at)?, at))
     }
 
     #[inline]

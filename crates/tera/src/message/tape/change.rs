@@ -9,12 +9,9 @@ use super::{Cell, Tape};
 use crate::message::Leniency;
 use crate::message::encode::MOST_BYTES;
 use crate::message::fault::Fault;
-use crate::message::scalar::{kind_of, write_scalar};
+use crate::message::scalar::{MOST_SCALAR, kind_of, write_scalar};
 use crate::message::value::{Step, Value, path_steps};
 use crate::schema::plan::{FieldKind, Op, Plan};
-
-/// The largest value of fixed size.
-const MOST_FIXED: usize = 12;
 
 static ABSENT: Value<'static> = Value::Absent;
 
@@ -90,7 +87,7 @@ impl Tape {
         };
         match (plan.field(field).kind(), value) {
             (FieldKind::Scalar { scalar, spot }, _) => {
-                let mut room = [0; MOST_FIXED];
+                let mut room = [0; MOST_SCALAR];
                 write_scalar(*scalar, value, Leniency::Strict, &mut room)?;
                 let block = Block { tape: self, block: place.block };
                 let start = block.start(plan.scope(place.scope), usize::from(spot.segment));

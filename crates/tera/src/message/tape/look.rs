@@ -5,10 +5,10 @@ use std::borrow::Cow;
 
 use super::Tape;
 use super::record::{Block, width};
-use crate::message::scalar::read_scalar;
+use crate::message::scalar::{ScalarValue, read_scalar};
 use crate::message::value::{Step, Value, path_steps};
 use crate::schema::plan::{Field, FieldKind, Plan, Scope, Spot};
-use crate::types::Text;
+use crate::types::TextView;
 
 /// The fields of a message on a [`Tape`], of an element or of an object.
 #[derive(Clone, Copy, Debug)]
@@ -31,12 +31,12 @@ pub struct TapeList<'t, 'p> {
 }
 
 /// What a field on a [`Tape`] holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Datum<'t, 'p> {
     /// A value of fixed size.
-    Value(Value<'static>),
+    Scalar(ScalarValue),
     /// A text.
-    Text(Text<'t>),
+    Text(TextView<'t>),
     /// Bytes.
     Bytes(&'t [u8]),
     /// An array or row.
@@ -107,9 +107,11 @@ impl<'t, 'p> TapeRecord<'t, 'p> {
     // Most fields are of fixed size, and take few steps.
     #[inline(always)]
     fn datum(&self, field: &'p Field) -> Datum<'t, 'p> {
-        if let FieldKind::Scalar { scalar, spot } = field.kind() {
-            let bytes = self.block.tape.bytes.get(self.place(*spot)..).unwrap_or_default();
-            Datum::Value(read_scalar(*scalar, bytes).unwrap_or_default())
+        if let FieldKind::Scalar { scalar, spot } = field.kind()
+            && let Some(bytes) = self.block.tape.bytes.get(self.place(*spot)..)
+            && let Some(value) = read_scalar(*scalar, bytes)
+        {
+            Datum::Scalar(value)
         } else {
             self.body(field)
         }
@@ -119,9 +121,10 @@ impl<'t, 'p> TapeRecord<'t, 'p> {
     fn body(&self, field: &'p Field) -> Datum<'t, 'p> {
         let tape = self.block.tape;
         match field.kind() {
-            FieldKind::Scalar { .. } => Datum::Value(Value::Absent),
+            // By the plan it was read with it is there.
+            FieldKind::Scalar { scalar, .. } => Datum::Scalar(ScalarValue::zero(*scalar)),
             FieldKind::Text { .. } => {
-                Datum::Text(Text::from_bytes(tape.piece(self.block.body(field.body))))
+                Datum::Text(TextView::new(tape.piece(self.block.body(field.body))))
             }
             FieldKind::Bytes { .. } => Datum::Bytes(tape.piece(self.block.body(field.body))),
             FieldKind::Array { scope, .. } => {
@@ -183,8 +186,8 @@ impl<'t> Datum<'t, '_> {
     #[must_use]
     pub fn to_value(&self) -> Value<'t> {
         match self {
-            Self::Value(value) => value.clone(),
-            Self::Text(text) => Value::Text(text.clone()),
+            Self::Scalar(value) => value.to_value(),
+            Self::Text(text) => Value::Text(text.to_text()),
             Self::Bytes(bytes) => Value::Bytes(Cow::Borrowed(bytes)),
             Self::List(list) => Value::List(list.iter().map(|item| item.to_value()).collect()),
             Self::Record(record) => {

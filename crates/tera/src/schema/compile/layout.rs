@@ -340,10 +340,9 @@ mod tests {
         assert_eq!((message.fields(), message.notes().is_empty()), (&value, true));
         let view = View::new(plan, &bytes, HeaderForm::Plain).unwrap();
         let items = ["name", "level"].map(|field| view.fields().get(field).unwrap().unwrap());
-        let [Item::Text(viewed), Item::Value(Value::Unsigned(3))] = items else {
-            panic!("{items:?}")
-        };
-        assert_eq!(viewed, name);
+        let [Item::Text(viewed), Item::Scalar(level)] = items else { panic!("{items:?}") };
+        assert_eq!(level.unsigned(), Some(3));
+        assert_eq!(viewed, name.view());
         for end in 0..bytes.len() {
             let mut piece = bytes[..end].to_vec();
             if let Some(length) = piece.first_mut() {

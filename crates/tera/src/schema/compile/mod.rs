@@ -234,6 +234,8 @@ impl Compiler<'_> {
             bools: 0..0,
             bodies: 0,
             cost,
+            flat: false,
+            loose_flat: false,
             has_bodies,
         };
         self.scopes.push((scope, record));
@@ -439,13 +441,18 @@ impl Compiler<'_> {
             };
             let wire = steps_of(&scope.wire);
             let bodies = number(wire, &mut fields);
+            let flat = |op: &Op| op.is_flat();
+            let merged = steps.merge(wire, &fields);
+            let loose = steps.loose(wire, &fields);
             scopes.push(Scope {
+                flat: scope.emit.is_none() && steps.of(&merged).iter().all(flat),
+                loose_flat: steps.of(&loose).iter().all(flat),
                 fields: starts[*record].clone(),
                 bodies,
                 bools: steps.bools(wire),
-                wire: steps.merge(wire, &fields),
+                wire: merged,
                 emit: scope.emit.as_ref().map(|emit| steps.merge(steps_of(emit), &fields)),
-                loose: steps.loose(wire, &fields),
+                loose,
                 ..*scope
             });
         }

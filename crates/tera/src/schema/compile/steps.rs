@@ -28,6 +28,11 @@ pub(super) struct Steps<'f> {
 }
 
 impl Steps<'_> {
+    /// The steps of a range.
+    pub(super) fn of(&self, range: &Range<u32>) -> &[Op] {
+        self.ops.get(range.start as usize..range.end as usize).unwrap_or_default()
+    }
+
     /// Adds steps; fields of fixed size next to each other become one step.
     pub(super) fn merge(&mut self, steps: &[Op], fields: &[Field]) -> Range<u32> {
         let start = self.ops.len();

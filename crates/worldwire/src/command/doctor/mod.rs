@@ -1,5 +1,6 @@
 //! `worldwire doctor`.
 
+mod ki;
 mod tera;
 mod uru;
 
@@ -8,12 +9,13 @@ use std::fmt::Write as _;
 
 use worldwire_core::{Error, Limits, Tree};
 use worldwire_dissect::{Item, KiObjects, Note, NoteKind, Scratch, TeraDefinitions};
+use worldwire_ki::crypt::keys::KeyFile;
 use worldwire_ki::schema::Protocols;
 
 use super::capture;
 use crate::cli::{Common, Doctor};
-use crate::definitions;
 use crate::output::{Failure, print, say};
+use crate::{definitions, input};
 
 /// The most findings of one kind that are listed.
 const MOST_LISTED: usize = 50;
@@ -24,6 +26,8 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let tera_definitions = definitions.part::<TeraDefinitions>();
     let objects = definitions.part::<KiObjects>();
     let protocols = definitions.part::<Protocols>();
+    let has_logins =
+        !input::keys(arguments.capture.keys.as_deref())?.part::<KeyFile>().logins().is_empty();
     let tera = tera::Builds::default();
     // What was said, how often, and in which conversation first.
     let mut findings: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -57,6 +61,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         if findings.is_empty() {
             findings.extend(tree.remarks().iter().map(|remark| closed(item, remark)));
         }
+        findings.extend(ki::closed(item, &tree, has_logins));
         let findings = findings.into_iter();
         found.extend(findings.map(|finding| (finding, item.stamp.stream)));
         scratch.tree = tree.recycle();

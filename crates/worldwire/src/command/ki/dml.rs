@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use worldwire_core::Severity;
+use worldwire_core::json::Style;
 use worldwire_core::value::parse_hex;
 use worldwire_ki::message::Fit;
 use worldwire_ki::schema::{Message, Mode, Protocol, Protocols};
 
 use super::table;
 use crate::cli::{Common, KiDml};
-use crate::output::{Failure, print};
+use crate::output::{Failure, counted, print};
 use crate::{definitions, input, report};
 
 pub(crate) fn run(arguments: &KiDml, common: &Common) -> Result<(), Failure> {
@@ -29,7 +30,9 @@ pub(crate) fn run(arguments: &KiDml, common: &Common) -> Result<(), Failure> {
             let definitions = definitions::load_from(data, common)?;
             fit(&definitions.part(), message, file.as_deref(), hex.as_deref())
         }
-        KiDml::Table { file, to, table, target } => table::run(file, *to, table.as_deref(), target),
+        KiDml::Table { file, to, table, json_safe, target } => {
+            table::run(file, *to, table.as_deref(), Style { safe: *json_safe }, target)
+        }
     }
 }
 
@@ -156,15 +159,13 @@ fn check(paths: &[PathBuf], strict: bool) -> Result<(), Failure> {
     }
     let messages: usize = protocols.iter().map(|protocol| protocol.messages().len()).sum();
     let services = protocols.iter().count();
-    let of =
-        |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let counts = [
-        of(services, "service"),
-        of(messages, "message"),
-        of(warnings, "warning"),
-        of(errors, "error"),
+        counted(services, "service"),
+        counted(messages, "message"),
+        counted(warnings, "warning"),
+        counted(errors, "error"),
     ];
-    print(&format!("{}: {}\n", of(files, "file"), counts.join(", ")))?;
+    print(&format!("{}: {}\n", counted(files, "file"), counts.join(", ")))?;
     if errors == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 

@@ -1,21 +1,113 @@
 //! `worldwire ki`.
 
+mod bcd;
 mod client_args;
 mod dml;
-mod op;
+mod files;
+mod find;
+mod found;
+mod lang;
+mod nav;
+pub(crate) mod op;
+mod poi;
 mod string_id;
 mod table;
+mod type_lists;
 mod wad;
 
+use std::path::PathBuf;
+
+use worldwire_core::Error;
+
+use self::found::{Found, Kind, each};
 use crate::cli::{Common, Ki, KiCommand};
-use crate::output::Failure;
+use crate::output::{Failure, complain, say};
 
 pub(crate) fn run(arguments: &Ki, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
         KiCommand::StringId(arguments) => string_id::run(arguments, common),
         KiCommand::ClientArgs(arguments) => client_args::run(arguments),
+        KiCommand::Bcd(arguments) => bcd::run(arguments, common),
+        KiCommand::Find(arguments) => find::run(arguments, common),
         KiCommand::Dml(arguments) => dml::run(arguments, common),
+        KiCommand::Files(arguments) => files::run(arguments, common),
+        KiCommand::Lang(arguments) => lang::run(arguments, common),
+        KiCommand::Nav(arguments) => nav::run(arguments, common),
         KiCommand::Op(arguments) => op::run(arguments, common),
+        KiCommand::Poi(arguments) => poi::run(arguments, common),
         KiCommand::Wad(arguments) => wad::run(arguments, common),
+    }
+}
+
+/// The most oddities of one file that are shown one by one.
+const MOST_SAID: usize = 100;
+
+/// Reports what is odd about each file of a format.
+fn check(
+    paths: &[PathBuf],
+    kind: &Kind,
+    common: &Common,
+    say: impl FnMut(&Found<'_>) -> Result<Vec<String>, Error>,
+) -> Result<(), Failure> {
+    let mut counts = Counts::default();
+    let outcome = counts.check(paths, kind, common, say);
+    counts.conclude(kind, common, outcome)
+}
+
+/// How many files were looked at, and how many of them have problems.
+#[derive(Debug, Default)]
+struct Counts {
+    files: usize,
+    odd: usize,
+}
+
+impl Counts {
+    fn check(
+        &mut self,
+        paths: &[PathBuf],
+        kind: &Kind,
+        common: &Common,
+        mut say: impl FnMut(&Found<'_>) -> Result<Vec<String>, Error>,
+    ) -> Result<(), Failure> {
+        each(paths, kind, common, |found| {
+            self.files += 1;
+            let said = say(&found).unwrap_or_else(|error| vec![error.to_string()]);
+            self.odd += usize::from(!said.is_empty());
+            said.iter().take(MOST_SAID).for_each(|said| complain(&found.title, said));
+            let more = said.len().saturating_sub(MOST_SAID);
+            if more > 0 {
+                complain(&found.title, &format!("{more} more like these"));
+            }
+            Ok(())
+        })
+    }
+
+    fn conclude(
+        &self,
+        kind: &Kind,
+        common: &Common,
+        outcome: Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let Self { files, odd } = self;
+        if !common.quiet && *files > 0 {
+            let s = if *files == 1 { "" } else { "s" };
+            say(format_args!("{files} {}{s}, {odd} with problems", kind.what));
+        }
+        outcome?;
+        if *odd > 0 { Err(Failure::Input) } else { Ok(()) }
+    }
+}
+
+/// A file that was read, once what is odd about it is told.
+fn opened<F>(title: &str, outcome: Result<(F, Vec<String>), Error>) -> Result<F, Failure> {
+    match outcome {
+        Ok((file, said)) => {
+            said.iter().for_each(|said| complain(title, &format!("warning: {said}")));
+            Ok(file)
+        }
+        Err(error) => {
+            complain(title, &error.to_string());
+            Err(Failure::Input)
+        }
     }
 }

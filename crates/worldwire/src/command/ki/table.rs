@@ -6,6 +6,7 @@ use worldwire_core::json::{Json, Style, write_children};
 use worldwire_core::{Error, Reader, Tree, Value};
 use worldwire_ki::file::table::TableFile;
 use worldwire_ki::file::xml;
+use worldwire_ki::object::looks_rounded;
 
 use crate::cli::{KiTableForm, Target};
 use crate::output::{Failure, complain, write_all};
@@ -18,6 +19,7 @@ pub(crate) fn run(
     path: &Path,
     to: KiTableForm,
     only: Option<&str>,
+    style: Style,
     target: &Target,
 ) -> Result<(), Failure> {
     let subject = path.display().to_string();
@@ -26,30 +28,7 @@ pub(crate) fn run(
         Failure::Input
     };
     let bytes = input::read(path)?;
-    let mut file = match form(path, &bytes) {
-        KiTableForm::Bin => {
-            let mut reader = Reader::new(&bytes);
-            TableFile::decode(&mut reader).map_err(|error| bad(&error))?
-        }
-        KiTableForm::Xml => {
-            let loaded = xml::load(&subject, &bytes);
-            report::diagnostics(&loaded.diagnostics);
-            loaded.file.ok_or(Failure::Input)?
-        }
-        KiTableForm::Json => {
-            let json: Json = serde_json::from_slice(&bytes).map_err(|error| {
-                complain(&subject, &format!("invalid JSON: {error}"));
-                Failure::Input
-            })?;
-            TableFile::from_json(&json).map_err(|error| bad(&error))?
-        }
-        KiTableForm::Csv => {
-            let text = String::from_utf8_lossy(&bytes);
-            let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-            let name = only.map(str::to_owned).or(name).unwrap_or_default();
-            TableFile::from_csv(&text, &name).map_err(|error| bad(&error))?
-        }
-    };
+    let mut file = tables(path, &bytes, only)?;
     let mut warnings = file.warnings();
     for warning in warnings.by_ref().take(MOST_WARNINGS) {
         complain(&subject, &format!("warning: {warning}"));
@@ -57,6 +36,12 @@ pub(crate) fn run(
     let more = warnings.count();
     if more > 0 {
         complain(&subject, &format!("warning: {more} more like these"));
+    }
+    let missing = file.missing();
+    for name in missing.iter().take(MOST_WARNINGS) {
+        let text =
+            format!("table {name} is missing, though _TableList names it: is the file cut off?");
+        complain(&subject, &text);
     }
     let single = only.is_some();
     if let Some(name) = only {
@@ -71,9 +56,65 @@ pub(crate) fn run(
         (KiTableForm::Xml, _) => file.to_xml().map(String::into_bytes),
         (KiTableForm::Csv, [table]) if single => table.to_csv().map(String::into_bytes),
         (KiTableForm::Csv, _) => file.to_csv().map(String::into_bytes),
-        (KiTableForm::Json, _) => json(&file),
+        (KiTableForm::Json, _) => json(&file, style),
     };
-    write_all(target, &written.map_err(|error| bad(&error))?)
+    write_all(target, &written.map_err(|error| bad(&error))?)?;
+    if missing.is_empty() { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Numbers that look as if some program had rounded them.
+fn find_rounded(json: &Json, found: &mut Vec<i128>) {
+    match json {
+        Json::Number(number) => {
+            let whole = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
+            found.extend(whole.filter(|whole| looks_rounded(*whole)));
+        }
+        Json::Array(items) => items.iter().for_each(|item| find_rounded(item, found)),
+        Json::Object(items) => items.values().for_each(|item| find_rounded(item, found)),
+        Json::Null | Json::Bool(_) | Json::String(_) => {}
+    }
+}
+
+/// The tables of a file in any form; a CSV file without a name of its own has this one.
+pub(super) fn tables<'b>(
+    path: &Path,
+    bytes: &'b [u8],
+    only: Option<&str>,
+) -> Result<TableFile<'b>, Failure> {
+    let subject = path.display().to_string();
+    let bad = |error: Error| {
+        complain(&subject, &error.to_string());
+        Failure::Input
+    };
+    match form(path, bytes) {
+        KiTableForm::Bin => TableFile::decode(&mut Reader::new(bytes)).map_err(bad),
+        KiTableForm::Xml => {
+            let loaded = xml::load(&subject, bytes);
+            report::diagnostics(&loaded.diagnostics);
+            loaded.file.ok_or(Failure::Input)
+        }
+        KiTableForm::Json => {
+            let json: Json = serde_json::from_slice(bytes).map_err(|error| {
+                complain(&subject, &format!("invalid JSON: {error}"));
+                Failure::Input
+            })?;
+            let mut rounded = Vec::new();
+            find_rounded(&json, &mut rounded);
+            for number in rounded.iter().take(MOST_WARNINGS) {
+                let what = "looks like an integer that was rounded to a double";
+                let help =
+                    "programs that keep numbers as doubles do that; write JSON with --json-safe";
+                complain(&subject, &format!("warning: {number} {what}; {help}"));
+            }
+            TableFile::from_json(&json).map_err(bad)
+        }
+        KiTableForm::Csv => {
+            let text = String::from_utf8_lossy(bytes);
+            let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            let name = only.map(str::to_owned).or(name).unwrap_or_default();
+            TableFile::from_csv(&text, &name).map_err(bad)
+        }
+    }
 }
 
 /// What a file is, by its content: XML and JSON have their first characters, tables a count.
@@ -90,14 +131,14 @@ fn form(path: &Path, bytes: &[u8]) -> KiTableForm {
 }
 
 /// The tables as the tree of their binary form.
-fn json(file: &TableFile<'_>) -> worldwire_core::Result<Vec<u8>> {
+fn json(file: &TableFile<'_>, style: Style) -> worldwire_core::Result<Vec<u8>> {
     let bytes = file.to_bytes()?;
     let mut reader = Reader::traced("file", &bytes, Tree::new());
     let outcome = TableFile::decode(&mut reader).map(drop);
     let (tree, outcome) = reader.conclude(outcome);
     outcome?;
     let mut out = String::new();
-    write_children(Value::Record, tree.roots(), Style::default(), &mut out);
+    write_children(Value::Record, tree.roots(), style, &mut out);
     out.push('\n');
     Ok(out.into_bytes())
 }

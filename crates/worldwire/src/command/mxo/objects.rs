@@ -85,9 +85,11 @@ pub(super) fn convert(
     common: &Common,
 ) -> Result<(), Failure> {
     let mut objects = if built_in { MxoObjects::built_in() } else { MxoObjects::default() };
-    let clean = add(&mut objects, paths, common)?;
-    write_all(target, objects.tables().print().as_bytes())?;
-    if clean { Ok(()) } else { Err(Failure::Input) }
+    // A part of the tables would pass for all of them.
+    if !add(&mut objects, paths, common)? {
+        return Err(Failure::Input);
+    }
+    write_all(target, objects.tables().print().as_bytes())
 }
 
 /// Reads tables over what is known; what is wrong with them is reported. False when there were

@@ -18,8 +18,16 @@ const FAMILY: &str = "mxo";
 /// What a conversation has for its views.
 enum Part {
     Hello(Vec<u8>),
-    Packet { from: Side, bytes: Vec<u8> },
+    Packet { from: Side, bytes: Vec<u8>, number: Option<u64> },
     Note { is_problem: bool, text: String },
+}
+
+/// What is known of a conversation.
+struct Conversation {
+    views: MxoViews,
+    hello: Vec<u8>,
+    /// The number of the last packet that was read.
+    last: Option<u64>,
 }
 
 pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Failure> {
@@ -34,11 +42,15 @@ pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Fa
             out.extend(part(item, scratch).map(|part| (stamp.stream, part)));
         }
     };
-    let mut all: BTreeMap<u64, (MxoViews, Vec<u8>)> = BTreeMap::new();
+    let mut all: BTreeMap<u64, Conversation> = BTreeMap::new();
     let take = |parts: &Vec<(u64, Part)>| {
         for (stream, part) in parts {
-            let new = || (MxoViews::new(objects.objects().clone()), Vec::new());
-            let (views, hello) = all.entry(*stream).or_insert_with(new);
+            let new = || Conversation {
+                views: MxoViews::new(objects.objects().clone()),
+                hello: Vec::new(),
+                last: None,
+            };
+            let Conversation { views, hello, last } = all.entry(*stream).or_insert_with(new);
             match part {
                 Part::Hello(bytes) if hello != bytes => {
                     views.begin_anew();
@@ -46,7 +58,10 @@ pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Fa
                 }
                 Part::Hello(_) => {}
                 // What there is to say of it comes as notes.
-                Part::Packet { from, bytes } => drop(views.take(*from, bytes, None)),
+                Part::Packet { from, bytes, number } => {
+                    drop(views.take(*from, bytes, None));
+                    *last = *number;
+                }
                 Part::Note { is_problem: true, text } => complain(&format!("#{stream}"), text),
                 Part::Note { text, .. } => common.note(&format!("#{stream}"), text),
             }
@@ -56,16 +71,21 @@ pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Fa
     let (dissection, clean) = capture::read(&arguments.capture, common, definitions, show, take)?;
     check(arguments, &dissection)?;
     let mut out = String::new();
-    for (stream, (views, _)) in &all {
+    for (stream, Conversation { views, last, .. }) in &all {
         let replica = views.replica();
         if arguments.json {
-            let _ = write!(out, "{{\"stream\":{stream},\"views\":");
+            let _ = write!(out, "{{\"stream\":{stream},");
+            if let Some(last) = last {
+                let _ = write!(out, "\"packet\":{last},");
+            }
+            out.push_str("\"views\":");
             replica.write_json(Style::default(), &mut out);
             out.push_str("}\n");
         } else {
             let count = replica.len();
             let plural = if count == 1 { "" } else { "s" };
-            let _ = writeln!(out, "#{stream}: {count} view{plural}");
+            let behind = last.map_or(String::new(), |last| format!(" behind packet {last}"));
+            let _ = writeln!(out, "#{stream}: {count} view{plural}{behind}");
             replica.write_text(&mut out);
         }
     }
@@ -90,7 +110,9 @@ fn part(item: &Item<'_>, scratch: &mut Scratch) -> Option<Part> {
     let bytes = || message.bytes().to_vec();
     match &*scratch.name {
         "setup.Hello" => Some(Part::Hello(bytes())),
-        name if name.starts_with("game.") => Some(Part::Packet { from: item.from, bytes: bytes() }),
+        name if name.starts_with("game.") => {
+            Some(Part::Packet { from: item.from, bytes: bytes(), number: item.stamp.packet })
+        }
         _ => None,
     }
 }

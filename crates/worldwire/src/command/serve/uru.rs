@@ -38,7 +38,11 @@ async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
     introduce(&shard, arguments, common)?;
     let served = shard.serve(signal).await;
     drop(interruption);
-    served.map_err(|error| failed(&error))
+    served.map_err(|error| failed(&error))?;
+    if !common.quiet {
+        say(format_args!("worldwire: the shard has stopped"));
+    }
+    Ok(())
 }
 
 /// What the options say.

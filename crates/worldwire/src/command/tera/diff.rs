@@ -29,15 +29,21 @@ pub(super) fn run(
     };
     let [old, new] = sides;
     let mut out = String::new();
+    let mut broken = false;
     match (side(old, known.as_ref(), &options)?, side(new, known.as_ref(), &options)?) {
         (Side::One(old), Side::One(new)) => one(&old, &new, json, &mut out),
-        (Side::Folder(old), Side::Folder(new)) => folders(&old, &new, json, &mut out),
+        (Side::Folder(old), Side::Folder(new)) => {
+            // What cannot be read looks as if it was not there.
+            broken = [&old, &new].iter().any(|set| set.problems().any(|one| one.is_error()));
+            folders(&old, &new, json, &mut out);
+        }
         _ => {
             let message = "wanted two definitions or two directories, found one of each".to_owned();
             return Err(Failure::Run(message));
         }
     }
-    print(&out)
+    print(&out)?;
+    if broken { Err(Failure::Input) } else { Ok(()) }
 }
 
 fn side(word: &str, known: Option<&Set>, options: &ParseOptions) -> Result<Side, Failure> {

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use worldwire_tera::file::text;
 use worldwire_tera::schema::format::canonical;
 
 use super::folder;
 use crate::cli::Target;
-use crate::output::{Failure, print, write_all};
+use crate::output::{Failure, complain, print, shown, write_all};
 use crate::{input, report};
 
 pub(super) fn run(paths: &[PathBuf], check: bool) -> Result<(), Failure> {
@@ -25,7 +26,20 @@ pub(super) fn run(paths: &[PathBuf], check: bool) -> Result<(), Failure> {
             if file.extension().is_some_and(|end| end == "js") {
                 continue;
             }
-            let text = input::read_text(&file)?;
+            let text = match text::read(input::read(&file)?) {
+                Ok((text, is_latin)) => {
+                    if is_latin {
+                        complain(&shown(&file), text::NOT_UTF8);
+                    }
+                    text
+                }
+                // The others are formatted all the same.
+                Err(at) => {
+                    complain(&shown(&file), &format!("at byte {at}: wanted UTF-8 text"));
+                    broken = true;
+                    continue;
+                }
+            };
             match tidy(&file.display().to_string(), &text) {
                 None => broken = true,
                 Some(tidy) if tidy == text => {}

@@ -1,6 +1,7 @@
-//! Type lists as JSON, read as a stream: a list of 14 MB is never a tree of JSON values.
+//! Type lists as JSON, read as a stream (a list of 14 MB is never a tree of JSON values), and as XML.
 
 mod read;
+mod xml;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -19,7 +20,8 @@ pub(crate) const MOST_NOTES: usize = 200;
 /// The most characters of a name that a note quotes: classes have long ones, of templates.
 const MOST_SHOWN: usize = 200;
 
-/// Type lists on their way to [`Classes`]: version 1 and 2, of Wizard101 and Pirate101. Of a class
+/// Type lists on their way to [`Classes`]: version 1 and 2 as JSON, of Wizard101 and Pirate101, and
+/// the XML that a client writes of itself. Of a class
 /// that several lists have, the last counts.
 #[derive(Debug, Default)]
 pub struct TypeLists {
@@ -49,21 +51,34 @@ impl TypeLists {
             return Err(error.about(name.to_owned()));
         }
         let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
-        let mut found = Vec::new();
-        let mut reader = serde_json::Deserializer::from_slice(json);
-        let mut place = Place::default();
-        let list = List { found: &mut found, texts: &mut self.texts, place: &mut place };
-        list.deserialize(&mut reader)
-            .and_then(|()| reader.end())
-            .map_err(|error| {
-                let what = if error.is_data() { "" } else { "invalid JSON: " };
-                Error::malformed("a type list", format!("{what}{error}{place}"))
-            })
-            .map_err(|error| error.about(name.to_owned()))?;
+        let (mut found, mut odd) = (Vec::new(), Vec::new());
+        if xml::is_xml(json) {
+            let read = xml::read(json, &mut self.texts);
+            found = read.map_err(|error| error.about(name.to_owned()))?;
+        } else {
+            let mut reader = serde_json::Deserializer::from_slice(json);
+            let mut place = Place::default();
+            let texts = &mut self.texts;
+            let list = List { found: &mut found, odd: &mut odd, texts, place: &mut place };
+            list.deserialize(&mut reader)
+                .and_then(|()| reader.end())
+                .map_err(|error| {
+                    let what = if error.is_data() { "" } else { "invalid JSON: " };
+                    Error::malformed("a type list", format!("{what}{error}{place}"))
+                })
+                .map_err(|error| error.about(name.to_owned()))?;
+        }
         let list: Arc<str> = name.into();
         if found.is_empty() {
             let error = Error::malformed("a type list with at least one class", "none");
             return Err(error.about(name.to_owned()));
+        }
+        for (at, key) in odd {
+            if let Some(class) = found.get(at).filter(|_| self.notes.len() < MOST_NOTES) {
+                let text = format!("hash {}, listed under {}", class.hash, shown(&key));
+                let (list, class) = (Arc::clone(&list), Arc::clone(&class.name));
+                self.notes.push(ClassNote { list, class, text });
+            }
         }
         for class in found {
             check(&list, &class, &mut self.notes);
@@ -185,7 +200,11 @@ mod tests {
         );
         let error = told(r#"{"class A": {"hash": 7, "properties": {}}, "class B": {"hash": []}}"#);
         assert!(error.ends_with(", in class B"), "{error}");
-        assert!(told(r#"{"version": 1, "classes": {}}"#).contains("only version 2 is known"));
+        assert!(
+            told(r#"{"version": 1, "classes": {}}"#).contains("lists of version 1 do not have")
+        );
+        let error = told(r#"{"version": 3, "classes": {}}"#);
+        assert!(error.contains("version 3; only versions 1 and 2 are known"), "{error}");
     }
 
     #[test]

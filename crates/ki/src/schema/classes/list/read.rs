@@ -8,11 +8,12 @@ use serde::de::{
     DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Unexpected, Visitor,
 };
 
+use super::MOST_NOTES;
 use crate::property_hash;
 use crate::schema::classes::{Choices, Class, Container, Kind, Property, parse_number};
 
 /// The most properties of one class.
-const MOST_PROPERTIES: usize = 16_384;
+pub(super) const MOST_PROPERTIES: usize = 16_384;
 
 /// What is being read, for errors: a list may be one line of 14 MB.
 #[derive(Default)]
@@ -46,6 +47,8 @@ macro_rules! seed {
 /// A whole list: the first key says which version it is.
 pub(super) struct List<'l> {
     pub(super) found: &'l mut Vec<Class>,
+    /// Positions of classes whose key in version 2 is not their hash, with that key.
+    pub(super) odd: &'l mut Vec<(usize, String)>,
     pub(super) texts: &'l mut HashSet<Arc<str>>,
     pub(super) place: &'l mut Place,
 }
@@ -62,15 +65,7 @@ impl<'de> Visitor<'de> for List<'_> {
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
         let Some(first) = map.next_key::<String>()? else { return Ok(()) };
         if first != "version" && first != "classes" {
-            let mut name = Some(first);
-            while let Some(class) = name {
-                let (found, texts, place) = (&mut *self.found, &mut *self.texts, &mut *self.place);
-                place.class = Some(class.clone());
-                map.next_value_seed(ClassOf { found, texts, place, name: Some(class) })?;
-                self.place.class = None;
-                name = map.next_key()?;
-            }
-            return Ok(());
+            return self.version_1(Some(first), map);
         }
         let mut version = None;
         let mut key = Some(first);
@@ -78,18 +73,20 @@ impl<'de> Visitor<'de> for List<'_> {
             match name.as_str() {
                 "version" => {
                     let number: u64 = map.next_value()?;
+                    if number == 1 && version.is_none() && self.found.is_empty() {
+                        let next = map.next_key()?;
+                        return self.version_1(next, map);
+                    }
                     if number != 2 {
-                        return Err(M::Error::custom(format!(
-                            "version {number}; only version 2 is known (lists of version 1 \
-                             have no version field)"
-                        )));
+                        return Err(unknown_version(number));
                     }
                     version = Some(number);
                 }
                 "classes" => {
                     let (found, texts, place) =
                         (&mut *self.found, &mut *self.texts, &mut *self.place);
-                    map.next_value_seed(ClassMap { found, texts, place })?;
+                    let odd = &mut *self.odd;
+                    map.next_value_seed(ClassMap { found, texts, place, odd })?;
                 }
                 _ => {
                     map.next_value::<IgnoredAny>()?;
@@ -104,9 +101,41 @@ impl<'de> Visitor<'de> for List<'_> {
     }
 }
 
+impl List<'_> {
+    /// The rest of a list of version 1: classes by their names.
+    fn version_1<'de, M: MapAccess<'de>>(
+        self,
+        mut key: Option<String>,
+        mut map: M,
+    ) -> Result<(), M::Error> {
+        while let Some(class) = key {
+            if class == "version" {
+                match map.next_value()? {
+                    1 => {}
+                    other => return Err(unknown_version(other)),
+                }
+            } else if class == "classes" {
+                return Err(M::Error::custom("\"classes\", which lists of version 1 do not have"));
+            } else {
+                let (found, texts, place) = (&mut *self.found, &mut *self.texts, &mut *self.place);
+                place.class = Some(class.clone());
+                map.next_value_seed(ClassOf { found, texts, place, name: Some(class) })?;
+                self.place.class = None;
+            }
+            key = map.next_key()?;
+        }
+        Ok(())
+    }
+}
+
+fn unknown_version<E: serde::de::Error>(number: u64) -> E {
+    E::custom(format!("version {number}; only versions 1 and 2 are known"))
+}
+
 /// The classes of version 2, by their hashes.
 struct ClassMap<'l> {
     found: &'l mut Vec<Class>,
+    odd: &'l mut Vec<(usize, String)>,
     texts: &'l mut HashSet<Arc<str>>,
     place: &'l mut Place,
 }
@@ -123,8 +152,12 @@ impl<'de> Visitor<'de> for ClassMap<'_> {
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
         while let Some(hash) = map.next_key::<String>()? {
             let (found, texts, place) = (&mut *self.found, &mut *self.texts, &mut *self.place);
-            place.class = Some(hash);
+            place.class = Some(hash.clone());
             map.next_value_seed(ClassOf { found, texts, place, name: None })?;
+            let class = self.found.last().filter(|class| parse_number(&hash) != Some(class.hash));
+            if class.is_some() && self.odd.len() < MOST_NOTES {
+                self.odd.push((self.found.len() - 1, hash));
+            }
         }
         self.place.class = None;
         Ok(())
@@ -247,7 +280,7 @@ impl<'de> Visitor<'de> for PropertyOf<'_> {
             hash: 0,
             choices: None,
         };
-        let (mut hash, mut has_type) = (None, false);
+        let (mut hash, mut dynamic, mut has_type) = (None, None, false);
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "type" => {
@@ -260,7 +293,7 @@ impl<'de> Visitor<'de> for PropertyOf<'_> {
                 "container" => {
                     property.container = Container::parse(intern(texts, map.next_value()?));
                 }
-                "dynamic" => property.dynamic = map.next_value()?,
+                "dynamic" => dynamic = Some(map.next_value()?),
                 "singleton" => property.singleton = map.next_value()?,
                 "pointer" => property.pointer = map.next_value()?,
                 "hash" => hash = Some(map.next_value::<Word>()?.0),
@@ -278,6 +311,7 @@ impl<'de> Visitor<'de> for PropertyOf<'_> {
         property.hash = hash.unwrap_or_else(|| {
             property_hash(property.type_name.as_bytes(), property.name.as_bytes())
         });
+        property.dynamic = dynamic.unwrap_or(property.container != Container::Static);
         property.kind = Kind::of(&property.type_name, property.flags);
         Ok(property)
     }
@@ -296,18 +330,18 @@ impl<'de> Visitor<'de> for ChoicesOf {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Arc<Choices>, M::Error> {
-        let (mut numbers, mut default, mut base_class) = (Vec::new(), None, None);
+        let (mut options, mut default, mut base_class) = (Vec::new(), None, None);
         while let Some(name) = map.next_key::<Box<str>>()? {
             match &*name {
                 "__DEFAULT" => default = Some(map.next_value::<Special>()?.0),
                 "__BASECLASS" => base_class = Some(map.next_value::<Special>()?.0),
                 _ => {
-                    let number = map.next_value::<Word>()?.0;
-                    numbers.push((name, number));
+                    let value = map.next_value::<OptionValue>()?.0;
+                    options.push((name, value));
                 }
             }
         }
-        let mut choices = Choices::new(numbers);
+        let mut choices = Choices::resolved(options);
         (choices.default, choices.base_class) = (default, base_class);
         Ok(Arc::new(choices))
     }
@@ -345,6 +379,38 @@ impl<'de> serde::Deserialize<'de> for Word {
     }
 }
 
+/// The value of an option: a number, also as text, or any other text.
+struct OptionValue(Result<u32, Box<str>>);
+
+impl<'de> serde::Deserialize<'de> for OptionValue {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        struct Value;
+        impl Visitor<'_> for Value {
+            type Value = OptionValue;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of 32 bits or a text")
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<OptionValue, E> {
+                let number = u32::try_from(value).map(|number| OptionValue(Ok(number)));
+                number.map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<OptionValue, E> {
+                let number = i32::try_from(value);
+                let number = number.map(|number| OptionValue(Ok(number.cast_unsigned())));
+                number.map_err(|_| E::invalid_value(Unexpected::Signed(value), &self))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<OptionValue, E> {
+                Ok(OptionValue(parse_number(value.trim()).ok_or_else(|| value.into())))
+            }
+        }
+        json.deserialize_any(Value)
+    }
+}
+
 /// A text, mostly: the name of an option or of a class.
 struct Special(Box<str>);
 
@@ -359,7 +425,7 @@ impl<'de> serde::Deserialize<'de> for Special {
 }
 
 /// One copy of a text that many properties have.
-fn intern(texts: &mut HashSet<Arc<str>>, text: String) -> Arc<str> {
+pub(super) fn intern(texts: &mut HashSet<Arc<str>>, text: String) -> Arc<str> {
     if let Some(known) = texts.get(text.as_str()) {
         return Arc::clone(known);
     }

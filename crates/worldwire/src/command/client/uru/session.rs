@@ -12,9 +12,10 @@ use worldwire_client::uru::{
 };
 use worldwire_uru::file::secure;
 use worldwire_uru::types::{NetError, Uuid};
+use worldwire_uru::vault::VaultNode;
 
 use super::Setup;
-use super::shown::{node_fields, notification, title};
+use super::shown::{node_fields, notification};
 use super::step::Step;
 
 /// The largest secure file that is downloaded. Real ones have a few megabytes.
@@ -302,7 +303,7 @@ fn tree(picture: &Picture) -> Vec<Json> {
             "type": kind.map_or_else(|| "unknown".to_owned(), |kind| {
                 kind.name().map_or_else(|| kind.0.to_string(), str::to_owned)
             }),
-            "title": node.and_then(title),
+            "title": node.and_then(VaultNode::title),
             "repeated": !is_new,
         }));
         if is_new {

@@ -6,7 +6,6 @@ use serde_json::{Value as Json, json};
 use worldwire_client::uru::Notification;
 use worldwire_core::json::{Style, parse, write_children};
 use worldwire_core::{Field as _, Reader, Record as _, Tree, Value, Writer};
-use worldwire_uru::types::TermStr;
 use worldwire_uru::vault::VaultNode;
 
 use super::step::Step;
@@ -69,20 +68,6 @@ pub(super) fn node_fields(node: &VaultNode<'static>) -> Json {
     let mut out = String::new();
     write_children(Value::Record, tree.roots(), Style::default(), &mut out);
     parse(&out).unwrap_or_default()
-}
-
-/// A word that tells a node from others of its kind.
-pub(super) fn title(node: &VaultNode<'static>) -> Option<String> {
-    let texts = [
-        &node.istring64_1,
-        &node.string64_4,
-        &node.string64_3,
-        &node.string64_2,
-        &node.string64_1,
-        &node.text_1,
-    ];
-    let text = texts.into_iter().flatten().map(TermStr::to_text).find(|text| !text.is_empty());
-    text.or_else(|| node.int32_1.map(|number| number.to_string()))
 }
 
 /// What the server said unasked.

@@ -1,18 +1,24 @@
 //! `worldwire ki op decode`.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use rayon::prelude::*;
 use worldwire_core::Limits;
+use worldwire_core::json::Style;
+use worldwire_ki::file::wad::Inflater;
 use worldwire_ki::object::MAGIC;
 
-use super::inputs::{Input, expand, fault, keep, targets};
+use super::inputs::{self, Input, targets, unsafe_name};
 use super::show::Show;
 use super::stream::Choices;
 use crate::cli::{Common, KiObjectForm, KiOpDecode, Target};
 use crate::command::work;
-use crate::output::{Failure, Output, complain, say, write_all};
+use crate::output::{
+    Failure, LastFolder, NewFolder, Output, complain, counted, say, spent, write_all,
+};
 use crate::{input, types};
 
 /// Files that are decoded at the same time; their results wait for each other.
@@ -24,7 +30,6 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
     let classes = types::load(&arguments.types, common)?;
     let choices = Choices::new(&arguments.stream)?;
     choices.check(&classes, common);
-    let inputs = expand(&arguments.inputs)?;
     let show = Show {
         classes: &classes,
         choices: &choices,
@@ -33,63 +38,32 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
         colour: common.colour(Some(&arguments.target)),
         quiet: common.quiet,
         limits: Limits { values_per_byte: arguments.values_per_byte, ..Limits::DEFAULT },
+        style: Style { safe: arguments.json_safe },
+        seals: false,
     };
     let work = Work { arguments, show };
-    if let [only] = &inputs[..]
-        && !only.is_found
-    {
-        return work.one(&only.path);
-    }
-    let pool = work::pool(arguments.threads)?;
-    let mut counts = Counts::default();
-    let Target { output, force } = &arguments.target;
-    let folder = output.as_deref().filter(|_| !arguments.target.is_stdout());
-    if folder.is_none() && arguments.to == KiObjectForm::Xml {
-        let message = "XML of several files needs --output with a directory".to_owned();
-        return Err(Failure::Run(message));
-    }
-    let targets = match folder {
-        Some(folder) => targets(&inputs, folder, |name| work.show.name(name))?,
-        None => Vec::new(),
-    };
-    let mut targets = targets.iter();
-    let mut stdout = Output::open(&Target { output: None, force: false })?;
-    for batch in inputs.chunks(BATCH) {
-        let results: Vec<_> =
-            pool.install(|| batch.par_iter().map(|input| work.several(input)).collect());
-        for (input, result) in batch.iter().zip(results) {
-            let target = targets.next();
-            let outcome = match result {
-                Ok(outcome) => outcome,
-                Err(failure) => Outcome::Failed(vec![fault(&input.path, failure)?]),
-            };
-            let (bytes, count) = match outcome {
-                Outcome::Passed => {
-                    counts.passed += 1;
-                    continue;
-                }
-                Outcome::Failed(lines) => {
-                    counts.failed += 1;
-                    let subject = input.path.display().to_string();
-                    lines.iter().for_each(|line| complain(&subject, line));
-                    continue;
-                }
-                Outcome::Partly(bytes) => (bytes, &mut counts.failed),
-                Outcome::Done(bytes) => (bytes, &mut counts.decoded),
-            };
-            *count += 1;
-            match target {
-                None => stdout.write(&bytes)?,
-                Some(target) => keep(target, *force, &bytes)?,
-            }
+    inputs::with(&arguments.inputs, &Limits::DEFAULT, |inputs| {
+        if let [only] = inputs
+            && let Some(path) = only.named()
+        {
+            return work.one(path);
         }
-    }
-    stdout.finish()?;
-    if !common.quiet {
-        let Counts { decoded, passed, failed } = counts;
-        say(format_args!("{decoded} decoded, {passed} skipped, {failed} failed"));
-    }
-    if counts.failed == 0 { Ok(()) } else { Err(Failure::Input) }
+        let start = Instant::now();
+        let folder = arguments.target.output.as_deref();
+        let counts = match folder.filter(|_| !arguments.target.is_stdout()) {
+            Some(folder) => work.as_files(inputs, folder, common)?,
+            None => work.as_lines(inputs)?,
+        };
+        let Counts { decoded, passed, failed, bytes } = counts;
+        if !common.quiet {
+            let size = counted(bytes, "byte");
+            let time = spent(start);
+            say(format_args!(
+                "{decoded} decoded, {passed} skipped, {failed} failed; {size} in {time}"
+            ));
+        }
+        if failed == 0 { Ok(()) } else { Err(Failure::Input) }
+    })
 }
 
 #[derive(Default)]
@@ -97,6 +71,8 @@ struct Counts {
     decoded: u64,
     passed: u64,
     failed: u64,
+    /// How many bytes were written.
+    bytes: u64,
 }
 
 enum Outcome {
@@ -106,6 +82,17 @@ enum Outcome {
     /// What could be read, with what is wrong at its end.
     Partly(Vec<u8>),
     Done(Vec<u8>),
+}
+
+/// What became of the result of an input.
+enum Stored {
+    Passed,
+    Failed,
+    /// So many bytes were written, of an object that could not be read to its end or could.
+    Partly(usize),
+    Done(usize),
+    /// Nothing more can be written.
+    Over(Failure),
 }
 
 struct Work<'w> {
@@ -118,9 +105,9 @@ impl Work<'_> {
     fn one(&self, path: &Path) -> Result<(), Failure> {
         let bytes = input::read(path)?;
         let subject = path.display().to_string();
-        let target = &self.arguments.target;
+        let target = self.arguments.target.of_file(|| self.show.name(path))?;
         if self.arguments.to == KiObjectForm::Json && bytes.len() > LARGE {
-            let mut sink = Sink { output: Output::open(target)?, failure: None };
+            let mut sink = Sink { output: Output::open(&target)?, failure: None };
             let shown = self.show.json(&bytes, None, &subject, &mut sink);
             return match (sink.failure, shown) {
                 (Some(failure), _) => Err(failure),
@@ -138,25 +125,153 @@ impl Work<'_> {
                 return Err(Failure::Input);
             }
         };
-        write_all(target, &text)?;
+        write_all(&target, &text)?;
         if clean { Ok(()) } else { Err(Failure::Input) }
     }
 
-    /// One of several inputs.
-    fn several(&self, input: &Input) -> Result<Outcome, Failure> {
-        let bytes = input::read(&input.path)?;
-        // Other streams have no mark, so whoever says how they are read means all of them.
-        if input.is_found && !bytes.starts_with(MAGIC) && self.show.choices.is_file() {
-            return Ok(Outcome::Passed);
+    /// Several inputs, to standard output in their order.
+    fn as_lines(&self, inputs: &[Input<'_>]) -> Result<Counts, Failure> {
+        if self.arguments.to == KiObjectForm::Xml {
+            let message = "XML of several files needs --output with a directory".to_owned();
+            return Err(Failure::Run(message));
         }
-        let subject = input.path.display().to_string();
-        let name = self.arguments.target.output.is_none().then_some(&*subject);
-        Ok(match self.show.form(&bytes, name, &subject) {
+        let pool = work::pool(self.arguments.threads)?;
+        let mut counts = Counts::default();
+        let mut stdout = Output::open(&Target { output: None, force: false })?;
+        for batch in inputs.chunks(BATCH) {
+            let results: Vec<_> = pool.install(|| {
+                let decode = |inflater: &mut Inflater, input| self.several(input, inflater, true);
+                batch.par_iter().map_init(Inflater::new, decode).collect()
+            });
+            for (input, outcome) in batch.iter().zip(results) {
+                let bytes = match outcome {
+                    Outcome::Passed => {
+                        counts.passed += 1;
+                        continue;
+                    }
+                    Outcome::Failed(lines) => {
+                        counts.failed += 1;
+                        tell(input, &lines);
+                        continue;
+                    }
+                    Outcome::Partly(bytes) => {
+                        counts.failed += 1;
+                        bytes
+                    }
+                    Outcome::Done(bytes) => {
+                        counts.decoded += 1;
+                        bytes
+                    }
+                };
+                counts.bytes += bytes.len() as u64;
+                stdout.write(&bytes)?;
+            }
+        }
+        stdout.finish()?;
+        Ok(counts)
+    }
+
+    /// Several inputs, each to a file of its own. Threads write what they decoded.
+    fn as_files(
+        &self,
+        inputs: &[Input<'_>],
+        folder: &Path,
+        common: &Common,
+    ) -> Result<Counts, Failure> {
+        let is_wanted = |input: &Input<'_>| match input.read(&mut Inflater::new()) {
+            Ok(Some(bytes)) => !self.passes(input, &bytes),
+            _ => true,
+        };
+        let targets = targets(inputs, folder, |name| self.show.name(name), is_wanted)?;
+        let items: Vec<(&Input<'_>, Option<PathBuf>)> = inputs.iter().zip(targets).collect();
+        let folder = NewFolder::new(folder, self.arguments.target.force);
+        let bar = work::progress(items.len(), common);
+        let is_over = AtomicBool::new(false);
+        let need = || (Inflater::new(), LastFolder::default());
+        let act = |(inflater, last): &mut (Inflater, LastFolder),
+                   (input, target): &(&Input<'_>, Option<PathBuf>)| {
+            if is_over.load(Ordering::Relaxed) {
+                return Stored::Passed;
+            }
+            let stored = self.store(input, target.as_deref(), &folder, (inflater, last));
+            is_over.fetch_or(matches!(stored, Stored::Over(_)), Ordering::Relaxed);
+            bar.inc(1);
+            stored
+        };
+        let pool = work::pool(self.arguments.threads)?;
+        let stored = work::share(&pool, &items, |(input, _)| input.size(), need, act);
+        bar.finish_and_clear();
+        let mut counts = Counts::default();
+        for stored in stored {
+            let (count, bytes) = match stored {
+                Stored::Passed => (&mut counts.passed, 0),
+                Stored::Failed => (&mut counts.failed, 0),
+                Stored::Partly(bytes) => (&mut counts.failed, bytes),
+                Stored::Done(bytes) => (&mut counts.decoded, bytes),
+                Stored::Over(failure) => return Err(failure),
+            };
+            *count += 1;
+            counts.bytes += bytes as u64;
+        }
+        Ok(counts)
+    }
+
+    fn store(
+        &self,
+        input: &Input<'_>,
+        target: Option<&Path>,
+        folder: &NewFolder,
+        (inflater, last): (&mut Inflater, &mut LastFolder),
+    ) -> Stored {
+        let Some(target) = target else { return Stored::Passed };
+        let (bytes, is_whole) = match self.several(input, inflater, false) {
+            Outcome::Passed => return Stored::Passed,
+            Outcome::Failed(lines) => {
+                tell(input, &lines);
+                return Stored::Failed;
+            }
+            Outcome::Partly(bytes) => (bytes, false),
+            Outcome::Done(bytes) => (bytes, true),
+        };
+        if let Some(fault) = unsafe_name(input) {
+            tell(input, &[fault]);
+            return Stored::Failed;
+        }
+        match folder.store(last, target, &bytes) {
+            Ok(()) if is_whole => Stored::Done(bytes.len()),
+            Ok(()) => Stored::Partly(bytes.len()),
+            Err(failure) => Stored::Over(failure),
+        }
+    }
+
+    /// One of several inputs.
+    fn several(&self, input: &Input<'_>, inflater: &mut Inflater, is_line: bool) -> Outcome {
+        let bytes = match input.read(inflater) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Outcome::Passed,
+            Err(fault) => return Outcome::Failed(vec![fault]),
+        };
+        if self.passes(input, &bytes) {
+            return Outcome::Passed;
+        }
+        let subject = input.subject();
+        match self.show.form(&bytes, is_line.then_some(&*subject), &subject) {
             Ok((text, true)) => Outcome::Done(text),
             Ok((text, false)) => Outcome::Partly(text),
             Err(lines) => Outcome::Failed(lines),
-        })
+        }
     }
+
+    /// Whether something that was found is no object. Streams without a mark could be anything, so
+    /// whoever says how they are read means all of them.
+    fn passes(&self, input: &Input<'_>, bytes: &[u8]) -> bool {
+        input.is_found && !bytes.starts_with(MAGIC) && self.show.choices.is_file()
+    }
+}
+
+fn tell(input: &Input<'_>, lines: &[String]) {
+    let subject = input.subject();
+    lines.iter().for_each(|line| complain(&subject, line));
 }
 
 /// Where large results go. What goes wrong with it is no fault of the object.

@@ -1,175 +1,176 @@
 //! `worldwire ki op encode`.
 
-use std::collections::HashMap;
-use std::path::Path;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
-use rayon::prelude::*;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
+use worldwire_core::Limits;
 use worldwire_core::value::push_hex;
-use worldwire_ki::object::{Header, Object, ObjectCodec, xml};
-use worldwire_ki::schema::classes::Classes;
+use worldwire_ki::file::wad::Inflater;
 
-use super::inputs::{Input, expand, fault, keep, targets};
-use super::stream::{Choices, Stream};
+use super::encoder::{Encoder, Found};
+use super::inputs::{self, Input, targets, unsafe_name};
+use super::stream::Choices;
 use crate::cli::{Common, KiOpEncode};
 use crate::command::work;
-use crate::output::{Failure, complain, say, write_all};
-use crate::{input, report, types};
-
-/// Files that are encoded at the same time.
-const BATCH: usize = 64;
-
-/// What `ki op decode` writes.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Wrapped<'j> {
-    #[serde(default, rename = "file")]
-    _file: Option<IgnoredAny>,
-    #[serde(borrow)]
-    object: &'j RawValue,
-    stream: Stream,
-}
-
-/// Whether a text that is not read as what `ki op decode` writes was meant as that: an object alone
-/// names its class.
-fn is_wrapped(text: &str) -> bool {
-    let keys: HashMap<String, IgnoredAny> = serde_json::from_str(text).unwrap_or_default();
-    !keys.contains_key("$class") && (keys.contains_key("object") || keys.contains_key("stream"))
-}
+use crate::output::{
+    Failure, LastFolder, NewFolder, complain, counted, print, printable, say, spent, write_all,
+};
+use crate::{input, types};
 
 pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure> {
     let classes = types::load(&arguments.types, common)?;
-    let choices = Choices::new(&arguments.stream)?;
+    let choices = Choices::writing(&arguments.stream, arguments.form)?;
     choices.check(&classes, common);
-    let inputs = expand(&arguments.inputs)?;
-    let work = Work {
-        classes: &classes,
-        choices: &choices,
-        complete: arguments.complete,
-        is_lossy: AtomicBool::new(false),
-    };
-    if let [Input { path, is_found: false, .. }] = &inputs[..] {
-        let bytes = work.encode(path)?.ok_or(Failure::Input)?;
-        if arguments.hex {
-            let mut digits = String::new();
-            push_hex(&mut digits, &bytes);
-            digits.push('\n');
-            write_all(&arguments.target, digits.as_bytes())?;
-        } else {
-            write_all(&arguments.target, &bytes)?;
+    let encoder = Encoder::new(Some(&classes), &choices, arguments.complete, arguments.all);
+    inputs::with(&arguments.inputs, &Limits::DEFAULT, |inputs| {
+        if let [only] = inputs
+            && let Some(path) = only.named()
+        {
+            return one(&encoder, &choices, path, arguments, common);
         }
-        return work.end();
-    }
-    let folder = arguments.target.output.as_deref();
-    let Some(folder) = folder.filter(|_| !arguments.target.is_stdout()) else {
-        return Err(Failure::Run("several files need --output with a directory".to_owned()));
-    };
-    // decode called it `pet.xml.json`.
-    let targets = targets(&inputs, folder, |name| match name.extension() {
+        let folder = arguments.target.output.as_deref();
+        let Some(folder) = folder.filter(|_| !arguments.target.is_stdout()) else {
+            return Err(Failure::Run("several files need --output with a directory".to_owned()));
+        };
+        several(&encoder, inputs, folder, arguments, common)
+    })?;
+    if encoder.is_lossy() { Err(Failure::Input) } else { Ok(()) }
+}
+
+/// The name of what `decode` called `pet.xml.json`.
+pub(in crate::command::ki) fn encoded_name(name: &Path) -> PathBuf {
+    match name.extension() {
         Some(end) if end == "json" => name.with_extension(""),
         _ => name.to_owned(),
-    })?;
-    let pool = work::pool(arguments.threads)?;
-    let (mut done, mut failed) = (0_u64, 0_u64);
-    for (batch, targets) in inputs.chunks(BATCH).zip(targets.chunks(BATCH)) {
-        let results: Vec<_> =
-            pool.install(|| batch.par_iter().map(|input| work.encode(&input.path)).collect());
-        for ((input, target), result) in batch.iter().zip(targets).zip(results) {
-            let bytes = match result {
-                Ok(Some(bytes)) => bytes,
-                Ok(None) => {
-                    failed += 1;
-                    continue;
-                }
-                Err(failure) => {
-                    failed += 1;
-                    complain(&input.path.display().to_string(), &fault(&input.path, failure)?);
-                    continue;
-                }
-            };
-            done += 1;
-            keep(target, arguments.target.force, &bytes)?;
+    }
+}
+
+/// The only input: its result goes where the user says.
+fn one(
+    encoder: &Encoder<'_>,
+    choices: &Choices<'_>,
+    path: &Path,
+    arguments: &KiOpEncode,
+    common: &Common,
+) -> Result<(), Failure> {
+    let subject = path.display().to_string();
+    let text = input::read(path)?;
+    let encoded = encoder.named(&subject, &text).map_err(|message| {
+        if !message.is_empty() {
+            complain(&subject, &message);
         }
+        Failure::Input
+    })?;
+    if choices.drop_bind() && !encoded.starts_with(worldwire_ki::object::MAGIC) {
+        common.note(&subject, "written without BINd; --form bind writes a BINd file");
+    }
+    let target = arguments.target.of_file(|| encoded_name(path))?;
+    if !arguments.hex {
+        return write_all(&target, &encoded);
+    }
+    let mut digits = String::new();
+    push_hex(&mut digits, &encoded);
+    digits.push('\n');
+    write_all(&target, digits.as_bytes())
+}
+
+/// What became of an input.
+enum Outcome {
+    Passed,
+    Unchanged,
+    Failed,
+    /// So many bytes.
+    Written(usize),
+    Over(Failure),
+}
+
+fn several(
+    encoder: &Encoder<'_>,
+    inputs: &[Input<'_>],
+    folder: &Path,
+    arguments: &KiOpEncode,
+    common: &Common,
+) -> Result<(), Failure> {
+    let start = Instant::now();
+    let encode = |input: &Input<'_>, inflater: &mut Inflater| {
+        let Some(text) = input.read(inflater)? else { return Ok(Found::Other) };
+        match input.is_found {
+            true => encoder.found(&input.subject(), &text),
+            false => encoder.named(&input.subject(), &text).map(Found::Object),
+        }
+    };
+    let is_wanted =
+        |input: &Input<'_>| !matches!(encode(input, &mut Inflater::new()), Ok(Found::Other));
+    let targets = targets(inputs, folder, encoded_name, is_wanted)?;
+    let items: Vec<(&Input<'_>, Option<PathBuf>)> = inputs.iter().zip(targets).collect();
+    let folder = NewFolder::new(folder, arguments.target.force);
+    let is_over = AtomicBool::new(false);
+    let bar = work::progress(items.len(), common);
+    let need = || (Inflater::new(), LastFolder::default());
+    let act = |(inflater, last): &mut (Inflater, LastFolder),
+               (input, target): &(&Input<'_>, Option<PathBuf>)| {
+        let Some(target) = target.as_deref().filter(|_| !is_over.load(Ordering::Relaxed)) else {
+            return Outcome::Passed;
+        };
+        let fail = |message: &str| {
+            if !message.is_empty() {
+                complain(&input.subject(), message);
+            }
+            Outcome::Failed
+        };
+        bar.inc(1);
+        let bytes = match encode(input, inflater) {
+            Ok(Found::Other) => return Outcome::Passed,
+            Ok(Found::Unchanged) => return Outcome::Unchanged,
+            Ok(Found::Object(bytes)) => bytes,
+            Err(message) => return fail(&message),
+        };
+        if let Some(fault) = unsafe_name(input) {
+            return fail(&fault);
+        }
+        match folder.store(last, target, &bytes) {
+            Ok(()) => Outcome::Written(bytes.len()),
+            Err(failure) => {
+                is_over.store(true, Ordering::Relaxed);
+                Outcome::Over(failure)
+            }
+        }
+    };
+    let pool = work::pool(arguments.threads)?;
+    let outcomes = work::share(&pool, &items, |(input, _)| input.size(), need, act);
+    bar.finish_and_clear();
+    let (mut done, mut failed, mut passed, mut unchanged, mut bytes) = (0_u64, 0_u64, 0, 0, 0);
+    let mut written = String::new();
+    for ((_, target), outcome) in items.iter().zip(outcomes) {
+        match outcome {
+            Outcome::Passed => passed += 1,
+            Outcome::Unchanged => unchanged += 1,
+            Outcome::Failed => failed += 1,
+            Outcome::Written(size) => {
+                done += 1;
+                bytes += size;
+                let name = target.as_deref().unwrap_or_else(|| Path::new(""));
+                let _ = writeln!(written, "~ {}", printable(&name.to_string_lossy()));
+            }
+            Outcome::Over(failure) => return Err(failure),
+        }
+    }
+    // Where some are as they were, it is of interest which are not.
+    if unchanged > 0 {
+        print(&written)?;
     }
     if !common.quiet {
-        say(format_args!("{done} encoded, {failed} failed"));
-    }
-    if failed == 0 { work.end() } else { Err(Failure::Input) }
-}
-
-struct Work<'w> {
-    classes: &'w Classes,
-    choices: &'w Choices<'w>,
-    /// What an object lacks is put in.
-    complete: bool,
-    /// Something of an input was left out, which was reported.
-    is_lossy: AtomicBool,
-}
-
-impl Work<'_> {
-    fn end(&self) -> Result<(), Failure> {
-        if self.is_lossy.load(Ordering::Relaxed) { Err(Failure::Input) } else { Ok(()) }
-    }
-
-    /// The bytes of one input; `None` when it has faults, which are reported.
-    fn encode(&self, path: &Path) -> Result<Option<Vec<u8>>, Failure> {
-        let text = input::read(path)?;
-        let subject = path.display().to_string();
-        let trimmed = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text).trim_ascii_start();
-        let encoded =
-            if trimmed.starts_with(b"<") { self.xml(&subject, &text) } else { self.json(trimmed) };
-        match encoded {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(message) => {
-                if !message.is_empty() {
-                    complain(&subject, &message);
-                }
-                Ok(None)
-            }
-        }
-    }
-
-    fn json(&self, text: &[u8]) -> Result<Vec<u8>, String> {
-        let text = str::from_utf8(text).map_err(|error| error.to_string())?;
-        // An object alone is written as the command line says: as a file, unless it says more.
-        let (object, options, header) = match serde_json::from_str::<Wrapped<'_>>(text) {
-            Ok(Wrapped { object, stream, .. }) => {
-                let (options, header) = stream.open(self.choices);
-                (object.get(), options, Some(header))
-            }
-            Err(error) if is_wrapped(text) => return Err(error.to_string()),
-            Err(_) => (text, self.choices.options(self.choices.is_file()), None),
+        let unchanged = match unchanged {
+            0 => String::new(),
+            count => format!("{count} unchanged, "),
         };
-        let object = Object::parse_json(self.classes, object).map_err(|error| error.to_string())?;
-        let codec = ObjectCodec::new(self.classes, options);
-        let header = header.unwrap_or_else(|| codec.header());
-        self.write(&codec, object, header)
+        let size = counted(bytes, "byte");
+        let time = spent(start);
+        say(format_args!(
+            "{done} encoded, {unchanged}{passed} skipped, {failed} failed; {size} in {time}"
+        ));
     }
-
-    fn write(
-        &self,
-        codec: &ObjectCodec<'_>,
-        object: Object,
-        header: Header,
-    ) -> Result<Vec<u8>, String> {
-        let whole = if self.complete { codec.complete(&object) } else { Ok(object) };
-        let bytes = whole.and_then(|object| codec.encode(&object, header));
-        bytes.map_err(|error| error.to_string())
-    }
-
-    fn xml(&self, subject: &str, text: &[u8]) -> Result<Vec<u8>, String> {
-        let loaded = xml::load(self.classes, subject, text);
-        report::diagnostics(&loaded.diagnostics);
-        self.is_lossy.fetch_or(!loaded.diagnostics.is_empty(), Ordering::Relaxed);
-        let mut objects = loaded.objects.ok_or_else(String::new)?;
-        let count = objects.len();
-        let Some(object) = objects.pop().filter(|_| count == 1) else {
-            return Err(format!("wanted one object, found {count}"));
-        };
-        let codec = ObjectCodec::new(self.classes, self.choices.options(self.choices.is_file()));
-        self.write(&codec, object, codec.header())
-    }
+    if failed == 0 { Ok(()) } else { Err(Failure::Input) }
 }

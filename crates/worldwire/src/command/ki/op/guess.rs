@@ -1,19 +1,24 @@
 //! `worldwire ki op guess`.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
+use worldwire_core::Limits;
 use worldwire_core::value::parse_hex;
+use worldwire_ki::file::wad::Inflater;
 use worldwire_ki::object::{
     COMPACT, CoreTable, FLAG_NAMES, HUMAN_READABLE, MAGIC, Object, ObjectCodec, ObjectOptions,
     STATEFUL, ZLIB,
 };
+use worldwire_ki::schema::classes::Classes;
 
+use super::inputs::{self, Input};
 use super::stream;
-use crate::cli::Common;
-use crate::output::{Failure, complain, print};
+use crate::cli::{Common, KiOpGuess};
+use crate::command::work;
+use crate::output::{Failure, complain, counted, print, printable, say};
 use crate::{input, types};
 
 /// A way of reading that works.
@@ -22,65 +27,135 @@ struct Way {
     object: Object,
 }
 
-pub(super) fn run(
-    file: Option<&Path>,
-    hex: Option<&str>,
-    lists: &[PathBuf],
-    hints: &[PathBuf],
-    json: bool,
-    common: &Common,
-) -> Result<(), Failure> {
-    let (bytes, subject) = match (hex, file) {
-        (Some(hex), _) => {
-            let wanted = "--hex: wanted an even number of hexadecimal digits";
-            let bytes = parse_hex(hex).ok_or_else(|| Failure::Run(wanted.to_owned()))?;
-            (bytes, "--hex".to_owned())
-        }
-        (None, Some(path)) => (input::read(path)?, path.display().to_string()),
-        (None, None) => (input::read(Path::new("-"))?, "standard input".to_owned()),
-    };
-    let classes = types::load(lists, common)?;
-    let hints = stream::hints(hints)?;
+pub(super) fn run(arguments: &KiOpGuess, common: &Common) -> Result<(), Failure> {
+    let classes = types::load(&arguments.types, common)?;
+    let hints = stream::hints(&arguments.hints)?;
     stream::tell_unknown(&hints, &classes, common);
-    let mut ways: Vec<Way> = Vec::new();
-    for options in all(&bytes, hints.core()) {
-        let codec = ObjectCodec::new(&classes, options.clone());
-        let mut object = Object::new();
-        if codec.decode_all(&bytes, &mut object).is_err() {
-            continue;
-        }
-        // The plainest way comes first; others that read the same tell nothing new.
-        if !ways.iter().any(|way| way.object == object) {
-            ways.push(Way { options, object });
-        }
+    let guess = Guess { classes: &classes, core: hints.core(), json: arguments.json };
+    if let Some(hex) = &arguments.hex {
+        let wanted = "--hex: wanted an even number of hexadecimal digits";
+        let bytes = parse_hex(hex).ok_or_else(|| Failure::Run(wanted.to_owned()))?;
+        return guess.one("--hex", &bytes);
     }
-    // What is read by accident is small.
-    ways.sort_by_key(|way| core::cmp::Reverse(way.object.len()));
-    if ways.is_empty() {
-        complain(
-            &subject,
-            "no combination of flags, mask and form reads it as an object of the type list",
-        );
-        return Err(Failure::Input);
+    if arguments.inputs.is_empty() {
+        return guess.one("standard input", &input::read(Path::new("-"))?);
     }
-    let mut out = String::new();
-    for Way { options, object } in &ways {
-        let class = object.root(&classes).and_then(|root| root.class());
+    inputs::with(&arguments.inputs, &Limits::DEFAULT, |inputs| match inputs {
+        [only] if only.named().is_some() => {
+            let mut inflater = Inflater::new();
+            let bytes = only.read(&mut inflater);
+            let bytes = bytes.map_err(|fault| Failure::Run(format!("{}: {fault}", only.subject())));
+            guess.one(&only.subject(), &bytes?.unwrap_or_default())
+        }
+        _ => guess.several(inputs, arguments.threads, common),
+    })
+}
+
+struct Guess<'g> {
+    classes: &'g Classes,
+    core: &'g Arc<CoreTable>,
+    json: bool,
+}
+
+impl Guess<'_> {
+    /// All ways in which these bytes can be read.
+    fn one(&self, subject: &str, bytes: &[u8]) -> Result<(), Failure> {
+        let ways = self.ways(bytes);
+        if ways.is_empty() {
+            complain(
+                subject,
+                "no combination of flags, mask and form reads it as an object of the type list",
+            );
+            return Err(Failure::Input);
+        }
+        let mut out = String::new();
+        ways.iter().for_each(|way| self.line(None, way, &mut out));
+        print(&out)
+    }
+
+    /// The likeliest way for each input that can be read at all.
+    fn several(
+        &self,
+        inputs: &[Input<'_>],
+        threads: usize,
+        common: &Common,
+    ) -> Result<(), Failure> {
+        let bar = work::progress(inputs.len(), common);
+        let look = |inflater: &mut Inflater, input: &Input<'_>| {
+            let bytes = input.read(inflater);
+            bar.inc(1);
+            Ok(match bytes? {
+                None => None,
+                Some(bytes) => self.ways(&bytes).into_iter().next(),
+            })
+        };
+        let pool = work::pool(threads)?;
+        let found = work::share(&pool, inputs, Input::size, Inflater::new, look);
+        bar.finish_and_clear();
+        let mut out = String::new();
+        let (mut read, mut failed) = (0_usize, 0);
+        for (input, way) in inputs.iter().zip(found) {
+            match way {
+                Ok(Some(way)) => {
+                    read += 1;
+                    self.line(Some(&input.subject()), &way, &mut out);
+                }
+                Ok(None) => {}
+                Err(fault) => {
+                    let fault: String = fault;
+                    failed += 1;
+                    complain(&input.subject(), &fault);
+                }
+            }
+        }
+        print(&out)?;
+        if !common.quiet {
+            let others = inputs.len() - read - failed;
+            say(format_args!("{}, {others} skipped, {failed} failed", counted(read, "object")));
+        }
+        if failed == 0 { Ok(()) } else { Err(Failure::Input) }
+    }
+
+    /// The ways that lead to different objects, the likeliest first.
+    fn ways(&self, bytes: &[u8]) -> Vec<Way> {
+        let mut ways: Vec<Way> = Vec::new();
+        for options in all(bytes, self.core) {
+            let codec = ObjectCodec::new(self.classes, options.clone());
+            let mut object = Object::new();
+            if codec.decode_all(bytes, &mut object).is_err() {
+                continue;
+            }
+            // The plainest way comes first; others that read the same tell nothing new.
+            if !ways.iter().any(|way| way.object == object) {
+                ways.push(Way { options, object });
+            }
+        }
+        // What is read by accident is small.
+        ways.sort_by_key(|way| core::cmp::Reverse(way.object.len()));
+        ways
+    }
+
+    fn line(&self, file: Option<&str>, Way { options, object }: &Way, out: &mut String) {
+        let class = object.root(self.classes).and_then(|root| root.class());
         let name = class.map_or("null", |class| &class.name);
         let values = object.len();
-        if json {
-            let line = json!({
+        if self.json {
+            let mut line = json!({
                 "class": name, "values": values, "bind": options.magic, "deep": options.deep,
                 "flags": options.flags, "mask": options.mask, "envelope": options.envelope,
                 "core": options.core.is_some(), "skip-deprecated": options.skip_deprecated,
             });
+            if let (Some(file), Some(line)) = (file, line.as_object_mut()) {
+                line.insert("file".to_owned(), file.into());
+            }
             let _ = writeln!(out, "{line}");
         } else {
             let plural = if values == 1 { "" } else { "s" };
-            let _ = writeln!(out, "{values:>6} value{plural:<1}  {name}: {}", words(options));
+            let file = file.map_or_else(String::new, |file| format!("{}: ", printable(file)));
+            let way = words(options);
+            let _ = writeln!(out, "{values:>6} value{plural:<1}  {file}{name}: {way}");
         }
     }
-    print(&out)
 }
 
 /// Every way of reading, the plainest first.

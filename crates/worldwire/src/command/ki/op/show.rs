@@ -24,6 +24,10 @@ pub(in crate::command::ki) struct Show<'s> {
     /// Do not tell what was odd.
     pub(in crate::command::ki) quiet: bool,
     pub(in crate::command::ki) limits: Limits,
+    /// How numbers are written in JSON.
+    pub(in crate::command::ki) style: Style,
+    /// Note what the text is, so that it can be told later whether somebody changed it.
+    pub(in crate::command::ki) seals: bool,
 }
 
 impl Show<'_> {
@@ -60,7 +64,12 @@ impl Show<'_> {
                 let decoded = codec.decode_all_within(bytes, &self.limits, &mut object);
                 let text = decoded.and_then(|decoded| {
                     self.notes(&decoded, subject);
-                    xml::to_xml(self.classes, &[object])
+                    let text = xml::to_xml(self.classes, &[object])?;
+                    let mut stream = Stream::new(codec.options(), decoded.header);
+                    if self.seals {
+                        stream.seal(text.as_bytes());
+                    }
+                    Ok(stream.to_mark() + &text)
                 });
                 text.map(|text| (text.into_bytes(), true))
                     .map_err(|error| vec![explained(error).to_string()])
@@ -109,15 +118,39 @@ impl Show<'_> {
         }
         head.push_str("\"object\":");
         out.write_all(head.as_bytes()).map_err(failed)?;
-        let mut writer = JsonWriter::new(&mut *out, Style::default());
+        let mut text = Vec::new();
+        let (decoded, is_wide) = if self.seals {
+            let outcome = self.object(&codec, bytes, &mut text)?;
+            out.write_all(&text).map_err(failed)?;
+            outcome
+        } else {
+            self.object(&codec, bytes, out)?
+        };
+        self.notes(&decoded, subject);
+        let mut stream = Stream::new(codec.options(), decoded.header);
+        if is_wide {
+            stream.watch();
+        }
+        if self.seals {
+            stream.seal(&text);
+        }
+        writeln!(out, ",\"stream\":{}}}", stream.to_json()).map_err(failed)
+    }
+
+    /// The object alone, written while it is read; and whether doubles do not hold its integers.
+    fn object(
+        &self,
+        codec: &ObjectCodec<'_>,
+        bytes: &[u8],
+        out: &mut impl std::io::Write,
+    ) -> Result<(Decoded, bool), String> {
+        let mut writer = JsonWriter::new(out, self.style);
         let decoded = codec.decode_all_within(bytes, &self.limits, &mut writer);
+        let is_wide = writer.has_wide_numbers();
         let finished = writer.finish();
         let decoded = decoded.map_err(|error| explained(error).to_string())?;
         finished.map_err(|error| error.to_string())?;
-        self.notes(&decoded, subject);
-        let stream = serde_json::to_string(&Stream::new(codec.options(), decoded.header));
-        let stream = stream.map_err(|error| error.to_string())?;
-        writeln!(out, ",\"stream\":{stream}}}").map_err(failed)
+        Ok((decoded, is_wide))
     }
 
     /// What was odd.

@@ -1,19 +1,28 @@
-//! How a stream is read and written, on the command line and beside objects in JSON.
+//! How a stream is read and written, on the command line and beside objects in JSON and XML.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
+use worldwire_core::value::push_hex;
 use worldwire_ki::object::hints::Hints;
 use worldwire_ki::object::{Header, MAGIC, ObjectOptions, STATEFUL};
 use worldwire_ki::schema::classes::Classes;
 
-use crate::cli::{Common, KiStream};
+use crate::cli::{Common, KiStream, KiStreamForm};
 use crate::input;
 use crate::output::Failure;
 use crate::report;
 
-/// What stands beside an object in JSON, so that the same bytes come back.
+/// An integer that doubles do not hold: whoever reads numbers as doubles changes it.
+const CANARY: u64 = (1 << 53) + 1;
+/// Where the stream of an object in XML is said.
+const MARK: (&str, &str) = ("<!-- worldwire ", " -->");
+
+/// What stands beside an object in JSON, and in a comment in front of it in XML, so that the same
+/// bytes come back.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct Stream {
@@ -32,6 +41,14 @@ pub(super) struct Stream {
     /// Whether the object is compressed, and whether its envelope is.
     compressed: bool,
     packed: bool,
+    /// [`CANARY`], beside integers that a double would not hold: they came back as they were if
+    /// it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exact: Option<Number>,
+    /// A hash of the text of the object, and of all this, as they were written: who changed
+    /// nothing need not encode it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
 }
 
 impl Default for Stream {
@@ -51,6 +68,8 @@ impl Default for Stream {
             lenient,
             compressed,
             packed,
+            exact: None,
+            digest: None,
         }
     }
 }
@@ -70,7 +89,99 @@ impl Stream {
             lenient: options.lenient,
             compressed: header.is_compressed,
             packed: header.is_packed,
+            exact: None,
+            digest: None,
         }
+    }
+
+    /// The text of the object has integers that a double does not hold.
+    pub(super) fn watch(&mut self) {
+        self.exact = Some(CANARY.into());
+    }
+
+    /// Whether integers came back that doubles do not hold; `None` where nothing says so.
+    pub(super) fn is_exact(&self) -> Result<Option<()>, String> {
+        match &self.exact {
+            None => Ok(None),
+            Some(number) if number.as_u64() == Some(CANARY) => Ok(Some(())),
+            Some(number) => Err(format!(
+                "stream.exact: wanted {CANARY}, found {number}: a program on the way keeps \
+                 integers as doubles, so others may be wrong, too; decode with --json-safe"
+            )),
+        }
+    }
+
+    /// Notes what the text of the object is.
+    pub(super) fn seal(&mut self, text: &[u8]) {
+        self.digest = Some(self.digest_of(text));
+    }
+
+    /// Whether it was noted what the text of the object is.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.digest.is_some()
+    }
+
+    /// Whether it was noted that the text of the object is this one.
+    pub(super) fn is_of(&self, text: &[u8]) -> bool {
+        self.digest.as_ref().is_some_and(|digest| *digest == self.digest_of(text))
+    }
+
+    fn digest_of(&self, text: &[u8]) -> String {
+        let deep = Some(self.deep.unwrap_or(self.bind));
+        let stream = Self { digest: None, exact: None, deep, ..self.clone() }.to_json();
+        let mut hash = Md5::new();
+        hash.update(text);
+        hash.update(stream);
+        let mut digits = String::new();
+        push_hex(&mut digits, &hash.finalize());
+        digits
+    }
+
+    pub(super) fn to_json(&self) -> String {
+        // It has no maps whose keys could be anything but texts.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// As a comment in front of an object in XML: what is not as usual.
+    pub(super) fn to_mark(&self) -> String {
+        let usual = serde_json::to_value(Self { deep: Some(self.bind), ..Self::default() });
+        let mut said = serde_json::to_value(self).unwrap_or_default();
+        if let (Ok(usual), Some(said)) = (usual, said.as_object_mut()) {
+            said.retain(|key, value| usual.get(key) != Some(value));
+        }
+        format!("{}{said}{}\n", MARK.0, MARK.1)
+    }
+
+    /// What a comment in front of XML says, and the XML behind it. `None` where there is none of
+    /// ours.
+    pub(super) fn of_mark(text: &str) -> Option<(Result<Self, String>, &str)> {
+        let rest = text.strip_prefix('\u{feff}').unwrap_or(text).trim_start();
+        let (json, rest) = rest.strip_prefix(MARK.0)?.split_once(MARK.1)?;
+        let stream = serde_json::from_str(json).map_err(|error| error.to_string());
+        let rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n')).unwrap_or(rest);
+        Some((stream, rest))
+    }
+
+    /// What the command line says otherwise.
+    pub(super) fn changed_by(mut self, choices: &Choices<'_>) -> Self {
+        let KiStream {
+            deep, shallow, flags, mask, envelope, core, skip_deprecated, lenient, ..
+        } = choices.arguments;
+        if let Some(form) = choices.form {
+            // A file is deep, whatever the stream was; a stream without `BINd` stays deep.
+            self.deep = Some(form == KiStreamForm::Bind || self.deep.unwrap_or(self.bind));
+            self.bind = form == KiStreamForm::Bind;
+        }
+        if *deep || *shallow {
+            self.deep = Some(*deep);
+        }
+        self.flags = flags.unwrap_or(self.flags);
+        self.mask = mask.unwrap_or(self.mask);
+        self.envelope |= *envelope;
+        self.core |= *core;
+        self.skip_deprecated |= *skip_deprecated;
+        self.lenient |= *lenient;
+        self
     }
 
     /// The options and the header to write with.
@@ -116,16 +227,46 @@ pub(super) fn tell_unknown(hints: &Hints, classes: &Classes, common: &Common) {
 /// What the command line says about streams.
 pub(in crate::command::ki) struct Choices<'c> {
     arguments: &'c KiStream,
+    /// Whether objects are written as files, if that is said.
+    form: Option<KiStreamForm>,
     pub(super) hints: Hints,
 }
 
 impl<'c> Choices<'c> {
     pub(in crate::command::ki) fn new(arguments: &'c KiStream) -> Result<Self, Failure> {
-        Ok(Self { arguments, hints: hints(&arguments.hints)? })
+        Self::writing(arguments, None)
+    }
+
+    /// The same, with the form in which objects are written.
+    pub(in crate::command::ki) fn writing(
+        arguments: &'c KiStream,
+        form: Option<KiStreamForm>,
+    ) -> Result<Self, Failure> {
+        Ok(Self { arguments, form, hints: hints(&arguments.hints)? })
+    }
+
+    /// Whether anything is said of how objects are written.
+    pub(super) fn say_something(&self) -> bool {
+        let KiStream { skip_deprecated, lenient, .. } = self.arguments;
+        self.form.is_some() || !self.is_file() || *skip_deprecated || *lenient
+    }
+
+    /// How an object is written that does not say it itself.
+    pub(super) fn of_text(&self) -> ObjectOptions {
+        self.options(match self.form {
+            Some(form) => form == KiStreamForm::Bind,
+            None => self.is_file(),
+        })
+    }
+
+    /// Whether objects lose `BINd` by options that files can have, too.
+    pub(super) fn drop_bind(&self) -> bool {
+        let KiStream { shallow, envelope, core, .. } = self.arguments;
+        self.form.is_none() && !self.is_file() && !(*shallow || *envelope || *core)
     }
 
     /// Reports which hints the type list makes useless.
-    pub(super) fn check(&self, classes: &Classes, common: &Common) {
+    pub(in crate::command::ki) fn check(&self, classes: &Classes, common: &Common) {
         tell_unknown(&self.hints, classes, common);
     }
 
@@ -135,7 +276,7 @@ impl<'c> Choices<'c> {
     }
 
     /// Whether objects are written as files: unless something is said that files do not have.
-    pub(super) fn is_file(&self) -> bool {
+    pub(in crate::command::ki) fn is_file(&self) -> bool {
         let KiStream { deep, shallow, flags, mask, envelope, core, .. } = self.arguments;
         !(*deep || *shallow || *envelope || *core || flags.is_some() || mask.is_some())
     }

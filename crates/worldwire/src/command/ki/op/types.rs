@@ -1,18 +1,26 @@
 //! `worldwire ki op types`.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use globset::GlobBuilder;
 use serde_json::{Value, json};
+use worldwire_core::{Limits, Result as Read};
+use worldwire_ki::file::wad::Inflater;
+use worldwire_ki::object::{CoreId, Leaf, MAGIC, ObjectCodec, ObjectOptions, Slot, Visitor};
 use worldwire_ki::schema::classes::{Class, Classes, Property};
 
+use super::inputs::{self, Input};
 use crate::cli::Common;
-use crate::output::{Failure, complain, print, printable, say};
+use crate::command::work;
+use crate::output::{Failure, complain, counted, print, printable, say};
 use crate::types;
 
 pub(super) fn run(
     list: &Path,
     class: Option<&str>,
+    used_in: &[PathBuf],
     merge: &[PathBuf],
     json: bool,
     common: &Common,
@@ -27,39 +35,147 @@ pub(super) fn run(
             say(format_args!("worldwire: only the first {} are listed", Classes::MOST_NOTES));
         }
     }
+    let counts = match used_in {
+        [] => None,
+        paths => Some(count(&classes, paths, common)?),
+    };
     let mut out = String::new();
-    match class {
-        Some(word) => {
-            let Some(class) = classes.find(word) else {
-                let near = classes.nearest(word);
-                let hint =
-                    near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
-                complain(word, &format!("no such class{hint}"));
-                return Err(Failure::Input);
-            };
-            if json {
-                let _ = writeln!(out, "{}", described(&classes, class));
-            } else {
-                for line in classes.explain(class).to_string().lines() {
-                    let _ = writeln!(out, "{}", printable(line));
-                }
+    if counts.is_none()
+        && let Some(class) = class.and_then(|word| classes.find(word))
+    {
+        if json {
+            let _ = writeln!(out, "{}", described(&classes, class));
+        } else {
+            for line in classes.explain(class).to_string().lines() {
+                let _ = writeln!(out, "{}", printable(line));
             }
         }
-        None => {
-            for class in classes.all() {
-                let count = class.properties().len();
-                if json {
-                    let line =
-                        json!({ "name": *class.name, "hash": class.hash, "properties": count });
-                    let _ = writeln!(out, "{line}");
-                } else {
-                    let name = printable(&class.name);
-                    let _ = writeln!(out, "{:>10}  {:>3}  {name}", class.hash, count);
-                }
+        return print(&out);
+    }
+    let fits = class.map(search).transpose()?;
+    let mut found = 0_usize;
+    for class in classes.all() {
+        if fits.as_ref().is_some_and(|fits| !fits(&class.name)) {
+            continue;
+        }
+        let objects = counts.as_ref().map(|counts| counts.get(&class.hash).copied().unwrap_or(0));
+        if objects == Some(0) {
+            continue;
+        }
+        found += 1;
+        let properties = class.properties().len();
+        if json {
+            let mut line =
+                json!({ "name": *class.name, "hash": class.hash, "properties": properties });
+            if let (Some(objects), Some(line)) = (objects, line.as_object_mut()) {
+                line.insert("objects".to_owned(), objects.into());
             }
+            let _ = writeln!(out, "{line}");
+        } else {
+            let name = printable(&class.name);
+            let objects = objects.map_or_else(String::new, |count| format!("{count:>9}  "));
+            let _ = writeln!(out, "{objects}{:>10}  {properties:>3}  {name}", class.hash);
         }
     }
+    if let (Some(word), 0, None) = (class, found, &counts) {
+        let near = classes.nearest(word);
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
+        complain(word, &format!("no such class{hint}"));
+        return Err(Failure::Input);
+    }
     print(&out)
+}
+
+/// Tells whether a name is meant.
+type Fits = Box<dyn Fn(&str) -> bool>;
+
+/// Which names a word stands for that is none itself: those that match it as a pattern, else those
+/// that it is in, without regard to case.
+fn search(word: &str) -> Result<Fits, Failure> {
+    let lower = word.to_lowercase();
+    if !word.contains(['*', '?', '[', '{']) {
+        return Ok(Box::new(move |name| name.to_lowercase().contains(&lower)));
+    }
+    let glob = GlobBuilder::new(word).case_insensitive(true).build();
+    let glob = glob.map_err(|error| Failure::Run(printable(&error.to_string())))?;
+    let glob = glob.compile_matcher();
+    Ok(Box::new(move |name| {
+        let plain = name.strip_prefix("class ").unwrap_or(name);
+        glob.is_match(name) || glob.is_match(plain)
+    }))
+}
+
+/// How many objects of each class there are, by hash.
+fn count(
+    classes: &Classes,
+    paths: &[PathBuf],
+    common: &Common,
+) -> Result<HashMap<u32, u64>, Failure> {
+    /// Counts what it hears of.
+    #[derive(Default)]
+    struct Count(HashMap<u32, u64>);
+
+    impl<'c> Visitor<'c> for Count {
+        fn begin_object(&mut self, _: Slot<'c>, class: &'c Class, _: CoreId) -> Read<()> {
+            *self.0.entry(class.hash).or_default() += 1;
+            Ok(())
+        }
+
+        fn end_object(&mut self) -> Read<()> {
+            Ok(())
+        }
+
+        fn begin_list(&mut self, _: Slot<'c>) -> Read<()> {
+            Ok(())
+        }
+
+        fn end_list(&mut self) -> Read<()> {
+            Ok(())
+        }
+
+        fn value(&mut self, _: Slot<'c>, _: Leaf<'_>) -> Read<()> {
+            Ok(())
+        }
+    }
+
+    inputs::with(paths, &Limits::DEFAULT, |inputs| {
+        let codec = ObjectCodec::new(classes, ObjectOptions::file());
+        let bar = work::progress(inputs.len(), common);
+        let look = |inflater: &mut Inflater, input: &Input<'_>| {
+            bar.inc(1);
+            let mut found = Count::default();
+            match input.read(inflater)? {
+                Some(bytes) if bytes.starts_with(MAGIC) => {
+                    let outcome = codec.decode_all(&bytes, &mut found);
+                    outcome.map_err(|error| error.to_string())?;
+                }
+                _ => {}
+            }
+            Ok(found.0)
+        };
+        let found = work::share(&work::pool(0)?, inputs, Input::size, Inflater::new, look);
+        bar.finish_and_clear();
+        let mut all: HashMap<u32, u64> = HashMap::new();
+        let mut faults = 0_usize;
+        for (input, found) in inputs.iter().zip(found) {
+            let found: Result<HashMap<u32, u64>, String> = found;
+            match found {
+                Ok(found) => {
+                    for (hash, count) in found {
+                        *all.entry(hash).or_default() += count;
+                    }
+                }
+                Err(fault) => {
+                    faults += 1;
+                    complain(&input.subject(), &fault);
+                }
+            }
+        }
+        if faults > 0 {
+            complain("not counted", &counted(faults, "file"));
+        }
+        Ok(all)
+    })
 }
 
 fn described(classes: &Classes, class: &Class) -> Value {

@@ -16,6 +16,8 @@ use crate::output::{Failure, FilePlace, complain, is_unfinished, printable, show
 pub(super) enum Content<'d> {
     /// A file, and its size.
     File(PathBuf, u64),
+    /// What an object became.
+    Made(Vec<u8>),
     Kept(Packed<'d>),
 }
 
@@ -24,6 +26,7 @@ impl Content<'_> {
     pub(super) fn work(&self) -> u64 {
         match self {
             Self::File(_, size) => *size,
+            Self::Made(bytes) => bytes.len() as u64,
             Self::Kept(_) => 0,
         }
     }
@@ -32,16 +35,17 @@ impl Content<'_> {
 /// What stands under each name.
 pub(super) type Contents<'d> = BTreeMap<Vec<u8>, Content<'d>>;
 
-/// What is kept of an archive.
+/// What is kept of an archive. Gives the names of what is not.
 pub(super) fn keep<'d>(
     path: &Path,
     archive: &Archive<'d>,
     remove: &[String],
     contents: &mut Contents<'d>,
-) -> Result<(), Failure> {
+) -> Result<Vec<String>, Failure> {
     let gone = Patterns::new(remove)?;
     let entries = archive.entries().iter();
-    gone.choose(entries, |entry| entry.name_lossy(), "of the archive")?;
+    let removed = gone.choose(entries, |entry| entry.name_lossy(), "of the archive")?;
+    let removed = removed.iter().map(|entry| entry.name_lossy().into_owned()).collect();
     for entry in archive.entries() {
         if !gone.is_match(&entry.name_lossy()) {
             let kept = archive.packed(entry).map_err(|error| super::bad(path, &error))?;
@@ -51,17 +55,16 @@ pub(super) fn keep<'d>(
             }
         }
     }
-    Ok(())
+    Ok(removed)
 }
 
-/// Adds all files below a folder, by their names in the archive, but not the archive that is made
-/// itself. Links are followed. Names that could not be extracted again are refused.
-pub(super) fn add_folder(
+/// All files below a folder with their sizes, by their names in the archive, but not the archive
+/// that is made itself. Links are followed. Names that could not be extracted again are refused.
+pub(super) fn files(
     folder: &Path,
     target: &FilePlace,
-    contents: &mut Contents<'_>,
     common: &Common,
-) -> Result<(), Failure> {
+) -> Result<BTreeMap<String, (PathBuf, u64)>, Failure> {
     if !folder.is_dir() {
         return Err(Failure::Run(format!("{}: not a directory", shown(folder))));
     }
@@ -88,11 +91,19 @@ pub(super) fn add_folder(
             common.note(&shown(&path), "is the archive to be overwritten; skipped");
             continue;
         }
-        found.insert(name(folder, &path)?, Content::File(path, size));
+        found.insert(name(folder, &path)?, (path, size));
     }
+    Ok(found)
+}
+
+/// Adds what is new. Names that could not be extracted beside the others are refused.
+pub(super) fn add<'d>(
+    new: BTreeMap<String, Content<'d>>,
+    contents: &mut Contents<'d>,
+) -> Result<(), Failure> {
     let kept: Vec<_> = contents.keys().map(|name| String::from_utf8_lossy(name)).collect();
-    check_new(kept.iter().map(|name| &**name), found.keys().map(String::as_str))?;
-    contents.extend(found.into_iter().map(|(name, content)| (name.into_bytes(), content)));
+    check_new(kept.iter().map(|name| &**name), new.keys().map(String::as_str))?;
+    contents.extend(new.into_iter().map(|(name, content)| (name.into_bytes(), content)));
     Ok(())
 }
 

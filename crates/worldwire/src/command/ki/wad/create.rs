@@ -1,23 +1,31 @@
-//! `worldwire ki wad create` and `update`.
+//! `worldwire ki wad create`, and the writing of archives.
 
 use std::borrow::Cow;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
+use std::time::Instant;
 
 use indicatif::ProgressBar;
 use rayon::ThreadPool;
 use worldwire_core::Error;
-use worldwire_ki::file::wad::{Archive, BuildOptions, Packed, Packer, Plan, is_stored_kind};
+use worldwire_ki::file::wad::{
+    BuildOptions, Crc, MOST_COMPRESSED, Packed, Packer, Plan, is_stored_kind,
+};
 
-use super::contents::{Content, Contents, add_folder, keep};
+use super::contents::{self, Content, Contents};
 use super::patterns::Patterns;
 use crate::cli::{Common, KiWadPacking, KiWadTarget};
 use crate::command::work;
 use crate::input::map;
-use crate::output::{Failure, FilePlace, Place, SeekableOutput, printable, shown};
+use crate::output::{
+    Failure, FilePlace, Place, SeekableOutput, counted, printable, say, shown, spent,
+};
 
+/// Larger files that are stored are copied piece by piece.
+const COPIED: u64 = 8 << 20;
 /// The files that are packed at the same time have at most so many bytes, or are one.
 const WINDOW_BYTES: u64 = 64 << 20;
 
@@ -29,55 +37,47 @@ pub(super) fn create(
     target: &KiWadTarget,
     common: &Common,
 ) -> Result<(), Failure> {
+    let start = Instant::now();
     let target = place(target)?;
+    let files = contents::files(folder, &target, common)?.into_iter();
+    let files = files.map(|(name, (path, size))| (name, Content::File(path, size)));
     let mut contents = Contents::new();
-    add_folder(folder, &target, &mut contents, common)?;
-    write(&BuildOptions { version, flags, level: packing.level }, contents, packing, target, common)
-}
-
-pub(super) fn update(
-    path: &Path,
-    from: Option<&Path>,
-    remove: &[String],
-    packing: &KiWadPacking,
-    target: &KiWadTarget,
-    common: &Common,
-) -> Result<(), Failure> {
-    let target = place(target)?;
-    let bytes = map::open(path)?;
-    let archive: Archive<'_> = super::parse(path, &bytes, &super::LIMITS)?;
-    let mut contents = Contents::new();
-    keep(path, &archive, remove, &mut contents)?;
-    if let Some(folder) = from {
-        add_folder(folder, &target, &mut contents, common)?;
+    contents::add(files.collect(), &mut contents)?;
+    let count = contents.len();
+    let options = BuildOptions { version, flags, level: packing.level };
+    let size = write(&options, contents, packing, target, common)?;
+    if !common.quiet {
+        let (files, size, time) = (counted(count, "file"), counted(size, "byte"), spent(start));
+        say(format_args!("{files} packed; {size} in {time}"));
     }
-    let (version, flags) = (archive.table().version, archive.table().flags);
-    write(&BuildOptions { version, flags, level: packing.level }, contents, packing, target, common)
+    Ok(())
 }
 
 /// Where the archive goes. What is no place for one is refused before anything is read.
-fn place(target: &KiWadTarget) -> Result<FilePlace, Failure> {
+pub(super) fn place(target: &KiWadTarget) -> Result<FilePlace, Failure> {
     Place::file_at(&target.output, target.force)
 }
 
-fn write(
+/// Writes an archive; gives its size.
+pub(super) fn write(
     options: &BuildOptions,
     contents: Contents<'_>,
     packing: &KiWadPacking,
     target: FilePlace,
     common: &Common,
-) -> Result<(), Failure> {
+) -> Result<u64, Failure> {
     let stored = Patterns::new(&packing.store)?;
-    let new = contents.iter().filter(|(_, content)| matches!(content, Content::File(..)));
+    let new = contents.iter().filter(|(_, content)| !matches!(content, Content::Kept(_)));
     stored.choose(new, |(name, _)| String::from_utf8_lossy(name), "to be packed")?;
     let names = contents.keys().map(|name| Cow::Owned(name.clone())).collect();
     let plan = Plan::new(options, names).map_err(failed)?;
     let pool = work::pool(packing.threads)?;
-    let mut output = SeekableOutput::open(target)?;
-    output.skip(plan.table_size())?;
-    let bar = super::progress(contents.len(), common);
+    let bar = work::progress(contents.len(), common);
     let contents: Vec<_> = contents.into_iter().collect();
     let work = Work { pool, level: options.level, stored, bar };
+    work.check_size(plan.table_size(), &contents)?;
+    let mut output = SeekableOutput::open(target)?;
+    output.skip(plan.table_size())?;
     // A window is written while the next one is packed; no third one waits between them.
     let (sender, receiver) = sync_channel(0);
     let (packed, written) = thread::scope(|scope| {
@@ -98,10 +98,19 @@ fn write(
     work.bar.finish_and_clear();
     packed?;
     let (plan, output) = written?;
-    output.finish(&plan.finish().map_err(failed)?)
+    let size = plan.size();
+    output.finish(&plan.finish().map_err(failed)?)?;
+    Ok(size)
 }
 
-type Window<'c> = Vec<Packed<'c>>;
+/// A file as it goes into the archive.
+enum Part<'c> {
+    Packed(Packed<'c>),
+    /// It is stored, and too large to be held in memory for that.
+    Copied(&'c Path, u64),
+}
+
+type Window<'c> = Vec<Part<'c>>;
 
 /// Writes all windows in their order, behind each other.
 fn write_windows<'n>(
@@ -109,11 +118,39 @@ fn write_windows<'n>(
     mut output: SeekableOutput,
     windows: &Receiver<Window<'_>>,
 ) -> Result<(Plan<'n>, SeekableOutput), Failure> {
-    for packed in windows.iter().flatten() {
-        plan.add(&packed).map_err(failed)?;
-        output.write(&packed.bytes)?;
+    for part in windows.iter().flatten() {
+        match part {
+            Part::Packed(packed) => {
+                plan.add(&packed).map_err(failed)?;
+                output.write(&packed.bytes)?;
+            }
+            Part::Copied(path, size) => {
+                let crc = copy(path, size, &mut output)?;
+                plan.add_stored(size, crc).map_err(failed)?;
+            }
+        }
     }
     Ok((plan, output))
+}
+
+/// Copies a file piece by piece; gives its CRC.
+fn copy(path: &Path, size: u64, output: &mut SeekableOutput) -> Result<u32, Failure> {
+    /// What is read at a time.
+    const PIECE: usize = 1 << 20;
+    let fail = |error| Failure::io(path, &error);
+    let mut file = File::open(path).map_err(fail)?.take(size);
+    let (mut crc, mut left, mut room) = (Crc::new(), size, vec![0; PIECE]);
+    while left > 0 {
+        let count = file.read(&mut room).map_err(fail)?;
+        let piece = room.get(..count).filter(|piece| !piece.is_empty()).ok_or_else(|| {
+            let found = size - left;
+            Failure::Run(format!("{}: wanted {size} bytes, found {found}", shown(path)))
+        })?;
+        crc.update(piece);
+        output.write(piece)?;
+        left -= piece.len() as u64;
+    }
+    Ok(crc.finish())
 }
 
 /// How many of the files are packed at the same time.
@@ -135,6 +172,38 @@ struct Work<'w> {
 }
 
 impl Work<'_> {
+    /// Refuses what cannot fit into an archive whatever it is compressed to, before it is read.
+    fn check_size(&self, table: u64, contents: &[(Vec<u8>, Content<'_>)]) -> Result<(), Failure> {
+        let mut end = table;
+        for (name, content) in contents {
+            let stored = match content {
+                Content::File(_, size) if self.is_stored(name, *size) => *size,
+                Content::File(..) | Content::Made(_) => 0,
+                Content::Kept(packed) => packed.bytes.len() as u64,
+            };
+            let most = u64::from(u32::MAX);
+            if stored >= most || end > most {
+                let subject = printable(&String::from_utf8_lossy(name));
+                let (what, found) = match stored >= most {
+                    true => ("a file of less than 4 GiB", stored),
+                    false => ("an archive whose last file begins below 4 GiB", end),
+                };
+                return Err(Failure::Run(format!("{subject}: wanted {what}, found {found}")));
+            }
+            end = end.saturating_add(stored);
+        }
+        Ok(())
+    }
+
+    /// Whether a file is stored as it is, whatever it holds.
+    fn is_stored(&self, name: &[u8], size: u64) -> bool {
+        size > MOST_COMPRESSED || self.is_chosen(name)
+    }
+
+    fn is_chosen(&self, name: &[u8]) -> bool {
+        is_stored_kind(name) || self.stored.is_match(&String::from_utf8_lossy(name))
+    }
+
     fn pack<'c>(&self, window: &'c [(Vec<u8>, Content<'c>)]) -> Result<Window<'c>, Failure> {
         let size = |(_, content): &(Vec<u8>, Content<'_>)| content.work();
         let pack = |packer: &mut Result<Packer, Error>, (name, content): &'c (Vec<u8>, _)| {
@@ -151,20 +220,29 @@ impl Work<'_> {
         packer: &mut Result<Packer, Error>,
         name: &[u8],
         content: &'c Content<'c>,
-    ) -> Result<Packed<'c>, Failure> {
+    ) -> Result<Part<'c>, Failure> {
         let packer = packer.as_mut().map_err(|error| Failure::Run(error.to_string()))?;
-        let path = match content {
-            Content::File(path, _) => path,
+        let mapped;
+        let file: &[u8] = match content {
             Content::Kept(packed) => {
                 let bytes = Cow::Borrowed(&*packed.bytes);
-                return Ok(Packed { bytes, ..*packed });
+                return Ok(Part::Packed(Packed { bytes, ..*packed }));
             }
+            Content::File(path, size) if *size > COPIED && self.is_stored(name, *size) => {
+                return Ok(Part::Copied(path, *size));
+            }
+            Content::File(path, _) => {
+                mapped = map::open(path)?;
+                &mapped
+            }
+            Content::Made(bytes) => bytes,
         };
-        let file = map::open(path)?;
-        let store = is_stored_kind(name) || self.stored.is_match(&String::from_utf8_lossy(name));
-        let packed = packer.pack(&file, store);
-        let packed = packed.map_err(|error| Failure::Run(format!("{}: {error}", shown(path))))?;
-        Ok(Packed { bytes: Cow::Owned(packed.bytes.into_owned()), ..packed })
+        let packed = packer.pack(file, self.is_chosen(name)).map_err(|error| {
+            let name = printable(&String::from_utf8_lossy(name));
+            Failure::Run(format!("{name}: {error}"))
+        })?;
+        let bytes = Cow::Owned(packed.bytes.into_owned());
+        Ok(Part::Packed(Packed { bytes, ..packed }))
     }
 }
 

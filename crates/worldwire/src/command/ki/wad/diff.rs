@@ -52,7 +52,7 @@ pub(super) fn run(
         tell_doubles(path, archive, common);
     }
     let pairs = pairs(old.table(), new.table());
-    let bar = super::progress(pairs.len(), common);
+    let bar = work::progress(pairs.len(), common);
     let size = |pair: &Pair<'_>| {
         let sides = [pair.before, pair.after].into_iter().flatten();
         sides.map(|entry| u64::from(entry.size)).sum()

@@ -5,22 +5,28 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use worldwire_ki::file::wad::{Archive, Entry, Inflater, safe_path};
 use worldwire_ki::object::MAGIC;
 
+use super::Wad;
 use super::names::{self, judge, parents};
 use crate::cli::{Common, KiWadReading};
 use crate::command::ki::op::show::Show;
 use crate::command::work;
-use crate::input::{map, title};
-use crate::output::{Failure, WholeFile, complain, occupied, printable, reason, shown};
+use crate::input::title;
+use crate::output::{
+    Failure, LastFolder, complain, counted, occupied, printable, reason, say, shown, spent,
+};
 
 /// How files are written.
 pub(super) struct How<'h> {
     pub(super) folder: &'h Path,
     pub(super) force: bool,
-    pub(super) refuse_overlaps: bool,
+    /// What is there already is left as it is.
+    pub(super) skip_existing: bool,
+    pub(super) allow_overlaps: bool,
     /// How game objects are shown, if they are.
     pub(super) show: Option<&'h Show<'h>>,
 }
@@ -37,38 +43,92 @@ enum Fault {
 
 /// What became of a file.
 enum Outcome {
-    Written,
+    /// So many bytes, of an object in another form or not.
+    Written {
+        bytes: usize,
+        is_decoded: bool,
+    },
+    /// It was there before.
+    Existing,
     Unpatched,
     /// Others failed before it.
     Left,
     Failed(Fault),
 }
 
+/// What was done.
+#[derive(Default)]
+struct Counts {
+    files: u64,
+    decoded: u64,
+    existing: u64,
+    unpatched: u64,
+    bytes: u64,
+    problems: usize,
+}
+
 pub(super) fn run(
-    path: &Path,
-    patterns: &[String],
+    archives: &[Wad<'_>],
+    chosen: &[Vec<&Entry<'_>>],
     how: &How<'_>,
     reading: &KiWadReading,
     common: &Common,
 ) -> Result<(), Failure> {
-    let (bytes, limits) = (map::open(path)?, super::limits(reading));
-    let archive = super::parse(path, &bytes, &limits)?;
-    let chosen = super::chosen(&archive, patterns)?;
-    if how.refuse_overlaps {
-        super::refuse_overlaps(path, &archive)?;
+    let start = Instant::now();
+    for (Wad { path, archive }, chosen) in archives.iter().zip(chosen) {
+        let overlaps = super::overlaps(archive, chosen);
+        if let Some((entry, text)) = overlaps.first().filter(|_| !how.allow_overlaps) {
+            let more = match overlaps.len() {
+                1 => String::new(),
+                count => format!(" and {} more", count - 1),
+            };
+            let name = entry.name_lossy();
+            let text = format!("refused: {name}: {text}{more}; --allow-overlaps extracts it");
+            complain(&title(path), &text);
+            return Err(Failure::Input);
+        }
+        super::check_total(path, archive, chosen.iter().copied())?;
     }
-    super::check_total(path, &archive, chosen.iter().copied())?;
-    for (entry, text) in super::overlaps(&archive, &chosen) {
+    let mut counts = Counts::default();
+    for (wad, chosen) in archives.iter().zip(chosen) {
+        one(wad, chosen, how, reading, common, &mut counts)?;
+    }
+    let Counts { files, decoded, existing, unpatched, bytes, problems } = counts;
+    if !common.quiet {
+        let mut parts = vec![format!("{} extracted", counted(files, "file"))];
+        let more = [
+            (decoded, "decoded"),
+            (existing, "already there"),
+            (unpatched, "not downloaded yet"),
+            (problems as u64, "failed"),
+        ];
+        let more = more.into_iter().filter(|(count, _)| *count > 0);
+        parts.extend(more.map(|(count, what)| format!("{count} {what}")));
+        let (parts, size) = (parts.join(", "), counted(bytes, "byte"));
+        say(format_args!("{parts}; {size} in {}", spent(start)));
+    }
+    if problems > 0 { Err(Failure::Input) } else { Ok(()) }
+}
+
+/// Extracts one archive.
+fn one(
+    Wad { path, archive }: &Wad<'_>,
+    chosen: &[&Entry<'_>],
+    how: &How<'_>,
+    reading: &KiWadReading,
+    common: &Common,
+    counts: &mut Counts,
+) -> Result<(), Failure> {
+    for (entry, text) in super::overlaps(archive, chosen) {
         common.note(&entry.name_lossy(), &format!("warning: {text}"));
     }
     let title = title(path);
-    let mut problems = 0;
     let mut wanted = Vec::with_capacity(chosen.len());
-    for (entry, judged) in chosen.iter().zip(judge(&chosen)) {
+    for (entry, judged) in chosen.iter().zip(judge(chosen)) {
         match judged {
             Ok(name) => wanted.push((*entry, name)),
             Err(fault) => {
-                problems += 1;
+                counts.problems += 1;
                 complain(&title, &format!("refused: {}: {fault}", entry.name_lossy()));
             }
         }
@@ -77,11 +137,11 @@ pub(super) fn run(
     let refused = make_folders(how.folder, &wanted)?;
     wanted.retain(|(_, name)| {
         let good = !parents(name).any(|parent| refused.contains(parent));
-        problems += usize::from(!good);
+        counts.problems += usize::from(!good);
         good
     });
     let work = Work {
-        archive: &archive,
+        archive,
         how,
         taken: match how.show {
             None => HashSet::new(),
@@ -89,23 +149,34 @@ pub(super) fn run(
         },
         is_over: AtomicBool::new(false),
     };
-    let bar = super::progress(wanted.len(), common);
-    let write = |inflater: &mut Inflater, (entry, name): &(&Entry<'_>, &str)| {
-        let outcome = work.one(entry, name, inflater);
+    let bar = work::progress(wanted.len(), common);
+    let need = || (Inflater::new(), LastFolder::default());
+    let write = |(inflater, last): &mut (Inflater, LastFolder),
+                 (entry, name): &(&Entry<'_>, &str)| {
+        let outcome = work.one(entry, name, inflater, last);
         bar.inc(1);
         outcome
     };
     let size = |(entry, _): &(&Entry<'_>, &str)| u64::from(entry.size);
     let pool = work::pool(reading.threads)?;
-    let outcomes = work::share(&pool, &wanted, size, Inflater::new, write);
+    let outcomes = work::share(&pool, &wanted, size, need, write);
     bar.finish_and_clear();
     let mut fatal = None;
     for ((_, name), outcome) in wanted.iter().zip(outcomes) {
         match outcome {
-            Outcome::Written | Outcome::Left => {}
-            Outcome::Unpatched => common.note(name, "skipped: not downloaded yet"),
+            Outcome::Written { bytes, is_decoded } => {
+                counts.files += 1;
+                counts.decoded += u64::from(is_decoded);
+                counts.bytes += bytes as u64;
+            }
+            Outcome::Left => {}
+            Outcome::Existing => counts.existing += 1,
+            Outcome::Unpatched => {
+                counts.unpatched += 1;
+                common.note(name, "skipped: not downloaded yet");
+            }
             Outcome::Failed(Fault::File(text) | Fault::Name(text)) => {
-                problems += 1;
+                counts.problems += 1;
                 complain(&title, &text);
             }
             Outcome::Failed(Fault::Output(text)) => {
@@ -115,7 +186,6 @@ pub(super) fn run(
     }
     match fatal {
         Some(text) => Err(Failure::Run(printable(&text))),
-        None if problems > 0 => Err(Failure::Input),
         None => Ok(()),
     }
 }
@@ -131,9 +201,18 @@ struct Work<'w> {
 }
 
 impl Work<'_> {
-    fn one(&self, entry: &Entry<'_>, name: &str, inflater: &mut Inflater) -> Outcome {
+    fn one(
+        &self,
+        entry: &Entry<'_>,
+        name: &str,
+        inflater: &mut Inflater,
+        last: &mut LastFolder,
+    ) -> Outcome {
         if self.is_over.load(Ordering::Relaxed) {
             return Outcome::Left;
+        }
+        if self.how.skip_existing && self.exists(name) {
+            return Outcome::Existing;
         }
         let file = match self.archive.read(entry, inflater) {
             Ok(Some(file)) => file,
@@ -141,11 +220,15 @@ impl Work<'_> {
             Err(error) => return Outcome::Failed(Fault::File(super::explained(error))),
         };
         let written = match self.how.show {
-            Some(show) if file.starts_with(MAGIC) => self.decoded(show, name, file),
-            _ => self.keep(name, file),
+            // Streams without a mark could be anything, so whoever says how they are read means
+            // all of them.
+            Some(show) if file.starts_with(MAGIC) || !show.choices.is_file() => {
+                self.decoded(show, name, file, last).map(|bytes| (bytes, true))
+            }
+            _ => self.keep(name, file, last).map(|()| (file.len(), false)),
         };
         match written {
-            Ok(()) => Outcome::Written,
+            Ok((bytes, is_decoded)) => Outcome::Written { bytes, is_decoded },
             Err(fault) => {
                 if matches!(fault, Fault::Output(_)) {
                     self.is_over.store(true, Ordering::Relaxed);
@@ -155,34 +238,48 @@ impl Work<'_> {
         }
     }
 
-    /// Writes a game object in another form. What cannot be stays as it is, under its own name.
-    fn decoded(&self, show: &Show<'_>, name: &str, file: &[u8]) -> Result<(), Fault> {
+    /// Whether there is a file of this name, or of that which a decoded object gets.
+    fn exists(&self, name: &str) -> bool {
+        let exists = |name: &Path| fs::symlink_metadata(self.how.folder.join(name)).is_ok();
+        let plain = Path::new(name);
+        exists(plain) || self.how.show.is_some_and(|show| exists(&show.name(plain)))
+    }
+
+    /// Writes a game object in another form; gives its size. What cannot be stays as it is, under
+    /// its own name.
+    fn decoded(
+        &self,
+        show: &Show<'_>,
+        name: &str,
+        file: &[u8],
+        last: &mut LastFolder,
+    ) -> Result<usize, Fault> {
         let path = show.name(Path::new(name));
         let new = path.to_string_lossy();
         // Another file of the archive may be written at the same time, or by another run.
         if new != name && self.taken.contains(&new.to_lowercase()) {
-            self.keep(name, file)?;
+            self.keep(name, file, last)?;
             let text = format!("{name}: not decoded: the archive also contains {new}");
             return Err(Fault::File(text));
         }
         match show.form(file, None, name) {
-            Ok((text, _)) => match self.keep(&new, &text) {
+            Ok((text, _)) => match self.keep(&new, &text, last) {
                 Err(Fault::Name(text)) if new != name => {
-                    self.keep(name, file)?;
+                    self.keep(name, file, last)?;
                     Err(Fault::File(format!("{name}: not decoded: {text}")))
                 }
-                kept => kept,
+                kept => kept.map(|()| text.len()),
             },
             Err(lines) => {
-                self.keep(name, file)?;
+                self.keep(name, file, last)?;
                 Err(Fault::File(format!("{name}: {}", lines.join("; "))))
             }
         }
     }
 
-    fn keep(&self, name: &str, file: &[u8]) -> Result<(), Fault> {
+    fn keep(&self, name: &str, file: &[u8], last: &mut LastFolder) -> Result<(), Fault> {
         let path = self.how.folder.join(name);
-        WholeFile::store(&path, file, self.how.force).map_err(|error| {
+        last.store(&path, file, self.how.force).map_err(|error| {
             let place = shown(&path);
             let is_folder = || fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir());
             match error.kind() {

@@ -1,5 +1,7 @@
 //! `worldwire ki wad`.
 
+mod cat;
+mod changes;
 mod contents;
 mod create;
 mod diff;
@@ -7,75 +9,156 @@ mod extract;
 mod names;
 mod patterns;
 mod show;
+mod update;
 
 use std::collections::HashSet;
-use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr;
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use worldwire_core::json::Style;
 use worldwire_core::{Error, ErrorKind, Limits};
 use worldwire_ki::file::wad::{Archive, Entry};
+use worldwire_ki::schema::classes::Classes;
 
 use self::names::brief;
 use self::patterns::Patterns;
+use super::op::inputs::is_archive_file;
 use super::op::show::Show;
 use super::op::stream::Choices;
-use crate::cli::{Common, KiStream, KiWad, KiWadReading};
+use crate::cli::{Common, KiStream, KiWad, KiWadDecoding, KiWadNamed, KiWadReading};
+use crate::input::map::{self, Bytes};
 use crate::input::title;
 use crate::output::{Failure, complain};
+use crate::types;
 
 pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
     match command {
-        KiWad::List { archive, globs, json } => show::list(archive, globs, *json),
-        KiWad::Test { archive, globs, json, refuse_overlaps, reading } => {
-            show::test(archive, globs, *json, *refuse_overlaps, reading, common)
+        KiWad::List { named, json } => {
+            let opened = Opened::open(named)?;
+            let archives = opened.archives(&LIMITS)?;
+            show::list(&archives, &chosen(&archives, &opened.patterns)?, *json)
         }
-        KiWad::Extract {
-            archive,
-            globs,
-            folder,
-            force,
-            decode,
-            types,
-            values_per_byte,
-            refuse_overlaps,
-            reading,
-        } => {
-            let stream = KiStream::default();
-            let choices = Choices::new(&stream)?;
-            let classes = match decode {
-                Some(_) => Some(crate::types::load(types, common)?),
-                None => None,
-            };
-            let show = decode.zip(classes.as_deref()).map(|(form, classes)| Show {
-                classes,
-                choices: &choices,
-                form,
-                ranges: false,
-                colour: false,
-                quiet: common.quiet,
-                limits: Limits { values_per_byte: *values_per_byte, ..LIMITS },
-            });
-            let how = extract::How {
-                folder,
-                force: *force,
-                refuse_overlaps: *refuse_overlaps,
-                show: show.as_ref(),
-            };
-            extract::run(archive, globs, &how, reading, common)
+        KiWad::Test { named, json, refuse_overlaps, reading } => {
+            let (opened, limits) = (Opened::open(named)?, limits(reading));
+            let archives = opened.archives(&limits)?;
+            let chosen = chosen(&archives, &opened.patterns)?;
+            show::test(&archives, &chosen, *json, *refuse_overlaps, reading, common)
+        }
+        KiWad::Extract(arguments) => {
+            // Anybody who means standard output gets a directory of this name.
+            if arguments.folder == Path::new("-") {
+                let help = "`ki wad cat` writes to standard output, and ./- is a directory";
+                return Err(Failure::Run(format!("-C: wanted a directory, found -; {help}")));
+            }
+            let (opened, limits) = (Opened::open(&arguments.named)?, limits(&arguments.reading));
+            let archives = opened.archives(&limits)?;
+            let chosen = chosen(&archives, &opened.patterns)?;
+            with_show(&arguments.decoding, true, common, |show| {
+                let how = extract::How {
+                    folder: &arguments.folder,
+                    force: arguments.force,
+                    skip_existing: arguments.skip_existing,
+                    allow_overlaps: arguments.allow_overlaps,
+                    show,
+                };
+                extract::run(&archives, &chosen, &how, &arguments.reading, common)
+            })
+        }
+        KiWad::Cat { archive, names, decoding, target } => {
+            let bytes = map::open(archive)?;
+            let parsed = parse(archive, &bytes, &LIMITS)?;
+            with_show(decoding, false, common, |show| {
+                cat::run(archive, &parsed, names, show, target)
+            })
         }
         KiWad::Create { folder, archive_version, flags, packing, target } => {
             create::create(folder, *archive_version, *flags, packing, target, common)
         }
-        KiWad::Update { archive, from, remove, packing, target } => {
-            create::update(archive, from.as_deref(), remove, packing, target, common)
+        KiWad::Update { archive, from, types, hints, remove, packing, target } => {
+            let from = from.as_deref().map(|folder| update::From { folder, types, hints });
+            update::run(archive, from.as_ref(), remove, packing, target, common)
         }
         KiWad::Diff { before, after, json, reading } => {
             diff::run(before, after, *json, reading, common)
         }
     }
+}
+
+/// Archives that are open, and patterns over the names of their files.
+struct Opened {
+    archives: Vec<(PathBuf, Bytes)>,
+    patterns: Vec<String>,
+}
+
+impl Opened {
+    /// Behind the first archive, what is one is one more, and everything else is a pattern.
+    fn open(named: &KiWadNamed) -> Result<Self, Failure> {
+        let mut paths = vec![named.archive.clone()];
+        let mut patterns = Vec::new();
+        for text in &named.more {
+            match is_archive_file(Path::new(text)) {
+                true => paths.push(PathBuf::from(text)),
+                false => patterns.push(text.clone()),
+            }
+        }
+        let open = |path: PathBuf| map::open(&path).map(|bytes| (path, bytes));
+        let archives = paths.into_iter().map(open).collect::<Result<_, _>>()?;
+        Ok(Self { archives, patterns })
+    }
+
+    fn archives<'a>(&'a self, limits: &'a Limits) -> Result<Vec<Wad<'a>>, Failure> {
+        let archives = self
+            .archives
+            .iter()
+            .map(|(path, bytes)| parse(path, bytes, limits).map(|archive| Wad { path, archive }));
+        archives.collect()
+    }
+}
+
+/// An archive and its path.
+struct Wad<'a> {
+    path: &'a Path,
+    archive: Archive<'a>,
+}
+
+/// Gives `act` what decodes objects, if that is wanted. If `seals`, what they were is noted.
+fn with_show<R>(
+    decoding: &KiWadDecoding,
+    seals: bool,
+    common: &Common,
+    act: impl FnOnce(Option<&Show<'_>>) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let Some(form) = decoding.decode else {
+        if decoding.stream != KiStream::default() {
+            let wanted = "wanted --decode with options about the streams of objects, found none";
+            return Err(Failure::Run(wanted.to_owned()));
+        }
+        return act(None);
+    };
+    let choices = Choices::new(&decoding.stream)?;
+    let classes = types::load(&decoding.types, common)?;
+    choices.check(&classes, common);
+    act(Some(&Show {
+        classes: &classes,
+        choices: &choices,
+        form,
+        ranges: decoding.bytes,
+        colour: false,
+        quiet: common.quiet,
+        limits: Limits { values_per_byte: decoding.values_per_byte, ..LIMITS },
+        style: Style { safe: decoding.json_safe },
+        seals,
+    }))
+}
+
+/// Classes of type lists, if any were given.
+fn classes(lists: &[PathBuf], common: &Common) -> Result<Option<std::sync::Arc<Classes>>, Failure> {
+    if lists.is_empty() { Ok(None) } else { types::load(lists, common).map(Some) }
+}
+
+/// Whether a file that begins with this is an archive.
+pub(super) fn is_archive(head: &[u8]) -> bool {
+    head.starts_with(b"KIWAD")
 }
 
 /// The bounds of reading tables.
@@ -86,7 +169,11 @@ fn limits(reading: &KiWadReading) -> Limits {
     Limits { inflated_bytes: reading.most_inflated, archive_bytes: reading.most_total, ..LIMITS }
 }
 
-fn parse<'d>(path: &Path, bytes: &'d [u8], limits: &'d Limits) -> Result<Archive<'d>, Failure> {
+pub(super) fn parse<'d>(
+    path: &Path,
+    bytes: &'d [u8],
+    limits: &'d Limits,
+) -> Result<Archive<'d>, Failure> {
     Archive::parse(bytes, limits).map_err(|error| bad(path, &error))
 }
 
@@ -96,7 +183,7 @@ fn bad(path: &Path, error: &Error) -> Failure {
 }
 
 /// What is wrong with an entry, and what may help.
-fn explained(error: Error) -> String {
+pub(super) fn explained(error: Error) -> String {
     match error.kind() {
         ErrorKind::Limit { name: "inflated bytes", .. } => {
             error.hint("--most-inflated allows more").to_string()
@@ -108,16 +195,28 @@ fn explained(error: Error) -> String {
     }
 }
 
-/// The entries that were asked for, all when there is no pattern.
+/// The entries of each archive that were asked for, all when there is no pattern.
 fn chosen<'a, 'd>(
-    archive: &'a Archive<'d>,
+    archives: &'a [Wad<'d>],
     patterns: &[String],
-) -> Result<Vec<&'a Entry<'d>>, Failure> {
-    let entries = archive.entries().iter();
+) -> Result<Vec<Vec<&'a Entry<'d>>>, Failure> {
     if patterns.is_empty() {
-        return Ok(entries.collect());
+        return Ok(archives.iter().map(|wad| wad.archive.entries().iter().collect()).collect());
     }
-    Patterns::new(patterns)?.choose(entries, |entry| entry.name_lossy(), "of the archive")
+    let of_wad = |(index, wad): (usize, &'a Wad<'d>)| {
+        wad.archive.entries().iter().map(move |entry| (index, entry))
+    };
+    let entries = archives.iter().enumerate().flat_map(of_wad);
+    let whole = if archives.len() == 1 { "of the archive" } else { "of the archives" };
+    let mut chosen = vec![Vec::new(); archives.len()];
+    for (index, entry) in
+        Patterns::new(patterns)?.choose(entries, |(_, entry)| entry.name_lossy(), whole)?
+    {
+        if let Some(chosen) = chosen.get_mut(index) {
+            chosen.push(entry);
+        }
+    }
+    Ok(chosen)
 }
 
 /// Refuses files that are too much together, before any of them is read.
@@ -166,21 +265,4 @@ fn refuse_overlaps(path: &Path, archive: &Archive<'_>) -> Result<(), Failure> {
     let what = "inside the data of others";
     complain(&title(path), &format!("refused: the data of {name}{others} begins {what}"));
     Err(Failure::Input)
-}
-
-/// A bar for people who wait: only on a terminal, and only after a second.
-fn progress(count: usize, common: &Common) -> ProgressBar {
-    let bar = ProgressBar::hidden();
-    if common.quiet || !std::io::stderr().is_terminal() {
-        return bar;
-    }
-    bar.set_length(count as u64);
-    let late = bar.clone();
-    std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_secs(1));
-        if !late.is_finished() {
-            late.set_draw_target(ProgressDrawTarget::stderr());
-        }
-    });
-    bar
 }

@@ -1,29 +1,45 @@
 //! `worldwire ki wad list` and `test`: what only looks at an archive.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::time::Instant;
 
 use serde_json::json;
 use worldwire_ki::file::wad::{Entry, FLAGS, Inflater, Table};
 
+use super::Wad;
 use super::names::judge;
 use crate::cli::{Common, KiWadReading};
 use crate::command::work;
-use crate::input::{map, title};
-use crate::output::{Failure, complain, print, say};
+use crate::input::title;
+use crate::output::{Failure, complain, counted, print, say, spent};
 
-pub(super) fn list(path: &Path, patterns: &[String], json: bool) -> Result<(), Failure> {
-    let bytes = map::open(path)?;
-    let archive = super::parse(path, &bytes, &super::LIMITS)?;
-    let chosen = super::chosen(&archive, patterns)?;
+pub(super) fn list(
+    archives: &[Wad<'_>],
+    chosen: &[Vec<&Entry<'_>>],
+    json: bool,
+) -> Result<(), Failure> {
+    let is_one = archives.len() == 1;
+    archives.iter().zip(chosen).try_for_each(|(wad, chosen)| {
+        let title = (!is_one).then(|| title(wad.path));
+        print(&listed(wad.archive.table(), chosen, title.as_deref(), json))
+    })
+}
+
+/// The files of one archive; with its title where there are several.
+fn listed(table: &Table<'_>, chosen: &[&Entry<'_>], title: Option<&str>, json: bool) -> String {
     let mut out = String::new();
     let (mut size, mut stored) = (0_u64, 0_u64);
-    let (version, flags) = (archive.table().version, flags(archive.table()));
+    let (version, flags) = (table.version, flags(table));
     if json {
-        let line = json!({"version": version, "flags": flags, "files": chosen.len()});
+        let mut line = json!({"version": version, "flags": flags, "files": chosen.len()});
+        if let (Some(title), Some(line)) = (title, line.as_object_mut()) {
+            line.insert("archive".to_owned(), title.into());
+        }
         let _ = writeln!(out, "{line}");
+    } else if let Some(title) = title {
+        let _ = writeln!(out, "{title}:");
     }
-    for entry in &chosen {
+    for entry in chosen {
         size += u64::from(entry.size);
         stored += u64::from(entry.stored_size());
         let name = entry.name_lossy();
@@ -49,12 +65,12 @@ pub(super) fn list(path: &Path, patterns: &[String], json: bool) -> Result<(), F
         let flags = if flags.is_empty() { "none".to_owned() } else { flags.join(" ") };
         let _ = writeln!(
             out,
-            "{size:>12} {stored:>12} {:>6}  {} files, version {version}, flags {flags}",
+            "{size:>12} {stored:>12} {:>6}  {}, version {version}, flags {flags}",
             ratio(size, stored),
-            chosen.len(),
+            counted(chosen.len(), "file"),
         );
     }
-    print(&out)
+    out
 }
 
 /// The flags by their names, and those without one as a number.
@@ -72,21 +88,37 @@ fn ratio(size: u64, stored: u64) -> String {
 }
 
 pub(super) fn test(
-    path: &Path,
-    patterns: &[String],
+    archives: &[Wad<'_>],
+    chosen: &[Vec<&Entry<'_>>],
     json: bool,
     refuse_overlaps: bool,
     reading: &KiWadReading,
     common: &Common,
 ) -> Result<(), Failure> {
-    let (bytes, limits) = (map::open(path)?, super::limits(reading));
-    let archive = super::parse(path, &bytes, &limits)?;
-    let chosen = super::chosen(&archive, patterns)?;
-    if refuse_overlaps {
-        super::refuse_overlaps(path, &archive)?;
+    let mut outcome = Ok(());
+    for (wad, chosen) in archives.iter().zip(chosen) {
+        match test_one(wad, chosen, json, refuse_overlaps, reading, common) {
+            Err(Failure::Input) => outcome = Err(Failure::Input),
+            other => other?,
+        }
     }
-    super::check_total(path, &archive, chosen.iter().copied())?;
-    let bar = super::progress(chosen.len(), common);
+    outcome
+}
+
+fn test_one(
+    Wad { path, archive }: &Wad<'_>,
+    chosen: &[&Entry<'_>],
+    json: bool,
+    refuse_overlaps: bool,
+    reading: &KiWadReading,
+    common: &Common,
+) -> Result<(), Failure> {
+    let start = Instant::now();
+    if refuse_overlaps {
+        super::refuse_overlaps(path, archive)?;
+    }
+    super::check_total(path, archive, chosen.iter().copied())?;
+    let bar = work::progress(chosen.len(), common);
     let look = |inflater: &mut Inflater, entry: &&Entry<'_>| {
         let outcome = archive.read(entry, inflater);
         bar.inc(1);
@@ -99,7 +131,7 @@ pub(super) fn test(
         }
     };
     let size = |entry: &&Entry<'_>| u64::from(entry.size);
-    let found = work::share(&work::pool(reading.threads)?, &chosen, size, Inflater::new, look);
+    let found = work::share(&work::pool(reading.threads)?, chosen, size, Inflater::new, look);
     let found: Vec<_> = found.into_iter().flatten().collect();
     bar.finish_and_clear();
     let mut out = String::new();
@@ -115,22 +147,24 @@ pub(super) fn test(
         };
     };
     found.iter().for_each(|(name, kind, text)| tell(name, kind, text));
-    for (entry, judged) in chosen.iter().zip(judge(&chosen)) {
+    for (entry, judged) in chosen.iter().zip(judge(chosen)) {
         if let Err(fault) = judged {
             tell(&entry.name_lossy(), fault.kind(), &fault.to_string());
         }
     }
-    for (entry, text) in super::overlaps(&archive, &chosen) {
+    for (entry, text) in super::overlaps(archive, chosen) {
         tell(&entry.name_lossy(), "overlap", &text);
     }
     print(&out)?;
     if errors > 0 {
-        let plural = if errors == 1 { "" } else { "s" };
-        complain(&title(path), &format!("{errors} problem{plural}"));
+        complain(&title(path), &counted(errors, "problem"));
         return Err(Failure::Input);
     }
     if !common.quiet {
-        say(format_args!("{} files, no problems", chosen.len() - found.len()));
+        let files = counted(chosen.len() - found.len(), "file");
+        let bytes: u64 = chosen.iter().map(|entry| u64::from(entry.size)).sum();
+        let (size, time) = (counted(bytes, "byte"), spent(start));
+        say(format_args!("{files}, no problems; {size} in {time}"));
     }
     Ok(())
 }

@@ -1,0 +1,64 @@
+//! The codecs of the client's own files.
+
+use worldwire_core::json::Json;
+use worldwire_core::{Result, Tree};
+use worldwire_ki::file::bcd::BcdFile;
+use worldwire_ki::file::lang::LangFile;
+use worldwire_ki::file::nav::NavFile;
+use worldwire_ki::file::poi::PoiFile;
+
+use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read};
+
+pub(super) const BCD: Codec = file(
+    "ki.bcd",
+    "the collisions of a zone (collision.bcd); see also `ki bcd`",
+    |data, options, tree| {
+        read("ki.bcd", data, options, tree, |reader| BcdFile::decode(reader).map(drop))
+    },
+    |json, _| BcdFile::from_json(json)?.to_bytes(),
+);
+
+pub(super) const LANG: Codec = file(
+    "ki.lang",
+    "the texts of a locale file (.lang); see also `ki lang`",
+    |data, options, tree| {
+        read("ki.lang", data, options, tree, |reader| LangFile::decode(reader).map(drop))
+    },
+    |json, _| LangFile::from_json(json)?.to_bytes(),
+);
+
+pub(super) const NAV: Codec = Codec {
+    remarks: |data, options| {
+        let is_compressed = NavFile::is_compressed(data, options.limits);
+        let text = "is a zlib stream; encoding its JSON gives the file without it";
+        is_compressed.then(|| Remark::note(text.to_owned())).into_iter().collect()
+    },
+    ..file(
+        "ki.nav",
+        "a navigation graph (zone.nav, zonemap.nav); see also `ki nav`",
+        |data, options, tree| {
+            read("ki.nav", data, options, tree, |reader| NavFile::decode(reader).map(drop))
+        },
+        |json, _| NavFile::from_json(json)?.to_bytes(),
+    )
+};
+
+pub(super) const POI: Codec = file(
+    "ki.poi",
+    "points of interest of all zones (poi.dat); see also `ki poi`",
+    |data, options, tree| {
+        read("ki.poi", data, options, tree, |reader| PoiFile::read(reader).map(drop))
+    },
+    |json, _| PoiFile::read_json(json)?.to_bytes(),
+);
+
+/// A format that needs nothing beside the bytes.
+const fn file(
+    name: &'static str,
+    about: &'static str,
+    decode: for<'d> fn(&'d [u8], &CodecOptions<'d>, Tree<'d>) -> Tree<'d>,
+    encode: fn(&Json, &CodecOptions<'_>) -> Result<Vec<u8>>,
+) -> Codec {
+    let (shape, sided) = (Shape::Fields, false);
+    Codec { name, about, shape, sided, decode, encode, tables: Vec::new, remarks: no_remarks }
+}

@@ -1,0 +1,75 @@
+//! Sections of packets that nobody can read.
+
+use worldwire_core::Side;
+use worldwire_mxo::frame::Section;
+
+use crate::codec::Remark;
+use crate::item::Note;
+
+/// Why a section is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Unread {
+    /// The section 5 of clients, whose layout nobody knows.
+    Five,
+    /// The packet has an MPM id that is not known.
+    Id(u8),
+    /// Bytes behind the last section that are no section. Only zeros do no harm.
+    Behind { id: u8, are_zero: bool },
+}
+
+/// Why the section of a packet at this index is only bytes, if it is.
+pub(super) fn unread(index: usize, section: &Section<'_>, from: Side) -> Option<Unread> {
+    let Section::Other { id, bytes } = section else { return None };
+    Some(match (*id, from) {
+        (5, Side::Client) => Unread::Five,
+        (id, _) if index == 0 => Unread::Id(id),
+        (id, _) => {
+            let are_zero = id == 0 && bytes.iter().all(|byte| *byte == 0);
+            Unread::Behind { id, are_zero }
+        }
+    })
+}
+
+impl Unread {
+    /// What there is to say of it.
+    pub(super) fn text(self, section: &Section<'_>, from: Side) -> String {
+        let Section::Other { bytes, .. } = section else { return String::new() };
+        let counted = |count: usize| match count {
+            1 => "1 byte".to_owned(),
+            _ => format!("{count} bytes"),
+        };
+        let all = counted(bytes.len() + 1);
+        match self {
+            Self::Five => {
+                format!("a section 5, whose layout is not known, is kept as bytes: {all}")
+            }
+            Self::Id(id) => {
+                let is_named = id == 5;
+                let whose = if is_named { format!(" of a {from}") } else { String::new() };
+                format!("MPM id {id}{whose} is not known, so the packet is not read: {all}")
+            }
+            Self::Behind { are_zero: true, .. } => {
+                format!("{all} behind the last section, all zero")
+            }
+            Self::Behind { id, .. } => format!(
+                "{all} behind the last section are not read: they begin with {id}, which is no \
+                 MPM id that is known"
+            ),
+        }
+    }
+
+    /// Whether something may be lost.
+    const fn is_problem(self) -> bool {
+        !matches!(self, Self::Five | Self::Behind { are_zero: true, .. })
+    }
+
+    /// A problem, if something may be lost.
+    pub(super) fn note(self, text: String) -> Note {
+        if self.is_problem() { Note::problem(text) } else { Note::warning(text) }
+    }
+
+    /// The same of a blob.
+    pub(super) fn remark(self, section: &Section<'_>, from: Side) -> Remark {
+        Remark { text: self.text(section, from), is_problem: self.is_problem() }
+    }
+}

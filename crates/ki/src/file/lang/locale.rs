@@ -1,0 +1,127 @@
+//! All texts of a language.
+
+use std::collections::{HashMap, HashSet};
+
+use super::LangFile;
+
+/// The most bytes of a code: names of files have at most 255, known keys a quarter of that.
+const MOST_CODE: usize = 1024;
+
+/// The texts of many files, by their codes.
+#[derive(Clone, Debug, Default)]
+pub struct Locale {
+    files: HashMap<String, HashMap<String, String>>,
+}
+
+impl Locale {
+    /// Without any texts.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a file under the name that codes have in front: that of the file in a folder or
+    /// archive, without its ending. Of repeated keys the last counts.
+    pub fn add(&mut self, stem: &str, file: &LangFile<'_>) {
+        let texts = self.files.entry(stem.to_owned()).or_default();
+        for entry in &file.entries {
+            texts.insert(entry.key.to_text(), entry.text.to_text());
+        }
+    }
+
+    /// The text of a code, such as `Items_31939071`: the name of a file is what stands before the
+    /// first `_`, or before a later one if that leads nowhere. Unverified: whether the game compares
+    /// without case; this does not.
+    #[must_use]
+    pub fn text(&self, code: &str) -> Option<&str> {
+        // Every cut is tried, so a code must not be as long as can be.
+        let mut cuts = code.match_indices('_').take_while(|_| code.len() <= MOST_CODE);
+        cuts.find_map(|(at, _)| {
+            let (stem, key) = code.split_at(at);
+            self.files.get(stem)?.get(key.get(1..)?).map(String::as_str)
+        })
+    }
+
+    /// How many texts there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.files.values().map(HashMap::len).sum()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.files.values().all(HashMap::is_empty)
+    }
+
+    /// All keys: words for the [`Dictionary`](crate::Dictionary).
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.files.values().flat_map(|texts| texts.keys().map(String::as_str))
+    }
+
+    /// The texts of all codes that occur in a line, each as `CODE = "text"`, in their order and
+    /// once each. What is no known code is passed over.
+    #[must_use]
+    pub fn explain(&self, line: &str) -> Vec<String> {
+        let (mut found, mut known) = (Vec::new(), HashSet::new());
+        let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        for word in line.split(|c| !part(c)).filter(|word| word.contains('_')) {
+            if let Some(text) = self.text(word)
+                && known.insert(word)
+            {
+                found.push(format!("{word} = {text:?}"));
+            }
+        }
+        found
+    }
+}
+
+/// The codes that a text refers to: those of `<string;CODE>`.
+pub fn codes_in(text: &str) -> impl Iterator<Item = &str> {
+    text.split("<string;").skip(1).filter_map(|rest| rest.split_once('>').map(|(code, _)| code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Entry;
+    use super::*;
+    use crate::types::WStr;
+
+    fn locale() -> Locale {
+        let mut locale = Locale::new();
+        let files = [
+            ("Zone", [("1", "first"), ("1", "last")]),
+            ("Wiz_Extra", [("3", "Found"), ("a_b", "Deep")]),
+        ];
+        for (stem, entries) in files {
+            let entry = |(key, text)| Entry {
+                key: WStr::from(key),
+                comment: WStr::default(),
+                text: WStr::from(text),
+            };
+            let entries = entries.into_iter().map(entry).collect();
+            locale.add(stem, &LangFile { number: 1, name: WStr::from(stem), entries });
+        }
+        locale
+    }
+
+    #[test]
+    fn codes_are_cut_where_they_lead_somewhere() {
+        let locale = locale();
+        assert_eq!(locale.text("Zone_1"), Some("last"));
+        assert_eq!(locale.text("Wiz_Extra_3"), Some("Found"));
+        assert_eq!(locale.text("Wiz_Extra_a_b"), Some("Deep"));
+        for none in ["", "Zone", "Zone_", "Zone_2", "zone_1", "_1"] {
+            assert_eq!(locale.text(none), None, "{none}");
+        }
+        assert_eq!((locale.len(), locale.is_empty()), (3, false));
+    }
+
+    #[test]
+    fn codes_in_lines_are_explained() {
+        let line = r#"{"m_displayName": "Zone_1", "again": "Zone_1", "x": "Wiz_Extra_a_b"}"#;
+        assert_eq!(locale().explain(line), ["Zone_1 = \"last\"", "Wiz_Extra_a_b = \"Deep\""]);
+        let codes: Vec<_> = codes_in("a<string;GUI_1>b<string;GUI_2<string;X>").collect();
+        assert_eq!(codes, ["GUI_1", "X"]);
+    }
+}

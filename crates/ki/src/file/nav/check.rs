@@ -1,0 +1,90 @@
+//! What is odd about a graph.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{NavFile, shown};
+
+impl NavFile<'_> {
+    /// What is odd, though it can be read: links to nodes that are not there, to themselves, and
+    /// repeated ones; repeated ids; ids without a name, and more names than ids; places that are not
+    /// finite. Each text is made when it is asked for.
+    pub fn check(&self) -> impl Iterator<Item = String> {
+        let mut ids: HashMap<u16, usize> = HashMap::new();
+        for (index, node) in self.nodes.iter().enumerate() {
+            ids.entry(node.id).or_insert(index);
+        }
+        let mut links = HashSet::new();
+        let names = self.zone_names.as_ref().map(|names| names.len());
+        let nodes = {
+            let ids = ids.clone();
+            self.nodes.iter().enumerate().flat_map(move |(index, node)| {
+                let first = ids.get(&node.id).copied().filter(|first| *first != index);
+                let repeated = first
+                    .map(|first| format!("node {index} has the id {} of node {first}", node.id));
+                let place = (!node.location.is_finite())
+                    .then(|| format!("node {index} (id {}): its place is not finite", node.id));
+                let unnamed = names
+                    .filter(|names| usize::from(node.id) >= *names)
+                    .map(|names| format!("id {}: no name, there are {names}", node.id));
+                repeated.into_iter().chain(place).chain(unnamed)
+            })
+        };
+        let spare = {
+            let ids = ids.clone();
+            let names = self.zone_names.iter().flat_map(|names| names.iter()).enumerate();
+            names
+                .filter(move |(index, _)| {
+                    !u16::try_from(*index).is_ok_and(|id| ids.contains_key(&id))
+                })
+                .map(|(index, name)| format!("name {index} ({}): no node has this id", shown(name)))
+        };
+        let links = self.links.iter().enumerate().flat_map(move |(index, link)| {
+            let (first, second) = (link.first, link.second);
+            let gone = [first, second].into_iter().filter(|id| !ids.contains_key(id));
+            let mut gone: Vec<String> = gone
+                .map(|id| format!("link {index} ({first} to {second}): no node {id}"))
+                .collect();
+            if first == second {
+                gone.truncate(1);
+                gone.push(format!("link {index}: from node {first} to itself"));
+            }
+            let again = !links.insert((first, second));
+            let again = again.then(|| format!("link {index} ({first} to {second}) is repeated"));
+            gone.into_iter().chain(again)
+        });
+        nodes.chain(spare).chain(links)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{NavLink, NavNode, Text, Vector3};
+    use super::*;
+
+    #[test]
+    fn everything_odd_is_told() {
+        let node = |id, x| NavNode { location: Vector3([x, 0.0, 0.0]), id };
+        let link = |first, second| NavLink { first, second };
+        let nav = NavFile {
+            last_id: 3,
+            nodes: vec![node(0, 1.0), node(3, f32::NAN), node(0, 2.0)].into(),
+            links: vec![link(0, 3), link(3, 3), link(0, 3), link(0, 77), link(8, 8)].into(),
+            zone_names: Some(vec![Text::from("A"), Text::from("B")].into()),
+        };
+        let said: Vec<String> = nav.check().collect();
+        insta::assert_snapshot!(said.join("\n"), @r#"
+        node 1 (id 3): its place is not finite
+        id 3: no name, there are 2
+        node 2 has the id 0 of node 0
+        name 1 ("B"): no node has this id
+        link 1: from node 3 to itself
+        link 2 (0 to 3) is repeated
+        link 3 (0 to 77): no node 77
+        link 4 (8 to 8): no node 8
+        link 4: from node 8 to itself
+        "#);
+        let plain =
+            NavFile { last_id: 0, nodes: vec![].into(), links: vec![].into(), zone_names: None };
+        assert_eq!(plain.check().count(), 0);
+    }
+}

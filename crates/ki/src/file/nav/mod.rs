@@ -1,0 +1,337 @@
+//! NAV: graphs that say where characters can go.
+//!
+//! | file | in | nodes are |
+//! | --- | --- | --- |
+//! | `zone.nav` | the archive of each zone | places of the zone |
+//! | `zonemap.nav` | Root.wad (unverified) | zones, whose names stand at the end |
+//!
+//! | field | type | meaning |
+//! | --- | --- | --- |
+//! | last_id | `u16` | readers of the community ignore it; mostly the largest id |
+//! | nodes | `u32` count, each 14 bytes | [`NavNode`] |
+//! | links | `u32` count, each 4 bytes | [`NavLink`]: ids, not positions |
+//! | zone_names | `u32` count, each `u32` count and UTF-8 | only in `zonemap.nav`; name i is that of the node with id i |
+//!
+//! There is no magic and no version: only a reading that uses up every byte tells a NAV file. One
+//! without bytes behind the links is a `zone.nav`; ten zero bytes are an empty one.
+//!
+//! Unverified: the first word of real files, whether ids of `zonemap.nav` begin with 0 or 1, what its
+//! locations are, and whether links lead both ways. The two files of one client would settle all.
+//!
+//! ```
+//! use worldwire_core::Limits;
+//! use worldwire_ki::file::nav::NavFile;
+//!
+//! let bytes = [1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0];
+//! let (nav, warnings) = NavFile::open(&bytes, &Limits::DEFAULT)?;
+//! assert_eq!((nav.last_id, nav.nodes.len(), nav.links.len()), (1, 1, 0));
+//! assert!(warnings.is_empty());
+//! assert_eq!(nav.to_bytes()?, bytes);
+//! # Ok::<(), worldwire_core::Error>(())
+//! ```
+
+mod check;
+mod draw;
+mod graph;
+
+use std::borrow::Cow;
+use std::io::Read as _;
+
+use flate2::Compression;
+use flate2::read::{ZlibDecoder, ZlibEncoder};
+use worldwire_core::json::{FieldsOf, Json};
+use worldwire_core::{Error, Field, Limits, Reader, Result, Sampler, Trace, Writer, record};
+
+use super::primitive::{Many, Text, Vector3, gather, left_over, not_utf8, refuse, shown};
+
+pub use graph::{Directions, NavGraph, Route};
+
+record! {
+    /// A place, or a zone.
+    pub struct NavNode {
+        /// The place in the zone. Unverified: what these bytes of `zonemap.nav` mean.
+        location "location": Vector3,
+        /// What links call the node.
+        id "id": u16,
+    }
+}
+
+record! {
+    /// A way from one node to another.
+    ///
+    /// Unverified: it leads one way only; files seem to list a way back as another link.
+    pub struct NavLink {
+        /// The id of the node where it begins.
+        first "first": u16,
+        /// The id of the node where it ends.
+        second "second": u16,
+    }
+}
+
+/// A NAV file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NavFile<'d> {
+    /// The first word, kept as it came. [`Self::largest_id`] is what writers put there.
+    pub last_id: u16,
+    /// The nodes.
+    pub nodes: Many<NavNode>,
+    /// The links, in the order of the file.
+    pub links: Many<NavLink>,
+    /// The names of zones, in a graph of zones.
+    pub zone_names: Option<Many<Text<'d>>>,
+}
+
+impl<'d> NavFile<'d> {
+    /// Reads a file: the plain form, or one zlib stream around it.
+    ///
+    /// A plain file may begin like a zlib stream, so that is tried only when the plain reading
+    /// does not use up all bytes.
+    ///
+    /// # Errors
+    /// Malformed, for what is no NAV file or is cut off; the limits.
+    pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let bytes = reader.rest();
+        if !Self::is_compressed(bytes, reader.limits()) {
+            return Self::plain(reader).map_err(Error::closed);
+        }
+        let inflated = match inflate(bytes, reader.limits()) {
+            Ok(inflated) => inflated,
+            Err(inflating) => {
+                // Whatever it is, the plain reading says more of where it goes wrong.
+                let plain = Self::plain(reader).map_err(Error::closed)?;
+                return if reader.remaining() > 0 { Err(inflating) } else { Ok(plain) };
+            }
+        };
+        let start = reader.place();
+        reader.take(bytes.len())?;
+        reader.layer("inflated", start, inflated, |reader| {
+            let nav = NavFile::plain(reader)?;
+            reader.end()?;
+            Ok(nav.into_owned())
+        })
+    }
+
+    /// Whether the bytes are to be read as a zlib stream: they begin like one, and are no plain
+    /// file.
+    #[must_use]
+    pub fn is_compressed(bytes: &[u8], limits: &Limits) -> bool {
+        let like_zlib = bytes
+            .first_chunk::<2>()
+            .is_some_and(|head| head[0] == 0x78 && u16::from_be_bytes(*head).is_multiple_of(31));
+        let mut reader = Reader::within(bytes, limits);
+        like_zlib && NavFile::plain(&mut reader).and_then(|_| reader.end()).is_err()
+    }
+
+    /// Reads a file as tools want it: with warnings instead of errors where that is possible. Bytes
+    /// that are left at the end are passed over.
+    ///
+    /// # Errors
+    /// As [`Self::decode`].
+    pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
+        let mut reader = Reader::within(bytes, limits);
+        let nav = Self::decode(&mut reader)?;
+        let compressed = Self::is_compressed(bytes, limits)
+            .then(|| "is a zlib stream; it is written without".to_owned());
+        let names = nav.zone_names.iter().flat_map(|names| names.iter()).enumerate();
+        let names = names
+            .filter_map(|(index, name)| not_utf8(format_args!("the name of zone {index}"), name));
+        let warnings = gather(left_over(&reader).into_iter().chain(compressed).chain(names));
+        Ok((nav, warnings))
+    }
+
+    /// Reads a file that must have nothing odd about it: how a NAV file is told from others.
+    ///
+    /// # Errors
+    /// As [`Self::decode`]; Malformed, for what [`Self::open`] warns of.
+    pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
+        let (nav, warnings) = Self::open(bytes, limits)?;
+        refuse(warnings.into_iter()).map(|()| nav)
+    }
+
+    /// Writes it in the plain form.
+    ///
+    /// # Errors
+    /// The limits, for lists of 4 Gi elements and more.
+    pub fn encode(&self, writer: &mut Writer) -> Result<()> {
+        writer.u16(self.last_id);
+        self.nodes.encode(writer).map_err(|error| error.inside("nodes"))?;
+        self.links.encode(writer).map_err(|error| error.inside("links"))?;
+        match &self.zone_names {
+            Some(names) => names.encode(writer).map_err(|error| error.inside("zone_names")),
+            None => Ok(()),
+        }
+    }
+
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut writer = Writer::new();
+        self.encode(&mut writer).map(|()| writer.into_bytes())
+    }
+
+    /// The bytes of the file as a zlib stream.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn to_zlib(&self) -> Result<Vec<u8>> {
+        let plain = self.to_bytes()?;
+        let mut packed = Vec::new();
+        let outcome = ZlibEncoder::new(&plain[..], Compression::best()).read_to_end(&mut packed);
+        outcome.map_err(|error| Error::value("bytes to compress", error.to_string()))?;
+        Ok(packed)
+    }
+
+    /// Reads it from JSON: what the traced decode writes, or the two forms that katsuba writes,
+    /// `{"nodes", "links"}` and `{"graph": {...}, "zone_names"}`. Without `last_id` that is the
+    /// largest id.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else.
+    pub fn from_json(json: &Json) -> Result<NavFile<'static>> {
+        let mut fields = FieldsOf::new(json)?;
+        let zone_names = fields.given_optional("zone_names").map(Many::from_json).transpose();
+        let zone_names = zone_names.map_err(|error| error.inside("zone_names"))?;
+        let mut nav = if let Some(graph) = fields.take_optional("graph") {
+            let mut inner = FieldsOf::new(graph).map_err(|error| error.inside("graph"))?;
+            let nav = graph_from_json(&mut inner).and_then(|nav| inner.end().map(|()| nav));
+            nav.map_err(|error| error.inside("graph"))?
+        } else {
+            graph_from_json(&mut fields)?
+        };
+        fields.end()?;
+        nav.zone_names = zone_names;
+        Ok(nav)
+    }
+
+    /// The largest id of a node; 0 without nodes.
+    #[must_use]
+    pub fn largest_id(&self) -> u16 {
+        self.nodes.iter().map(|node| node.id).max().unwrap_or(0)
+    }
+
+    /// The name of the zone that a node stands for.
+    #[must_use]
+    pub fn name(&self, id: u16) -> Option<&Text<'d>> {
+        self.zone_names.as_ref()?.get(usize::from(id))
+    }
+
+    /// Makes it owned.
+    #[must_use]
+    pub fn into_owned(self) -> NavFile<'static> {
+        let Self { last_id, nodes, links, zone_names } = self;
+        NavFile { last_id, nodes, links, zone_names: zone_names.map(Field::into_owned) }
+    }
+
+    /// Makes one up.
+    pub fn sample(sampler: &mut Sampler) -> Self {
+        Self {
+            last_id: u16::sample(sampler),
+            nodes: Many::sample(sampler),
+            links: Many::sample(sampler),
+            zone_names: (sampler.below(2) == 0).then(|| Many::sample(sampler)),
+        }
+    }
+
+    fn plain<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let last_id = reader.u16("last_id")?;
+        let nodes = Many::decode(reader, "nodes")?;
+        let links = Many::decode(reader, "links")?;
+        let zone_names = match reader.remaining() {
+            // Too few for a count: they are left.
+            0..4 => None,
+            _ => Some(Many::decode(reader, "zone_names")?),
+        };
+        Ok(Self { last_id, nodes, links, zone_names })
+    }
+
+    /// What a node is called.
+    fn label(&self, id: u16) -> Cow<'_, str> {
+        match self.name(id) {
+            Some(name) => name.to_lossy(),
+            None => id.to_string().into(),
+        }
+    }
+}
+
+fn graph_from_json(fields: &mut FieldsOf<'_>) -> Result<NavFile<'static>> {
+    let last_id = fields.given_optional("last_id").map(u16::from_json).transpose();
+    let last_id = last_id.map_err(|error| error.inside("last_id"))?;
+    let nodes = fields.value("nodes")?;
+    let links = fields.value("links")?;
+    let mut nav = NavFile { last_id: 0, nodes, links, zone_names: None };
+    nav.last_id = last_id.unwrap_or_else(|| nav.largest_id());
+    Ok(nav)
+}
+
+/// Inflates one zlib stream that fills all of the bytes.
+fn inflate(bytes: &[u8], limits: &Limits) -> Result<Vec<u8>> {
+    let ratio = limits.inflated_ratio.saturating_mul(bytes.len() as u64);
+    let most = limits.inflated_bytes.min(ratio);
+    let mut stream = ZlibDecoder::new(bytes);
+    let mut plain = Vec::new();
+    let outcome = stream.by_ref().take(most + 1).read_to_end(&mut plain);
+    outcome.map_err(|error| Error::malformed("a NAV file or a zlib stream", error.to_string()))?;
+    if plain.len() as u64 > most {
+        let name = if most == ratio { "inflated ratio" } else { "inflated bytes" };
+        return Err(Error::limit(name, most, plain.len() as u64));
+    }
+    let behind = (bytes.len() as u64).saturating_sub(stream.total_in());
+    if behind > 0 {
+        let found = format!("{behind} bytes more");
+        return Err(Error::malformed("the end of the zlib stream", found));
+    }
+    Ok(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn katsubas_shapes_are_read() {
+        let graph = json!({
+            "nodes": [{"location": [1.0, 2.0, 3.0], "id": 7}, {"location": [0, 0, 0], "id": 2}],
+            "links": [{"first": 7, "second": 2}],
+        });
+        let nav = NavFile::from_json(&graph).unwrap();
+        assert_eq!((nav.last_id, nav.nodes.len(), nav.zone_names.is_none()), (7, 2, true));
+        let zones = NavFile::from_json(&json!({"graph": graph, "zone_names": ["A/B"]})).unwrap();
+        assert_eq!(zones.zone_names.as_ref().unwrap()[0].as_text(), Some("A/B"));
+        assert_eq!(NavFile { zone_names: None, ..zones }, nav);
+        let error = NavFile::from_json(&json!({"graph": {"nodes": []}})).unwrap_err();
+        assert_eq!(error.to_string(), "graph.links: wanted a value, found none");
+    }
+
+    #[test]
+    fn what_is_no_file_says_where_it_goes_wrong() {
+        let error = |bytes: &[u8]| NavFile::open(bytes, &Limits::DEFAULT).unwrap_err().to_string();
+        assert_eq!(
+            error(&[0; 9]),
+            "links: wanted 4 bytes, found 3".replace("links", "links at byte 6")
+        );
+        let mut promised = vec![0, 0, 0xff, 0xff, 0xff, 0xff];
+        promised.extend([0; 20]);
+        assert_eq!(error(&promised), "nodes at byte 6: wanted 60129542130 bytes, found 20");
+    }
+
+    #[test]
+    fn inflating_is_bounded() {
+        let nav =
+            NavFile { last_id: 0, nodes: vec![].into(), links: vec![].into(), zone_names: None };
+        let mut plain = nav.to_bytes().unwrap();
+        plain.resize(1 << 20, 0);
+        let mut packed = Vec::new();
+        ZlibEncoder::new(&plain[..], Compression::best()).read_to_end(&mut packed).unwrap();
+        let limits = Limits { inflated_bytes: 1 << 16, ..Limits::DEFAULT };
+        let error = inflate(&packed, &limits).unwrap_err().to_string();
+        assert_eq!(error, "wanted at most 65536 (inflated bytes), found 65537");
+        let limits = Limits { inflated_ratio: 2, ..Limits::DEFAULT };
+        assert!(inflate(&packed, &limits).unwrap_err().to_string().contains("inflated ratio"));
+        packed.push(0);
+        let error = inflate(&packed, &Limits::DEFAULT).unwrap_err().to_string();
+        assert_eq!(error, "wanted the end of the zlib stream, found 1 bytes more");
+    }
+}

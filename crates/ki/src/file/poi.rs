@@ -1,0 +1,403 @@
+//! POI: the points of interest of all zones (`poi.dat`): where quests lead, teleporters, and which
+//! models a zone has.
+//!
+//! Six lists, one behind the other, all always there:
+//!
+//! | list | elements |
+//! | --- | --- |
+//! | zone_names | `u32` count and UTF-8 |
+//! | goals | [`Goal`], 33 bytes |
+//! | interactive_goals | [`InteractiveGoals`] |
+//! | teleporters | [`ZoneTeleporters`] |
+//! | goal_adjectives | [`GoalAdjectives`] |
+//! | zone_mobs | [`ZoneMob`]: one element for each model, so a zone occurs many times |
+//!
+//! Order and repeats are kept. Newer versions of one tool of the community write the last list
+//! nested, by zone; the game's files are flat, and what such a tool wrote is refused with a hint.
+//!
+//! Unverified: which archive has the file, and how large it is.
+
+use std::collections::{HashMap, HashSet};
+
+use worldwire_core::json::Json;
+use worldwire_core::{Error, Field, Limits, Reader, Record, Result, Step, Trace, Writer, record};
+
+use super::primitive::{Many, Text, Truth, Vector3, ZoneKey, gather, left_over, not_utf8, refuse};
+use crate::string_id;
+
+record! {
+    /// Where a goal of a quest is.
+    pub struct Goal {
+        goal_id "goal_id": u64,
+        /// Unverified: set where the quest helper does not lead to this point.
+        no_quest_helper "no_quest_helper": Truth,
+        /// The position of the zone in `zone_names`.
+        zone_id "zone_id": u16,
+        template_id "template_id": u64,
+        location "location": Vector3,
+        /// Somebody to talk to.
+        interactable "interactable": Truth,
+        /// Something to collect.
+        collectable "collectable": Truth,
+    }
+}
+
+record! {
+    /// The templates of a zone that one can act on.
+    pub struct InteractiveGoals {
+        zone_key "zone_key": ZoneKey,
+        template_ids "template_ids": Many<u64>,
+    }
+}
+
+record! {
+    /// A way to another zone.
+    pub struct Teleporter<'d> {
+        /// The name of the zone it leads to, which need not be in `zone_names`.
+        destination "destination": Text<'d>,
+        /// Where it is.
+        position "position": Vector3,
+    }
+}
+
+record! {
+    /// The teleporters of a zone.
+    pub struct ZoneTeleporters<'d> {
+        zone_key "zone_key": ZoneKey,
+        teleporters "list": Many<Teleporter<'d>>,
+    }
+}
+
+record! {
+    /// Words that describe a goal.
+    pub struct GoalAdjectives {
+        goal_id "goal_id": u64,
+        /// Unverified: string ids of adjectives.
+        adjectives "adjectives": Many<u32>,
+    }
+}
+
+record! {
+    /// A model that occurs in a zone.
+    pub struct ZoneMob<'d> {
+        zone_key "zone_key": ZoneKey,
+        /// The path of a `.nif` file.
+        asset "asset": Text<'d>,
+    }
+}
+
+record! {
+    /// A POI file.
+    pub struct PoiFile<'d> {
+        zone_names "zone_names": Many<Text<'d>>,
+        goals "goals": Many<Goal>,
+        interactive_goals "interactive_goals": Many<InteractiveGoals>,
+        teleporters "teleporters": Many<ZoneTeleporters<'d>>,
+        goal_adjectives "goal_adjectives": Many<GoalAdjectives>,
+        zone_mobs "zone_mobs": Many<ZoneMob<'d>>,
+    }
+}
+
+impl<'d> PoiFile<'d> {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// Malformed, for what is no POI file or is cut off; the limits.
+    pub fn read<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let bytes = reader.rest();
+        let hinted = |error: Error| match is_nested(bytes) {
+            true => error.hint("the list is nested by zone, as katsuba writes it since 2026"),
+            false => error,
+        };
+        let poi = Self::decode_fields(reader).map_err(Error::closed).map_err(|error| {
+            let last = Step::Field("zone_mobs".into());
+            if error.path().next() == Some(&last) { hinted(error) } else { error }
+        })?;
+        // A nested list may read as a flat one that ends too early.
+        if reader.remaining() > 0 && is_nested(bytes) {
+            let found = format!("{} bytes more", reader.remaining());
+            let error = reader.place_error(Error::malformed("the end of a flat list", found));
+            return Err(hinted(error.inside("zone_mobs")));
+        }
+        Ok(poi)
+    }
+
+    /// Reads a file as tools want it: with warnings instead of errors where that is possible. Bytes
+    /// that are left at the end are passed over.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
+        let mut reader = Reader::within(bytes, limits);
+        let poi = Self::read(&mut reader)?;
+        let goals = poi.goals.iter().enumerate().flat_map(|(index, goal)| {
+            let truths = [
+                ("no_quest_helper", goal.no_quest_helper),
+                ("interactable", goal.interactable),
+                ("collectable", goal.collectable),
+            ];
+            let odd = truths.into_iter().filter(|(_, truth)| !truth.is_plain());
+            odd.map(move |(name, truth)| {
+                format!("goal {index}: {name} is {}, read as true", truth.0)
+            })
+        });
+        let names = poi.zone_names.iter().enumerate();
+        let names = names
+            .filter_map(|(index, name)| not_utf8(format_args!("the name of zone {index}"), name));
+        let ways = poi.teleporters.iter().flat_map(|zone| zone.teleporters.iter());
+        let ways =
+            ways.filter_map(|way| not_utf8("the destination of a teleporter", &way.destination));
+        let mobs = poi.zone_mobs.iter().enumerate();
+        let mobs = mobs.filter_map(|(index, mob)| {
+            not_utf8(format_args!("the asset of mob {index}"), &mob.asset)
+        });
+        let odd = goals.chain(names).chain(ways).chain(mobs);
+        let warnings = gather(left_over(&reader).into_iter().chain(odd));
+        Ok((poi, warnings))
+    }
+
+    /// Reads a file that must have nothing odd about it: how a POI file is told from others.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; Malformed, for what [`Self::open`] warns of.
+    pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
+        let (poi, warnings) = Self::open(bytes, limits)?;
+        refuse(warnings.into_iter()).map(|()| poi)
+    }
+
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    /// The limits, for lists of 4 Gi elements and more.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut writer = Writer::new();
+        self.encode(&mut writer).map(|()| writer.into_bytes())
+    }
+
+    /// Reads it from the JSON that the traced decode writes.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else.
+    pub fn read_json(json: &Json) -> Result<PoiFile<'static>> {
+        <PoiFile<'static> as Field<'static>>::from_json(json.into())
+    }
+
+    /// The zones that keys stand for: those of `zone_names`, and the destinations of teleporters.
+    #[must_use]
+    pub fn zones(&self) -> HashMap<ZoneKey, &Text<'d>> {
+        let ways = self.teleporters.iter().flat_map(|zone| zone.teleporters.iter());
+        let names = ways.map(|way| &way.destination).chain(self.zone_names.iter());
+        names.map(|name| (ZoneKey(string_id(name.as_bytes())), name)).collect()
+    }
+
+    /// What is odd, though it can be read: goals in zones that are not there, keys that are no name's,
+    /// repeated goals and places that are not finite. Each text is made when it is asked for.
+    pub fn check(&self) -> impl Iterator<Item = String> {
+        let zones = self.zones();
+        let unknown = move |list: &'static str, index: usize, key: ZoneKey| {
+            (!zones.contains_key(&key))
+                .then(|| format!("{list} {index}: no zone has the key {:#010x}", key.0))
+        };
+        let mut seen = HashMap::new();
+        let goals = self.goals.iter().enumerate().flat_map(move |(index, goal)| {
+            let count = self.zone_names.len();
+            let zone = (usize::from(goal.zone_id) >= count)
+                .then(|| format!("goal {index}: no zone {}, there are {count}", goal.zone_id));
+            let first = *seen.entry(goal.goal_id).or_insert(index);
+            let again = (first != index)
+                .then(|| format!("goal {index} has the id {} of goal {first}", goal.goal_id));
+            let place = (!goal.location.is_finite())
+                .then(|| format!("goal {index}: its place is not finite"));
+            zone.into_iter().chain(again).chain(place)
+        });
+        let lists = self.interactive_goals.iter().map(|it| ("interactive_goals", it.zone_key));
+        let ways = self.teleporters.iter().map(|it| ("teleporters", it.zone_key));
+        let keys = lists.enumerate().chain(ways.enumerate());
+        let mut seen = HashSet::new();
+        let mobs = self.zone_mobs.iter().map(|it| ("zone_mobs", it.zone_key)).enumerate();
+        let mobs = mobs.filter(move |(_, (_, key))| seen.insert(*key));
+        goals.chain(
+            keys.chain(mobs).filter_map(move |(index, (list, key))| unknown(list, index, key)),
+        )
+    }
+
+    /// What a zone is called: by its position in `zone_names`.
+    #[must_use]
+    pub fn zone(&self, id: u16) -> Option<&Text<'d>> {
+        self.zone_names.get(usize::from(id))
+    }
+
+    /// The goals as comma-separated values: zone, place, ids and what can be done there.
+    ///
+    /// # Errors
+    /// Value, when the table cannot be written; the limit on the ratio of texts, for many goals in a
+    /// zone with a long name.
+    pub fn to_csv(&self) -> Result<String> {
+        let zones = self.goals.iter().map(|goal| self.zone(goal.zone_id).map_or(0, Text::len));
+        let bytes = zones.fold(0, |sum: u64, zone| sum.saturating_add(zone as u64));
+        let most = Limits::DEFAULT.text_ratio * (Goal::LEAST * self.goals.len()) as u64;
+        if bytes > most {
+            return Err(Error::limit("text ratio", most, bytes));
+        }
+        let mut rows = vec![
+            [
+                "zone",
+                "x",
+                "y",
+                "z",
+                "goal_id",
+                "template_id",
+                "no_quest_helper",
+                "interactable",
+                "collectable",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+        ];
+        for goal in self.goals.iter() {
+            let zone = self.zone(goal.zone_id);
+            let zone =
+                zone.map_or_else(|| goal.zone_id.to_string(), |name| name.to_lossy().into_owned());
+            let [x, y, z] = goal.location.0.map(|part| part.to_string());
+            let truths = [goal.no_quest_helper, goal.interactable, goal.collectable];
+            let [helper, interactable, collectable] = truths.map(|it| it.is_true().to_string());
+            let (goal, template) = (goal.goal_id.to_string(), goal.template_id.to_string());
+            rows.push(vec![zone, x, y, z, goal, template, helper, interactable, collectable]);
+        }
+        super::csv::written(&rows)
+    }
+
+    /// The teleporters as GraphML: zones, and which lead to which.
+    #[must_use]
+    pub fn to_graphml(&self) -> String {
+        use super::svg::push_escaped;
+        use std::fmt::Write as _;
+
+        let zones = self.zones();
+        let mut out = String::from(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+             <graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n\
+             <key id=\"label\" for=\"node\" attr.name=\"label\" attr.type=\"string\"/>\n\
+             <graph id=\"teleporters\" edgedefault=\"directed\">\n",
+        );
+        let mut known = HashSet::new();
+        let mut edges = String::new();
+        let mut node = |key: ZoneKey, out: &mut String| {
+            if known.insert(key) {
+                let _ = write!(out, "<node id=\"z{}\"><data key=\"label\">", key.0);
+                match zones.get(&key) {
+                    Some(name) => push_escaped(&name.to_lossy(), out),
+                    None => push_escaped(&format!("{:#010x}", key.0), out),
+                }
+                out.push_str("</data></node>\n");
+            }
+        };
+        for zone in self.teleporters.iter() {
+            node(zone.zone_key, &mut out);
+            for way in zone.teleporters.iter() {
+                let target = ZoneKey(string_id(way.destination.as_bytes()));
+                node(target, &mut out);
+                let (source, target) = (zone.zone_key.0, target.0);
+                let _ = writeln!(edges, "<edge source=\"z{source}\" target=\"z{target}\"/>");
+            }
+        }
+        out.push_str(&edges);
+        out.push_str("</graph>\n</graphml>\n");
+        out
+    }
+}
+
+/// Whether the bytes are a file whose last list is nested: key, count, texts.
+fn is_nested(bytes: &[u8]) -> bool {
+    record! {
+        /// The models of a zone.
+        pub struct Nested<'d> {
+            zone_key "zone_key": ZoneKey,
+            assets "assets": Many<Text<'d>>,
+        }
+    }
+    let mut reader = Reader::new(bytes);
+    let read = |reader: &mut Reader<'_>| -> Result<()> {
+        Many::<Text<'_>>::decode(reader, "")?;
+        Many::<Goal>::decode(reader, "")?;
+        Many::<InteractiveGoals>::decode(reader, "")?;
+        Many::<ZoneTeleporters<'_>>::decode(reader, "")?;
+        Many::<GoalAdjectives>::decode(reader, "")?;
+        Many::<Nested<'_>>::decode(reader, "")?;
+        reader.end()
+    };
+    read(&mut reader).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made_up() -> PoiFile<'static> {
+        let goal = |goal_id, zone_id, x| Goal {
+            goal_id,
+            no_quest_helper: Truth(0),
+            zone_id,
+            template_id: 7,
+            location: Vector3([x, 2.5, 3.0]),
+            interactable: Truth(1),
+            collectable: Truth(0),
+        };
+        let way = Teleporter { destination: Text::from("B, \"x\""), position: Vector3::default() };
+        let key = |name: &str| ZoneKey(string_id(name.as_bytes()));
+        let ways = |zone_key| ZoneTeleporters { zone_key, teleporters: vec![way.clone()].into() };
+        let mob = |zone_key| ZoneMob { zone_key, asset: Text::from("m.nif") };
+        PoiFile {
+            zone_names: vec![Text::from("A")].into(),
+            goals: vec![goal(1, 0, 1.5), goal(1, 9, f32::NAN)].into(),
+            interactive_goals: vec![].into(),
+            teleporters: vec![ways(key("A")), ways(ZoneKey(5))].into(),
+            goal_adjectives: vec![].into(),
+            zone_mobs: vec![mob(key("B, \"x\"")), mob(ZoneKey(6)), mob(ZoneKey(6))].into(),
+        }
+    }
+
+    #[test]
+    fn everything_odd_is_told() {
+        let said: Vec<String> = made_up().check().collect();
+        insta::assert_snapshot!(said.join("\n"), @r#"
+        goal 1: no zone 9, there are 1
+        goal 1 has the id 1 of goal 0
+        goal 1: its place is not finite
+        teleporters 1: no zone has the key 0x00000005
+        zone_mobs 1: no zone has the key 0x00000006
+        "#);
+    }
+
+    #[test]
+    fn long_names_of_zones_do_not_become_gigabytes() {
+        let mut poi = made_up();
+        poi.zone_names = vec![Text::new(vec![b'a'; 1 << 20])].into();
+        poi.goals.0.truncate(1);
+        poi.goals = vec![poi.goals[0].clone(); 100].into();
+        let error = poi.to_csv().unwrap_err().to_string();
+        assert_eq!(error, "wanted at most 844800 (text ratio), found 104857600");
+    }
+
+    #[test]
+    fn tables_and_graphs_have_names() {
+        insta::assert_snapshot!(made_up().to_csv().unwrap().replace('\r', ""), @r#"
+        zone,x,y,z,goal_id,template_id,no_quest_helper,interactable,collectable
+        A,1.5,2.5,3,1,7,false,true,false
+        9,NaN,2.5,3,1,7,false,true,false
+        "#);
+        insta::assert_snapshot!(made_up().to_graphml(), @r#"
+        <?xml version="1.0" encoding="UTF-8"?>
+        <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+        <key id="label" for="node" attr.name="label" attr.type="string"/>
+        <graph id="teleporters" edgedefault="directed">
+        <node id="z33"><data key="label">A</data></node>
+        <node id="z25231778"><data key="label">B, &quot;x&quot;</data></node>
+        <node id="z5"><data key="label">0x00000005</data></node>
+        <edge source="z33" target="z25231778"/>
+        <edge source="z5" target="z25231778"/>
+        </graph>
+        </graphml>
+        "#);
+    }
+}

@@ -1,0 +1,362 @@
+//! What the client's own files are made of: counted texts, vectors, truth values of one byte.
+//!
+//! Everything is little-endian and packed.
+
+use core::fmt;
+use std::borrow::Cow;
+
+use worldwire_core::json::{self, Given, Json};
+use worldwire_core::{
+    Error, Field, Form, List32, Reader, Result, Sampler, Trace, Value, Writer, list_from_json,
+    scalar,
+};
+
+/// A list behind a `u32` count. The bytes at hand bound it, and the limit on elements.
+pub type Many<E> = List32<E, { u32::MAX as usize }>;
+
+/// `u32` count of bytes, then the bytes: UTF-8, without a terminator.
+///
+/// Bytes that are not UTF-8 are kept, and shown in hexadecimal.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Text<'d>(Cow<'d, [u8]>);
+
+impl<'d> Text<'d> {
+    /// Wraps bytes.
+    pub fn new(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// How many bytes there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text, if it is UTF-8.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        core::str::from_utf8(&self.0).ok()
+    }
+
+    /// The text; what is not UTF-8 becomes U+FFFD.
+    #[must_use]
+    pub fn to_lossy(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+}
+
+impl<'d> From<&'d str> for Text<'d> {
+    fn from(text: &'d str) -> Self {
+        Self(Cow::Borrowed(text.as_bytes()))
+    }
+}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.as_text() {
+            Some(text) => fmt::Debug::fmt(text, f),
+            None => write!(f, "Text({:02x?})", &*self.0),
+        }
+    }
+}
+
+impl<'d> Field<'d> for Text<'d> {
+    type Owned = Text<'static>;
+    const LEAST: usize = 4;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("u32 count, UTF-8")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        let start = reader.place_if_on();
+        let at = reader.position() as u64;
+        let count = reader.take_array().map(u32::from_le_bytes);
+        let count = count.map_err(|error| error.inside(name))?;
+        let most = reader.limits().string_bytes;
+        if u64::from(count) > most {
+            return Err(Error::limit("string bytes", most, count.into()).at(at).inside(name));
+        }
+        let bytes = reader.blob(name, start, count as usize, Form::Utf8)?;
+        Ok(Self(Cow::Borrowed(bytes)))
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let length = writer.reserve::<4>();
+        writer.bytes(&self.0);
+        writer.patch_length(length)
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        json.blob(|json| json::text(json, |text| text.as_bytes().to_vec())).map(Self::new)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        if sampler.below(8) == 0 {
+            let length = sampler.length(24);
+            return Self::new(sampler.bytes(length));
+        }
+        Self::new(sampler.text(24).into_bytes())
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        Text(Cow::Owned(self.0.into_owned()))
+    }
+}
+
+/// Three `f32`: x, y, z, with z up. Two are equal when their bits are.
+#[derive(Clone, Copy, Default)]
+pub struct Vector3(pub [f32; 3]);
+
+impl Vector3 {
+    /// Whether no part is infinite or no number.
+    #[must_use]
+    pub fn is_finite(self) -> bool {
+        self.0.iter().all(|part| part.is_finite())
+    }
+
+    /// How far it is to another place.
+    #[must_use]
+    pub fn distance(self, other: Self) -> f64 {
+        let parts = self.0.iter().zip(other.0);
+        parts.map(|(a, b)| (f64::from(*a) - f64::from(b)).powi(2)).sum::<f64>().sqrt()
+    }
+}
+
+impl PartialEq for Vector3 {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.map(f32::to_bits) == other.0.map(f32::to_bits)
+    }
+}
+
+impl Eq for Vector3 {}
+
+impl fmt::Debug for Vector3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl<'d> Field<'d> for Vector3 {
+    type Owned = Self;
+    const LEAST: usize = 12;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("f32[3]")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        if !T::ON && reader.remaining() >= Self::LEAST {
+            // In one go: meshes are made of little else.
+            let bytes: [u8; 12] = reader.take_array().map_err(|error| error.inside(name))?;
+            let [x, y, z] = *bytes.as_chunks::<4>().0 else {
+                return Err(Error::malformed("three numbers", "fewer"));
+            };
+            return Ok(Self([x, y, z].map(f32::from_le_bytes)));
+        }
+        reader.list(name, |reader| {
+            let mut parts = [0.0; 3];
+            for (index, part) in parts.iter_mut().enumerate() {
+                *part = reader.item(index, |reader| reader.f32(""))?;
+            }
+            Ok(Self(parts))
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        self.0.iter().for_each(|part| writer.f32(*part));
+        Ok(())
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let parts = list_from_json::<worldwire_core::Float>(json)?;
+        match parts[..] {
+            [x, y, z] => Ok(Self([x.0, y.0, z.0])),
+            _ => Err(Error::value("3 numbers", parts.len().to_string())),
+        }
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self(core::array::from_fn(|_| worldwire_core::Float::sample(sampler).0))
+    }
+
+    fn into_owned(self) -> Self {
+        self
+    }
+}
+
+/// Nine `f32`: three rows of three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Matrix3(pub [Vector3; 3]);
+
+impl Matrix3 {
+    /// The matrix that changes nothing.
+    pub const IDENTITY: Self =
+        Self([Vector3([1.0, 0.0, 0.0]), Vector3([0.0, 1.0, 0.0]), Vector3([0.0, 0.0, 1.0])]);
+}
+
+impl<'d> Field<'d> for Matrix3 {
+    type Owned = Self;
+    const LEAST: usize = 36;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("f32[3][3]")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.list(name, |reader| {
+            let mut rows = [Vector3::default(); 3];
+            for (index, row) in rows.iter_mut().enumerate() {
+                *row = reader.item(index, |reader| Vector3::decode(reader, ""))?;
+            }
+            Ok(Self(rows))
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        self.0.iter().try_for_each(|row| row.encode(writer))
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let rows = list_from_json::<Vector3>(json)?;
+        let found = rows.len();
+        let rows = rows.try_into();
+        rows.map(Self).map_err(|_| Error::value("3 rows", found.to_string()))
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self(core::array::from_fn(|_| Vector3::sample(sampler)))
+    }
+
+    fn into_owned(self) -> Self {
+        self
+    }
+}
+
+/// A truth value of one byte. Anything but 0 is true; a byte that is neither 0 nor 1 is kept, and
+/// shown as a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Truth(pub u8);
+
+impl Truth {
+    /// Whether it is true.
+    #[must_use]
+    pub const fn is_true(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Whether it is 0 or 1.
+    #[must_use]
+    pub const fn is_plain(self) -> bool {
+        self.0 < 2
+    }
+}
+
+impl From<bool> for Truth {
+    fn from(value: bool) -> Self {
+        Self(value.into())
+    }
+}
+
+impl<'d> Field<'d> for Truth {
+    type Owned = Self;
+    const LEAST: usize = 1;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("u8, 0 or 1")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        let read = |reader: &mut Reader<'d, T>| reader.take_array::<1>().map(|[byte]| Self(byte));
+        reader.shown(name, read, |value| match value.0 {
+            0 | 1 => Value::Bool(value.is_true()),
+            other => Value::Unsigned(other.into()),
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        writer.u8(self.0);
+        Ok(())
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        match json.json() {
+            Json::Bool(value) => Ok((*value).into()),
+            other => json::integer(other, "true, false or a byte").map(Self),
+        }
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self(u8::try_from(sampler.below(3)).unwrap_or(0))
+    }
+
+    fn into_owned(self) -> Self {
+        self
+    }
+}
+
+scalar! {
+    /// The string id of a zone's name ([`string_id`](crate::string_id)).
+    pub struct ZoneKey(u32) as Hex;
+}
+
+/// The complaint about a text that is not UTF-8, if it is one.
+pub(super) fn not_utf8(what: impl fmt::Display, text: &Text<'_>) -> Option<String> {
+    text.as_text().is_none().then(|| format!("{what} is not UTF-8: {}", shown(text)))
+}
+
+/// The most characters of a text that a message quotes.
+const MOST_SHOWN: usize = 80;
+
+/// A text as messages quote it: its first characters, when it has too many.
+pub(super) fn shown(text: &Text<'_>) -> String {
+    shortened(&super::table::shown(text.as_bytes()))
+}
+
+/// The first characters of a text.
+pub(super) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => format!("{:?}...", text.get(..end).unwrap_or_default()),
+        None => format!("{text:?}"),
+    }
+}
+
+/// The most warnings about one file that are kept.
+const MOST_WARNINGS: usize = 1000;
+
+/// The first warnings, and how many more there are: each element of a hostile file can be odd.
+pub(super) fn gather(mut warnings: impl Iterator<Item = String>) -> Vec<String> {
+    let mut kept: Vec<String> = warnings.by_ref().take(MOST_WARNINGS).collect();
+    let more = warnings.count();
+    if more > 0 {
+        kept.push(format!("{more} more like these"));
+    }
+    kept
+}
+
+/// Refuses what there is to warn of.
+pub(super) fn refuse(mut warnings: impl Iterator<Item = String>) -> Result<()> {
+    match warnings.next() {
+        None => Ok(()),
+        Some(warning) => Err(Error::malformed("a file without oddities", warning)),
+    }
+}
+
+/// The complaint about bytes that are left at the end of a file.
+pub(super) fn left_over(reader: &Reader<'_>) -> Option<String> {
+    let left = reader.remaining();
+    let at = reader.position();
+    (left > 0).then(|| format!("{left} bytes are left at byte {at}"))
+}

@@ -1,0 +1,282 @@
+//! The files of a revision, as `LatestFileList.bin` lists them in tables by package.
+//!
+//! Tables with a column `SrcFileName` list files; `_TableList` and `About` are bookkeeping. The
+//! patch server tells the prefix of all URLs (`URLPrefix` of `MSG_LATEST_FILE_LIST_V2`).
+//!
+//! ```
+//! use worldwire_ki::file::revision::FileList;
+//! use worldwire_ki::file::table::TableFile;
+//!
+//! let csv = "SrcFileName:STR,Size:UINT,CRC:UINT\r\nData/Root.wad,7,1\r\n";
+//! let list = FileList::of(&TableFile::from_csv(csv, "Base")?);
+//! assert_eq!(list.files[0].url("http://a.example/r1"), "http://a.example/r1/Data/Root.wad");
+//! # Ok::<(), worldwire_core::Error>(())
+//! ```
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use super::table::{Row, Table, TableFile, shown};
+use crate::types::FieldValue;
+
+/// The most warnings that are kept: each record of a hostile file can be odd.
+const MOST_WARNINGS: usize = 20;
+
+/// A file that a patch server has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedFile {
+    /// The tables that list it: packages, such as `Base`.
+    pub packages: Vec<String>,
+    /// `SrcFileName`: where it is below the prefix of URLs.
+    pub name: String,
+    /// `TarFileName`: where it goes, if that is another place. Unverified: mostly empty.
+    pub target: String,
+    /// `FileType`, if there is such a column.
+    pub kind: Option<u64>,
+    /// `Size`, in bytes.
+    pub size: Option<u64>,
+    /// `CRC` of the whole file, as [`crc`](super::wad::crc) computes it.
+    pub crc: Option<u32>,
+    /// `HeaderSize`: bytes of the table, for an archive.
+    pub header_size: Option<u64>,
+    /// `HeaderCRC`: that of the table, for an archive.
+    pub header_crc: Option<u32>,
+}
+
+/// All files of a revision, each once, sorted by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileList {
+    /// The files.
+    pub files: Vec<ListedFile>,
+    /// What is odd: files that packages describe differently, and those without a name. The first
+    /// of them.
+    pub warnings: Vec<String>,
+    /// How many more there are.
+    pub more_warnings: usize,
+}
+
+/// How two revisions differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileListDiff<'l> {
+    /// Files of the later one only.
+    pub added: Vec<&'l ListedFile>,
+    /// Files of the earlier one only.
+    pub removed: Vec<&'l ListedFile>,
+    /// Files with another size or CRC: the earlier, and the later.
+    pub changed: Vec<(&'l ListedFile, &'l ListedFile)>,
+}
+
+impl FileList {
+    /// The files that tables list. A file that several packages have is one; where they describe it
+    /// differently, the first counts.
+    #[must_use]
+    pub fn of(tables: &TableFile<'_>) -> Self {
+        let mut list = Self::default();
+        let mut known: HashMap<String, usize> = HashMap::new();
+        for table in &tables.tables {
+            let columns = Columns::of(table);
+            if columns.name.is_none() {
+                continue;
+            }
+            let package = shown(table.name.as_bytes());
+            for (index, row) in table.records.iter().enumerate() {
+                let file = columns.file(row);
+                if file.name.is_empty() {
+                    let warning = format!("table {package}: record {index} has no SrcFileName");
+                    list.warn(warning);
+                    continue;
+                }
+                let at = *known.entry(file.name.clone()).or_insert(list.files.len());
+                let mut warning = None;
+                match list.files.get_mut(at) {
+                    None => list.files.push(ListedFile { packages: vec![package.clone()], ..file }),
+                    Some(first) => {
+                        if (first.size, first.crc) != (file.size, file.crc) {
+                            let name = shown(file.name.as_bytes());
+                            let other = first.packages.first().map_or("", String::as_str);
+                            warning = Some(format!(
+                                "{name}: {package} and {other} describe it differently"
+                            ));
+                        }
+                        if first.packages.last() != Some(&package) {
+                            first.packages.push(package.clone());
+                        }
+                    }
+                }
+                if let Some(warning) = warning {
+                    list.warn(warning);
+                }
+            }
+        }
+        list.files.sort_by(|a, b| a.name.cmp(&b.name));
+        list
+    }
+
+    fn warn(&mut self, warning: String) {
+        match self.warnings.len() {
+            0..MOST_WARNINGS => self.warnings.push(warning),
+            _ => self.more_warnings += 1,
+        }
+    }
+
+    /// How a later revision differs from this one.
+    #[must_use]
+    pub fn diff<'l>(&'l self, later: &'l Self) -> FileListDiff<'l> {
+        let mut diff = FileListDiff::default();
+        let mut old = self.files.iter().peekable();
+        for new in &later.files {
+            while let Some(gone) = old.next_if(|old| old.name < new.name) {
+                diff.removed.push(gone);
+            }
+            match old.next_if(|old| old.name == new.name) {
+                None => diff.added.push(new),
+                Some(old) if (old.size, old.crc) != (new.size, new.crc) => {
+                    diff.changed.push((old, new));
+                }
+                Some(_) => {}
+            }
+        }
+        diff.removed.extend(old);
+        diff
+    }
+}
+
+impl ListedFile {
+    /// Where it goes in a folder: `target`, or else `name`.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        if self.target.is_empty() { &self.name } else { &self.target }
+    }
+
+    /// Where it is fetched from. What a URL cannot hold is percent-encoded.
+    #[must_use]
+    pub fn url(&self, prefix: &str) -> String {
+        let mut url = prefix.trim_end_matches('/').to_owned();
+        url.push('/');
+        for byte in self.name.trim_start_matches('/').bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                    url.push(char::from(byte));
+                }
+                _ => {
+                    let _ = write!(url, "%{byte:02X}");
+                }
+            }
+        }
+        url
+    }
+
+    /// Whether these bytes are the file, as far as the list says: by size and CRC.
+    #[must_use]
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        self.size.is_none_or(|size| size == bytes.len() as u64)
+            && self.crc.is_none_or(|crc| crc == super::wad::crc(bytes))
+    }
+}
+
+/// Where the columns of a table are.
+struct Columns {
+    name: Option<usize>,
+    target: Option<usize>,
+    kind: Option<usize>,
+    size: Option<usize>,
+    crc: Option<usize>,
+    header_size: Option<usize>,
+    header_crc: Option<usize>,
+}
+
+impl Columns {
+    fn of(table: &Table<'_>) -> Self {
+        let find = |name: &str| {
+            table.columns.iter().position(|column| column.name.as_bytes() == name.as_bytes())
+        };
+        Self {
+            name: find("SrcFileName"),
+            target: find("TarFileName"),
+            kind: find("FileType"),
+            size: find("Size"),
+            crc: find("CRC"),
+            header_size: find("HeaderSize"),
+            header_crc: find("HeaderCRC"),
+        }
+    }
+
+    fn file(&self, row: &Row<'_>) -> ListedFile {
+        let value = |at: Option<usize>| at.and_then(|at| row.values.get(at));
+        let text = |at| value(at).and_then(FieldValue::to_text).unwrap_or_default();
+        let number = |at| value(at).and_then(FieldValue::to_text).and_then(|it| it.parse().ok());
+        // A CRC in a signed column is the same 32 bits.
+        let crc = |at| {
+            let text = value(at).and_then(FieldValue::to_text)?;
+            let signed = || text.parse().ok().map(i32::cast_unsigned);
+            text.parse().ok().or_else(signed)
+        };
+        ListedFile {
+            packages: Vec::new(),
+            name: text(self.name),
+            target: text(self.target),
+            kind: number(self.kind),
+            size: number(self.size),
+            crc: crc(self.crc),
+            header_size: number(self.header_size),
+            header_crc: crc(self.header_crc),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(csv: &str) -> FileList {
+        FileList::of(&TableFile::from_csv(csv, "Base").unwrap())
+    }
+
+    #[test]
+    fn files_of_all_packages_stand_once() {
+        let list = list(
+            "[_TableList]\r\nName:STR\r\nBase\r\n\
+             [Base]\r\nSrcFileName:STR,Size:UINT,CRC:INT\r\nb,2,-1\r\na,1,1\r\n,5,5\r\n\
+             [More]\r\nCRC:UINT,SrcFileName:STR,TarFileName:STR,Size:UINT\r\n1,a,x,1\r\n7,b,,2\r\n",
+        );
+        let found: Vec<_> = list
+            .files
+            .iter()
+            .map(|it| (&*it.name, it.size, it.crc, it.packages.join("+")))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("a", Some(1), Some(1), "Base+More".to_owned()),
+                ("b", Some(2), Some(u32::MAX), "Base+More".to_owned()),
+            ]
+        );
+        assert_eq!(
+            list.warnings,
+            ["table Base: record 2 has no SrcFileName", "b: More and Base describe it differently"]
+        );
+    }
+
+    #[test]
+    fn revisions_differ_by_name_size_and_crc() {
+        let head = "SrcFileName:STR,Size:UINT,CRC:UINT\r\n";
+        let old = list(&format!("{head}a,1,1\r\nb,1,1\r\nc,1,1\r\nz,1,1\r\n"));
+        let new = list(&format!("{head}a,1,1\r\nb,1,2\r\nd,1,1\r\n"));
+        let diff = old.diff(&new);
+        let names =
+            |files: &[&ListedFile]| files.iter().map(|it| it.name.clone()).collect::<String>();
+        assert_eq!((names(&diff.added), names(&diff.removed)), ("d".into(), "cz".into()));
+        assert_eq!(diff.changed.len(), 1);
+        assert_eq!(old.diff(&old), FileListDiff::default());
+    }
+
+    #[test]
+    fn a_file_is_known_by_size_and_crc() {
+        let list = list("SrcFileName:STR,Size:UINT,CRC:UINT\r\nData/a b#.wad,9,771566984\r\n");
+        let file = &list.files[0];
+        assert!(file.is(b"123456789"));
+        assert!(!file.is(b"123456780") && !file.is(b"12345678"));
+        assert_eq!(file.url("http://a/x/"), "http://a/x/Data/a%20b%23.wad");
+        assert_eq!(file.path(), "Data/a b#.wad");
+    }
+}

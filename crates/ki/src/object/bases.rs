@@ -1,0 +1,95 @@
+//! Objects where those of another class belong.
+
+use super::value::{Children, Object};
+use crate::schema::classes::{Classes, Property};
+
+/// The most objects that are told of.
+const MOST_TOLD: usize = 200;
+
+impl Object {
+    /// The objects in it that are none of the class that their property asks for, nor of one that
+    /// is derived from it: at most 200 of them, with the name of the property. They can be written
+    /// and read, but a game may not expect them.
+    #[must_use]
+    pub fn unrelated(&self, classes: &Classes) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut open: Vec<Children<'_, '_>> =
+            self.root(classes).map(|root| root.children()).into_iter().collect();
+        while let Some(children) = open.last_mut() {
+            let Some(value) = children.next() else {
+                open.pop();
+                continue;
+            };
+            let property = value.slot().property();
+            let wanted = property.and_then(Property::class).and_then(|index| classes.get(index));
+            if let (Some(class), Some(wanted), Some(property)) = (value.class(), wanted, property)
+                && !classes.is_a(class, wanted)
+            {
+                if found.len() == MOST_TOLD {
+                    return found;
+                }
+                let (class, wanted) = (&class.name, &wanted.name);
+                found.push(format!("{}: {class} where {wanted} belongs", property.name));
+            }
+            if value.class().is_some() || value.is_list() {
+                open.push(value.children());
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Object, ObjectCodec, ObjectOptions};
+    use crate::schema::classes::TypeLists;
+
+    #[test]
+    fn an_unrelated_class_is_told_when_read_and_when_written() {
+        let list = r#"{"class Base": {"hash": 7, "properties": {}},
+            "class Good": {"hash": 8, "bases": ["Base"], "properties": {}},
+            "class Other": {"hash": 9, "properties": {}},
+            "class Holder": {"hash": 10, "properties": {
+                "m_one": {"type": "class Base*", "id": 0, "flags": 24},
+                "m_all": {"type": "class SharedPointer<class Base>", "id": 1, "flags": 24,
+                    "container": "List"}}}}"#;
+        let mut lists = TypeLists::new();
+        lists.add("list.json", list.as_bytes()).unwrap();
+        let classes = lists.compile();
+        let good = |name: &str| format!(r#"{{"$class":"class {name}"}}"#);
+        let json = |one: &str, all: &[&str]| {
+            let all: Vec<String> = all.iter().map(|name| good(name)).collect();
+            let all = all.join(",");
+            format!(r#"{{"$class":"Holder","m_one":{},"m_all":[null,{all}]}}"#, good(one))
+        };
+        let object =
+            |one: &str, all: &[&str]| Object::parse_json(&classes, &json(one, all)).unwrap();
+        assert!(object("Good", &["Base", "Good", "Good"]).unrelated(&classes).is_empty());
+        let wrong = object("Holder", &["Good", "Other", "Good", "Other"]);
+        let told = wrong.unrelated(&classes);
+        assert_eq!(
+            told,
+            [
+                "m_one: class Holder where class Base belongs",
+                "m_all: class Other where class Base belongs",
+                "m_all: class Other where class Base belongs",
+            ]
+        );
+        for deep in [false, true] {
+            let codec =
+                ObjectCodec::new(&classes, ObjectOptions { deep, ..ObjectOptions::default() });
+            let whole = wrong.complete(&classes).unwrap();
+            let bytes = codec.encode(&whole, codec.header()).unwrap();
+            let decoded = codec.decode_all(&bytes, &mut ()).unwrap();
+            let notes: Vec<&str> = decoded.notes.iter().map(|note| &*note.text).collect();
+            assert_eq!(
+                notes,
+                [
+                    "class Holder where class Base belongs",
+                    "class Other where class Base belongs",
+                    "class Other where class Base belongs",
+                ]
+            );
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! JSON to objects without a tree between: what [`JsonWriter`](super::JsonWriter) writes, with
+//! `$class` in front. Anything else is left to the reader that can name every mistake.
+
+use core::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess};
+use worldwire_core::{Limits, Result};
+
+use super::item::Seed;
+use super::read::Builder;
+use crate::object::value::Object;
+use crate::object::visitor::{CoreId, Leaf, Slot, Visitor};
+use crate::schema::classes::{Class, Classes, Kind, Property};
+
+/// The object of a text, if it is written as we write it.
+pub(super) fn parse(
+    classes: &Classes,
+    json: &str,
+    limits: &Limits,
+    rounded: &mut dyn FnMut(&str, i128),
+) -> Option<Object> {
+    let mut doubtful: Vec<(String, i128)> = Vec::new();
+    let mut note = |property: &str, number: i128| doubtful.push((property.to_owned(), number));
+    let mut builder = Builder::new(classes, limits, &mut note);
+    let mut reader = serde_json::Deserializer::from_str(json);
+    // The builder counts depth itself.
+    reader.disable_recursion_limit();
+    let seed = Nested { builder: &mut builder, slot: Slot::Root, limits };
+    seed.deserialize(&mut reader).and_then(|()| reader.end()).ok()?;
+    let object = builder.into_object();
+    doubtful.iter().for_each(|(property, number)| rounded(property, *number));
+    Some(object)
+}
+
+/// What ends the attempt. Nobody sees it.
+fn other<E: Error>() -> E {
+    E::custom("something else")
+}
+
+/// Reads an object or null.
+struct Nested<'b, 'c, 'r> {
+    builder: &'b mut Builder<'c, 'r>,
+    slot: Slot<'c>,
+    limits: &'b Limits,
+}
+
+impl<'de> DeserializeSeed<'de> for Nested<'_, '_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de> serde::de::Visitor<'de> for Nested<'_, '_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object or null")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        self.builder.object.value(self.slot, Leaf::Null).map_err(|_| other())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        let Self { builder, slot, limits } = self;
+        if entries.next_key_seed(ClassKey)?.is_none() {
+            return Err(other());
+        }
+        let class = entries.next_value_seed(ClassName(builder.classes))?;
+        builder.deeper().map_err(|_| other())?;
+        let begun = builder.object.begin_object(slot, class, CoreId::default());
+        begun.map_err(|_| other())?;
+        while let Some(property) = entries.next_key_seed(PropertyName(class))? {
+            entries.next_value_seed(Held { builder, property, limits })?;
+        }
+        builder.object.end_object().map_err(|_| other())?;
+        builder.depth -= 1;
+        Ok(())
+    }
+}
+
+/// Reads the value of a property.
+struct Held<'b, 'c, 'r> {
+    builder: &'b mut Builder<'c, 'r>,
+    property: &'c Property,
+    limits: &'b Limits,
+}
+
+impl<'de> DeserializeSeed<'de> for Held<'_, '_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        let Self { builder, property, limits } = self;
+        if property.is_list() {
+            return json.deserialize_seq(Elements { builder, property, limits });
+        }
+        one(builder, property, Slot::Property(property), limits, json)
+    }
+}
+
+/// Reads a value that is no container.
+fn one<'de, 'c, D: Deserializer<'de>>(
+    builder: &mut Builder<'c, '_>,
+    property: &'c Property,
+    slot: Slot<'c>,
+    limits: &Limits,
+    json: D,
+) -> Result<(), D::Error> {
+    if property.kind() == Kind::Object {
+        return json.deserialize_any(Nested { builder, slot, limits });
+    }
+    let item = Seed::new(limits).deserialize(json)?;
+    builder.value(slot, property, &item).map_err(|_| other())
+}
+
+/// Reads the elements of a container.
+struct Elements<'b, 'c, 'r> {
+    builder: &'b mut Builder<'c, 'r>,
+    property: &'c Property,
+    limits: &'b Limits,
+}
+
+impl<'de> serde::de::Visitor<'de> for Elements<'_, '_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let Self { builder, property, limits } = self;
+        builder.deeper().map_err(|_| other())?;
+        builder.object.begin_list(Slot::Property(property)).map_err(|_| other())?;
+        while items.next_element_seed(Element { builder, property, limits })?.is_some() {}
+        builder.object.end_list().map_err(|_| other())?;
+        builder.depth -= 1;
+        Ok(())
+    }
+}
+
+/// Reads an element of a container.
+struct Element<'b, 'c, 'r> {
+    builder: &'b mut Builder<'c, 'r>,
+    property: &'c Property,
+    limits: &'b Limits,
+}
+
+impl<'de> DeserializeSeed<'de> for Element<'_, '_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        let Self { builder, property, limits } = self;
+        one(builder, property, Slot::Element(property), limits, json)
+    }
+}
+
+macro_rules! of_text {
+    ($name:ident$(<$life:lifetime>)?($self:ident, $text:ident) -> $value:ty, $wanted:literal, $read:expr) => {
+        impl<'de $(, $life)?> DeserializeSeed<'de> for $name$(<$life>)? {
+            type Value = $value;
+
+            fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<$value, D::Error> {
+                json.deserialize_str(self)
+            }
+        }
+
+        impl<'de $(, $life)?> serde::de::Visitor<'de> for $name$(<$life>)? {
+            type Value = $value;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($wanted)
+            }
+
+            fn visit_str<E: Error>($self, $text: &str) -> Result<$value, E> {
+                $read.ok_or_else(other)
+            }
+        }
+    };
+}
+
+/// The key that has to come first.
+struct ClassKey;
+
+of_text!(ClassKey(self, text) -> (), "$class", (text == "$class").then_some(()));
+
+/// The class of an object.
+struct ClassName<'c>(&'c Classes);
+
+of_text!(ClassName<'c>(self, text) -> &'c Class, "a class", self.0.find(text));
+
+/// A property of a class.
+struct PropertyName<'c>(&'c Class);
+
+of_text!(PropertyName<'c>(self, text) -> &'c Property, "a property", self.0.property(text));

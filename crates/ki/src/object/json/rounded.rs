@@ -1,0 +1,67 @@
+//! Integers that a program may have rounded which keeps numbers as doubles.
+
+use super::write::WIDEST_EXACT;
+
+/// Whether an integer in JSON looks as if a program had written it that keeps numbers as doubles,
+/// such as JavaScript or old versions of `jq`: it is beyond 2^53, and what such programs write
+/// for the double that is nearest to it. Other integers can look like this, too: half of those
+/// below 2^54, one in a thousand of those of 64 bits.
+///
+/// ```
+/// use worldwire_ki::object::looks_rounded;
+///
+/// assert!(!looks_rounded(10_903_862_769_591_682_850));
+/// assert!(looks_rounded(10_903_862_769_591_683_000));
+/// assert!(!looks_rounded(4_711_000));
+/// ```
+#[must_use]
+pub fn looks_rounded(number: i128) -> bool {
+    let size = number.unsigned_abs();
+    if size <= u128::from(WIDEST_EXACT) {
+        return false;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "the loss is what this is about")]
+    let double = size as f64;
+    // The fewest digits that say which double it is, and zeros behind them; all digits of the
+    // double; 17 digits, and zeros.
+    let shortest = || double.to_string() == size.to_string();
+    let exact = || format!("{double:.0}") == size.to_string();
+    let digits = || {
+        let text = format!("{double:.16e}");
+        let (digits, zeros) = text.split_once('e').unwrap_or((&text, "0"));
+        let zeros = zeros.parse::<usize>().unwrap_or(0).saturating_sub(16);
+        digits.replace('.', "") + &"0".repeat(zeros) == size.to_string()
+    };
+    shortest() || exact() || digits()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::looks_rounded;
+
+    #[test]
+    fn what_programs_make_of_integers_looks_rounded() {
+        // What node, jq 1.6 and printf("%.0f") make of 10903862769591682850 and of
+        // 191965934121493239.
+        for number in [
+            10_903_862_769_591_683_000,
+            10_903_862_769_591_683_072,
+            191_965_934_121_493_250,
+            191_965_934_121_493_248,
+            9_007_199_254_740_994,
+            -191_965_934_121_493_250,
+        ] {
+            assert!(looks_rounded(number), "{number}");
+        }
+        for number in [
+            10_903_862_769_591_682_850,
+            191_965_934_121_493_239,
+            9_007_199_254_740_993,
+            9_007_199_254_740_992,
+            0,
+            -191_965_934_121_493_239,
+        ] {
+            assert!(!looks_rounded(number), "{number}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Packets of a side that an observer did not see.
+
+use std::collections::VecDeque;
+
+use crate::frame::{MOST_ACK_AGE, MOST_NEWER, PacketCount, SequenceNumber};
+
+/// The numbers that were passed over. Those that come late are taken out again, until later
+/// packets show that they come no more.
+#[derive(Debug, Default)]
+pub(super) struct Missing {
+    packets: PacketCount,
+    /// The first and the last of each run, the oldest in front.
+    runs: VecDeque<(u64, u64)>,
+}
+
+const _: () = assert!(MOST_ACK_AGE < MOST_NEWER, "else a late packet counts as a newer one");
+
+impl Missing {
+    /// A packet came.
+    pub(super) fn note(&mut self, number: SequenceNumber) {
+        let before = self.packets.newest();
+        let count = self.packets.take(number);
+        match before {
+            Some(newest) if count > newest + 1 => self.runs.push_back((newest + 1, count - 1)),
+            Some(newest) if count <= newest => self.found(count),
+            _ => {}
+        }
+    }
+
+    fn found(&mut self, count: u64) {
+        let Some(at) = self.runs.iter().position(|run| (run.0..=run.1).contains(&count)) else {
+            return;
+        };
+        let Some((first, last)) = self.runs.remove(at) else { return };
+        if count < last {
+            self.runs.insert(at, (count + 1, last));
+        }
+        if first < count {
+            self.runs.insert(at, (first, count - 1));
+        }
+    }
+
+    /// The first and the last of a run that comes no more: it is so far behind that nobody would
+    /// acknowledge it. With `is_over`, any run.
+    pub(super) fn lost(&mut self, is_over: bool) -> Option<(SequenceNumber, SequenceNumber)> {
+        let newest = self.packets.newest()?;
+        let is_lost = |run: &(u64, u64)| is_over || run.1 + u64::from(MOST_ACK_AGE) < newest;
+        let (first, last) = *self.runs.front().filter(|run| is_lost(run))?;
+        self.runs.pop_front();
+        Some((SequenceNumber::of(first), SequenceNumber::of(last)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use worldwire_core::Sampler;
+
+    use super::*;
+
+    #[test]
+    fn every_number_that_never_comes_is_told_once() {
+        let mut sampler = Sampler::new(7);
+        let (mut missing, mut lost) = (Missing::default(), Vec::new());
+        let (mut seen, mut next) = (BTreeSet::new(), 0);
+        for step in 0..30_000_u64 {
+            next = (next + 1 + sampler.below(8).saturating_sub(5)).max(step.min(1));
+            let count = if step == 0 { next } else { next - sampler.below(9).min(next - 1) };
+            seen.insert(count);
+            missing.note(SequenceNumber::of(count));
+            while let Some(run) = missing.lost(false) {
+                lost.push(run);
+            }
+            assert!(missing.runs.len() <= 64, "{:?}", missing.runs);
+        }
+        assert!(next > 4 * 4096, "{next}");
+        while let Some(run) = missing.lost(true) {
+            lost.push(run);
+        }
+        let first = *seen.first().unwrap();
+        let newest = *seen.last().unwrap();
+        let wanted: Vec<u64> = (first..newest).filter(|count| !seen.contains(count)).collect();
+        let told: Vec<u16> = lost
+            .iter()
+            .flat_map(|(first, last)| {
+                (0..=last.ahead_of(*first)).map(|by| SequenceNumber::new(first.get() + by).get())
+            })
+            .collect();
+        let wanted: Vec<u16> =
+            wanted.into_iter().map(|count| SequenceNumber::of(count).get()).collect();
+        assert!(wanted.len() > 1000);
+        assert_eq!(told, wanted);
+    }
+}

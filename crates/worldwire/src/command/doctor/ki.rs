@@ -1,0 +1,33 @@
+//! What there is to say about the logins of KI.
+
+use worldwire_core::{Tree, Value};
+use worldwire_dissect::Item;
+
+/// The messages with the secret of a login.
+const SECRETS: [&str; 2] = ["LOGIN.MSG_USER_AUTHEN_V3", "LOGIN.MSG_USER_AUTHEN_RSP"];
+/// Their field with it.
+const SECRET: &str = "Rec1";
+
+/// Why the secret of a login stays closed, if it does; `has_logins` if there are accounts in the key
+/// file.
+pub(super) fn closed(item: &Item<'_>, tree: &Tree<'_>, has_logins: bool) -> Option<String> {
+    if item.family != "ki" || item.note().is_some() {
+        return None;
+    }
+    let mut name = String::new();
+    item.push_name(&mut name);
+    if !SECRETS.contains(&&*name) {
+        return None;
+    }
+    let fields = tree.roots().find(|node| node.name() == "fields")?;
+    let secret = fields.children().find(|node| node.name() == SECRET)?;
+    match secret.value() {
+        Value::Span(span) if span.length > 0 => {}
+        _ => return None,
+    }
+    let why = match has_logins {
+        false => "give the password of the account with --keys, as [[ki.login]]",
+        true => "no account of the key file proves it; check its user and password",
+    };
+    Some(format!("{name}.{SECRET} stays closed: {why}"))
+}

@@ -1,0 +1,339 @@
+//! `worldwire ki find`.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use worldwire_core::json::{Style, string, write_node};
+use worldwire_core::{Limits, Reader, Tree};
+use worldwire_dissect::Time;
+use worldwire_dissect::filter::{Filter, Subject};
+use worldwire_ki::file::wad::Inflater;
+use worldwire_ki::object::{COMPACT, HUMAN_READABLE, Header, MAGIC, STATEFUL};
+use worldwire_ki::object::{ObjectCodec, ObjectOptions, xml};
+use worldwire_ki::schema::classes::Classes;
+
+use super::op::inputs::{self, Input};
+use crate::cli::{Common, KiFind};
+use crate::command::work;
+use crate::output::{Failure, complain, counted, print, printable, say, spent};
+use crate::types;
+
+/// The name that filters look for fields under.
+const FIELDS: &str = "fields";
+/// The kind of name that a class has in a filter.
+const KIND: &str = "class";
+/// How much of a file is looked at to tell whether it is XML of objects.
+const LOOK: usize = 4096;
+/// The most characters of a value that are shown to people.
+const MOST_SHOWN: usize = 200;
+
+pub(super) fn run(arguments: &KiFind, common: &Common) -> Result<(), Failure> {
+    let start = Instant::now();
+    let classes = types::load(&arguments.types, common)?;
+    let filter = with_classes(&arguments.filter);
+    let filter = Filter::parse(&filter).map_err(|error| Failure::Run(error.to_string()))?;
+    check(&filter, &classes)?;
+    let paths = filter.field_names();
+    let search = Search {
+        classes: &classes,
+        strict: ObjectCodec::new(&classes, ObjectOptions::file()),
+        lenient: ObjectCodec::new(
+            &classes,
+            ObjectOptions { lenient: true, ..ObjectOptions::file() },
+        ),
+        shown: paths.iter().filter_map(|path| path.first().copied()).collect(),
+        filter: &filter,
+        is_json: arguments.json || arguments.json_safe,
+        style: Style { safe: arguments.json_safe },
+    };
+    inputs::with(&arguments.inputs, &Limits::DEFAULT, |inputs| {
+        let bar = work::progress(inputs.len(), common);
+        let look = |inflater: &mut Inflater, input: &Input<'_>| {
+            bar.inc(1);
+            search.look(input, inflater)
+        };
+        let pool = work::pool(arguments.threads)?;
+        let outcomes = work::share(&pool, inputs, Input::size, Inflater::new, look);
+        bar.finish_and_clear();
+        let (mut objects, mut found, mut failed) = (0_u64, 0_u64, 0_u64);
+        let mut out = String::new();
+        for (input, outcome) in inputs.iter().zip(outcomes) {
+            match outcome {
+                Ok(seen) => {
+                    objects += seen.objects;
+                    found += seen.found;
+                    out.push_str(&seen.out);
+                }
+                Err(fault) => {
+                    failed += 1;
+                    complain(&input.subject(), &fault);
+                }
+            }
+        }
+        print(&out)?;
+        if !common.quiet {
+            let (objects, time) = (counted(objects, "object"), spent(start));
+            let failed = match failed {
+                0 => String::new(),
+                count => format!(", {count} failed"),
+            };
+            say(format_args!("{found} of {objects}{failed}; {time}"));
+        }
+        if failed == 0 { Ok(()) } else { Err(Failure::Input) }
+    })
+}
+
+/// What all threads need.
+struct Search<'s> {
+    classes: &'s Classes,
+    strict: ObjectCodec<'s>,
+    /// For objects of which something is not known.
+    lenient: ObjectCodec<'s>,
+    filter: &'s Filter,
+    /// The properties that are shown: those that the filter asks for.
+    shown: BTreeSet<&'s str>,
+    is_json: bool,
+    style: Style,
+}
+
+/// What was seen in a file.
+#[derive(Default)]
+struct Seen {
+    objects: u64,
+    found: u64,
+    out: String,
+}
+
+impl Search<'_> {
+    fn look(&self, input: &Input<'_>, inflater: &mut Inflater) -> Result<Seen, String> {
+        let mut seen = Seen::default();
+        let Some(bytes) = input.read(inflater)? else { return Ok(seen) };
+        if bytes.starts_with(MAGIC) {
+            self.object(input, &bytes, &mut seen)?;
+        } else if is_xml(&bytes) {
+            // What cannot be read of it is said by `ki op encode`.
+            let loaded = xml::load(self.classes, &input.subject(), &bytes);
+            let flags = STATEFUL | COMPACT | HUMAN_READABLE;
+            let header = Header { flags, is_compressed: false, is_packed: false };
+            for object in loaded.objects.unwrap_or_default() {
+                let bytes = self.strict.encode(&object, header).map_err(|e| e.to_string())?;
+                self.object(input, &bytes, &mut seen)?;
+            }
+        }
+        Ok(seen)
+    }
+
+    fn object(&self, input: &Input<'_>, bytes: &[u8], seen: &mut Seen) -> Result<(), String> {
+        let read = |codec: &ObjectCodec<'_>| {
+            let limits = Limits::DEFAULT;
+            let mut reader = Reader::traced_within("input", bytes, Tree::new(), &limits);
+            let outcome = codec.decode_as(FIELDS, &mut reader, &mut ());
+            let outcome = outcome.and_then(|_| reader.end());
+            let (tree, outcome) = reader.conclude(outcome);
+            outcome.map(|()| self.matched(input, bytes.len() as u64, &tree))
+        };
+        // Lenient reading takes longer, and few objects need it.
+        let line = read(&self.strict).or_else(|_| read(&self.lenient));
+        seen.objects += 1;
+        if let Some(line) = line.map_err(|error| error.to_string())? {
+            seen.found += 1;
+            seen.out.push_str(&line);
+        }
+        Ok(())
+    }
+
+    /// The line of an object, if it is one of those that are looked for.
+    fn matched(&self, input: &Input<'_>, length: u64, tree: &Tree<'_>) -> Option<String> {
+        let fields = tree.roots().find(|node| node.name() == FIELDS)?;
+        let class = fields.child("$class").and_then(|tag| match tag.value() {
+            worldwire_core::Value::Enum(number, names) => names.name(number),
+            _ => None,
+        });
+        let class = class.unwrap_or_default();
+        let name = class.replacen(' ', ".", 1);
+        // No packet brought it.
+        let subject = Subject {
+            name: &name,
+            family: "ki",
+            from: "",
+            stream: 0,
+            packet: 0,
+            time: 0.0,
+            date: Time::default(),
+            ends: None,
+            length,
+            tree,
+        };
+        if !self.filter.matches(&subject) {
+            return None;
+        }
+        let shown = self.shown.iter().filter_map(|name| fields.child(name));
+        let mut out = String::new();
+        if self.is_json {
+            out.push_str("{\"file\":");
+            string(&input.subject(), &mut out);
+            out.push_str(",\"class\":");
+            string(class, &mut out);
+            out.push_str(",\"fields\":{");
+            for (index, node) in shown.enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                string(node.name(), &mut out);
+                out.push(':');
+                write_node(node, self.style, &mut out);
+            }
+            out.push_str("}}\n");
+            return Some(out);
+        }
+        out.push_str(&printable(&format!("{}  {class}", input.subject())));
+        for node in shown {
+            let mut value = String::new();
+            write_node(node, self.style, &mut value);
+            if let Some((end, _)) = value.char_indices().nth(MOST_SHOWN) {
+                value.truncate(end);
+                value.push_str("...");
+            }
+            out.push_str(&printable(&format!("  {}: {value}", node.name())));
+        }
+        out.push('\n');
+        Some(out)
+    }
+}
+
+/// Whether a text file may have objects in it.
+fn is_xml(bytes: &[u8]) -> bool {
+    const ROOT: &[u8] = b"<Objects";
+    let head = bytes.get(..LOOK).unwrap_or(bytes);
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    text.starts_with(b"<") && head.windows(ROOT.len()).any(|part| part == ROOT)
+}
+
+/// A filter in which `class Name`, as classes are called, is the one word that filters have for
+/// what something is.
+fn with_classes(filter: &str) -> String {
+    /// Words that may stand behind a field of the name `class`.
+    const OPERATORS: [&str; 16] = [
+        "and",
+        "or",
+        "not",
+        "in",
+        "contains",
+        "startswith",
+        "endswith",
+        "matches",
+        "has",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "is",
+    ];
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '*' | '$' | '.' | ':');
+    let mut out = String::with_capacity(filter.len());
+    let mut rest = filter;
+    while let Some(first) = rest.chars().next() {
+        if first == '"' {
+            let is_raw = out.ends_with('r');
+            let (text, behind) = rest.split_at(quoted(rest, is_raw));
+            out.push_str(text);
+            rest = behind;
+        } else if is_word(first) {
+            let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+            let (word, behind) = rest.split_at(end);
+            out.push_str(word);
+            rest = behind;
+            let next = behind.trim_start();
+            let name = next.split(|c| !is_word(c)).next().unwrap_or_default();
+            let is_name = !name.is_empty() && !OPERATORS.contains(&name);
+            if word == KIND && is_name && next.len() < behind.len() {
+                out.push('.');
+                rest = next;
+            }
+        } else {
+            out.push(first);
+            rest = rest.split_at(first.len_utf8()).1;
+        }
+    }
+    out
+}
+
+/// How long a text in quotes is.
+fn quoted(text: &str, is_raw: bool) -> usize {
+    let mut is_escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            '"' if !is_escaped => return at + 1,
+            '\\' if !is_raw && !is_escaped => is_escaped = true,
+            _ => is_escaped = false,
+        }
+    }
+    text.len()
+}
+
+/// Refuses names that no class and no property has: nothing would ever be found.
+fn check(filter: &Filter, classes: &Classes) -> Result<(), Failure> {
+    let names = || {
+        classes.all().iter().map(|class| match class.name.split_once(' ') {
+            Some((_, name)) => name,
+            None => &*class.name,
+        })
+    };
+    for name in filter.message_names() {
+        let bare = name.strip_prefix("class.").unwrap_or(name);
+        let is_pattern = bare.contains('*') || bare == "ki";
+        if is_pattern || names().any(|known| known == bare) {
+            continue;
+        }
+        let is_property =
+            classes.all().iter().flat_map(|class| class.properties()).any(|it| *it.name == *bare);
+        let hint = match is_property {
+            true => format!("; a property is tested with exists({bare})"),
+            false => match worldwire_core::nearest(bare, names()) {
+                Some(near) => format!("; did you mean {near}?"),
+                None => String::new(),
+            },
+        };
+        return Err(Failure::Run(printable(&format!("--where: no class is called {bare}{hint}"))));
+    }
+    let mut known = BTreeSet::new();
+    for property in classes.all().iter().flat_map(|class| class.properties()) {
+        known.insert(&*property.name);
+    }
+    for path in filter.field_names() {
+        // Behind a property there may be the parts of a group of numbers.
+        let Some(name) = path.first() else { continue };
+        if known.contains(name) || name.starts_with(['$', '0']) {
+            continue;
+        }
+        let near = worldwire_core::nearest(name, known.iter().copied());
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        let text = format!("--where: no class has a property {name}{hint}");
+        return Err(Failure::Run(printable(&text)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_classes;
+
+    #[test]
+    fn a_class_is_one_word() {
+        let cases = [
+            ("class A and m_x > 1", "class.A and m_x > 1"),
+            ("not (class  *Template)", "not (class.*Template)"),
+            ("class == \"class A\"", "class == \"class A\""),
+            ("class has x or class in {1}", "class has x or class in {1}"),
+            ("m_x == \"\\\"class A\" and class B", "m_x == \"\\\"class A\" and class.B"),
+            ("m_x ~ r\"class \\\" and class C", "m_x ~ r\"class \\\" and class.C"),
+            ("subclass A", "subclass A"),
+            ("m_x == \"class A", "m_x == \"class A"),
+        ];
+        for (filter, wanted) in cases {
+            assert_eq!(with_classes(filter), wanted);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Files of a format, found in files, archives and directories.
+
+use std::path::{Path, PathBuf};
+
+use worldwire_core::Limits;
+use worldwire_ki::file::wad::{Archive, Entry, Inflater};
+
+use crate::cli::Common;
+use crate::input::{self, map, title};
+use crate::output::{Failure, complain, shown};
+
+/// The bounds of everything here.
+pub(crate) static LIMITS: Limits = Limits::DEFAULT;
+
+/// The most bytes of a name in an archive: what is written for each text may begin with it.
+const MOST_NAME: usize = 255;
+
+/// A format, and how its files are told from others.
+pub(crate) struct Kind {
+    /// What a file is called.
+    pub(crate) what: &'static str,
+    /// Whether a file has a name that such files have.
+    pub(crate) is_named: fn(&str) -> bool,
+    /// Whether bytes are such a file, and nothing odd about it.
+    pub(crate) is: fn(&[u8]) -> bool,
+}
+
+/// A file that was found.
+pub(crate) struct Found<'b> {
+    /// What people know it as: a path, or that of an archive and the name in it.
+    pub(crate) title: String,
+    /// Its name without directories.
+    pub(crate) name: String,
+    pub(crate) bytes: &'b [u8],
+}
+
+/// What became of a search.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outcome {
+    count: usize,
+    has_failed: bool,
+}
+
+/// Hands out all files of a format. A file that is named is taken whatever it is; in archives and
+/// directories, and in archives in directories, those with such names are; if there are none, those
+/// with such a content.
+///
+/// # Errors
+/// When there are none, or some could not be read: after all others were handed out.
+pub(crate) fn each(
+    paths: &[PathBuf],
+    kind: &Kind,
+    common: &Common,
+    mut act: impl FnMut(Found<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut has_failed = false;
+    for path in paths {
+        let outcome = one_path(path, kind, common, &mut act)?;
+        has_failed |= outcome.has_failed;
+        if outcome.count == 0 && !outcome.has_failed {
+            complain(&title(path), &format!("no {} in it", kind.what));
+            has_failed = true;
+        }
+    }
+    if has_failed { Err(Failure::Input) } else { Ok(()) }
+}
+
+/// The bytes and the title of the one file of a format that a path stands for.
+///
+/// # Errors
+/// When there is none, or more than one.
+pub(crate) fn only(
+    path: &Path,
+    kind: &Kind,
+    common: &Common,
+) -> Result<(String, Vec<u8>), Failure> {
+    let mut found: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut titles = Vec::new();
+    each(&[path.to_owned()], kind, common, |file| {
+        if found.is_empty() {
+            found.push((file.title.clone(), file.bytes.to_vec()));
+        }
+        titles.push(file.title);
+        Ok(())
+    })?;
+    if titles.len() > 1 {
+        let some = titles.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let message = format!("has {} files of this kind ({some}...); name one", titles.len());
+        complain(&title(path), &message);
+        return Err(Failure::Input);
+    }
+    found.pop().ok_or(Failure::Input)
+}
+
+type Act<'a> = dyn FnMut(Found<'_>) -> Result<(), Failure> + 'a;
+
+fn one_path(
+    path: &Path,
+    kind: &Kind,
+    common: &Common,
+    act: &mut Act<'_>,
+) -> Result<Outcome, Failure> {
+    if !path.is_dir() {
+        let bytes = map::open(path)?;
+        if is_archive(&bytes) {
+            return in_archive(path, &bytes, kind, common, act);
+        }
+        act(file(path, &bytes))?;
+        return Ok(Outcome { count: 1, has_failed: false });
+    }
+    let files = input::files(path)?;
+    let mut outcome = Outcome::default();
+    let mut others = Vec::new();
+    for file_path in &files {
+        let name = file_name(file_path);
+        if (kind.is_named)(&name) {
+            let bytes = map::open(file_path)?;
+            act(file(file_path, &bytes))?;
+            outcome.count += 1;
+        } else if has_ending(&name, "wad") {
+            let bytes = map::open(file_path)?;
+            if is_archive(&bytes) {
+                let inside = in_archive(file_path, &bytes, kind, common, act)?;
+                outcome.count += inside.count;
+                outcome.has_failed |= inside.has_failed;
+            }
+        } else {
+            others.push(file_path);
+        }
+    }
+    if outcome.count == 0 {
+        for file_path in others {
+            let bytes = map::open(file_path)?;
+            if (kind.is)(&bytes) {
+                act(file(file_path, &bytes))?;
+                outcome.count += 1;
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+fn in_archive(
+    path: &Path,
+    bytes: &[u8],
+    kind: &Kind,
+    common: &Common,
+    act: &mut Act<'_>,
+) -> Result<Outcome, Failure> {
+    let mut outcome = Outcome::default();
+    let archive = match Archive::parse(bytes, &LIMITS) {
+        Ok(archive) => archive,
+        Err(error) => {
+            complain(&title(path), &error.to_string());
+            return Ok(Outcome { count: 0, has_failed: true });
+        }
+    };
+    let named: Vec<&Entry<'_>> =
+        archive.entries().iter().filter(|entry| (kind.is_named)(&entry.name_lossy())).collect();
+    let by_name = !named.is_empty();
+    let chosen = if by_name { named } else { archive.entries().iter().collect() };
+    if let Err(error) = archive.check_total(chosen.iter().copied()) {
+        complain(&title(path), &error.to_string());
+        return Ok(Outcome { count: 0, has_failed: true });
+    }
+    let mut inflater = Inflater::new();
+    for entry in chosen {
+        if entry.name.len() > MOST_NAME {
+            let found = entry.name.len();
+            complain(&title(path), &format!("an entry with a name of {found} bytes; skipped"));
+            outcome.has_failed = true;
+            continue;
+        }
+        let name = entry.name_lossy();
+        match archive.read(entry, &mut inflater) {
+            Ok(Some(bytes)) if by_name || (kind.is)(bytes) => {
+                let title = format!("{}: {name}", shown(path));
+                let name = name.rsplit('/').next().unwrap_or_default().to_owned();
+                act(Found { title, name, bytes })?;
+                outcome.count += 1;
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => common.note(&name, "is not downloaded yet; skipped"),
+            Err(error) if by_name => {
+                complain(&title(path), &error.to_string());
+                outcome.has_failed = true;
+            }
+            // Whatever it is, it is nothing that was looked for.
+            Err(_) => {}
+        }
+    }
+    Ok(outcome)
+}
+
+fn file<'b>(path: &Path, bytes: &'b [u8]) -> Found<'b> {
+    Found { title: title(path), name: file_name(path), bytes }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn is_archive(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"KIWAD")
+}
+
+/// Whether a name ends with a dot and this, in any case.
+pub(crate) fn has_ending(name: &str, ending: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, found)| found.eq_ignore_ascii_case(ending))
+}

@@ -1,0 +1,92 @@
+//! `worldwire ki nav`.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+use worldwire_ki::file::nav::{Directions, NavFile, NavGraph};
+
+use super::found::{Kind, LIMITS, has_ending, only};
+use crate::cli::{Common, KiNav};
+use crate::output::{Failure, complain, print, printable, write_all};
+
+static NAV: Kind = Kind {
+    what: "NAV file",
+    is_named: |name| has_ending(name, "nav"),
+    is: |bytes| NavFile::strict(bytes, &LIMITS).is_ok_and(|nav| !nav.nodes.is_empty()),
+};
+
+pub(super) fn run(command: &KiNav, common: &Common) -> Result<(), Failure> {
+    match command {
+        KiNav::Check { paths } => super::check(paths, &NAV, common, |found| {
+            let (nav, mut said) = NavFile::open(found.bytes, &LIMITS)?;
+            said.extend(nav.check());
+            Ok(said)
+        }),
+        KiNav::Draw { path, target } => {
+            let (title, bytes) = only(path, &NAV, common)?;
+            let nav = open(&title, &bytes)?;
+            write_all(target, nav.to_svg(&title).as_bytes())
+        }
+        KiNav::Route { path, from, to, both, json } => {
+            let (title, bytes) = only(path, &NAV, common)?;
+            let nav = open(&title, &bytes)?;
+            route(&title, &nav, (from, to), directions(*both), *json)
+        }
+        KiNav::Graphml { path, both, target } => {
+            let (title, bytes) = only(path, &NAV, common)?;
+            let nav = open(&title, &bytes)?;
+            write_all(target, nav.to_graphml(directions(*both)).as_bytes())
+        }
+    }
+}
+
+fn directions(both: bool) -> Directions {
+    if both { Directions::Both } else { Directions::One }
+}
+
+fn open<'b>(title: &str, bytes: &'b [u8]) -> Result<NavFile<'b>, Failure> {
+    super::opened(title, NavFile::open(bytes, &LIMITS))
+}
+
+/// Prints the nodes of the way, each with how far it is.
+fn route(
+    title: &str,
+    nav: &NavFile<'_>,
+    (from, to): (&str, &str),
+    directions: Directions,
+    json: bool,
+) -> Result<(), Failure> {
+    let graph = NavGraph::new(nav, directions);
+    let find = |what: &str| {
+        graph.find(what).ok_or_else(|| {
+            complain(title, &format!("no node \"{what}\""));
+            Failure::Input
+        })
+    };
+    let (start, end) = (find(from)?, find(to)?);
+    let Some(route) = graph.route(start, end) else {
+        let hint = match directions {
+            Directions::One => "; --both uses links in both directions",
+            Directions::Both => "",
+        };
+        complain(title, &format!("no way from {from} to {to}{hint}"));
+        return Err(Failure::Input);
+    };
+    let mut out = String::new();
+    for (index, length) in route.nodes.iter().zip(&route.lengths) {
+        let Some(node) = nav.nodes.get(*index) else { continue };
+        let name = nav.name(node.id).map(|name| name.to_lossy());
+        if json {
+            let line = json!({"id": node.id, "name": name, "length": length});
+            let _ = writeln!(out, "{line}");
+        } else {
+            let name = name.map_or_else(String::new, |name| printable(&name));
+            let line = match nav.zone_names {
+                Some(_) => format!("{length:>5}  {:>5}  {name}", node.id),
+                None => format!("{length:>10.1}  {:>5}", node.id),
+            };
+            let _ = writeln!(out, "{line}");
+        }
+    }
+    print(&out)
+}

@@ -1,0 +1,289 @@
+//! Objects from text: what `decode` wrote, and what people wrote themselves.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use worldwire_core::Limits;
+use worldwire_core::json::Style;
+use worldwire_ki::object::{Header, MAGIC, Object, ObjectCodec, ObjectOptions, xml};
+use worldwire_ki::schema::classes::Classes;
+
+use super::stream::{Choices, Stream};
+use crate::output::complain;
+use crate::report;
+
+/// The most odd things of one kind in one text that are reported one by one.
+const MOST_TOLD: usize = 10;
+
+/// Makes objects of text.
+pub(in crate::command::ki) struct Encoder<'e> {
+    classes: Option<&'e Classes>,
+    choices: &'e Choices<'e>,
+    /// What an object lacks is put in.
+    complete: bool,
+    /// What nobody changed is encoded, too.
+    all: bool,
+    /// Something of an input was left out, which was reported.
+    is_lossy: AtomicBool,
+}
+
+/// What a file in a folder is.
+#[derive(Debug)]
+pub(in crate::command::ki) enum Found {
+    /// No object as `decode` writes them.
+    Other,
+    /// An object that nobody changed since it was extracted.
+    Unchanged,
+    /// The bytes of an object.
+    Object(Vec<u8>),
+}
+
+/// What `decode` writes as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wrapped<'j> {
+    #[serde(default, rename = "file")]
+    _file: Option<IgnoredAny>,
+    #[serde(borrow)]
+    object: &'j RawValue,
+    stream: Stream,
+}
+
+/// What a text is.
+enum Text<'t> {
+    Json {
+        object: &'t str,
+        stream: Option<Stream>,
+    },
+    /// The text behind the comment that says the stream, if there is one.
+    Xml {
+        text: &'t str,
+        stream: Option<Stream>,
+    },
+    /// Something else; why it is not what `decode` writes, if it looks like that.
+    Other(Option<String>),
+}
+
+impl<'e> Encoder<'e> {
+    /// Encodes with these classes, if there are any, and by what the command line says.
+    pub(in crate::command::ki) fn new(
+        classes: Option<&'e Classes>,
+        choices: &'e Choices<'e>,
+        complete: bool,
+        all: bool,
+    ) -> Self {
+        // Another form, or other flags, are a change.
+        let all = all || complete || choices.say_something();
+        Self { classes, choices, complete, all, is_lossy: AtomicBool::new(false) }
+    }
+
+    /// Whether something of an input was left out.
+    pub(in crate::command::ki) fn is_lossy(&self) -> bool {
+        self.is_lossy.load(Ordering::Relaxed)
+    }
+
+    /// The bytes of a text that somebody says is an object.
+    ///
+    /// # Errors
+    /// What is wrong with it; nothing, if that was reported already.
+    pub(in crate::command::ki) fn named(
+        &self,
+        subject: &str,
+        text: &[u8],
+    ) -> Result<Vec<u8>, String> {
+        let Ok(utf8) = str::from_utf8(text) else {
+            // What is wrong with the text of XML is said with its position.
+            return match text.trim_ascii_start().starts_with(b"<") {
+                true => self.xml(subject, text, None),
+                false => Err("wanted UTF-8 text".to_owned()),
+            };
+        };
+        match understood(utf8)? {
+            Text::Json { object, stream } => self.json(subject, object, stream),
+            Text::Xml { stream, .. } => self.xml(subject, text, stream),
+            Text::Other(None) => self.json(subject, utf8, None),
+            Text::Other(Some(error)) => Err(error),
+        }
+    }
+
+    /// What a file in a folder is: as it may be anything, only objects as `decode` writes them are
+    /// encoded, XML of other origin only if the command line says how.
+    ///
+    /// # Errors
+    /// Those of [`Self::named`].
+    pub(in crate::command::ki) fn found(
+        &self,
+        subject: &str,
+        text: &[u8],
+    ) -> Result<Found, String> {
+        let Ok(utf8) = str::from_utf8(text) else { return Ok(Found::Other) };
+        let encoded = match understood(utf8)? {
+            Text::Json { object, stream } => {
+                if let Some(stream) = &stream
+                    && self.is_unchanged(stream, object, || {
+                        let object = Object::parse_json(self.classes?, object).ok()?;
+                        // In the same words or with safe numbers: it is the same object.
+                        let styles = [Style { safe: false }, Style { safe: true }];
+                        Some(styles.map(|style| object.to_json_in(self.classes?, style).ok()))
+                    })?
+                {
+                    return Ok(Found::Unchanged);
+                }
+                self.json(subject, object, stream)
+            }
+            Text::Xml { text: object, stream } => {
+                match &stream {
+                    None if !self.choices.say_something() => return Ok(Found::Other),
+                    Some(stream)
+                        if self.is_unchanged(stream, object, || {
+                            let loaded = xml::load(self.classes?, subject, text);
+                            let object =
+                                loaded.objects.filter(|_| loaded.diagnostics.is_empty())?;
+                            Some([xml::to_xml(self.classes?, &object).ok(), None])
+                        })? =>
+                    {
+                        return Ok(Found::Unchanged);
+                    }
+                    _ => {}
+                }
+                self.xml(subject, text, stream)
+            }
+            Text::Other(_) => return Ok(Found::Other),
+        };
+        encoded.map(Found::Object)
+    }
+
+    /// Whether an object is as it was when it was extracted: in the same words, or in others that
+    /// `again` writes in ours.
+    fn is_unchanged(
+        &self,
+        stream: &Stream,
+        text: &str,
+        again: impl FnOnce() -> Option<[Option<String>; 2]>,
+    ) -> Result<bool, String> {
+        // What was rounded on the way says nothing of the rest.
+        stream.is_exact()?;
+        if self.all || !stream.is_sealed() {
+            return Ok(false);
+        }
+        let is_same = |text: &String| stream.is_of(text.as_bytes());
+        Ok(stream.is_of(text.as_bytes())
+            || again().is_some_and(|texts| texts.iter().flatten().any(is_same)))
+    }
+
+    /// Whether two files hold the same object, however they are compressed.
+    pub(in crate::command::ki) fn is_same(&self, one: &[u8], other: &[u8]) -> bool {
+        let Some(classes) = self.classes else { return false };
+        if !one.starts_with(MAGIC) || !other.starts_with(MAGIC) {
+            return false;
+        }
+        // What strict reading refuses is never the same.
+        let codec = ObjectCodec::new(classes, ObjectOptions::file());
+        let read = |bytes: &[u8]| {
+            let mut object = Object::new();
+            codec.decode_all(bytes, &mut object).ok().map(|decoded| (decoded.header, object))
+        };
+        read(one).is_some_and(|one| read(other) == Some(one))
+    }
+
+    fn classes(&self) -> Result<&'e Classes, String> {
+        self.classes.ok_or_else(|| "an object; give the type list with --types".to_owned())
+    }
+
+    fn json(&self, subject: &str, text: &str, stream: Option<Stream>) -> Result<Vec<u8>, String> {
+        let is_exact = match &stream {
+            Some(stream) => stream.is_exact()?.is_some(),
+            None => false,
+        };
+        let mut rounded = Vec::new();
+        let mut tell = |property: &str, number: i128| rounded.push((property.to_owned(), number));
+        let classes = self.classes()?;
+        let object = Object::parse_json_telling(classes, text, &Limits::DEFAULT, &mut tell);
+        let object = object.map_err(|error| error.to_string())?;
+        if !is_exact {
+            for (property, number) in rounded.iter().take(MOST_TOLD) {
+                let what = "looks like an integer that was rounded to a double";
+                let help = "programs that keep numbers as doubles do that; decode with --json-safe";
+                complain(subject, &format!("warning: {property}: {number} {what}; {help}"));
+            }
+            if rounded.len() > MOST_TOLD {
+                let more = rounded.len() - MOST_TOLD;
+                complain(subject, &format!("warning: {more} more like these"));
+            }
+        }
+        self.write(subject, classes, object, stream)
+    }
+
+    fn xml(&self, subject: &str, text: &[u8], stream: Option<Stream>) -> Result<Vec<u8>, String> {
+        let classes = self.classes()?;
+        let loaded = xml::load(classes, subject, text);
+        report::diagnostics(&loaded.diagnostics);
+        self.is_lossy.fetch_or(!loaded.diagnostics.is_empty(), Ordering::Relaxed);
+        let mut objects = loaded.objects.ok_or_else(String::new)?;
+        let count = objects.len();
+        let Some(object) = objects.pop().filter(|_| count == 1) else {
+            return Err(format!("wanted one object, found {count}"));
+        };
+        self.write(subject, classes, object, stream)
+    }
+
+    /// An object alone is written as the command line says: as a file, unless it says more.
+    fn write(
+        &self,
+        subject: &str,
+        classes: &Classes,
+        object: Object,
+        stream: Option<Stream>,
+    ) -> Result<Vec<u8>, String> {
+        let unrelated = object.unrelated(classes);
+        for text in unrelated.iter().take(MOST_TOLD) {
+            complain(subject, &format!("warning: {text}"));
+        }
+        if unrelated.len() > MOST_TOLD {
+            let more = unrelated.len() - MOST_TOLD;
+            complain(subject, &format!("warning: {more} more like these"));
+        }
+        let (options, header) = match stream {
+            Some(stream) => {
+                let (options, header) = stream.changed_by(self.choices).open(self.choices);
+                (options, Some(header))
+            }
+            None => (self.choices.of_text(), None),
+        };
+        let codec = ObjectCodec::new(classes, options);
+        let header: Header = header.unwrap_or_else(|| codec.header());
+        let whole = if self.complete { codec.complete(&object) } else { Ok(object) };
+        let bytes = whole.and_then(|object| codec.encode(&object, header));
+        bytes.map_err(|error| error.to_string())
+    }
+}
+
+/// What a text is, by how it begins and by its keys.
+fn understood(text: &str) -> Result<Text<'_>, String> {
+    let trimmed = text.strip_prefix('\u{feff}').unwrap_or(text).trim_ascii_start();
+    if trimmed.starts_with('<') {
+        return match Stream::of_mark(text) {
+            Some((stream, text)) => Ok(Text::Xml { text, stream: Some(stream?) }),
+            None => Ok(Text::Xml { text, stream: None }),
+        };
+    }
+    match serde_json::from_str::<Wrapped<'_>>(trimmed) {
+        Ok(Wrapped { object, stream, .. }) => {
+            Ok(Text::Json { object: object.get(), stream: Some(stream) })
+        }
+        Err(error) => {
+            let keys: HashMap<String, IgnoredAny> =
+                serde_json::from_str(trimmed).unwrap_or_default();
+            match ["$class", "object", "stream"].map(|key| keys.contains_key(key)) {
+                // An object alone names its class.
+                [true, ..] => Ok(Text::Json { object: trimmed, stream: None }),
+                [_, true, true] => Err(error.to_string()),
+                [_, false, false] => Ok(Text::Other(None)),
+                _ => Ok(Text::Other(Some(error.to_string()))),
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! `worldwire ki wad cat`.
+
+use std::path::Path;
+
+use worldwire_ki::file::wad::{Archive, Inflater};
+use worldwire_ki::object::MAGIC;
+
+use crate::cli::Target;
+use crate::command::ki::op::show::Show;
+use crate::input::title;
+use crate::output::{Failure, Output, complain};
+
+/// Writes files behind each other, objects in another form if that is wanted.
+pub(super) fn run(
+    path: &Path,
+    archive: &Archive<'_>,
+    names: &[String],
+    show: Option<&Show<'_>>,
+    target: &Target,
+) -> Result<(), Failure> {
+    let title = title(path);
+    let mut entries = Vec::new();
+    for name in names {
+        let entry = archive.entries().iter().find(|entry| *entry.name == *name.as_bytes());
+        entries.push(entry.ok_or_else(|| {
+            let all: Vec<_> = archive.entries().iter().map(|entry| entry.name_lossy()).collect();
+            let same = all.iter().find(|other| other.to_lowercase() == name.to_lowercase());
+            let ends = format!("/{}", name.to_lowercase());
+            let end = || all.iter().find(|other| other.to_lowercase().ends_with(&ends));
+            let near = same.or_else(end);
+            let near = near.map(|near| &**near);
+            let near = near.or_else(|| worldwire_core::nearest(name, all.iter().map(|it| &**it)));
+            let hint = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
+            complain(&title, &format!("no file {name}{hint}"));
+            Failure::Input
+        })?);
+    }
+    let mut output = Output::open(target)?;
+    let (mut inflater, mut outcome) = (Inflater::new(), Ok(()));
+    for entry in entries {
+        let name = entry.name_lossy();
+        let fail = |text: &str| {
+            complain(&title, text);
+            Err(Failure::Input)
+        };
+        let file = match archive.read(entry, &mut inflater) {
+            Ok(Some(file)) => file,
+            Ok(None) => return fail(&format!("{name}: not downloaded yet")),
+            Err(error) => return fail(&super::explained(error)),
+        };
+        match show {
+            Some(show) if file.starts_with(MAGIC) || !show.choices.is_file() => {
+                match show.form(file, None, &name) {
+                    Ok((text, is_whole)) => {
+                        output.write(&text)?;
+                        outcome = if is_whole { outcome } else { Err(Failure::Input) };
+                    }
+                    Err(lines) => return fail(&format!("{name}: {}", lines.join("; "))),
+                }
+            }
+            _ => output.write(file)?,
+        }
+    }
+    output.finish()?;
+    outcome
+}

@@ -1,0 +1,175 @@
+//! What of the files of a folder is new to an archive.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use rayon::ThreadPool;
+use worldwire_ki::file::wad::{Archive, Entry, Inflater};
+
+use super::contents::Content;
+use crate::cli::Common;
+use crate::command::ki::op::encoded_name;
+use crate::command::ki::op::encoder::{Encoder, Found};
+use crate::command::work;
+use crate::input::map;
+use crate::output::{Failure, complain, printable, shown};
+
+/// What became of a file of the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Change {
+    Added,
+    Changed,
+    Removed,
+}
+
+impl Change {
+    /// The sign that `diff` has for it, too.
+    pub(super) fn sign(self) -> char {
+        match self {
+            Self::Added => '+',
+            Self::Changed => '~',
+            Self::Removed => '-',
+        }
+    }
+}
+
+/// What a file of the folder is to the archive.
+enum Verdict {
+    Same,
+    /// It stands under this name.
+    New(String, Content<'static>),
+    /// It has a fault, which was reported if there is no text.
+    Failed(String),
+}
+
+/// The files of a folder that the archive does not have, or has with other content. Objects in text
+/// become what they were before.
+pub(super) fn new(
+    archive: &Archive<'_>,
+    files: BTreeMap<String, (PathBuf, u64)>,
+    encoder: &Encoder<'_>,
+    pool: &ThreadPool,
+    common: &Common,
+) -> Result<BTreeMap<String, Content<'static>>, Failure> {
+    let mut entries = HashMap::new();
+    for entry in archive.entries() {
+        entries.entry(&*entry.name).or_insert(entry);
+    }
+    let look = Look { archive, entries, encoder };
+    let files: Vec<(String, PathBuf, u64)> =
+        files.into_iter().map(|(name, (path, size))| (name, path, size)).collect();
+    let bar = work::progress(files.len(), common);
+    let act = |inflater: &mut Inflater, (name, path, size): &(String, PathBuf, u64)| {
+        bar.inc(1);
+        look.at(name, path, *size, inflater)
+    };
+    let verdicts = work::share(pool, &files, |(_, _, size)| *size, Inflater::new, act);
+    bar.finish_and_clear();
+    let mut new = BTreeMap::new();
+    let mut sources: HashMap<String, &Path> = HashMap::new();
+    let mut failed = false;
+    for ((_, path, _), verdict) in files.iter().zip(verdicts) {
+        match verdict? {
+            Verdict::Same => {}
+            Verdict::Failed(text) => {
+                failed = true;
+                if !text.is_empty() {
+                    complain(&path.to_string_lossy(), &text);
+                }
+            }
+            Verdict::New(name, content) => {
+                if let Some(other) = sources.insert(name.clone(), path) {
+                    let (one, other, name) = (shown(other), shown(path), printable(&name));
+                    let text = format!("{one} and {other} would both become {name}; remove one");
+                    return Err(Failure::Run(text));
+                }
+                new.insert(name, content);
+            }
+        }
+    }
+    // An archive without what somebody changed is worse than none.
+    if failed { Err(Failure::Input) } else { Ok(new) }
+}
+
+struct Look<'l, 'd> {
+    archive: &'l Archive<'d>,
+    entries: HashMap<&'l [u8], &'l Entry<'d>>,
+    encoder: &'l Encoder<'l>,
+}
+
+impl Look<'_, '_> {
+    fn at(
+        &self,
+        name: &str,
+        path: &Path,
+        size: u64,
+        inflater: &mut Inflater,
+    ) -> Result<Verdict, Failure> {
+        let entry = self.entries.get(name.as_bytes()).copied();
+        let may_be_text = |end: &str| name.len() > end.len() && name.ends_with(end);
+        // JSON that the archive has itself is a file like any other.
+        if may_be_text(".json") && entry.is_none() || may_be_text(".xml") {
+            let text = map::open(path)?;
+            return Ok(self.text(name, path, &text, inflater));
+        }
+        if let Some(entry) = entry
+            && self.is_same(entry, &map::open(path)?, inflater)
+        {
+            return Ok(Verdict::Same);
+        }
+        Ok(Verdict::New(name.to_owned(), Content::File(path.to_owned(), size)))
+    }
+
+    /// A file that may be an object in text.
+    fn text(&self, name: &str, path: &Path, text: &[u8], inflater: &mut Inflater) -> Verdict {
+        let subject = path.to_string_lossy();
+        let own = self.name(name);
+        let entry = self.entries.get(own.as_bytes()).copied();
+        let (name, bytes) = match self.encoder.found(&subject, text) {
+            Ok(Found::Unchanged) if entry.is_some() => return Verdict::Same,
+            // It is new here.
+            Ok(Found::Unchanged) => match self.encoder.named(&subject, text) {
+                Ok(bytes) => (own, Some(bytes)),
+                Err(error) => return Verdict::Failed(error),
+            },
+            Ok(Found::Object(bytes)) => (own, Some(bytes)),
+            Ok(Found::Other) => (name.to_owned(), None),
+            Err(error) => return Verdict::Failed(error),
+        };
+        let entry = self.entries.get(name.as_bytes()).copied();
+        let content = bytes.as_deref().unwrap_or(text);
+        if entry.is_some_and(|entry| self.is_same(entry, content, inflater)) {
+            return Verdict::Same;
+        }
+        let content = match bytes {
+            Some(bytes) => Content::Made(bytes),
+            None => Content::File(path.to_owned(), text.len() as u64),
+        };
+        Verdict::New(name, content)
+    }
+
+    /// The name that an object in text has in the archive.
+    fn name(&self, name: &str) -> String {
+        let plain = encoded_name(Path::new(name)).to_string_lossy().into_owned();
+        // `extract` adds `.xml` to objects that are called otherwise.
+        match plain.strip_suffix(".xml") {
+            Some(stem)
+                if !self.entries.contains_key(plain.as_bytes())
+                    && self.entries.contains_key(stem.as_bytes()) =>
+            {
+                stem.to_owned()
+            }
+            _ => plain,
+        }
+    }
+
+    /// Whether an entry has this content: the same bytes, or the same object compressed by another
+    /// program.
+    fn is_same(&self, entry: &Entry<'_>, content: &[u8], inflater: &mut Inflater) -> bool {
+        match self.archive.read(entry, inflater) {
+            Ok(Some(old)) => old == content || self.encoder.is_same(old, content),
+            // What is damaged or not there yet is replaced.
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `worldwire ki wad update`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use worldwire_ki::file::wad::{Archive, BuildOptions};
+
+use super::changes::{self, Change};
+use super::contents::{self, Contents, keep};
+use super::create::{place, write};
+use crate::cli::{Common, KiStream, KiWadPacking, KiWadTarget};
+use crate::command::ki::op::encoder::Encoder;
+use crate::command::ki::op::stream::Choices;
+use crate::command::work;
+use crate::input::map;
+use crate::output::{Failure, counted, print, printable, say, spent};
+
+/// Where changed files come from, and what it takes to encode objects.
+pub(super) struct From<'f> {
+    pub(super) folder: &'f Path,
+    pub(super) types: &'f [PathBuf],
+    pub(super) hints: &'f [PathBuf],
+}
+
+pub(super) fn run(
+    path: &Path,
+    from: Option<&From<'_>>,
+    remove: &[String],
+    packing: &KiWadPacking,
+    target: &KiWadTarget,
+    common: &Common,
+) -> Result<(), Failure> {
+    let start = Instant::now();
+    let target = place(target)?;
+    let bytes = map::open(path)?;
+    let archive: Archive<'_> = super::parse(path, &bytes, &super::LIMITS)?;
+    let mut contents = Contents::new();
+    let removed = keep(path, &archive, remove, &mut contents)?;
+    let mut changes: Vec<(String, Change)> =
+        removed.into_iter().map(|name| (name, Change::Removed)).collect();
+    let kept = contents.len();
+    let mut is_lossy = false;
+    if let Some(from) = from {
+        let files = contents::files(from.folder, &target, common)?;
+        let stream = KiStream { hints: from.hints.to_vec(), ..KiStream::default() };
+        let choices = Choices::new(&stream)?;
+        let classes = super::classes(from.types, common)?;
+        let encoder = Encoder::new(classes.as_deref(), &choices, false, false);
+        let pool = work::pool(packing.threads)?;
+        let new = changes::new(&archive, files, &encoder, &pool, common)?;
+        is_lossy = encoder.is_lossy();
+        for name in new.keys() {
+            let was_there = archive.entries().iter().any(|entry| *entry.name == *name.as_bytes());
+            // What is removed and comes again is changed.
+            changes.retain(|(other, _)| other != name);
+            changes.push((name.clone(), if was_there { Change::Changed } else { Change::Added }));
+        }
+        contents::add(new, &mut contents)?;
+    }
+    let (version, flags) = (archive.table().version, archive.table().flags);
+    let options = BuildOptions { version, flags, level: packing.level };
+    let all = contents.len();
+    let size = write(&options, contents, packing, target, common)?;
+    changes.sort();
+    let count = |wanted| changes.iter().filter(|(_, change)| *change == wanted).count();
+    let [added, changed, removed] = [Change::Added, Change::Changed, Change::Removed].map(count);
+    let mut out = String::new();
+    for (name, change) in &changes {
+        let _ = writeln!(out, "{} {}", change.sign(), printable(name));
+    }
+    print(&out)?;
+    if !common.quiet {
+        let same = all - added - changed.min(kept);
+        let (size, time) = (counted(size, "byte"), spent(start));
+        say(format_args!(
+            "{changed} changed, {added} added, {removed} removed, {same} unchanged; {size} in {time}"
+        ));
+    }
+    if is_lossy { Err(Failure::Input) } else { Ok(()) }
+}

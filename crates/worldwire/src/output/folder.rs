@@ -1,0 +1,77 @@
+//! A folder that many files are written to.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+use super::{Failure, WholeFile, occupied, shown};
+
+/// A folder that many threads write files to, each of which is whole or absent. Folders are made
+/// when the first file is to stand in them.
+#[derive(Debug)]
+pub(crate) struct NewFolder {
+    home: PathBuf,
+    force: bool,
+    /// The folders in it that are there.
+    made: RwLock<HashSet<PathBuf>>,
+}
+
+/// The folder that a thread wrote to last, open: neighbours mostly go to the same.
+#[derive(Debug, Default)]
+pub(crate) struct LastFolder(Option<(PathBuf, File)>);
+
+impl LastFolder {
+    /// Writes a file inside a folder that is there, as [`WholeFile::store`] does.
+    pub(crate) fn store(&mut self, path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        if let (Some(folder), Some(name)) = (path.parent(), path.file_name())
+            && !folder.as_os_str().is_empty()
+        {
+            if self.0.as_ref().is_none_or(|(last, _)| last != folder) {
+                self.0 = File::open(folder).ok().map(|open| (folder.to_owned(), open));
+            }
+            if let Some((_, open)) = &self.0 {
+                return WholeFile::store_at(open, path, name, bytes, force);
+            }
+        }
+        WholeFile::store(path, bytes, force)
+    }
+}
+
+impl NewFolder {
+    /// The folder of this path, which need not be there yet.
+    pub(crate) fn new(home: &Path, force: bool) -> Self {
+        Self { home: home.to_owned(), force, made: RwLock::default() }
+    }
+
+    /// Writes a file whose name is a path in the folder.
+    pub(crate) fn store(
+        &self,
+        last: &mut LastFolder,
+        name: &Path,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
+        let path = self.home.join(name);
+        if let Some(folder) = path.parent() {
+            self.make(folder).map_err(|error| Failure::io(folder, &error))?;
+        }
+        last.store(&path, bytes, self.force).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists if path.is_dir() => {
+                Failure::Run(format!("{}: is a directory", shown(&path)))
+            }
+            io::ErrorKind::AlreadyExists => Failure::Run(occupied(&path)),
+            _ => Failure::io(&path, &error),
+        })
+    }
+
+    fn make(&self, folder: &Path) -> io::Result<()> {
+        if self.made.read().unwrap_or_else(PoisonError::into_inner).contains(folder) {
+            return Ok(());
+        }
+        std::fs::create_dir_all(folder)?;
+        self.made.write().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned());
+        Ok(())
+    }
+}
