@@ -176,6 +176,8 @@ struct Talk {
     last: (Timestamp, u64),
     /// Its end was reported; late packets of it are not a new conversation.
     over: bool,
+    /// An end that asked for another conversation, which may be a late packet, and its number.
+    calls: Option<(usize, u32)>,
 }
 
 /// What becomes of a segment on the ends of a conversation.
@@ -215,7 +217,10 @@ impl Talk {
             // Sent again; after a refusal, too.
             return if self.over { Fate::Ignored } else { Fate::Taken };
         }
-        let ended = self.over || own.has_end() || other.has_end();
+        // The other end agrees to another conversation.
+        let asked = head.acknowledged.map(|number| (1 - sender, number.wrapping_sub(1)));
+        let agrees = self.calls.is_some() && self.calls == asked;
+        let ended = agrees || self.over || own.has_end() || other.has_end();
         let both = other.has_begun() && other.is_fresh();
         match own.has_begun() {
             _ if ended => Fate::Another,
@@ -369,7 +374,13 @@ impl Conversations {
         let worth = !segment.payload.is_empty() || segment.missing > 0;
         let fate = self.open.get(&key).map(|talk| talk.fate(sender, segment, head));
         match fate {
-            Some(Fate::Ignored) => return,
+            Some(Fate::Ignored) => {
+                let calls = head.syn && head.acknowledged.is_none();
+                if let Some(talk) = self.open.get_mut(&key).filter(|_| calls) {
+                    talk.calls = Some((sender, head.sequence));
+                }
+                return;
+            }
             Some(Fate::Another) => self.close(key, Closed::Reused, Some(stamp), out),
             Some(Fate::Taken) | None => {}
         }
@@ -396,6 +407,10 @@ impl Conversations {
         let before = talk.held();
         if head.rst {
             if talk.could_reset(side, head) {
+                talk.streams[side.index()].sent(head.sequence);
+                if let Some(acknowledged) = head.acknowledged {
+                    talk.streams[side.other().index()].sent(acknowledged);
+                }
                 talk.end(Closed::Reset, stamp, out);
             }
         } else {
@@ -494,6 +509,7 @@ impl Conversations {
             waiting: None,
             last: stamp,
             over: false,
+            calls: None,
         };
         self.quiet.insert((talk.heard, key));
         self.open.insert(key, talk);

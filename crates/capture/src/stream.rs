@@ -113,6 +113,16 @@ impl Stream {
         }
     }
 
+    /// The side says that it has sent all bytes before this one: what is missing of them is named at
+    /// the end.
+    pub(crate) fn sent(&mut self, sequence: u32) {
+        let ahead = self.ahead(sequence);
+        if ahead > 0 && ahead.unsigned_abs() <= WINDOW {
+            let until = self.next + u64::from(ahead.unsigned_abs());
+            self.acknowledged = self.acknowledged.max(until);
+        }
+    }
+
     /// Delivers all that is held, with gaps. The stream goes on behind it.
     pub(crate) fn release(&mut self, out: &mut dyn FnMut(Delivery<'_>)) {
         while let Some((first, _)) = self.early.first_key_value() {

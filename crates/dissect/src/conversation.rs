@@ -6,12 +6,15 @@ use worldwire_core::Side;
 use worldwire_core::connection::Input;
 
 use crate::family::{Families, Family, HeldPiece, Opening, Recognition, Start};
-use crate::item::{Item, ItemBody, Note, Stamp};
+use crate::item::{Ends, Item, ItemBody, Note, Stamp, Wire};
 use crate::knowledge::{Definitions, Fact, Facts, Keys};
 use crate::session::Session;
 
-/// The most bytes kept of a conversation that is not recognised yet.
-const MOST_UNDECIDED_BYTES: usize = 4096;
+/// The most bytes kept of a conversation that is not recognised yet: what one side may say before
+/// the capture shows the first word of the other, a TCP window.
+const MOST_UNDECIDED_BYTES: usize = 64 << 10;
+/// What a piece counts beside its bytes.
+const PIECE_BYTES: usize = 64;
 
 /// What the user knows that helps to read conversations.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +23,8 @@ pub(crate) struct Known<'k> {
     pub(crate) definitions: &'k Definitions,
     pub(crate) families: Families,
     pub(crate) facts: &'k Facts,
+    /// The conversation of which what was captured is told too.
+    pub(crate) wire: Option<u64>,
 }
 
 impl Known<'_> {
@@ -48,14 +53,15 @@ pub(crate) struct Conversation {
     last: Option<Stamp>,
     /// Client and server change places: the capture began in the middle and had them wrong.
     swapped: bool,
-    /// The ends, client first.
-    ends: [SocketAddr; 2],
+    ends: Ends,
     /// Whether the beginning is missing.
     midstream: bool,
     /// Whether it is UDP.
     datagrams: bool,
     /// Whether the ends were reported.
     told: bool,
+    /// Where the next bytes of each side stand, if what was captured is to be told too.
+    wire: Option<[u64; 2]>,
 }
 
 #[derive(Debug)]
@@ -66,21 +72,29 @@ enum State {
 }
 
 impl Conversation {
-    /// A conversation that has just begun. `forced` skips recognition.
+    /// A conversation that has just begun. `forced` skips recognition; true when client and server
+    /// have to change places.
     pub(crate) fn new(
         stream: u64,
         ends: [SocketAddr; 2],
         kind: Kind,
-        forced: Option<&'static dyn Family>,
+        forced: Option<(&'static dyn Family, bool)>,
         known: Known<'_>,
     ) -> Self {
         let Kind { midstream, datagrams } = kind;
         let state = match forced {
-            Some(family) => State::Read(family, known.session(family, kind)),
+            Some((family, _)) => State::Read(family, known.session(family, kind)),
             None => State::Undecided { held: Vec::new(), bytes: 0 },
         };
-        let (last, swapped, told) = (None, false, false);
-        Self { state, stream, last, swapped, ends, midstream, datagrams, told }
+        let swapped = forced.is_some_and(|(_, swapped)| swapped);
+        let [client, server] = ends;
+        let mut ends = Ends::new(client, server);
+        if swapped {
+            ends.swap();
+        }
+        let (last, told) = (None, false);
+        let wire = (known.wire == Some(stream)).then_some([0; 2]);
+        Self { state, stream, last, swapped, ends, midstream, datagrams, told, wire }
     }
 
     /// The family, once it is known.
@@ -105,14 +119,18 @@ impl Conversation {
         if matches!(self.state, State::Read(..)) {
             self.introduce(stamp, out);
         }
-        match &mut self.state {
+        if !matches!(self.state, State::Undecided { .. }) {
+            self.tell_wire(stamp, side, captured(self.datagrams, bytes), out);
+        }
+        let Self { state, ends, datagrams, .. } = self;
+        match state {
             State::Read(_, session) => {
-                session.input(stamp, side, input(self.datagrams, bytes), out)
+                session.input(stamp, side, input(*datagrams, bytes), &mut with(ends, out));
             }
             State::Undecided { held, bytes: total } => {
-                *total += bytes.len();
-                held.push(HeldPiece { side, stamp, bytes: bytes.to_vec() });
-                self.decide(known, out);
+                *total += bytes.len() + PIECE_BYTES;
+                held.push(HeldPiece { side, stamp, bytes: bytes.to_vec(), missing: 0 });
+                self.decide(known, stamp, out);
             }
             State::Unknown => {}
         }
@@ -128,20 +146,29 @@ impl Conversation {
     ) {
         self.last = Some(stamp);
         let side = self.side(side);
-        match &mut self.state {
-            State::Read(_, session) => session.input(stamp, side, Input::Gap(length), out),
-            // What begins with a hole cannot be recognised.
-            State::Undecided { .. } => self.give_up(known, stamp, out),
+        let Self { state, ends, .. } = self;
+        match state {
+            State::Read(_, session) => {
+                session.input(stamp, side, Input::Gap(length), &mut with(ends, out));
+            }
+            State::Undecided { held, bytes } => {
+                *bytes += PIECE_BYTES;
+                held.push(HeldPiece { side, stamp, bytes: Vec::new(), missing: length });
+                return self.decide(known, stamp, out);
+            }
             State::Unknown => {}
         }
+        // Behind what was complete before it.
+        self.tell_wire(stamp, side, Wire::Missing(length), out);
     }
 
     pub(crate) fn end(&mut self, known: Known<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let stamp = self.last_stamp(stamp);
-        match &mut self.state {
+        let Self { state, ends, .. } = self;
+        match state {
             State::Read(_, session) => {
                 for side in Side::BOTH {
-                    session.input(stamp, side, Input::End, out);
+                    session.input(stamp, side, Input::End, &mut with(ends, out));
                 }
             }
             State::Undecided { .. } => self.give_up(known, stamp, out),
@@ -165,8 +192,9 @@ impl Conversation {
     /// Learns what others stated.
     pub(crate) fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let stamp = self.last_stamp(stamp);
-        if let State::Read(_, session) = &mut self.state {
-            session.learn(facts, stamp, out);
+        let Self { state, ends, .. } = self;
+        if let State::Read(_, session) = state {
+            session.learn(facts, stamp, &mut with(ends, out));
         }
     }
 
@@ -179,28 +207,44 @@ impl Conversation {
         if self.swapped { side.other() } else { side }
     }
 
-    fn decide(&mut self, known: Known<'_>, out: &mut dyn FnMut(Item<'_>)) {
-        let (datagrams, midstream) = (self.datagrams, self.midstream);
+    fn decide(&mut self, known: Known<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+        let datagrams = self.datagrams;
         let State::Undecided { held, bytes } = &mut self.state else {
             return;
         };
-        let opening = Opening { pieces: held, ends: Some(self.ends), datagrams, midstream };
+        // With a hole in it, the beginning is missing too.
+        self.midstream |= held.last().is_some_and(|piece| piece.missing > 0);
+        let midstream = self.midstream;
+        let ends = Some(Side::BOTH.map(|side| self.ends.of(side)));
+        let opening = Opening { pieces: held, ends, datagrams, midstream };
         let (family, swapped) = match known.families.recognize(&opening) {
             Recognition::Yes(family, swapped) => (family, swapped),
-            Recognition::No => return self.state = State::Unknown,
+            Recognition::No => return self.give_up(known, stamp, out),
             Recognition::NeedMore if *bytes > MOST_UNDECIDED_BYTES => {
-                return self.state = State::Unknown;
+                return self.give_up(known, stamp, out);
             }
             Recognition::NeedMore => return,
         };
         let held = core::mem::take(held);
-        self.swapped ^= swapped;
+        if swapped {
+            self.swapped = !self.swapped;
+            self.ends.swap();
+        }
         let mut session = known.session(family, Kind { midstream, datagrams });
         self.state = State::Unknown;
         self.named(family, held.first().map(|piece| piece.stamp), out);
         for piece in held {
             let side = if swapped { piece.side.other() } else { piece.side };
-            session.input(piece.stamp, side, input(datagrams, &piece.bytes), out);
+            let input = match piece.missing {
+                0 => input(datagrams, &piece.bytes),
+                missing => Input::Gap(missing),
+            };
+            let wire = match piece.missing {
+                0 => captured(datagrams, &piece.bytes),
+                missing => Wire::Missing(missing),
+            };
+            self.tell_wire(piece.stamp, side, wire, out);
+            session.input(piece.stamp, side, input, &mut with(&self.ends, out));
         }
         self.state = State::Read(family, session);
     }
@@ -221,12 +265,40 @@ impl Conversation {
         let Some(stamp) = stamp.filter(|_| !core::mem::replace(&mut self.told, true)) else {
             return;
         };
-        let [mut client, mut server] = self.ends;
-        if self.swapped {
-            (client, server) = (server, client);
-        }
+        let [client, server] = Side::BOTH.map(|side| self.ends.of(side));
         let body = ItemBody::Note(Note::opened(format!("{client} > {server}")));
-        out(Item { stamp, family: family.name(), from: Side::Client, range: 0..0, body });
+        let (family, from, ends) = (family.name(), Side::Client, Some(&self.ends));
+        out(Item { stamp, family, from, ends, range: 0..0, body });
+    }
+
+    /// Tells what was captured, if that is asked for.
+    fn tell_wire(
+        &mut self,
+        stamp: Stamp,
+        from: Side,
+        wire: Wire<'_>,
+        out: &mut dyn FnMut(Item<'_>),
+    ) {
+        let Some(at) = &mut self.wire else { return };
+        let at = &mut at[from.index()];
+        let length = match wire {
+            Wire::Bytes(bytes) | Wire::Datagram(bytes) => bytes.len() as u64,
+            Wire::Missing(length) => length,
+        };
+        let range = *at..at.saturating_add(length);
+        *at = range.end;
+        let family = match &self.state {
+            State::Read(family, _) => family.name(),
+            State::Undecided { .. } | State::Unknown => "",
+        };
+        out(Item {
+            stamp,
+            family,
+            from,
+            ends: Some(&self.ends),
+            range,
+            body: ItemBody::Wire(wire),
+        });
     }
 
     fn give_up(&mut self, known: Known<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
@@ -234,16 +306,33 @@ impl Conversation {
         else {
             return;
         };
-        let Self { ends, datagrams, midstream, .. } = *self;
-        let opening = Opening { pieces: &held, ends: Some(ends), datagrams, midstream };
+        let Self { datagrams, midstream, .. } = *self;
+        let ends = Some(Side::BOTH.map(|side| self.ends.of(side)));
+        let opening = Opening { pieces: &held, ends, datagrams, midstream };
         for family in known.families.iter() {
             if let Some(text) = family.missed(&opening) {
                 let body = ItemBody::Note(Note::problem(text));
-                let (family, range) = (family.name(), 0..0);
-                out(Item { stamp, family, from: Side::Client, range, body });
+                let (family, from, ends) = (family.name(), Side::Client, Some(&self.ends));
+                out(Item { stamp, family, from, ends, range: 0..0, body });
             }
         }
+        for HeldPiece { side, stamp, bytes, missing } in held {
+            let wire = match missing {
+                0 => captured(datagrams, &bytes),
+                missing => Wire::Missing(missing),
+            };
+            self.tell_wire(stamp, side, wire, out);
+        }
     }
+}
+
+/// Names the ends in every item.
+fn with<'o>(ends: &'o Ends, out: &'o mut dyn FnMut(Item<'_>)) -> impl FnMut(Item<'_>) + 'o {
+    move |item| out(Item { ends: Some(ends), ..item })
+}
+
+fn captured(is_datagram: bool, bytes: &[u8]) -> Wire<'_> {
+    if is_datagram { Wire::Datagram(bytes) } else { Wire::Bytes(bytes) }
 }
 
 /// A segment, or a datagram.

@@ -31,6 +31,10 @@ pub struct Options {
     pub definitions: Definitions,
     /// Read every conversation as this family, whatever it looks like.
     pub family: Option<&'static dyn Family>,
+    /// Read the conversations of servers on these ports as these families.
+    pub ports: Vec<(u16, &'static dyn Family)>,
+    /// Tell what was captured of this conversation too, as [`Wire`](ItemBody::Wire).
+    pub wire: Option<u64>,
     /// Bounds.
     pub limits: Limits,
 }
@@ -38,7 +42,18 @@ pub struct Options {
 impl Options {
     fn known<'k>(&'k self, facts: &'k Facts) -> Known<'k> {
         let (keys, definitions) = (&self.keys, &self.definitions);
-        Known { keys, definitions, families: definitions.families(), facts }
+        let families = definitions.families();
+        Known { keys, definitions, families, facts, wire: self.wire }
+    }
+
+    /// Whose a conversation is, if that is not left to its content; true when what looks like the
+    /// client is the server.
+    fn forced(&self, overview: &Overview) -> Option<(&'static dyn Family, bool)> {
+        let of = |port| self.ports.iter().find(|(own, _)| *own == port).map(|(_, family)| *family);
+        let [client, server] = [overview.client, overview.server].map(|end| of(end.port()));
+        let forced = server.or(self.family).map(|family| (family, false));
+        let forced = forced.or_else(|| client.map(|family| (family, true)));
+        forced.filter(|(family, _)| !overview.datagrams || family.speaks_datagrams())
     }
 }
 
@@ -367,7 +382,7 @@ impl Batch {
 impl Open {
     fn new(overview: &Overview, options: &Options, known: Known<'_>) -> Self {
         let (midstream, datagrams) = (overview.midstream, overview.datagrams);
-        let forced = options.family.filter(|family| !datagrams || family.speaks_datagrams());
+        let forced = options.forced(overview);
         let conversation = Conversation::new(
             overview.stream,
             [overview.client, overview.server],
@@ -465,12 +480,14 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
         let what = format!("{} message {name}, conversation {stream}, {packet}", item.family);
         let note = Note::problem(defect.report(&what, item.bytes()));
         let (stamp, family, from) = (item.stamp, item.family, item.from);
-        let range = item.range.clone();
-        self.problem(before, &Item { stamp, family, from, range, body: ItemBody::Note(note) });
+        let (ends, range) = (item.ends, item.range.clone());
+        let body = ItemBody::Note(note);
+        self.problem(before, &Item { stamp, family, from, ends, range, body });
     }
 
     fn count_and_show(&mut self, item: &Item<'_>) {
         match item.note().map(|note| note.kind) {
+            None if matches!(item.body, ItemBody::Wire(_)) => {}
             None => count(self.overview, item, &mut self.scratch.name),
             Some(NoteKind::Problem) => self.overview.problems += 1,
             // Gaps count for every conversation, recognised or not.
@@ -485,7 +502,8 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
         let (stream, packet) = (stamp.stream, packet_text(stamp));
         let reading = format!("{family} conversation {stream}, given up at {packet} of {side}");
         let body = ItemBody::Note(Note::problem(defect.report(&reading, bytes)));
-        self.problem(self.sink.len(), &Item { stamp, family, from: side, range: 0..0, body });
+        let (ends, range) = (None, 0..0);
+        self.problem(self.sink.len(), &Item { stamp, family, from: side, ends, range, body });
     }
 
     /// Shows the report of a panic in place of what stands behind `before`.

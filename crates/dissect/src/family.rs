@@ -248,15 +248,30 @@ pub struct Opening<'o> {
 }
 
 impl Opening<'_> {
-    /// The first bytes of a side, at most this many.
+    /// The first bytes of a side, at most this many; none when they are missing.
     #[must_use]
     pub fn first(&self, side: Side, most: usize) -> Vec<u8> {
-        let of_side = self.pieces.iter().filter(|piece| piece.side == side);
-        of_side.flat_map(|piece| &piece.bytes).copied().take(most).collect()
+        match self.late(side, most) {
+            (0, first) => first,
+            _ => Vec::new(),
+        }
+    }
+
+    /// How many bytes are missing at the beginning of a side's stream, and the first behind them up
+    /// to the next hole, at most this many.
+    #[must_use]
+    pub fn late(&self, side: Side, most: usize) -> (u64, Vec<u8>) {
+        let mut of_side = self.pieces.iter().filter(|piece| piece.side == side).peekable();
+        let mut missing = 0_u64;
+        while let Some(piece) = of_side.next_if(|piece| piece.missing > 0) {
+            missing = missing.saturating_add(piece.missing);
+        }
+        let there = of_side.take_while(|piece| piece.missing == 0);
+        (missing, there.flat_map(|piece| &piece.bytes).copied().take(most).collect())
     }
 }
 
-/// Bytes that came before a conversation was recognised.
+/// Bytes that came before a conversation was recognised, or a hole in them.
 #[derive(Clone, Debug)]
 pub struct HeldPiece {
     /// Who sent them.
@@ -265,6 +280,8 @@ pub struct HeldPiece {
     pub stamp: Stamp,
     /// The bytes.
     pub bytes: Vec<u8>,
+    /// How many are missing here, for a hole; then it has no bytes.
+    pub missing: u64,
 }
 
 /// What a family makes of the first bytes of a conversation.

@@ -22,7 +22,8 @@ pub fn dissect(data: &[u8]) {
     let families = Families::standard();
     let family = families.iter().nth(data.len() % (2 * families.iter().count()));
     let definitions = definitions().clone();
-    let options = Options { keys: Keys::none(), definitions, family, limits };
+    let wire = Some(data.len() as u64 % 3);
+    let options = Options { definitions, family, wire, limits, ..Options::default() };
     let mut dissection = Dissection::new(options);
     while let Ok(Some(record)) = capture.next() {
         if let Record::Packet(packet) = record {
@@ -39,7 +40,12 @@ pub fn dissect(data: &[u8]) {
         Format::Json(Style::default()).write(item, &scratch.name, &tree, out);
         let mut text = String::new();
         let style = TextStyle { ranges: true, ..TextStyle::default() };
-        Format::Text { brief: false, style }.write(item, &scratch.name, &tree, &mut text);
+        Format::Text { brief: false, style, time: true }.write(
+            item,
+            &scratch.name,
+            &tree,
+            &mut text,
+        );
     };
     let mut out = String::new();
     dissection.run(&show, &mut out, |_| ());

@@ -5,6 +5,7 @@ use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 use std::borrow::Cow;
+use std::net::SocketAddr;
 
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Result, Side, Tree};
@@ -124,10 +125,56 @@ pub struct Item<'i> {
     pub family: &'static str,
     /// Who sent it.
     pub from: Side,
+    /// The ends of its conversation; `None` where there are no addresses.
+    pub ends: Option<&'i Ends>,
     /// Its bytes in the sender's stream.
     pub range: Range<u64>,
     /// What it is.
     pub body: ItemBody<'i>,
+}
+
+/// The ends of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Client and server, by [`Side::index`].
+    of: [SocketAddr; 2],
+    /// What a line of JSON says of them, by the side that sends.
+    members: [String; 2],
+}
+
+impl Ends {
+    /// A client and its server.
+    #[must_use]
+    pub fn new(client: SocketAddr, server: SocketAddr) -> Self {
+        let members = |from: SocketAddr, to: SocketAddr| {
+            format!(
+                ",\"src\":\"{}\",\"srcport\":{},\"dst\":\"{}\",\"dstport\":{}",
+                from.ip(),
+                from.port(),
+                to.ip(),
+                to.port()
+            )
+        };
+        let members = [members(client, server), members(server, client)];
+        Self { of: [client, server], members }
+    }
+
+    /// The address of a side.
+    #[must_use]
+    pub fn of(&self, side: Side) -> SocketAddr {
+        self.of[side.index()]
+    }
+
+    /// Who sends, and to whom, as members of a line of JSON: `,"src":"192.0.2.1",...`.
+    pub(crate) fn members(&self, from: Side) -> &str {
+        &self.members[from.index()]
+    }
+
+    /// Client and server change places.
+    pub(crate) fn swap(&mut self) {
+        self.of.reverse();
+        self.members.reverse();
+    }
 }
 
 /// What an item is.
@@ -138,6 +185,19 @@ pub enum ItemBody<'i> {
     Message(&'i dyn Message),
     /// Something about the conversation.
     Note(Note),
+    /// What was captured of a stream, for those who [ask](crate::Options::wire) for it.
+    Wire(Wire<'i>),
+}
+
+/// A piece of a stream as it was captured: a segment or a datagram. What it holds comes behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire<'w> {
+    /// The bytes of a segment, encrypted if they were.
+    Bytes(&'w [u8]),
+    /// Those of a datagram.
+    Datagram(&'w [u8]),
+    /// So many bytes are missing.
+    Missing(u64),
 }
 
 /// Something that is no message: what is missing, what is wrong.
@@ -231,6 +291,7 @@ impl<'i> Item<'i> {
         match &self.body {
             ItemBody::Message(message) => message.push_name(name),
             ItemBody::Note(note) => name.push_str(note.kind.name()),
+            ItemBody::Wire(_) => name.push_str("wire"),
         }
     }
 
@@ -246,7 +307,7 @@ impl<'i> Item<'i> {
     pub fn number_names(&self) -> Option<&dyn NumberNames> {
         match &self.body {
             ItemBody::Message(message) => message.number_names(),
-            ItemBody::Note(_) => None,
+            ItemBody::Note(_) | ItemBody::Wire(_) => None,
         }
     }
 
@@ -255,7 +316,7 @@ impl<'i> Item<'i> {
     pub fn advice(&self) -> Option<Cow<'static, str>> {
         match &self.body {
             ItemBody::Message(message) => message.advice(),
-            ItemBody::Note(_) => None,
+            ItemBody::Note(_) | ItemBody::Wire(_) => None,
         }
     }
 
@@ -264,7 +325,7 @@ impl<'i> Item<'i> {
     pub fn note(&self) -> Option<&Note> {
         match &self.body {
             ItemBody::Note(note) => Some(note),
-            ItemBody::Message(_) => None,
+            ItemBody::Message(_) | ItemBody::Wire(_) => None,
         }
     }
 
@@ -273,7 +334,7 @@ impl<'i> Item<'i> {
     pub fn message(&self) -> Option<&'i dyn Message> {
         match self.body {
             ItemBody::Message(message) => Some(message),
-            ItemBody::Note(_) => None,
+            ItemBody::Note(_) | ItemBody::Wire(_) => None,
         }
     }
 
@@ -301,7 +362,7 @@ impl<'i> Item<'i> {
     pub fn tree(&self, tree: Tree<'i>, limits: &'i Limits) -> Tree<'i> {
         match &self.body {
             ItemBody::Message(message) => message.tree(tree, limits),
-            ItemBody::Note(_) => tree.recycle(),
+            ItemBody::Note(_) | ItemBody::Wire(_) => tree.recycle(),
         }
     }
 
@@ -317,6 +378,7 @@ impl<'i> Item<'i> {
         match &self.body {
             ItemBody::Message(message) => message.encode(fields),
             ItemBody::Note(note) => Err(Error::value("a message", note.kind.name())),
+            ItemBody::Wire(_) => Err(Error::value("a message", "a piece of a stream")),
         }
     }
 }

@@ -64,7 +64,7 @@ pub use dissection::{Dissection, Feed, Options, Scratch};
 pub use family::{
     ClassRow, Families, Family, HeldPiece, MessageNames, Opening, Start, ValueNames, Verdict,
 };
-pub use item::{Item, ItemBody, Message, Note, NoteKind, Stamp, Time};
+pub use item::{Ends, Item, ItemBody, Message, Note, NoteKind, Stamp, Time, Wire};
 pub use ki::KiObjects;
 pub use knowledge::{Definitions, Fact, Facts, Keys};
 pub use line::{Blob, Line};

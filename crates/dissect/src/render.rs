@@ -18,6 +18,8 @@ pub enum Format {
         brief: bool,
         /// How fields are shown.
         style: TextStyle,
+        /// Whether the line begins with the time since the first packet.
+        time: bool,
     },
     /// A JSON object a line.
     ///
@@ -26,6 +28,7 @@ pub enum Format {
     /// | `time` | seconds since 1970 with nine digits, of the packet that completed the item |
     /// | `packet` | that packet's number, counted from 1; missing where there are no packets |
     /// | `stream` | the conversation, counted from 0 |
+    /// | `src`, `srcport`, `dst`, `dstport` | who sent it, and to whom; missing where there are no addresses |
     /// | `family` | `uru`, ... |
     /// | `from` | `client` or `server` |
     /// | `name` | the dotted message name; `opened`, `gap`, `resync`, `warning` or `problem` for what is no message |
@@ -41,7 +44,9 @@ impl Format {
     /// Appends one item; `tree` is the tree of it.
     pub fn write(&self, item: &Item<'_>, name: &str, tree: &Tree<'_>, out: &mut String) {
         match self {
-            Self::Text { brief, style } => write_text(item, name, tree, *brief, *style, out),
+            Self::Text { brief, style, time } => {
+                write_text(item, name, tree, *brief, *style, *time, out);
+            }
             Self::Json(style) => write_json(item, name, tree, *style, out),
         }
     }
@@ -53,6 +58,7 @@ fn write_text(
     tree: &Tree<'_>,
     brief: bool,
     style: TextStyle,
+    time: bool,
     out: &mut String,
 ) {
     let since = item.stamp.since;
@@ -63,9 +69,11 @@ fn write_text(
     };
     let opened = item.note().filter(|note| note.kind == NoteKind::Opened);
     out.push_str(dim);
-    right(since.as_secs(), 5, ' ', out);
-    out.push('.');
-    right(since.subsec_micros().into(), 6, '0', out);
+    if time {
+        right(since.as_secs(), 5, ' ', out);
+        out.push('.');
+        right(since.subsec_micros().into(), 6, '0', out);
+    }
     out.push_str("  #");
     left(itoa::Buffer::new().format(item.stamp.stream), 3, out);
     out.push_str(reset);
@@ -118,6 +126,9 @@ fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &
     }
     out.push_str(",\"stream\":");
     number(item.stamp.stream, out);
+    if let Some(ends) = item.ends {
+        out.push_str(ends.members(item.from));
+    }
     for text in [",\"family\":\"", item.family, "\",\"from\":\"", item.from.name()] {
         out.push_str(text);
     }

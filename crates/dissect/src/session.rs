@@ -177,7 +177,8 @@ impl Emit<'_> {
 
     fn body(&mut self, body: ItemBody<'_>) {
         let Self { stamp, family, from, .. } = *self;
-        (self.out)(Item { stamp, family, from, range: self.range.clone(), body });
+        // Sessions know of no addresses.
+        (self.out)(Item { stamp, family, from, ends: None, range: self.range.clone(), body });
     }
 }
 

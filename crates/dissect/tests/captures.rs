@@ -231,6 +231,56 @@ fn system_messages_are_no_unknown_fields_and_have_known_names() {
     }
 }
 
+/// Which packets carry bytes of TCP, with the number of the segment among those of its conversation.
+fn segments(packets: &[Vec<u8>]) -> Vec<(usize, u16, usize)> {
+    const TCP: u8 = 6;
+    let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
+    let mut segments = Vec::new();
+    for (index, packet) in packets.iter().enumerate() {
+        // Ethernet, IPv4 without options, TCP without options.
+        if packet[12..14] != [8, 0] || packet[23] != TCP || packet.len() <= 54 {
+            continue;
+        }
+        let ports = [34, 36].map(|at| u16::from_be_bytes([packet[at], packet[at + 1]]));
+        let count = counts.entry(ports[0].max(ports[1])).or_default();
+        *count += 1;
+        segments.push((index, ports[0].max(ports[1]), *count));
+    }
+    segments
+}
+
+/// One segment is lost, whichever it is: what lies in the others comes out, and nothing else. The
+/// first of a conversation set it up, and without them an encrypted one cannot be read.
+#[test]
+fn a_lost_segment_costs_what_it_holds() {
+    for (sample, name) in [(&URU, "uru"), (&URU_AGE, "uru-age"), (&KI, "ki"), (&TERA, "tera")] {
+        let packets = packets(sample);
+        let (all, _) = told(sample, &packets);
+        let (mut read, mut whole) = (0, 0);
+        for (index, _, _) in segments(&packets).into_iter().filter(|it| it.2 > sample.busy.1) {
+            let mut lossy = packets.clone();
+            lossy.remove(index);
+            let (heard, summary) = told(sample, &lossy);
+            assert_eq!(summary.gaps, 1, "{name} {index}");
+            let is_note = |name: &str| ["gap", "resync", "problem", "warning"].contains(&name);
+            for (side, items) in &heard {
+                let all = &all[side];
+                for item in items.iter().filter(|(_, name)| !is_note(name)) {
+                    assert!(all.contains(item), "{name} {index}: {item:?} was never sent");
+                }
+                whole += all.len();
+                read += items.iter().filter(|(_, name)| !is_note(name)).count();
+            }
+            // What the segment itself held.
+            whole -= 1;
+        }
+        let share =
+            f64::from(u32::try_from(read).unwrap()) / f64::from(u32::try_from(whole).unwrap());
+        println!("{name}: {share:.4}");
+        assert!(share > 0.95, "{name}: {share}");
+    }
+}
+
 #[test]
 fn the_names_that_a_type_list_gives_to_values_are_known() {
     let mut definitions = definitions(&KI);

@@ -186,7 +186,7 @@ pub struct MessageSpan {
 }
 
 /// Whether bytes begin with something that is a frame, beyond reasonable doubt; `None` when there
-/// are too few of them. Frames are not searched for: they begin with a segment or not at all.
+/// are too few of them.
 #[must_use]
 pub fn recognize(bytes: &[u8], most: u64) -> Option<bool> {
     let limits = Limits { message_bytes: most, ..Limits::DEFAULT };
@@ -203,6 +203,22 @@ pub fn recognize(bytes: &[u8], most: u64) -> Option<bool> {
         Err(error) if error.needed().is_some() => None,
         Err(_) => Some(false),
     }
+}
+
+/// Where two frames follow each other in bytes of which the beginning is missing; the second need
+/// not be whole.
+#[must_use]
+pub fn find(bytes: &[u8], most: u64) -> Option<usize> {
+    let begins = |at: &usize| {
+        let rest = bytes.get(*at..).unwrap_or_default();
+        let limits = Limits { message_bytes: most, ..Limits::DEFAULT };
+        let is_frame =
+            rest.starts_with(&MAGIC.to_le_bytes()) && recognize(rest, most) == Some(true);
+        let head = is_frame.then(|| FrameHead::decode(&mut Reader::within(rest, &limits)).ok());
+        let next = head.flatten().and_then(|head| rest.get(head.frame_bytes()..));
+        next.is_some_and(|next| recognize(next, most) == Some(true))
+    };
+    (0..bytes.len()).find(begins)
 }
 
 /// The opcode, if bytes begin with a control message; not all of it has to be there.

@@ -68,17 +68,3 @@ impl Header {
         })
     }
 }
-
-/// Whether bytes are whole messages, one after the other.
-#[must_use]
-pub fn are_messages(mut bytes: &[u8]) -> bool {
-    if bytes.is_empty() {
-        return false;
-    }
-    while !bytes.is_empty() {
-        let Ok(Some(header)) = Header::peek(bytes) else { return false };
-        let Some(rest) = bytes.get(usize::from(header.length)..) else { return false };
-        bytes = rest;
-    }
-    true
-}

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match &cli.command {
         Command::Dissect(arguments) => command::dissect::run(arguments, &cli.common),
+        Command::Filter => command::filter::run(),
         Command::Follow(arguments) => command::follow::run(arguments, &cli.common),
         Command::Stats(arguments) => command::stats::run(arguments, &cli.common),
         Command::Doctor(arguments) => command::doctor::run(arguments, &cli.common),

@@ -70,6 +70,31 @@ fn messages_are_shown_as_they_come() {
     }
 }
 
+/// The end of a file that grows is not the end of the capture.
+#[cfg(unix)]
+#[test]
+fn a_growing_file_is_waited_for() {
+    let whole = String::from_utf8(whole(&["dissect", "--brief"])).unwrap();
+    let (first, rest) = halves();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("growing.pcapng");
+    fs::write(&path, &first).unwrap();
+    let mut command = worldwire(&["dissect", "--brief", "--follow"]);
+    let mut running = Running(command.arg(&path).spawn().unwrap());
+    let mut output = BufReader::new(running.0.stdout.take().unwrap());
+    let mut shown = String::new();
+    while shown.len() < whole.len() / 3 {
+        assert_ne!(output.read_line(&mut shown).unwrap(), 0);
+    }
+    fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(&rest).unwrap();
+    while shown.len() < whole.len() {
+        assert_ne!(output.read_line(&mut shown).unwrap(), 0);
+    }
+    assert_eq!(shown, whole);
+    signal(&running, "-INT");
+    assert_eq!(running.0.wait().unwrap().code(), Some(0));
+}
+
 /// Sends a signal, as a terminal does for Ctrl-C.
 #[cfg(unix)]
 fn signal(running: &Running, name: &str) {

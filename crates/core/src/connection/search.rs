@@ -46,13 +46,15 @@ pub struct Search {
     work: u64,
     /// How many bytes came.
     seen: u64,
+    /// Whether every message says how long it is.
+    is_sized: bool,
 }
 
 /// The evidence after which a chain counts, in bits.
 const ENOUGH: u32 = 40;
 /// The evidence after which messages that fill segments count.
 const SOME: u32 = 10;
-/// The most messages of a chain: those that say so little are not looked for.
+/// The most messages of a chain: as many different ones count, however little they say.
 const MOST_LINKS: usize = 64;
 /// The most bytes that wait for a message to become whole.
 const MOST_KEPT: usize = 64 << 10;
@@ -76,7 +78,14 @@ impl Search {
     #[must_use]
     pub fn new(from: u64, next: u64) -> Self {
         let (starts, undecided) = (VecDeque::new(), VecDeque::new());
-        Self { from, starts, next, undecided, work: 0, seen: 0 }
+        Self { from, starts, next, undecided, work: 0, seen: 0, is_sized: false }
+    }
+
+    /// Every message says how long it is: those that end with a segment did not come upon its end
+    /// by chance.
+    #[must_use]
+    pub fn sized(self) -> Self {
+        Self { is_sized: true, ..self }
     }
 
     /// Where reading stopped.
@@ -99,6 +108,14 @@ impl Search {
         self.starts.push_back(at);
         self.seen = self.seen.saturating_add(length as u64);
         self.work = self.work.saturating_add(WORK.saturating_mul(length as u64));
+    }
+
+    /// Bytes are missing once more, and the stream goes on at `next`: nothing that waited for them
+    /// begins a message.
+    pub fn missing(&mut self, next: u64) {
+        self.starts.clear();
+        self.undecided.clear();
+        self.next = next;
     }
 
     /// Tries every place that was not tried, and those that more bytes may tell about. `Some` is
@@ -148,8 +165,10 @@ impl Search {
     fn chain(&mut self, at: u64, unread: &[u8], probe: &mut impl FnMut(&[u8]) -> Probe) -> Chain {
         let is_start = self.starts.binary_search(&at).is_ok();
         let (mut place, mut sum) = (0, 0);
+        // Different messages of the chain.
         let mut seen: Vec<&[u8]> = Vec::new();
-        for _ in 0..MOST_LINKS {
+        let mut links = 0;
+        while links < MOST_LINKS {
             let rest = unread.get(place..).unwrap_or_default();
             if rest.is_empty() {
                 return Chain::Undecided(at + place as u64 + 1);
@@ -178,19 +197,24 @@ impl Search {
                     if place == 0 && sent.iter().all(|byte| *byte == 0) {
                         return Chain::Not;
                     }
+                    // Data that repeats itself looks like messages that do.
+                    let is_new = !seen.contains(&sent);
                     match evidence {
-                        // Data that repeats itself looks like messages that do.
-                        Some(bits) if !seen.contains(&sent) => sum += bits,
-                        Some(_) => {}
-                        None if is_start => {}
-                        None => return Chain::Not,
+                        Some(bits) if is_new => sum += bits,
+                        None if !is_start => return Chain::Not,
+                        _ => {}
                     }
-                    seen.push(sent);
+                    if is_new {
+                        seen.push(sent);
+                    }
+                    // What repeats itself from the beginning of a segment to its end fills it.
+                    links += usize::from(is_new || !is_start);
                     place += length;
                     let here = at + place as u64;
                     let is_border =
                         place == unread.len() || self.starts.binary_search(&here).is_ok();
-                    if is_start && is_border && (seen.len() == 1 || sum >= SOME) {
+                    let fills = seen.len() == 1 || self.is_sized || sum >= SOME;
+                    if is_start && is_border && fills {
                         return Chain::Begins(at);
                     }
                     if evidence.is_some_and(|bits| bits >= ENOUGH) {
@@ -202,7 +226,11 @@ impl Search {
                 }
             }
         }
-        Chain::Not
+        // So many different ones in a row are no chance, however little speaks for each.
+        match seen.len() {
+            MOST_LINKS.. => Chain::Begins(at + place as u64),
+            _ => Chain::Not,
+        }
     }
 }
 

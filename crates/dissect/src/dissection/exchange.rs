@@ -155,7 +155,8 @@ mod tests {
 
     fn tell(text: &str, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let body = ItemBody::Note(Note::warning(text.to_owned()));
-        out(Item { stamp, family: "letters", from: Side::Client, range: 0..0, body });
+        let (family, from) = ("letters", Side::Client);
+        out(Item { stamp, family, from, ends: None, range: 0..0, body });
     }
 
     impl Session for Letter {

@@ -86,6 +86,13 @@ pub(super) enum Known {
     Packet,
     Time,
     Length,
+    Source,
+    Target,
+    Address,
+    SourcePort,
+    TargetPort,
+    Port,
+    Date,
 }
 
 /// Words that cannot begin a test; a field that is called so is written `["in"]`.
@@ -193,6 +200,16 @@ impl Path {
     pub(super) fn start(&self) -> Start {
         self.start
     }
+
+    /// Whether it leads to the name of the message.
+    pub(super) fn is_name(&self) -> bool {
+        matches!(self.start, Start::Message(Known::Name) | Start::Anywhere(Some(Known::Name)))
+    }
+
+    /// Whether it leads to what is known about every message.
+    pub(super) fn is_known(&self) -> bool {
+        matches!(self.start, Start::Message(_) | Start::Anywhere(Some(_)))
+    }
 }
 
 impl Known {
@@ -205,6 +222,13 @@ impl Known {
             "packet" => Self::Packet,
             "time" => Self::Time,
             "length" => Self::Length,
+            "src" => Self::Source,
+            "dst" => Self::Target,
+            "addr" => Self::Address,
+            "srcport" => Self::SourcePort,
+            "dstport" => Self::TargetPort,
+            "port" => Self::Port,
+            "date" => Self::Date,
             _ => return None,
         })
     }

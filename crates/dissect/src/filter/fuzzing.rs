@@ -3,6 +3,7 @@
 use worldwire_core::{Limits, Side};
 
 use super::{Filter, Subject};
+use crate::item::{Ends, Time};
 use crate::registry::definitions;
 use crate::{Codec, CodecOptions, Keys};
 
@@ -29,6 +30,8 @@ pub fn filter(data: &[u8]) {
         return;
     };
     let tree = codec.decode(&message, &options);
+    let ends = ["192.0.2.10:49154", "192.0.2.1:14617"].map(|end| end.parse().expect("an address"));
+    let ends = Ends::new(ends[0], ends[1]);
     let subject = Subject {
         name: "auth.AcctSetPlayerRequest",
         family: "uru",
@@ -36,6 +39,8 @@ pub fn filter(data: &[u8]) {
         stream: 1,
         packet: 2,
         time: 0.5,
+        date: Time(1_767_225_600_631_500_000),
+        ends: Some(&ends),
         length: 10,
         tree: &tree,
     };

@@ -20,6 +20,8 @@
 //! | `fields.node.Text_1`, `exists(node.Text_1)` | the field is there |
 //! | `["odd name"].x == 1` | a field whose name is not a plain word |
 //! | `from == client`, `stream == 2`, `time < 1.5` | metadata of the message |
+//! | `src == 192.0.2.1`, `port == 14617`, `addr == "2001:db8::1"` | who sent it, and to whom |
+//! | `date >= "2026-01-01 12:00"`, `date < 1767225600.5` | when: UTC or with an offset, or seconds since 1970 |
 //! | `a and (b or not c)`, `a && (b \|\| !c)` | all, any, none |
 //!
 //! `not` binds tightest, then `and`, then `or`. Names and text are case-sensitive. A range includes
@@ -35,7 +37,9 @@
 //! message; only the first match counts. `fields.length` is always the field, `message.length`
 //! always the metadata. `name` is the name of the message, with and without the kind of connection,
 //! if no field has that name. The metadata is `name`, `family`, `from` (`client` or `server`),
-//! `stream`, `packet`, `time` (seconds since the first packet of the capture) and `length` (bytes).
+//! `stream`, `packet`, `time` (seconds since the first packet of the capture), `length` (bytes),
+//! `date` (the moment), `src`, `dst` (addresses), `srcport`, `dstport`; `addr` and `port` stand for
+//! both ends.
 //!
 //! # Comparisons
 //!
@@ -62,6 +66,7 @@
 //!
 //! ```
 //! use worldwire_core::Tree;
+//! use worldwire_dissect::Time;
 //! use worldwire_dissect::filter::{Filter, Subject};
 //!
 //! let filter = Filter::parse("auth.* and from == client")?;
@@ -73,6 +78,8 @@
 //!     stream: 0,
 //!     packet: 12,
 //!     time: 0.25,
+//!     date: Time(1_767_225_600_250_000_000),
+//!     ends: None,
 //!     length: 74,
 //!     tree: &tree,
 //! };
@@ -80,6 +87,7 @@
 //! # Ok::<(), worldwire_dissect::filter::FilterError>(())
 //! ```
 
+mod column;
 mod error;
 mod expression;
 mod fields;
@@ -88,6 +96,7 @@ mod fields;
 pub mod fuzzing;
 mod input;
 mod literal;
+mod moment;
 mod number;
 mod parse;
 mod run;
@@ -98,12 +107,14 @@ use core::fmt;
 
 use worldwire_core::Tree;
 
+pub use column::Column;
 pub use error::{FilterError, FilterErrorKind};
 use expression::{Expression, Pattern};
 pub use fields::UnknownField;
 use fields::nearest_name;
 pub use values::UnknownValue;
 
+use crate::item::{Ends, Item, Time};
 use crate::knowledge::Definitions;
 
 /// A filter that was read and can be asked about any number of messages.
@@ -125,10 +136,36 @@ pub struct Subject<'s> {
     pub packet: u64,
     /// Seconds since the first packet of the capture.
     pub time: f64,
+    /// When it was complete.
+    pub date: Time,
+    /// The ends of the conversation, if they are known.
+    pub ends: Option<&'s Ends>,
     /// Bytes of the message.
     pub length: u64,
     /// What it says: fields below a record `fields`.
     pub tree: &'s Tree<'s>,
+}
+
+impl<'s> Subject<'s> {
+    /// An item, with its name and its tree.
+    #[must_use]
+    pub fn of(item: &Item<'s>, name: &'s str, tree: &'s Tree<'s>) -> Self {
+        // The number that the decimal form reads as: it is divided once.
+        #[expect(clippy::cast_precision_loss, reason = "exact for 104 days")]
+        let time = item.stamp.since.as_nanos() as f64 / 1e9;
+        Self {
+            name,
+            family: item.family,
+            from: item.from.name(),
+            stream: item.stamp.stream,
+            packet: item.stamp.packet.unwrap_or(0),
+            time,
+            date: item.stamp.time,
+            ends: item.ends,
+            length: item.bytes().len() as u64,
+            tree,
+        }
+    }
 }
 
 impl Filter {

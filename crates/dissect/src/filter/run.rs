@@ -4,14 +4,17 @@ use core::cell::Cell;
 use core::cmp::Ordering;
 use core::ops::ControlFlow::{self, Break, Continue};
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 use worldwire_core::value::Content;
-use worldwire_core::{Form, Names, NodeRef, Tree, Value};
+use worldwire_core::{Form, Names, NodeRef, Side, Tree, Value};
 
 use super::Subject;
 use super::expression::{Check, Comparison, Expression, Known, Path, Start, Step};
 use super::literal::{Literal, Member, Set, Text};
+use super::moment::{date, seconds};
 use super::number::{Count, Number};
+use crate::item::Time;
 
 /// Whether a message is what the filter asks for.
 pub(super) fn matches(expression: &Expression, subject: &Subject<'_>) -> bool {
@@ -78,6 +81,14 @@ fn look(
     there.then_some(outcome.is_break())
 }
 
+/// Shows what a path leads to, piece by piece, until somebody has seen enough.
+pub(super) fn each<'s>(path: &Path, subject: &Subject<'s>, see: &mut dyn FnMut(Held<'s>) -> bool) {
+    let _ = search(path, subject, &mut |held| match see(held) {
+        true => Break(()),
+        false => Continue(()),
+    });
+}
+
 /// A visitor of what a path leads to, who may have seen enough.
 type Show<'v, 's> = dyn FnMut(Held<'s>) -> ControlFlow<()> + 'v;
 
@@ -106,7 +117,7 @@ fn search<'s>(path: &Path, subject: &Subject<'s>, show: &mut Show<'_, 's>) -> Co
         }
     };
     match known {
-        Some(known) => show(subject.known(known)),
+        Some(known) => subject.known(known).into_iter().flatten().try_for_each(show),
         None => Continue(()),
     }
 }
@@ -176,16 +187,26 @@ fn plain<'s>(node: NodeRef<'s, 's>) -> Option<NodeRef<'s, 's>> {
 
 /// What a path leads to.
 #[derive(Clone, Copy, Debug)]
-enum Held<'s> {
+pub(super) enum Held<'s> {
     Node(NodeRef<'s, 's>),
     Text(&'s str),
     Whole(u64),
     Real(f64),
+    Address(IpAddr),
+    Moment(Time),
 }
 
 impl<'s> Subject<'s> {
-    fn known(&self, known: Known) -> Held<'s> {
-        match known {
+    /// What is known, of one end or of both.
+    fn known(&self, known: Known) -> [Option<Held<'s>>; 2] {
+        let is_client = self.from == Side::Client.name();
+        let [from, to] = match is_client {
+            true => Side::BOTH,
+            false => [Side::Server, Side::Client],
+        };
+        let address = |side| self.ends.map(|ends| Held::Address(ends.of(side).ip()));
+        let port = |side| self.ends.map(|ends| Held::Whole(ends.of(side).port().into()));
+        let held = match known {
             Known::Name => Held::Text(self.name),
             Known::Family => Held::Text(self.family),
             Known::From => Held::Text(self.from),
@@ -193,7 +214,15 @@ impl<'s> Subject<'s> {
             Known::Packet => Held::Whole(self.packet),
             Known::Time => Held::Real(self.time),
             Known::Length => Held::Whole(self.length),
-        }
+            Known::Date => Held::Moment(self.date),
+            Known::Source => return [address(from), None],
+            Known::Target => return [address(to), None],
+            Known::Address => return [address(from), address(to)],
+            Known::SourcePort => return [port(from), None],
+            Known::TargetPort => return [port(to), None],
+            Known::Port => return [port(from), port(to)],
+        };
+        [Some(held), None]
     }
 }
 
@@ -205,6 +234,8 @@ impl<'s> Held<'s> {
             Self::Text(text) => return whole(text),
             Self::Whole(value) => return Some(Count::Whole(value.into())),
             Self::Real(value) => return Some(Count::Double(value)),
+            Self::Moment(time) => return Some(Count::Double(seconds(time))),
+            Self::Address(_) => return None,
         };
         Some(match node.value() {
             Value::Bool(value) => Count::Whole(value.into()),
@@ -232,7 +263,8 @@ impl<'s> Held<'s> {
                 _ => None,
             },
             Self::Text(text) => Some(Cow::Borrowed(text.as_bytes())),
-            Self::Whole(_) | Self::Real(_) => None,
+            Self::Address(address) => Some(address.to_string().into_bytes().into()),
+            Self::Whole(_) | Self::Real(_) | Self::Moment(_) => None,
         }
     }
 
@@ -244,7 +276,7 @@ impl<'s> Held<'s> {
                 _ => node.raw(),
             })),
             Self::Text(text) => Some(Cow::Borrowed(text.as_bytes())),
-            Self::Whole(_) | Self::Real(_) => None,
+            Self::Whole(_) | Self::Real(_) | Self::Address(_) | Self::Moment(_) => None,
         }
     }
 
@@ -256,7 +288,8 @@ impl<'s> Held<'s> {
                 _ => node.text(),
             },
             Self::Text(text) => Some(Cow::Borrowed(text)),
-            Self::Whole(_) | Self::Real(_) => None,
+            Self::Address(address) => Some(address.to_string().into()),
+            Self::Whole(_) | Self::Real(_) | Self::Moment(_) => None,
         }
     }
 
@@ -307,6 +340,8 @@ impl<'s> Held<'s> {
             Self::Text(value) => value == text,
             Self::Whole(_) => false,
             Self::Real(value) => is_odd_float(value, text),
+            Self::Address(address) => text.parse() == Ok(address),
+            Self::Moment(time) => date(text) == Some(time),
         }
     }
 
@@ -316,6 +351,9 @@ impl<'s> Held<'s> {
             Literal::Null | Literal::Bool(_) => None,
             Literal::Number(number) => self.count()?.compare(number),
             Literal::Bytes(bytes) => Some((*self.stored()?).cmp(bytes)),
+            Literal::Text(text) if let Self::Moment(time) = self => {
+                date(text.as_str()).map(|date| time.cmp(&date))
+            }
             Literal::Text(text) => match self.named() {
                 Some((number, names)) => Some(number.cmp(&names.number(text.as_str())?)),
                 None => Some((*self.logical()?).cmp(text.as_str().as_bytes())),
@@ -333,7 +371,7 @@ impl<'s> Held<'s> {
                 _ => return false,
             },
             Self::Whole(value) => value,
-            Self::Text(_) | Self::Real(_) => return false,
+            Self::Text(_) | Self::Real(_) | Self::Address(_) | Self::Moment(_) => return false,
         };
         let mask = match mask {
             Literal::Number(Number::Whole(mask)) => u64::try_from(*mask).ok(),
@@ -371,6 +409,10 @@ impl<'s> Held<'s> {
     }
 
     fn is_in_texts(self, set: &Set) -> bool {
+        if matches!(self, Self::Address(_) | Self::Moment(_)) {
+            let mut members = set.members().iter();
+            return members.any(|it| matches!(it, Member::One(literal) if self.equals(literal)));
+        }
         if let Some((number, names)) = self.named() {
             return names
                 .iter()

@@ -3,10 +3,12 @@
 
 use core::fmt;
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use super::expression::{Check, Expression, Known as Fact, Path, Pattern, Start, Step};
 use super::fields::{self, Known, nearest_name};
 use super::literal::{Literal, Member};
+use super::moment::date;
 use crate::family::{Family, ValueNames};
 use crate::knowledge::Definitions;
 
@@ -144,9 +146,18 @@ impl<'d> Table<'d> {
         };
         let possible: &[&str] = match fact {
             Fact::Name => return None,
+            Fact::Source | Fact::Target | Fact::Address if value.parse::<IpAddr>().is_ok() => {
+                return None;
+            }
+            Fact::Date if matches!(literal, Literal::Number(_)) || date(&value).is_some() => {
+                return None;
+            }
+            Fact::Source | Fact::Target | Fact::Address => &["192.0.2.1"],
+            Fact::Date => &["2026-01-01 00:00:00"],
             Fact::From => &["client", "server"],
             Fact::Family => &self.families,
             Fact::Stream | Fact::Packet | Fact::Time | Fact::Length => &[],
+            Fact::SourcePort | Fact::TargetPort | Fact::Port => &[],
         };
         let is_right = match literal {
             _ if possible.contains(&&*value) => true,
@@ -160,7 +171,14 @@ impl<'d> Table<'d> {
         // A field of that name would come first.
         let has = |known: &&Known<'_>| known.names.fields.contains(&&*field);
         let is_certain = is_alone || !self.in_scope(scope).iter().any(has);
-        let wanted = if possible.is_empty() { "a number".to_owned() } else { one_of(possible) };
+        let (wanted, possible) = match fact {
+            Fact::Source | Fact::Target | Fact::Address => {
+                ("an address, such as `192.0.2.1`".to_owned(), &[][..])
+            }
+            Fact::Date => ("a moment, such as `\"2026-01-01 00:00:00\"`".to_owned(), &[][..]),
+            _ if possible.is_empty() => ("a number".to_owned(), possible),
+            _ => (one_of(possible), possible),
+        };
         let nearest = nearest(&value, possible.iter().copied());
         Some(UnknownValue { field, value, nearest, wanted: Some(wanted), is_certain })
     }

@@ -15,7 +15,7 @@ use super::fillings::Fillings;
 use super::message::KiMessage;
 use super::objects::unread;
 use super::secrets::{Secrets, proves};
-use crate::family::{Opening, Start, Verdict};
+use crate::family::{HeldPiece, Opening, Start, Verdict};
 use crate::item::Note;
 use crate::session::{Emit, Interpreter};
 
@@ -26,12 +26,15 @@ const MOST_PIECES: usize = 16;
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     let Opening { pieces: held, datagrams, midstream, .. } = *opening;
     if datagrams || midstream {
-        // Every piece may be the one that begins with a frame.
-        let first = held
-            .iter()
-            .find(|piece| frame::recognize(&piece.bytes, MOST_OBSERVED_BYTES) == Some(true));
+        // Every piece may be the one that begins with a frame, or hold some.
+        let frames = |piece: &HeldPiece| {
+            let begins = frame::recognize(&piece.bytes, MOST_OBSERVED_BYTES) == Some(true);
+            let at = if begins { Some(0) } else { frame::find(&piece.bytes, MOST_OBSERVED_BYTES) };
+            at.map(|at| (piece.side, at))
+        };
+        let first = held.iter().find_map(|piece| frames(piece).map(|found| (piece, found)));
         return match first {
-            Some(piece) => sides(piece.side, &piece.bytes),
+            Some((piece, (side, at))) => sides(side, piece.bytes.get(at..).unwrap_or_default()),
             None if datagrams || held.len() >= MOST_PIECES => Verdict::No,
             None => Verdict::NeedMore,
         };

@@ -8,6 +8,7 @@ use worldwire_core::connection::Piece;
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Reader, Result, Side, Tree, TreeBuilder, Value};
 use worldwire_tera::connection::{Connection, News, Received, Unit};
+use worldwire_tera::crypt::exchange::{Keys, Session};
 use worldwire_tera::file::library::CheckVersion;
 use worldwire_tera::frame::CHECK_VERSION;
 use worldwire_tera::message::HeaderForm;
@@ -22,16 +23,54 @@ use crate::session::{Emit, Interpreter};
 const HELLO: [u8; 4] = [1, 0, 0, 0];
 /// Bytes of the key that a client answers with.
 const KEY_BYTES: usize = 128;
+/// Bytes of the header of the first message, in front of which two keys and the hello may stand.
+const HEADER: usize = 8;
 
 /// Whether the server says hello and the client answers with a key. Keys are random, so there is
-/// nothing else to go by; everything behind them is encrypted.
+/// nothing else to go by; everything behind them is encrypted. Without the hello, what the keys make
+/// of the client's first message tells.
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
+    if opening.midstream {
+        let [client, server] = Side::BOTH.map(|side| opening.late(side, 2 * KEY_BYTES + HEADER));
+        return match (exchanged(&server, &client), exchanged(&client, &server)) {
+            (Verdict::Yes, _) => Verdict::Yes,
+            (_, Verdict::Yes) => Verdict::Swapped,
+            (Verdict::No, Verdict::No) => Verdict::No,
+            _ => Verdict::NeedMore,
+        };
+    }
     let [client, server] = Side::BOTH.map(|side| opening.first(side, 256));
     match (greets(&server, &client), greets(&client, &server)) {
         (Verdict::Yes, _) => Verdict::Yes,
         (_, Verdict::Yes) => Verdict::Swapped,
         (Verdict::No, Verdict::No) => Verdict::No,
         _ => Verdict::NeedMore,
+    }
+}
+
+/// Whether these are keys, from the first byte on but for the hello.
+fn exchanged(server: &(u64, Vec<u8>), client: &(u64, Vec<u8>)) -> Verdict {
+    const HELLO_BYTES: u64 = HELLO.len() as u64;
+    let ((missing, said), (torn, answer)) = (server, client);
+    if *torn > 0 || ![0, HELLO_BYTES].contains(missing) {
+        return Verdict::No;
+    }
+    // The capture may begin behind the hello without knowing it, or in front of it.
+    let keys = match said.strip_prefix(&HELLO) {
+        Some(keys) if *missing == 0 => keys,
+        _ => said,
+    };
+    let key = |bytes: &[u8], number: usize| bytes.get(number * KEY_BYTES..)?.first_chunk().copied();
+    let keys = || {
+        let of = |bytes: &[u8]| Some([key(bytes, 0)?, key(bytes, 1)?]);
+        let keys = Keys { client: of(answer)?, server: of(keys)? };
+        let head = answer.get(2 * KEY_BYTES..)?.first_chunk().copied()?;
+        Some(Session::of_first_message(&keys, head).is_some())
+    };
+    match keys() {
+        Some(true) => Verdict::Yes,
+        Some(false) => Verdict::No,
+        None => Verdict::NeedMore,
     }
 }
 

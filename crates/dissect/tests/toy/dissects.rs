@@ -22,7 +22,7 @@ fn shown(packets: &[Vec<u8>], batch: usize, threads: usize, keys: Keys) -> (Stri
         item.push_name(&mut scratch.name);
         let tree = item.tree(worldwire_core::Tree::new(), &limits);
         let style = TextStyle::default();
-        Format::Text { brief: false, style }.write(item, &scratch.name, &tree, out);
+        Format::Text { brief: false, style, time: true }.write(item, &scratch.name, &tree, out);
         Format::Json(Style::default()).write(item, &scratch.name, &tree, out);
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

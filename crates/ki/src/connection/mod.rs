@@ -41,13 +41,13 @@
 //! ```
 
 mod config;
+mod early;
 mod event;
 mod relay;
 mod sender;
 mod session;
 mod stream;
 
-use core::ops::Range;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,7 @@ use crate::control::Control;
 use crate::crypt::login::Salt;
 use crate::frame::{control_in_frame, is_control, span_at};
 use event::Unreported;
-use sender::{Role, Verdict};
+use sender::Role;
 use stream::{BreakOff, FrameSpan, Next, Stream};
 
 /// A connection, seen from one of four roles; the [module](self) says what is particular to it.
@@ -130,8 +130,8 @@ impl Connection {
         Self::new(Role::Observer(keys), Duration::ZERO)
     }
 
-    /// Watches both sides of a connection that was there before: each is read from its first
-    /// segment that begins with a frame.
+    /// Watches both sides of a connection that was there before: each is read from the first frame
+    /// that is found.
     #[must_use]
     pub fn observer_from_the_middle(keys: Arc<ObserverKeys>) -> Self {
         let mut connection = Self::observer(keys);
@@ -203,7 +203,7 @@ impl Connection {
             Role::Client(_) | Role::Server(_) if datagram.is_none() => {
                 return self.refuse(side, error);
             }
-            Role::Observer(_) if datagram.is_none() => stream.give_up(),
+            Role::Observer(_) if datagram.is_none() => stream.look_on(),
             _ => {}
         }
         self.events.push_back(Pending::Event(Event::Fault { side, error }));
@@ -219,11 +219,23 @@ impl Connection {
             self.streams[index].break_off.get_or_insert(BreakOff { error, wire: None });
             return;
         }
-        if self.streams[index].is_lost() {
-            self.streams[index].skip(length);
-            return;
-        }
         // What was complete before the gap is reported before it.
+        self.read_up(side);
+        let stream = &mut self.streams[index];
+        let at = stream.end();
+        if !stream.is_searching() && !stream.is_over() {
+            let gap = Event::Gap { side, range: at..at.saturating_add(length) };
+            self.events.push_back(Pending::Event(gap));
+        }
+        if let Err(error) = stream.skip(length) {
+            stream.give_up();
+            let error = error.at(at);
+            self.events.push_back(Pending::Event(Event::Fault { side, error }));
+        }
+    }
+
+    /// Reads all that is complete, before the buffer changes.
+    fn read_up(&mut self, side: Side) {
         loop {
             while let Some(piece) = self.next_piece() {
                 let piece = self.kept(piece);
@@ -232,19 +244,6 @@ impl Connection {
             if !self.step(side) {
                 break;
             }
-        }
-        let stream = &mut self.streams[index];
-        if stream.is_lost() {
-            stream.skip(length);
-            return;
-        }
-        let at = stream.end();
-        let gap = Event::Gap { side, range: at..at.saturating_add(length) };
-        self.events.push_back(Pending::Event(gap));
-        if !stream.skip(length) {
-            let wanted = "an encrypted stream without gaps";
-            let error = Error::malformed(wanted, format!("{length} bytes missing"));
-            self.fault(side, error.at(at));
         }
     }
 
@@ -271,6 +270,13 @@ impl Connection {
             Next::Frame(frame) => self.frame(side, frame),
             Next::Datagram => self.pass_datagram(side),
             Next::Encrypted => self.encrypted(side),
+            Next::Resumed(skipped) if skipped.is_empty() => {}
+            Next::Resumed(skipped) => {
+                self.events.push_back(Pending::Event(Event::Resync { side, skipped }));
+            }
+            Next::Odd(error) => {
+                self.events.push_back(Pending::Event(Event::Fault { side, error }));
+            }
             Next::Fault(error) => self.fault(side, error),
         }
         true
@@ -292,6 +298,9 @@ impl Connection {
         if let Some(error) = stream.torn().filter(|_| self.sender.peer().is_none()) {
             // What is left goes on, or nowhere.
             self.fault(side, error);
+            if matches!(self.sender.role, Role::Observer(_)) {
+                self.streams[side.index()].give_up();
+            }
             return true;
         }
         stream.is_finished = true;
@@ -344,7 +353,13 @@ impl Connection {
             // It broke the rules, however it came.
             return self.refuse(side, error);
         }
-        self.fault(side, error);
+        match &self.sender.role {
+            // Its length was right, so the next one follows.
+            Role::Observer(_) if !self.streams[side.index()].is_datagram() => {
+                self.events.push_back(Pending::Event(Event::Fault { side, error }));
+            }
+            _ => self.fault(side, error),
+        }
     }
 
     fn control(&mut self, side: Side, span: &FrameSpan) -> Result<()> {
@@ -438,56 +453,6 @@ impl Connection {
         piece.kept = Some(piece.kept.take().unwrap_or_else(bytes));
         piece
     }
-
-    /// Server: keeps or ignores a piece, if it is not to be delivered.
-    fn admit(&mut self, piece: Unreported) -> Option<Unreported> {
-        let side = piece.side;
-        let why = match self.sender.judge(piece.unit) {
-            Ok(Verdict::Deliver) => return Some(piece),
-            Ok(Verdict::Ignore(why)) => why,
-            Ok(Verdict::Keep) => {
-                let piece = self.kept(piece);
-                let kept = self.keep(piece);
-                self.refuse_if(side, kept);
-                return None;
-            }
-            Err(error) => {
-                let error = error.at(piece.range.start);
-                self.refuse(side, error);
-                return None;
-            }
-        };
-        let piece = self.kept(piece);
-        let mut bytes = piece.kept.unwrap_or_default();
-        bytes.truncate(piece.message.end);
-        bytes.drain(..piece.message.start.min(bytes.len()));
-        let news = News::Ignored { unit: piece.unit, why, range: piece.range, bytes };
-        self.events.push_front(Pending::Event(Event::News(news)));
-        None
-    }
-
-    fn keep(&mut self, piece: Unreported) -> Result<()> {
-        let Role::Server(config) = &self.sender.role else { return Ok(()) };
-        let (pieces, total) = &mut self.early;
-        let Range { start, end } = piece.range;
-        let bytes = total.saturating_add(usize::try_from(end - start).unwrap_or(usize::MAX));
-        let limit = match (pieces.len() >= config.most_early_frames, config.most_early_bytes) {
-            (true, _) => {
-                let most = config.most_early_frames as u64;
-                Error::limit("messages before the session is accepted", most, most + 1)
-            }
-            (false, most) if bytes > most => {
-                let name = "bytes of messages before the session is accepted";
-                Error::limit(name, most as u64, bytes as u64)
-            }
-            _ => {
-                pieces.push(piece);
-                *total = bytes;
-                return Ok(());
-            }
-        };
-        Err(limit.at(start))
-    }
 }
 
 impl connection::Connection for Connection {
@@ -507,7 +472,14 @@ impl connection::Connection for Connection {
         let stream = &mut self.streams[from.index()];
         let resumed = match input {
             Input::Bytes([]) | Input::Datagram([]) => return,
-            Input::Bytes(bytes) => stream.push(bytes, self.sender.most_frame_bytes()),
+            Input::Bytes(bytes) => {
+                let mut rest = stream.push(bytes);
+                while !rest.is_empty() {
+                    self.read_up(from);
+                    rest = self.streams[from.index()].push(rest);
+                }
+                None
+            }
             Input::Datagram(bytes) => stream.push_datagram(bytes),
             Input::Gap(length) => return self.on_gap(from, length),
             Input::End => {

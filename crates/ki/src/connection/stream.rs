@@ -3,11 +3,11 @@
 use core::ops::Range;
 use std::collections::VecDeque;
 
-use worldwire_core::connection::Incoming;
-use worldwire_core::{Error, Limits, Reader, Side};
+use worldwire_core::connection::{Incoming, Probe, Search};
+use worldwire_core::{Error, Limits, Reader, Result, Side};
 
 use crate::crypt::stream::{Opener, StreamKey, chunk_bytes};
-use crate::frame::{FrameHead, MAGIC, recognize};
+use crate::frame::{FrameHead, MAGIC, control_in_frame, is_control, recognize, spans};
 
 /// The bytes of one side that are not reported yet.
 #[derive(Debug)]
@@ -16,8 +16,7 @@ pub(super) struct Stream {
     /// Plain bytes.
     incoming: Incoming,
     encryption: Encryption,
-    /// Nothing can be read until a frame begins with a segment.
-    lost: Option<u64>,
+    place: Place,
     /// Where datagrams end, in plain bytes from the start of the stream.
     datagrams: VecDeque<u64>,
     /// What comes once all that is there was read.
@@ -28,7 +27,23 @@ pub(super) struct Stream {
     pub(super) is_finished: bool,
     /// For a relay: the nonces that came and were not taken yet.
     pub(super) nonces: Option<Vec<[u8; 16]>>,
+    /// What is wrong with what an observer reads all the same.
+    oddities: VecDeque<Error>,
 }
+
+/// What is known of the place where reading stands.
+#[derive(Debug)]
+enum Place {
+    /// A frame begins here.
+    Frame,
+    /// The next frame has to be found first; counted in plain bytes.
+    Searching(Search),
+    /// Nothing of this stream is read any more.
+    Over,
+}
+
+/// The furthest offset behind a gap from which reading goes on.
+const MOST_OFFSET: u64 = 1 << 62;
 
 /// Why nothing can be read behind what is there.
 #[derive(Debug)]
@@ -64,6 +79,10 @@ pub(super) enum Next {
     Datagram,
     /// More bytes are needed.
     Wait,
+    /// A frame was found behind these bytes, which are passed over.
+    Resumed(Range<u64>),
+    /// Something is wrong, and can be read all the same.
+    Odd(Error),
     /// The stream turns out to be encrypted; see [`Stream::open`].
     Encrypted,
     /// This cannot be read; see [`Stream::give_up`] and [`Stream::drop_datagram`].
@@ -76,72 +95,124 @@ impl Stream {
             side,
             incoming: Incoming::default(),
             encryption: Encryption::Plain,
-            lost: None,
+            place: Place::Frame,
             datagrams: VecDeque::new(),
             break_off: None,
             ended: false,
             is_finished: false,
             nonces: None,
+            oddities: VecDeque::new(),
         }
     }
 
-    /// The stream was running already: it is read from the first segment that begins with a frame.
+    /// The stream was running already: it is read from the first frame that is found.
     pub(super) fn join(&mut self) {
-        self.lost = Some(0);
+        self.place = Place::Searching(Search::new(0, 0));
     }
 
-    /// Bytes that come next. For an observer a call is a segment: a lost stream is read again from
-    /// a segment that begins with a frame, and the range passed over is returned.
-    pub(super) fn push(&mut self, mut bytes: &[u8], most: u64) -> Option<Range<u64>> {
+    /// Bytes that come next. For an observer a call is a segment, since frames tend to begin with
+    /// one. Stops in front of bytes that cannot be decrypted and returns the rest, which comes again
+    /// once what is in front was read.
+    pub(super) fn push<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
+        let whole = bytes.len();
         if let Some(BreakOff { wire, .. }) = &mut self.break_off {
             if let Some(wire) = wire {
                 wire.extend_from_slice(bytes);
             }
-            return None;
+            return &[];
         }
-        if self.lost.is_some() && (self.is_over() || recognize(bytes, most) != Some(true)) {
+        if self.is_over() {
             self.incoming.skip(bytes.len() as u64);
-            return None;
+            return &[];
         }
-        let resumed = self.resume();
-        let Encryption::On { opener, .. } = &mut self.encryption else {
-            self.incoming.push(bytes);
-            return resumed;
-        };
-        let nonces = &mut self.nonces;
-        let opened = opener.open_part(&mut bytes, self.incoming.buffer_mut(), |nonce| {
-            if let Some(nonces) = nonces {
-                nonces.push(nonce);
+        let is_watched = self.nonces.is_none();
+        let from = self.incoming.end();
+        while let Encryption::On { opener, .. } = &mut self.encryption
+            && !bytes.is_empty()
+        {
+            if opener.is_sealed() && bytes.len() < whole {
+                break;
             }
-        });
-        if let Err(error) = opened {
-            let wire = [opener.rest(), bytes].concat();
-            let error = error.at(self.end());
-            self.break_off = Some(BreakOff { error, wire: Some(wire) });
+            let nonces = &mut self.nonces;
+            let opened = opener.open_part(&mut bytes, self.incoming.buffer_mut(), |nonce| {
+                if let Some(nonces) = nonces {
+                    nonces.push(nonce);
+                }
+            });
+            match opened {
+                Ok(0) => {}
+                Ok(sealed) => self.pass_sealed(sealed),
+                Err(error) if is_watched => {
+                    opener.go_on();
+                    let error = error.at(self.end());
+                    self.oddities.push_back(error);
+                }
+                Err(error) => {
+                    let wire = [opener.rest(), bytes].concat();
+                    let error = error.at(self.end());
+                    self.break_off = Some(BreakOff { error, wire: Some(wire) });
+                    return &[];
+                }
+            }
         }
-        resumed
+        if !self.is_encrypted() {
+            self.incoming.push(core::mem::take(&mut bytes));
+        }
+        let length = self.incoming.end().saturating_sub(from);
+        if let Place::Searching(search) = &mut self.place {
+            search.segment(from, usize::try_from(length).unwrap_or(usize::MAX));
+        }
+        bytes
     }
 
-    /// A datagram: frames that end with it.
+    /// Bytes came that cannot be decrypted: nothing of them is known.
+    fn pass_sealed(&mut self, length: usize) {
+        let from = self.incoming.offset();
+        let at = self.incoming.end();
+        self.incoming.skip(length as u64);
+        let next = self.incoming.end();
+        self.search(from, next, |search| {
+            search.segment(at, length);
+            search.missing(next);
+        });
+    }
+
+    /// A datagram: frames that end with it. `Some` is what was passed over before.
     pub(super) fn push_datagram(&mut self, bytes: &[u8]) -> Option<Range<u64>> {
         if self.is_over() || self.break_off.is_some() {
             return None;
         }
-        let resumed = self.resume();
+        let passed = match &self.place {
+            Place::Searching(search) => {
+                self.incoming.drop_unread();
+                Some(self.wire(search.from())..self.position())
+            }
+            _ => None,
+        };
+        self.place = Place::Frame;
         self.incoming.push(bytes);
         self.datagrams.push_back(self.incoming.end());
-        resumed
-    }
-
-    fn resume(&mut self) -> Option<Range<u64>> {
-        let from = self.lost.take()?;
-        Some(from..self.incoming.offset()).filter(|skipped| !skipped.is_empty())
+        passed.filter(|passed| !passed.is_empty())
     }
 
     /// What stands next; a frame counts as read.
     pub(super) fn next(&mut self, most: u64) -> Next {
-        if self.lost.is_some() {
-            return Next::Wait;
+        if let Some(error) = self.oddities.pop_front() {
+            return Next::Odd(error);
+        }
+        match &mut self.place {
+            Place::Frame => {}
+            Place::Over => return Next::Wait,
+            Place::Searching(_) if self.incoming.unread().len() < self.incoming.needed() => {
+                return Next::Wait;
+            }
+            Place::Searching(search) => {
+                let side = self.side;
+                let found = search.step(&mut self.incoming, |bytes| probe(bytes, side, most));
+                let Some(passed) = found else { return Next::Wait };
+                self.place = Place::Frame;
+                return Next::Resumed(self.wire(passed.start)..self.wire(passed.end));
+            }
         }
         let bytes = self.incoming.unread();
         let bytes = self.datagram().and_then(|length| bytes.get(..length)).unwrap_or(bytes);
@@ -254,8 +325,8 @@ impl Stream {
         matches!(self.encryption, Encryption::On { .. })
     }
 
-    pub(super) fn is_lost(&self) -> bool {
-        self.lost.is_some()
+    pub(super) fn is_searching(&self) -> bool {
+        matches!(self.place, Place::Searching(_))
     }
 
     /// Where what was not cut into frames yet begins on the wire.
@@ -265,7 +336,11 @@ impl Stream {
 
     /// Where the bytes that come next begin on the wire.
     pub(super) fn end(&self) -> u64 {
-        self.wire(self.incoming.end())
+        let owed = match &self.encryption {
+            Encryption::On { opener, .. } => opener.owed() as u64,
+            _ => 0,
+        };
+        self.wire(self.incoming.end()).saturating_sub(owed)
     }
 
     /// Where a byte of the buffer stands on the wire.
@@ -283,32 +358,102 @@ impl Stream {
         }
     }
 
-    /// The error for a stream that ended within a frame.
+    /// The error for a stream that ended within a frame, or without one that could be found.
     pub(super) fn torn(&self) -> Option<Error> {
-        let error = self.incoming.torn("a whole frame").filter(|_| !self.is_lost())?;
+        let error = match &self.place {
+            Place::Over => return None,
+            Place::Searching(search) if search.seen() == 0 => return None,
+            Place::Searching(search) => {
+                let found = format!("none in the {} bytes that follow", search.seen());
+                let error = Error::malformed("a frame behind what could not be read", found);
+                return Some(error.at(self.wire(search.from())));
+            }
+            Place::Frame => self.incoming.torn("a whole frame")?,
+        };
         // Tags and nonces count.
         Some(error.based(self.position().saturating_sub(self.incoming.offset())))
     }
 
-    /// Bytes are missing: what is torn by that is dropped. `false` when the stream cannot be read
-    /// any more, because the keystream goes on behind the gap.
-    pub(super) fn skip(&mut self, length: u64) -> bool {
-        if !self.is_over() {
-            self.lost = Some(self.lost.unwrap_or_else(|| self.position()));
-        }
+    /// Bytes are missing: what is torn by that is dropped, and the next frame is looked for.
+    ///
+    /// # Errors
+    /// The limit on the bytes of a stream; nothing behind can be read.
+    pub(super) fn skip(&mut self, length: u64) -> Result<()> {
         self.datagrams.clear();
-        self.incoming.skip(length);
-        self.is_over() || !self.is_encrypted()
+        if self.is_over() {
+            self.incoming.skip(length);
+            return Ok(());
+        }
+        let (from, end) = (self.incoming.offset(), self.incoming.end());
+        if end.saturating_add(length) > MOST_OFFSET {
+            return Err(Error::limit("bytes of a stream", MOST_OFFSET, end.saturating_add(length)));
+        }
+        let plain = match &mut self.encryption {
+            Encryption::On { opener, .. } => opener.skip(length),
+            _ => length,
+        };
+        self.incoming.skip(plain);
+        let next = self.incoming.end();
+        self.search(from, next, |search| search.missing(next));
+        Ok(())
+    }
+
+    /// What stands next is no frame: the next one is looked for behind it.
+    pub(super) fn look_on(&mut self) {
+        let from = self.incoming.offset();
+        let length = self.incoming.unread().len();
+        self.search(from, from.saturating_add(1), |search| search.segment(from, length));
+        self.incoming.retry();
+    }
+
+    /// Tells the search for the next frame, which goes on or begins.
+    fn search(&mut self, from: u64, next: u64, tell: impl FnOnce(&mut Search)) {
+        let mut search = match core::mem::replace(&mut self.place, Place::Frame) {
+            Place::Searching(search) => search,
+            Place::Frame | Place::Over => Search::new(from, next),
+        };
+        tell(&mut search);
+        self.place = Place::Searching(search);
     }
 
     /// Nothing of this stream is read any more.
     pub(super) fn give_up(&mut self) {
-        self.skip(0);
-        self.lost = Some(u64::MAX);
+        self.datagrams.clear();
+        self.incoming.drop_unread();
+        self.place = Place::Over;
     }
 
     /// Whether it was given up.
     pub(super) fn is_over(&self) -> bool {
-        self.lost == Some(u64::MAX)
+        matches!(self.place, Place::Over)
     }
+}
+
+/// Whether a frame begins these bytes. Its magic, lengths that agree with each other and what is
+/// always 0 speak for it. One alone may stand in the payload of another, even at its end.
+fn probe(bytes: &[u8], side: Side, most: u64) -> Probe {
+    const FRAME: u32 = 24;
+    // Most places are none, which must not cost an error with its text.
+    if bytes.iter().zip(MAGIC.to_le_bytes()).any(|(byte, magic)| *byte != magic) {
+        return Probe::Not;
+    }
+    let limits = Limits { message_bytes: most, ..Limits::DEFAULT };
+    let head = match FrameHead::decode(&mut Reader::within(bytes, &limits)) {
+        Ok(head) if recognize(bytes, most) != Some(false) => head,
+        Err(error) if let Some(needed) = error.needed() => return Probe::Incomplete(needed),
+        _ => return Probe::Not,
+    };
+    let length = head.frame_bytes();
+    let Some((frame, behind)) = bytes.split_at_checked(length) else {
+        return Probe::Incomplete(length - bytes.len());
+    };
+    // The next one follows.
+    if behind.iter().zip(MAGIC.to_le_bytes()).any(|(byte, magic)| *byte != magic) {
+        return Probe::Not;
+    }
+    let fits = match is_control(frame, head) {
+        true => control_in_frame(frame, Some(side)).is_ok(),
+        false => spans(frame, head).is_ok_and(|spans| !spans.is_empty()),
+    };
+    if fits { Probe::Message { length, evidence: Some(FRAME) } } else { Probe::Not }
 }

@@ -10,7 +10,7 @@
 use core::fmt;
 
 use aes::Aes128;
-use aes::cipher::{BlockCipherEncrypt, InnerIvInit, KeyInit, StreamCipher};
+use aes::cipher::{BlockCipherEncrypt, InnerIvInit, KeyInit, StreamCipher, StreamCipherSeek};
 use ghash::GHash;
 use ghash::universal_hash::UniversalHash;
 use subtle::ConstantTimeEq;
@@ -49,6 +49,20 @@ pub struct Opener {
     stream: Chunks,
     /// Tag and nonce, as far as they have come.
     rest: Vec<u8>,
+    chunk: Chunk,
+    /// Whether a byte of the tag that comes, and of the nonce, is missing.
+    is_torn: [bool; 2],
+}
+
+/// What there is of the chunk that is being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chunk {
+    /// All so far.
+    Whole,
+    /// Bytes are missing, so its tag tells nothing.
+    Torn,
+    /// Its nonce is missing: it cannot be decrypted.
+    Sealed,
 }
 
 /// One direction of an encrypted connection, being written.
@@ -72,7 +86,8 @@ impl Opener {
     /// Reads what `side` sends.
     #[must_use]
     pub fn new(key: &StreamKey, side: Side) -> Self {
-        Self { stream: Chunks::new(key, side), rest: Vec::with_capacity(REST_BYTES) }
+        let (stream, rest) = (Chunks::new(key, side), Vec::with_capacity(REST_BYTES));
+        Self { stream, rest, chunk: Chunk::Whole, is_torn: [false; 2] }
     }
 
     /// Decrypts the bytes that come next, cut anywhere, and appends the plain ones. What stands in
@@ -82,45 +97,126 @@ impl Opener {
     /// Malformed, when a tag is not right; what was handed out of that chunk was forged, or the
     /// key is not this connection's.
     pub fn open(&mut self, mut bytes: &[u8], plain: &mut Vec<u8>) -> Result<()> {
-        self.open_part(&mut bytes, plain, |_| ())
+        self.open_part(&mut bytes, plain, |_| ()).map(drop)
     }
 
     /// As [`open`](Self::open); hands out every nonce, and leaves in `bytes` what stands behind a
-    /// wrong tag and its nonce, which are then the [`rest`](Self::rest).
+    /// wrong tag and its nonce, which are then the [`rest`](Self::rest). Stops behind bytes that
+    /// cannot be decrypted, because the nonce of their chunk [is missing](Self::skip), and returns
+    /// how many those are; 0 when all was read.
     pub(crate) fn open_part(
         &mut self,
         bytes: &mut &[u8],
         plain: &mut Vec<u8>,
         mut on_nonce: impl FnMut([u8; BLOCK_BYTES]),
-    ) -> Result<()> {
+    ) -> Result<usize> {
         while !bytes.is_empty() {
             if self.stream.left > 0 {
                 let (now, later) = bytes.split_at(bytes.len().min(self.stream.left));
+                *bytes = later;
+                if self.chunk == Chunk::Sealed {
+                    self.stream.left -= now.len();
+                    return Ok(now.len());
+                }
                 let start = plain.len();
                 plain.extend_from_slice(now);
                 self.stream.hash(now);
                 self.stream.apply(plain.get_mut(start..).unwrap_or_default());
-                *bytes = later;
                 continue;
             }
             let (now, later) = bytes.split_at(bytes.len().min(REST_BYTES - self.rest.len()));
             self.rest.extend_from_slice(now);
             *bytes = later;
-            if let Some((tag, nonce)) = self.rest.split_first_chunk::<BLOCK_BYTES>()
-                && let Ok(nonce) = <[u8; BLOCK_BYTES]>::try_from(nonce)
-            {
-                let good: bool = self.stream.tag().ct_eq(tag).into();
-                if !good {
-                    let wanted = "the tag of an AES-GCM chunk";
-                    return Err(Error::malformed(wanted, "another one")
-                        .hint("is the key of another connection, or were the bytes changed?"));
-                }
-                self.stream.begin(&nonce);
-                self.rest.clear();
-                on_nonce(nonce);
+            if self.rest.len() == REST_BYTES {
+                self.check()?;
+                self.next_chunk(&mut on_nonce);
             }
         }
+        Ok(0)
+    }
+
+    /// Whether the tag is that of the chunk, as far as both are there.
+    fn check(&self) -> Result<()> {
+        let Some((tag, _)) = self.rest.split_first_chunk::<BLOCK_BYTES>() else { return Ok(()) };
+        let is_known = self.chunk == Chunk::Whole && !self.is_torn[0];
+        let is_good: bool = self.stream.tag().ct_eq(tag).into();
+        if is_known && !is_good {
+            let wanted = "the tag of an AES-GCM chunk";
+            return Err(Error::malformed(wanted, "another one")
+                .hint("is the key of another connection, or were the bytes changed?"));
+        }
         Ok(())
+    }
+
+    /// Tag and nonce have come: the next chunk begins.
+    fn next_chunk(&mut self, on_nonce: &mut impl FnMut([u8; BLOCK_BYTES])) {
+        let [_, is_torn] = core::mem::take(&mut self.is_torn);
+        let nonce = self.rest.get(BLOCK_BYTES..).and_then(|nonce| nonce.first_chunk().copied());
+        self.rest.clear();
+        match nonce.filter(|_| !is_torn) {
+            Some(nonce) => {
+                self.stream.begin(&nonce);
+                self.chunk = Chunk::Whole;
+                on_nonce(nonce);
+            }
+            None => {
+                self.stream.left = self.stream.chunk;
+                self.chunk = Chunk::Sealed;
+            }
+        }
+    }
+
+    /// Reads on behind a tag that is not right, as if it were.
+    pub(crate) fn go_on(&mut self) {
+        self.next_chunk(&mut |_| ());
+    }
+
+    /// Passes over bytes that are missing, and returns how many of them were text. A chunk of which
+    /// text is missing can be read on; without its nonce a chunk is passed over.
+    pub(crate) fn skip(&mut self, mut length: u64) -> u64 {
+        let (chunk, mut text) = (self.stream.chunk, 0);
+        let small =
+            |length: u64, most: usize| usize::try_from(length).map_or(most, |it| it.min(most));
+        while length > 0 {
+            let period = (chunk + REST_BYTES) as u64;
+            if self.chunk == Chunk::Sealed && self.stream.left == chunk && length >= period {
+                // Chunks of which nothing is there.
+                let chunks = length / period;
+                text += chunks * chunk as u64;
+                length -= chunks * period;
+            } else if self.stream.left > 0 {
+                let now = small(length, self.stream.left);
+                if self.chunk != Chunk::Sealed {
+                    self.chunk = Chunk::Torn;
+                    self.stream.pass(now);
+                } else {
+                    self.stream.left -= now;
+                }
+                text += now as u64;
+                length -= now as u64;
+            } else {
+                let from = self.rest.len();
+                let now = small(length, REST_BYTES - from);
+                self.rest.resize(from + now, 0);
+                self.is_torn[0] |= from < BLOCK_BYTES;
+                self.is_torn[1] |= from + now > BLOCK_BYTES;
+                length -= now as u64;
+                if self.rest.len() == REST_BYTES {
+                    self.next_chunk(&mut |_| ());
+                }
+            }
+        }
+        text
+    }
+
+    /// Whether what comes next cannot be decrypted.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.chunk == Chunk::Sealed && self.stream.left > 0
+    }
+
+    /// How many bytes of tag and nonce come before the next text.
+    pub(crate) fn owed(&self) -> usize {
+        if self.stream.left == 0 { REST_BYTES - self.rest.len() } else { 0 }
     }
 
     /// Tag and nonce, as far as they have come.
@@ -237,6 +333,13 @@ impl Chunks {
         self.keystream.apply_keystream(data);
     }
 
+    /// Passes over text that is missing.
+    fn pass(&mut self, length: usize) {
+        self.left -= length;
+        let at: u64 = self.keystream.current_pos();
+        self.keystream.seek(at + length as u64);
+    }
+
     fn hash(&mut self, mut sealed: &[u8]) {
         if !self.partial.is_empty() {
             let take = sealed.len().min(BLOCK_BYTES - self.partial.len());
@@ -326,6 +429,53 @@ mod tests {
                 }
                 assert!(opened == plain, "{side} in pieces of {size}");
             }
+        }
+    }
+
+    #[test]
+    fn a_hole_costs_what_is_missing_and_the_chunk_whose_nonce_is() {
+        for side in Side::BOTH {
+            let chunk = chunk_bytes(side);
+            let plain: Vec<u8> = (0..400_000u32).map(|at| at.to_le_bytes()[1]).collect();
+            let out = sealed(side, &plain);
+            // Where a byte of text is on the wire, and whether tag or nonce is there.
+            let place = |at: usize| (at / (chunk + REST_BYTES), at % (chunk + REST_BYTES));
+            let holes = [(10, 5), (chunk - 3, 3), (chunk - 3, 10), (chunk + 1, 3), (chunk + 20, 1)];
+            let more =
+                [(chunk + 31, 1), (chunk + 20, 3 * chunk), (100, 2 * chunk + 64), (9, 300_000)];
+            for (from, length) in holes.into_iter().chain(more) {
+                let mut opener = Opener::new(&KEY, side);
+                let mut known = vec![None; plain.len()];
+                let mut at = 0;
+                let mut hear = |opener: &mut Opener, mut bytes: &[u8], at: &mut usize| {
+                    while !bytes.is_empty() {
+                        let mut text = Vec::new();
+                        let dark = opener.open_part(&mut bytes, &mut text, |_| ()).unwrap();
+                        for byte in text {
+                            known[*at] = Some(byte);
+                            *at += 1;
+                        }
+                        *at += dark;
+                    }
+                };
+                hear(&mut opener, &out[..from], &mut at);
+                at += usize::try_from(opener.skip(length as u64)).unwrap();
+                hear(&mut opener, &out[from + length..], &mut at);
+                assert_eq!(at, plain.len(), "{side} {from} {length}");
+                for (index, (known, plain)) in known.iter().zip(&plain).enumerate() {
+                    let wire = index + index / chunk * REST_BYTES;
+                    let nonce = place(wire).0.checked_sub(1).map(|chunks| {
+                        let end = (chunks + 1) * (chunk + REST_BYTES);
+                        end - BLOCK_BYTES..end
+                    });
+                    let is_dark = nonce.is_some_and(|it| it.start < from + length && it.end > from);
+                    let is_lost = is_dark || (from..from + length).contains(&wire);
+                    assert_eq!(*known, (!is_lost).then_some(*plain), "{side} {from} {length}");
+                }
+            }
+            // However much is missing, it takes no time.
+            let mut opener = Opener::new(&KEY, side);
+            assert!(opener.skip(1 << 62) > 1 << 61);
         }
     }
 

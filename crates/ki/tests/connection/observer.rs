@@ -209,3 +209,87 @@ fn encrypted_streams_need_a_key() {
         assert_eq!(heard, ["KeysNeeded { side: Client, session_id: Some(77) }"]);
     }
 }
+
+/// What begins no frame, and what does not fit into its frame, costs itself.
+#[test]
+fn a_broken_frame_costs_itself() {
+    let good = |text: &[u8]| Frame::message(message(1, 1, text)).to_bytes().unwrap();
+    let mut torn = good(b"torn");
+    // The length of the message in it.
+    torn[10] = 200;
+    let said = [good(b"one"), torn, good(b"two"), b"junk in between".to_vec(), good(b"three")];
+    let rest = [good(b"four"), good(b"five"), good(b"six")];
+    let whole = [said.concat(), rest.concat()].concat();
+    for size in [1, 7, 1000] {
+        let mut observer = Connection::observer(Arc::default());
+        let mut heard = Vec::new();
+        for piece in whole.chunks(size) {
+            observer.input(Duration::ZERO, Side::Client, Input::Bytes(piece));
+            heard.extend(lines(&mut observer));
+        }
+        let texts: Vec<_> = heard.iter().filter(|line| line.starts_with("client")).collect();
+        // Two frames in a row show where they begin again; segments that begin with one show more.
+        let count = if size == 1 { 6 } else { 4 };
+        assert_eq!(texts.len(), count, "{size}: {heard:?}");
+        let faults = heard.iter().filter(|line| line.starts_with("fault")).count();
+        assert_eq!(faults, 2, "{heard:?}");
+        let skipped = "Resync { side: Client, skipped: 49..";
+        assert!(heard.iter().any(|line| line.starts_with(skipped)), "{size}: {heard:?}");
+    }
+}
+
+/// A changed byte of an encrypted stream is told, and reading goes on.
+#[test]
+fn a_wrong_tag_costs_nothing_but_a_word() {
+    let key = StreamKey { key: [3; 16], nonce: [4; 16] };
+    let accept = Frame::control(Control::SessionAccept(SessionAccept {
+        reserved: 0,
+        time: SessionTime::new(5, 6),
+        session_id: 77,
+        crypto: Some(CryptoBlock(vec![1; 257].into())),
+    }));
+    let mut frames = Vec::new();
+    for round in 0..900u32 {
+        let text = format!("message {round:03}");
+        frames.extend(Frame::message(message(5, 6, text.as_bytes())).to_bytes().unwrap());
+    }
+    let mut sealed = Vec::new();
+    Sealer::new(&key, Side::Client).seal(&frames, &mut sealed, || [9; 16]);
+    // A letter of the text of the first message.
+    sealed[14] ^= 1;
+    let keys = ObserverKeys { streams: vec![(None, key)] };
+    let mut observer = Connection::observer(Arc::new(keys));
+    observer.input(Duration::ZERO, Side::Client, Input::Bytes(&accept.to_bytes().unwrap()));
+    lines(&mut observer);
+    let mut heard = Vec::new();
+    for piece in sealed.chunks(1448) {
+        observer.input(Duration::ZERO, Side::Client, Input::Bytes(piece));
+        heard.extend(lines(&mut observer));
+    }
+    assert_eq!(heard.iter().filter(|line| line.starts_with("client 5/6")).count(), 900);
+    let faults: Vec<_> = heard.iter().filter(|line| line.starts_with("fault")).collect();
+    assert!(faults.len() == 1 && faults[0].contains("the tag of an AES-GCM chunk"), "{faults:?}");
+}
+
+/// At the end it is told what could not be read.
+#[test]
+fn what_was_passed_over_is_told_at_the_end() {
+    let mut observer = Connection::observer(Arc::default());
+    let good = Frame::message(message(1, 1, b"good")).to_bytes().unwrap();
+    observer.input(Duration::ZERO, Side::Client, Input::Bytes(&good));
+    observer.input(Duration::ZERO, Side::Client, Input::Gap(100));
+    observer.input(Duration::ZERO, Side::Client, Input::Bytes(&[7; 50]));
+    observer.input(Duration::ZERO, Side::Client, Input::Gap(10));
+    observer.input(Duration::ZERO, Side::Client, Input::Bytes(&[7; 5]));
+    observer.input(Duration::ZERO, Side::Client, Input::End);
+    insta::assert_snapshot!(lines(&mut observer).join("\n"), @r"
+    client 1/1 [67, 6f, 6f, 64]
+    Gap { side: Client, range: 17..117 }
+    fault of the client: at byte 17: wanted a frame behind what could not be read, found none in the 55 bytes that follow
+    ");
+    // However far ahead a gap reaches.
+    observer.input(Duration::ZERO, Side::Server, Input::Bytes(&good));
+    observer.input(Duration::ZERO, Side::Server, Input::Gap(u64::MAX));
+    let heard = lines(&mut observer);
+    assert!(heard[2].contains("(bytes of a stream)"), "{heard:?}");
+}

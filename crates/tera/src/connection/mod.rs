@@ -35,6 +35,7 @@
 
 mod config;
 mod event;
+mod habits;
 mod relay;
 mod sender;
 mod stream;
@@ -102,7 +103,9 @@ impl Connection {
     /// whose opcode never changed, tells which it is.
     #[must_use]
     pub fn observer(variant: Option<Variant>) -> Self {
-        Self::new(Role::Observer(variant), Bounds::default(), Duration::ZERO)
+        let mut connection = Self::new(Role::Observer(variant), Bounds::default(), Duration::ZERO);
+        connection.streams = connection.streams.map(Stream::watched);
+        connection
     }
 
     fn new(role: Role, bounds: Bounds, now: Duration) -> Self {
@@ -129,11 +132,7 @@ impl Machine for Connection {
             return;
         }
         match input {
-            Input::Bytes(bytes) => {
-                if let Some(skipped) = stream.push(bytes) {
-                    self.events.push_back(Event::Resync { side: from, skipped });
-                }
-            }
+            Input::Bytes(bytes) => stream.push(bytes),
             Input::Datagram(_) => {
                 let error = Error::malformed("a stream: TERA runs over TCP", "a datagram");
                 let error = error.at(stream.incoming.end());
@@ -223,11 +222,19 @@ impl Connection {
         if self.is_paused(side) {
             return self.is_flooded(side);
         }
-        let phase = self.streams[side.index()].phase;
-        if phase == Phase::Passing {
+        let phase = &self.streams[side.index()].phase;
+        if matches!(phase, Phase::Passing) {
             return self.pass_on(side);
         }
-        if phase == Phase::Waiting && self.agree(self.streams[Side::Client.index()].is_ended) {
+        if matches!(phase, Phase::Waiting)
+            && self.agree(self.streams[Side::Client.index()].is_ended)
+        {
+            return true;
+        }
+        if let Some(skipped) = self.streams[side.index()].search() {
+            if !skipped.is_empty() {
+                self.events.push_back(Event::Resync { side, skipped });
+            }
             return true;
         }
         match self.streams[side.index()].next() {
@@ -327,7 +334,9 @@ impl Connection {
             Err(error) => error,
         };
         self.fault(side, error.at(at));
-        if !watches {
+        if watches {
+            self.streams[side.index()].set_phase(Phase::Lost);
+        } else {
             self.sender.close_for(CloseReason::Fault);
         }
     }
@@ -347,13 +356,16 @@ impl Connection {
         let mut is_torn = false;
         for side in Side::BOTH {
             let stream = &self.streams[side.index()];
-            let may_go_on = stream.phase == Phase::Waiting && !all_ended;
+            let may_go_on = matches!(stream.phase, Phase::Waiting) && !all_ended;
             if stream.is_ended
                 && !may_go_on
                 && !self.is_paused(side)
                 && let Some(error) = stream.torn()
             {
                 self.fault(side, error);
+                if matches!(self.sender.role, Role::Observer(_)) {
+                    self.streams[side.index()].set_phase(Phase::Lost);
+                }
                 is_torn = true;
             }
         }
@@ -369,7 +381,15 @@ impl Connection {
         self.events.push_back(Event::Fault { side, error });
         match &mut self.sender.role {
             Role::Client(_) | Role::Server(_) => self.sender.close_for(CloseReason::Fault),
-            Role::Observer(_) => self.streams[side.index()].set_phase(Phase::Lost),
+            Role::Observer(_) => {
+                let stream = &mut self.streams[side.index()];
+                if matches!(stream.phase, Phase::Hello) && !stream.is_ended {
+                    // Keys are random: what stands there may well be one.
+                    stream.pass_hello();
+                } else if !stream.look_on() {
+                    stream.set_phase(Phase::Lost);
+                }
+            }
             Role::Relay(relay) => {
                 let all = !self.sender.is_established;
                 for side in Side::BOTH.into_iter().filter(|one| all || *one == side) {

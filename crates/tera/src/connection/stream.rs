@@ -2,17 +2,19 @@
 
 use core::ops::Range;
 
-use worldwire_core::connection::{Incoming, Located, SkipBudget};
+use worldwire_core::connection::{Incoming, Located, Search, SkipBudget};
 use worldwire_core::{Error, Reader, Result, Side};
 
 use super::event::Unit;
+use super::habits::Habits;
 use crate::crypt::pike::{KEY_BYTES, Pike};
-use crate::frame::{HEADER_BYTES, Header, are_messages};
+use crate::frame::{HEADER_BYTES, Header};
 
 /// The server's first bytes.
 pub(super) const HELLO: [u8; 4] = [1, 0, 0, 0];
 /// The most bytes behind the keys of one side that wait for those of the other.
 const MOST_WAITING_BYTES: usize = 1 << 20;
+
 /// One direction: its bytes, its cipher and what is to come next.
 #[derive(Debug)]
 pub(super) struct Stream {
@@ -21,12 +23,14 @@ pub(super) struct Stream {
     pub(super) phase: Phase,
     /// How much keystream may still be passed over for missing bytes.
     budget: SkipBudget,
+    /// For an observer: which messages came so far.
+    habits: Option<Habits>,
     /// Nothing more comes.
     pub(super) is_ended: bool,
 }
 
 /// What is to come next in a direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Phase {
     /// The server's first bytes.
     Hello,
@@ -36,8 +40,8 @@ pub(super) enum Phase {
     Waiting,
     /// Messages.
     Messages,
-    /// Messages, from a segment on that is whole messages. Reading stopped at this offset.
-    Searching(u64),
+    /// Messages, but the beginning of the next one has to be found first.
+    Searching(Search),
     /// Nothing that could be read.
     Lost,
     /// Nothing that a relay could read: it goes on as it came.
@@ -51,37 +55,36 @@ impl Stream {
             Side::Server => Phase::Hello,
         };
         let (incoming, budget) = (Incoming::default(), SkipBudget::default());
-        Self { incoming, cipher: None, phase, budget, is_ended: false }
+        Self { incoming, cipher: None, phase, budget, habits: None, is_ended: false }
+    }
+
+    /// An observer's: remembers what comes, so that it can be found again behind lost bytes.
+    pub(super) fn watched(self) -> Self {
+        Self { habits: Some(Habits::default()), ..self }
     }
 
     pub(super) fn set_phase(&mut self, phase: Phase) {
         self.incoming.retry();
-        if phase == Phase::Lost {
+        if matches!(phase, Phase::Lost) {
             self.incoming.drop_unread();
             self.cipher = None;
         }
         self.phase = phase;
     }
 
-    /// Takes in what came off the wire. `Some` is what had to be passed over, when it ends a
-    /// search.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Option<Range<u64>> {
-        if self.phase == Phase::Lost {
-            self.incoming.skip(bytes.len() as u64);
-            return None;
+    /// Takes in what came off the wire.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if matches!(self.phase, Phase::Lost) {
+            return self.incoming.skip(bytes.len() as u64);
         }
         self.budget.earn(bytes.len());
+        if let Phase::Searching(search) = &mut self.phase {
+            search.segment(self.incoming.end(), bytes.len());
+        }
         let new = self.incoming.push(bytes);
         if let Some(cipher) = &mut self.cipher {
             cipher.apply(new);
         }
-        let Phase::Searching(from) = self.phase else { return None };
-        if !are_messages(self.incoming.unread()) {
-            self.incoming.drop_unread();
-            return None;
-        }
-        self.phase = Phase::Messages;
-        Some(from..self.incoming.offset())
     }
 
     /// The keys are known: everything behind them can be read.
@@ -110,21 +113,55 @@ impl Stream {
             }
             Phase::Messages => self.incoming.attempt(message)?,
         };
-        if next.is_some() {
-            self.phase = match self.phase {
-                Phase::Hello => Phase::Key(1),
-                Phase::Key(1) => Phase::Key(2),
-                Phase::Key(_) => Phase::Waiting,
-                phase => phase,
-            };
+        if let Some((unit, located)) = &next {
+            match (unit, &mut self.habits) {
+                (Unit::Hello, _) => self.phase = Phase::Key(1),
+                (Unit::Key { number: 1 }, _) => self.phase = Phase::Key(2),
+                (Unit::Key { .. }, _) => self.phase = Phase::Waiting,
+                (Unit::Message { opcode }, Some(habits)) => {
+                    habits.learn(*opcode, located.range.len());
+                }
+                (Unit::Message { .. }, None) => {}
+            }
         }
         Ok(next)
+    }
+
+    /// Tries to find the next message behind lost bytes. `Some` is what had to be passed over.
+    pub(super) fn search(&mut self) -> Option<Range<u64>> {
+        let (Phase::Searching(search), Some(habits)) = (&mut self.phase, &self.habits) else {
+            return None;
+        };
+        if self.incoming.unread().len() < self.incoming.needed() {
+            return None;
+        }
+        let passed = search.step(&mut self.incoming, |bytes| habits.probe(bytes))?;
+        self.set_phase(Phase::Messages);
+        Some(passed)
+    }
+
+    /// What stands next is no message: the next one is looked for behind it. False where that
+    /// cannot be, because the keys are not known or nobody watches.
+    pub(super) fn look_on(&mut self) -> bool {
+        let is_readable = matches!(self.phase, Phase::Messages) && self.habits.is_some();
+        if is_readable {
+            let from = self.incoming.offset();
+            let mut search = Search::new(from, from.saturating_add(1)).sized();
+            search.segment(from, self.incoming.unread().len());
+            self.set_phase(Phase::Searching(search));
+        }
+        is_readable
+    }
+
+    /// The server's hello is not there, and its key begins the stream.
+    pub(super) fn pass_hello(&mut self) {
+        self.set_phase(Phase::Key(1));
     }
 
     /// The first bytes behind the keys, still encrypted.
     pub(super) fn sealed(&self) -> Option<[u8; HEADER_BYTES]> {
         let unread = self.incoming.unread().first_chunk().copied();
-        unread.filter(|_| self.phase == Phase::Waiting)
+        unread.filter(|_| matches!(self.phase, Phase::Waiting))
     }
 
     /// Bytes are missing.
@@ -133,19 +170,29 @@ impl Stream {
     /// Malformed when keys are torn; the limit on keystream that is passed over. Nothing can be read
     /// behind either.
     pub(super) fn skip(&mut self, length: u64) -> Result<()> {
-        let from = match self.phase {
-            Phase::Searching(from) => from,
-            _ => self.incoming.offset(),
-        };
+        let (from, torn) = (self.incoming.offset(), self.incoming.unread().len() as u64);
+        let is_hello = matches!((&self.phase, &self.habits), (Phase::Hello, Some(_)))
+            && torn.saturating_add(length) == HELLO.len() as u64;
         self.incoming.skip(length);
+        let next = self.incoming.end();
+        if matches!(self.phase, Phase::Lost) {
+            return Ok(());
+        }
+        if is_hello {
+            // It says nothing that is not known.
+            self.pass_hello();
+            return Ok(());
+        }
         let Some(cipher) = &mut self.cipher else {
-            let error =
-                Error::malformed("the whole key exchange", format!("{length} bytes missing"));
-            return if self.phase == Phase::Lost { Ok(()) } else { Err(error) };
+            let found = format!("{length} bytes missing");
+            return Err(Error::malformed("the whole key exchange", found));
         };
         self.budget.spend(length)?;
         cipher.skip(length);
-        self.phase = Phase::Searching(from);
+        match &mut self.phase {
+            Phase::Searching(search) => search.missing(next),
+            _ => self.phase = Phase::Searching(Search::new(from, next).sized()),
+        }
         Ok(())
     }
 
@@ -158,6 +205,11 @@ impl Stream {
 
     /// The error for a stream that ends within what it says.
     pub(super) fn torn(&self) -> Option<Error> {
+        if let Phase::Searching(search) = &self.phase {
+            let found = format!("none in the {} bytes that follow", search.seen());
+            let error = Error::malformed("a message behind what could not be read", found);
+            return (search.seen() > 0).then(|| error.at(search.from()));
+        }
         self.incoming.torn(match self.phase {
             Phase::Lost | Phase::Passing => return None,
             Phase::Hello | Phase::Key(_) | Phase::Waiting => "the whole key exchange",

@@ -90,9 +90,22 @@ impl Session {
     }
 
     /// The keystreams with which these encrypted bytes begin the client's first message, whose
-    /// opcode never changed. Where none fits, those of the present variant.
+    /// opcode never changed. `None` where none fits: then the keys are no keys.
+    #[must_use]
+    pub fn of_first_message(keys: &Keys, head: [u8; HEADER_BYTES]) -> Option<Self> {
+        let (client, variant, fits) = Self::first(keys, head);
+        fits.then(|| Self::of_client(client, keys, variant))
+    }
+
+    /// The same, and where none fits those of the present variant.
     pub(crate) fn guess(keys: &Keys, head: [u8; HEADER_BYTES]) -> Self {
-        // Keys are expensive to expand: those of the server only for the variant that it is.
+        let (client, variant, _) = Self::first(keys, head);
+        Self::of_client(client, keys, variant)
+    }
+
+    /// The client's keystream, and whether it fits. Keys are expensive to expand: those of the
+    /// server only for the variant that it is.
+    fn first(keys: &Keys, head: [u8; HEADER_BYTES]) -> (Pike, Variant, bool) {
         let client = |variant| Pike::new(&client_key(keys, variant));
         let fits = |client: &Pike| {
             let (mut client, mut head) = (client.clone(), head);
@@ -105,10 +118,11 @@ impl Session {
         if !fits(&present) {
             let earlier = client(Variant::Before45);
             if fits(&earlier) {
-                return Self::of_client(earlier, keys, Variant::Before45);
+                return (earlier, Variant::Before45, true);
             }
+            return (present, Variant::From45, false);
         }
-        Self::of_client(present, keys, Variant::From45)
+        (present, Variant::From45, true)
     }
 }
 

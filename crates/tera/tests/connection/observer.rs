@@ -131,21 +131,69 @@ fn unseen_segments_are_gaps() {
 }
 
 #[test]
-fn a_length_of_zero_ends_a_stream() {
+fn a_broken_length_costs_what_it_touches() {
     let said = session(&mut Sampler::new(1), Variant::From45);
     let mut observer = Connection::observer(None);
+    let mut whole = Connection::observer(None);
+    let mut broken = 0;
+    let (mut heard, mut all) = (Vec::new(), Vec::new());
     for (side, bytes) in &said.pieces {
+        all.extend(hear(&mut whole, *side, bytes));
         // A changed length: the keystream goes on, the messages do not.
         let mut bytes = bytes.clone();
         if *side == Side::Client && bytes.len() == 7 {
             bytes[0] ^= 7;
+            broken += 1;
         }
-        observer.input(NOW, *side, Input::Bytes(&bytes));
+        heard.extend(hear(&mut observer, *side, &bytes));
     }
-    let heard = lines(&mut observer);
+    assert_eq!(broken, 1);
+    let of_server = |heard: &[String]| -> Vec<String> {
+        heard.iter().filter(|line| line.starts_with("server")).cloned().collect()
+    };
+    assert_eq!(of_server(&heard), of_server(&all));
     let fault = heard.iter().find(|line| line.starts_with("fault")).unwrap();
     insta::assert_snapshot!(fault, @"fault of the client: length at byte 256: wanted a length of at least 4, found 0");
-    assert!(heard.iter().any(|line| line.starts_with("server [")), "the other side goes on");
+    // The messages behind it fill their segments.
+    let of_client = |heard: &[String]| heard.iter().filter(|l| l.starts_with("client [")).count();
+    assert_eq!(of_client(&heard), of_client(&all) - 1);
+    assert!(heard.contains(&"Resync { side: Client, skipped: 256..263 }".to_owned()));
+}
+
+/// The hello says nothing: with all keys there, everything behind it can be read.
+#[test]
+fn a_hello_that_is_missing_costs_the_hello() {
+    let said = session(&mut Sampler::new(9), Variant::From45);
+    let hear = |change: &dyn Fn(&mut Connection)| {
+        let mut observer = Connection::observer(None);
+        change(&mut observer);
+        let mut heard = lines(&mut observer);
+        for (side, bytes) in &said.pieces[1..] {
+            observer.input(NOW, *side, Input::Bytes(bytes));
+            heard.extend(lines(&mut observer));
+        }
+        heard
+    };
+    assert_eq!(said.pieces[0].1.len(), 4);
+    let whole = hear(&|observer| observer.input(NOW, Side::Server, Input::Bytes(&[1, 0, 0, 0])));
+    let with_gap = hear(&|observer| observer.input(NOW, Side::Server, Input::Gap(4)));
+    assert_eq!(with_gap[0], "Gap { side: Server, range: 0..4 }");
+    assert!(with_gap[1..] == whole[1..]);
+    let torn = hear(&|observer| {
+        observer.input(NOW, Side::Server, Input::Bytes(&[1]));
+        observer.input(NOW, Side::Server, Input::Gap(3));
+    });
+    assert!(torn[1..] == whole[1..]);
+    // A capture that began behind it knows of no gap.
+    let late = hear(&|_| {});
+    assert!(late.iter().any(|line| line.starts_with("fault of the server")), "{late:?}");
+    let rest: Vec<_> = late.iter().filter(|line| !line.starts_with("fault")).collect();
+    assert_eq!(rest.len(), whole.len() - 1);
+    assert!(rest.iter().filter(|line| line.starts_with("server [")).count() > 3);
+    // Anything else that is missing of the exchange cannot be made up for.
+    let torn = hear(&|observer| observer.input(NOW, Side::Server, Input::Gap(5)));
+    let wanted = "wanted the whole key exchange, found 5 bytes missing";
+    assert!(torn.iter().any(|line| line.ends_with(wanted)));
 }
 
 #[test]

@@ -63,22 +63,34 @@ pub(crate) enum Color {
     Never,
 }
 
+/// What filters look like.
+pub(crate) const FILTERS: &str = include_str!("filter.txt");
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show the messages of a capture
     #[command(after_help = "Examples:
   worldwire dissect samples/uru-login.pcapng --keys samples/uru-keys.toml
   worldwire dissect game.pcapng --keys keys.toml --filter 'result != 0'
-  tcpdump -w - port 14617 | worldwire dissect - --keys keys.toml --json")]
+  worldwire dissect game.pcapng --keys keys.toml --filter auth.VaultNodeFetched --first > reply.bin
+  worldwire dissect game.pcapng --keys keys.toml --fields date,auth.AcctLoginRequest.accountName --csv
+  tcpdump -w - port 14617 | worldwire dissect - --keys keys.toml --json
+
+`worldwire filter` explains filters.")]
     Dissect(Dissect),
-    /// Dump both sides of one conversation as decrypted bytes
+    /// Dump both sides of one conversation: every byte, decrypted where that is possible
     #[command(after_help = "Examples:
   worldwire follow samples/uru-login.pcapng --keys samples/uru-keys.toml --stream 1
-  worldwire follow game.pcapng --stream 3 --raw client > client.bin")]
+  worldwire follow game.pcapng --stream 3 --raw client > client.bin
+  worldwire follow game.pcapng --stream 3 --raw client --wire > encrypted.bin")]
     Follow(Follow),
+    /// Explain the filters of `dissect`
+    #[command(long_about = FILTERS)]
+    Filter,
     /// Count the conversations and messages of a capture
-    #[command(after_help = "Example:
-  worldwire stats samples/uru-login.pcapng --keys samples/uru-keys.toml")]
+    #[command(after_help = "Examples:
+  worldwire stats samples/uru-login.pcapng --keys samples/uru-keys.toml
+  worldwire stats game.pcapng --conversations --sort rate")]
     Stats(Stats),
     /// Explain what could not be decoded, and how to fix it
     #[command(after_help = "Example:
@@ -177,9 +189,13 @@ pub(crate) struct Capture {
     pub(crate) keys: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
-    /// Read every conversation as this family; do not recognise it by content
-    #[arg(long = "as", value_name = "FAMILY")]
-    pub(crate) family: Option<String>,
+    /// Read every conversation as this family, or those of a server's port (12000=ki); do not
+    /// recognise them by content
+    #[arg(id = "as", long = "as", value_name = "[PORT=]FAMILY")]
+    pub(crate) families: Vec<String>,
+    /// At the end of the file, wait for more, until Ctrl-C
+    #[arg(id = "growing", long = "follow")]
+    pub(crate) is_growing: bool,
 }
 
 #[derive(Debug, Args)]
@@ -192,6 +208,24 @@ pub(crate) struct Dissect {
     /// Show only this conversation
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
+    /// How lines show the time: since the first packet, in UTC, here, or since the line before
+    #[arg(long, value_name = "FORM", default_value = "relative",
+          conflicts_with_all = ["json", "json_safe"])]
+    pub(crate) time: TimeForm,
+    /// Cut out one message, counted from 1 among those that match: its bytes, or with --json its line
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["brief", "bytes", "full"],
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) message: Option<u64>,
+    /// Like --message 1
+    #[arg(long, conflicts_with_all = ["message", "brief", "bytes", "full"])]
+    pub(crate) first: bool,
+    /// Write a table of these fields, separated by tabs: auth.AcctLoginRequest.accountName,time
+    #[arg(long, value_name = "FIELD,...", value_delimiter = ',',
+          conflicts_with_all = ["json", "json_safe", "brief", "bytes", "full", "message", "first"])]
+    pub(crate) fields: Vec<String>,
+    /// Write the table as CSV
+    #[arg(long, requires = "fields")]
+    pub(crate) csv: bool,
     /// Write one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -214,6 +248,19 @@ pub(crate) struct Dissect {
     pub(crate) target: Target,
 }
 
+/// How lines show the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TimeForm {
+    /// Seconds since the first packet of the capture
+    Relative,
+    /// Date and time in UTC
+    Utc,
+    /// Date and time here, with the offset to UTC
+    Local,
+    /// Seconds since the line before
+    Delta,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Follow {
     #[command(flatten)]
@@ -221,17 +268,42 @@ pub(crate) struct Follow {
     /// Which conversation; `worldwire stats` lists them
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: u64,
-    /// Write the decrypted bytes of one side instead of a dump
+    /// Write the decrypted bytes of one side instead of a dump; what cannot be decrypted as it was
+    /// captured
     #[arg(long, value_name = "SIDE")]
     pub(crate) raw: Option<From>,
+    /// Show the bytes as they were captured; nothing is decrypted
+    #[arg(long)]
+    pub(crate) wire: bool,
     #[command(flatten)]
     pub(crate) target: Target,
+}
+
+/// In which order conversations are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// Their numbers
+    Number,
+    /// The longest first
+    Duration,
+    /// Those with the most bytes
+    Bytes,
+    /// Those with the most bytes a second
+    Rate,
+    /// Those with the most messages
+    Messages,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
     #[command(flatten)]
     pub(crate) capture: Capture,
+    /// Write one line per conversation
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) conversations: bool,
+    /// Which conversations come first
+    #[arg(long, value_name = "BY", default_value = "number", requires = "conversations")]
+    pub(crate) sort: Order,
     /// Write one JSON object per conversation
     #[arg(long)]
     pub(crate) json: bool,

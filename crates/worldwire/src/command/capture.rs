@@ -23,17 +23,32 @@ pub(crate) fn read<S: Sink>(
     common: &Common,
     definitions: Definitions,
     show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
+    write: impl FnMut(&S) -> Result<(), Failure>,
+) -> Result<(Dissection, bool), Failure> {
+    read_with_wire(arguments, common, definitions, None, show, write)
+}
+
+/// The same; of one conversation what was captured is shown too.
+pub(crate) fn read_with_wire<S: Sink>(
+    arguments: &Capture,
+    common: &Common,
+    definitions: Definitions,
+    wire: Option<u64>,
+    show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
     mut write: impl FnMut(&S) -> Result<(), Failure>,
 ) -> Result<(Dissection, bool), Failure> {
-    let family = match &arguments.family {
-        None => None,
-        Some(name) => Some(family(definitions.families(), name)?),
-    };
+    let (mut family, mut ports) = (None, Vec::new());
+    for given in &arguments.families {
+        match port_and_family(definitions.families(), given)? {
+            (None, named) => family = Some(named),
+            (Some(port), named) => ports.push((port, named)),
+        }
+    }
     let keys = input::keys(arguments.keys.as_deref())?;
-    let options = Options { keys, definitions, family, limits: Limits::DEFAULT };
+    let options = Options { keys, definitions, family, ports, wire, limits: Limits::DEFAULT };
     let subject = arguments.file.display().to_string();
     let progress = progress(arguments, common);
-    let mut packets = match Packets::open(&arguments.file, &options.limits, &progress) {
+    let mut packets = match open(arguments, &options.limits, &progress) {
         Ok(packets) => packets,
         Err(Refusal::Failed(failure)) => return Err(failure),
         Err(Refusal::NoCapture(error)) => {
@@ -72,12 +87,22 @@ pub(crate) fn read<S: Sink>(
     if let Some(error) = &fault {
         complain(&subject, &error.to_string());
     }
-    let clean = fault.is_none() && !account(&dissection, &subject, common);
+    let is_torn = |overview: &&Overview| overview.family.is_some() && overview.gaps > 0;
+    let torn = dissection.overviews().into_iter().any(|overview| is_torn(&overview));
+    let clean = fault.is_none() && !torn && !account(&dissection, &subject, common);
     Ok((dissection, clean))
 }
 
-/// Says what became of packets that no conversation is made of. True when they could not be read
-/// for what the capture is: of a link that is not known.
+fn open(arguments: &Capture, limits: &Limits, progress: &ProgressBar) -> Result<Packets, Refusal> {
+    match arguments.is_growing {
+        true => Packets::open_growing(&arguments.file, limits),
+        false => Packets::open(&arguments.file, limits, progress),
+    }
+}
+
+/// Says what became of packets that no conversation is made of, and of conversations whose beginning
+/// is missing. True when nothing could be read for what the capture is: of a link that is not known,
+/// or begun too late.
 fn account(dissection: &Dissection, subject: &str, common: &Common) -> bool {
     let (links, others): (Vec<_>, Vec<_>) = dissection
         .unusable()
@@ -103,7 +128,33 @@ fn account(dissection: &Dissection, subject: &str, common: &Common) -> bool {
         };
         common.note("capture", &why);
     }
-    !links.is_empty()
+    !links.is_empty() || account_late(dissection, common)
+}
+
+/// Says which conversations nobody recognised whose beginning is missing. True when there are some,
+/// and no others were recognised.
+fn account_late(dissection: &Dissection, common: &Common) -> bool {
+    /// How many are named.
+    const MOST: usize = 3;
+    let overviews = dissection.overviews();
+    let is_late = |it: &&&Overview| it.family.is_none() && (it.midstream || it.gaps > 0);
+    let late: Vec<&Overview> = overviews.iter().filter(is_late).copied().collect();
+    if dissection.summary().recognised > 0 && late.iter().all(|it| it.gaps == 0) {
+        // Others were talking when the capture began.
+        return false;
+    }
+    for Overview { stream, client, server, .. } in late.iter().take(MOST) {
+        let port = server.port();
+        let text = format!(
+            "conversation {stream}, {client} > {server}: the beginning is missing, and it was not \
+             recognised by what follows; if you know whose it is, read it with --as {port}=FAMILY"
+        );
+        common.note("capture", &text);
+    }
+    if late.len() > MOST {
+        common.note("capture", &format!("and {} more such conversations", late.len() - MOST));
+    }
+    !late.is_empty() && dissection.summary().recognised == 0
 }
 
 /// `1 packet`, `4 packets`.
@@ -140,6 +191,20 @@ fn progress(arguments: &Capture, common: &Common) -> ProgressBar {
         bar.set_style(style);
     }
     bar
+}
+
+/// `ki`, or `12000=ki`.
+fn port_and_family(
+    families: Families,
+    given: &str,
+) -> Result<(Option<u16>, &'static dyn Family), Failure> {
+    let Some((port, name)) = given.split_once('=') else {
+        return Ok((None, family(families, given)?));
+    };
+    let port = port.parse().map_err(|_| {
+        Failure::Run(format!("--as: wanted a port from 0 to 65535, found \"{port}\""))
+    })?;
+    Ok((Some(port), family(families, name)?))
 }
 
 fn family(families: Families, name: &str) -> Result<&'static dyn Family, Failure> {

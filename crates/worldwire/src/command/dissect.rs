@@ -8,11 +8,12 @@ use std::sync::Mutex;
 use worldwire_core::json::Style;
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Tree};
-use worldwire_dissect::filter::{Filter, Subject, UnknownField};
-use worldwire_dissect::{Definitions, Format, Item, NoteKind, Scratch};
+use worldwire_dissect::filter::{Column, Filter, Subject, UnknownField};
+use worldwire_dissect::{Definitions, Dissection, Format, Item, NoteKind, Scratch, Sink, Time};
 
 use super::capture;
-use crate::cli::{Common, Dissect};
+use super::time::{Times, delta};
+use crate::cli::{Common, Dissect, TimeForm};
 use crate::definitions;
 use crate::output::{Failure, Output, say};
 
@@ -25,57 +26,70 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     let filter = arguments.filter.as_deref();
     let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
     let format = format(arguments, common);
-    let limits = Limits::DEFAULT;
     if let Some(output) = &arguments.target.output
         && is_same_file(output, &arguments.capture.file)
     {
         let output = output.display();
         return Err(Failure::Run(format!("-o {output}: this is the capture itself")));
     }
-    let needs_fields = filter.is_some() || !matches!(format, Format::Text { brief: true, .. });
+    let reading = Reading { arguments, common, filter, format };
     let mut output = Output::open(&arguments.target)?;
     // What would show more, and of how many messages.
     let advice: Mutex<BTreeMap<Cow<'static, str>, u64>> = Mutex::default();
-    let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut String| {
-        if arguments.stream.is_some_and(|stream| stream != item.stamp.stream) {
-            return;
-        }
-        let name = &mut scratch.name;
-        name.clear();
-        item.push_name(name);
-        let tree: Tree<'_> = core::mem::take(&mut scratch.tree).recycle();
-        // Only fields are shown, and asked for, from it.
-        let tree = if needs_fields { item.tree(tree, &limits) } else { tree };
-        let subject = Subject {
-            name,
-            family: item.family,
-            from: item.from.name(),
-            stream: item.stamp.stream,
-            packet: item.stamp.packet.unwrap_or(0),
-            time: item.stamp.since.as_secs_f64(),
-            length: item.bytes().len() as u64,
-            tree: &tree,
-        };
-        // What cannot be read is never filtered away.
-        let problem = item.note().is_some_and(|note| note.kind == NoteKind::Problem);
-        if problem || filter.as_ref().is_none_or(|filter| filter.matches(&subject)) {
-            format.write(item, name, &tree, out);
-            if let Some(text) = item.advice()
-                && let Ok(mut advice) = advice.lock()
-            {
-                // A hostile capture names as many descriptors as it has messages.
-                if advice.len() < MOST_ADVICE || advice.contains_key(&text) {
-                    *advice.entry(text).or_default() += 1;
-                }
+    let advise = |item: &Item<'_>| {
+        if let Some(text) = item.advice()
+            && let Ok(mut advice) = advice.lock()
+        {
+            // A hostile capture names as many descriptors as it has messages.
+            if advice.len() < MOST_ADVICE || advice.contains_key(&text) {
+                *advice.entry(text).or_default() += 1;
             }
         }
-        scratch.tree = tree.recycle();
     };
-    let (dissection, clean) =
-        capture::read(&arguments.capture, common, definitions, show, |text: &String| {
+    let columns = columns(arguments, &definitions, common)?;
+    let (dissection, clean) = if let Some(wanted) = arguments.message() {
+        return cut(&reading, definitions, wanted, output);
+    } else if !columns.is_empty() {
+        let names = columns.iter().map(Column::name);
+        output.write(&row(arguments.csv, names)?)?;
+        let show = |shown: &Shown<'_, '_>, out: &mut Vec<Vec<String>>| {
+            if shown.fits && shown.item.message().is_some() {
+                out.extend(cells(&columns, shown));
+            }
+        };
+        reading.read(definitions, show, |rows: &Vec<Vec<String>>| {
+            for cells in rows {
+                output.write(&row(arguments.csv, cells.iter().map(String::as_str))?)?;
+            }
+            output.flush()
+        })?
+    } else if arguments.time == TimeForm::Delta {
+        let show = |shown: &Shown<'_, '_>, out: &mut Vec<(Time, String)>| {
+            advise(shown.item);
+            let mut line = String::new();
+            format.write(shown.item, shown.name, shown.tree, &mut line);
+            out.push((shown.item.stamp.time, line));
+        };
+        let mut last = None;
+        reading.read(definitions, show, |lines: &Vec<(Time, String)>| {
+            for (time, line) in lines {
+                output.write(delta(last.replace(*time), *time).as_bytes())?;
+                output.write(line.as_bytes())?;
+            }
+            output.flush()
+        })?
+    } else {
+        let times = Times::of(arguments.time)?;
+        let show = |shown: &Shown<'_, '_>, out: &mut String| {
+            advise(shown.item);
+            times.write(shown.item.stamp.time, out);
+            format.write(shown.item, shown.name, shown.tree, out);
+        };
+        reading.read(definitions, show, |text: &String| {
             output.write(text.as_bytes())?;
             output.flush()
-        })?;
+        })?
+    };
     if let Some(stream) = arguments.stream {
         capture::conversation(&dissection, stream)?;
     }
@@ -93,15 +107,154 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
 /// So many kinds of advice are given.
 const MOST_ADVICE: usize = 40;
 
+/// What is asked for.
+struct Reading<'r> {
+    arguments: &'r Dissect,
+    common: &'r Common,
+    filter: Option<Filter>,
+    format: Format,
+}
+
+/// An item that is asked for, with its name and its fields.
+struct Shown<'s, 'i> {
+    item: &'s Item<'i>,
+    name: &'s str,
+    tree: &'s Tree<'i>,
+    /// Whether it is asked for, rather than a problem that is never left out.
+    fits: bool,
+}
+
+impl Reading<'_> {
+    /// Reads the capture and shows what is asked for.
+    fn read<S: Sink>(
+        &self,
+        definitions: Definitions,
+        show: impl Fn(&Shown<'_, '_>, &mut S) + Sync,
+        write: impl FnMut(&S) -> Result<(), Failure>,
+    ) -> Result<(Dissection, bool), Failure> {
+        let Self { arguments, common, filter, format } = self;
+        let limits = Limits::DEFAULT;
+        let needs_fields = filter.is_some() || !matches!(format, Format::Text { brief: true, .. });
+        let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut S| {
+            if arguments.stream.is_some_and(|stream| stream != item.stamp.stream) {
+                return;
+            }
+            let name = &mut scratch.name;
+            name.clear();
+            item.push_name(name);
+            let tree: Tree<'_> = core::mem::take(&mut scratch.tree).recycle();
+            // Only fields are shown, and asked for, from it.
+            let tree = if needs_fields { item.tree(tree, &limits) } else { tree };
+            let matches = |filter: &Filter| filter.matches(&Subject::of(item, name, &tree));
+            let fits = filter.as_ref().is_none_or(matches);
+            // What cannot be read is never filtered away.
+            if fits || item.note().is_some_and(|note| note.kind == NoteKind::Problem) {
+                show(&Shown { item, name, tree: &tree, fits }, out);
+            }
+            scratch.tree = tree.recycle();
+        };
+        capture::read(&arguments.capture, common, definitions, show, write)
+    }
+}
+
+/// The columns that are asked for.
+fn columns(
+    arguments: &Dissect,
+    definitions: &Definitions,
+    common: &Common,
+) -> Result<Vec<Column>, Failure> {
+    let parse = |text: &String| {
+        let column = Column::parse(text, definitions)
+            .map_err(|error| Failure::Run(format!("--fields {text}: {error}")))?;
+        check_filter(&column.filter(), definitions, common)?;
+        Ok(column)
+    };
+    arguments.fields.iter().map(parse).collect()
+}
+
+/// The values of a message; `None` when it has none of its own.
+fn cells(columns: &[Column], shown: &Shown<'_, '_>) -> Option<Vec<String>> {
+    let subject = Subject::of(shown.item, shown.name, shown.tree);
+    let mut is_there = columns.iter().all(|column| !column.is_field());
+    let cell = |column: &Column| {
+        let mut text = String::new();
+        is_there |= column.write(&subject, &mut text) && column.is_field();
+        text
+    };
+    let cells = columns.iter().map(cell).collect();
+    is_there.then_some(cells)
+}
+
+/// A line of a table.
+fn row<'c>(is_csv: bool, cells: impl Iterator<Item = &'c str>) -> Result<Vec<u8>, Failure> {
+    let delimiter = if is_csv { b',' } else { b'\t' };
+    let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(Vec::new());
+    let failed = |error: &dyn ToString| Failure::Run(format!("--fields: {}", error.to_string()));
+    writer.write_record(cells).map_err(|error| failed(&error))?;
+    writer.into_inner().map_err(|error| failed(&error))
+}
+
+/// Writes one of the messages that match, and no more of the capture is read.
+fn cut(
+    reading: &Reading<'_>,
+    definitions: Definitions,
+    wanted: u64,
+    mut output: Output,
+) -> Result<(), Failure> {
+    let format = reading.format;
+    let is_json = matches!(format, Format::Json(_));
+    let show = |shown: &Shown<'_, '_>, out: &mut Vec<Vec<u8>>| {
+        if shown.fits && shown.item.message().is_some() {
+            let mut line = String::new();
+            if is_json {
+                format.write(shown.item, shown.name, shown.tree, &mut line);
+            }
+            out.push(if is_json { line.into_bytes() } else { shown.item.body().to_vec() });
+        }
+    };
+    let (mut count, mut found) = (0, false);
+    let outcome = reading.read(definitions, show, |messages: &Vec<Vec<u8>>| {
+        for message in messages {
+            count += 1;
+            if count == wanted {
+                output.write(message)?;
+                found = true;
+                // Enough was read.
+                return Err(Failure::Pipe);
+            }
+        }
+        Ok(())
+    });
+    if found {
+        return output.finish();
+    }
+    let (dissection, _) = outcome?;
+    if let Some(stream) = reading.arguments.stream {
+        capture::conversation(&dissection, stream)?;
+    }
+    let plural = if count == 1 { "message matches" } else { "messages match" };
+    Err(Failure::Run(format!("there is no message {wanted}: {count} {plural}")))
+}
+
 /// Whether two paths lead to one regular file.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let file = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
     file(one).is_some_and(|one| file(other) == Some(one))
 }
 
-/// Reads a filter, and reports names that no message and no field has.
+/// Reads and checks a filter.
 fn read_filter(text: &str, definitions: &Definitions, common: &Common) -> Result<Filter, Failure> {
     let filter = Filter::parse(text).map_err(|error| Failure::Run(error.to_string()))?;
+    check_filter(&filter, definitions, common)?;
+    Ok(filter)
+}
+
+/// Reports names that no message and no field has.
+fn check_filter(
+    filter: &Filter,
+    definitions: &Definitions,
+    common: &Common,
+) -> Result<(), Failure> {
     if let Some((name, near)) = filter.unknown_names(definitions).into_iter().next() {
         let hint = match near {
             _ if Filter::is_field(name, definitions) => {
@@ -134,7 +287,7 @@ fn read_filter(text: &str, definitions: &Definitions, common: &Common) -> Result
         }
         common.note("filter", &value.to_string());
     }
-    Ok(filter)
+    Ok(())
 }
 
 fn format(arguments: &Dissect, common: &Common) -> Format {
@@ -147,5 +300,12 @@ fn format(arguments: &Dissect, common: &Common) -> Format {
         longest: if arguments.full { 0 } else { TextStyle::default().longest },
         ..TextStyle::default()
     };
-    Format::Text { brief: arguments.brief, style }
+    Format::Text { brief: arguments.brief, style, time: arguments.time == TimeForm::Relative }
+}
+
+impl Dissect {
+    /// The number of the message that is to be cut out.
+    fn message(&self) -> Option<u64> {
+        self.message.or_else(|| self.first.then_some(1))
+    }
 }

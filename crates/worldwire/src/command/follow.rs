@@ -1,8 +1,10 @@
 //! `worldwire follow`.
 
 use std::io::Write as _;
+use std::ops::Range;
 
-use worldwire_dissect::{Item, ItemBody, NoteKind, Scratch};
+use worldwire_core::Side;
+use worldwire_dissect::{Item, ItemBody, NoteKind, Scratch, Wire};
 
 use super::capture;
 use super::decode::side;
@@ -10,71 +12,254 @@ use crate::cli::{Common, Follow};
 use crate::definitions;
 use crate::output::{Failure, Output, say};
 
+/// The most bytes that wait for somebody to make something of them: more than any message has.
+const MOST_WAITING_BYTES: usize = 64 << 20;
+
 pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
-    let raw = arguments.raw.map(side);
-    let colour = common.colour(Some(&arguments.target));
     let mut output = Output::open(&arguments.target)?;
-    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<u8>| {
-        if item.stamp.stream != arguments.stream {
-            return;
-        }
-        match raw {
-            None => dump(item, colour, out),
-            Some(side) if side == item.from => out.extend_from_slice(item.bytes()),
-            Some(_) => {}
+    let wanted = arguments.stream;
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Piece>| {
+        if item.stamp.stream == wanted {
+            out.push(Piece::of(item));
         }
     };
     let definitions = definitions::load(&arguments.capture.data, common)?;
-    let (dissection, clean) =
-        capture::read(&arguments.capture, common, definitions, show, |bytes: &Vec<u8>| {
-            output.write(bytes)?;
-            output.flush()
-        })?;
-    let overview = capture::conversation(&dissection, arguments.stream)?;
-    output.finish()?;
-    if overview.family.is_none() && !common.quiet {
-        say("this conversation was not recognised; --as FAMILY reads it anyway");
-    }
-    let good = clean && overview.problems == 0 && overview.family.is_some();
-    if good { Ok(()) } else { Err(Failure::Input) }
-}
-
-/// Sixteen bytes a line, with their place in the sender's stream and as text; the server's side is
-/// set in.
-fn dump(item: &Item<'_>, colour: bool, out: &mut Vec<u8>) {
-    let server = item.from == worldwire_core::Side::Server;
-    let (on, off) = match (colour, server) {
-        (false, _) => ("", ""),
-        (true, false) => ("\x1b[31m", "\x1b[0m"),
-        (true, true) => ("\x1b[34m", "\x1b[0m"),
+    let mut dump = Dump {
+        raw: arguments.raw.map(side),
+        is_wire: arguments.wire,
+        colour: common.colour(Some(&arguments.target)),
+        is_datagrams: false,
+        waiting: [Waiting::default(), Waiting::default()],
+        sealed: 0,
+        missing: 0,
+        out: Vec::new(),
     };
-    let indent = if server { "    " } else { "" };
-    if let ItemBody::Note(note) = &item.body {
-        let _ = match note.kind {
-            NoteKind::Opened => writeln!(out, "{}", note.text),
-            kind => writeln!(out, "{indent}! {}: {}", kind.name(), note.text),
-        };
-        return;
-    }
-    for (index, line) in item.bytes().chunks(16).enumerate() {
-        let offset = item.range.start + index as u64 * 16;
-        let _ = write!(out, "{indent}{on}{offset:08x}  ");
-        for place in 0..16 {
-            match line.get(place) {
-                Some(byte) => {
-                    let _ = write!(out, "{byte:02x} ");
-                }
-                None => out.extend_from_slice(b"   "),
-            }
-            if place == 7 {
-                out.push(b' ');
+    let (dissection, clean) = capture::read_with_wire(
+        &arguments.capture,
+        common,
+        definitions,
+        Some(wanted),
+        show,
+        |pieces: &Vec<Piece>| {
+            pieces.iter().for_each(|piece| dump.piece(piece));
+            output.write(&dump.out)?;
+            dump.out.clear();
+            output.flush()
+        },
+    )?;
+    let overview = capture::conversation(&dissection, wanted)?;
+    dump.end();
+    output.write(&dump.out)?;
+    output.finish()?;
+    let is_known = overview.family.is_some();
+    if !common.quiet {
+        if !is_known && !dump.is_wire {
+            say("this conversation was not recognised; --as FAMILY reads it anyway");
+        }
+        for (count, what) in [
+            (dump.sealed, "could not be decoded and stand as they were captured"),
+            (dump.missing, "are missing in the capture"),
+        ] {
+            if count > 0 {
+                say(format_args!("{count} bytes {what}"));
             }
         }
-        out.push(b' ');
-        out.extend(line.iter().map(|byte| match byte {
-            b' '..=b'~' => *byte,
-            _ => b'.',
-        }));
-        let _ = writeln!(out, "{off}");
+    }
+    let is_read = dump.is_wire || (is_known && dump.sealed == 0 && overview.problems == 0);
+    if clean && is_read && dump.missing == 0 { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// What there is to show of a conversation.
+enum Piece {
+    /// A line about it.
+    Note(Side, NoteKind, String),
+    /// A message or a step of setup, decrypted.
+    Message(Side, Range<u64>, Vec<u8>),
+    /// Bytes as they were captured.
+    Bytes(Side, Vec<u8>),
+    /// A datagram as it was captured.
+    Datagram(Side, Vec<u8>),
+    /// Bytes that are missing.
+    Missing(Side, u64),
+}
+
+impl Piece {
+    fn of(item: &Item<'_>) -> Self {
+        let from = item.from;
+        match &item.body {
+            ItemBody::Note(note) => Self::Note(from, note.kind, note.text.clone()),
+            ItemBody::Wire(Wire::Bytes(bytes)) => Self::Bytes(from, bytes.to_vec()),
+            ItemBody::Wire(Wire::Datagram(bytes)) => Self::Datagram(from, bytes.to_vec()),
+            ItemBody::Wire(Wire::Missing(length)) => Self::Missing(from, *length),
+            _ => Self::Message(from, item.range.clone(), item.bytes().to_vec()),
+        }
+    }
+}
+
+/// What was captured of a side and is not shown yet.
+#[derive(Default)]
+struct Waiting {
+    /// Where its first byte stands in the stream.
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+/// Shows every byte of a conversation once.
+struct Dump {
+    /// Only the bytes of this side.
+    raw: Option<Side>,
+    /// As they were captured.
+    is_wire: bool,
+    colour: bool,
+    /// What comes of a datagram comes right behind it.
+    is_datagrams: bool,
+    /// By [`Side::index`].
+    waiting: [Waiting; 2],
+    /// How many bytes could not be decoded.
+    sealed: u64,
+    /// How many are missing.
+    missing: u64,
+    out: Vec<u8>,
+}
+
+impl Dump {
+    fn piece(&mut self, piece: &Piece) {
+        match piece {
+            Piece::Bytes(side, bytes) | Piece::Datagram(side, bytes) if self.is_wire => {
+                let at = self.waiting[side.index()].at;
+                self.waiting[side.index()].at += bytes.len() as u64;
+                self.show(*side, at, bytes, "");
+            }
+            Piece::Bytes(side, bytes) => {
+                let waiting = &mut self.waiting[side.index()];
+                waiting.bytes.extend_from_slice(bytes);
+                let excess = waiting.bytes.len().saturating_sub(MOST_WAITING_BYTES);
+                self.give_up(*side, excess);
+            }
+            Piece::Datagram(side, bytes) => {
+                self.is_datagrams = true;
+                self.give_up(*side, usize::MAX);
+                self.waiting[side.index()].bytes.extend_from_slice(bytes);
+            }
+            Piece::Missing(side, length) => {
+                self.give_up(*side, usize::MAX);
+                self.waiting[side.index()].at += length;
+                self.missing += length;
+                self.mark(*side, *length);
+            }
+            Piece::Message(side, range, bytes) if self.is_datagrams && !self.is_wire => {
+                // One that comes again takes up no place among the messages.
+                let waiting = &mut self.waiting[side.index()];
+                waiting.at += waiting.bytes.len() as u64;
+                waiting.bytes.clear();
+                self.show(*side, range.start, bytes, "");
+            }
+            Piece::Message(side, range, bytes) if !self.is_wire => {
+                // What stands in front of it nobody could read.
+                let before = range.start.saturating_sub(self.waiting[side.index()].at);
+                self.give_up(*side, usize::try_from(before).unwrap_or(usize::MAX));
+                let waiting = &mut self.waiting[side.index()];
+                let read = range.end.saturating_sub(waiting.at);
+                let read = usize::try_from(read).unwrap_or(usize::MAX).min(waiting.bytes.len());
+                waiting.bytes.drain(..read);
+                waiting.at += read as u64;
+                self.show(*side, range.start, bytes, "");
+            }
+            Piece::Message(..) => {}
+            Piece::Note(side, kind, text) => self.note(*side, *kind, text),
+        }
+    }
+
+    /// Nothing more comes.
+    fn end(&mut self) {
+        for side in Side::BOTH {
+            self.give_up(side, usize::MAX);
+        }
+    }
+
+    /// Shows the first so many bytes that wait as they were captured.
+    fn give_up(&mut self, side: Side, most: usize) {
+        let waiting = &mut self.waiting[side.index()];
+        let count = most.min(waiting.bytes.len());
+        if count == 0 {
+            return;
+        }
+        let at = waiting.at;
+        let bytes: Vec<u8> = waiting.bytes.drain(..count).collect();
+        waiting.at += count as u64;
+        self.sealed += count as u64;
+        if self.raw.is_none() {
+            let indent = indent(side);
+            let _ = writeln!(self.out, "{indent}! not decoded: {count} bytes as captured");
+        }
+        self.show(side, at, &bytes, "?");
+    }
+
+    /// Bytes are missing; the mark is the one that Wireshark sets.
+    fn mark(&mut self, side: Side, length: u64) {
+        let _ = match self.raw {
+            None => writeln!(self.out, "{}! gap: {length} bytes are missing", indent(side)),
+            Some(raw) if raw == side => {
+                write!(self.out, "[{length} bytes missing in capture file]\0")
+            }
+            Some(_) => Ok(()),
+        };
+    }
+
+    fn note(&mut self, side: Side, kind: NoteKind, text: &str) {
+        // What was captured tells of gaps, also on conversations that nobody recognised.
+        if self.raw.is_some() || kind == NoteKind::Gap {
+            return;
+        }
+        let _ = match kind {
+            NoteKind::Opened => writeln!(self.out, "{text}"),
+            _ if self.is_wire => Ok(()),
+            kind => writeln!(self.out, "{}! {}: {text}", indent(side), kind.name()),
+        };
+    }
+
+    /// Sixteen bytes a line, with their place in the sender's stream and as text; the server's side
+    /// is set in.
+    fn show(&mut self, side: Side, at: u64, bytes: &[u8], mark: &str) {
+        if let Some(raw) = self.raw {
+            if raw == side {
+                self.out.extend_from_slice(bytes);
+            }
+            return;
+        }
+        let (on, off) = match (self.colour, side) {
+            (false, _) => ("", ""),
+            (true, Side::Client) => ("\x1b[31m", "\x1b[0m"),
+            (true, Side::Server) => ("\x1b[34m", "\x1b[0m"),
+        };
+        let (indent, out) = (indent(side), &mut self.out);
+        for (index, line) in bytes.chunks(16).enumerate() {
+            let offset = at.saturating_add(index as u64 * 16);
+            let _ = write!(out, "{indent}{on}{mark}{offset:08x}  ");
+            for place in 0..16 {
+                match line.get(place) {
+                    Some(byte) => {
+                        let _ = write!(out, "{byte:02x} ");
+                    }
+                    None => out.extend_from_slice(b"   "),
+                }
+                if place == 7 {
+                    out.push(b' ');
+                }
+            }
+            out.push(b' ');
+            out.extend(line.iter().map(|byte| match byte {
+                b' '..=b'~' => *byte,
+                _ => b'.',
+            }));
+            let _ = writeln!(out, "{off}");
+        }
+    }
+}
+
+fn indent(side: Side) -> &'static str {
+    match side {
+        Side::Client => "",
+        Side::Server => "    ",
     }
 }

@@ -6,7 +6,7 @@ use worldwire_core::json::string;
 use worldwire_dissect::{Counts, Item, Overview, Scratch};
 
 use super::capture;
-use crate::cli::{Common, Stats};
+use crate::cli::{Common, Order, Stats};
 use crate::definitions;
 use crate::output::{Failure, print, say};
 
@@ -16,7 +16,13 @@ pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
     let (dissection, clean) =
         capture::read(&arguments.capture, common, definitions, nothing, |()| Ok(()))?;
     let mut out = String::new();
+    if arguments.conversations {
+        table(dissection.overviews(), arguments.sort, &mut out);
+    }
     for overview in dissection.overviews() {
+        if arguments.conversations {
+            break;
+        }
         if arguments.json {
             json(overview, &mut out);
         } else {
@@ -29,6 +35,48 @@ pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
         say(summary);
     }
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// A line for each conversation, in columns.
+fn table(mut overviews: Vec<&Overview>, order: Order, out: &mut String) {
+    let bytes = |overview: &Overview| overview.bytes.iter().sum::<u64>();
+    let sent = |overview: &Overview| overview.messages.values().flatten().sum::<u64>();
+    let seconds = |overview: &Overview| overview.last.since(overview.first).as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "it is shown with few digits")]
+    let rate = |overview: &Overview| match seconds(overview) {
+        0.0 => 0.0,
+        seconds => bytes(overview) as f64 / seconds,
+    };
+    match order {
+        Order::Number => {}
+        Order::Duration => overviews.sort_by(|a, b| seconds(b).total_cmp(&seconds(a))),
+        Order::Bytes => overviews.sort_by_key(|it| core::cmp::Reverse(bytes(it))),
+        Order::Rate => overviews.sort_by(|a, b| rate(b).total_cmp(&rate(a))),
+        Order::Messages => overviews.sort_by_key(|it| core::cmp::Reverse(sent(it))),
+    }
+    let ends: Vec<String> =
+        overviews.iter().map(|it| format!("{} > {}", it.client, it.server)).collect();
+    let width = ends.iter().map(String::len).max().unwrap_or(0).max("client > server".len());
+    let _ = writeln!(
+        out,
+        "   #  family   {:width$}  {:>12}  {:>12}  {:>10}  {:>12}  {:>9}  gaps  problems",
+        "client > server", "from client", "from server", "seconds", "bytes/s", "messages"
+    );
+    for (overview, ends) in overviews.into_iter().zip(ends) {
+        let family = overview.family.map_or("unknown", |family| family.name());
+        let [client, server] = overview.bytes;
+        let _ = writeln!(
+            out,
+            "{:>4}  {family:7}  {ends:width$}  {client:>12}  {server:>12}  {:>10.3}  {:>12.0}  {:>9}  \
+             {:>4}  {:>8}",
+            overview.stream,
+            seconds(overview),
+            rate(overview),
+            sent(overview),
+            overview.gaps,
+            overview.problems,
+        );
+    }
 }
 
 /// Messages by name, with how many each side sent.

@@ -70,8 +70,8 @@ const BLOCKS: usize = 16;
 const GRACE: Duration = Duration::from_millis(300);
 
 impl Live {
-    /// Opens a capture, and waits for its header.
-    pub(super) fn open(path: &Path, limits: &Limits) -> Result<Self, Refusal> {
+    /// Opens a capture, and waits for its header. With `grows`, the end of the file is waited at.
+    pub(super) fn open(path: &Path, limits: &Limits, grows: bool) -> Result<Self, Refusal> {
         let (sender, messages) = sync_channel(BLOCKS);
         let interrupted = Arc::new(AtomicBool::new(false));
         let interruption = {
@@ -85,7 +85,7 @@ impl Live {
         let (source, limits) = (path.to_owned(), limits.clone());
         let reader = std::thread::Builder::new().name("capture".to_owned());
         let spawned = reader.spawn(move || {
-            let outcome = catch_defect(|| read(&source, &limits, &sender));
+            let outcome = catch_defect(|| read(&source, &limits, grows, &sender));
             if let Err(defect) = outcome {
                 let source = io::Error::other(defect.report("the capture file", &[]));
                 let fault = CaptureError::Read { offset: 0, source };
@@ -229,8 +229,25 @@ impl<R: Read> Read for Punctual<R> {
     }
 }
 
+/// A file that is still being written.
+struct Growing<R>(R);
+
+/// How long the end of a growing file is left alone.
+const NAP: Duration = Duration::from_millis(100);
+
+impl<R: Read> Read for Growing<R> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(room)? {
+                0 if !room.is_empty() => std::thread::sleep(NAP),
+                count => return Ok(count),
+            }
+        }
+    }
+}
+
 /// Reads a capture to its end, or until the reader is gone.
-fn read(path: &Path, limits: &Limits, sender: &SyncSender<Message>) {
+fn read(path: &Path, limits: &Limits, grows: bool, sender: &SyncSender<Message>) {
     let tell = |message| sender.send(message).is_ok();
     let input = match super::open(path) {
         Ok(input) => input,
@@ -239,6 +256,7 @@ fn read(path: &Path, limits: &Limits, sender: &SyncSender<Message>) {
             return;
         }
     };
+    let input: Box<dyn Read + Send> = if grows { Box::new(Growing(input)) } else { input };
     let outbox = Outbox { block: Block::default(), sender: sender.clone() };
     let outbox = Rc::new(RefCell::new(outbox));
     let input = Punctual { input, outbox: Rc::clone(&outbox) };

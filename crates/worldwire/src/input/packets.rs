@@ -54,8 +54,13 @@ impl Packets {
         Ok(Self(if is_file {
             Source::Stored(Stored::open(path, limits, progress)?)
         } else {
-            Source::Live(Live::open(path, limits)?)
+            Source::Live(Live::open(path, limits, false)?)
         }))
+    }
+
+    /// Opens a file that is still being written: its end is not that of the capture.
+    pub(crate) fn open_growing(path: &Path, limits: &Limits) -> Result<Self, Refusal> {
+        Live::open(path, limits, true).map(|live| Self(Source::Live(live)))
     }
 
     /// Hands packets to `push` until it answers that a batch is full. Those of a live capture are

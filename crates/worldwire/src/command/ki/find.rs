@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use worldwire_core::json::{Style, string, write_node};
 use worldwire_core::{Limits, Reader, Tree};
+use worldwire_dissect::Time;
 use worldwire_dissect::filter::{Filter, Subject};
 use worldwire_ki::file::wad::Inflater;
 use worldwire_ki::object::{COMPACT, HUMAN_READABLE, Header, MAGIC, STATEFUL};
@@ -150,9 +151,19 @@ impl Search<'_> {
         });
         let class = class.unwrap_or_default();
         let name = class.replacen(' ', ".", 1);
-        let (from, time) = ("", 0.0);
-        let subject =
-            Subject { name: &name, family: "ki", from, stream: 0, packet: 0, time, length, tree };
+        // No packet brought it.
+        let subject = Subject {
+            name: &name,
+            family: "ki",
+            from: "",
+            stream: 0,
+            packet: 0,
+            time: 0.0,
+            date: Time::default(),
+            ends: None,
+            length,
+            tree,
+        };
         if !self.filter.matches(&subject) {
             return None;
         }

@@ -98,6 +98,12 @@ pub(super) fn capture<S: Sink>(
     write: impl FnMut(&S) -> Result<(), Failure>,
 ) -> Result<bool, Failure> {
     let data = Data { paths: Vec::new(), revision: None, patch: None, pin: Vec::new() };
-    let capture = Capture { file: file.to_owned(), keys: None, data, family: None };
+    let capture = Capture {
+        file: file.to_owned(),
+        keys: None,
+        data,
+        families: Vec::new(),
+        is_growing: false,
+    };
     Ok(command::capture::read(&capture, common, definitions, show, write)?.1)
 }

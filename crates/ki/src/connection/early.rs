@@ -1,0 +1,62 @@
+//! Servers: what comes before the session is accepted, or may not be sent.
+
+use core::ops::Range;
+
+use worldwire_core::connection::Event;
+use worldwire_core::{Error, Result};
+
+use super::event::{News, Unreported};
+use super::sender::{Role, Verdict};
+use super::{Connection, Pending};
+
+impl Connection {
+    /// Server: keeps or ignores a piece, if it is not to be delivered.
+    pub(super) fn admit(&mut self, piece: Unreported) -> Option<Unreported> {
+        let side = piece.side;
+        let why = match self.sender.judge(piece.unit) {
+            Ok(Verdict::Deliver) => return Some(piece),
+            Ok(Verdict::Ignore(why)) => why,
+            Ok(Verdict::Keep) => {
+                let piece = self.kept(piece);
+                let kept = self.keep(piece);
+                self.refuse_if(side, kept);
+                return None;
+            }
+            Err(error) => {
+                let error = error.at(piece.range.start);
+                self.refuse(side, error);
+                return None;
+            }
+        };
+        let piece = self.kept(piece);
+        let mut bytes = piece.kept.unwrap_or_default();
+        bytes.truncate(piece.message.end);
+        bytes.drain(..piece.message.start.min(bytes.len()));
+        let news = News::Ignored { unit: piece.unit, why, range: piece.range, bytes };
+        self.events.push_front(Pending::Event(Event::News(news)));
+        None
+    }
+
+    fn keep(&mut self, piece: Unreported) -> Result<()> {
+        let Role::Server(config) = &self.sender.role else { return Ok(()) };
+        let (pieces, total) = &mut self.early;
+        let Range { start, end } = piece.range;
+        let bytes = total.saturating_add(usize::try_from(end - start).unwrap_or(usize::MAX));
+        let limit = match (pieces.len() >= config.most_early_frames, config.most_early_bytes) {
+            (true, _) => {
+                let most = config.most_early_frames as u64;
+                Error::limit("messages before the session is accepted", most, most + 1)
+            }
+            (false, most) if bytes > most => {
+                let name = "bytes of messages before the session is accepted";
+                Error::limit(name, most as u64, bytes as u64)
+            }
+            _ => {
+                pieces.push(piece);
+                *total = bytes;
+                return Ok(());
+            }
+        };
+        Err(limit.at(start))
+    }
+}

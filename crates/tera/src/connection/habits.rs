@@ -1,0 +1,67 @@
+//! What a side says, by which its messages are found again behind lost bytes.
+
+use std::collections::BTreeMap;
+
+use worldwire_core::connection::Probe;
+
+use crate::frame::{HEADER_BYTES, Header};
+
+/// Which messages came so far. Their numbers change with every build and nothing else marks them,
+/// so those that came before tell those that come later.
+#[derive(Debug, Default)]
+pub(super) struct Habits {
+    /// The shortest and the longest message of each opcode.
+    lengths: BTreeMap<u16, (u16, u16)>,
+}
+
+/// How many bits the numbers of a header have.
+const BITS: u32 = 16;
+
+impl Habits {
+    /// A message came.
+    pub(super) fn learn(&mut self, opcode: u16, length: usize) {
+        let length = u16::try_from(length).unwrap_or(u16::MAX);
+        let (least, most) = self.lengths.entry(opcode).or_insert((length, length));
+        *least = length.min(*least);
+        *most = length.max(*most);
+    }
+
+    /// Whether a message begins these bytes: one whose opcode came before. The fewer opcodes there
+    /// are, and the fewer lengths the messages of this one have, the more speaks for it.
+    pub(super) fn probe(&self, bytes: &[u8]) -> Probe {
+        const MOST: u32 = 24;
+        let header = match Header::peek(bytes) {
+            Ok(Some(header)) => header,
+            Ok(None) => return Probe::Incomplete(HEADER_BYTES.saturating_sub(bytes.len())),
+            Err(_) => return Probe::Not,
+        };
+        let length = usize::from(header.length);
+        let habit = self.lengths.get(&header.opcode);
+        if let Some((least, most)) = habit
+            && length > 4 * usize::from(*most)
+            && least == most
+        {
+            return Probe::Not;
+        }
+        if length > bytes.len() {
+            return match habit {
+                Some(_) => Probe::Incomplete(length - bytes.len()),
+                None => Probe::Not,
+            };
+        }
+        let evidence = habit.map(|(least, most)| {
+            let opcodes = bits(self.lengths.len());
+            let lengths = match (*least..=*most).contains(&header.length) {
+                true => bits(usize::from(most - least)),
+                false => BITS,
+            };
+            (2 * BITS - opcodes - lengths).min(MOST)
+        });
+        Probe::Message { length, evidence }
+    }
+}
+
+/// How many bits it takes to tell one of so many.
+fn bits(count: usize) -> u32 {
+    (usize::BITS - count.leading_zeros()).min(BITS)
+}

@@ -1,0 +1,400 @@
+//! Captures that lack a beginning, an end or something between: what is there is read, and what is
+//! not there is told.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use worldwire_capture::{CaptureReader, ClassicWriter, LinkType, Record, SyntheticTcp, Timestamp};
+use worldwire_core::{Limits, Side};
+
+fn samples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples")
+}
+
+/// The packets of a sample.
+fn packets(name: &str) -> Vec<Vec<u8>> {
+    let file = std::fs::read(samples().join(name)).unwrap();
+    let mut capture = CaptureReader::new(&file[..], &Limits::DEFAULT).unwrap();
+    let mut packets = Vec::new();
+    while let Some(record) = capture.next().unwrap() {
+        if let Record::Packet(packet) = record {
+            packets.push(packet.data.to_vec());
+        }
+    }
+    packets
+}
+
+/// Ports of sender and receiver, and the bytes of TCP.
+fn tcp(packet: &[u8]) -> ([u16; 2], &[u8]) {
+    (
+        [34, 36].map(|at| u16::from_be_bytes([packet[at], packet[at + 1]])),
+        packet.get(54..).unwrap_or_default(),
+    )
+}
+
+/// What the program says of packets: standard output, standard error, exit code.
+fn run(packets: &[Vec<u8>], arguments: &[&str]) -> (String, String, i32) {
+    let mut writer = ClassicWriter::new(Vec::new(), LinkType::ETHERNET).unwrap();
+    for (number, data) in (0..).zip(packets) {
+        let length = u32::try_from(data.len()).unwrap();
+        writer.packet(Timestamp::from_parts(1_700_000_000 + number, 0), data, length).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("torn.pcap");
+    std::fs::write(&file, writer.into_inner()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.arg(arguments[0]).arg(&file).args(&arguments[1..]).current_dir(samples());
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (text(output.stdout), text(output.stderr), output.status.code().unwrap())
+}
+
+const BRIEF: &[&str] = &["dissect", "--brief", "--keys", "uru-keys.toml"];
+
+/// The plain file connection of a sample, message by message.
+fn downloads() -> Vec<(Side, Vec<u8>)> {
+    let of_server = |port: u16| port == 14_617;
+    let of_file = packets("uru-login.pcapng").into_iter().filter(|packet| {
+        let (ports, bytes) = tcp(packet);
+        ports.contains(&49_154) && !bytes.is_empty()
+    });
+    let said = of_file.map(|packet| {
+        let (ports, bytes) = tcp(&packet);
+        let side = if of_server(ports[0]) { Side::Server } else { Side::Client };
+        (side, bytes.to_vec())
+    });
+    said.collect()
+}
+
+fn talk() -> SyntheticTcp {
+    SyntheticTcp::new("192.0.2.7:40000".parse().unwrap(), "192.0.2.1:14617".parse().unwrap())
+}
+
+/// Sets the flags of a packet to those of a reset.
+fn reset(mut packet: Vec<u8>) -> Vec<u8> {
+    packet[47] = 0x14;
+    packet.truncate(54);
+    packet[16..18].copy_from_slice(&40_u16.to_be_bytes());
+    packet
+}
+
+#[test]
+fn a_reset_that_shows_a_lost_message_tells_of_it() {
+    let mut talk = talk();
+    let mut packets = talk.open();
+    let said = downloads();
+    for (side, bytes) in &said {
+        packets.extend(talk.data(*side, bytes));
+    }
+    let (whole, _, code) = run(&packets, BRIEF);
+    assert_eq!(code, 0, "{whole}");
+    // The server says one more thing, which is lost, and breaks off.
+    let lost = talk.data(Side::Server, &[7; 33]);
+    let last = talk.data(Side::Server, b"?").remove(0);
+    drop(lost);
+    packets.push(reset(last));
+    let (out, err, code) = run(&packets, BRIEF);
+    assert!(out.contains("gap: 33 bytes are missing"), "{out}{err}");
+    assert_eq!((code, out.lines().count()), (1, whole.lines().count() + 1), "{out}");
+}
+
+#[test]
+fn a_server_that_seems_to_speak_first_is_heard_out() {
+    let mut talk = talk();
+    let mut packets = talk.open();
+    let said = downloads();
+    let (mut of_server, mut of_client) = (Vec::new(), Vec::new());
+    for (side, bytes) in said.iter().cycle().take(said.len()) {
+        match side {
+            Side::Server => of_server.extend(talk.data(*side, bytes)),
+            Side::Client => of_client.extend(talk.data(*side, bytes)),
+        }
+    }
+    let extra = said.iter().filter(|(side, _)| *side == Side::Server).map(|(_, bytes)| bytes);
+    for _ in 0..60 {
+        for bytes in extra.clone() {
+            of_server.extend(talk.data(Side::Server, bytes));
+        }
+    }
+    let count = of_server.iter().filter(|packet| !tcp(packet).1.is_empty()).count();
+    let bytes: usize = of_server.iter().map(|packet| tcp(packet).1.len()).sum();
+    assert!((8_000..60_000).contains(&bytes), "{bytes}");
+    packets.extend(of_server);
+    packets.extend(of_client);
+    let (out, err, code) = run(&packets, BRIEF);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(out.matches("server  file.").count(), count);
+}
+
+#[test]
+fn a_beginning_that_is_missing_is_told_with_what_helps() {
+    let all = packets("uru-login.pcapng");
+    // The first packet with bytes of every conversation, and its port is no known one.
+    let mut seen = Vec::new();
+    let late: Vec<Vec<u8>> = all
+        .into_iter()
+        .filter(|packet| {
+            let (ports, bytes) = tcp(packet);
+            let client = ports[0].max(ports[1]);
+            let is_first = !bytes.is_empty() && !seen.contains(&client);
+            if is_first {
+                seen.push(client);
+            }
+            !is_first
+        })
+        .map(|mut packet| {
+            for at in [34, 36] {
+                if packet[at..at + 2] == 14_617_u16.to_be_bytes() {
+                    packet[at..at + 2].copy_from_slice(&24_617_u16.to_be_bytes());
+                }
+            }
+            packet
+        })
+        .collect();
+    let (out, err, code) = run(&late, BRIEF);
+    assert_eq!((out.as_str(), code), ("", 1), "{err}");
+    assert_eq!(err.matches("read it with --as 24617=FAMILY").count(), 3, "{err}");
+    assert!(err.contains("and 1 more such conversations"), "{err}");
+}
+
+#[test]
+fn frames_of_ki_are_found_in_the_middle_and_read_by_port() {
+    let all = packets("ki-login.pcapng");
+    let (whole, _, code) = run(&all, &["dissect", "--brief", "--keys", "ki-keys.toml"]);
+    assert_eq!(code, 0, "{whole}");
+    // The capture begins behind the handshakes, with half a segment.
+    let mut late: Vec<Vec<u8>> =
+        all.into_iter().filter(|packet| packet[47] & 2 == 0).skip(6).collect();
+    late.retain(|packet| !tcp(packet).1.is_empty());
+    let (out, err, _) = run(&late, &["dissect", "--brief", "--keys", "ki-keys.toml"]);
+    let count = |text: &str| text.lines().filter(|line| !line.contains('!')).count();
+    assert!(count(&out) + 12 > count(&whole), "{out}{err}");
+    // A port decides, whatever is said.
+    let port = tcp(&late[0]).0.into_iter().min().unwrap();
+    let arguments = ["dissect", "--brief", "--as", &format!("{port}=ki")];
+    let (out, err, _) = run(&late, &arguments);
+    assert!(out.contains("  ki  "), "{out}{err}");
+    for (wrong, wanted) in [("x=ki", "wanted a port"), ("1=kii", "did you mean \"ki\"?")] {
+        let (_, err, code) = run(&late, &["dissect", "--as", wrong]);
+        assert!(code == 2 && err.contains(wanted), "{err}");
+    }
+}
+
+#[test]
+fn a_hello_of_tera_that_was_not_captured_is_not_needed() {
+    let all = packets("tera-login.pcapng");
+    let (whole, _, _) = run(&all, &["dissect", "--brief", "--data", "tera"]);
+    let is_hello = |packet: &&Vec<u8>| tcp(packet).1 == [1, 0, 0, 0];
+    assert_eq!(all.iter().filter(is_hello).count(), 1);
+    let count = |text: &str| text.lines().filter(|line| line.contains("  tera.")).count();
+    let with_gap: Vec<_> = all.iter().filter(|packet| !is_hello(packet)).cloned().collect();
+    let (out, err, code) = run(&with_gap, &["dissect", "--brief", "--data", "tera"]);
+    assert_eq!((count(&out), code), (count(&whole), 1), "{out}{err}");
+    assert!(out.contains("gap: 4 bytes are missing"), "{out}");
+    // A capture that began behind it.
+    let at = all.iter().position(|packet| is_hello(&packet)).unwrap();
+    let (out, err, _) = run(&all[at + 1..], &["dissect", "--brief", "--data", "tera"]);
+    assert_eq!(count(&out), count(&whole), "{out}{err}");
+}
+
+/// The same two ends begin another conversation, and the end of the first was not captured.
+#[test]
+fn ports_that_are_used_again_begin_another_conversation() {
+    let mut packets = Vec::new();
+    let said = downloads();
+    for round in 0..2_u32 {
+        let mut talk = talk();
+        let mut of_round = talk.open();
+        for (side, bytes) in &said {
+            of_round.extend(talk.data(*side, bytes));
+        }
+        // Later numbers, not far from where the first one was.
+        for packet in &mut of_round {
+            for at in [38, 42] {
+                let number = u32::from_be_bytes(packet[at..at + 4].try_into().unwrap());
+                let later = number.wrapping_add(round * 700_000);
+                if at == 38 || packet[47] & 16 != 0 {
+                    packet[at..at + 4].copy_from_slice(&later.to_be_bytes());
+                }
+            }
+        }
+        packets.extend(of_round);
+    }
+    let (out, err, code) = run(&packets, BRIEF);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(out.matches("connect.CliToFile").count(), 2, "{out}{err}");
+    assert!(err.contains("2 conversations,"), "{err}");
+    // A late SYN alone begins nothing.
+    let late = [&packets[..8], &packets[packets.len() / 2..][..1], &packets[8..12]].concat();
+    let (_, err, _) = run(&late, BRIEF);
+    assert!(err.contains("1 conversation,"), "{err}");
+}
+
+/// What one side said, as it was captured.
+fn stream_of(packets: &[Vec<u8>], ports: [u16; 2]) -> Vec<u8> {
+    let of = packets.iter().filter(|packet| tcp(packet).0 == ports);
+    of.flat_map(|packet| tcp(packet).1.to_vec()).collect()
+}
+
+/// As [`run`], for output that is no text.
+fn bytes(file: &Path, arguments: &[&str]) -> (Vec<u8>, String, i32) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.arg(arguments[0]).arg(file).args(&arguments[1..]).current_dir(samples());
+    let output = command.output().unwrap();
+    (output.stdout, String::from_utf8(output.stderr).unwrap(), output.status.code().unwrap())
+}
+
+#[test]
+fn follow_shows_every_byte_once() {
+    let file = samples().join("uru-login.pcapng");
+    let all = packets("uru-login.pcapng");
+    for (stream, client) in [("0", 49_153), ("1", 49_154), ("2", 49_155)] {
+        for (side, ports) in [("client", [client, 14_617]), ("server", [14_617, client])] {
+            let wanted = stream_of(&all, ports);
+            let raw = ["follow", "--stream", stream, "--raw", side];
+            let (wire, _, code) = bytes(&file, &[&raw[..], &["--wire"]].concat());
+            assert!(wire == wanted, "{stream} {side}");
+            assert_eq!(code, 0);
+            // Without keys what is encrypted stands as it was captured.
+            let (sealed, err, code) = bytes(&file, &raw);
+            assert_eq!(sealed.len(), wanted.len(), "{stream} {side} {err}");
+            assert_eq!((code, sealed == wanted), (i32::from(stream != "1"), true), "{err}");
+            // Encryption changes no length.
+            let (open, err, code) =
+                bytes(&file, &[&raw[..], &["--keys", "uru-keys.toml"]].concat());
+            assert_eq!((code, open.len()), (0, wanted.len()), "{err}");
+            assert_eq!(open == wanted, stream == "1", "{stream} {side}");
+        }
+    }
+    let (_, err, _) = bytes(&file, &["follow", "--stream", "0", "--raw", "client"]);
+    assert!(err.contains("bytes could not be decoded and stand as they were captured"), "{err}");
+    for (name, stream) in
+        [("ki-login.pcapng", "0"), ("tera-login.pcapng", "0"), ("mxo-world.pcapng", "0")]
+    {
+        let (out, err, code) = bytes(&samples().join(name), &["follow", "--stream", stream]);
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(code == 0, !out.contains("! not decoded"), "{name}: {err}");
+    }
+}
+
+#[test]
+fn follow_marks_what_is_missing_and_what_it_cannot_decode() {
+    let mut talk = talk();
+    let mut packets = talk.open();
+    let said = downloads();
+    let mut server: Vec<u8> = Vec::new();
+    let mut lost = 0;
+    let count = said.iter().filter(|(side, _)| *side == Side::Server).count();
+    let mut number = 0;
+    for (side, bytes) in &said {
+        let mut of_message = talk.data(*side, bytes);
+        if *side == Side::Server {
+            number += 1;
+            if number == count - 2 {
+                // The second half of a message is not there.
+                let cut = bytes.len() / 2;
+                let first = &mut of_message[0];
+                first.truncate(54 + cut);
+                first[16..18].copy_from_slice(&u16::try_from(40 + cut).unwrap().to_be_bytes());
+                lost = bytes.len() - cut;
+                server.extend(&bytes[..cut]);
+                server.extend(format!("[{lost} bytes missing in capture file]\0").bytes());
+            } else {
+                server.extend(bytes);
+            }
+        }
+        packets.extend(of_message);
+    }
+    let (out, err, code) = run(&packets, &["follow", "--stream", "0", "--raw", "server"]);
+    assert!(out == String::from_utf8_lossy(&server), "{err}");
+    assert_eq!(code, 1);
+    assert!(err.contains(&format!("{lost} bytes are missing in the capture")), "{err}");
+    let (out, _, _) = run(&packets, &["follow", "--stream", "0"]);
+    assert_eq!(out.matches("! not decoded: ").count(), 1, "{out}");
+    assert_eq!(out.matches(&format!("! gap: {lost} bytes are missing")).count(), 1, "{out}");
+    assert!(out.contains("    ?0000"), "{out}");
+}
+
+/// What the output shows can be asked for.
+#[test]
+fn what_is_shown_can_be_a_filter() {
+    let file = samples().join("uru-login.pcapng");
+    let said = |arguments: &[&str]| {
+        let keys = ["--keys", "uru-keys.toml", "--quiet"];
+        let (out, err, code) = bytes(&file, &[&["dissect"], arguments, &keys[..]].concat());
+        assert_eq!((code, err.as_str()), (0, ""), "{arguments:?}");
+        String::from_utf8(out).unwrap()
+    };
+    let line = "auth.AcctLoginRequest";
+    let filter = |text: &str| format!("AcctLoginRequest and {text}");
+    for (form, field) in [("utc", "date"), ("local", "date"), ("relative", "time")] {
+        let shown = said(&["--brief", "--time", form, "--filter", line]);
+        let moment = shown.split("  #").next().unwrap().trim();
+        let value = if form == "relative" { moment.to_owned() } else { format!("\"{moment}\"") };
+        let again =
+            said(&["--brief", "--time", form, "--filter", &filter(&format!("{field} == {value}"))]);
+        assert!(
+            !shown.is_empty() && again.starts_with(shown.lines().next().unwrap()),
+            "{shown}{again}"
+        );
+    }
+    let delta = said(&["--brief", "--time", "delta"]);
+    assert!(delta.starts_with("    0.000000  #0"), "{delta}");
+    assert_eq!(delta.lines().count(), said(&["--brief"]).lines().count());
+    let json = said(&["--json", "--filter", line]);
+    let json: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    for name in ["src", "srcport", "dst", "dstport", "packet", "stream"] {
+        let all = filter(&format!("{name} == {}", json[name]));
+        assert!(said(&["--json", "--filter", &all]).contains("AcctLoginRequest"), "{all}");
+    }
+    let date = filter(&format!("date == {}", json["time"]));
+    assert!(said(&["--json", "--filter", &date]).contains("AcctLoginRequest"), "{date}");
+}
+
+#[test]
+fn one_message_is_cut_out() {
+    let file = samples().join("uru-login.pcapng");
+    let dissect = |arguments: &[&str]| {
+        bytes(&file, &[&["dissect", "--keys", "uru-keys.toml"], arguments].concat())
+    };
+    let (blob, err, code) = dissect(&["--filter", "auth.VaultNodeFetched", "--first"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("reply.bin");
+    std::fs::write(&cut, &blob).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(["decode", "uru.auth", "--from", "server", "--json"]).arg(&cut);
+    let decoded = command.output().unwrap();
+    let decoded: serde_json::Value = serde_json::from_slice(&decoded.stdout).unwrap();
+    let (line, _, _) = dissect(&["--filter", "auth.VaultNodeFetched", "--message", "1", "--json"]);
+    let line: serde_json::Value = serde_json::from_slice(&line).unwrap();
+    assert_eq!(decoded["fields"], line["fields"]);
+    let (second, _, _) = dissect(&["--filter", "auth.VaultNodeFetched", "--message", "2"]);
+    assert!(!second.is_empty() && second != blob);
+    let (none, err, code) = dissect(&["--filter", "auth.VaultNodeFetched", "--message", "999"]);
+    assert_eq!((none.len(), code), (0, 2));
+    assert!(err.contains("there is no message 999: "), "{err}");
+}
+
+/// The reader was told to look for different messages in a row, however little each of them says.
+#[test]
+fn small_messages_are_found_between_segments_that_cut_them() {
+    let mut talk = talk();
+    let mut packets = talk.open();
+    let connect = downloads().remove(0).1;
+    packets.extend(talk.data(Side::Client, &connect));
+    let pings: Vec<u8> =
+        (0..4000_u32).flat_map(|number| [12, 0, number].map(u32::to_le_bytes).concat()).collect();
+    for (index, segment) in pings.chunks(400).enumerate() {
+        let sent = talk.data(Side::Server, segment);
+        if index != 20 {
+            packets.extend(sent);
+        }
+    }
+    let (out, err, code) = run(&packets, BRIEF);
+    let read = out.matches("file.PingReply").count();
+    assert!((3_880..3_968).contains(&read), "{read} {err}");
+    assert_eq!((code, out.matches("resync").count()), (1, 1), "{err}");
+}
