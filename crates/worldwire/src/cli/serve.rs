@@ -13,7 +13,7 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServeCommand {
-    /// Run a shard of Myst Online: Uru Live (login, vault, files; no ages yet)
+    /// Run a shard of Myst Online: Uru Live (login, vault, files, ages)
     #[command(after_help = "\
 The first start makes the folder with its keys, database and shard.toml, and prints the lines that a
 client's server.ini needs. What the options say is written to shard.toml then; later they hold for
