@@ -295,10 +295,13 @@ fn pending_updates_apply_in_the_order_of_their_packets() {
         let early = pending(&replica, 3, number.into());
         assert_eq!(apply_in(&mut replica, number, vec![early]).unwrap(), []);
     }
-    // The create was repeated behind one of them, with the value of that moment.
+    // They waited for the create, so they are behind it, whatever their numbers.
     let made = create(&replica, 3, 10);
-    assert_eq!(apply_in(&mut replica, 10, vec![made]).unwrap(), [Notice::Stale(3)]);
-    assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(10), 0));
+    assert_eq!(apply_in(&mut replica, 10, vec![made]).unwrap(), []);
+    assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(9), 0));
+    let late = pending(&replica, 3, 6);
+    assert_eq!(apply_in(&mut replica, 7, vec![late]).unwrap(), [Notice::Stale(3)]);
+    assert_eq!(state(&replica, 3), Some(9));
     let mut replica = self::replica();
     for number in [9, 8] {
         let early = pending(&replica, 3, number.into());

@@ -30,8 +30,8 @@
 //! Packets overtake each other. A replica that is told the number of each packet
 //! ([`Replica::packet`]) keeps what is newest, property by property, whatever the order in which
 //! packets come: what an older one says of a view that is gone, or of an object that had its id
-//! before, changes nothing. A [`Notice::Stale`] names it. Updates that wait for a create are under
-//! the same rule.
+//! before, changes nothing. A [`Notice::Stale`] names it. Updates that wait for a create are
+//! behind it, whatever their numbers, in the order of their packets.
 
 mod show;
 mod view;
