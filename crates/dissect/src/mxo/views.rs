@@ -137,7 +137,7 @@ impl MxoViews {
         self.enter(from, packet)?;
         let sections = self.sections(from);
         let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
-        let packet = Packet::decode_measured(&mut Reader::new(packet), Some(from), &mut measure)?;
+        let packet = Packet::decode_lenient(&mut Reader::new(packet), Some(from), &mut measure)?;
         match from {
             Side::Client => self.carried.acknowledge(packet.sequence),
             Side::Server => self.carried.begin(packet.sequence.local.get()),
@@ -148,7 +148,7 @@ impl MxoViews {
                 let taken = self.section(from, packet.sequence, bytes, place, &mut said);
                 taken.inspect_err(|error| self.fail(error, place))?;
             } else if let Some(unread) = unread(index, section, from)
-                && self.told.insert(Told::Unread(from.index(), unread))
+                && (self.told.insert(Told::Unread(from.index(), unread)) || unread == Unread::Rpc)
             {
                 let text = format!("{}{}", at(place), unread.text(section, from));
                 said.push(unread.note(text));
