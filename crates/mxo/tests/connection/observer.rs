@@ -229,6 +229,23 @@ fn without_the_key_it_says_so() {
 }
 
 #[test]
+fn only_a_crc_proves_a_key() {
+    let wrong = SessionKey::new(&[8; 16]);
+    // With the wrong key, padding and length of this one fit by chance.
+    let mut plain = Packet::new(1, SequenceWord::default()).to_bytes().unwrap();
+    plain[0] ^= 1;
+    let chance = wrong.seal_datagram(&[3; 16], &plain);
+    let wrong = KnownSession { id: None, key: wrong };
+    let mut observer = Connection::observer([wrong].into());
+    observer.input(Duration::ZERO, Side::Client, Input::Datagram(&chance));
+    observer.input(Duration::ZERO, Side::Client, Input::Datagram(&packet(1, vec![])));
+    assert_eq!(
+        lines(&mut observer),
+        ["KeysNeeded { side: Client, missing: NoneFits { keys: 1 } }"]
+    );
+}
+
+#[test]
 fn a_datagram_that_does_not_open_though_others_did_is_damaged() {
     let mut observer = Connection::observer(known());
     let now = Duration::ZERO;
