@@ -203,7 +203,13 @@ impl Conversation {
         Stamp { stream: self.stream, ..self.last.unwrap_or(stamp) }
     }
 
-    fn side(&self, side: Side) -> Side {
+    /// Whether the end that opened it is the server.
+    pub(crate) fn is_swapped(&self) -> bool {
+        self.swapped
+    }
+
+    /// The side that bytes of this one are of.
+    pub(crate) fn side(&self, side: Side) -> Side {
         if self.swapped { side.other() } else { side }
     }
 

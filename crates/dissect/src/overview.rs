@@ -15,7 +15,7 @@ use crate::item::Time;
 pub struct Overview {
     /// Its number.
     pub stream: u64,
-    /// The end that opened it.
+    /// The client: the end that opened it, unless what was said shows otherwise.
     pub client: SocketAddr,
     /// The other end.
     pub server: SocketAddr,
@@ -40,6 +40,14 @@ pub struct Overview {
     pub problems: u64,
     /// Holes in the capture.
     pub gaps: u64,
+}
+
+impl Overview {
+    /// What was said shows that the end that opened it is the server. Messages know their sides.
+    pub(crate) fn swap(&mut self) {
+        core::mem::swap(&mut self.client, &mut self.server);
+        self.bytes.reverse();
+    }
 }
 
 /// How many messages of each name came from client and server.

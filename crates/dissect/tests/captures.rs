@@ -459,6 +459,27 @@ fn a_damaged_or_missing_beginning_does_not_hide_a_conversation_of_mxo() {
 }
 
 #[test]
+fn overviews_name_the_server_wherever_a_capture_begins() {
+    let all = packets(&MXO);
+    let overview = |packets: &[Vec<u8>]| {
+        let mut dissection = taken_in(&MXO, packets);
+        dissection.run(&|_: &Item<'_>, _: &mut Scratch, (): &mut ()| {}, &mut (), |_| ());
+        let overviews = dissection.overviews();
+        let [one] = overviews.as_slice() else { panic!("{overviews:?}") };
+        (one.client.port(), one.server.port(), one.bytes)
+    };
+    for from in 0..10 {
+        // Ethernet, IPv4 and UDP have 42 bytes; the ports stand at 34.
+        let (mut wanted, rest) = ([0; 2], &all[from..]);
+        for packet in rest {
+            let is_server = packet[34..36] == 10_000_u16.to_be_bytes();
+            wanted[usize::from(is_server)] += packet.len() as u64 - 42;
+        }
+        assert_eq!(overview(rest), (50_210, 10_000, wanted), "from {from} on");
+    }
+}
+
+#[test]
 fn packets_of_mxo_that_are_missing_are_told() {
     let all = packets(&MXO);
     let gaps = |missing: &[usize]| -> Vec<String> {

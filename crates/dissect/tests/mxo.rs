@@ -478,6 +478,22 @@ fn sections_that_nobody_can_read_are_told_alike_by_all() {
 }
 
 #[test]
+fn damaged_rpc_lists_cost_nothing_in_front_of_them() {
+    let door = parse_hex(&format!("03{DOOR}0000")).unwrap();
+    let bytes = around(&[&door[..], &[4, 1, 0]].concat());
+    // It is told of every packet.
+    let mut talk = Talk::new();
+    for _ in 0..2 {
+        let said = talk.views.take(Side::Server, &bytes, Some(7)).unwrap();
+        assert_eq!((said.len(), said[0].kind), (1, NoteKind::Problem));
+        insta::allow_duplicates! { insta::assert_snapshot!(said[0].text, @"packet 7: RPC lists that cannot be read are kept as bytes, 3 bytes: lists[0].firstSeq at byte 1: wanted 2 bytes, found 1"); }
+        assert!(talk.views.replica().view(3).is_some());
+    }
+    // What is shown is what was there.
+    through("mxo.packet", Side::Server, &bytes).unwrap();
+}
+
+#[test]
 fn a_class_that_does_not_fit_is_named_with_its_file() {
     let table = "worldwire-mxo-objects 1\nclass lamp\n  create:\n    Lit bool\n  update plain:\n\
                  \x20   Lit\n\ngoobj 415 lamp\n";

@@ -216,7 +216,7 @@ fn apply_in(
     number: u16,
     operations: Vec<Operation<'static>>,
 ) -> Result<Vec<Notice>> {
-    replica.packet(Side::Server, SequenceNumber::new(number));
+    replica.packet(Side::Server, SequenceNumber::new(number), 1);
     apply(replica, operations)
 }
 
@@ -236,10 +236,24 @@ fn what_comes_late_does_not_overwrite_what_is_newer() {
     assert_eq!(state(&replica, 3), Some(7));
     assert!(replica.view(3).unwrap().value("TrapVisible").is_some());
     // What the client says has numbers of its own.
-    replica.packet(Side::Client, SequenceNumber::new(1));
+    replica.packet(Side::Client, SequenceNumber::new(1), 1);
     let section = Section { operations: vec![older], unterminated: false };
     assert_eq!(replica.apply(&section, Side::Client).unwrap(), []);
     assert_eq!(state(&replica, 3), Some(6));
+}
+
+/// A capture may miss so many packets that the numbers of those behind the hole look late.
+#[test]
+fn what_is_behind_a_long_hole_is_newer() {
+    let mut replica = replica();
+    let made = create(&replica, 3, 1);
+    assert_eq!(apply_in(&mut replica, 19, vec![made]).unwrap(), []);
+    let newer = Operation::Update(update(&replica, 3, 7));
+    assert_eq!(apply_in(&mut replica, 2120, vec![newer]).unwrap(), []);
+    assert_eq!(state(&replica, 3), Some(7));
+    let gone = Operation::Delete(Delete::of(vec![3]));
+    assert_eq!(apply_in(&mut replica, 2121, vec![gone]).unwrap(), []);
+    assert!(replica.is_empty());
 }
 
 #[test]
@@ -281,10 +295,13 @@ fn pending_updates_apply_in_the_order_of_their_packets() {
         let early = pending(&replica, 3, number.into());
         assert_eq!(apply_in(&mut replica, number, vec![early]).unwrap(), []);
     }
-    // The create was repeated behind one of them, with the value of that moment.
+    // They waited for the create, so they are behind it, whatever their numbers.
     let made = create(&replica, 3, 10);
-    assert_eq!(apply_in(&mut replica, 10, vec![made]).unwrap(), [Notice::Stale(3)]);
-    assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(10), 0));
+    assert_eq!(apply_in(&mut replica, 10, vec![made]).unwrap(), []);
+    assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(9), 0));
+    let late = pending(&replica, 3, 6);
+    assert_eq!(apply_in(&mut replica, 7, vec![late]).unwrap(), [Notice::Stale(3)]);
+    assert_eq!(state(&replica, 3), Some(9));
     let mut replica = self::replica();
     for number in [9, 8] {
         let early = pending(&replica, 3, number.into());

@@ -145,6 +145,21 @@ fn names_and_maps_are_read() {
 }
 
 #[test]
+fn a_map_ends_what_was_said_of_the_class_before() {
+    let mut tables = Tables::built_in();
+    let source = |tables: &Tables| {
+        let (_, goobj) = tables.goobjs().find(|(goid, _)| *goid == 414).unwrap();
+        goobj.source.clone()
+    };
+    assert!(source(&tables).is_some());
+    assert_eq!(tables.read_class_csv("cl.csv", "9000,0,P,24,0\n"), []);
+    assert_eq!(tables.read_map("m.csv", "414,9000\n"), []);
+    assert_eq!(source(&tables), None);
+    let text = tables.print_some(Some(414), &[]);
+    assert!(text.contains("9000") && !text.contains("source"), "{text}");
+}
+
+#[test]
 fn the_dump_of_the_community_is_read() {
     let mut tables = Tables::new();
     let classes = "364,0,Orientation,16,-1\n364,1,TrapFX,4,0\n";

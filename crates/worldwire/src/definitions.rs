@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use worldwire_core::{Diagnostic, Limits, Severity};
-use worldwire_dissect::{Definitions, KiObjects, TeraDefinitions};
+use worldwire_dissect::{Definitions, KiObjects, MxoObjects, TeraDefinitions};
 use worldwire_ki::file::wad::Inflater;
 use worldwire_ki::schema::Protocols;
 use worldwire_tera::file::library::Known;
@@ -45,6 +45,8 @@ pub(crate) fn add(
     common: &Common,
 ) -> Result<(), Failure> {
     let mut lists = Vec::new();
+    // Tables of MxO are about each other, whatever their order.
+    let mut tables = Vec::new();
     for path in paths {
         let is_list = |file: &PathBuf| types::is_list(file, path.is_dir());
         let (of_path, files): (Vec<_>, Vec<_>) = files(path)?.into_iter().partition(is_list);
@@ -62,8 +64,12 @@ pub(crate) fn add(
             true => messages_of(path, definitions, common)?,
             false => files.collect::<Result<_, Failure>>()?,
         };
+        let (of_mxo, files): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|(_, bytes)| MxoObjects::are_in(bytes));
+        let has_tables = !of_mxo.is_empty();
+        tables.extend(of_mxo);
         let Some(said) = definitions.add(files) else {
-            if has_lists {
+            if has_lists || has_tables {
                 continue;
             }
             let message = format!("{}: wanted definitions of messages, found none", path.display());
@@ -78,6 +84,14 @@ pub(crate) fn add(
         }
         if said.iter().any(|one| one.severity() == Severity::Error) {
             complain(&path.display().to_string(), "definitions with errors were left out");
+        }
+    }
+    if let Some(said) = definitions.add(tables) {
+        let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
+        report::diagnostics(shown);
+        // As with hints: what is read without them would be something else.
+        if said.iter().any(|one| one.severity() == Severity::Error) {
+            return Err(Failure::Input);
         }
     }
     if !lists.is_empty() {

@@ -94,6 +94,7 @@ impl<S: Sink> Task<S> {
         overview.last = stamp.time;
         match what {
             What::Data { side, start, end } => {
+                let side = conversation.as_ref().map_or(*side, |reading| reading.side(*side));
                 overview.bytes[side.index()] += (end - start) as u64;
             }
             What::Gap { .. } => overview.gaps += 1,
@@ -101,6 +102,7 @@ impl<S: Sink> Task<S> {
             What::Opened(_) => {}
         }
         let Some(reading) = conversation else { return true };
+        let was_swapped = reading.is_swapped();
         if self.closed && reading.waits() {
             (self.closed, *closing) = (false, Some(*stamp));
             return true;
@@ -108,7 +110,12 @@ impl<S: Sink> Task<S> {
         let mut tell = Tell { overview, scratch: &mut self.scratch, sink: &mut self.sink, show };
         let read = || what.read(reading, batch, *stamp, known, &mut |item| tell.item(&item));
         match catch_defect(read) {
-            Ok(()) => overview.family = reading.family(),
+            Ok(()) => {
+                overview.family = reading.family();
+                if reading.is_swapped() != was_swapped {
+                    overview.swap();
+                }
+            }
             Err(defect) => {
                 // Its state may be half changed: nothing more is read of it.
                 *conversation = None;

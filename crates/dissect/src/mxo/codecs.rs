@@ -51,7 +51,7 @@ fn packet_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
     let sections = blob.sections();
     let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
     let mut reader = Reader::new(data);
-    let Ok(packet) = Packet::decode_measured(&mut reader, Some(options.from), &mut measure) else {
+    let Ok(packet) = Packet::decode_lenient(&mut reader, Some(options.from), &mut measure) else {
         return Vec::new();
     };
     let remarks = |(index, section): (usize, &PacketSection<'_>)| {
@@ -175,7 +175,7 @@ pub(crate) static CODECS: &[Codec] = &[
             let blob = objects(options.definitions).blob(options.from);
             read_opening("mxo.packet", data, options, tree, blob, |reader| {
                 let mut measure = |bytes: &[u8]| Ok(blob.sections().measure(bytes));
-                Packet::decode_measured(reader, Some(options.from), &mut measure).map(drop)
+                Packet::decode_lenient(reader, Some(options.from), &mut measure).map(drop)
             })
         },
         encode: |json, options| {

@@ -22,7 +22,11 @@ const PACKET: &[Row] = &[
     ("sections[*].lists", "u8 count, lists", "Only for Rpc."),
     ("sections[*].lists[*].firstSeq", "u16, big-endian", "The number of the first message."),
     ("sections[*].lists[*].messages", "u8 count, messages", "Each as mxo.rpc."),
-    ("sections[*].bytes", "bytes", "What else a section holds, to the end."),
+    (
+        "sections[*].bytes",
+        "bytes",
+        "What else a section holds, to the end; also RPC lists that cannot be read.",
+    ),
 ];
 
 const DATAGRAM: &[Row] = &[

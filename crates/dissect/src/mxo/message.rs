@@ -37,7 +37,7 @@ impl Kind {
 fn packet(received: &Received<'_>, flags: RccFlags, sections: &ObjectSections<'_>) -> &'static str {
     let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
     let mut reader = Reader::new(received.bytes);
-    let Ok(packet) = Packet::decode_measured(&mut reader, Some(received.side), &mut measure) else {
+    let Ok(packet) = Packet::decode_lenient(&mut reader, Some(received.side), &mut measure) else {
         return "game.Unknown";
     };
     let has = |id: u8| packet.sections.iter().any(|section| section.id() == id);
@@ -79,7 +79,7 @@ impl Message for MxoMessage<'_> {
         let outcome = reader.record("fields", |reader| match is_packet {
             true => {
                 let mut measure = |bytes: &[u8]| Ok(self.sections.measure(bytes));
-                Packet::decode_measured(reader, Some(side), &mut measure).map(drop)
+                Packet::decode_lenient(reader, Some(side), &mut measure).map(drop)
             }
             false => Plain::decode(reader).map(drop),
         });

@@ -1,7 +1,7 @@
 //! Sections of packets that nobody can read.
 
 use worldwire_core::Side;
-use worldwire_mxo::frame::Section;
+use worldwire_mxo::frame::{RPC, Section};
 
 use crate::codec::Remark;
 use crate::item::Note;
@@ -11,6 +11,8 @@ use crate::item::Note;
 pub(super) enum Unread {
     /// The section 5 of clients, whose layout nobody knows.
     Five,
+    /// RPC lists are damaged.
+    Rpc,
     /// The packet has an MPM id that is not known.
     Id(u8),
     /// Bytes behind the last section that are no section. Only zeros do no harm.
@@ -22,6 +24,7 @@ pub(super) fn unread(index: usize, section: &Section<'_>, from: Side) -> Option<
     let Section::Other { id, bytes } = section else { return None };
     Some(match (*id, from) {
         (5, Side::Client) => Unread::Five,
+        (RPC, _) => Unread::Rpc,
         (id, _) if index == 0 => Unread::Id(id),
         (id, _) => {
             let are_zero = id == 0 && bytes.iter().all(|byte| *byte == 0);
@@ -42,6 +45,11 @@ impl Unread {
         match self {
             Self::Five => {
                 format!("a section 5, whose layout is not known, is kept as bytes: {all}")
+            }
+            Self::Rpc => {
+                let why = section.rpc_fault(Some(from));
+                let why = why.map_or(String::new(), |error| format!(": {error}"));
+                format!("RPC lists that cannot be read are kept as bytes, {all}{why}")
             }
             Self::Id(id) => {
                 let is_named = id == 5;

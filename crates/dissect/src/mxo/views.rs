@@ -134,11 +134,10 @@ impl MxoViews {
     /// # Errors
     /// Those of [`Packet::decode`], and the limits on views; views are as they were then.
     pub fn take(&mut self, from: Side, packet: &[u8], place: Option<u64>) -> Result<Vec<Note>> {
-        let head = PacketHead::decode(&mut Reader::new(packet))?;
-        self.enter(from, head.sequence.local, head.flags);
+        self.enter(from, packet)?;
         let sections = self.sections(from);
         let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
-        let packet = Packet::decode_measured(&mut Reader::new(packet), Some(from), &mut measure)?;
+        let packet = Packet::decode_lenient(&mut Reader::new(packet), Some(from), &mut measure)?;
         match from {
             Side::Client => self.carried.acknowledge(packet.sequence),
             Side::Server => self.carried.begin(packet.sequence.local.get()),
@@ -149,7 +148,7 @@ impl MxoViews {
                 let taken = self.section(from, packet.sequence, bytes, place, &mut said);
                 taken.inspect_err(|error| self.fail(error, place))?;
             } else if let Some(unread) = unread(index, section, from)
-                && self.told.insert(Told::Unread(from.index(), unread))
+                && (self.told.insert(Told::Unread(from.index(), unread)) || unread == Unread::Rpc)
             {
                 let text = format!("{}{}", at(place), unread.text(section, from));
                 said.push(unread.note(text));
@@ -159,11 +158,16 @@ impl MxoViews {
     }
 
     /// A packet comes, in whatever order: what is read then is read as it was sent.
-    pub(super) fn enter(&mut self, from: Side, number: SequenceNumber, flags: RccFlags) {
-        if from == Side::Server && flags.contains(RccFlags::Reset) {
+    ///
+    /// # Errors
+    /// Those of [`PacketHead::decode`].
+    pub(super) fn enter(&mut self, from: Side, packet: &[u8]) -> Result<()> {
+        let head = PacketHead::decode(&mut Reader::new(packet))?;
+        if from == Side::Server && head.flags.contains(RccFlags::Reset) {
             self.begin_anew();
         }
-        self.replica.packet(from, number);
+        self.replica.packet(from, head.sequence.local, head.time);
+        Ok(())
     }
 
     fn section(

@@ -16,10 +16,21 @@ pub(super) struct Missing {
 const _: () = assert!(MOST_ACK_AGE < MOST_NEWER, "else a late packet counts as a newer one");
 
 impl Missing {
-    /// A packet came.
-    pub(super) fn note(&mut self, number: SequenceNumber) {
+    /// Whether a packet is behind a hole that is too long for its number to say so.
+    pub(super) fn is_behind_a_hole(&self, number: SequenceNumber, time: u32) -> bool {
+        let ahead = |newest| self.packets.of(number, time).saturating_sub(newest);
+        self.packets.newest().is_some_and(|newest| ahead(newest) > u64::from(MOST_NEWER))
+    }
+
+    /// Whether a packet was sent later than the newest one.
+    pub(super) fn is_later(&self, time: u32) -> bool {
+        self.packets.is_later(time)
+    }
+
+    /// A packet came, sent at this time.
+    pub(super) fn note(&mut self, number: SequenceNumber, time: u32) {
         let before = self.packets.newest();
-        let count = self.packets.take(number);
+        let count = self.packets.take(number, time);
         match before {
             Some(newest) if count > newest + 1 => self.runs.push_back((newest + 1, count - 1)),
             Some(newest) if count <= newest => self.found(count),
@@ -68,7 +79,7 @@ mod tests {
             next = (next + 1 + sampler.below(8).saturating_sub(5)).max(step.min(1));
             let count = if step == 0 { next } else { next - sampler.below(9).min(next - 1) };
             seen.insert(count);
-            missing.note(SequenceNumber::of(count));
+            missing.note(SequenceNumber::of(count), u32::try_from(count).unwrap());
             while let Some(run) = missing.lost(false) {
                 lost.push(run);
             }

@@ -480,10 +480,16 @@ impl Stream {
 
     /// Whether a packet that is watched is new.
     fn note(&mut self, head: &PacketHead, iv: &[u8; 16]) -> bool {
+        let (number, time) = (head.sequence.local, head.time);
         if !head.flags.contains(RccFlags::Reset) {
-            let is_new = self.window.note(head.sequence.local);
+            let comes_again = self.window.contains(number) && !self.missing.is_later(time);
+            if !comes_again && self.missing.is_behind_a_hole(number, time) {
+                // The window goes back no further than the hole.
+                self.window = ReceiveWindow::default();
+            }
+            let is_new = self.window.note(number);
             if is_new {
-                self.missing.note(head.sequence.local);
+                self.missing.note(number, time);
             }
             return is_new;
         }
@@ -492,8 +498,8 @@ impl Stream {
         }
         self.reset_by = Some(*iv);
         (self.window, self.missing) = Default::default();
-        self.missing.note(head.sequence.local);
-        self.window.note(head.sequence.local)
+        self.missing.note(number, time);
+        self.window.note(number)
     }
 }
 

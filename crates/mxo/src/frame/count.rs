@@ -1,38 +1,58 @@
 //! Packet numbers that do not come around again.
 
 use super::sequence::{SEQUENCE_NUMBERS, SequenceNumber};
+use super::window::MOST_ACK_AGE;
 
 /// Counts the packets of one side on beyond the 12 bits of their numbers, so that any two of them
-/// can be compared.
+/// can be compared. For those that only watch, who may miss any number of packets.
 ///
-/// A number is taken for the packet nearest to the newest one: one that is up to 2048 ahead is
-/// newer, any other is late. A run of more than 2047 packets that nobody saw is not noticed.
+/// A number that is up to 2048 ahead of the newest one is newer, and one that is up to
+/// [`MOST_ACK_AGE`] behind is late. Between them both may be, and the sender's clock decides: a
+/// packet that was not sent before the newest one is newer, behind a hole of more than 2047
+/// packets. A hole of more than 4030 packets is not noticed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PacketCount {
-    newest: Option<u64>,
+    newest: Option<Newest>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    count: u64,
+    /// Seconds since 1970.
+    time: u32,
 }
 
 impl PacketCount {
-    /// The count of a packet that came.
-    pub(crate) fn take(&mut self, number: SequenceNumber) -> u64 {
-        let count = self.of(number);
-        self.newest = self.newest.max(Some(count));
+    /// The count of a packet that came, sent at this time.
+    pub(crate) fn take(&mut self, number: SequenceNumber, time: u32) -> u64 {
+        let count = self.of(number, time);
+        if self.newest.is_none_or(|newest| count > newest.count) {
+            self.newest = Some(Newest { count, time });
+        }
         count
     }
 
     /// The count of the newest packet.
-    pub(crate) const fn newest(self) -> Option<u64> {
-        self.newest
+    pub(crate) fn newest(self) -> Option<u64> {
+        self.newest.map(|newest| newest.count)
     }
 
-    fn of(self, number: SequenceNumber) -> u64 {
+    /// Whether a packet was sent later than the newest one.
+    pub(crate) fn is_later(self, time: u32) -> bool {
+        self.newest.is_some_and(|newest| time > newest.time)
+    }
+
+    /// The count of a packet that was sent at this time.
+    pub(crate) fn of(self, number: SequenceNumber, time: u32) -> u64 {
         const ROUND: u64 = SEQUENCE_NUMBERS as u64;
         // A round is in front of the first packet for those that come behind it, late.
         let Some(newest) = self.newest else { return ROUND + u64::from(number.get()) };
-        let last = SequenceNumber::of(newest);
-        match number.is_newer_than(last) {
-            true => newest + u64::from(number.ahead_of(last)),
-            false => newest - u64::from(last.ahead_of(number)),
+        let last = SequenceNumber::of(newest.count);
+        let behind = last.ahead_of(number);
+        let is_behind_a_hole = behind > MOST_ACK_AGE && time >= newest.time;
+        match number.is_newer_than(last) || is_behind_a_hole {
+            true => newest.count + u64::from(number.ahead_of(last)),
+            false => newest.count - u64::from(behind),
         }
     }
 }
@@ -47,14 +67,35 @@ mod tests {
     fn counts_go_on_where_numbers_come_around() {
         let mut packets = PacketCount::default();
         let mut sampler = Sampler::new(1);
-        let base = packets.take(SequenceNumber::of(4000)) - 4000;
+        let base = packets.take(SequenceNumber::of(4000), 4000) - 4000;
         let mut newest = 4000;
         for _ in 0..20_000 {
             let count = newest + sampler.below(2048) - sampler.below(2048).min(1900);
-            assert_eq!(packets.take(SequenceNumber::of(count)), base + count);
+            // One packet a second: a late one was sent earlier.
+            let time = u32::try_from(count).unwrap();
+            assert_eq!(packets.take(SequenceNumber::of(count), time), base + count);
             newest = newest.max(count);
             assert_eq!(packets.newest(), Some(base + newest));
         }
         assert!(newest > 20 * 4096, "{newest}");
+    }
+    #[test]
+    fn the_clock_tells_what_is_behind_a_hole_from_what_is_late() {
+        let counted = |number: u16, time: u32| {
+            let mut packets = PacketCount::default();
+            let first = packets.take(SequenceNumber::new(3000), 100);
+            packets.take(SequenceNumber::new(number), time).cast_signed() - first.cast_signed()
+        };
+        // 2100 and 4030 packets are missing, or these are late by 1995 and 65.
+        for time in [100, 101] {
+            assert_eq!(counted(3000 + 2101 - 4096, time), 2101, "at {time}");
+            assert_eq!(counted(3000 - 65, time), 4031, "at {time}");
+        }
+        assert_eq!(counted(3000 + 2101 - 4096, 99), -1995);
+        assert_eq!(counted(3000 - 65, 99), -65);
+        for time in [99, 100, 101] {
+            assert_eq!(counted(3000 - 64, time), -64, "at {time}");
+            assert_eq!(counted((3000 + 2048) % 4096, time), 2048, "at {time}");
+        }
     }
 }

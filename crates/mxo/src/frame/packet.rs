@@ -137,12 +137,36 @@ impl<'d> Packet<'d> {
         from: Option<Side>,
         measure: Measuring<'_>,
     ) -> Result<Self> {
+        Self::decode_sections(reader, from, measure, false)
+    }
+
+    /// The same for those that only watch: RPC lists that cannot be read are kept as bytes, with
+    /// what is behind them, and sections in front of them are read.
+    /// [`Section::rpc_fault`] says what is wrong with them.
+    ///
+    /// # Errors
+    /// Incomplete; Malformed, when length or CRC do not fit; those of `measure`.
+    pub fn decode_lenient<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        from: Option<Side>,
+        measure: Measuring<'_>,
+    ) -> Result<Self> {
+        Self::decode_sections(reader, from, measure, true)
+    }
+
+    fn decode_sections<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        from: Option<Side>,
+        measure: Measuring<'_>,
+        is_lenient: bool,
+    ) -> Result<Self> {
         let PacketHead { time, sequence, flags, sim_time } = PacketHead::decode(reader)?;
         let sections = reader.list("sections", |reader| {
             let mut sections = Vec::new();
             while reader.remaining() > 0 {
-                let read =
-                    |reader: &mut Reader<'d, T>| Section::decode(reader, from, &mut *measure);
+                let read = |reader: &mut Reader<'d, T>| {
+                    Section::decode(reader, from, &mut *measure, is_lenient)
+                };
                 let section = reader.item(sections.len(), |reader| reader.record("", read))?;
                 sections.push(section);
             }

@@ -28,7 +28,8 @@ pub enum Section<'d> {
     Objects(Cow<'d, [u8]>),
     /// 04: lists of messages.
     Rpc(Vec<RpcList<'d>>),
-    /// Another, to the end of the packet.
+    /// Another, to the end of the packet; also 04 where its lists cannot be read, see
+    /// [`Packet::decode_lenient`](super::Packet::decode_lenient).
     Other {
         /// The id.
         id: u8,
@@ -78,6 +79,7 @@ impl<'d> Section<'d> {
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
         measure: Measuring<'_>,
+        is_lenient: bool,
     ) -> Result<Self> {
         let start = reader.place();
         if let Some((&OBJECTS, behind)) = reader.rest().split_first() {
@@ -97,12 +99,27 @@ impl<'d> Section<'d> {
             |id| Value::Enum((*id).into(), &SECTIONS),
         )?;
         let (start, left) = (reader.place(), reader.remaining());
-        match id {
-            RPC => decode_lists(reader, from).map(Self::Rpc),
-            _ => {
-                let bytes = reader.blob("bytes", start, left, Form::Bytes)?.into();
-                Ok(Self::Other { id, bytes })
+        if id == RPC {
+            let lists = match is_lenient {
+                true => reader.attempt(|reader| decode_lists(reader, from)),
+                false => decode_lists(reader, from),
+            };
+            if !is_lenient || lists.is_ok() {
+                return lists.map(Self::Rpc);
             }
+        }
+        let bytes = reader.blob("bytes", start, left, Form::Bytes)?.into();
+        Ok(Self::Other { id, bytes })
+    }
+
+    /// What is wrong with RPC lists that are only bytes.
+    #[must_use]
+    pub fn rpc_fault(&self, from: Option<Side>) -> Option<Error> {
+        match self {
+            Self::Other { id: RPC, bytes } => {
+                decode_lists(&mut Reader::new(bytes), from).map_err(Error::closed).err()
+            }
+            _ => None,
         }
     }
 
@@ -117,8 +134,8 @@ impl<'d> Section<'d> {
                 encode_lists(lists, writer)?;
             }
             Self::Other { id, bytes } => {
-                if matches!(*id, OBJECTS | RPC) {
-                    let error = Error::value("another id than 3 and 4", id.to_string());
+                if *id == OBJECTS {
+                    let error = Error::value("another id than 3", id.to_string());
                     return Err(error.inside("mpm"));
                 }
                 writer.u8(*id);
@@ -133,6 +150,7 @@ impl<'d> Section<'d> {
         let id = json::named(fields.take("mpm")?, &SECTIONS)
             .and_then(|id| u8::try_from(id).map_err(|_| Error::value("a byte", id.to_string())))
             .map_err(|error| error.inside("mpm"))?;
+        let is_blob = fields.has("bytes");
         let mut blob = |name| {
             let bytes = fields.given(name)?.bytes();
             bytes.map(Cow::<[u8]>::Owned).map_err(|error| error.inside(name))
@@ -149,7 +167,7 @@ impl<'d> Section<'d> {
                     }
                 }
             }
-            RPC => {
+            RPC if !is_blob => {
                 let lists = lists_from_json(fields.given("lists")?, from);
                 Section::Rpc(lists.map_err(|error| error.inside("lists"))?)
             }

@@ -232,7 +232,9 @@ fn replica(data: &[u8]) {
 fn late_replica(data: &[u8]) {
     applied(data, |replica, from, data| match data.split_first_chunk() {
         Some((number, rest)) => {
-            replica.packet(from, SequenceNumber::new(u16::from_le_bytes(*number)));
+            let number = u16::from_le_bytes(*number);
+            // Above the number's twelve bits: some were sent earlier.
+            replica.packet(from, SequenceNumber::new(number), u32::from(number >> 12));
             rest
         }
         None => data,

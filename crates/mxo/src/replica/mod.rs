@@ -30,8 +30,8 @@
 //! Packets overtake each other. A replica that is told the number of each packet
 //! ([`Replica::packet`]) keeps what is newest, property by property, whatever the order in which
 //! packets come: what an older one says of a view that is gone, or of an object that had its id
-//! before, changes nothing. A [`Notice::Stale`] names it. Updates that wait for a create are under
-//! the same rule.
+//! before, changes nothing. A [`Notice::Stale`] names it. Updates that wait for a create are
+//! behind it, whatever their numbers, in the order of their packets.
 
 mod show;
 mod view;
@@ -187,9 +187,11 @@ impl Replica {
 
     /// Says which packet the sections that follow are in, whether it holds any or not. Numbers come
     /// around, so a replica that is told some of them has to be told of every packet that comes.
-    /// Without numbers, sections count as being in order.
-    pub fn packet(&mut self, from: Side, number: SequenceNumber) {
-        let count = self.counts[from.index()].take(number);
+    /// `time` is the packet's own, by the sender's clock: behind a hole of more than 2047 packets,
+    /// the number does not say whether a packet is newer or late. Without numbers, sections count
+    /// as being in order.
+    pub fn packet(&mut self, from: Side, number: SequenceNumber, time: u32) {
+        let count = self.counts[from.index()].take(number, time);
         self.now = Some(Told { from, count });
         // What ended so long ago is older than anything that can still come.
         if self.past.len() > self.bounds.views / 2 {
@@ -386,7 +388,8 @@ impl Replica {
         }
         self.views.insert(id, View::new(create, &self.objects, told));
         for (count, data) in self.take_pending(id, u64::MAX) {
-            self.apply_pending(id, &data, Told { count, ..told }, said);
+            // It waited for this create, so it is behind it, also where its packet was in front.
+            self.apply_pending(id, &data, Told { count: count.max(told.count), ..told }, said);
         }
     }
 

@@ -116,7 +116,7 @@ impl Tables {
                 problems.error(span, format!("goobj {number} has a class already"));
                 continue;
             }
-            self.goobj_mut(number).class = Some((*class).into());
+            self.set_class(number, class);
         }
         problems.finish()
     }

@@ -183,7 +183,7 @@ impl<'t> DumpReader<'_, 't> {
                 self.read.insert(number, block.properties);
             }
         }
-        self.tables.goobj_mut(block.goid).class = Some(name.into());
+        self.tables.set_class(block.goid, &name);
     }
 
     /// The class of a block: one that is there already with the same layout brings its updates, and

@@ -78,6 +78,13 @@ impl Tables {
         self.goobjs.entry(goid).or_default()
     }
 
+    /// A file says which class a goobj has. Where the class before came from is of no use then.
+    pub(super) fn set_class(&mut self, goid: u16, class: &str) {
+        let goobj = self.goobj_mut(goid);
+        goobj.class = Some(class.into());
+        goobj.source = None;
+    }
+
     /// A class by its name.
     #[must_use]
     pub fn class(&self, name: &str) -> Option<&Class> {

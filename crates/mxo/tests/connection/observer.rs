@@ -111,9 +111,11 @@ fn a_gap_that_nobody_can_count_ends_it() {
 fn it_tells_which_packets_never_came() {
     let mut observer = Connection::observer(known());
     let now = Duration::ZERO;
-    for number in [4094, 4095, 1, 0, 5, 3, 70, 69, 2] {
+    for number in [4094, 4095, 1, 0, 5, 3, 70, 69] {
         observer.input(now, Side::Server, Input::Datagram(&packet(number, vec![])));
     }
+    // What was sent earlier is no newer round.
+    observer.input(now, Side::Server, Input::Datagram(&sent_at(0, 2)));
     // Another sequence begins.
     let local = SequenceNumber::new(9);
     let mut other = Packet::new(1, SequenceWord { local, ..Default::default() });
@@ -130,6 +132,50 @@ fn it_tells_which_packets_never_came() {
     Missing { side: Server, first: SequenceNumber(6), last: SequenceNumber(68) }
     Missing { side: Server, first: SequenceNumber(10), last: SequenceNumber(10) }
     ");
+}
+
+/// A packet that was sent at this time.
+fn sent_at(time: u32, number: u16) -> Vec<u8> {
+    let local = SequenceNumber::new(number);
+    let packet = Packet::new(time, SequenceWord { local, ..Default::default() });
+    key().seal_datagram(&[7; 16], &packet.to_bytes().unwrap())
+}
+
+#[test]
+fn it_reads_on_behind_a_long_hole() {
+    // More packets are missing than numbers can say, in the first round and in later ones.
+    for (rounds, missing) in [(0, 2100), (0, 4030), (1, 2047), (1, 2100), (1, 4000)] {
+        let mut observer = Connection::observer(known());
+        let behind = rounds * 4096 + 19;
+        for count in 1..=behind {
+            let wire = sent_at(1, SequenceNumber::of(count).get());
+            observer.input(Duration::ZERO, Side::Server, Input::Datagram(&wire));
+        }
+        lines(&mut observer);
+        for count in behind + missing + 1..behind + missing + 200 {
+            let wire = sent_at(2, SequenceNumber::of(count).get());
+            observer.input(Duration::ZERO, Side::Server, Input::Datagram(&wire));
+            observer.input(Duration::ZERO, Side::Server, Input::Datagram(&wire));
+        }
+        let told = lines(&mut observer);
+        let count = |what: &str| told.iter().filter(|line| line.starts_with(what)).count();
+        assert_eq!((count("server Packet"), count("Repeated")), (199, 199), "{rounds} {missing}");
+        let [first, last] =
+            [behind + 1, behind + missing].map(|count| SequenceNumber::of(count).get());
+        let gap = format!(
+            "Missing {{ side: Server, first: SequenceNumber({first}), last: SequenceNumber({last}) }}"
+        );
+        let gaps: Vec<_> = told.iter().filter(|line| line.starts_with("Missing")).collect();
+        assert_eq!(gaps, [&gap]);
+    }
+    // Repetitions are no hole, however late.
+    let mut observer = Connection::observer(known());
+    for number in (1..=300).chain(1..=300) {
+        let wire = sent_at(1, number);
+        observer.input(Duration::ZERO, Side::Server, Input::Datagram(&wire));
+    }
+    let told = lines(&mut observer);
+    assert_eq!(told.iter().filter(|line| line.starts_with("Repeated")).count(), 300);
 }
 
 #[test]
@@ -179,6 +225,23 @@ fn without_the_key_it_says_so() {
             "Resync { side: Client, skipped: 0..33 }",
             "client Packet 2 02, 33..66"
         ]
+    );
+}
+
+#[test]
+fn only_a_crc_proves_a_key() {
+    let wrong = SessionKey::new(&[8; 16]);
+    // With the wrong key, padding and length of this one fit by chance.
+    let mut plain = Packet::new(1, SequenceWord::default()).to_bytes().unwrap();
+    plain[0] ^= 1;
+    let chance = wrong.seal_datagram(&[3; 16], &plain);
+    let wrong = KnownSession { id: None, key: wrong };
+    let mut observer = Connection::observer([wrong].into());
+    observer.input(Duration::ZERO, Side::Client, Input::Datagram(&chance));
+    observer.input(Duration::ZERO, Side::Client, Input::Datagram(&packet(1, vec![])));
+    assert_eq!(
+        lines(&mut observer),
+        ["KeysNeeded { side: Client, missing: NoneFits { keys: 1 } }"]
     );
 }
 

@@ -299,7 +299,7 @@ impl Sim {
             peer.newest = peer.newest.max(full);
             if peer.received.insert(full) {
                 if self.network.numbered {
-                    peer.replica.packet(Side::Server, SequenceNumber::new(number));
+                    peer.replica.packet(Side::Server, SequenceNumber::new(number), 0);
                 }
                 let (used, notices) =
                     peer.replica.receive(&section, Side::Server, Rules::STRICT).unwrap();
