@@ -90,6 +90,8 @@ impl Keys {
     /// # Errors
     /// As [`Self::parse`].
     pub fn parse_for(families: Families, text: &str) -> Result<Self, KeysError> {
+        // Some editors put a byte-order mark in front.
+        let text = text.trim_start_matches('\u{feff}');
         let mut keys = Self::none();
         let mut found = false;
         for family in families.iter() {
@@ -141,8 +143,8 @@ impl fmt::Display for KeysError {
                  as `[uru.auth]` and `[[ki.login]]`, or lines such as `Key.Auth.N = ...`"
             ),
             Self::Nothing => f.write_str(
-                "wanted keys such as `Key.Auth.N = ...` or `[uru.auth]`, found none; \
-                 `worldwire uru keys generate` makes some",
+                "wanted keys, in tables such as `[uru.auth]`, `[[ki.login]]` and `[[mxo.session]]` \
+                 or lines such as `Key.Auth.N = ...`, found none",
             ),
         }
     }
@@ -245,6 +247,12 @@ mod tests {
 
     use super::*;
     use crate::codec::CodecOptions;
+
+    #[test]
+    fn keys_behind_a_byte_order_mark_are_read() {
+        let text = "\u{feff}[[mxo.session]]\nkey = \"000102030405060708090a0b0c0d0e0f\"\n";
+        assert_eq!(Keys::parse(text).err(), None);
+    }
 
     #[test]
     fn another_file_is_told_in_one_line() {

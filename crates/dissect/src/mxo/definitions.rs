@@ -1,5 +1,6 @@
 //! What users have of MxO: tables of game objects.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use worldwire_core::{Diagnostic, Side};
@@ -34,17 +35,17 @@ impl MxoObjects {
     /// Returns what is to be said about them; `None` when none holds tables.
     pub fn add(&mut self, files: &[(&str, &[u8])]) -> Option<Vec<Diagnostic>> {
         let ours = files.iter().filter_map(|(name, bytes)| {
-            let text = core::str::from_utf8(bytes).ok()?;
-            Some((Form::of(text)?, *name, text))
+            let text = text_of(bytes)?;
+            Some((Form::of(&text)?, *name, text))
         });
-        let mut ours: Vec<(Form, &str, &str)> = ours.collect();
+        let mut ours: Vec<(Form, &str, Cow<'_, str>)> = ours.collect();
         if ours.is_empty() {
             return None;
         }
         ours.sort_by_key(|(form, ..)| form.order());
         let mut tables = core::mem::take(&mut self.tables);
         let said =
-            ours.into_iter().flat_map(|(form, name, text)| form.read(&mut tables, name, text));
+            ours.into_iter().flat_map(|(form, name, text)| form.read(&mut tables, name, &text));
         let said = said.collect();
         *self = Self::of(tables);
         Some(said)
@@ -53,7 +54,7 @@ impl MxoObjects {
     /// Whether a file holds tables, by its contents.
     #[must_use]
     pub fn are_in(bytes: &[u8]) -> bool {
-        core::str::from_utf8(bytes).is_ok_and(|text| Form::of(text).is_some())
+        text_of(bytes).is_some_and(|text| Form::of(&text).is_some())
     }
 
     fn of(tables: Tables) -> Self {
@@ -78,6 +79,37 @@ impl MxoObjects {
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
+}
+
+/// The text of a file: UTF-8, UTF-16 behind a byte-order mark, or Windows-1252, which the game's own
+/// texts are in. `None` for what is no text.
+fn text_of(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    let wide = |rest: &[u8], unit: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = rest.as_chunks().0.iter().copied().map(unit).collect();
+        String::from_utf16(&units).ok().map(Cow::Owned)
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => return wide(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => return wide(rest, u16::from_be_bytes),
+        _ => {}
+    }
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    match core::str::from_utf8(bytes) {
+        Ok(text) => Some(Cow::Borrowed(text)),
+        Err(_) if bytes.contains(&0) => None,
+        Err(_) => Some(bytes.iter().map(|byte| windows_1252(*byte)).collect()),
+    }
+}
+
+/// Differs from Latin-1 in 27 characters; five bytes stand for none.
+fn windows_1252(byte: u8) -> char {
+    const FROM_80: [char; 32] = [
+        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž',
+        '\u{8f}', '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}',
+        'ž', 'Ÿ',
+    ];
+    let special = byte.checked_sub(0x80).and_then(|at| FROM_80.get(usize::from(at)));
+    special.copied().unwrap_or_else(|| char::from(byte))
 }
 
 /// The formats of tables that files are recognised by.
@@ -199,6 +231,27 @@ pub(super) fn define(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_of_other_programs_are_read() {
+        let read = |bytes: &[u8]| text_of(bytes).map(Cow::into_owned);
+        let rows = "9000,0,Caf\u{e9}\u{2122},24,0\n";
+        let wide = |bom: &[u8], bytes: fn(u16) -> [u8; 2]| {
+            [bom, &rows.encode_utf16().flat_map(bytes).collect::<Vec<u8>>()].concat()
+        };
+        for bytes in [
+            rows.as_bytes().to_vec(),
+            ["\u{feff}".as_bytes(), rows.as_bytes()].concat(),
+            wide(&[0xff, 0xfe], u16::to_le_bytes),
+            wide(&[0xfe, 0xff], u16::to_be_bytes),
+            b"9000,0,Caf\xe9\x99,24,0\n".to_vec(),
+        ] {
+            assert_eq!(read(&bytes).as_deref(), Some(rows), "{bytes:x?}");
+            assert!(MxoObjects::are_in(&bytes));
+        }
+        assert_eq!(read(b"\xffMZ\0\x90"), None);
+        assert_eq!(read(b"\xff\xfe\x00\xd8"), None);
+    }
 
     #[test]
     fn files_are_recognised_by_their_content() {
