@@ -356,6 +356,9 @@ pub(crate) struct KiOpDecode {
     /// Show the position of every value, in text
     #[arg(long)]
     pub(crate) bytes: bool,
+    /// In text, show the texts of codes like Items_31939071: locale files, archives, directories
+    #[arg(long, value_name = "PATH")]
+    pub(crate) lang: Vec<PathBuf>,
     /// In JSON, write integers of more than 53 bits as strings
     #[arg(long)]
     pub(crate) json_safe: bool,

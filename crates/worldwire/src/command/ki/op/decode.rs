@@ -15,6 +15,7 @@ use super::inputs::{self, Input, targets, unsafe_name};
 use super::show::Show;
 use super::stream::Choices;
 use crate::cli::{Common, KiObjectForm, KiOpDecode, Target};
+use crate::command::ki::lang;
 use crate::command::work;
 use crate::output::{
     Failure, LastFolder, NewFolder, Output, complain, counted, say, spent, write_all,
@@ -28,6 +29,11 @@ const LARGE: usize = 4 << 20;
 
 pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure> {
     let classes = types::load(&arguments.types, common)?;
+    if !arguments.lang.is_empty() && arguments.to != KiObjectForm::Text {
+        let message = "--lang needs --to text; for JSON there is ki lang explain";
+        return Err(Failure::Run(message.to_owned()));
+    }
+    let locale = lang::load(&arguments.lang, common)?;
     let choices = Choices::new(&arguments.stream)?;
     choices.check(&classes, common);
     let show = Show {
@@ -35,11 +41,13 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
         choices: &choices,
         form: arguments.to,
         ranges: arguments.bytes,
-        colour: common.colour(Some(&arguments.target)),
+        // Codes are found in plain text.
+        colour: arguments.lang.is_empty() && common.colour(Some(&arguments.target)),
         quiet: common.quiet,
         limits: Limits { values_per_byte: arguments.values_per_byte, ..Limits::DEFAULT },
         style: Style { safe: arguments.json_safe },
         seals: false,
+        locale: &locale,
     };
     let work = Work { arguments, show };
     inputs::with(&arguments.inputs, &Limits::DEFAULT, |inputs| {

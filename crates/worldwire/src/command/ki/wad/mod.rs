@@ -17,6 +17,7 @@ use std::ptr;
 
 use worldwire_core::json::Style;
 use worldwire_core::{Error, ErrorKind, Limits};
+use worldwire_ki::file::lang::Locale;
 use worldwire_ki::file::wad::{Archive, Entry};
 use worldwire_ki::schema::classes::Classes;
 
@@ -148,6 +149,7 @@ fn with_show<R>(
         limits: Limits { values_per_byte: decoding.values_per_byte, ..LIMITS },
         style: Style { safe: decoding.json_safe },
         seals,
+        locale: &Locale::new(),
     }))
 }
 
