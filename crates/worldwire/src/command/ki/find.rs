@@ -202,7 +202,7 @@ impl Search<'_> {
 }
 
 /// Whether a text file may have objects in it.
-fn is_xml(bytes: &[u8]) -> bool {
+pub(super) fn is_xml(bytes: &[u8]) -> bool {
     const ROOT: &[u8] = b"<Objects";
     let head = bytes.get(..LOOK).unwrap_or(bytes);
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();

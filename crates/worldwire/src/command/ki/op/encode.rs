@@ -35,8 +35,7 @@ pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure
             return Err(Failure::Run("several files need --output with a directory".to_owned()));
         };
         several(&encoder, inputs, folder, arguments, common)
-    })?;
-    if encoder.is_lossy() { Err(Failure::Input) } else { Ok(()) }
+    })
 }
 
 /// The name of what `decode` called `pet.xml.json`.
@@ -45,6 +44,13 @@ pub(in crate::command::ki) fn encoded_name(name: &Path) -> PathBuf {
         Some(end) if end == "json" => name.with_extension(""),
         _ => name.to_owned(),
     }
+}
+
+/// What an object is called, as in archives.
+fn name_of(input: &Input<'_>) -> String {
+    let name = encoded_name(&input.name);
+    let parts = name.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    parts.collect::<Vec<_>>().join("/")
 }
 
 /// The only input: its result goes where the user says.
@@ -97,7 +103,7 @@ fn several(
     let encode = |input: &Input<'_>, inflater: &mut Inflater| {
         let Some(text) = input.read(inflater)? else { return Ok(Found::Other) };
         match input.is_found {
-            true => encoder.found(&input.subject(), &text),
+            true => encoder.found(&input.subject(), &name_of(input), &text),
             false => encoder.named(&input.subject(), &text).map(Found::Object),
         }
     };
@@ -123,7 +129,7 @@ fn several(
         bar.inc(1);
         let bytes = match encode(input, inflater) {
             Ok(Found::Other) => return Outcome::Passed,
-            Ok(Found::Unchanged) => return Outcome::Unchanged,
+            Ok(Found::Unchanged(_)) => return Outcome::Unchanged,
             Ok(Found::Object(bytes)) => bytes,
             Err(message) => return fail(&message),
         };

@@ -28,7 +28,8 @@ pub(in crate::command::ki) struct Show<'s> {
     pub(in crate::command::ki) limits: Limits,
     /// How numbers are written in JSON.
     pub(in crate::command::ki) style: Style,
-    /// Note what the text is, so that it can be told later whether somebody changed it.
+    /// Note what the text is, so that it can be told later whether somebody changed it. What is
+    /// shown has the name of a file then.
     pub(in crate::command::ki) seals: bool,
     /// The texts of codes, which are shown below them in text.
     pub(in crate::command::ki) locale: &'s Locale,
@@ -71,7 +72,7 @@ impl Show<'_> {
                     let text = xml::to_xml(self.classes, &[object])?;
                     let mut stream = Stream::new(codec.options(), decoded.header);
                     if self.seals {
-                        stream.seal(text.as_bytes());
+                        stream.seal(text.as_bytes(), subject, bytes);
                     }
                     Ok(stream.to_mark() + &text)
                 });
@@ -139,7 +140,7 @@ impl Show<'_> {
             stream.watch();
         }
         if self.seals {
-            stream.seal(&text);
+            stream.seal(&text, subject, bytes);
         }
         writeln!(out, ",\"stream\":{}}}", stream.to_json()).map_err(failed)
     }
