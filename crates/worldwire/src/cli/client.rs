@@ -56,7 +56,8 @@ Steps, with + between them:
   ping                               wait for an echo of the auth server
   wait SECONDS                       show what happens in the age, and what the server says of the vault
 
-A NODE is a number, player, or made for the node that was made last.
+A NODE is a number, player, or made for the node that was made last. An INSTANCE is a UUID, or a number
+for the one that ends with it.
 
 The password comes from --password-file, from the variable WORLDWIRE_PASSWORD, or is asked for. With
 --count, steps up to the login, or up to the word again, are done once and the others again and

@@ -218,6 +218,12 @@ impl Step {
             }),
         };
         let uuid = |word: &String| {
+            // A number stands for the instance that ends with it.
+            if let Ok(number) = word.parse::<u32>() {
+                let mut bytes = [0; 16];
+                bytes[12..].copy_from_slice(&number.to_be_bytes());
+                return Ok(Uuid(bytes));
+            }
             let json = Json::String(word.clone());
             Uuid::from_json((&json).into()).map_err(|error| format!("{name}: {error}"))
         };
@@ -372,6 +378,10 @@ mod tests {
         let words = ["login", "+", "vault", "7"].map(str::to_owned);
         let node = Node::Number(7);
         assert_eq!(sequence(&words).unwrap(), [Step::Login, Step::Vault(Some(node))]);
+        let age = one("enter Hut 258").unwrap();
+        let mut hut = [0; 16];
+        hut[14..].copy_from_slice(&[1, 2]);
+        assert_eq!(age, Step::Enter("Hut".to_owned(), Some(Uuid(hut))));
         let save = one("save-node made Int32_1=1").unwrap();
         assert!(matches!(save, Step::SaveNode(Node::Made, _)), "{save:?}");
         let Step::Find(node) = one("find NodeType=PlayerInfo IString64_1=7").unwrap() else {
@@ -379,6 +389,15 @@ mod tests {
         };
         assert_eq!(node.node_type, Some(NodeType::PlayerInfo));
         assert_eq!(node.istring64_1.unwrap().to_text(), "7");
+    }
+
+    #[test]
+    fn what_takes_long_is_taken_in_parts() {
+        assert_eq!(Step::Walk(3).split(), (Step::Walk(1), Some(Step::Walk(2))));
+        assert_eq!(Step::Walk(1).split(), (Step::Walk(1), None));
+        let (first, rest) = Step::Wait(Duration::from_millis(150)).split();
+        assert_eq!(first, Step::Wait(SLICE));
+        assert_eq!(rest, Some(Step::Wait(Duration::from_millis(50))));
     }
 
     #[test]
