@@ -268,7 +268,7 @@ async fn who_does_not_read_is_closed_and_nobody_waits() {
 
 /// What is logged, of any level.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl std::io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -282,11 +282,22 @@ impl std::io::Write for Log {
 }
 
 impl Log {
-    fn text(&self) -> String {
+    /// Listens on this thread, until the guard is dropped.
+    pub(crate) fn listen(&self) -> tracing::subscriber::DefaultGuard {
+        let writer = self.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::level_filters::LevelFilter::TRACE)
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        tracing::subscriber::set_default(subscriber)
+    }
+
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    fn count(&self, what: &str) -> usize {
+    pub(crate) fn count(&self, what: &str) -> usize {
         // What operators do not see unless they ask for it may be there more often.
         let is_shown = |line: &&str| line.contains(" WARN ") || line.contains(" INFO ");
         self.text().lines().filter(is_shown).filter(|line| line.contains(what)).count()
@@ -313,13 +324,7 @@ async fn log() {
         return;
     }
     let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::level_filters::LevelFilter::TRACE)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let _guard = log.listen();
     let shard = Running::start(|_| (), |config| config.limits.connections_per_address = 6).await;
 
     for _ in 0..5 {

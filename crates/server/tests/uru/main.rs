@@ -10,3 +10,4 @@ mod latency;
 mod player;
 mod reconnect;
 mod services;
+mod siege;

@@ -5,9 +5,11 @@
 
 mod attack;
 mod clones;
+mod decisions;
 mod forwarding;
 mod meetings;
 mod memory;
+mod messages;
 mod scenarios;
 mod siege;
 mod states;

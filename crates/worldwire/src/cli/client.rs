@@ -13,7 +13,7 @@ pub(crate) struct Client {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClientCommand {
-    /// Log in to a shard of Myst Online: Uru Live, look around, download files, or put it under load
+    /// Log in to a shard of Myst Online: Uru Live, meet others, download files, or put it under load
     #[command(after_help = "\
 Steps, with + between them:
   gatekeeper                         where the auth and file servers are
@@ -44,11 +44,20 @@ Steps, with + between them:
   set-points SCORE POINTS            set a fixed score
   transfer-points SCORE SCORE POINTS move points from one score to another
   secure DIRECTORY EXTENSION FOLDER  download secure files and decrypt them, such as SDL sdl
+  enter FILENAME [INSTANCE]          go to an age; without an instance to the first public one
+  say TEXT                           say something to all who are there
+  walk SECONDS                       walk in a circle, and show what happens meanwhile
+  lock OBJECT                        ask for the lock of an object, NAME@PAGE as shown
+  release OBJECT                     release it
+  set-state OBJECT DESCRIPTOR VARIABLE=VALUE...
+                                     change the state of an object
+  leave                              leave the age
   logout                             hang up; the next login connects anew
   ping                               wait for an echo of the auth server
-  wait SECONDS                       show what the server says without being asked
+  wait SECONDS                       show what happens in the age, and what the server says of the vault
 
-A NODE is a number, player, or made for the node that was made last.
+A NODE is a number, player, or made for the node that was made last. An INSTANCE is a UUID, or a number
+for the one that ends with it.
 
 The password comes from --password-file, from the variable WORLDWIRE_PASSWORD, or is asked for. With
 --count, steps up to the login, or up to the word again, are done once and the others again and
@@ -58,6 +67,7 @@ Examples:
   worldwire client uru shard --account ann@example.org
   worldwire client uru server.ini download External game
   worldwire client uru shard --account ann login + create-player Ann female + set-player Ann + vault
+  worldwire client uru shard --account ann login + set-player Ann + enter city + say Shorah + wait 60
   worldwire client uru shard --account ann --script steps.txt --json
   worldwire client uru shard --account ann --count 100 --seconds 30 login + ping
   worldwire client uru shard --account load-{} --count 50 \\
