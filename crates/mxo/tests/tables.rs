@@ -304,7 +304,10 @@ fn files_that_contradict_each_other_are_told() {
         tables.read_class_csv("c.csv", "9000,0,P,12,0\n"),
         tables.read_map("c.map", "414,9001\n"),
         tables.read("d.txt", "worldwire-mxo-objects 1\nclass 9001\n  create:\ngoobj 7 9001\n"),
-        tables.read_json("e.json", r#"{"tables": {"9000": []}, "goobjects": {"7": {"table": "9000"}}}"#),
+        tables.read_json(
+            "e.json",
+            r#"{"tables": {"9000": []}, "goobjects": {"7": {"table": "9000"}}}"#,
+        ),
         tables.read_dump("f.txt", "#VALUES FOR GOID: 7, Door\n#USING 9001\n1,Q,uint8,1\n"),
     ];
     insta::assert_snapshot!(lines(&said.concat()), @r"

@@ -50,7 +50,8 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
 
 /// Whether the hello is missing, with which a conversation begins.
 pub(super) fn begins_late(opening: &Opening<'_>) -> bool {
-    let mut datagrams = opening.pieces.iter().map(|it| Datagram::decode(&mut Reader::new(&it.bytes)));
+    let mut datagrams =
+        opening.pieces.iter().map(|it| Datagram::decode(&mut Reader::new(&it.bytes)));
     !datagrams.any(|it| matches!(it, Ok(Datagram::Plain(Plain::Hello(_)))))
 }
 

@@ -81,3 +81,15 @@ pub(crate) struct MxoViewsCommand {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+/// The id of a session.
+pub(crate) type SessionId = u32;
+
+/// Reads a number, decimal or 0x...
+pub(crate) fn number(text: &str) -> Result<u32, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| "wanted a number up to 0xffffffff".to_owned())
+}
