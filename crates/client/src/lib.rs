@@ -3,6 +3,8 @@
 //! A client speaks the same protocol as the game's own program, over sockets of
 //! [`worldwire_net`], and knows nothing of graphics or game files.
 //!
+//! * [`mxo`]: The Matrix Online;
 //! * [`uru`]: Myst Online: Uru Live.
 
+pub mod mxo;
 pub mod uru;

@@ -95,6 +95,7 @@ fn write_text(
     if brief {
         out.push_str(dim);
         item.push_inside(out);
+        item.push_number(out);
         out.push_str(reset);
         out.push('\n');
         return;

@@ -50,10 +50,22 @@ pub(super) struct Page {
 ///
 /// # Errors
 /// Those of the system.
-pub(super) async fn serve(tcp: TcpListener, page: Arc<Page>, mut signal: Signal) -> io::Result<()> {
+pub(super) async fn serve(tcp: TcpListener, page: Arc<Page>, signal: Signal) -> io::Result<()> {
+    serve_router(tcp, router(page), signal).await
+}
+
+/// Serves pages, of whatever world, until the signal comes.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) async fn serve_router(
+    tcp: TcpListener,
+    router: Router,
+    mut signal: Signal,
+) -> io::Result<()> {
     let listener = Listener { tcp, seats: Seats::new(CAPACITY) };
     let stopped = async move { signal.stopping().await };
-    axum::serve(listener, router(page)).with_graceful_shutdown(stopped).await
+    axum::serve(listener, router).with_graceful_shutdown(stopped).await
 }
 
 fn router(page: Arc<Page>) -> Router {

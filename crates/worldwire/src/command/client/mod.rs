@@ -1,5 +1,6 @@
 //! `worldwire client`.
 
+mod mxo;
 mod uru;
 
 use crate::cli::{Client, ClientCommand, Common};
@@ -8,5 +9,6 @@ use crate::output::Failure;
 pub(crate) fn run(arguments: &Client, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
         ClientCommand::Uru(uru) => uru::run(uru, common),
+        ClientCommand::Mxo(mxo) => mxo::run(mxo, common),
     }
 }
