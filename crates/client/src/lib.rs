@@ -3,6 +3,8 @@
 //! A client speaks the same protocol as the game's own program, over sockets of
 //! [`worldwire_net`], and knows nothing of graphics or game files.
 //!
+//! * [`ki`]: login servers of Wizard101 and Pirate101;
 //! * [`uru`]: Myst Online: Uru Live.
 
+pub mod ki;
 pub mod uru;
