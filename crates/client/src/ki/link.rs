@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use worldwire_core::connection::{Event, EventOf, Sender as _};
@@ -51,6 +52,14 @@ impl Link {
             ClientError::Connect { address, error }
         };
         let stream = tcp::dial(address, settings.patience).await.map_err(unreachable)?;
+        Self::over(stream, address, settings).await
+    }
+
+    pub(super) async fn over(
+        stream: impl AsyncRead + AsyncWrite + Send + 'static,
+        address: &str,
+        settings: &Settings,
+    ) -> Result<Self> {
         let driver = Driver::client(Clock::start());
         let now = driver.clock.now();
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -27,6 +27,7 @@ mod told;
 
 use core::time::Duration;
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use worldwire_ki::character::Character;
 use worldwire_ki::crypt::login::{Rec1, Salt, Secret, apply_rec1, pk3};
 use worldwire_ki::message::Put;
@@ -111,6 +112,18 @@ impl Client {
     /// When nobody answers, or the server hangs up.
     pub async fn connect(address: &str, settings: &Settings) -> Result<Self> {
         let link = Link::connect(address, settings).await?;
+        Ok(Self { link, settings: settings.clone(), position: None })
+    }
+
+    /// Speaks to a server over any stream, and waits for a session.
+    ///
+    /// # Errors
+    /// When the server hangs up.
+    pub async fn over(
+        stream: impl AsyncRead + AsyncWrite + Send + 'static,
+        settings: &Settings,
+    ) -> Result<Self> {
+        let link = Link::over(stream, "the server", settings).await?;
         Ok(Self { link, settings: settings.clone(), position: None })
     }
 

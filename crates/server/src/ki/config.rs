@@ -1,14 +1,14 @@
 //! `ki.toml`: what an operator chooses.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
 use worldwire_net::Capacity;
 
-use super::login::Legacy;
+use super::login::{Legacy, Rules};
 use crate::folder::toml_problem;
 
 /// The port of login servers.
@@ -275,18 +275,26 @@ impl KiConfig {
         Duration::from_secs(self.login.ck2_seconds.into())
     }
 
+    /// The rules of the login, without a type list and without a patch service.
+    #[must_use]
+    pub fn rules(&self) -> Rules {
+        Rules {
+            open: self.open,
+            attempts: self.login.attempts,
+            afk: Duration::from_secs(self.session.afk_seconds.into()),
+            legacy: self.login.legacy,
+            banned_machines: self.login.banned_machines.iter().copied().collect(),
+            server: self.name.clone(),
+            classes: None,
+            files: None,
+        }
+    }
+
     /// How many connections are let in.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
         let Limits { connections, connections_per_address, .. } = self.limits;
         Capacity { total: connections, per_address: connections_per_address }
-    }
-
-    /// Whether only this machine can reach the server.
-    #[must_use]
-    pub fn is_local(&self) -> bool {
-        let ip: IpAddr = self.listen.ip();
-        ip.to_canonical().is_loopback()
     }
 
     /// The text of `ki.toml` with comments: what the first start writes.

@@ -347,16 +347,8 @@ async fn rules(folder: &Path, config: &KiConfig) -> Result<Rules, ServerError> {
         }
         false => None,
     };
-    Ok(Rules {
-        open: config.open,
-        attempts: config.login.attempts,
-        afk: std::time::Duration::from_secs(config.session.afk_seconds.into()),
-        legacy: config.login.legacy,
-        banned_machines: config.login.banned_machines.iter().copied().collect(),
-        server: config.name.clone(),
-        classes: classes(folder, config)?.map(Arc::new),
-        files: list,
-    })
+    let classes = classes(folder, config)?.map(Arc::new);
+    Ok(Rules { classes, files: list, ..config.rules() })
 }
 
 /// The type lists, if there are any.
