@@ -363,7 +363,12 @@ impl Client {
     ///
     /// # Errors
     /// When it cannot be sent.
-    pub async fn say(&mut self, service: u8, tag: &'static str, fields: &[(&str, Put)]) -> Result<()> {
+    pub async fn say(
+        &mut self,
+        service: u8,
+        tag: &'static str,
+        fields: &[(&str, Put)],
+    ) -> Result<()> {
         self.ask(tag, service, fields).await
     }
 

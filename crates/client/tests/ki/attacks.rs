@@ -143,9 +143,7 @@ async fn a_client_that_asks_and_does_not_read_is_bounded() {
     accept.extend(&offer[8..10]);
     stream.write_all(&accept).await.unwrap();
     let flood = [0x0d, 0xf0, 8, 0, 0, 0, 0, 0, 1, 1, 4, 0].repeat(1000);
-    let flooding = async {
-        while stream.write_all(&flood).await.is_ok() {}
-    };
+    let flooding = async { while stream.write_all(&flood).await.is_ok() {} };
     assert!(timeout(Duration::from_secs(300), flooding).await.is_ok(), "it is closed");
     assert!(matches!(end.await.unwrap(), End::Stalled | End::Fault(_)));
     watcher.ping().await.unwrap();

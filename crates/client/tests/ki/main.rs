@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod attacks;
+mod chaos;
+mod load;
 mod rules;
 mod sockets;
 mod stage;

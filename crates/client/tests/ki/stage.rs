@@ -110,8 +110,7 @@ impl Stage {
         }
         let protocols = Arc::new(Protocols::built_in());
         let epoch = Duration::from_secs(1_700_000_000);
-        let reception =
-            Reception::new(&config, rules, protocols, realm.clone(), clock, epoch);
+        let reception = Reception::new(&config, rules, protocols, realm.clone(), clock, epoch);
         Self { door: Door(Arc::new(reception)), realm, memory, clock, stop: Stop::new() }
     }
 
@@ -126,7 +125,8 @@ impl Stage {
         let peer = Peer { address, local: address };
         let (connection, client) = self.door.accept(peer, self.clock.now());
         let signal: Signal = self.stop.signal();
-        let driver = Driver { peer: Side::Client, clock: self.clock, settings: Default::default(), signal };
+        let driver =
+            Driver { peer: Side::Client, clock: self.clock, settings: Default::default(), signal };
         (near, tokio::spawn(async move { driver.drive(far, connection, client).await }))
     }
 

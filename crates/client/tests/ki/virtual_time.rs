@@ -254,10 +254,7 @@ async fn the_next_session_after_all_is_refused() {
     }
     assert_eq!(stage.door.0.sessions(), MOST);
     let (stream, end) = stage.stream();
-    assert!(matches!(
-        Client::over(stream, &settings()).await,
-        Err(ClientError::NoSession { .. })
-    ));
+    assert!(matches!(Client::over(stream, &settings()).await, Err(ClientError::NoSession { .. })));
     assert!(matches!(end.await.unwrap(), End::Closed(_)));
     assert_eq!(stage.door.0.sessions(), MOST);
     let (connection, mut client) = held.pop().unwrap();

@@ -211,7 +211,8 @@ impl Rec1 {
             return Err(Rec1Error::Words { found: text.split(' ').count() });
         };
         // As it is written, and in no other way: "0123" and "+123" are other texts.
-        let session_id: Option<u16> = id.parse().ok().filter(|number: &u16| number.to_string() == id);
+        let session_id: Option<u16> =
+            id.parse().ok().filter(|number: &u16| number.to_string() == id);
         let session_id = session_id.ok_or_else(|| Rec1Error::SessionId { found: id.to_owned() })?;
         if session_id != salt.session_id {
             return Err(Rec1Error::OtherSession { wanted: salt.session_id, found: session_id });

@@ -187,11 +187,7 @@ impl Default for ZoneSettings {
 
 impl Default for Patch {
     fn default() -> Self {
-        Self {
-            folder: "patch".into(),
-            url_prefix: "http://127.0.0.1/patch".to_owned(),
-            version: 1,
-        }
+        Self { folder: "patch".into(), url_prefix: "http://127.0.0.1/patch".to_owned(), version: 1 }
     }
 }
 
@@ -206,8 +202,8 @@ impl KiConfig {
     /// # Errors
     /// The first line that cannot be read, or a value that cannot be served.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text)
-            .map_err(|error| ConfigError(toml_problem(text, &error)))?;
+        let config: Self =
+            toml::from_str(text).map_err(|error| ConfigError(toml_problem(text, &error)))?;
         config.check()?;
         Ok(config)
     }

@@ -48,7 +48,8 @@ impl Default for Figures {
     fn default() -> Self {
         let [logins, selections, refreshes, ignored, malformed, creations, no_ids] =
             Default::default();
-        let [failed_logins, ignored_messages, turned_away] = [(); 3].map(|()| Tally::new(LOG_EVERY));
+        let [failed_logins, ignored_messages, turned_away] =
+            [(); 3].map(|()| Tally::new(LOG_EVERY));
         Self {
             started: Instant::now(),
             logins,

@@ -212,8 +212,7 @@ impl LoginServer {
             known.zone.tcp_port = listener.local_addr().map_err(at(folder))?.port();
         }
         let realm = Realm::open(store, key, known, clock).await?;
-        let operators =
-            operators::Listener::bind(folder, realm.clone()).map_err(at(folder))?;
+        let operators = operators::Listener::bind(folder, realm.clone()).map_err(at(folder))?;
         let reception = Reception::new(&config, rules, protocols.into(), realm, clock, epoch);
         let reception = Arc::new(reception.with_secrets(secrets));
         Ok(Self { config, reception, listener, patch, status, operators, is_new, lock })
@@ -321,9 +320,8 @@ fn protocols(folder: &Path, config: &KiConfig) -> Result<Protocols, ServerError>
     for file in files {
         let bytes = fs::read(&file).map_err(at(&file))?;
         let said = protocols.add(&file.to_string_lossy(), &bytes, Mode::Lenient);
-        let error = |one: &&worldwire_core::Diagnostic| {
-            one.severity() == worldwire_core::Severity::Error
-        };
+        let error =
+            |one: &&worldwire_core::Diagnostic| one.severity() == worldwire_core::Severity::Error;
         if let Some(wrong) = said.iter().find(error) {
             return Err(ServerError::Definitions { path: file, problem: wrong.to_string() });
         }

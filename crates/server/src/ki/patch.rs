@@ -45,7 +45,10 @@ const COLUMNS: [(&str, FieldType); 8] = [
 ///
 /// # Errors
 /// The file or folder that cannot be read or written, and why.
-pub(super) fn publish(folder: &Path, patch: &Patch) -> Result<FileListAnswer, (PathBuf, io::Error)> {
+pub(super) fn publish(
+    folder: &Path,
+    patch: &Patch,
+) -> Result<FileListAnswer, (PathBuf, io::Error)> {
     let mut files = Vec::new();
     find(folder, "", 0, &mut files)?;
     files.sort();

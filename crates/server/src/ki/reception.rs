@@ -209,7 +209,8 @@ impl Client {
 
     fn send(&self, reply: &Reply, sender: &mut Sender) -> Flow {
         match reply {
-            Reply::Authenticated { outcome: Ok(_), .. } | Reply::Validated { outcome: Ok(_), .. } => {
+            Reply::Authenticated { outcome: Ok(_), .. }
+            | Reply::Validated { outcome: Ok(_), .. } => {
                 self.reception.figures.logins.fetch_add(1, Ordering::Relaxed);
             }
             Reply::Selected(Ok(_)) => {

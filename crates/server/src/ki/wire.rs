@@ -285,32 +285,46 @@ impl Dialect {
                     Ok((user, rec1)) => (*user, rec1.clone()),
                     Err(_) => (0, Vec::new()),
                 };
-                self.put(LOGIN, "MSG_USER_AUTHEN_RSP", [
-                    ("Error", error(&outcome.as_ref().err().copied())),
-                    ("UserID", number(user)),
-                    ("Rec1", Put::Bytes(rec1)),
-                    ("Reason", reason(outcome.as_ref().err())),
-                    ("TimeStamp", time(at)),
-                    ("PayingUser", number((*paying).into())),
-                ])
+                self.put(
+                    LOGIN,
+                    "MSG_USER_AUTHEN_RSP",
+                    [
+                        ("Error", error(&outcome.as_ref().err().copied())),
+                        ("UserID", number(user)),
+                        ("Rec1", Put::Bytes(rec1)),
+                        ("Reason", reason(outcome.as_ref().err())),
+                        ("TimeStamp", time(at)),
+                        ("PayingUser", number((*paying).into())),
+                    ],
+                )
             }
-            Reply::Validated { outcome, paying, time: at } => {
-                self.put(LOGIN, "MSG_USER_VALIDATE_RSP", [
+            Reply::Validated { outcome, paying, time: at } => self.put(
+                LOGIN,
+                "MSG_USER_VALIDATE_RSP",
+                [
                     ("Error", error(&outcome.err())),
                     ("Reason", reason(outcome.as_ref().err())),
                     ("UserID", number(outcome.unwrap_or(0))),
                     ("TimeStamp", time(at)),
                     ("PayingUser", number((*paying).into())),
-                ])
-            }
-            Reply::Admit(position) => self.put(LOGIN, "MSG_USER_ADMIT_IND", [
-                ("Status", number((*position == 0).into())),
-                ("PositionInQueue", number((*position).into())),
-            ]),
-            Reply::StartList { server, purchased } => self.put(LOGIN, "MSG_STARTCHARACTERLIST", [
-                ("LoginServer", text(server)),
-                ("PurchasedCharacterSlots", number((*purchased).into())),
-            ]),
+                ],
+            ),
+            Reply::Admit(position) => self.put(
+                LOGIN,
+                "MSG_USER_ADMIT_IND",
+                [
+                    ("Status", number((*position == 0).into())),
+                    ("PositionInQueue", number((*position).into())),
+                ],
+            ),
+            Reply::StartList { server, purchased } => self.put(
+                LOGIN,
+                "MSG_STARTCHARACTERLIST",
+                [
+                    ("LoginServer", text(server)),
+                    ("PurchasedCharacterSlots", number((*purchased).into())),
+                ],
+            ),
             Reply::Character(blob) => {
                 self.put(LOGIN, "MSG_CHARACTERINFO", [("CharacterInfo", Put::Bytes(blob.clone()))])
             }
@@ -323,18 +337,22 @@ impl Dialect {
             Reply::Deleted(refusal) => {
                 self.put(LOGIN, "MSG_DELETECHARACTERRESPONSE", [("ErrorCode", error(refusal))])
             }
-            Reply::Selected(Ok(to)) => self.put(LOGIN, "MSG_CHARACTERSELECTED", [
-                ("IP", text(&to.ip)),
-                ("TCPPort", number(to.tcp_port.into())),
-                ("UDPPort", number(to.udp_port.into())),
-                ("Key", text(&to.key)),
-                ("UserID", number(to.user)),
-                ("CharID", number(to.character)),
-                ("ZoneID", number(to.zone_id)),
-                ("ZoneName", text(&to.zone)),
-                ("Location", text(&to.location)),
-                ("LoginServer", text(&to.server)),
-            ]),
+            Reply::Selected(Ok(to)) => self.put(
+                LOGIN,
+                "MSG_CHARACTERSELECTED",
+                [
+                    ("IP", text(&to.ip)),
+                    ("TCPPort", number(to.tcp_port.into())),
+                    ("UDPPort", number(to.udp_port.into())),
+                    ("Key", text(&to.key)),
+                    ("UserID", number(to.user)),
+                    ("CharID", number(to.character)),
+                    ("ZoneID", number(to.zone_id)),
+                    ("ZoneName", text(&to.zone)),
+                    ("Location", text(&to.location)),
+                    ("LoginServer", text(&to.server)),
+                ],
+            ),
             Reply::Selected(Err(refusal)) => {
                 let refusal = Some(*refusal);
                 self.put(LOGIN, "MSG_CHARACTERSELECTED", [("Error", error(&refusal))])
@@ -348,33 +366,40 @@ impl Dialect {
             }
             Reply::Shutdown { in_zone: false } => self.put(LOGIN, "MSG_LOGINSERVERSHUTDOWN", []),
             Reply::Shutdown { in_zone: true } => self.put(GAME, "MSG_SERVERSHUTDOWN", []),
-            Reply::ForceDisconnect { time: at, message } => {
-                self.put(EXTENDED, "MSG_FORCE_DISCONNECT", [
-                    ("TimeStamp", time(at)),
-                    ("Message", text(message)),
-                ])
-            }
+            Reply::ForceDisconnect { time: at, message } => self.put(
+                EXTENDED,
+                "MSG_FORCE_DISCONNECT",
+                [("TimeStamp", time(at)), ("Message", text(message))],
+            ),
             Reply::Message(message) => {
                 self.put(EXTENDED, "MSG_SERVERMESSAGE", [("Message", text(message))])
             }
             Reply::FileList { v2, locale, list } => {
                 let tag = if *v2 { "MSG_LATEST_FILE_LIST_V2" } else { "MSG_LATEST_FILE_LIST" };
-                self.put(PATCH, tag, [
-                    ("LatestVersion", number(list.version.into())),
-                    ("ListFileName", text(&list.name)),
-                    ("ListFileTime", number(list.time.into())),
-                    ("ListFileSize", number(list.size.into())),
-                    ("ListFileCRC", number(list.crc.into())),
-                    ("ListFileURL", text(&list.url)),
-                    ("URLPrefix", text(&list.prefix)),
-                    ("Locale", Put::Bytes(locale.clone())),
-                ])
+                self.put(
+                    PATCH,
+                    tag,
+                    [
+                        ("LatestVersion", number(list.version.into())),
+                        ("ListFileName", text(&list.name)),
+                        ("ListFileTime", number(list.time.into())),
+                        ("ListFileSize", number(list.size.into())),
+                        ("ListFileCRC", number(list.crc.into())),
+                        ("ListFileURL", text(&list.url)),
+                        ("URLPrefix", text(&list.prefix)),
+                        ("Locale", Put::Bytes(locale.clone())),
+                    ],
+                )
             }
-            Reply::InZone { zone, zone_id, time: at } => self.put(GAME, "MSG_LOGINCOMPLETE", [
-                ("ZoneName", text(zone)),
-                ("ServerTime", number(at.cast_unsigned())),
-                ("ZoneID", number(*zone_id)),
-            ]),
+            Reply::InZone { zone, zone_id, time: at } => self.put(
+                GAME,
+                "MSG_LOGINCOMPLETE",
+                [
+                    ("ZoneName", text(zone)),
+                    ("ServerTime", number(at.cast_unsigned())),
+                    ("ZoneID", number(*zone_id)),
+                ],
+            ),
             Reply::AttachFailed(refusal) => {
                 self.put(GAME, "MSG_ATTACHFAILED", [("Error", number(refusal.id().into()))])
             }

@@ -189,8 +189,8 @@ impl ShardConfig {
     /// # Errors
     /// The first line that cannot be read, or a value that cannot be served.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text)
-            .map_err(|error| ConfigError(toml_problem(text, &error)))?;
+        let config: Self =
+            toml::from_str(text).map_err(|error| ConfigError(toml_problem(text, &error)))?;
         config.check()?;
         Ok(config)
     }

@@ -227,7 +227,11 @@ pub enum Output {
 #[derive(Debug)]
 enum Pending {
     Account(Claim),
-    Passes { pass_key: Secret, machine: u64, salts: Vec<Salt> },
+    Passes {
+        pass_key: Secret,
+        machine: u64,
+        salts: Vec<Salt>,
+    },
     /// A place, for a request that needs one, or for a login alone.
     Place(Option<Said>),
     Characters,
@@ -343,10 +347,9 @@ impl Login {
             (Pending::Account(claim), Answer::Account { found, pause, fresh }) => {
                 self.proven(claim, found, pause, &fresh);
             }
-            (
-                Pending::Passes { pass_key, machine, salts },
-                Answer::Passes { found, passes },
-            ) => self.validated(&pass_key, machine, &salts, found, &passes),
+            (Pending::Passes { pass_key, machine, salts }, Answer::Passes { found, passes }) => {
+                self.validated(&pass_key, machine, &salts, found, &passes)
+            }
             (Pending::Place(request), Answer::Place(place)) => {
                 self.set_place(place);
                 match request {

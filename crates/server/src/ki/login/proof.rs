@@ -23,13 +23,7 @@ const NOBODY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
 
 impl Login {
     /// A login with a password; `salts` are the sessions that it may hang on.
-    pub(super) fn authenticate(
-        &mut self,
-        form: Form,
-        rec1: &[u8],
-        machine: u64,
-        salts: &[Salt],
-    ) {
+    pub(super) fn authenticate(&mut self, form: Form, rec1: &[u8], machine: u64, salts: &[Salt]) {
         match (form, self.rules.legacy) {
             (Form::V3, _) | (Form::Legacy, Legacy::Accept) => {}
             (Form::Legacy, Legacy::Ignore) => {
@@ -112,12 +106,10 @@ impl Login {
             }
         }
         let refusal = match found {
-            Some(account) if fits && !passes.is_empty() => {
-                match self.shut_out(&account, machine) {
-                    None => return self.let_in(&account),
-                    Some(refusal) => refusal,
-                }
-            }
+            Some(account) if fits && !passes.is_empty() => match self.shut_out(&account, machine) {
+                None => return self.let_in(&account),
+                Some(refusal) => refusal,
+            },
             _ => Refusal::ValidateFailed,
         };
         self.send(Reply::Validated { outcome: Err(refusal), paying: false, time: self.time() });

@@ -156,7 +156,11 @@ impl Realm {
         state.zone_keys.insert(id, ZoneKey { key: Secret::new(key.clone()), user, expires });
         let zone = &config.zone;
         Ok(Box::new(Selected {
-            ip: if zone.address.is_empty() { config.host().to_owned() } else { zone.address.clone() },
+            ip: if zone.address.is_empty() {
+                config.host().to_owned()
+            } else {
+                zone.address.clone()
+            },
             tcp_port: zone.tcp_port,
             udp_port: zone.udp_port,
             key,
@@ -182,9 +186,10 @@ impl Realm {
         let mut state = self.state();
         // By another account or for another character it stays as it is.
         let id = state.own(user, character).map_err(|_| Refusal::WrongKey)?;
-        let good = state.zone_keys.get(&id).is_some_and(|known| {
-            known.key.is(key) && known.expires > now && known.user == user
-        });
+        let good = state
+            .zone_keys
+            .get(&id)
+            .is_some_and(|known| known.key.is(key) && known.expires > now && known.user == user);
         if !good {
             return Err(Refusal::WrongKey);
         }

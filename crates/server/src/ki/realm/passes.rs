@@ -55,9 +55,8 @@ impl Passes {
 
     /// Those of an account that are good on a machine.
     pub(super) fn of(&self, user: u64, machine: u64, now: Duration) -> Vec<Secret> {
-        let fits = |pass: &&Pass| {
-            pass.expires > now && pass.machine.is_none_or(|bound| bound == machine)
-        };
+        let fits =
+            |pass: &&Pass| pass.expires > now && pass.machine.is_none_or(|bound| bound == machine);
         let passes = self.of_user.get(&user).into_iter().flatten();
         passes.filter(fits).map(|pass| pass.ck2.clone()).collect()
     }

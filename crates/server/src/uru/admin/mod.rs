@@ -211,10 +211,12 @@ impl Admin {
             Place::Here { vault, .. } => {
                 perform(vault, request, lines).await.map_err(AdminError::Refused)
             }
-            Place::Running(folder) => match operators::ask::<Vault>(folder, &request, lines).await {
-                Ok(answer) => answer.map_err(AdminError::Refused),
-                Err(source) => Err(AdminError::Silent { folder: folder.clone(), source }),
-            },
+            Place::Running(folder) => {
+                match operators::ask::<Vault>(folder, &request, lines).await {
+                    Ok(answer) => answer.map_err(AdminError::Refused),
+                    Err(source) => Err(AdminError::Silent { folder: folder.clone(), source }),
+                }
+            }
         }
     }
 

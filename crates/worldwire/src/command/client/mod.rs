@@ -1,5 +1,6 @@
 //! `worldwire client`.
 
+mod ki;
 mod uru;
 
 use crate::cli::{Client, ClientCommand, Common};
@@ -7,6 +8,7 @@ use crate::output::Failure;
 
 pub(crate) fn run(arguments: &Client, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
+        ClientCommand::Ki(ki) => ki::run(ki),
         ClientCommand::Uru(uru) => uru::run(uru, common),
     }
 }
