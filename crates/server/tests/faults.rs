@@ -11,8 +11,8 @@ use std::time::Duration;
 use support::{encoded, key, play};
 use tokio::time::{Instant, sleep, timeout};
 use worldwire_server::store::{
-    AccountRow, Change, Changes, CharacterRow, NodeRow, Pending, RefRow, ScoreRow, SettingRow,
-    Store, StoreError,
+    AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, RefRow, ScoreRow,
+    SettingRow, Store, StoreError,
 };
 use worldwire_server::uru::vault::{Notice, Notices, Vault, VaultConfig};
 use worldwire_uru::types::{NetError, TermStr, Uuid};
@@ -93,7 +93,7 @@ macro_rules! reads {
     )*};
 }
 
-impl Store for Memory {
+impl Ledger for Memory {
     fn commit(&self, number: u64, changes: Arc<Changes>) -> Pending<'_, ()> {
         Box::pin(async move {
             *self.commits.lock().unwrap() += 1;
@@ -135,6 +135,15 @@ impl Store for Memory {
         settings: SettingRow = PutSetting;
         accounts: AccountRow = PutAccount;
         characters: CharacterRow = PutCharacter;
+    }
+
+    fn close(&self) -> Pending<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+impl Store for Memory {
+    reads! {
         refs: RefRow = PutRef;
         scores: ScoreRow = PutScore;
     }
@@ -160,10 +169,6 @@ impl Store for Memory {
                 _ => None,
             }))
         })
-    }
-
-    fn close(&self) -> Pending<'_, ()> {
-        Box::pin(async { Ok(()) })
     }
 }
 

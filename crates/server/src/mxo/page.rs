@@ -24,7 +24,7 @@ use worldwire_net::Signal;
 
 use super::Shared;
 use super::world::LONGEST_HOLD;
-use crate::uru::status::serve_router;
+use crate::page;
 
 /// How long visitors may keep the world from closing.
 const GRACE: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ pub(super) async fn serve(
     shared: Arc<Shared>,
     mut signal: Signal,
 ) -> io::Result<()> {
-    let serving = serve_router(tcp, router(shared), signal.clone());
+    let serving = page::serve(tcp, router(shared), signal.clone());
     let late = async move {
         signal.stopping().await;
         sleep(GRACE).await;

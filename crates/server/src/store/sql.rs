@@ -14,8 +14,8 @@ use sqlx::sqlite::{
 use sqlx::{AssertSqlSafe, Connection as _, Database, Pool, SqlSafeStr as _, SqlStr};
 
 use super::{
-    AccountRow, Change, Changes, CharacterRow, NodeRow, Pending, RefRow, ScoreRow, SettingRow,
-    Store, StoreError,
+    AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, RefRow, ScoreRow,
+    SettingRow, Store, StoreError,
 };
 
 /// How long to wait for a connection or for another process' transaction.
@@ -340,7 +340,7 @@ macro_rules! sql_store {
             }
         }
 
-        impl Store for $store {
+        impl Ledger for $store {
             fn commit(&self, number: u64, changes: Arc<Changes>) -> Pending<'_, ()> {
                 Box::pin(async move { self.commit_batch(number, &changes).await })
             }
@@ -375,6 +375,15 @@ macro_rules! sql_store {
                 })
             }
 
+            fn close(&self) -> Pending<'_, ()> {
+                Box::pin(async move {
+                    self.pool.close().await;
+                    Ok(())
+                })
+            }
+        }
+
+        impl Store for $store {
             fn nodes_behind(&self, id: u32, most: u32) -> Pending<'_, Vec<NodeRow>> {
                 Box::pin(async move {
                     let sql = "SELECT id, kind, data FROM nodes WHERE id > $1 ORDER BY id LIMIT $2";
@@ -402,13 +411,6 @@ macro_rules! sql_store {
                         "SELECT id, owner, name, kind, value, created FROM scores ORDER BY id";
                     let rows = sqlx::query_as(sql).fetch_all(&self.pool).await?;
                     rows.into_iter().map(score).collect()
-                })
-            }
-
-            fn close(&self) -> Pending<'_, ()> {
-                Box::pin(async move {
-                    self.pool.close().await;
-                    Ok(())
                 })
             }
         }

@@ -12,6 +12,7 @@ use worldwire_uru::connect::BUILD_ID;
 use worldwire_uru::connection::Encryption;
 
 use super::vault::{OnDuplicate, VaultConfig};
+use crate::folder::toml_problem;
 
 /// The port of Uru's servers.
 pub const PORT: u16 = 14_617;
@@ -188,12 +189,8 @@ impl ShardConfig {
     /// # Errors
     /// The first line that cannot be read, or a value that cannot be served.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text).map_err(|error| {
-            // Without the line itself, which may hold the password of a database.
-            let start = error.span().map_or(0, |span| span.start);
-            let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
-            ConfigError(format!("line {line}: {}", error.message()))
-        })?;
+        let config: Self =
+            toml::from_str(text).map_err(|error| ConfigError(toml_problem(text, &error)))?;
         config.check()?;
         Ok(config)
     }

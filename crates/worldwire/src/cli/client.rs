@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use worldwire_uru::connect::BUILD_ID;
 
+use super::ClientKi;
 use super::mxo::{SessionId, number};
 
 #[derive(Debug, Args)]
@@ -76,6 +77,32 @@ Examples:
   worldwire client uru shard --account load-{} --count 50 \\
     login + set-player Load{} + create-node NodeType=TextNote + again + save-node made Text_1=x")]
     Uru(ClientUru),
+    /// Log in to a login server of Wizard101 and Pirate101, and play as far as that goes without a game
+    #[command(after_help = "\
+Steps, with + between them:
+  ping                      wait for an answer of the server
+  login                     log in with --account and the password
+  validate                  connect again with what the login yielded, and wait to be let in
+  list                      the characters of the account
+  create NAME SCHOOL        make a plain character, such as Merle Fire
+  create-from FILE          make a character from a blob
+  delete CHARACTER          delete a character, by name or number
+  select CHARACTER          select a character; the server ends the connection
+  enter                     go where the selection says
+  files                     what the patch service offers
+  args                      the command line of the graphical client for this login
+  wait SECONDS              show what the server says without being asked
+  logout                    hang up
+
+The password comes from --password-file, from the variable WORLDWIRE_PASSWORD, or is asked for. In the
+account and in steps, {} stands for the number of the client with --count. After enter, validate is
+the way back.
+
+Examples:
+  worldwire client ki 127.0.0.1:12000 --account merle
+  worldwire client ki login --account merle login + create Merle Fire + list + select Merle + enter
+  worldwire client ki login --account load-{} --count 100 login + validate + list")]
+    Ki(ClientKi),
     /// Walk in a world of The Matrix Online, and see whether replication holds on a bad network
     #[command(after_help = "\
 The client says hello, sees what is near its character, and walks about. In the end it stops, and with

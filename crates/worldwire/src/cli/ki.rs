@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use worldwire_core::Limits;
 
-use super::{KiBcd, KiFiles, KiLang, KiNav, KiPoi, KiTypesAction, KiWad, Target, threads};
+use super::{
+    KiAccount, KiBcd, KiFiles, KiLang, KiNav, KiPoi, KiRefresh, KiTypesAction, KiWad, Target,
+    threads,
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct Ki {
@@ -34,6 +37,17 @@ lists. The words of --in are the names of files, the lines of .lang files and of
 
 Arguments marked with * are not in the Kronos Grimoire, only in the notes of server projects.")]
     ClientArgs(KiClientArgs),
+    /// Manage the accounts of a login server, running or not
+    #[command(subcommand, arg_required_else_help = true)]
+    Account(KiAccount),
+    /// Make the sessions of a running login server stale, as when a client connects elsewhere
+    #[command(after_help = "Examples:
+  worldwire ki refresh
+  worldwire ki refresh merle --server /srv/login
+
+The next message of each client is answered with the offer of another session, after which the client
+sends it again. The signal SIGUSR1 does the same for all clients.")]
+    Refresh(KiRefresh),
     /// Collisions of zones (collision.bcd)
     #[command(subcommand, arg_required_else_help = true)]
     Bcd(KiBcd),

@@ -3,6 +3,7 @@
 mod client;
 mod ki;
 mod ki_files;
+mod ki_server;
 mod mxo;
 mod serve;
 mod tera;
@@ -18,6 +19,7 @@ use worldwire_tera::schema::Patch;
 pub(crate) use client::*;
 pub(crate) use ki::*;
 pub(crate) use ki_files::*;
+pub(crate) use ki_server::*;
 pub(crate) use mxo::*;
 pub(crate) use serve::*;
 pub(crate) use tera::*;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::ServeKi;
 use super::mxo::{SessionId, number};
 
 #[derive(Debug, Args)]
@@ -25,6 +26,17 @@ Examples:
   worldwire serve uru
   worldwire serve uru /srv/uru --listen 0.0.0.0:14617 --public-address uru.example.org")]
     Uru(ServeUru),
+    /// Run a login server of Wizard101 and Pirate101 (sessions, accounts, characters, queue)
+    #[command(after_help = "\
+The first start makes the folder with its key, database and ki.toml. What the options say is written to
+ki.toml then; later they hold for one run. Ctrl-C stops the server, and SIGUSR1 makes all sessions
+stale.
+
+Examples:
+  worldwire serve ki
+  worldwire serve ki /srv/login --listen 0.0.0.0:12000 --public-address ki.example.org
+  worldwire serve ki --secrets login-keys.toml")]
+    Ki(ServeKi),
     /// Run a small open world of The Matrix Online over UDP
     #[command(after_help = "\
 The world has the objects of a scene: doors that open and close, people who walk. Clients see what is

@@ -44,7 +44,7 @@ pub(crate) struct UruShard {
 
 /// Where a password comes from.
 #[derive(Debug, Args)]
-pub(crate) struct UruPassword {
+pub(crate) struct NewPassword {
     /// Read the password from the first line of a file; - is standard input. Asked for by default
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
@@ -60,7 +60,7 @@ pub(crate) enum UruAccount {
         /// The name; clients do not distinguish upper and lower case
         name: String,
         #[command(flatten)]
-        password: UruPassword,
+        password: NewPassword,
         /// What the account may do; can be given more than once
         #[arg(long, value_name = "ROLE", default_value = "user")]
         role: Vec<AccountRole>,
@@ -94,7 +94,7 @@ pub(crate) enum UruAccount {
         /// The name
         name: String,
         #[command(flatten)]
-        password: UruPassword,
+        password: NewPassword,
         #[command(flatten)]
         shard: UruShard,
     },

@@ -1,12 +1,8 @@
 //! What operators do with a shard while it runs, and while it does not.
 //!
 //! [`Admin::open`] finds out which it is: a shard that runs has its folder locked and listens on a
-//! local socket there ([`Listener`]); otherwise the database is opened here for as long as the
+//! [local socket](crate::operators) there; otherwise the database is opened here for as long as the
 //! request takes. Either way a [`Request`] is answered by [`perform`].
-//!
-//! On the socket everything is JSON, one value a line, none longer than [`MOST_LINE`]: first the
-//! request; for an import then the lines of the dump and an empty one. The answer is any number of
-//! `{"data":..}` and one `{"done":true}` or `{"error":".."}`.
 
 use std::fmt;
 use std::io;
@@ -21,13 +17,23 @@ use worldwire_uru::types::NetError;
 use super::CONFIG;
 use super::accounts::{AccountSummary, PasswordSet};
 use super::vault::{Dump, Finding, TreeLine, Vault, VaultConfig, VaultError, fields_of};
+use crate::folder::database_url;
+use crate::operators::{self, Operated};
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
 use crate::store::{self, SQLITE_FILE, StoreError};
 
-mod socket;
+impl Operated for Vault {
+    type Request = Request;
 
-pub use socket::{Listener, MOST_LINE};
+    fn has_lines(request: &Request) -> bool {
+        matches!(request, Request::Import { .. })
+    }
+
+    async fn perform(&self, request: Request, lines: &[String]) -> Result<Vec<Json>, String> {
+        perform(self, request, lines).await
+    }
+}
 
 /// What an operator wants.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -185,7 +191,9 @@ impl Admin {
         let Some(lock) = FolderLock::take(folder).map_err(silent)? else {
             return Ok(Self(Place::Running(folder.to_owned())));
         };
-        let url = database_url(folder)?;
+        let file = folder.join(CONFIG);
+        let url = database_url(&file);
+        let url = url.map_err(|problem| AdminError::Config { file, problem })?;
         if url.is_none() && !folder.join(SQLITE_FILE).exists() {
             return Err(no_shard());
         }
@@ -203,10 +211,12 @@ impl Admin {
             Place::Here { vault, .. } => {
                 perform(vault, request, lines).await.map_err(AdminError::Refused)
             }
-            Place::Running(folder) => match socket::ask(folder, &request, lines).await {
-                Ok(answer) => answer.map_err(AdminError::Refused),
-                Err(source) => Err(AdminError::Silent { folder: folder.clone(), source }),
-            },
+            Place::Running(folder) => {
+                match operators::ask::<Vault>(folder, &request, lines).await {
+                    Ok(answer) => answer.map_err(AdminError::Refused),
+                    Err(source) => Err(AdminError::Silent { folder: folder.clone(), source }),
+                }
+            }
         }
     }
 
@@ -216,23 +226,6 @@ impl Admin {
             vault.close().await;
         }
     }
-}
-
-/// The URL of the database in a folder's `shard.toml`, if there is one.
-fn database_url(folder: &Path) -> Result<Option<String>, AdminError> {
-    let file = folder.join("shard.toml");
-    let text = match std::fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(AdminError::Config { file, problem: error.to_string() }),
-    };
-    // The text may hold a password, so the error is told without it.
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| AdminError::Config {
-        file,
-        problem: error.message().to_owned(),
-    })?;
-    let url = table.get("database").and_then(toml::Value::as_str);
-    Ok(url.filter(|url| !url.is_empty()).map(str::to_owned))
 }
 
 /// Answers a request, in JSON values of which each is a line. `lines` is the dump of an import.

@@ -6,29 +6,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::level_filters::LevelFilter;
 use worldwire_dissect::MxoObjects;
 use worldwire_mxo::crypt::SessionKey;
 use worldwire_mxo::replicator;
 use worldwire_net::Stop;
 use worldwire_server::mxo::{OPEN_KEY, OpenWorld, Scene, SceneError, WorldConfig};
 
+use super::begin_log;
 use crate::cli::{Common, ServeMxo};
 use crate::command::open_files;
 use crate::definitions;
 use crate::output::{Failure, Interruption, print, say};
 
 pub(crate) fn run(arguments: &ServeMxo, common: &Common) -> Result<(), Failure> {
-    let level = match (arguments.verbose, common.quiet) {
-        (true, _) => LevelFilter::DEBUG,
-        (false, true) => LevelFilter::WARN,
-        (false, false) => LevelFilter::INFO,
-    };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_ansi(false)
-        .with_writer(std::io::stderr)
-        .init();
+    begin_log(arguments.verbose, common);
     let (config, key) = config(arguments, common)?;
     let scene = match &arguments.scene {
         Some(path) => Scene::read(path, &config.objects),

@@ -1,14 +1,20 @@
-//! The local socket of a shard that runs.
+//! The local socket on which operators speak to a server that runs.
 //!
-//! On Unix it is a socket in the shard's folder that only its owner can use. Elsewhere it is a port
+//! On Unix it is a socket in the server's folder that only its owner can use. Elsewhere it is a port
 //! of the loopback address, and a file in the folder says which, with a token that has to come
 //! first.
+//!
+//! Everything is JSON, one value a line, none longer than [`MOST_LINE`]: first the request; if it
+//! [has lines](Operated::has_lines) then those, and an empty one. The answer is any number of
+//! `{"data":..}` and one `{"done":true}` or `{"error":".."}`.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 use tokio::io::{
     AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite,
@@ -18,32 +24,51 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
-use super::{Request, perform};
-use crate::uru::vault::Vault;
-
 /// The longest line, in bytes: a node of 1 MiB in hexadecimal digits is half of it.
 pub const MOST_LINE: usize = 4 << 20;
-/// Lines of one import.
+/// Lines of one request.
 const MOST_LINES: usize = 50_000_000;
 /// Operators at the same time.
 const MOST_AT_ONCE: usize = 8;
 /// How long a request may take to come, line by line.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Listens for operators.
-#[derive(Debug)]
-pub struct Listener {
-    inner: platform::Listener,
-    vault: Vault,
+/// What operators speak to.
+pub trait Operated: Clone + Send + Sync + 'static {
+    /// What an operator may want.
+    type Request: Serialize + DeserializeOwned + Send + Sync;
+
+    /// Whether lines follow a request, such as those of a dump.
+    fn has_lines(request: &Self::Request) -> bool {
+        let _ = request;
+        false
+    }
+
+    /// Answers a request, in JSON values of which each is a line.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    fn perform(
+        &self,
+        request: Self::Request,
+        lines: &[String],
+    ) -> impl Future<Output = Result<Vec<Json>, String>> + Send;
 }
 
-impl Listener {
-    /// Listens in a shard's folder, whose lock the caller holds.
+/// Listens for operators.
+#[derive(Debug)]
+pub struct Listener<O> {
+    inner: platform::Listener,
+    operated: O,
+}
+
+impl<O: Operated> Listener<O> {
+    /// Listens in a server's folder, whose lock the caller holds.
     ///
     /// # Errors
     /// Those of the operating system.
-    pub fn bind(folder: &Path, vault: Vault) -> io::Result<Self> {
-        Ok(Self { inner: platform::Listener::bind(folder)?, vault })
+    pub fn bind(folder: &Path, operated: O) -> io::Result<Self> {
+        Ok(Self { inner: platform::Listener::bind(folder)?, operated })
     }
 
     /// Answers operators until it is dropped.
@@ -59,9 +84,9 @@ impl Listener {
                     continue;
                 }
             };
-            let (vault, token) = (self.vault.clone(), self.inner.token());
+            let (operated, token) = (self.operated.clone(), self.inner.token());
             tokio::spawn(async move {
-                if let Err(error) = serve(stream, &vault, token.as_deref()).await {
+                if let Err(error) = serve(stream, &operated, token.as_deref()).await {
                     warn!(%error, "an operator's connection broke off");
                 }
                 drop(permit);
@@ -70,13 +95,13 @@ impl Listener {
     }
 }
 
-/// Asks the shard that runs in a folder.
+/// Asks the server that runs in a folder.
 ///
 /// # Errors
-/// Those of the connection; the inner one is the shard's answer.
-pub(super) async fn ask(
+/// Those of the connection; the inner one is the server's answer.
+pub(crate) async fn ask<O: Operated>(
     folder: &Path,
-    request: &Request,
+    request: &O::Request,
     lines: &[String],
 ) -> io::Result<Result<Vec<Json>, String>> {
     let (stream, token) = platform::connect(folder).await?;
@@ -86,7 +111,7 @@ pub(super) async fn ask(
         write_line(&mut writer, &token).await?;
     }
     write_line(&mut writer, &serde_json::to_string(request)?).await?;
-    if matches!(request, Request::Import { .. }) {
+    if O::has_lines(request) {
         for line in lines.iter().filter(|line| !line.trim().is_empty()) {
             write_line(&mut writer, line).await?;
         }
@@ -113,9 +138,9 @@ pub(super) async fn ask(
     }
 }
 
-async fn serve(
+async fn serve<O: Operated>(
     stream: impl AsyncRead + AsyncWrite,
-    vault: &Vault,
+    operated: &O,
     token: Option<&str>,
 ) -> io::Result<()> {
     let (reader, writer) = tokio::io::split(stream);
@@ -125,8 +150,8 @@ async fn serve(
     {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    let answer = match receive(&mut reader).await? {
-        Ok((request, lines)) => perform(vault, request, &lines).await,
+    let answer = match receive::<O>(&mut reader).await? {
+        Ok((request, lines)) => operated.perform(request, &lines).await,
         Err(problem) => Err(problem),
     };
     let end = match answer {
@@ -144,17 +169,17 @@ async fn serve(
     writer.shutdown().await
 }
 
-/// A request, and the dump behind it if it is an import; or what is wrong with it.
-async fn receive(
+/// A request, and the lines behind it; or what is wrong with it.
+async fn receive<O: Operated>(
     reader: &mut (impl AsyncBufRead + Unpin),
-) -> io::Result<Result<(Request, Vec<String>), String>> {
+) -> io::Result<Result<(O::Request, Vec<String>), String>> {
     let line = soon(read_line(reader)).await?.unwrap_or_default();
-    let request: Request = match serde_json::from_str(&line) {
+    let request: O::Request = match serde_json::from_str(&line) {
         Ok(request) => request,
         Err(error) => return Ok(Err(format!("not a request: {error}"))),
     };
     let mut lines = Vec::new();
-    if matches!(request, Request::Import { .. }) {
+    if O::has_lines(&request) {
         loop {
             match soon(read_line(reader)).await? {
                 Some(line) if line.is_empty() => break,
@@ -237,7 +262,7 @@ mod platform {
 
     impl Drop for Listener {
         fn drop(&mut self) {
-            // The next shard removes it otherwise.
+            // The next server removes it otherwise.
             let _ = std::fs::remove_file(&self.file);
         }
     }
