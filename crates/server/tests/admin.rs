@@ -179,7 +179,19 @@ async fn the_socket_is_bounded() {
     let half = say(import).await;
     assert_eq!(half, "{\"error\":\"wanted an empty line behind the dump\"}\n");
     let admin = Admin::open(folder).await.unwrap();
+    // Those who only connect keep nobody waiting, and lose their places.
+    let mut silent = Vec::new();
+    for _ in 0..200 {
+        silent.push(tokio::net::UnixStream::connect(&socket).await.unwrap());
+    }
+    let start = std::time::Instant::now();
     assert_eq!(ask(&admin, json!({"request": "check"}), &[]).await, Ok(Vec::new()));
+    let mut answer = String::new();
+    for stream in &mut silent[..150] {
+        stream.read_to_string(&mut answer).await.unwrap();
+    }
+    assert_eq!(answer, "");
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     listener.abort();
 }
 
@@ -237,6 +249,8 @@ fn a_dump_is_checked() {
     assert!(problem(&[head, &account, &system]).contains("wanted a name of at most"));
     let full = r#"{"vault":1,"next_node":4294967295,"next_score":1}"#;
     assert!(problem(&[full, &system]).starts_with("wanted next_node"));
+    let last = problem(&[head, &system, &node(u32::MAX, "Folder")]);
+    assert_eq!(last, "node 4294967295: wanted a number below 4293967295");
     let long = format!(
         r#"{{"node":{{"NodeId":2,"NodeType":"Folder","String64_1":"{}"}}}}"#,
         "x".repeat(64)

@@ -295,6 +295,14 @@ impl Dump {
         if self.head.next_node > MOST_NEXT || self.head.next_score > MOST_NEXT {
             return Err(format!("wanted next_node and next_score of at most {MOST_NEXT}"));
         }
+        // The next ones follow the highest.
+        let highest =
+            [("node", self.nodes.keys().next_back()), ("score", self.scores.keys().next_back())];
+        for (what, id) in highest {
+            if let Some(id) = id.filter(|id| **id >= MOST_NEXT) {
+                return Err(format!("{what} {id}: wanted a number below {MOST_NEXT}"));
+            }
+        }
         let mut graph = Graph::default();
         let mut systems = 0;
         for (id, content) in &self.nodes {

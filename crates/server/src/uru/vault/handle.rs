@@ -17,7 +17,7 @@ use super::config::VaultConfig;
 use super::exchange::Dump;
 use super::inspect::{Finding, TreeLine};
 use super::state::{Outcome, State};
-use super::task::{Call, Message, Task};
+use super::task::{Arrival, Call, Message, Task};
 use super::trees::AgeNodes;
 use crate::store::seal::{KEY_FILE, ServerKey};
 use crate::store::{Store, StoreError};
@@ -178,10 +178,10 @@ impl Vault {
         self.failing.load(Ordering::Relaxed)
     }
 
-    /// Registers a connection of a client.
+    /// Registers a connection of a client, whether the database is there or not.
     ///
     /// # Errors
-    /// [`NetError::RemoteShutdown`], or those of the database.
+    /// [`NetError::RemoteShutdown`].
     pub async fn connect(&self) -> Result<(Connection, Notices), NetError> {
         let id = ConnectionId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let (outlet, notices) = mpsc::channel(self.most_notices);
@@ -189,9 +189,9 @@ impl Vault {
         let mark = Arc::<AtomicU64>::default();
         // Made first: whatever happens from here on, its end is reported.
         let connection = Connection { id, vault: self.clone(), mark: Arc::clone(&mark) };
-        let message = Message::Connect { id, outlet, reply };
+        let message = Message::Connect { arrival: Arrival { id, outlet }, reply };
         self.messages.send(message).await.map_err(|_| NetError::RemoteShutdown)?;
-        replied.await.map_err(|_| NetError::RemoteShutdown)??;
+        replied.await.map_err(|_| NetError::RemoteShutdown)?;
         Ok((connection, Notices { notices, taken: 0, mark }))
     }
 

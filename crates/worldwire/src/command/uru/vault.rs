@@ -12,7 +12,7 @@ use worldwire_uru::vault::VaultNode;
 use super::account::{ask, print_lines};
 use crate::cli::{Common, MovingFrom, UruVault};
 use crate::input;
-use crate::output::{Failure, Output, complain, print, printable};
+use crate::output::{Failure, Output, complain, indented, print, printable};
 
 pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
     match command {
@@ -112,9 +112,8 @@ pub(crate) fn fields_of(words: &[String]) -> Result<Json, Failure> {
 fn drawn(tree: &[Json]) -> String {
     let mut out = String::new();
     for line in tree {
-        let depth = line["depth"].as_u64().and_then(|depth| usize::try_from(depth).ok());
         let text = |value: &Json| printable(value.as_str().unwrap_or_default());
-        let indent = "  ".repeat(depth.unwrap_or_default());
+        let indent = indented(line["depth"].as_u64().unwrap_or_default());
         let _ = write!(out, "{indent}{} {}", line["id"], text(&line["type"]));
         let title = text(&line["title"]);
         if !title.is_empty() {
