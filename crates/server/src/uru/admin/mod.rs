@@ -102,7 +102,11 @@ pub enum Request {
     /// Looks for what cannot be, one finding a line.
     Check,
     /// The whole vault, one line of a [`Dump`] a line.
-    Export,
+    Export {
+        /// With the digests of passwords, which are as good as passwords: for another server.
+        #[serde(default)]
+        passwords: bool,
+    },
     /// Replaces the whole vault by the dump that follows.
     Import {
         /// Even if there are players.
@@ -303,8 +307,12 @@ pub async fn perform(
             let findings = vault.check().await.map_err(said)?;
             Ok(findings.into_iter().map(finding_json).collect())
         }
-        Request::Export => {
-            let dump = vault.export().await.map_err(said)?;
+        Request::Export { passwords } => {
+            let dump = match passwords {
+                true => vault.export_with_passwords().await,
+                false => vault.export().await,
+            };
+            let dump = dump.map_err(said)?;
             Ok(dump.lines().map(Json::String).collect())
         }
         Request::Import { replace } => {

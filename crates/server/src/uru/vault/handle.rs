@@ -305,7 +305,15 @@ impl Vault {
     /// # Errors
     /// Those of the database.
     pub async fn export(&self) -> Result<Dump, NetError> {
-        Ok(self.call(None, None, State::dump).await?.0)
+        Ok(self.call(None, None, |state| state.dump(false)).await?.0)
+    }
+
+    /// The same with the digests of passwords, for another server. They are as good as passwords.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn export_with_passwords(&self) -> Result<Dump, NetError> {
+        Ok(self.call(None, None, |state| state.dump(true)).await?.0)
     }
 
     /// Replaces the whole vault, in one transaction. Accounts that are there stay as they are.
