@@ -494,3 +494,17 @@ async fn texts_have_no_zero_inside() {
     let new = InitAge { filename, user_name: "x\0".to_owned(), ..InitAge::default() };
     assert_eq!(ann.init_age(new).await.unwrap_err(), refused);
 }
+
+#[tokio::test]
+async fn an_operator_may_open_all_ages() {
+    let database = Database::sqlite();
+    let config = VaultConfig { open_ages: true, ..VaultConfig::default() };
+    let vault = database.vault_with(config).await;
+    let (ann, _to_ann, a) = play(&vault, "Ann").await;
+    let (eve, _to_eve, _) = play(&vault, "Eve").await;
+    let relto = Age::relto(&ann, a).await;
+    relto.enter(&eve).await.unwrap();
+    // A guest is no owner.
+    let renamed = VaultNode { string64_4: Some(TermStr::from("x")), ..VaultNode::default() };
+    assert_eq!(eve.save(relto.info, REVISION, encoded(&renamed)).await, REFUSED);
+}

@@ -71,7 +71,7 @@ pub(crate) fn shown(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{counted, printable};
+    use super::{counted, indented, printable};
 
     #[test]
     fn one_is_no_plural() {

@@ -20,7 +20,8 @@ use worldwire_uru::types::NetError;
 
 use super::CONFIG;
 use super::accounts::{AccountSummary, PasswordSet};
-use super::vault::{Dump, Finding, TreeLine, Vault, VaultConfig, VaultError, fields_of};
+use super::config::ShardConfig;
+use super::vault::{Dump, Finding, TreeLine, Vault, VaultError, fields_of};
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
 use crate::store::{self, SQLITE_FILE, StoreError};
@@ -189,12 +190,14 @@ impl Admin {
         let Some(lock) = FolderLock::take(folder).map_err(silent)? else {
             return Ok(Self(Place::Running(folder.to_owned())));
         };
-        let url = database_url(folder)?;
+        let config = configuration(folder)?;
+        let url = Some(config.database.as_str()).filter(|url| !url.is_empty());
         if url.is_none() && !folder.join(SQLITE_FILE).exists() {
             return Err(no_shard());
         }
-        let store = store::open(folder, url.as_deref()).await?;
-        let vault = Vault::open(store, ServerKey::load(&key)?, VaultConfig::default()).await?;
+        let store = store::open(folder, url).await?;
+        // What every shard has is made here, too, and must be called the same.
+        let vault = Vault::open(store, ServerKey::load(&key)?, config.vault()).await?;
         Ok(Self(Place::Here { vault, _lock: lock }))
     }
 
@@ -222,21 +225,16 @@ impl Admin {
     }
 }
 
-/// The URL of the database in a folder's `shard.toml`, if there is one.
-fn database_url(folder: &Path) -> Result<Option<String>, AdminError> {
-    let file = folder.join("shard.toml");
+/// What a folder's `shard.toml` says, if there is one.
+fn configuration(folder: &Path) -> Result<ShardConfig, AdminError> {
+    let file = folder.join(CONFIG);
     let text = match std::fs::read_to_string(&file) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(AdminError::Config { file, problem: error.to_string() }),
     };
-    // The text may hold a password, so the error is told without it.
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| AdminError::Config {
-        file,
-        problem: error.message().to_owned(),
-    })?;
-    let url = table.get("database").and_then(toml::Value::as_str);
-    Ok(url.filter(|url| !url.is_empty()).map(str::to_owned))
+    let config = ShardConfig::parse(&text);
+    config.map_err(|error| AdminError::Config { file, problem: error.to_string() })
 }
 
 /// Answers a request, in JSON values of which each is a line. `lines` is the dump of an import.
@@ -320,7 +318,9 @@ pub async fn perform(
             let dump = dump.map_err(|error| error.to_string())?;
             let nodes = dump.nodes();
             vault.import(dump, replace).await.map_err(|error| match error {
-                NetError::LoggedInElsewhere if replace => "somebody is logged in".to_owned(),
+                NetError::LoggedInElsewhere if replace => {
+                    "somebody is logged in, or an age still runs; stop the shard first".to_owned()
+                }
                 NetError::LoggedInElsewhere => {
                     "there are players already; --replace removes them".to_owned()
                 }

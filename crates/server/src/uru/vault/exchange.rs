@@ -29,7 +29,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 use super::content::{Content, Entry, decode, encode};
 use super::graph::Graph;
 use super::inspect::{Finding, problems};
-use super::state::{Outcome, State};
+use super::state::{Outcome, Session, State};
 use crate::uru::accounts::Account;
 use crate::uru::players::{Player, folded_player};
 use crate::uru::scores::{MOST_KIND, Score};
@@ -396,9 +396,11 @@ impl State {
     }
 
     /// Replaces the whole vault. Accounts that are there stay as they are. Players that are there
-    /// go only if `replace` says so, and never while somebody is logged in.
+    /// go only if `replace` says so, and never while somebody is logged in or an age runs, which
+    /// would write what it has into the new vault.
     pub(crate) fn restore(&mut self, dump: &Dump, replace: bool) -> Outcome<()> {
-        let busy = self.sessions.values().any(|session| !session.account.is_zero());
+        let is_busy = |session: &Session| !session.account.is_zero() || session.age != 0;
+        let busy = self.sessions.values().any(is_busy);
         if busy || !replace && self.players.iter().next().is_some() {
             return Err(NetError::LoggedInElsewhere.into());
         }

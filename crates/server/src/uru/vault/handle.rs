@@ -319,8 +319,8 @@ impl Vault {
     /// Replaces the whole vault, in one transaction. Accounts that are there stay as they are.
     ///
     /// # Errors
-    /// [`NetError::LoggedInElsewhere`] while somebody is logged in, or if there are players and
-    /// `replace` is not set; [`NetError::AccountAlreadyExists`] if an account has the name of
+    /// [`NetError::LoggedInElsewhere`] while somebody is logged in or an age runs, or if there are
+    /// players and `replace` is not set; [`NetError::AccountAlreadyExists`] if an account has the name of
     /// another one.
     pub async fn import(&self, dump: Dump, replace: bool) -> Result<(), NetError> {
         let restore = move |state: &mut State| state.restore(&dump, replace);
