@@ -120,7 +120,7 @@ async fn torn_and_foreign_bytes_cost_their_own_connection() {
     // Half a frame, and then nothing.
     let (mut stream, end) = stage.stream();
     stream.write_all(&[0x0d, 0xf0, 8]).await.unwrap();
-    drop(stream);
+    stream.shutdown().await.unwrap();
     assert!(matches!(end.await.unwrap(), End::Fault(_)));
     // Nothing at all, from many.
     let silent: Vec<_> = (0..500).map(|_| stage.stream()).collect();
@@ -145,6 +145,8 @@ async fn a_client_that_asks_and_does_not_read_is_bounded() {
     let flood = [0x0d, 0xf0, 8, 0, 0, 0, 0, 0, 1, 1, 4, 0].repeat(1000);
     let flooding = async { while stream.write_all(&flood).await.is_ok() {} };
     assert!(timeout(Duration::from_secs(300), flooding).await.is_ok(), "it is closed");
-    assert!(matches!(end.await.unwrap(), End::Stalled | End::Fault(_)));
+    // With too many answers queued, or after a minute in which it took none.
+    let end = end.await.unwrap();
+    assert!(matches!(end, End::Stalled | End::Application), "{end}");
     watcher.ping().await.unwrap();
 }

@@ -396,10 +396,11 @@ fn k_17_what_is_wrong_with_a_new_character_is_named() {
     let mut desk = Desk::new();
     desk.log_in("merle", "hunter2");
     let mut create = |blob: Vec<u8>| short(&desk.say(Said::CreateCharacter(blob)))[0].clone();
-    let plain = |name, indices| Character::plain(name, "Fire", indices).into_bytes();
+    let plain = |name: &str, indices| Character::plain(name, "Fire", indices).into_bytes();
     assert_eq!(create(plain("", 0xff_ffff)), "created");
     assert_eq!(create(plain("", 0x100_0000)), "created: InvalidName");
-    for name in ["Mer\nle", " Merle", &"x".repeat(65)] {
+    let long = "x".repeat(65);
+    for name in ["Mer\nle", " Merle", &long] {
         assert_eq!(create(plain(name, 1)), "created: InvalidName", "{name:?}");
     }
     for blob in [Vec::new(), vec![0; 100], plain("", 1)[..20].to_vec(), vec![0; 20_000]] {
