@@ -19,14 +19,15 @@ cd "$folder"
 export WORLDWIRE_PASSWORD=secret
 ulimit -n "$(ulimit -Hn)"
 
+# The first start makes what is missing, and writes down what the options say.
+"$program" serve uru shard --quiet --listen "127.0.0.1:$port" --status "127.0.0.1:$((port + 1))" > first.log 2>&1 &
+server=$!
+until [ -e shard/shard.sqlite ]; do sleep 0.2; kill -0 "$server" || { cat first.log; exit 1; }; done
+sleep 2
+kill "$server"; wait "$server"
+sed -i 's/^connections_per_address = .*/connections_per_address = 10000/' shard/shard.toml
 mkdir -p shard/data/files/Big shard/data/secure/SDL
 echo 'STATEDESC avatarPhysical { VERSION 1 VAR POINT3 position[1] }' > shard/data/secure/SDL/avatar.sdl
-cat > shard/shard.toml <<END
-listen = "127.0.0.1:$port"
-status = ""
-[limits]
-connections_per_address = 10000
-END
 head -c 280000000 /dev/urandom > shard/data/files/Big/page.prp
 
 "$program" serve uru shard --quiet > serve.log 2>&1 &

@@ -18,7 +18,7 @@ use worldwire_uru::age::{Capacity, Config, Instance};
 use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::frame::Message;
 use worldwire_uru::message::AccountFlags;
-use worldwire_uru::message::game::client::{ClientMessage, PropagateBuffer};
+use worldwire_uru::message::game::client::{ClientMessage, GameMgrMsg, PropagateBuffer};
 use worldwire_uru::net_message::patch::restamp;
 use worldwire_uru::net_message::{MembersListReq, NetFlags, NetMessage};
 use worldwire_uru::schema::Descriptors;
@@ -139,6 +139,7 @@ impl Running {
             local(shard);
             shard.game.relevance = config.relevance;
             shard.game.directed_anywhere = config.directed_anywhere;
+            shard.game.console_commands = config.console_commands.clone();
             shard.game.refuse_full = config.capacity == Capacity::Refuse;
         });
         let server = server.await.unwrap();
@@ -278,6 +279,8 @@ impl World {
                 tokio::time::pause();
                 tokio::time::advance(hop).await;
                 tokio::time::resume();
+                // What was due has its turn, in the real time that it takes.
+                tokio::time::sleep(Duration::from_millis(2)).await;
             });
             self.settle_all();
             left -= hop;
@@ -300,9 +303,14 @@ impl World {
         self.inboxes.clear();
     }
 
+    /// A state with some integers set, as a blob.
+    pub(crate) fn blob(&self, name: &str, version: u16, values: &[(&str, i32)]) -> Vec<u8> {
+        blob(&self.descriptors, name, version, values)
+    }
+
     /// The state of a lever.
     pub(crate) fn lever(&self, place: i32) -> Vec<u8> {
-        blob(&self.descriptors, "lever", 1, &[("place", place)])
+        self.blob("lever", 1, &[("place", place)])
     }
 
     /// Whether a packet is a message as it was sent, with the time of the server, which nobody knows
@@ -316,6 +324,14 @@ impl World {
         packet.bytes() == wanted
     }
 
+    /// Says something to the game manager, which there is not.
+    pub(crate) fn ask_game_manager(&mut self, player: u32) {
+        let message = GameMgrMsg { buffer: Bytes32::new(vec![1, 0, 0, 0]) };
+        let message = Message::from(ClientMessage::from(message));
+        self.runtime.block_on(self.visitors[&player].game.link().say(message)).unwrap();
+        self.settle(player, 0);
+    }
+
     /// Nobody can look inside.
     pub(crate) fn inside(&self, _: impl FnOnce(&Instance)) {}
 }
@@ -326,7 +342,8 @@ impl Drop for World {
         let Some(Running { stop, serving, .. }) = self.running.take() else { return };
         stop.stop();
         if !std::thread::panicking() {
-            self.runtime.block_on(timeout(PATIENCE, serving)).unwrap().unwrap().unwrap();
+            let ended = async { timeout(PATIENCE, serving).await };
+            self.runtime.block_on(ended).unwrap().unwrap().unwrap();
         }
     }
 }

@@ -8,13 +8,15 @@ use worldwire_uru::net_message::{
     GetSharedState, ListenListUpdate, NetFlags, NetHeader, NetMessage, ObjStateRequest,
     ObjectUpdateFilter,
 };
-use worldwire_uru::plasma_message::{BroadcastFlags, ChatFlags, PlasmaMessage};
+use worldwire_uru::plasma_message::{
+    BroadcastFlags, ChatFlags, Child, ConsoleCommand, ControlEventMsg, InputEventMsg, PlasmaMessage,
+};
 use worldwire_uru::types::{List, Uuid};
 
 use crate::world::{
     A, B, C, D, Got, WRONG, World, avatar, broadcast, bytes, chat, class_name, clone, directed,
-    game, header, load_avatar, load_clone, lock, members_request, notify, object, payload,
-    position, regions, reply, state_request, voice,
+    game, header, ki, load_avatar, load_clone, lock, members_request, message_header, notify,
+    object, payload, position, regions, reply, state, state_request, voice, warp,
 };
 
 fn three() -> World {
@@ -207,7 +209,7 @@ fn d_37_payloads_in_the_wrong_message_are_dropped() {
     dropped(&world, DropKind::Wrapper, 2);
     // So are those that say something else than the message around them.
     let mut other = load_avatar(A, true);
-    other.uoid = crate::world::clone("Female", 1, A);
+    other.uoid = clone("Female", 1, A);
     let mut unloading = load_avatar(A, true);
     unloading.is_loading = false.into();
     let mut thing = load_avatar(A, true);
@@ -386,7 +388,7 @@ fn d_14_who_joins_gets_the_original_messages_of_clones_and_an_exact_count() {
     world.send(B, load_avatar(B, true));
     world.send(B, members_request(B));
     world.forget();
-    world.wait(std::time::Duration::from_secs(9));
+    world.wait(Duration::from_secs(9));
     world.send(B, state_request(B, &[]));
     let got = world.got(B);
     // Not its own avatar; the state of the age is the third one.
@@ -452,4 +454,77 @@ fn d_42_clones_that_are_handed_over_name_their_new_owner() {
     let payload = PlasmaMessage::from(crate::world::clone_msg(clone("Hen", 3, A), B, false));
     world.send(B, crate::world::load(B, clone("Hen", 3, A), &payload, false, false));
     assert_eq!(world.heard(C), ["plNetMsgLoadClone"]);
+}
+
+fn control(command: &str) -> PlasmaMessage<'_> {
+    ControlEventMsg {
+        input: InputEventMsg { message: message_header(), event: 0 },
+        control_code: 0,
+        activated: true.into(),
+        percent: 1.0.into(),
+        turn_to: [0.0_f32; 3].into(),
+        command: ConsoleCommand(command.into()),
+    }
+    .into()
+}
+
+#[test]
+fn d_07_what_players_must_not_send_goes_nowhere() {
+    let console_commands = vec!["Avatar.Spawn.DontPanic".to_owned()];
+    let mut world = World::with(Config { console_commands, ..Config::default() }, "Fern");
+    world.admins.push(C);
+    [A, B, C].into_iter().for_each(|player| world.join(player));
+    world.forget();
+    let mut trigger = crate::world::clone_msg(clone("N", 2, A), A, true);
+    trigger.trigger = Child::from(warp());
+    let trigger = PlasmaMessage::from(trigger);
+    let nested = crate::world::load(A, clone("N", 2, A), &trigger, false, true);
+    let sent: [NetMessage<'_>; 5] = [
+        game(A, &warp(), NetFlags(0)).into(),
+        game(A, &ki(40, ChatFlags(0), "x"), NetFlags(0)).into(),
+        game(A, &control("Game.Quit"), NetFlags(0)).into(),
+        directed(A, &warp(), &[B], NetFlags(0)).into(),
+        nested.into(),
+    ];
+    let count = sent.len();
+    for message in sent {
+        world.send(A, message);
+    }
+    assert_eq!(world.got(B).len(), 0);
+    dropped(&world, DropKind::Unsafe, count as u64);
+    world.inside(|age| assert_eq!(age.clone_count(), 0));
+    world.send(A, game(A, &control("avatar.spawn.dontpanic"), NetFlags(0)));
+    world.send(C, game(C, &warp(), NetFlags(0)));
+    assert_eq!(world.got(B).len(), 2);
+}
+
+#[test]
+fn d_30_versions_other_than_12_6_are_malformed() {
+    let mut world = three();
+    let mut message = game(A, &notify(), NetFlags::HasVersion);
+    message.header.version = Some(worldwire_uru::net_message::NetVersion);
+    let mut sent = bytes(&NetMessage::from(message));
+    world.send_bytes(A, &sent);
+    assert_eq!(world.got(B).len(), 1);
+    sent[7] = 7;
+    world.send_bytes(A, &sent);
+    assert_eq!(world.got(B).len(), 0);
+    dropped(&world, DropKind::Malformed, 1);
+}
+
+/// A text whose first byte negates to one without bit 7 ends clients, wherever it stands.
+#[test]
+fn d_41_texts_that_end_clients_go_nowhere() {
+    let mut world = three();
+    let eowyn = "\u{c9}owyn";
+    world.send(A, game(A, &ki(0, ChatFlags(0), eowyn), NetFlags(0)));
+    world.send(A, broadcast(A, object(1, eowyn), world.lever(1)));
+    world.send(A, state(A, object(1, eowyn), world.lever(1)));
+    world.send(A, lock(A, eowyn, true));
+    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
+    dropped(&world, DropKind::Text, 4);
+    world.inside(|age| assert!(age.states().is_empty()));
+    // An accent elsewhere does no harm.
+    world.send(A, game(A, &ki(0, ChatFlags(0), "E\u{f3}wyn"), NetFlags(0)));
+    assert_eq!(world.got(B).len(), 1);
 }

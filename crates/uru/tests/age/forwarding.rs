@@ -95,47 +95,6 @@ fn d_06_payloads_of_unknown_classes_go_on_unless_told_otherwise() {
     assert_eq!(dropped(&world, DropKind::Unsafe), 1);
 }
 
-fn control(command: &str) -> PlasmaMessage<'_> {
-    ControlEventMsg {
-        input: InputEventMsg { message: message_header(), event: 0 },
-        control_code: 0,
-        activated: true.into(),
-        percent: 1.0.into(),
-        turn_to: [0.0_f32; 3].into(),
-        command: ConsoleCommand(command.into()),
-    }
-    .into()
-}
-
-#[test]
-fn d_07_what_players_must_not_send_goes_nowhere() {
-    let console_commands = vec!["Avatar.Spawn.DontPanic".to_owned()];
-    let mut world = World::with(Config { console_commands, ..Config::default() }, "Fern");
-    world.admins.push(C);
-    [A, B, C].into_iter().for_each(|player| world.join(player));
-    world.forget();
-    let mut trigger = crate::world::clone_msg(crate::world::clone("N", 2, A), A, true);
-    trigger.trigger = Child::from(warp());
-    let trigger = PlasmaMessage::from(trigger);
-    let nested = crate::world::load(A, crate::world::clone("N", 2, A), &trigger, false, true);
-    let sent: [NetMessage<'_>; 5] = [
-        game(A, &warp(), NetFlags(0)).into(),
-        game(A, &ki(40, ChatFlags(0), "x"), NetFlags(0)).into(),
-        game(A, &control("Game.Quit"), NetFlags(0)).into(),
-        directed(A, &warp(), &[B], NetFlags(0)).into(),
-        nested.into(),
-    ];
-    let count = sent.len();
-    for message in sent {
-        world.send(A, message);
-    }
-    assert_eq!((world.got(B).len(), dropped(&world, DropKind::Unsafe)), (0, count as u64));
-    assert_eq!(world.age().clone_count(), 0);
-    world.send(A, game(A, &control("avatar.spawn.dontpanic"), NetFlags(0)));
-    world.send(C, game(C, &warp(), NetFlags(0)));
-    assert_eq!(world.got(B).len(), 2);
-}
-
 fn paging(player_id: u32, numbers: core::ops::Range<u16>, flags: u8) -> PagingRoom<'static> {
     let rooms = numbers.map(|number| Room { location: page(number), name: "fbMill".into() });
     PagingRoom {
@@ -167,19 +126,6 @@ fn d_17_paging_is_noted_and_never_forwarded() {
     // Nobody can name the avatar of another player as its own.
     world.send(B, player_page(A));
     assert_eq!(dropped(&world, DropKind::NotTheirs), 1);
-}
-
-#[test]
-fn d_30_versions_other_than_12_6_are_malformed() {
-    let mut world = three();
-    let mut message = game(A, &notify(), NetFlags::HasVersion);
-    message.header.version = Some(worldwire_uru::net_message::NetVersion);
-    let mut sent = bytes(&NetMessage::from(message));
-    world.send_bytes(A, &sent);
-    assert_eq!(world.got(B).len(), 1);
-    sent[7] = 7;
-    world.send_bytes(A, &sent);
-    assert_eq!((world.got(B).len(), dropped(&world, DropKind::Malformed)), (0, 1));
 }
 
 #[test]
@@ -266,23 +212,6 @@ fn d_39_messages_for_the_game_manager_are_skipped() {
     world.age_mut().skip_game_manager(Duration::from_secs(1), A);
     assert_eq!(world.age().counts().game_manager, 1);
     assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
-}
-
-/// A text whose first byte negates to one without bit 7 ends clients, wherever it stands.
-#[test]
-fn d_41_texts_that_end_clients_go_nowhere() {
-    let mut world = three();
-    let eowyn = "\u{c9}owyn";
-    world.send(A, game(A, &ki(0, ChatFlags(0), eowyn), NetFlags(0)));
-    world.send(A, broadcast(A, object(1, eowyn), world.lever(1)));
-    world.send(A, state(A, object(1, eowyn), world.lever(1)));
-    world.send(A, crate::world::lock(A, eowyn, true));
-    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
-    assert_eq!(dropped(&world, DropKind::Text), 4);
-    assert!(world.age().states().is_empty());
-    // An accent elsewhere does no harm.
-    world.send(A, game(A, &ki(0, ChatFlags(0), "E\u{f3}wyn"), NetFlags(0)));
-    assert_eq!(world.got(B).len(), 1);
 }
 
 /// A brain inside a message inside a message is looked at.

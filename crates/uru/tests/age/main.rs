@@ -9,6 +9,7 @@ mod decisions;
 mod forwarding;
 mod meetings;
 mod memory;
+mod merging;
 mod messages;
 mod scenarios;
 mod siege;
