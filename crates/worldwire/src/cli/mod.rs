@@ -1,6 +1,7 @@
 //! The command line.
 
 mod client;
+mod help;
 mod ki;
 mod ki_files;
 mod ki_server;
@@ -17,6 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use worldwire_tera::schema::Patch;
 
 pub(crate) use client::*;
+pub(crate) use help::parse;
 pub(crate) use ki::*;
 pub(crate) use ki_files::*;
 pub(crate) use ki_server::*;

@@ -415,6 +415,22 @@ mod tests {
     }
 
     #[test]
+    fn options_with_odd_names_come_back() {
+        let mut lists = TypeLists::new();
+        let list = r#"{"class A": {"hash": 7, "properties": {"m_e": {"type": "enum E", "id": 0,
+            "enum_options": {"5": 9, "": 3, "RED": 1}}}}}"#;
+        lists.add("list.json", list.as_bytes()).unwrap();
+        let classes = lists.compile();
+        for number in [0, 1, 3, 5, 9, 10] {
+            let json = serde_json::json!({"$class": "class A", "m_e": number});
+            let object = Object::from_json(&classes, &json).unwrap();
+            let text = to_xml(&classes, core::slice::from_ref(&object)).unwrap();
+            let loaded = load(&classes, "a.xml", text.as_bytes());
+            assert_eq!(loaded.objects, Some(vec![object]), "{text}");
+        }
+    }
+
+    #[test]
     fn containers_may_be_empty_and_have_keys() {
         let classes = classes();
         let read = |text: &str| {

@@ -47,7 +47,7 @@ fn stem<'f>(found: &'f Found<'_>) -> &'f str {
 }
 
 fn read<'b>(found: &Found<'b>) -> Result<LangFile<'b>, Failure> {
-    super::opened(&found.title, LangFile::open(found.bytes, &LIMITS))
+    super::opened(&LANG, found, LangFile::open(found.bytes, &LIMITS))
 }
 
 fn find(text: &str, paths: &[PathBuf], json: bool, common: &Common) -> Result<(), Failure> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use serde::de::IgnoredAny;
 use worldwire_core::Limits;
 use worldwire_core::value::push_hex;
 use worldwire_ki::file::wad::Inflater;
@@ -17,7 +18,7 @@ use crate::command::work;
 use crate::output::{
     Failure, LastFolder, NewFolder, complain, counted, print, printable, say, spent, write_all,
 };
-use crate::{input, types};
+use crate::types;
 
 pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure> {
     let classes = types::load(&arguments.types, common)?;
@@ -26,9 +27,9 @@ pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure
     let encoder = Encoder::new(Some(&classes), &choices, arguments.complete, arguments.all);
     inputs::with(&arguments.inputs, &Limits::DEFAULT, |inputs| {
         if let [only] = inputs
-            && let Some(path) = only.named()
+            && !only.is_found
         {
-            return one(&encoder, &choices, path, arguments, common);
+            return one(&encoder, &choices, only, arguments, common);
         }
         let folder = arguments.target.output.as_deref();
         let Some(folder) = folder.filter(|_| !arguments.target.is_stdout()) else {
@@ -57,14 +58,17 @@ fn name_of(input: &Input<'_>) -> String {
 fn one(
     encoder: &Encoder<'_>,
     choices: &Choices<'_>,
-    path: &Path,
+    input: &Input<'_>,
     arguments: &KiOpEncode,
     common: &Common,
 ) -> Result<(), Failure> {
-    let subject = path.display().to_string();
-    let text = input::read(path)?;
+    let mut inflater = Inflater::new();
+    let (text, subject) = (input.open(&mut inflater)?, input.subject());
     let encoded = encoder.named(&subject, &text).map_err(|message| {
-        if !message.is_empty() {
+        if is_of_several(&text) {
+            let way = "`ki op decode -o FOLDER` writes files that `ki op encode FOLDER` reads";
+            complain(&subject, &format!("wanted one object, found lines of JSON; {way}"));
+        } else if !message.is_empty() {
             complain(&subject, &message);
         }
         Failure::Input
@@ -72,7 +76,7 @@ fn one(
     if choices.drop_bind() && !encoded.starts_with(worldwire_ki::object::MAGIC) {
         common.note(&subject, "written without BINd; --form bind writes a BINd file");
     }
-    let target = arguments.target.of_file(|| encoded_name(path))?;
+    let target = arguments.target.of_file(|| encoded_name(&input.name))?;
     if !arguments.hex {
         return write_all(&target, &encoded);
     }
@@ -80,6 +84,13 @@ fn one(
     push_hex(&mut digits, &encoded);
     digits.push('\n');
     write_all(&target, digits.as_bytes())
+}
+
+/// Whether a text is what `decode` writes of several objects: a line of JSON for each.
+fn is_of_several(text: &[u8]) -> bool {
+    let mut values = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>();
+    let is_line = |value: Option<_>| matches!(value, Some(Ok(_)));
+    text.starts_with(b"{") && is_line(values.next()) && is_line(values.next())
 }
 
 /// What became of an input.
