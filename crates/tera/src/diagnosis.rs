@@ -163,7 +163,7 @@ impl Diagnosis {
         if !self.packets.has_map() {
             findings.push(Finding::NoMap { revision: self.packets.known().revision });
         }
-        let names = self.sealed();
+        let names = self.names(Seals::opcodes);
         if names.iter().len() > 0 {
             findings.push(Finding::Sealed { names: names.iter().map(Box::from).collect() });
         }
@@ -205,12 +205,19 @@ impl Diagnosis {
     #[must_use]
     pub fn integrity(&self) -> NameList {
         let listed = self.packets.sealed();
-        listed.chain(self.sealed().iter()).collect()
+        listed.chain(self.names(Seals::opcodes).iter()).collect()
     }
 
-    /// The names of messages that have counter and checksum, and no list names them.
-    fn sealed(&self) -> NameList {
-        let opcodes = self.seals.values().flat_map(Seals::opcodes);
+    /// The names of messages that may have counter and checksum, though no counter was seen to
+    /// rise.
+    #[must_use]
+    pub fn perhaps(&self) -> NameList {
+        self.names(Seals::perhaps)
+    }
+
+    /// The names of opcodes that were found in any conversation.
+    fn names<'s, I: Iterator<Item = u16>>(&'s self, of: impl Fn(&'s Seals) -> I) -> NameList {
+        let opcodes = self.seals.values().flat_map(of);
         opcodes.filter_map(|opcode| self.packets.get(opcode)).map(|packet| packet.name).collect()
     }
 
@@ -265,14 +272,8 @@ impl fmt::Display for Finding {
                 write!(f, "{name} ({opcode}): {count} message{plural} without a definition")
             }
             Self::Sealed { names } => {
-                let plural = plural(names.len() as u64);
-                write!(
-                    f,
-                    "{} message{plural} of the client with counter and checksum, and no list that \
-                     names them: {}",
-                    names.len(),
-                    names.join(", ")
-                )
+                let names = names.join(", ");
+                write!(f, "the client counts messages that no integrity list names: {names}")
             }
             Self::Misfit { title, count, failed, odd, error, better, .. } => {
                 if let (1.., Some(error)) = (*failed, error) {

@@ -2,6 +2,7 @@
 
 use core::any::Any;
 use core::fmt::Write as _;
+use core::mem::replace;
 use std::sync::Arc;
 
 use worldwire_core::connection::Piece;
@@ -94,14 +95,40 @@ pub(super) struct Build {
     is_known: bool,
     /// Counters and checksums in messages that no list names.
     seals: Seals,
-    /// Whether that was said.
+    /// Whether that was said, and that there may be some.
     is_told: bool,
+    is_hinted: bool,
 }
 
 impl Build {
     pub(super) fn new(definitions: Arc<TeraDefinitions>) -> Self {
         let packets = definitions.packets(None);
-        Self { definitions, packets, is_known: false, seals: Seals::default(), is_told: false }
+        let seals = Seals::default();
+        Self { definitions, packets, is_known: false, seals, is_told: false, is_hinted: false }
+    }
+}
+
+impl Build {
+    /// What there is to say about the counter of a message.
+    fn remark(&mut self, seal: Seal, received: &Received<'_>) -> Option<String> {
+        let Unit::Message { opcode } = received.unit else { return None };
+        let name = self.packets.get(opcode).map_or("", |packet| packet.name);
+        match seal {
+            Seal::First if !replace(&mut self.is_told, true) => Some(
+                "messages of the client have counter and checksum, and no list names them: they are \
+                 read with those; worldwire tera integrity writes the list"
+                    .to_owned(),
+            ),
+            Seal::Perhaps if !replace(&mut self.is_hinted, true) => Some(format!(
+                "{name} is 8 bytes longer than its definition: it has grown, or has counter and \
+                 checksum; one message does not tell"
+            )),
+            Seal::Refuted => Some(format!(
+                "{name} has no counter and checksum: the messages of that name before this one were \
+                 read wrong"
+            )),
+            _ => None,
+        }
     }
 }
 
@@ -122,11 +149,8 @@ impl Interpreter<Connection> for Build {
             Unit::Message { .. } => self.seals.look(&self.packets, received.side, received.bytes),
             Unit::Hello | Unit::Key { .. } => Seal::Listed,
         };
-        if seal == Seal::First && !self.is_told {
-            self.is_told = true;
-            let text = "messages of the client have counter and checksum, and no list names them: \
-                        they are read with those; worldwire tera integrity writes the list";
-            emit.note(Note::warning(text.to_owned()));
+        if let Some(text) = self.remark(seal, &received) {
+            emit.note(Note::warning(text));
         }
         emit.message(&TeraMessage { received, packets: &self.packets, form: seal.form() });
     }
