@@ -267,14 +267,8 @@ mod tests {
     fn what_others_made_likely_is_taken_back() {
         let (packets, mut seals) = (packets(), Seals::default());
         let found = looks(&packets, &mut seals, [(5, 1), (5, 2), (6, 1), (6, 1), (6, 2), (5, 3)]);
-        let wanted = [
-            Seal::Perhaps,
-            Seal::First,
-            Seal::First,
-            Seal::Refuted,
-            Seal::Listed,
-            Seal::Further,
-        ];
+        let wanted =
+            [Seal::Perhaps, Seal::First, Seal::First, Seal::Refuted, Seal::Listed, Seal::Further];
         assert_eq!(found, wanted);
         assert_eq!(seals.opcodes().collect::<Vec<_>>(), [5]);
     }
