@@ -1,7 +1,6 @@
 //! The codec of TERA.
 
 use worldwire_core::Result;
-use worldwire_core::json::Json;
 
 use super::library;
 use crate::codec::{Codec, Remark, Shape, read_opening};
@@ -13,9 +12,9 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
         return Ok(None);
     }
     let name = line.name.strip_prefix("tera.").ok_or_else(|| line.no_message())?;
-    let has_payload = |json: &Json| json.get("payload").is_some();
     // Without a definition the fields are the whole message: header and payload.
-    let mut json = if has_payload(line.fields) && line.fields.get("opcode").is_some() {
+    let is_whole = ["payload", "opcode"].iter().all(|key| line.fields.get(key).is_some());
+    let mut json = if is_whole {
         line.fields.clone()
     } else {
         let opcode = line.members.get("opcode").cloned().unwrap_or_else(|| name.into());
