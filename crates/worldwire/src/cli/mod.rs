@@ -379,6 +379,10 @@ pub(crate) struct Encode {
     /// Keys, for codecs that encrypt
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
+    /// TERA: convert values as older parsers do: fractions are cut off, numbers wrap, and unknown
+    /// fields are ignored
+    #[arg(long)]
+    pub(crate) lenient: bool,
     #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]
