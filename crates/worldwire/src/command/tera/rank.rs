@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
         }
     };
     let capture =
-        Capture { file: from.clone(), keys: None, data, families: Vec::new(), is_growing: false };
+        Capture { file: from.clone(), keys: None, data, families: Vec::new(), is_growing: false, tcpdump: None };
     let (_, clean) = capture::read(&capture, common, definitions, take, |_| Ok(()))?;
     let found = found.into_inner().unwrap_or_default();
     if found.is_empty() {
