@@ -126,9 +126,8 @@ fn the_packets_of_conversations_that_match_make_a_capture() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("some.pcapng");
     let output = ["-o", path.to_str().unwrap(), "--force"];
-    let dissect = |more: &[&str]| {
-        worldwire(&[&["dissect", SAMPLE], &KEYS[..], &output[..], more].concat())
-    };
+    let dissect =
+        |more: &[&str]| worldwire(&[&["dissect", SAMPLE], &KEYS[..], &output[..], more].concat());
     let (all, _) = records(&samples().join(SAMPLE));
     let (_, err, code) = dissect(&[]);
     assert_eq!(code, 0, "{err}");
@@ -172,6 +171,90 @@ fn the_packets_of_conversations_that_match_make_a_capture() {
     let arguments = ["dissect", SAMPLE, "--secrets", "-o", "/tmp/x.txt"];
     let (_, err, code) = worldwire(&arguments);
     assert!(code == 2 && err.contains("wanted -o NAME.pcapng"), "{err}");
+}
+
+/// Files in pieces, with names that lead elsewhere, and with parts that were lost.
+#[test]
+fn only_whole_files_with_safe_names_are_written() {
+    use worldwire_capture::{ClassicWriter, LinkType, SyntheticTcp, Timestamp};
+    use worldwire_core::Side;
+    let mut talk =
+        SyntheticTcp::new("192.0.2.7:40000".parse().unwrap(), "192.0.2.1:14617".parse().unwrap());
+    let mut packets = talk.open();
+    let say = |side: Side, json: serde_json::Value| {
+        let json = (&json).into();
+        worldwire_uru::frame::Message::from_json(worldwire_uru::frame::Service::File, side, json)
+            .unwrap()
+            .to_bytes()
+            .unwrap()
+    };
+    let ask = |number: u32, name: &str| {
+        let fields = serde_json::json!({"transId": number, "filename": name, "buildId": 0});
+        say(Side::Client, serde_json::json!({"name": "FileDownloadRequest", "fields": fields}))
+    };
+    let answer = |number: u32, total: usize, bytes: &[u8]| {
+        let mut hex = String::new();
+        worldwire_core::value::push_hex(&mut hex, bytes);
+        let fields = serde_json::json!({
+            "transId": number, "result": "Success", "readerId": 1, "totalFileSize": total,
+            "data": {"$hex": hex},
+        });
+        say(Side::Server, serde_json::json!({"name": "FileDownloadReply", "fields": fields}))
+    };
+    let connect = {
+        use worldwire_core::{Field as _, Writer};
+        let mut writer = Writer::new();
+        let service = worldwire_uru::frame::Service::File;
+        worldwire_uru::connect::ConnectPacket::new(service).encode(&mut writer).unwrap();
+        writer.into_bytes()
+    };
+    packets.extend(talk.data(Side::Client, &connect));
+    for (number, name) in [
+        (1, "dat\\City.age"),
+        (2, "..\\evil"),
+        (3, "C:\\x"),
+        (4, "dat\\lost"),
+        (5, "empty"),
+        (6, "DAT\\city.age"),
+    ] {
+        packets.extend(talk.data(Side::Client, &ask(number, name)));
+    }
+    // Two downloads take turns.
+    packets.extend(talk.data(Side::Server, &answer(1, 5000, &[7; 3000])));
+    packets.extend(talk.data(Side::Server, &answer(4, 9, b"lost")));
+    packets.extend(talk.data(Side::Server, &answer(1, 5000, &[8; 2000])));
+    packets.extend(talk.data(Side::Server, &answer(2, 4, b"evil")));
+    packets.extend(talk.data(Side::Server, &answer(3, 1, b"x")));
+    packets.extend(talk.data(Side::Server, &answer(5, 0, b"")));
+    packets.extend(talk.data(Side::Server, &answer(6, 2, b"no")));
+    packets.extend(talk.close());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("files.pcap");
+    let mut writer = ClassicWriter::new(Vec::new(), LinkType::ETHERNET).unwrap();
+    for data in &packets {
+        let length = u32::try_from(data.len()).unwrap();
+        writer.packet(Timestamp::from_parts(1_700_000_000, 0), data, length).unwrap();
+    }
+    fs::write(&file, writer.into_inner()).unwrap();
+    let target = folder.path().join("inner/files");
+    let (file, output) = (file.to_str().unwrap(), target.to_str().unwrap());
+    let (_, err, code) = worldwire(&["export", "files", file, "-o", output]);
+    let wanted = BTreeMap::from([
+        ("dat/City.age".to_owned(), [vec![7; 3000], vec![8; 2000]].concat()),
+        ("empty".to_owned(), Vec::new()),
+    ]);
+    assert!(tree(&target) == wanted, "{err}");
+    assert_eq!(tree(folder.path()).len(), 3, "nothing stands elsewhere");
+    assert_eq!(code, 1, "{err}");
+    for wanted in [
+        "..\\evil: its name leads out of the directory",
+        "C:\\x: its name leads out of the directory",
+        "dat\\lost: 4 of 9 bytes came",
+        "DAT\\city.age: an earlier file has the name, and other bytes",
+        "2 files written, 4 not",
+    ] {
+        assert!(err.contains(wanted), "{wanted}: {err}");
+    }
 }
 
 /// A program of the name tcpdump that captures the sample, and notes how it was called.

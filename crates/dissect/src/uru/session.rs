@@ -59,7 +59,8 @@ fn recognize_late(opening: &Opening<'_>) -> Verdict {
         let mut pieces = opening.pieces.iter();
         pieces.find(|piece| is_setup(piece, kind, counts.clone())).map(|piece| piece.side)
     };
-    match (side_of(0, 62..=66), side_of(1, 9..=9)) {
+    let asks = side_of(0, 62..=66).or_else(|| side_of(0, 2..=2));
+    match (asks, side_of(1, 9..=9).or_else(|| side_of(1, 2..=2))) {
         (Some(Side::Client), Some(Side::Server)) => return Verdict::Yes,
         (Some(Side::Server), Some(Side::Client)) => return Verdict::Swapped,
         _ => {}

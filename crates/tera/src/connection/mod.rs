@@ -238,7 +238,10 @@ impl Connection {
         if self.is_paused(side) {
             return self.is_flooded(side);
         }
-        self.streams[side.index()].pass_torn();
+        if let Some(skipped) = self.streams[side.index()].pass_torn() {
+            self.events.push_back(Event::Resync { side, skipped });
+            return true;
+        }
         let phase = &self.streams[side.index()].phase;
         if matches!(phase, Phase::Passing) {
             return self.pass_on(side);

@@ -38,8 +38,8 @@ pub(super) enum Phase {
     Hello,
     /// A key: the first or the second.
     Key(u8),
-    /// The rest of an exchange that bytes are missing of (observers).
-    Torn,
+    /// The rest of an exchange that bytes are missing of, from here on (observers).
+    Torn(u64),
     /// Messages, but the other side's keys are not known yet: encrypted bytes pile up.
     Waiting,
     /// Messages.
@@ -116,30 +116,35 @@ impl Stream {
     /// # Errors
     /// The limit on keystream that is passed over.
     pub(super) fn tear(&mut self, length: u64) -> Result<()> {
+        let from = match self.phase {
+            Phase::Torn(from) => from,
+            _ => self.incoming.offset(),
+        };
         self.incoming.skip(length);
         let behind = self.incoming.offset().saturating_sub(self.exchange_bytes);
         self.budget.spend(behind)?;
-        self.set_phase(Phase::Torn);
+        self.set_phase(Phase::Torn(from));
         Ok(())
     }
 
-    /// Passes over what is left of an exchange that bytes are missing of.
-    pub(super) fn pass_torn(&mut self) {
-        if !matches!(self.phase, Phase::Torn) {
-            return;
-        }
+    /// Passes over what is left of an exchange that bytes are missing of. `Some` is all of it, once
+    /// it is over.
+    pub(super) fn pass_torn(&mut self) -> Option<Range<u64>> {
+        let Phase::Torn(from) = self.phase else { return None };
         let left = self.exchange_bytes.saturating_sub(self.incoming.offset());
         let unread = self.incoming.unread().len();
         let passed = usize::try_from(left).unwrap_or(unread).min(unread);
         self.incoming.advance(passed);
-        if passed as u64 == left {
-            self.set_phase(Phase::Waiting);
+        if passed as u64 != left {
+            return None;
         }
+        self.set_phase(Phase::Waiting);
+        Some(from..self.incoming.offset())
     }
 
     /// Whether the exchange is not over.
     pub(super) fn is_exchanging(&self) -> bool {
-        matches!(self.phase, Phase::Hello | Phase::Key(_) | Phase::Torn)
+        matches!(self.phase, Phase::Hello | Phase::Key(_) | Phase::Torn(_))
     }
 
     /// The piece that comes next, if it is complete.
@@ -154,7 +159,7 @@ impl Stream {
                     Error::limit("bytes before the key exchange", most as u64, unread as u64);
                 return Err(error.at(self.incoming.offset()));
             }
-            Phase::Torn | Phase::Searching(_) | Phase::Lost | Phase::Passing => return Ok(None),
+            Phase::Torn(_) | Phase::Searching(_) | Phase::Lost | Phase::Passing => return Ok(None),
             Phase::Hello => self.incoming.attempt(hello)?,
             Phase::Key(number) => {
                 self.incoming.attempt(|bytes| fixed(Unit::Key { number }, KEY_BYTES, bytes))?
@@ -266,7 +271,9 @@ impl Stream {
         }
         self.incoming.torn(match self.phase {
             Phase::Lost | Phase::Passing => return None,
-            Phase::Hello | Phase::Key(_) | Phase::Torn | Phase::Waiting => "the whole key exchange",
+            Phase::Hello | Phase::Key(_) | Phase::Torn(_) | Phase::Waiting => {
+                "the whole key exchange"
+            }
             Phase::Messages | Phase::Searching(_) => "a whole message",
         })
     }

@@ -10,12 +10,12 @@ use std::time::Duration;
 use worldwire_core::connection::{Bounds, Event};
 use worldwire_core::{Error, Reader, Result, Side};
 
+use super::Connection;
 use super::config::key_kind;
 use super::event::News;
 use super::sender::Role;
 use super::setup::refused;
 use super::stream::Phase;
-use super::Connection;
 use crate::connect::{ConnectPacket, SetupType};
 use crate::crypt::exchange::SessionKey;
 use crate::crypt::rc4::Rc4;
@@ -37,6 +37,8 @@ const SET_UP: [(Service, u64); 3] =
 /// in 2^32 connections.
 const LEAST_SETUP: u8 = MOST_SETUP - 4;
 const MOST_SETUP: u8 = 66;
+/// How long both setup packets of a plain connection are.
+const PLAIN_SETUP: u8 = 2;
 /// So many bytes of each side tell which key is the right one.
 const MOST_TRIED_BYTES: usize = 4096;
 
@@ -79,7 +81,7 @@ impl Connection {
         };
         let offset = client.incoming.offset();
         let found = match side {
-            Side::Client => beginning(unread, offset),
+            Side::Client => beginning(unread, offset, server.incoming.unread()),
             Side::Server if matches!(server.phase(), Phase::Setup) => match unread {
                 [] | [SETUP_ENCRYPT | SETUP_ERROR] | [SETUP_ENCRYPT | SETUP_ERROR, 2..=9, ..] => {
                     Beginning::Unknown
@@ -94,8 +96,8 @@ impl Connection {
             Beginning::Setup(at) => {
                 let stream = &mut self.streams[side.index()];
                 stream.incoming.advance(at);
-                if at > 0 {
-                    let skipped = 0..stream.incoming.offset();
+                let skipped = 0..stream.incoming.offset();
+                if !skipped.is_empty() {
                     self.events.push_back(Event::Resync { side, skipped });
                 }
                 self.streams[side.index()].set_phase(Phase::Setup);
@@ -234,15 +236,15 @@ enum Beginning {
 }
 
 /// What the bytes of a client are that begin at this offset of its stream; 0 also where that is not
-/// known.
-fn beginning(unread: &[u8], offset: u64) -> Beginning {
+/// known. What the server has said tells whether a client wants a plain connection, or a file.
+fn beginning(unread: &[u8], offset: u64, answer: &[u8]) -> Beginning {
     if unread.is_empty() {
         return Beginning::Unknown;
     }
     if offset == 0 {
         match ConnectPacket::decode_fields(&mut Reader::new(unread)) {
             Ok(_) => return Beginning::Connect,
-            Err(error) if error.needed().is_some() && unread.len() > 1 => {
+            Err(error) if error.needed().is_some() && unread.len() > 2 => {
                 return Beginning::Connect;
             }
             Err(_) => {}
@@ -255,6 +257,11 @@ fn beginning(unread: &[u8], offset: u64) -> Beginning {
         match unread.get(at..).unwrap_or_default() {
             [] | [0] => is_unknown = true,
             [0, LEAST_SETUP..=MOST_SETUP, ..] => return Beginning::Setup(at),
+            [0, PLAIN_SETUP, ..] => match answer {
+                [] | [SETUP_ENCRYPT] => return Beginning::Unknown,
+                [SETUP_ENCRYPT, PLAIN_SETUP, ..] => return Beginning::Setup(at),
+                _ => {}
+            },
             _ => {}
         }
     }

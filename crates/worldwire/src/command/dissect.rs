@@ -175,12 +175,12 @@ fn writes_packets(arguments: &Dissect) -> Result<bool, Failure> {
         || !arguments.fields.is_empty();
     let refuse = |text: &str| Err(Failure::Run(text.to_owned()));
     match (is_capture, arguments.secrets) {
-        (true, _) if is_text => refuse(
-            "-o NAME.pcapng writes the packets of conversations; give another name for text",
-        ),
-        (true, _) if !arguments.capture.file.is_file() || arguments.capture.is_growing => refuse(
-            "-o NAME.pcapng reads the capture twice; wanted a file that is complete",
-        ),
+        (true, _) if is_text => {
+            refuse("-o NAME.pcapng writes the packets of conversations; give another name for text")
+        }
+        (true, _) if !arguments.capture.file.is_file() || arguments.capture.is_growing => {
+            refuse("-o NAME.pcapng reads the capture twice; wanted a file that is complete")
+        }
         (false, true) => refuse("--secrets puts keys into a capture; wanted -o NAME.pcapng"),
         _ => Ok(is_capture),
     }
@@ -320,7 +320,11 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 }
 
 /// Reads and checks a filter.
-pub(super) fn read_filter(text: &str, definitions: &Definitions, common: &Common) -> Result<Filter, Failure> {
+pub(super) fn read_filter(
+    text: &str,
+    definitions: &Definitions,
+    common: &Common,
+) -> Result<Filter, Failure> {
     let filter = Filter::parse(text).map_err(|error| Failure::Run(error.to_string()))?;
     check_filter(&filter, definitions, common)?;
     Ok(filter)

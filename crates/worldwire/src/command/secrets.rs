@@ -21,14 +21,8 @@ fn export(arguments: &SecretsExport, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.capture.data, common)?;
     let nothing = |_: &Item<'_>, _: &mut Scratch, (): &mut ()| {};
     let told = Told { secrets: true, ..Told::default() };
-    let (dissection, clean) = capture::read_telling(
-        &arguments.capture,
-        common,
-        definitions,
-        told,
-        nothing,
-        |()| Ok(()),
-    )?;
+    let (dissection, clean) =
+        capture::read_telling(&arguments.capture, common, definitions, told, nothing, |()| Ok(()))?;
     if let Some(stream) = arguments.stream {
         capture::conversation(&dissection, stream)?;
     }

@@ -80,9 +80,7 @@ fn a_check() -> impl Strategy<Value = Check> {
 fn an_expression() -> impl Strategy<Value = Expression> {
     let pattern = "[a-z*][a-z0-9*_-]{0,4}(\\.[a-z0-9*]{1,4}){0,2}"
         .prop_filter("reserved", |text| {
-            !RESERVED.contains(&&**text)
-                && !text.starts_with("fields.")
-                && text != "fields"
+            !RESERVED.contains(&&**text) && !text.starts_with("fields.") && text != "fields"
         })
         .prop_map(|text| Expression::Message(Pattern(text.into())));
     let leaf = prop_oneof![

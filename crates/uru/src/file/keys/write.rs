@@ -64,7 +64,8 @@ impl KeyRing {
     #[must_use]
     pub fn format(&self, spelling: Spelling) -> Zeroizing<String> {
         // Enough for all keys in any spelling, so that no piece of them is left behind by growth.
-        let mut text = Zeroizing::new(String::with_capacity((16 << 10) + 100 * self.sessions.len()));
+        let mut text =
+            Zeroizing::new(String::with_capacity((16 << 10) + 100 * self.sessions.len()));
         match spelling {
             Spelling::Toml => self.toml(&mut text, true),
             Spelling::TomlPublic => self.toml(&mut text, false),
