@@ -68,7 +68,7 @@ fn checksum(header: &mut [u8]) {
 }
 
 /// The places of the server's segments.
-fn server_data(packets: &Packets) -> Vec<usize> {
+fn server_data(packets: &[Vec<u8>]) -> Vec<usize> {
     (0..packets.len()).filter(|at| is_server(&packets[*at]) && payload(&packets[*at]) > 0).collect()
 }
 
@@ -202,7 +202,7 @@ fn torture() -> Vec<(&'static str, Packets)> {
     ]
 }
 
-fn write(folder: &Path, packets: &Packets) -> PathBuf {
+fn write(folder: &Path, packets: &[Vec<u8>]) -> PathBuf {
     let mut writer = ClassicWriter::new(Vec::new(), LinkType::ETHERNET).unwrap();
     for (number, data) in (0..).zip(packets) {
         let length = u32::try_from(data.len()).unwrap();
