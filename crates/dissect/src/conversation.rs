@@ -184,6 +184,14 @@ impl Conversation {
         }
     }
 
+    /// The keys that it was read with.
+    pub(crate) fn secrets(&self) -> Option<String> {
+        match &self.state {
+            State::Read(_, session) => session.secrets(),
+            _ => None,
+        }
+    }
+
     /// Whether it keeps something until it learns a fact.
     pub(crate) fn waits(&self) -> bool {
         matches!(&self.state, State::Read(_, session) if session.waits())

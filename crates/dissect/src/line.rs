@@ -5,6 +5,7 @@ use worldwire_core::json::{Json, bytes, expected};
 use worldwire_core::{Error, Result, Side};
 
 use crate::codec::{Codec, CodecOptions};
+use crate::family::Families;
 use crate::item::NoteKind;
 
 /// A message as a line of JSON shows it: `{"family":"uru","from":"client","name":...,"fields":...}`.
@@ -70,17 +71,26 @@ impl<'l> Line<'l> {
             let payload = bytes(payload).map_err(|error| error.inside("payload"));
             return payload.map(Some).map_err(|error| error.about(self.name.to_owned()));
         }
+        let blob = self.blob(options.definitions.families())?;
+        let options = CodecOptions { from: self.from, ..*options };
+        blob.map(|(codec, json)| Codec::named(codec)?.encode(&json, &options)).transpose()
+    }
+
+    /// The codec of the message, and the JSON that it takes. `None` for a step of setup without a
+    /// codec.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode), for a family or message that is not known.
+    pub fn blob(&self, families: Families) -> Result<Option<Blob>> {
         let family = match self.members.get("family") {
-            Some(Json::String(family)) => options.definitions.families().named(family),
+            Some(Json::String(family)) => families.named(family),
             other => {
                 let found = other.map_or_else(|| "none".to_owned(), ToString::to_string);
                 Err(Error::value("the name of a family", found))
             }
         };
         let family = family.map_err(|error| error.inside("family"))?;
-        let blob = family.blob(self).map_err(|error| error.about(self.name.to_owned()))?;
-        let options = CodecOptions { from: self.from, ..*options };
-        blob.map(|(codec, json)| Codec::named(codec)?.encode(&json, &options)).transpose()
+        family.blob(self).map_err(|error| error.about(self.name.to_owned()))
     }
 
     /// What is wrong with a line whose name begins otherwise than those of messages.

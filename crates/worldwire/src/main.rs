@@ -20,8 +20,11 @@ fn main() -> ExitCode {
     let cli = cli::parse();
     let outcome = match &cli.command {
         Command::Dissect(arguments) => command::dissect::run(arguments, &cli.common),
+        Command::Capture(arguments) => command::live::run(arguments, &cli.common),
+        Command::Export(arguments) => command::export::run(arguments, &cli.common),
         Command::Filter => command::filter::run(),
         Command::Follow(arguments) => command::follow::run(arguments, &cli.common),
+        Command::Secrets(arguments) => command::secrets::run(arguments, &cli.common),
         Command::Stats(arguments) => command::stats::run(arguments, &cli.common),
         Command::Doctor(arguments) => command::doctor::run(arguments, &cli.common),
         Command::Decode(arguments) => command::decode::run(arguments, &cli.common),

@@ -169,6 +169,12 @@ impl<'s> Subject<'s> {
 }
 
 impl Filter {
+    /// Whether a word has a meaning of its own, so that it cannot be the name of anything.
+    #[must_use]
+    pub fn is_keyword(word: &str) -> bool {
+        expression::RESERVED.contains(&word) || parse::WORDS.contains(&word)
+    }
+
     /// Reads a filter.
     ///
     /// # Errors

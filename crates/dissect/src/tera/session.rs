@@ -11,6 +11,7 @@ use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Reader, Result, Side, Tree, TreeBuilder, Value};
 use worldwire_tera::connection::{Connection, News, Received, Unit};
 use worldwire_tera::crypt::exchange::{Keys, Session};
+use worldwire_tera::crypt::keys::KeyFile;
 use worldwire_tera::file::library::CheckVersion;
 use worldwire_tera::frame::CHECK_VERSION;
 use worldwire_tera::message::HeaderForm;
@@ -157,6 +158,10 @@ impl Interpreter<Connection> for Build {
             emit.note(Note::warning(text));
         }
         emit.message(&TeraMessage { received, packets: &self.packets, form: seal.form() });
+    }
+
+    fn secrets(&self, connection: &Connection) -> Option<String> {
+        connection.keys().map(|keys| KeyFile::format_session(&keys))
     }
 
     fn news(&mut self, _: News, _: &mut Emit<'_>) {}

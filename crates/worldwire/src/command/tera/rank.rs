@@ -62,8 +62,14 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
             of.more += 1;
         }
     };
-    let capture =
-        Capture { file: from.clone(), keys: None, data, families: Vec::new(), is_growing: false };
+    let capture = Capture {
+        file: from.clone(),
+        keys: None,
+        data,
+        families: Vec::new(),
+        is_growing: false,
+        tcpdump: None,
+    };
     let (_, clean) = capture::read(&capture, common, definitions, take, |_| Ok(()))?;
     let found = found.into_inner().unwrap_or_default();
     if found.is_empty() {

@@ -221,25 +221,6 @@ pub(super) fn is_xml(bytes: &[u8]) -> bool {
 /// A filter in which `class Name`, as classes are called, is the one word that filters have for
 /// what something is.
 fn with_classes(filter: &str) -> String {
-    /// Words that may stand behind a field of the name `class`.
-    const OPERATORS: [&str; 16] = [
-        "and",
-        "or",
-        "not",
-        "in",
-        "contains",
-        "startswith",
-        "endswith",
-        "matches",
-        "has",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "is",
-    ];
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '*' | '$' | '.' | ':');
     let mut out = String::with_capacity(filter.len());
     let mut rest = filter;
@@ -256,7 +237,7 @@ fn with_classes(filter: &str) -> String {
             rest = behind;
             let next = behind.trim_start();
             let name = next.split(|c| !is_word(c)).next().unwrap_or_default();
-            let is_name = !name.is_empty() && !OPERATORS.contains(&name);
+            let is_name = !name.is_empty() && !Filter::is_keyword(name);
             if word == KIND && is_name && next.len() < behind.len() {
                 out.push('.');
                 rest = next;
