@@ -6,10 +6,11 @@ mod support;
 
 use serde_json::{Value as Json, json};
 use support::{Database, play};
+use worldwire_server::operators::Listener;
 use worldwire_server::store::lock::FolderLock;
 use worldwire_server::store::seal::{KEY_FILE, ServerKey};
 use worldwire_server::uru::ShardConfig;
-use worldwire_server::uru::admin::{Admin, AdminError, Listener, Request};
+use worldwire_server::uru::admin::{Admin, AdminError, Request};
 use worldwire_server::uru::vault::{Dump, DumpError, Vault, VaultConfig};
 use worldwire_uru::types::NetError;
 
@@ -175,7 +176,7 @@ async fn a_vault_moves_to_another_shard_exactly() {
 #[tokio::test]
 async fn the_socket_is_bounded() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use worldwire_server::uru::admin::MOST_LINE;
+    use worldwire_server::operators::MOST_LINE;
 
     let database = Database::sqlite();
     let vault = open(&database).await;

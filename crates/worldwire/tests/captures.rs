@@ -182,7 +182,7 @@ fn only_whole_files_with_safe_names_are_written() {
         SyntheticTcp::new("192.0.2.7:40000".parse().unwrap(), "192.0.2.1:14617".parse().unwrap());
     let mut packets = talk.open();
     let say = |side: Side, json: serde_json::Value| {
-        let json = (&json).into();
+        let json: worldwire_core::json::Given<'_> = (&json).into();
         worldwire_uru::frame::Message::from_json(worldwire_uru::frame::Service::File, side, json)
             .unwrap()
             .to_bytes()

@@ -95,7 +95,7 @@ impl Link {
     }
 
     pub(super) async fn send(
-        &mut self,
+        &self,
         request: &'static str,
         service: u8,
         fields: &[(&str, Put)],

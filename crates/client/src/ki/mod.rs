@@ -363,12 +363,7 @@ impl Client {
     ///
     /// # Errors
     /// When it cannot be sent.
-    pub async fn say(
-        &mut self,
-        service: u8,
-        tag: &'static str,
-        fields: &[(&str, Put)],
-    ) -> Result<()> {
+    pub async fn say(&self, service: u8, tag: &'static str, fields: &[(&str, Put)]) -> Result<()> {
         self.ask(tag, service, fields).await
     }
 
@@ -384,13 +379,13 @@ impl Client {
     }
 
     /// Says goodbye, and closes.
-    pub async fn close(mut self) {
+    pub async fn close(self) {
         // Whoever is gone already need not be told.
         let _ = self.ask("MSG_CLIENT_DISCONNECT", 5, &[]).await;
         self.link.close().await;
     }
 
-    async fn ask(&mut self, tag: &'static str, service: u8, fields: &[(&str, Put)]) -> Result<()> {
+    async fn ask(&self, tag: &'static str, service: u8, fields: &[(&str, Put)]) -> Result<()> {
         self.link.send(tag, service, fields).await
     }
 

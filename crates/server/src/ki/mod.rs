@@ -17,7 +17,7 @@
 //!
 //! # Map
 //!
-//! * [`KiConfig`]: `ki.toml`;
+//! * [`config`]: `ki.toml`;
 //! * [`login`]: the login of one client, as a state machine without IO; [`wire`]: what clients say
 //!   and servers answer; [`Refusal`]: why not;
 //! * [`realm`]: what all connections share;
@@ -126,11 +126,14 @@ pub enum ServerError {
     },
 }
 
+/// A change to a configuration.
+pub type Change = Box<dyn FnOnce(&mut KiConfig) + Send>;
+
 /// What a command line says beside `ki.toml`.
 #[derive(Default)]
 pub struct Start {
     /// Changes to the configuration. On the first start they are written to `ki.toml`.
-    pub change: Option<Box<dyn FnOnce(&mut KiConfig) + Send>>,
+    pub change: Option<Change>,
     /// The file that the secrets of logins are appended to.
     pub secrets: Option<PathBuf>,
 }
@@ -266,9 +269,8 @@ impl LoginServer {
         });
         let door = Arc::new(Door(reception));
         let patch = async {
-            match patch {
-                Some(listener) => listener.serve(Arc::clone(&door), signal.clone()).await,
-                None => {}
+            if let Some(listener) = patch {
+                listener.serve(Arc::clone(&door), signal.clone()).await;
             }
         };
         tokio::join!(patch, listener.serve(Arc::clone(&door), signal.clone()));

@@ -28,7 +28,7 @@ const MOST_FILES: usize = 100_000;
 const MOST_DEPTH: usize = 32;
 /// `FileType` of archives, and of everything else.
 const ARCHIVE: u32 = 3;
-const OTHER: u32 = 0;
+const OTHER: u32 = 1;
 
 const COLUMNS: [(&str, FieldType); 8] = [
     ("SrcFileName", FieldType::Str),

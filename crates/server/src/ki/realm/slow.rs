@@ -13,6 +13,8 @@ const FREE: u32 = 3;
 const FIRST: Duration = Duration::from_millis(250);
 /// What one costs at most.
 const MOST: Duration = Duration::from_secs(4);
+/// How often room is made for others.
+const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// More addresses and names than this are not remembered.
 const MOST_SOURCES: usize = 65_536;
 
@@ -25,13 +27,17 @@ enum Source {
 
 /// Failures of the last minute.
 #[derive(Debug, Default)]
-pub(super) struct Failures(HashMap<Source, (u32, Duration)>);
+pub(super) struct Failures {
+    /// How many there were, and when the last one was.
+    counts: HashMap<Source, (u32, Duration)>,
+    swept: Duration,
+}
 
 impl Failures {
     /// How long the next answer has to wait: by the address it goes to, and by the account.
     pub(super) fn pause(&self, address: IpAddr, account: &str, now: Duration) -> Duration {
         let pause = |source: Source| {
-            let (count, last) = self.0.get(&source).copied().unwrap_or_default();
+            let (count, last) = self.counts.get(&source).copied().unwrap_or_default();
             let counts = now.saturating_sub(last) < WINDOW && count > FREE;
             let doubled = 1u32.checked_shl(count.saturating_sub(FREE + 1)).unwrap_or(u32::MAX);
             if counts { FIRST.saturating_mul(doubled).min(MOST) } else { Duration::ZERO }
@@ -41,14 +47,17 @@ impl Failures {
 
     /// A login failed.
     pub(super) fn add(&mut self, address: IpAddr, account: &str, now: Duration) {
-        if self.0.len() + 2 > MOST_SOURCES {
-            self.0.retain(|_, (_, last)| now.saturating_sub(*last) < WINDOW);
+        // Not for every one of a flood.
+        let is_due = now.saturating_sub(self.swept) >= SWEEP_EVERY;
+        if self.counts.len() + 2 > MOST_SOURCES && is_due {
+            self.swept = now;
+            self.counts.retain(|_, (_, last)| now.saturating_sub(*last) < WINDOW);
         }
         for source in [Source::Address(address), Source::Account(account.to_owned())] {
-            if self.0.len() >= MOST_SOURCES && !self.0.contains_key(&source) {
+            if self.counts.len() >= MOST_SOURCES && !self.counts.contains_key(&source) {
                 continue;
             }
-            let (count, last) = self.0.entry(source).or_default();
+            let (count, last) = self.counts.entry(source).or_default();
             let is_over = now.saturating_sub(*last) >= WINDOW;
             *count = if is_over { 1 } else { count.saturating_add(1) };
             *last = now;
@@ -86,8 +95,8 @@ mod tests {
         for number in 0..100_000u32 {
             failures.add(IpAddr::from(number.to_be_bytes()), "merle", Duration::ZERO);
         }
-        assert_eq!(failures.0.len(), MOST_SOURCES);
+        assert_eq!(failures.counts.len(), MOST_SOURCES);
         failures.add(IpAddr::from([9, 9, 9, 9]), "x", WINDOW);
-        assert_eq!(failures.0.len(), 2);
+        assert_eq!(failures.counts.len(), 2);
     }
 }
