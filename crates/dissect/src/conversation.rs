@@ -203,6 +203,11 @@ impl Conversation {
         Stamp { stream: self.stream, ..self.last.unwrap_or(stamp) }
     }
 
+    /// Whether its beginning is missing.
+    pub(crate) fn is_midstream(&self) -> bool {
+        self.midstream
+    }
+
     /// Whether the end that opened it is the server.
     pub(crate) fn is_swapped(&self) -> bool {
         self.swapped
@@ -231,6 +236,7 @@ impl Conversation {
             }
             Recognition::NeedMore => return,
         };
+        self.midstream |= family.begins_late(&opening);
         let held = core::mem::take(held);
         if swapped {
             self.swapped = !self.swapped;

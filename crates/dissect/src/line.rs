@@ -1,7 +1,7 @@
 //! Lines of JSON, as [`Format`](crate::Format) writes them, back to bytes.
 
 use serde_json::{Map, Value};
-use worldwire_core::json::{Json, expected};
+use worldwire_core::json::{Json, bytes, expected};
 use worldwire_core::{Error, Result, Side};
 
 use crate::codec::{Codec, CodecOptions};
@@ -28,7 +28,7 @@ impl<'l> Line<'l> {
     ///
     /// # Errors
     /// Value, for anything but a line of a dissection, and for a message that could not be read
-    /// whole.
+    /// whole and comes without its bytes.
     pub fn parse(json: &'l Json) -> Result<Option<Self>> {
         const WANTED: &str = "a line of `dissect --json`";
         let members = json.as_object().ok_or_else(|| expected(WANTED, json))?;
@@ -50,7 +50,7 @@ impl<'l> Line<'l> {
             }
         };
         let fields = members.get("fields").ok_or_else(|| Error::value(WANTED, "no `fields`"))?;
-        if members.contains_key("error") {
+        if members.contains_key("error") && !members.contains_key("payload") {
             return Err(Error::value("a whole message", "one that could not be read")
                 .inside("error")
                 .about(name.to_owned()));
@@ -59,12 +59,17 @@ impl<'l> Line<'l> {
     }
 
     /// The bytes of the message. Unchanged JSON gives the bytes that were read, decrypted and without
-    /// the frame around them; definitions that choose a build choose it here too. `None` for a step
-    /// of setup that is no message.
+    /// the frame around them; definitions that choose a build choose it here too. A message that
+    /// could not be read whole is its `payload`, whatever its fields say. `None` for a step of setup
+    /// that is no message.
     ///
     /// # Errors
     /// Value, for a family or message that is not known, and fields that the message does not have.
     pub fn encode(&self, options: &CodecOptions<'_>) -> Result<Option<Vec<u8>>> {
+        if let (Some(_), Some(payload)) = (self.members.get("error"), self.members.get("payload")) {
+            let payload = bytes(payload).map_err(|error| error.inside("payload"));
+            return payload.map(Some).map_err(|error| error.about(self.name.to_owned()));
+        }
         let family = match self.members.get("family") {
             Some(Json::String(family)) => options.definitions.families().named(family),
             other => {

@@ -35,12 +35,14 @@
 //! | [`crypt`] | the login's secrets, encrypted streams, the key file |
 //! | [`file`](mod@file) | DML tables, KIWAD archives |
 //! | [`codegen`] | typed Rust from definitions |
+//! | [`character`] | what stands in the blob of a character, without a type list |
 //! | [`client_args`] | the command line of the graphical client |
 //! | [`string_id`], [`djb2_31`], [`property_hash`], [`Dictionary`] | numbers that stand for texts |
 //!
 //! The facts come from the Kronos Grimoire and were checked against the servers and tools of the
 //! community and public captures. Guesses are marked `Unverified:`.
 
+pub mod character;
 pub mod client_args;
 pub mod codegen;
 pub mod connection;

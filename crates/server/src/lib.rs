@@ -1,4 +1,13 @@
 //! Servers of the worlds.
+//!
+//! * [`uru`]: a shard of Uru; [`ki`]: a login server of Wizard101 and Pirate101;
+//! * [`store`]: databases; [`operators`]: the local socket of a server that runs.
 
+mod folder;
+pub mod ki;
+mod metrics;
+pub mod mxo;
+pub mod operators;
+mod page;
 pub mod store;
 pub mod uru;

@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use support::{encoded, key, play};
+use support::{encoded, key, login, play};
 use tokio::time::{Instant, sleep, timeout};
 use worldwire_server::store::{
-    AccountRow, Change, Changes, CharacterRow, NodeRow, Pending, RefRow, ScoreRow, SettingRow,
-    Store, StoreError,
+    AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, RefRow, ScoreRow,
+    SettingRow, Store, StoreError,
 };
 use worldwire_server::uru::vault::{Notice, Notices, Vault, VaultConfig};
 use worldwire_uru::types::{NetError, TermStr, Uuid};
@@ -93,7 +93,7 @@ macro_rules! reads {
     )*};
 }
 
-impl Store for Memory {
+impl Ledger for Memory {
     fn commit(&self, number: u64, changes: Arc<Changes>) -> Pending<'_, ()> {
         Box::pin(async move {
             *self.commits.lock().unwrap() += 1;
@@ -135,6 +135,15 @@ impl Store for Memory {
         settings: SettingRow = PutSetting;
         accounts: AccountRow = PutAccount;
         characters: CharacterRow = PutCharacter;
+    }
+
+    fn close(&self) -> Pending<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+impl Store for Memory {
+    reads! {
         refs: RefRow = PutRef;
         scores: ScoreRow = PutScore;
     }
@@ -160,10 +169,6 @@ impl Store for Memory {
                 _ => None,
             }))
         })
-    }
-
-    fn close(&self) -> Pending<'_, ()> {
-        Box::pin(async { Ok(()) })
     }
 }
 
@@ -256,7 +261,12 @@ async fn a_database_that_does_not_answer_is_asked_again() {
     // Meanwhile nobody waits.
     let asked = Instant::now();
     assert_eq!(ann.fetch(node).await, Err(NetError::TimeoutOdbc));
-    assert_eq!(vault.connect().await.err(), Some(NetError::TimeoutOdbc));
+    // Whoever comes is told so, too, and need not come again.
+    let (late, mut to_late) = vault.connect().await.unwrap();
+    for _ in 0..100 {
+        vault.connect().await.unwrap();
+    }
+    assert_eq!(late.log_in(login("Ann", "Ann")).await, Err(NetError::TimeoutOdbc));
     assert!(asked.elapsed() < Duration::from_millis(10));
     // 50, 100, 200, 400 ms.
     sleep(Duration::from_millis(700)).await;
@@ -268,6 +278,9 @@ async fn a_database_that_does_not_answer_is_asked_again() {
     ann.save(node, Uuid([1; 16]), note("new")).await.unwrap();
     assert_eq!(title(&vault, node).await, "new");
     assert!(!vault.is_failing());
+    late.log_in(login("Ann", "Ann")).await.unwrap();
+    vault.ban_account("Ann", true).await.unwrap();
+    assert!(matches!(all(&mut to_late).await[..], [Notice::KickedOff { .. }]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,15 +11,13 @@ mod types;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::cli::{Cli, Command};
+use crate::cli::Command;
 use crate::output::Failure;
 
 fn main() -> ExitCode {
     output::clean_up_when_interrupted();
     worldwire_dissect::quiet_defects();
-    let cli = Cli::parse();
+    let cli = cli::parse();
     let outcome = match &cli.command {
         Command::Dissect(arguments) => command::dissect::run(arguments, &cli.common),
         Command::Filter => command::filter::run(),

@@ -112,6 +112,7 @@ impl<S: Sink> Task<S> {
         match catch_defect(read) {
             Ok(()) => {
                 overview.family = reading.family();
+                overview.midstream |= reading.is_midstream();
                 if reading.is_swapped() != was_swapped {
                     overview.swap();
                 }

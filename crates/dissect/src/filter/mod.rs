@@ -269,6 +269,14 @@ impl Filter {
         fields::names(&self.0)
     }
 
+    /// The words without quotes that fields are compared with, each with the names on the way to
+    /// the field, as [`Self::field_names`] gives them: names of values of enumerations and flags,
+    /// or text.
+    #[must_use]
+    pub fn compared_words(&self) -> Vec<(Vec<&str>, &str)> {
+        values::words(&self.0)
+    }
+
     /// The names and patterns of messages, in the order in which they stand.
     fn patterns(&self) -> Vec<&Pattern> {
         let mut patterns = Vec::new();

@@ -210,8 +210,10 @@ impl Rec1 {
         let [id, username, ck1] = words[..] else {
             return Err(Rec1Error::Words { found: text.split(' ').count() });
         };
-        let session_id: u16 =
-            id.parse().map_err(|_| Rec1Error::SessionId { found: id.to_owned() })?;
+        // As it is written, and in no other way: "0123" and "+123" are other texts.
+        let session_id: Option<u16> =
+            id.parse().ok().filter(|number: &u16| number.to_string() == id);
+        let session_id = session_id.ok_or_else(|| Rec1Error::SessionId { found: id.to_owned() })?;
         if session_id != salt.session_id {
             return Err(Rec1Error::OtherSession { wanted: salt.session_id, found: session_id });
         }
@@ -252,7 +254,9 @@ mod tests {
         };
         assert_eq!(seal("3258 a"), Rec1Error::Words { found: 2 });
         assert_eq!(seal("3258 a b c d"), Rec1Error::Words { found: 5 });
-        assert_eq!(seal("x a b"), Rec1Error::SessionId { found: "x".into() });
+        for id in ["x", "03258", "+3258", "", "65536"] {
+            assert_eq!(seal(&format!("{id} a b")), Rec1Error::SessionId { found: id.into() });
+        }
         assert_eq!(seal("1 a b"), Rec1Error::OtherSession { wanted: 3258, found: 1 });
         let hash = password_hash("x");
         let other = Salt { session_id: 1, ..SALT };

@@ -26,11 +26,13 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+mod by_name;
 mod codec;
 mod fit;
 mod named;
 mod raw;
 
+pub use by_name::{Fields, Put};
 pub use codec::Values;
 pub use fit::Fit;
 pub use raw::{HEAD_BYTES, MOST_PAYLOAD, RawMessage};

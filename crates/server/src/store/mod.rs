@@ -1,12 +1,12 @@
-//! Where shards keep what must last: accounts, characters, the nodes of a vault, scores.
+//! Where servers keep what must last: accounts, characters, the nodes of a vault, scores.
 //!
-//! [`Store`] is the one narrow door to the database. Whoever stands on it keeps an index of its own
-//! in memory and is the only writer: it stages [`Change`]s and hands them over in *batches*, one
-//! transaction each. A batch that was committed survives whatever happens next, and a batch that
-//! was not has left nothing behind.
+//! [`Ledger`] is the one narrow door to the database, and [`Store`] that of a world with a vault.
+//! Whoever stands on it keeps an index of its own in memory and is the only writer: it stages
+//! [`Change`]s and hands them over in *batches*, one transaction each. A batch that was committed
+//! survives whatever happens next, and a batch that was not has left nothing behind.
 //!
 //! Batches are numbered. The database holds the number of the last one, and takes none but the
-//! next: so a writer whose commit broke off can ask whether it counted ([`Store::batch`]), and a
+//! next: so a writer whose commit broke off can ask whether it counted ([`Ledger::batch`]), and a
 //! second writer on the same database is refused instead of destroying the vault.
 //!
 //! | module | what it is |
@@ -33,13 +33,13 @@ pub use sql::{PostgresStore, SqliteStore};
 /// The outcome of a request to a store, when it is there.
 pub type Pending<'s, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 's>>;
 
-/// A database.
-pub trait Store: Send + Sync + 'static {
+/// A database, as far as every server needs it: settings, accounts and characters.
+pub trait Ledger: Send + Sync + 'static {
     /// Commits a batch: all of its changes, durably, or none. `number` is the one that follows the
     /// last batch.
     ///
     /// After an error, or when the future was dropped, the batch may count or not: ask
-    /// [`Store::batch`].
+    /// [`Ledger::batch`].
     ///
     /// # Errors
     /// [`StoreError::Overtaken`] when another writer was here, and those of the database.
@@ -70,6 +70,15 @@ pub trait Store: Send + Sync + 'static {
     /// Those of the database.
     fn characters(&self) -> Pending<'_, Vec<CharacterRow>>;
 
+    /// Ends all connections to the database.
+    ///
+    /// # Errors
+    /// None today.
+    fn close(&self) -> Pending<'_, ()>;
+}
+
+/// A database with a vault and scores.
+pub trait Store: Ledger {
     /// The nodes behind `id`, by number, at most `most` of them.
     ///
     /// # Errors
@@ -93,12 +102,6 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// Those of the database.
     fn scores(&self) -> Pending<'_, Vec<ScoreRow>>;
-
-    /// Ends all connections to the database.
-    ///
-    /// # Errors
-    /// None today.
-    fn close(&self) -> Pending<'_, ()>;
 }
 
 /// The file of a SQLite database in a shard's folder.
@@ -110,8 +113,17 @@ pub const SQLITE_FILE: &str = "shard.sqlite";
 /// # Errors
 /// [`StoreError::Url`] for a URL of anything else, and those of the database.
 pub async fn open(folder: &Path, url: Option<&str>) -> Result<Arc<dyn Store>, StoreError> {
+    open_file(&folder.join(SQLITE_FILE), url).await
+}
+
+/// The same with another file for SQLite. All servers have the same tables; what a world has no
+/// use for stays empty.
+///
+/// # Errors
+/// As [`open`] says.
+pub async fn open_file(file: &Path, url: Option<&str>) -> Result<Arc<dyn Store>, StoreError> {
     match url {
-        None => Ok(Arc::new(SqliteStore::open(&folder.join(SQLITE_FILE)).await?)),
+        None => Ok(Arc::new(SqliteStore::open(file).await?)),
         Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
             Ok(Arc::new(PostgresStore::open(url).await?))
         }

@@ -1,12 +1,13 @@
 //! Figures for operators: what the status page's `/metrics` shows.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use worldwire_net::{Counts, Tally};
 use worldwire_uru::frame::Service;
+
+use crate::metrics::Metrics;
 
 /// What a shard counts beside its connections.
 #[derive(Debug)]
@@ -74,27 +75,16 @@ impl Figures {
 
     /// All figures in Prometheus' text format.
     pub(super) fn prometheus(&self, counts: &Counts) -> String {
-        let mut text = String::new();
+        let mut metrics = Metrics::default();
         let mut metric = |name: &str, kind: &str, help: &str, values: &[(&str, i128)]| {
-            let _ = writeln!(text, "# HELP worldwire_{name} {help}");
-            let _ = writeln!(text, "# TYPE worldwire_{name} {kind}");
-            for (label, value) in values {
-                let _ = match *label {
-                    "" => writeln!(text, "worldwire_{name} {value}"),
-                    service => writeln!(text, "worldwire_{name}{{service=\"{service}\"}} {value}"),
-                };
-            }
+            metrics.add(name, kind, help, "service", values);
         };
         let single = |value: u64| [("", i128::from(value))];
         let seconds = self.started.elapsed().as_secs();
         metric("uptime_seconds", "gauge", "Time since the start.", &single(seconds));
         let open = u64::try_from(counts.open()).unwrap_or(u64::MAX);
         metric("connections", "gauge", "Open connections, those in setup too.", &single(open));
-        for (name, value, help) in [
-            ("connections_accepted_total", counts.accepted(), "Connections let in."),
-            ("connections_refused_total", counts.refused(), "Connections over a limit."),
-            ("connections_faults_total", counts.faults(), "Connections closed for broken rules."),
-            ("connections_stalled_total", counts.stalled(), "Connections that read nothing."),
+        for (name, value, help) in crate::metrics::of_listener(counts).into_iter().chain([
             ("logins_total", self.logins.load(Ordering::Relaxed), "Logins."),
             (
                 "logins_refused_total",
@@ -106,8 +96,7 @@ impl Figures {
                 self.returns.load(Ordering::Relaxed),
                 "Sessions that went on after a lost connection.",
             ),
-            ("defects_total", counts.panics(), "Connections ended by a defect of the server."),
-        ] {
+        ]) {
             metric(name, "counter", help, &single(value));
         }
         let established = self.established.each_ref().map(|count| count.load(Ordering::Relaxed));
@@ -120,6 +109,6 @@ impl Figures {
         let help = "Connections whose setup was completed, by service.";
         let values = by_service(established.map(i128::from));
         metric("service_connections_total", "counter", help, &values);
-        text
+        metrics.into_text()
     }
 }

@@ -1,8 +1,8 @@
 //! The keys of a shard: made on the first start, and what clients need of them.
 
 use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use getrandom::SysRng;
@@ -12,6 +12,7 @@ use worldwire_uru::file::keys::{KeyFileErrors, KeyRing, Spelling};
 use worldwire_uru::file::secure::SecureKey;
 
 use super::config::{PORT, ShardConfig};
+use crate::folder::write_secret;
 
 /// The servers that have keys.
 const KINDS: [ServerKind; 3] = [ServerKind::Gatekeeper, ServerKind::Auth, ServerKind::Game];
@@ -68,17 +69,6 @@ pub fn load(file: &Path) -> Result<KeyRing, KeysError> {
 /// Those of the system; a file that exists is left alone.
 pub fn save(ring: &KeyRing, file: &Path) -> io::Result<()> {
     write_secret(file, ring.format(Spelling::Toml).as_bytes())
-}
-
-/// Writes a new file that only its owner may read.
-pub(super) fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut out = options.open(file)?;
-    out.write_all(bytes)?;
-    out.sync_all()
 }
 
 /// The lines of a client's `server.ini` for a shard.

@@ -21,7 +21,7 @@
 //! * `dispatch`: which service a client wants; `gatekeeper`, [`file`](mod@file), [`auth`], `game`:
 //!   the services;
 //! * [`vault`]: everything that lasts, with [`accounts`], [`players`], [`ages`] and [`scores`];
-//! * [`moving`]: shards of other servers that move in;
+//! * [`moving`]: shards that move in from other servers, and back;
 //! * [`admin`]: what operators do, while the shard runs and while it does not;
 //! * `hosts`: where the ages are; `game`: the ages that run;
 //! * `status`: the status page; `figures`: what it shows to operators.
@@ -41,7 +41,7 @@ pub mod keys;
 pub mod moving;
 pub mod players;
 pub mod scores;
-mod status;
+pub(crate) mod status;
 pub mod vault;
 
 use std::fs;
@@ -49,7 +49,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
@@ -71,15 +70,15 @@ use hosts::Hosts;
 use keys::KeysError;
 use vault::{Vault, VaultError};
 
+use crate::folder::write_secret;
+use crate::operators;
+use crate::page::{self, PAGE_GRACE};
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
 use crate::store::{self, Store, StoreError};
 
 /// The name of the configuration in a shard's folder.
 pub const CONFIG: &str = "shard.toml";
-
-/// How long a visitor of the status page may keep a shard from stopping.
-const PAGE_GRACE: Duration = Duration::from_secs(1);
 
 /// Why a shard does not start.
 #[derive(Debug, thiserror::Error)]
@@ -163,7 +162,7 @@ pub struct Shard {
     shared: Arc<Shared>,
     listener: tcp::Listener,
     status: Option<TcpListener>,
-    operators: admin::Listener,
+    operators: operators::Listener<Vault>,
     is_new: bool,
     lock: FolderLock,
 }
@@ -221,13 +220,13 @@ impl Shard {
         };
         if is_new {
             // Not before the ports are known to be free. The URL of a database may hold a password.
-            keys::write_secret(&file, config.commented().as_bytes()).map_err(at(&file))?;
+            write_secret(&file, config.commented().as_bytes()).map_err(at(&file))?;
         }
         let url = Some(config.database.as_str()).filter(|url| !url.is_empty());
         let store = store::open(folder, url).await?;
         let key = server_key(&folder.join(KEY_FILE), &*store).await?;
         let vault = Vault::open(store, key, config.vault()).await?;
-        let operators = admin::Listener::bind(folder, vault.clone()).map_err(at(folder))?;
+        let operators = operators::Listener::bind(folder, vault.clone()).map_err(at(folder))?;
         let shared = Shared {
             games: Games::new(vault.clone(), ages, config.age()),
             hosts: Hosts::new(config.host()),
@@ -303,13 +302,15 @@ impl Shard {
         let (vault, games) = (shared.vault.clone(), shared.games.clone());
         let reconnections = Arc::clone(&shared.reconnections);
         let operators = tokio::spawn(operators.run());
-        let page = status::Page {
+        let shown = status::Page {
             welcome: shared.config.welcome.clone(),
             figures: Arc::clone(&shared.figures),
             counts: listener.counts(),
             vault: vault.clone(),
         };
-        let page = status.map(|tcp| tokio::spawn(status::serve(tcp, page.into(), signal.clone())));
+        let page = status.map(|tcp| {
+            tokio::spawn(page::serve(tcp, status::router(shown.into()), signal.clone()))
+        });
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
         operators.abort();
         reconnections.close();
@@ -339,11 +340,7 @@ fn configuration(
 ) -> Result<(ShardConfig, bool), ShardError> {
     let path = folder.join(CONFIG);
     let wrong = |error| ShardError::Config { path: path.clone(), error };
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(at(&path)(error)),
-    };
+    let text = crate::folder::configuration(&path).map_err(at(&path))?;
     let is_new = text.is_none();
     let mut config = ShardConfig::parse(&text.unwrap_or_default()).map_err(wrong)?;
     change(&mut config);

@@ -6,34 +6,20 @@
 //! | `/welcome`, `/serverstatus/moullive.php`, `/serverstatus/moulbeta.php` | text for players |
 //! | `/metrics` | figures in Prometheus' text format |
 //! | `/health` | `ok` while the shard runs; 503 while the database does not take changes |
-//!
-//! A connection lasts ten seconds at most, whatever its peer does.
 
-use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Sleep, sleep};
-use worldwire_net::{Capacity, Counts, Seat, Seats, Signal};
+use worldwire_net::Counts;
 
 use super::figures::Figures;
 use super::vault::Vault;
+use crate::page;
 
-/// How long a connection may last.
-const LIFE: Duration = Duration::from_secs(10);
-/// How many may be open.
-const CAPACITY: Capacity = Capacity { total: 256, per_address: 16 };
 /// What the client that shows the text at its start can take.
 const MOST_CLIENT_BYTES: usize = 255;
 
@@ -46,17 +32,8 @@ pub(super) struct Page {
     pub(super) vault: Vault,
 }
 
-/// Serves the page until the signal comes.
-///
-/// # Errors
-/// Those of the system.
-pub(super) async fn serve(tcp: TcpListener, page: Arc<Page>, mut signal: Signal) -> io::Result<()> {
-    let listener = Listener { tcp, seats: Seats::new(CAPACITY) };
-    let stopped = async move { signal.stopping().await };
-    axum::serve(listener, router(page)).with_graceful_shutdown(stopped).await
-}
-
-fn router(page: Arc<Page>) -> Router {
+/// The pages of a shard.
+pub(super) fn router(page: Arc<Page>) -> Router {
     Router::new()
         .route("/status", get(status))
         .route("/welcome", get(welcome))
@@ -85,18 +62,11 @@ async fn welcome(State(page): State<Arc<Page>>, headers: HeaderMap) -> Response 
 }
 
 async fn health(State(page): State<Arc<Page>>) -> Response {
-    match page.vault.is_failing() {
-        false => "ok\n".into_response(),
-        true => {
-            let text = "the database does not take changes: see the log\n";
-            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
-        }
-    }
+    page::health(page.vault.is_failing())
 }
 
 async fn metrics(State(page): State<Arc<Page>>) -> Response {
-    let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    (kind, page.figures.prometheus(&page.counts)).into_response()
+    page::metrics(page.figures.prometheus(&page.counts))
 }
 
 /// The text as the client shows it.
@@ -119,87 +89,6 @@ fn one_byte(c: char) -> Option<u8> {
             let at = HIGH.iter().position(|high| *high == c && c != '\0')?;
             u8::try_from(at + 0x80).ok()
         }
-    }
-}
-
-/// Accepts connections within the limits.
-struct Listener {
-    tcp: TcpListener,
-    seats: Seats,
-}
-
-/// A connection that ends in time.
-struct Visitor {
-    stream: TcpStream,
-    end: Pin<Box<Sleep>>,
-    _seat: Seat,
-}
-
-impl axum::serve::Listener for Listener {
-    type Io = Visitor;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Visitor, SocketAddr) {
-        loop {
-            match self.tcp.accept().await {
-                Ok((stream, address)) => {
-                    if let Ok(seat) = self.seats.take(address.ip()) {
-                        let end = Box::pin(sleep(LIFE));
-                        return (Visitor { stream, end, _seat: seat }, address);
-                    }
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "the status page cannot accept a connection");
-                    sleep(Duration::from_millis(100)).await;
-                }
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.tcp.local_addr()
-    }
-}
-
-impl Visitor {
-    /// An error when time is up.
-    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        match self.end.as_mut().poll(context) {
-            Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
-            Poll::Pending => Ok(()),
-        }
-    }
-}
-
-impl AsyncRead for Visitor {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        self.check(context)?;
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Visitor {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.check(context)?;
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.check(context)?;
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.check(context)?;
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

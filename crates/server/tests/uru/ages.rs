@@ -495,6 +495,10 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
     shard.vault.set_age_settings("Fern", later.clone()).await.unwrap();
     assert_eq!(told(&atrus.hears().await, "open"), ("AgeSDLHook".into(), open));
     assert_eq!(shard.vault.age_settings("Fern").await.unwrap(), Some(later));
+    // An age that runs would write into a vault that is replaced.
+    drop((atrus, bob));
+    let dump = shard.vault.export().await.unwrap();
+    assert_eq!(shard.vault.import(dump, true).await, Err(NetError::LoggedInElsewhere));
     // No node of a state disturbs the check of the vault.
     let findings = shard.vault.check().await.unwrap();
     assert!(findings.iter().all(|finding| !finding.problem), "{findings:?}");

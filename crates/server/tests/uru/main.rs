@@ -6,6 +6,7 @@ mod ages;
 mod attacks;
 mod auth;
 mod client;
+mod database;
 mod latency;
 mod player;
 mod reconnect;

@@ -305,7 +305,7 @@ async fn log() {
         return;
     }
     let log = Log::default();
-    let _guard = log.listen();
+    log.listen();
     let shard = Running::start(prepare, |_| ()).await;
     let [(ann, mut yeesha), (bob, mut eve)] = two(&shard).await;
     let matrix = Matrix44 { has_data: false.into(), rows: None };

@@ -1,8 +1,10 @@
 //! The command line.
 
 mod client;
+mod help;
 mod ki;
 mod ki_files;
+mod ki_server;
 mod mxo;
 mod serve;
 mod tera;
@@ -16,8 +18,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use worldwire_tera::schema::Patch;
 
 pub(crate) use client::*;
+pub(crate) use help::parse;
 pub(crate) use ki::*;
 pub(crate) use ki_files::*;
+pub(crate) use ki_server::*;
 pub(crate) use mxo::*;
 pub(crate) use serve::*;
 pub(crate) use tera::*;
@@ -375,6 +379,10 @@ pub(crate) struct Encode {
     /// Keys, for codecs that encrypt
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
+    /// TERA: convert values as older parsers do: fractions are cut off, numbers wrap, and unknown
+    /// fields are ignored
+    #[arg(long)]
+    pub(crate) lenient: bool,
     #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]

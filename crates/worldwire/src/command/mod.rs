@@ -14,6 +14,7 @@ pub(crate) mod follow;
 pub(crate) mod ki;
 pub(crate) mod mxo;
 mod open_files;
+mod password;
 pub(crate) mod serve;
 pub(crate) mod stats;
 pub(crate) mod tera;

@@ -1,12 +1,8 @@
 //! What operators do with a shard while it runs, and while it does not.
 //!
 //! [`Admin::open`] finds out which it is: a shard that runs has its folder locked and listens on a
-//! local socket there ([`Listener`]); otherwise the database is opened here for as long as the
+//! [local socket](crate::operators) there; otherwise the database is opened here for as long as the
 //! request takes. Either way a [`Request`] is answered by [`perform`].
-//!
-//! On the socket everything is JSON, one value a line, none longer than [`MOST_LINE`]: first the
-//! request; for an import then the lines of the dump and an empty one. The answer is any number of
-//! `{"data":..}` and one `{"done":true}` or `{"error":".."}`.
 
 use std::fmt;
 use std::io;
@@ -20,14 +16,25 @@ use worldwire_uru::types::NetError;
 
 use super::CONFIG;
 use super::accounts::{AccountSummary, PasswordSet};
-use super::vault::{Dump, Finding, TreeLine, Vault, VaultConfig, VaultError, fields_of};
+use super::config::ShardConfig;
+use super::vault::{Dump, Finding, TreeLine, Vault, VaultError, fields_of};
+use crate::folder;
+use crate::operators::{self, Operated};
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
 use crate::store::{self, SQLITE_FILE, StoreError};
 
-mod socket;
+impl Operated for Vault {
+    type Request = Request;
 
-pub use socket::{Listener, MOST_LINE};
+    fn has_lines(request: &Request) -> bool {
+        matches!(request, Request::Import { .. })
+    }
+
+    async fn perform(&self, request: Request, lines: &[String]) -> Result<Vec<Json>, String> {
+        perform(self, request, lines).await
+    }
+}
 
 /// What an operator wants.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -102,7 +109,11 @@ pub enum Request {
     /// Looks for what cannot be, one finding a line.
     Check,
     /// The whole vault, one line of a [`Dump`] a line.
-    Export,
+    Export {
+        /// With the digests of passwords, which are as good as passwords: for another server.
+        #[serde(default)]
+        passwords: bool,
+    },
     /// Replaces the whole vault by the dump that follows.
     Import {
         /// Even if there are players.
@@ -185,12 +196,14 @@ impl Admin {
         let Some(lock) = FolderLock::take(folder).map_err(silent)? else {
             return Ok(Self(Place::Running(folder.to_owned())));
         };
-        let url = database_url(folder)?;
+        let config = configuration(folder)?;
+        let url = Some(config.database.as_str()).filter(|url| !url.is_empty());
         if url.is_none() && !folder.join(SQLITE_FILE).exists() {
             return Err(no_shard());
         }
-        let store = store::open(folder, url.as_deref()).await?;
-        let vault = Vault::open(store, ServerKey::load(&key)?, VaultConfig::default()).await?;
+        let store = store::open(folder, url).await?;
+        // What every shard has is made here, too, and must be called the same.
+        let vault = Vault::open(store, ServerKey::load(&key)?, config.vault()).await?;
         Ok(Self(Place::Here { vault, _lock: lock }))
     }
 
@@ -203,10 +216,12 @@ impl Admin {
             Place::Here { vault, .. } => {
                 perform(vault, request, lines).await.map_err(AdminError::Refused)
             }
-            Place::Running(folder) => match socket::ask(folder, &request, lines).await {
-                Ok(answer) => answer.map_err(AdminError::Refused),
-                Err(source) => Err(AdminError::Silent { folder: folder.clone(), source }),
-            },
+            Place::Running(folder) => {
+                match operators::ask::<Vault>(folder, &request, lines).await {
+                    Ok(answer) => answer.map_err(AdminError::Refused),
+                    Err(source) => Err(AdminError::Silent { folder: folder.clone(), source }),
+                }
+            }
         }
     }
 
@@ -218,21 +233,14 @@ impl Admin {
     }
 }
 
-/// The URL of the database in a folder's `shard.toml`, if there is one.
-fn database_url(folder: &Path) -> Result<Option<String>, AdminError> {
-    let file = folder.join("shard.toml");
-    let text = match std::fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(AdminError::Config { file, problem: error.to_string() }),
-    };
-    // The text may hold a password, so the error is told without it.
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| AdminError::Config {
-        file,
-        problem: error.message().to_owned(),
-    })?;
-    let url = table.get("database").and_then(toml::Value::as_str);
-    Ok(url.filter(|url| !url.is_empty()).map(str::to_owned))
+/// What a folder's `shard.toml` says, if there is one.
+fn configuration(folder: &Path) -> Result<ShardConfig, AdminError> {
+    let file = folder.join(CONFIG);
+    let text = folder::configuration(&file).map_err(|error| error.to_string());
+    let parsed = text.and_then(|text| {
+        ShardConfig::parse(&text.unwrap_or_default()).map_err(|error| error.to_string())
+    });
+    parsed.map_err(|problem| AdminError::Config { file, problem })
 }
 
 /// Answers a request, in JSON values of which each is a line. `lines` is the dump of an import.
@@ -303,8 +311,12 @@ pub async fn perform(
             let findings = vault.check().await.map_err(said)?;
             Ok(findings.into_iter().map(finding_json).collect())
         }
-        Request::Export => {
-            let dump = vault.export().await.map_err(said)?;
+        Request::Export { passwords } => {
+            let dump = match passwords {
+                true => vault.export_with_passwords().await,
+                false => vault.export().await,
+            };
+            let dump = dump.map_err(said)?;
             Ok(dump.lines().map(Json::String).collect())
         }
         Request::Import { replace } => {
@@ -312,7 +324,9 @@ pub async fn perform(
             let dump = dump.map_err(|error| error.to_string())?;
             let nodes = dump.nodes();
             vault.import(dump, replace).await.map_err(|error| match error {
-                NetError::LoggedInElsewhere if replace => "somebody is logged in".to_owned(),
+                NetError::LoggedInElsewhere if replace => {
+                    "somebody is logged in, or an age still runs; stop the shard first".to_owned()
+                }
                 NetError::LoggedInElsewhere => {
                     "there are players already; --replace removes them".to_owned()
                 }

@@ -2,26 +2,17 @@
 
 use std::path::absolute;
 
-use tracing::level_filters::LevelFilter;
 use worldwire_net::Stop;
 use worldwire_server::uru::{Shard, ShardConfig};
 use worldwire_uru::crypt::key::PrimeKind;
 
+use super::begin_log;
 use crate::cli::{Common, ServeUru};
 use crate::command::open_files;
 use crate::output::{Failure, Interruption, print, say, shown};
 
 pub(crate) fn run(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
-    let level = match (arguments.verbose, common.quiet) {
-        (true, _) => LevelFilter::DEBUG,
-        (false, true) => LevelFilter::WARN,
-        (false, false) => LevelFilter::INFO,
-    };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_ansi(false)
-        .with_writer(std::io::stderr)
-        .init();
+    begin_log(arguments.verbose, common);
     open_files::allow_most();
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;

@@ -1,27 +1,26 @@
 //! `worldwire uru account`.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use serde_json::Value as Json;
 use worldwire_server::uru::admin::{Admin, AdminError, Request};
 use worldwire_uru::message::AccountFlags;
 
-use crate::cli::{AccountRole, Common, UruAccount, UruPassword};
-use crate::input;
+use crate::cli::{AccountRole, Common, UruAccount};
+use crate::command::password;
 use crate::output::{Failure, complain, print, printable};
 
 pub(crate) fn run(command: &UruAccount, common: &Common) -> Result<(), Failure> {
     match command {
         UruAccount::Add { name, password, role, shard } => {
-            let password = read_password(password)?;
+            let password = password::fresh(password)?;
             let flags = flags(role);
             let request = Request::AddAccount { name: name.clone(), password, flags };
             set(name, "made", request, shard, common)
         }
         UruAccount::Passwd { name, password, shard } => {
-            let password = read_password(password)?;
+            let password = password::fresh(password)?;
             let request = Request::SetPassword { name: name.clone(), password };
             set(name, "password changed", request, shard, common)
         }
@@ -103,33 +102,6 @@ fn flags(roles: &[AccountRole]) -> u32 {
         AccountRole::BetaTester => AccountFlags::BetaTester.0,
     };
     roles.iter().map(flag).fold(0, |all, one| all | one)
-}
-
-/// A password: from a file, from a person who types it twice, or from standard input.
-fn read_password(from: &UruPassword) -> Result<String, Failure> {
-    let password = match &from.password_file {
-        Some(file) => first_line(&input::read_text(file)?),
-        None if io::stdin().is_terminal() => {
-            let prompt = |text| {
-                rpassword::prompt_password(text)
-                    .map_err(|error| Failure::Run(format!("cannot read a password: {error}")))
-            };
-            let password = prompt("Password: ")?;
-            if prompt("Again: ")? != password {
-                return Err(Failure::Run("the passwords differ".to_owned()));
-            }
-            password
-        }
-        None => first_line(&input::read_text(Path::new("-"))?),
-    };
-    if password.is_empty() {
-        return Err(Failure::Run("wanted a password, found none".to_owned()));
-    }
-    Ok(password)
-}
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
 }
 
 fn table(accounts: &[Json]) -> String {

@@ -1,6 +1,6 @@
 //! `worldwire uru`.
 
-mod account;
+pub(crate) mod account;
 mod keys;
 mod manifest;
 mod sdl;

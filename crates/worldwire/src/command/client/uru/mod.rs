@@ -7,19 +7,14 @@ mod session;
 mod shown;
 mod step;
 
-use std::io::{self, IsTerminal as _};
-
 use worldwire_client::uru::{ClientError, Shard};
 
 use crate::cli::{ClientUru, Common};
-use crate::command::open_files;
+use crate::command::{open_files, password};
 use crate::input;
 use crate::output::{Failure, complain, print, printable};
 use session::Session;
 use step::Step;
-
-/// The variable that holds a password.
-const PASSWORD: &str = "WORLDWIRE_PASSWORD";
 
 /// What all clients have in common.
 #[derive(Debug)]
@@ -41,7 +36,9 @@ pub(crate) fn run(arguments: &ClientUru, common: &Common) -> Result<(), Failure>
     }
     let shard = place::shard(arguments)?;
     let account = match &arguments.account {
-        Some(account) if logs_in => Some((account.clone(), password(arguments)?)),
+        Some(account) if logs_in => {
+            Some((account.clone(), password::known(arguments.password_file.as_deref())?))
+        }
         _ => None,
     };
     let setup = Setup { shard, account };
@@ -129,21 +126,4 @@ impl Source {
         };
         parsed.map_err(|problem| Failure::Run(printable(&problem)))
     }
-}
-
-/// The password: from a file, the environment, or a person.
-fn password(arguments: &ClientUru) -> Result<String, Failure> {
-    let first_line = |text: String| text.lines().next().unwrap_or_default().to_owned();
-    let password = match (&arguments.password_file, std::env::var(PASSWORD)) {
-        (Some(file), _) => first_line(input::read_text(file)?),
-        (None, Ok(password)) => password,
-        (None, Err(_)) if io::stdin().is_terminal() => rpassword::prompt_password("Password: ")
-            .map_err(|error| Failure::Run(format!("cannot read a password: {error}")))?,
-        (None, Err(_)) => String::new(),
-    };
-    if password.is_empty() {
-        let wanted = format!("wanted a password (--password-file, or {PASSWORD}), found none");
-        return Err(Failure::Run(wanted));
-    }
-    Ok(password)
 }

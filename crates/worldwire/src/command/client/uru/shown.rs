@@ -12,7 +12,7 @@ use worldwire_uru::types::{ClassIndex, Uoid};
 use worldwire_uru::vault::VaultNode;
 
 use super::step::Step;
-use crate::output::printable;
+use crate::output::{indented, printable};
 
 /// A JSON object per line, with the step in front.
 pub(super) fn lines(step: &str, values: &[Json]) -> String {
@@ -31,7 +31,7 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
     let mut out = String::new();
     for value in values {
         if let (Step::Vault(_), Some(depth)) = (step, value["depth"].as_u64()) {
-            let indent = "  ".repeat(usize::try_from(depth).unwrap_or_default());
+            let indent = indented(depth);
             let said = |key: &str| printable(value[key].as_str().unwrap_or_default());
             let again = if value["repeated"] == true { " (see above)" } else { "" };
             let gap = if value["title"].is_null() { "" } else { " " };

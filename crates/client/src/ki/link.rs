@@ -1,0 +1,183 @@
+//! A connection, driven in a task of its own.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use worldwire_core::connection::{Event, EventOf, Sender as _};
+use worldwire_ki::connection::{ClientConfig, Connection, News, Sender, Unit};
+use worldwire_ki::crypt::login::Salt;
+use worldwire_ki::message::{Put, RawMessage};
+use worldwire_ki::schema::Protocols;
+use worldwire_net::{Application, Clock, Driver, End, Flow, tcp};
+
+use super::{ClientError, Result, Settings, Told};
+
+/// How many messages may wait to be sent, and to be taken.
+const QUEUE: usize = 1024;
+
+/// A connection to a server.
+#[derive(Debug)]
+pub(super) struct Link {
+    commands: mpsc::Sender<Command>,
+    messages: mpsc::Receiver<Told>,
+    shared: Arc<Mutex<State>>,
+    protocols: Arc<Protocols>,
+}
+
+#[derive(Debug)]
+enum Command {
+    Say(RawMessage<'static>),
+    Close,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The session, and the one before.
+    salt: Option<Salt>,
+    before: Option<Salt>,
+    end: Option<End>,
+}
+
+fn state(shared: &Mutex<State>) -> MutexGuard<'_, State> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    pub(super) async fn connect(address: &str, settings: &Settings) -> Result<Self> {
+        let unreachable = |error| {
+            let (address, error) = (address.to_owned(), Arc::new(error));
+            ClientError::Connect { address, error }
+        };
+        let stream = tcp::dial(address, settings.patience).await.map_err(unreachable)?;
+        Self::over(stream, address, settings).await
+    }
+
+    pub(super) async fn over(
+        stream: impl AsyncRead + AsyncWrite + Send + 'static,
+        address: &str,
+        settings: &Settings,
+    ) -> Result<Self> {
+        let driver = Driver::client(Clock::start());
+        let now = driver.clock.now();
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut config = ClientConfig::new(epoch.saturating_sub(now));
+        config.common.keep_alive_every = settings.keep_alive;
+        let connection = Connection::client(Arc::new(config), now);
+        let (commands, receiver) = mpsc::channel(QUEUE);
+        let (tell, messages) = mpsc::channel(QUEUE);
+        let (set_up, is_set_up) = oneshot::channel();
+        let shared = Arc::<Mutex<State>>::default();
+        let protocols = Arc::new(Protocols::built_in());
+        let messenger = Messenger {
+            commands: receiver,
+            tell,
+            set_up: Some(set_up),
+            shared: Arc::clone(&shared),
+            protocols: Arc::clone(&protocols),
+        };
+        tokio::spawn(async move { driver.drive(stream, connection, messenger).await });
+        if !matches!(timeout(settings.patience, is_set_up).await, Ok(Ok(()))) {
+            let end = state(&shared).end.clone().unwrap_or(End::Application);
+            return Err(ClientError::NoSession { address: address.to_owned(), end });
+        }
+        Ok(Self { commands, messages, shared, protocols })
+    }
+
+    /// The session that secrets hang on, and the one before.
+    pub(super) fn salts(&self) -> (Salt, Option<Salt>) {
+        let state = state(&self.shared);
+        // There is no link without a session.
+        let none = Salt { session_id: 0, seconds: 0, millis: 0 };
+        (state.salt.unwrap_or(none), state.before)
+    }
+
+    pub(super) async fn send(
+        &mut self,
+        request: &'static str,
+        service: u8,
+        fields: &[(&str, Put)],
+    ) -> Result<()> {
+        let message = self.protocols.compose(service, request, fields);
+        let wrong = |error| ClientError::NotSent { request, error: Box::new(error) };
+        let message = message.map_err(wrong)?;
+        let sent = self.commands.send(Command::Say(message)).await;
+        sent.map_err(|_| self.closed(request))
+    }
+
+    pub(super) async fn receive(&mut self, request: &'static str) -> Result<Told> {
+        match self.messages.recv().await {
+            Some(told) => Ok(told),
+            None => Err(self.closed(request)),
+        }
+    }
+
+    /// Sends what is queued, and closes.
+    pub(super) async fn close(mut self) {
+        let _ = self.commands.send(Command::Close).await;
+        while self.messages.recv().await.is_some() {}
+    }
+
+    fn closed(&self, request: &'static str) -> ClientError {
+        let end = state(&self.shared).end.clone().unwrap_or(End::Application);
+        ClientError::Closed { request, end }
+    }
+}
+
+/// What is done with the connection.
+struct Messenger {
+    commands: mpsc::Receiver<Command>,
+    tell: mpsc::Sender<Told>,
+    set_up: Option<oneshot::Sender<()>>,
+    shared: Arc<Mutex<State>>,
+    protocols: Arc<Protocols>,
+}
+
+impl Application<Connection> for Messenger {
+    type Notice = Command;
+
+    async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
+        match event {
+            Event::News(News::Established { .. }) => {
+                let mut state = state(&self.shared);
+                state.before = core::mem::replace(&mut state.salt, sender.salt());
+                if let Some(set_up) = self.set_up.take() {
+                    let _ = set_up.send(());
+                }
+            }
+            Event::Received(received) => {
+                let Unit::Message { service, order } = received.unit else {
+                    return Flow::Continue(());
+                };
+                let told = Told::read(&self.protocols, service, order, received.payload());
+                // Nobody takes what comes: whoever asked has gone.
+                if self.tell.try_send(told).is_err() {
+                    return Flow::Break(());
+                }
+            }
+            _ => {}
+        }
+        Flow::Continue(())
+    }
+
+    async fn notified(&mut self) -> Command {
+        // The link is gone: nobody wants the connection any more.
+        self.commands.recv().await.unwrap_or(Command::Close)
+    }
+
+    async fn notice(&mut self, command: Command, sender: &mut Sender) -> Flow {
+        match command {
+            Command::Say(message) => match sender.send(&message) {
+                Ok(()) => Flow::Continue(()),
+                Err(_) => Flow::Break(()),
+            },
+            Command::Close => Flow::Break(()),
+        }
+    }
+
+    async fn ended(&mut self, end: &End) {
+        state(&self.shared).end = Some(end.clone());
+    }
+}

@@ -1,0 +1,134 @@
+//! Whatever was acknowledged survives `kill -9`.
+//!
+//! A child process serves clients that make characters, and prints what they were told is made; it
+//! is killed in the middle, and what it printed must be there. `WORLDWIRE_CHAOS_ROUNDS=N` does N
+//! rounds; a plain `cargo test` does a few.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use worldwire_client::ki::{Client, Settings};
+use worldwire_ki::character::Character;
+use worldwire_ki::crypt::login::password_hash;
+use worldwire_net::Stop;
+use worldwire_server::ki::admin::{Admin, Request};
+use worldwire_server::ki::realm::Privileges;
+use worldwire_server::ki::{LoginServer, Start};
+
+const FOLDER: &str = "WORLDWIRE_KI_CHAOS_FOLDER";
+const ROUND: &str = "WORLDWIRE_KI_CHAOS_ROUND";
+const ROUNDS: &str = "WORLDWIRE_CHAOS_ROUNDS";
+const WORKERS: usize = 4;
+
+#[tokio::test]
+async fn no_acknowledged_character_is_lost() {
+    let rounds: usize = std::env::var(ROUNDS).ok().map_or(2, |rounds| rounds.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    // What was acknowledged: names, and whether the character was deleted again.
+    let mut told = BTreeMap::<String, bool>::new();
+    let mut lines = 0;
+    for round in 0..rounds {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "chaos::server", "--nocapture"]);
+        command.env(FOLDER, folder.path()).env(ROUND, round.to_string());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let enough = lines + 20 + round * 17 % 31;
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            let gone = match line.split_once(' ') {
+                Some(("made", name)) => (name, false),
+                Some(("deleted", name)) => (name, true),
+                _ => continue,
+            };
+            told.insert(gone.0.to_owned(), gone.1);
+            lines += 1;
+            if lines == enough {
+                child.kill().unwrap();
+            }
+        }
+        child.wait().unwrap();
+        assert!(lines >= enough, "round {round}: the server ended by itself");
+        let there = names(folder.path()).await;
+        let lost = told.iter().filter(|(name, gone)| !**gone && !there.contains_key(*name));
+        // One that was being deleted when the end came may be gone, and nobody was told.
+        let lost: Vec<_> = lost.filter(|(name, _)| !is_deleted_later(name)).collect();
+        assert!(lost.is_empty(), "round {round}: {lost:?}");
+        let kept = told.iter().filter(|(name, gone)| **gone && there.contains_key(*name)).count();
+        assert_eq!(kept, 0, "round {round}: what was deleted is there");
+    }
+    println!("{rounds} kills: {lines} acknowledged changes, all there");
+}
+
+/// Whether the writers delete a character that they have made.
+fn is_deleted_later(name: &str) -> bool {
+    let number = name.rsplit('n').next().and_then(|number| number.parse::<u32>().ok());
+    number.is_some_and(|number| number % 4 == 3)
+}
+
+/// The characters in a server's database.
+async fn names(folder: &Path) -> BTreeMap<String, u64> {
+    let admin = Admin::open(folder).await.unwrap();
+    let accounts = admin.ask(Request::Accounts).await.unwrap();
+    admin.close().await;
+    let characters = accounts.iter().flat_map(|one| one["characters"].as_array().unwrap());
+    let named =
+        characters.map(|one| (one[1].as_str().unwrap().to_owned(), one[0].as_u64().unwrap()));
+    named.collect()
+}
+
+/// The child: serves until it is killed. As a test of its own it does nothing.
+#[test]
+fn server() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let round = std::env::var(ROUND).unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let start = Start {
+            change: Some(Box::new(|config| {
+                config.listen = "127.0.0.1:0".parse().unwrap();
+                config.status = String::new();
+            })),
+            secrets: None,
+        };
+        let server = LoginServer::open(folder.as_ref(), start).await.unwrap();
+        let (address, realm) = (server.address().unwrap().to_string(), server.realm().clone());
+        let stop = Stop::new();
+        tokio::spawn(server.serve(stop.signal()));
+        say("");
+        let mut workers = tokio::task::JoinSet::new();
+        for number in 0..WORKERS {
+            let name = format!("w{round}x{number}");
+            let privileges = Privileges { paying: true, slots: 255 };
+            realm.add_account(&name, "hunter2", privileges).await.unwrap();
+            workers.spawn(work(address.clone(), name));
+        }
+        while let Some(ended) = workers.join_next().await {
+            ended.unwrap();
+        }
+    });
+}
+
+async fn work(address: String, account: String) {
+    let mut client = Client::connect(&address, &Settings::default()).await.unwrap();
+    client.log_in(&account, &password_hash("hunter2")).await.unwrap();
+    for number in 0.. {
+        let name = format!("{account}n{number}");
+        client.create(Character::plain(&name, "Fire", 1).as_bytes()).await.unwrap();
+        say(&format!("made {name}"));
+        if number % 4 == 3 {
+            let list = client.characters().await.unwrap().list;
+            let last = list.iter().find(|one| one.name() == name.as_bytes()).unwrap();
+            client.delete(last.global_id()).await.unwrap();
+            say(&format!("deleted {name}"));
+        }
+    }
+}
+
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("{line}\n").as_bytes()).unwrap();
+    out.flush().unwrap();
+}

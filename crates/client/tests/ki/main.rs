@@ -1,0 +1,11 @@
+//! Our client against our login server: over sockets, and in virtual time.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod attacks;
+mod chaos;
+mod load;
+mod rules;
+mod sockets;
+mod stage;
+mod virtual_time;

@@ -1,0 +1,223 @@
+//! The rules of the wire, by bytes that no machine made: the points that are settled for servers.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::time::{sleep, timeout};
+use worldwire_core::{Reader, Side};
+use worldwire_ki::control::{Control, SessionOffer};
+use worldwire_ki::frame::{Body, Frame};
+
+use crate::stage::Stage;
+
+/// A client of bytes.
+struct Raw {
+    stream: DuplexStream,
+    bytes: Vec<u8>,
+}
+
+const PING: [u8; 4] = [1, 1, 4, 0];
+
+impl Raw {
+    fn new(stage: &Stage) -> Self {
+        Self { stream: stage.stream().0, bytes: Vec::new() }
+    }
+
+    /// With a session, and its id.
+    async fn established(stage: &Stage) -> (Self, u16) {
+        let mut raw = Self::new(stage);
+        let offer = raw.offer().await;
+        raw.accept(offer).await;
+        (raw, offer)
+    }
+
+    async fn offer(&mut self) -> u16 {
+        let frame = self.frame().await.expect("an offer");
+        let frame = Frame::decode(&mut Reader::new(&frame), Some(Side::Server)).unwrap();
+        match frame.body {
+            Body::Control(Control::SessionOffer(SessionOffer { session_id, .. })) => session_id,
+            other => panic!("wanted an offer, found {other:?}"),
+        }
+    }
+
+    async fn accept(&mut self, id: u16) {
+        let mut body = vec![1, 5, 0, 0, 0, 0];
+        body.extend([0; 12]);
+        body.extend(id.to_le_bytes());
+        self.send(&body).await;
+    }
+
+    /// Sends a body in a frame, without a trailer.
+    async fn send(&mut self, body: &[u8]) {
+        let mut frame = vec![0x0d, 0xf0];
+        frame.extend(u16::try_from(body.len()).unwrap().to_le_bytes());
+        frame.extend(body);
+        // The server may have closed the connection already.
+        let _ = self.stream.write_all(&frame).await;
+    }
+
+    /// Sends messages in one frame.
+    async fn say(&mut self, messages: &[&[u8]]) {
+        let body = [&[0; 4], &*messages.concat()].concat();
+        self.send(&body).await;
+    }
+
+    /// The next frame; none at the end, or when nothing comes.
+    async fn frame(&mut self) -> Option<Vec<u8>> {
+        while self.bytes.len() < 4 || self.bytes.len() < 4 + self.length() {
+            let mut piece = [0; 4096];
+            let count = timeout(Duration::from_secs(5), self.stream.read(&mut piece));
+            match count.await {
+                Ok(Ok(count)) if count > 0 => self.bytes.extend(&piece[..count]),
+                _ => return None,
+            }
+        }
+        let length = 4 + self.length();
+        Some(self.bytes.drain(..length).collect())
+    }
+
+    fn length(&self) -> usize {
+        usize::from(u16::from_le_bytes([self.bytes[2], self.bytes[3]]))
+    }
+
+    /// How many pings are answered before nothing more comes.
+    async fn pongs(&mut self) -> usize {
+        let mut count = 0;
+        while let Some(frame) = self.frame().await {
+            // K-14: the trailer is always there.
+            assert_eq!(frame[4..], [0, 0, 0, 0, 1, 2, 4, 0, 0], "{frame:02x?}");
+            count += 1;
+        }
+        count
+    }
+
+    /// Whether the server has hung up.
+    async fn is_over(&mut self) -> bool {
+        while self.frame().await.is_some() {}
+        let mut piece = [0; 1];
+        matches!(timeout(Duration::from_secs(5), self.stream.read(&mut piece)).await, Ok(Ok(0)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_04_several_messages_in_a_frame_are_read_and_one_is_sent() {
+    let stage = Stage::new(|_| ()).await;
+    let (mut raw, _) = Raw::established(&stage).await;
+    raw.say(&[&PING, &PING, &PING]).await;
+    assert_eq!(raw.pongs().await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_06_a_message_that_no_table_has_is_ignored() {
+    let stage = Stage::new(|_| ()).await;
+    let (mut raw, _) = Raw::established(&stage).await;
+    // Of no service, of a service that is known, one of servers, one that is cut off.
+    for message in [&[99, 1, 4, 0][..], &[7, 200, 4, 0], &[7, 20, 12, 0, 1, 0, 0, 0, 0, 0, 0, 0]] {
+        raw.say(&[message, &PING]).await;
+        assert_eq!(raw.pongs().await, 1, "{message:?}");
+    }
+    raw.say(&[&[7, 6, 6, 0, 1, 2], &PING]).await;
+    assert_eq!(raw.pongs().await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_08_an_accept_with_another_id_closes() {
+    let stage = Stage::new(|_| ()).await;
+    let mut raw = Raw::new(&stage);
+    let id = raw.offer().await;
+    raw.accept(id + 1).await;
+    assert!(raw.is_over().await);
+    assert_eq!(stage.door.0.sessions(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_not_accepted_in_time_ends() {
+    let stage = Stage::new(|_| ()).await;
+    let mut raw = Raw::new(&stage);
+    raw.offer().await;
+    sleep(Duration::from_secs(14)).await;
+    assert_eq!(stage.door.0.sessions(), 1);
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(stage.door.0.sessions(), 0);
+    assert!(raw.is_over().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_09_a_stale_session_is_offered_another_by_a_message_and_not_by_a_keep_alive() {
+    let stage = Stage::new(|_| ()).await;
+    let (mut raw, id) = Raw::established(&stage).await;
+    raw.say(&[&PING]).await;
+    assert_eq!(raw.pongs().await, 1);
+    assert_eq!(stage.realm.refresh(None), Ok(1));
+    sleep(Duration::from_millis(10)).await;
+    let alive = [1, 3, 0, 0, 1, 2, 3, 4, 5, 6];
+    raw.send(&alive).await;
+    // K-12: the answer has the form of the question.
+    let answer = raw.frame().await.unwrap();
+    assert_eq!(answer[4..], [1, 4, 0, 0, 1, 2, 3, 4, 5, 6, 0]);
+    raw.say(&[&PING]).await;
+    let next = raw.offer().await;
+    assert_ne!(next, id);
+    raw.accept(next).await;
+    assert_eq!(raw.pongs().await, 0, "what met the stale session was ignored");
+    raw.say(&[&PING]).await;
+    assert_eq!(raw.pongs().await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_11_what_comes_before_the_accept_waits_within_bounds() {
+    let stage = Stage::new(|_| ()).await;
+    let mut raw = Raw::new(&stage);
+    let id = raw.offer().await;
+    for _ in 0..256 {
+        raw.say(&[&PING]).await;
+    }
+    raw.accept(id).await;
+    assert_eq!(raw.pongs().await, 256);
+
+    let mut raw = Raw::new(&stage);
+    raw.offer().await;
+    for _ in 0..257 {
+        raw.say(&[&PING]).await;
+    }
+    assert!(raw.is_over().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_13_whatever_a_client_sends_shows_that_it_lives() {
+    let stage = Stage::new(|_| ()).await;
+    let (mut raw, _) = Raw::established(&stage).await;
+    // It never answers keep-alives, but it says something.
+    for _ in 0..10 {
+        sleep(Duration::from_secs(40)).await;
+        raw.say(&[&PING]).await;
+    }
+    assert_eq!(stage.door.0.sessions(), 1);
+    // And then no more: it is asked once, and gone when the next question is due.
+    sleep(Duration::from_secs(121)).await;
+    assert_eq!(stage.door.0.sessions(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_24_an_unknown_control_message_is_ignored() {
+    let stage = Stage::new(|_| ()).await;
+    let (mut raw, _) = Raw::established(&stage).await;
+    for opcode in [1, 2, 6, 255] {
+        raw.send(&[1, opcode, 0, 0, 1, 2, 3]).await;
+    }
+    raw.say(&[&PING]).await;
+    assert_eq!(raw.pongs().await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_offer_says_that_nothing_is_encrypted() {
+    let stage = Stage::new(|_| ()).await;
+    let mut raw = Raw::new(&stage);
+    let frame = raw.frame().await.unwrap();
+    // 28 bytes, as current servers send them when nothing is encrypted.
+    assert_eq!(frame.len(), 28);
+    assert_eq!(frame[..8], [0x0d, 0xf0, 24, 0, 1, 0, 0, 0]);
+    assert_eq!(frame[22..], [1, 0, 0, 0, 0, 0]);
+    let decoded = Frame::decode(&mut Reader::new(&frame), Some(Side::Server)).unwrap();
+    assert_eq!(decoded.to_bytes().unwrap(), frame);
+}

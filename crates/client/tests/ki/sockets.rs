@@ -1,0 +1,146 @@
+//! The whole way over real sockets and a real database.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use worldwire_client::ki::{Client, Settings};
+use worldwire_ki::character::Character;
+use worldwire_ki::crypt::login::password_hash;
+use worldwire_net::Stop;
+use worldwire_server::ki::admin::{Admin, Request};
+use worldwire_server::ki::realm::{Privileges, Realm};
+use worldwire_server::ki::{LoginServer, Start};
+
+struct Running {
+    address: String,
+    realm: Realm,
+    stop: Stop,
+    serving: JoinHandle<std::io::Result<()>>,
+}
+
+impl Running {
+    async fn start(folder: &Path, secrets: Option<&Path>) -> Self {
+        let start = Start {
+            change: Some(Box::new(|config| {
+                config.listen = "127.0.0.1:0".parse().unwrap();
+                config.status = String::new();
+            })),
+            secrets: secrets.map(Path::to_owned),
+        };
+        let server = LoginServer::open(folder, start).await.unwrap();
+        let (stop, realm) = (Stop::new(), server.realm().clone());
+        let address = server.address().unwrap().to_string();
+        let serving = tokio::spawn(server.serve(stop.signal()));
+        Self { address, realm, stop, serving }
+    }
+
+    async fn end(self) {
+        self.stop.stop();
+        self.serving.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn from_the_password_to_the_zone_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("patch")).unwrap();
+    std::fs::write(folder.path().join("patch/readme.txt"), "hello").unwrap();
+    let secrets = folder.path().join("secrets.toml");
+    let server = Running::start(folder.path(), Some(&secrets)).await;
+    let privileges = Privileges { paying: true, slots: 2 };
+    server.realm.add_account("Merle", "hunter2", privileges).await.unwrap();
+    let settings = Settings { machine: 5, ..Settings::default() };
+
+    let mut first = Client::connect(&server.address, &settings).await.unwrap();
+    first.ping().await.unwrap();
+    first.servers().await.unwrap();
+    let list = first.file_list().await.unwrap();
+    assert_eq!(list.url, "http://127.0.0.1/patch/LatestFileList.bin");
+    let pass = first.log_in("mERLE", &password_hash("hunter2")).await.unwrap();
+    first.close().await;
+
+    let mut game = Client::connect(&server.address, &settings).await.unwrap();
+    game.validate(&pass).await.unwrap();
+    game.admitted().await.unwrap();
+    let characters = game.characters().await.unwrap();
+    assert_eq!((characters.server.as_str(), characters.purchased), ("worldwire", 2));
+    assert!(characters.list.is_empty());
+    game.create(Character::plain("", "Storm", 0x8a_4448).as_bytes()).await.unwrap();
+    let made = game.characters().await.unwrap().list.remove(0);
+    assert_eq!((made.user_id(), made.name_indices()), (pass.user, 0x8a_4448));
+    let to = game.select(made.global_id()).await.unwrap();
+    let (zone, place) = Client::enter(&to, &settings).await.unwrap();
+    assert_eq!(place.id, 191_965_934_121_493_239);
+    zone.close().await;
+
+    let mut back = Client::connect(&server.address, &settings).await.unwrap();
+    back.validate(&pass).await.unwrap();
+    back.admitted().await.unwrap();
+    // The zone may not know yet that its client has gone.
+    let mut tries = 0;
+    while let Err(error) = back.delete(made.global_id()).await {
+        assert!(tries < 100, "{error}");
+        tries += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(back.characters().await.unwrap().list.is_empty());
+    back.create(Character::plain("Kept", "Ice", 1).as_bytes()).await.unwrap();
+    server.end().await;
+    let said = std::fs::read_to_string(&secrets).unwrap();
+    assert!(said.contains("user = \"Merle\"") || said.contains("user = \"mERLE\""), "{said}");
+    assert!(said.contains(pass.ck2.as_str()));
+
+    // All of it is there after a new start.
+    let server = Running::start(folder.path(), None).await;
+    let mut again = Client::connect(&server.address, &settings).await.unwrap();
+    let pass = again.log_in("Merle", &password_hash("hunter2")).await.unwrap();
+    let kept = again.characters().await.unwrap().list.remove(0);
+    assert_eq!((kept.name(), kept.user_id()), (&b"Kept"[..], pass.user));
+    assert_ne!(kept.global_id(), made.global_id());
+    server.end().await;
+}
+
+#[tokio::test]
+async fn operators_are_heard_while_the_server_runs_and_while_it_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(Admin::open(folder.path()).await.is_err(), "there is no server");
+    let server = Running::start(folder.path(), None).await;
+    let add = |name: &str| Request::AddAccount {
+        name: name.to_owned(),
+        password: "hunter2".to_owned(),
+        paying: false,
+        slots: 0,
+    };
+    let admin = Admin::open(folder.path()).await.unwrap();
+    admin.ask(add("merle")).await.unwrap();
+    let again = admin.ask(add("Merle")).await.unwrap_err().to_string();
+    assert_eq!(again, "account \"Merle\": exists already");
+    let blank = admin.ask(add("a b")).await.unwrap_err().to_string();
+    assert!(blank.contains("without blanks"), "K-20: {blank}");
+    let mut client = Client::connect(&server.address, &Settings::default()).await.unwrap();
+    let before = client.session_id();
+    let refreshed = admin.ask(Request::Refresh { name: None }).await.unwrap();
+    assert_eq!(refreshed[0]["connections"], 1);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    client.ping().await.unwrap();
+    assert_ne!(client.session_id(), before);
+    let token = admin.ask(Request::Token { name: "merle".to_owned() }).await.unwrap();
+    assert_eq!(token[0]["user"], 1);
+    admin.close().await;
+    server.end().await;
+
+    let admin = Admin::open(folder.path()).await.unwrap();
+    admin.ask(add("other")).await.unwrap();
+    admin.ask(Request::Ban { name: "other".to_owned(), banned: true }).await.unwrap();
+    let accounts = admin.ask(Request::Accounts).await.unwrap();
+    let names: Vec<_> = accounts.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["merle", "other"]);
+    assert_eq!((&accounts[0]["banned"], &accounts[1]["banned"]), (&false.into(), &true.into()));
+    assert!(admin.ask(Request::Refresh { name: None }).await.is_err());
+    admin.ask(Request::DeleteAccount { name: "other".to_owned() }).await.unwrap();
+    admin.ask(add("third")).await.unwrap();
+    let accounts = admin.ask(Request::Accounts).await.unwrap();
+    assert_eq!(accounts[1]["user"], 3, "no number comes again");
+    admin.close().await;
+}

@@ -1,0 +1,166 @@
+//! A login server without sockets and without a disk, for tests in virtual time.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{DuplexStream, duplex};
+use tokio::task::JoinHandle;
+use worldwire_client::ki::{Client, ClientError, Pass, Settings};
+use worldwire_core::Side;
+use worldwire_ki::crypt::login::password_hash;
+use worldwire_ki::schema::Protocols;
+use worldwire_net::{Accept as _, Clock, Driver, End, Peer, Signal, Stop};
+use worldwire_server::ki::KiConfig;
+use worldwire_server::ki::login::Rules;
+use worldwire_server::ki::realm::{Privileges, Realm};
+use worldwire_server::ki::reception::{Door, Reception};
+use worldwire_server::store::seal::ServerKey;
+use worldwire_server::store::{
+    AccountRow, Change, Changes, CharacterRow, Key, Ledger, Pending, SettingRow, StoreError,
+};
+
+/// A database in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    rows: Mutex<BTreeMap<Key, Change>>,
+    batch: Mutex<u64>,
+    /// Whether commits are refused.
+    pub(crate) is_failing: AtomicBool,
+    /// Whether a commit counts whose answer is lost.
+    pub(crate) loses_answers: AtomicBool,
+}
+
+macro_rules! reads {
+    ($($name:ident: $row:ty = $change:ident;)*) => {$(
+        fn $name(&self) -> Pending<'_, Vec<$row>> {
+            Box::pin(async move {
+                let rows = self.rows.lock().unwrap();
+                Ok(rows.values().filter_map(|change| match change {
+                    Change::$change(row) => Some(row.clone()),
+                    _ => None,
+                }).collect())
+            })
+        }
+    )*};
+}
+
+impl Ledger for Memory {
+    fn commit(&self, number: u64, changes: Arc<Changes>) -> Pending<'_, ()> {
+        Box::pin(async move {
+            let failure = || Err(StoreError::Damaged("on purpose".to_owned()));
+            if self.is_failing.load(Ordering::Relaxed) {
+                return failure();
+            }
+            assert_eq!(number, *self.batch.lock().unwrap() + 1);
+            *self.batch.lock().unwrap() = number;
+            let mut rows = self.rows.lock().unwrap();
+            for (key, change) in &*changes {
+                match change {
+                    Change::DeleteAccount(_) | Change::DeleteCharacter(_) => rows.remove(key),
+                    change => rows.insert(key.clone(), change.clone()),
+                };
+            }
+            if self.loses_answers.load(Ordering::Relaxed) { failure() } else { Ok(()) }
+        })
+    }
+
+    fn batch(&self) -> Pending<'_, u64> {
+        Box::pin(async move { Ok(*self.batch.lock().unwrap()) })
+    }
+
+    reads! {
+        settings: SettingRow = PutSetting;
+        accounts: AccountRow = PutAccount;
+        characters: CharacterRow = PutCharacter;
+    }
+
+    fn close(&self) -> Pending<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// A server.
+pub(crate) struct Stage {
+    pub(crate) door: Door,
+    pub(crate) realm: Realm,
+    pub(crate) memory: Arc<Memory>,
+    clock: Clock,
+    stop: Stop,
+}
+
+impl Stage {
+    /// With the accounts `merle` and `other`, whose password is `hunter2`.
+    pub(crate) async fn new(change: impl FnOnce(&mut KiConfig)) -> Self {
+        let mut config = KiConfig::default();
+        change(&mut config);
+        let rules = config.rules();
+        Self::with(config, rules).await
+    }
+
+    pub(crate) async fn with(config: KiConfig, rules: Rules) -> Self {
+        let memory = Arc::<Memory>::default();
+        let clock = Clock::start();
+        let key = ServerKey::from_bytes(&[7; 32]);
+        let ledger: Arc<dyn Ledger> = Arc::clone(&memory) as _;
+        let realm = Realm::open(ledger, key, config.clone(), clock).await.unwrap();
+        for name in ["merle", "other"] {
+            realm.add_account(name, "hunter2", Privileges::default()).await.unwrap();
+        }
+        let protocols = Arc::new(Protocols::built_in());
+        let epoch = Duration::from_secs(1_700_000_000);
+        let reception = Reception::new(&config, rules, protocols, realm.clone(), clock, epoch);
+        Self { door: Door(Arc::new(reception)), realm, memory, clock, stop: Stop::new() }
+    }
+
+    /// A stream to the server, and how it ends.
+    pub(crate) fn stream(&self) -> (DuplexStream, JoinHandle<End>) {
+        self.stream_from("192.0.2.1:1")
+    }
+
+    pub(crate) fn stream_from(&self, address: &str) -> (DuplexStream, JoinHandle<End>) {
+        let (near, far) = duplex(64 << 10);
+        let address = address.parse().unwrap();
+        let peer = Peer { address, local: address };
+        let (connection, client) = self.door.accept(peer, self.clock.now());
+        let signal: Signal = self.stop.signal();
+        let driver =
+            Driver { peer: Side::Client, clock: self.clock, settings: Default::default(), signal };
+        (near, tokio::spawn(async move { driver.drive(far, connection, client).await }))
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::over(self.stream().0, &settings()).await.unwrap()
+    }
+
+    /// A client that has logged in with a password.
+    pub(crate) async fn logged_in(&self, name: &str) -> (Client, Pass) {
+        let mut client = self.client().await;
+        let pass = client.log_in(name, &password_hash("hunter2")).await.unwrap();
+        (client, pass)
+    }
+
+    /// A client that has gone on to a second connection, and may wait in the queue.
+    pub(crate) async fn validated(&self, name: &str) -> Client {
+        let (first, pass) = self.logged_in(name).await;
+        first.close().await;
+        let mut client = self.client().await;
+        client.validate(&pass).await.unwrap();
+        client
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.stop();
+    }
+}
+
+pub(crate) fn settings() -> Settings {
+    Settings { machine: 77, ..Settings::default() }
+}
+
+/// The name of the error that a server answered with.
+pub(crate) fn refused<T: core::fmt::Debug>(outcome: Result<T, ClientError>) -> &'static str {
+    let error = outcome.expect_err("it is refused");
+    error.code().unwrap_or_else(|| panic!("{error}")).name().unwrap()
+}

@@ -1,0 +1,265 @@
+//! What takes long, or depends on the time.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use worldwire_client::ki::{Client, ClientError, Told};
+use worldwire_ki::character::Character;
+use worldwire_ki::crypt::login::password_hash;
+use worldwire_net::{Accept as _, End, Peer};
+
+use crate::stage::{Stage, refused, settings};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn plain(name: &str) -> Vec<u8> {
+    Character::plain(name, "Fire", 0x01_0203).into_bytes()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_kept_alive_for_a_day() {
+    let stage = Stage::new(|config| config.session.afk_seconds = 7 * 24 * 60 * 60).await;
+    let mut client = stage.validated("merle").await;
+    client.admitted().await.unwrap();
+    let began = Instant::now();
+    assert_eq!(client.listen(DAY).await.unwrap(), None);
+    assert_eq!(began.elapsed(), DAY);
+    client.ping().await.unwrap();
+    client.create(&plain("Merle")).await.unwrap();
+    assert_eq!(stage.door.0.sessions(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_22_keep_alives_are_no_sign_of_a_player() {
+    let stage = Stage::new(|_| ()).await;
+    let mut client = stage.validated("merle").await;
+    let began = Instant::now();
+    sleep(Duration::from_secs(14 * 60)).await;
+    client.ping().await.unwrap();
+    let error = loop {
+        match client.listen(DAY).await {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(&error, ClientError::ThrownOut(why) if why.contains("away")), "{error}");
+    let after = began.elapsed();
+    assert!(after >= Duration::from_secs(29 * 60) && after < Duration::from_secs(29 * 60 + 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_16_the_queue_moves_on() {
+    let stage = Stage::new(|config| config.limits.players = 1).await;
+    let mut first = stage.validated("merle").await;
+    first.admitted().await.unwrap();
+    let mut second = stage.validated("other").await;
+    let mut third = stage.validated("other").await;
+    for (client, position) in [(&mut second, 1), (&mut third, 2)] {
+        while client.position().is_none() {
+            client.listen(DAY).await.unwrap();
+        }
+        assert_eq!(client.position(), Some(position));
+        assert_eq!(refused(client.characters().await), "NotAdmitted");
+    }
+    // Whoever waits and goes frees a place, too.
+    let fourth = stage.validated("merle").await;
+    drop(second);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(third.listen(DAY).await.unwrap(), Some(Told::Admit(1)));
+    first.close().await;
+    third.admitted().await.unwrap();
+    assert!(third.characters().await.unwrap().list.is_empty());
+    drop(fourth);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!((stage.realm.census().seated, stage.realm.census().waiting), (1, 0));
+    drop(third);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!((stage.realm.census().seated, stage.door.0.sessions()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_in_the_middle_of_a_creation_loses_and_repeats_nothing() {
+    let stage = Stage::new(|_| ()).await;
+    let mut client = stage.validated("merle").await;
+    client.admitted().await.unwrap();
+    for number in 0..5 {
+        let before = client.session_id();
+        assert_eq!(stage.realm.refresh(Some("merle")), Ok(1));
+        // The server hears of it before the next message comes.
+        sleep(Duration::from_millis(10)).await;
+        client.create(&plain(&format!("Merle{number}"))).await.unwrap();
+        assert_ne!(client.session_id(), before);
+        assert_eq!(client.characters().await.unwrap().list.len(), number + 1);
+        assert_eq!(stage.door.0.sessions(), 1, "the stale session's id is free again");
+    }
+    assert_eq!(stage.realm.census().characters, 5);
+    assert!(stage.realm.refresh(Some("nobody")).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_10_a_refresh_in_the_middle_of_a_login_changes_nothing() {
+    let stage = Stage::new(|_| ()).await;
+    let mut client = stage.client().await;
+    assert_eq!(stage.realm.refresh(None), Ok(1));
+    sleep(Duration::from_millis(10)).await;
+    let pass = client.log_in("merle", &password_hash("hunter2")).await.unwrap();
+    assert_eq!(stage.realm.refresh(None), Ok(1));
+    sleep(Duration::from_millis(10)).await;
+    client.validate(&pass).await.unwrap();
+    assert_eq!(stage.realm.refresh(None), Ok(1));
+    sleep(Duration::from_millis(10)).await;
+    assert!(client.characters().await.unwrap().list.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_01_a_ck2_is_good_again_and_again_until_it_expires() {
+    let stage = Stage::new(|_| ()).await;
+    let (_first, pass) = stage.logged_in("merle").await;
+    for _ in 0..2 {
+        stage.client().await.validate(&pass).await.unwrap();
+    }
+    sleep(Duration::from_secs(299)).await;
+    stage.client().await.validate(&pass).await.unwrap();
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(refused(stage.client().await.validate(&pass).await), "ValidateFailed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_way_back_from_a_zone_is_open_however_long_it_took() {
+    let stage = Stage::new(|config| config.session.afk_seconds = 3 * 24 * 60 * 60).await;
+    let (mut client, pass) = stage.logged_in("merle").await;
+    client.create(&plain("Merle")).await.unwrap();
+    let character = client.characters().await.unwrap().list[0].global_id();
+    let to = client.select(character).await.unwrap();
+    assert!(client.ping().await.is_err(), "the login is over");
+    let mut zone = stage.client().await;
+    let place = zone.attach(&to).await.unwrap();
+    assert_eq!(place.zone, "WizardCity/Tutorial_Exterior");
+    assert_eq!(stage.realm.census().playing, 1);
+    sleep(DAY).await;
+    // Meanwhile nobody else gets at the character.
+    let (mut other, _) = stage.logged_in("merle").await;
+    assert_eq!(refused(other.select(character).await), "ErrorNoLock");
+    assert_eq!(refused(other.delete(character).await), "ErrorNoLock");
+    zone.close().await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(stage.realm.census().playing, 0);
+    let mut back = stage.client().await;
+    back.validate(&pass).await.unwrap();
+    back.admitted().await.unwrap();
+    assert_eq!(back.characters().await.unwrap().list.len(), 1);
+    sleep(Duration::from_secs(301)).await;
+    assert_eq!(refused(stage.client().await.validate(&pass).await), "ValidateFailed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_18_failures_slow_down_and_lock_nobody_out() {
+    let stage = Stage::new(|_| ()).await;
+    let (right, wrong) = (password_hash("hunter2"), password_hash("x"));
+    for _ in 0..4 {
+        let mut client = stage.client().await;
+        for _ in 0..4 {
+            assert_eq!(refused(client.log_in("merle", &wrong).await), "AuthenFailed");
+        }
+    }
+    let began = Instant::now();
+    stage.client().await.log_in("merle", &right).await.unwrap();
+    assert_eq!(began.elapsed().as_secs(), 4);
+    // Somebody else, from somewhere else.
+    let began = Instant::now();
+    let (stream, _) = stage.stream_from("198.51.100.1:1");
+    let mut other = Client::over(stream, &settings()).await.unwrap();
+    other.log_in("other", &right).await.unwrap();
+    assert!(began.elapsed() < Duration::from_millis(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_database_that_fails_loses_no_character_and_makes_none_up() {
+    let stage = Stage::new(|_| ()).await;
+    let (mut client, _) = stage.logged_in("merle").await;
+    stage.memory.is_failing.store(true, Ordering::Relaxed);
+    assert_eq!(refused(client.create(&plain("Lost")).await), "FailedUpload");
+    assert!(stage.realm.is_failing());
+    assert!(client.characters().await.unwrap().list.is_empty());
+    stage.memory.is_failing.store(false, Ordering::Relaxed);
+    stage.memory.loses_answers.store(true, Ordering::Relaxed);
+    client.create(&plain("Kept")).await.unwrap();
+    assert!(!stage.realm.is_failing());
+    let list = client.characters().await.unwrap().list;
+    assert_eq!(list.iter().map(Character::name).collect::<Vec<_>>(), [b"Kept"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_says_goodbye() {
+    let stage = Stage::new(|_| ()).await;
+    let mut client = stage.client().await;
+    let mut in_zone = {
+        let (mut first, _) = stage.logged_in("merle").await;
+        first.create(&plain("Merle")).await.unwrap();
+        let character = first.characters().await.unwrap().list[0].global_id();
+        let to = first.select(character).await.unwrap();
+        let mut zone = stage.client().await;
+        zone.attach(&to).await.unwrap();
+        zone
+    };
+    stage.stop();
+    for client in [&mut client, &mut in_zone] {
+        let error = client.listen(DAY).await.unwrap_err();
+        assert!(matches!(&error, ClientError::ThrownOut(why) if why == "the server stops"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_kicked_or_banned_is_told_and_gone() {
+    let stage = Stage::new(|_| ()).await;
+    for banned in [false, true] {
+        let (mut client, pass) = stage.logged_in("merle").await;
+        let (mut other, _) = stage.logged_in("other").await;
+        if banned {
+            stage.realm.ban("merle", true).await.unwrap();
+        } else {
+            assert_eq!(stage.realm.kick("merle", "Go."), Ok(1));
+        }
+        let error = loop {
+            match client.listen(DAY).await {
+                Ok(told) => assert!(matches!(told, Some(Told::Admit(0))), "{told:?}"),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, ClientError::ThrownOut(_)), "{error}");
+        let again = stage.client().await.validate(&pass).await;
+        if banned {
+            assert_eq!(refused(again), "ValidateFailed", "its CK2s are gone");
+            let mut client = stage.client().await;
+            let hash = password_hash("hunter2");
+            assert_eq!(refused(client.log_in("merle", &hash).await), "AccountBanned");
+        } else {
+            again.unwrap();
+        }
+        other.ping().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_session_after_all_is_refused() {
+    const MOST: u32 = 65_535;
+    let stage = Stage::new(|_| ()).await;
+    let address: SocketAddr = "192.0.2.1:1".parse().unwrap();
+    let peer = Peer { address, local: address };
+    let mut held = Vec::new();
+    for _ in 0..MOST {
+        held.push(stage.door.accept(peer, Duration::ZERO));
+    }
+    assert_eq!(stage.door.0.sessions(), MOST);
+    let (stream, end) = stage.stream();
+    assert!(matches!(Client::over(stream, &settings()).await, Err(ClientError::NoSession { .. })));
+    assert!(matches!(end.await.unwrap(), End::Closed(_)));
+    assert_eq!(stage.door.0.sessions(), MOST);
+    let (connection, mut client) = held.pop().unwrap();
+    drop(connection);
+    worldwire_net::Application::ended(&mut client, &End::Stopped).await;
+    assert_eq!(stage.door.0.sessions(), MOST - 1);
+    stage.client().await.ping().await.unwrap();
+}

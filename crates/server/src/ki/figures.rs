@@ -1,0 +1,147 @@
+//! Figures for operators, and the status page that shows them.
+//!
+//! | path | what it says |
+//! | --- | --- |
+//! | `/status` | JSON: `online`, `open`, `players` and `waiting` |
+//! | `/metrics` | figures in Prometheus' text format |
+//! | `/health` | `ok`; 503 while the database does not take changes |
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use worldwire_net::{Counts, Tally};
+
+use super::realm::{Census, Realm};
+use super::refusal::Refusal;
+use crate::metrics::{Metrics, of_listener};
+use crate::page;
+
+/// What a server counts beside its connections.
+#[derive(Debug)]
+pub(super) struct Figures {
+    started: Instant,
+    pub(super) logins: AtomicU64,
+    pub(super) selections: AtomicU64,
+    pub(super) refreshes: AtomicU64,
+    pub(super) ignored: AtomicU64,
+    pub(super) malformed: AtomicU64,
+    pub(super) creations: AtomicU64,
+    pub(super) no_ids: AtomicU64,
+    /// Failed logins, in the order of [`Refusal::ALL`].
+    refused: [AtomicU64; Refusal::ALL.len()],
+    /// What is logged of failed logins, of messages that are ignored, and of connections for which
+    /// there is no session id.
+    pub(super) failed_logins: Tally,
+    pub(super) ignored_messages: Tally,
+    pub(super) turned_away: Tally,
+}
+
+/// How often is logged what a client can make happen often.
+const LOG_EVERY: Duration = Duration::from_secs(60);
+
+impl Default for Figures {
+    fn default() -> Self {
+        let [logins, selections, refreshes, ignored, malformed, creations, no_ids] =
+            Default::default();
+        let [failed_logins, ignored_messages, turned_away] =
+            [(); 3].map(|()| Tally::new(LOG_EVERY));
+        Self {
+            started: Instant::now(),
+            logins,
+            selections,
+            refreshes,
+            ignored,
+            malformed,
+            creations,
+            no_ids,
+            refused: Default::default(),
+            failed_logins,
+            ignored_messages,
+            turned_away,
+        }
+    }
+}
+
+impl Figures {
+    pub(super) fn refused(&self, why: Refusal) {
+        let at = Refusal::ALL.iter().position(|refusal| *refusal == why);
+        if let Some(count) = at.and_then(|at| self.refused.get(at)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn prometheus(&self, counts: &Counts, census: Census) -> String {
+        let mut metrics = Metrics::default();
+        let wide = |count: usize| i128::try_from(count).unwrap_or(i128::MAX);
+        let of = |count: &AtomicU64| i128::from(count.load(Ordering::Relaxed));
+        for (name, help, value) in [
+            ("uptime_seconds", "Time since the start.", self.started.elapsed().as_secs().into()),
+            ("connections", "Open connections.", wide(counts.open())),
+            ("players", "Connections that are let in.", wide(census.seated)),
+            ("players_waiting", "Connections in the queue.", wide(census.waiting)),
+            ("players_in_zone", "Characters in the waiting room.", wide(census.playing)),
+            ("accounts", "Accounts.", wide(census.accounts)),
+            ("characters", "Characters.", wide(census.characters)),
+        ] {
+            metrics.add(name, "gauge", help, "", &[("", value)]);
+        }
+        for (name, value, help) in of_listener(counts) {
+            metrics.add(name, "counter", help, "", &[("", value.into())]);
+        }
+        for (name, help, count) in [
+            ("logins_total", "Logins, with a password or a CK2.", &self.logins),
+            ("selections_total", "Characters that were selected.", &self.selections),
+            ("refreshes_total", "Sessions that took the place of a stale one.", &self.refreshes),
+            ("messages_ignored_total", "Messages nobody answers.", &self.ignored),
+            ("messages_malformed_total", "Messages that cannot be read.", &self.malformed),
+            ("creation_steps_total", "Steps of creations, as clients log them.", &self.creations),
+            ("sessions_refused_total", "Connections without a session id.", &self.no_ids),
+        ] {
+            metrics.add(name, "counter", help, "", &[("", of(count))]);
+        }
+        let refused: Vec<_> =
+            Refusal::ALL.iter().zip(&self.refused).map(|(why, n)| (why.name(), of(n))).collect();
+        let help = "Logins that were refused.";
+        metrics.add("logins_refused_total", "counter", help, "reason", &refused);
+        metrics.into_text()
+    }
+}
+
+/// What the status page shows.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) figures: Arc<Figures>,
+    pub(super) counts: Arc<Counts>,
+    pub(super) realm: Realm,
+    pub(super) open: bool,
+}
+
+/// The pages of a login server.
+pub(super) fn router(page: Arc<Page>) -> Router {
+    Router::new()
+        .route("/status", get(status))
+        .route("/metrics", get(metrics))
+        .route("/health", get(health))
+        .with_state(page)
+}
+
+async fn status(State(page): State<Arc<Page>>) -> Response {
+    let Census { seated, waiting, .. } = page.realm.census();
+    let json = serde_json::json!({
+        "online": true, "open": page.open, "players": seated, "waiting": waiting,
+    });
+    Json(json).into_response()
+}
+
+async fn metrics(State(page): State<Arc<Page>>) -> Response {
+    page::metrics(page.figures.prometheus(&page.counts, page.realm.census()))
+}
+
+async fn health(State(page): State<Arc<Page>>) -> Response {
+    page::health(page.realm.is_failing())
+}

@@ -1,0 +1,104 @@
+//! The characters of an account, and the way to a zone.
+
+use worldwire_ki::character::{Character, MOST_NAME_INDICES};
+use worldwire_ki::object::{Object, ObjectCodec, ObjectOptions};
+use worldwire_ki::schema::classes::Classes;
+
+use super::{Login, Pending, Phase, Query, Reply, Said, Selected, Zone};
+use crate::ki::realm::Place;
+use crate::ki::refusal::Refusal;
+
+/// Bytes of a character's blob at most; real ones have about a hundred.
+const MOST_BLOB: usize = 16 << 10;
+/// Bytes of a name at most.
+const MOST_NAME: usize = 64;
+
+impl Login {
+    /// Something that only those may ask for who are let in.
+    pub(super) fn request(&mut self, request: Said) {
+        let user = match self.phase {
+            Phase::User { user, place: Some(Place::In) } => user,
+            // The first request of a client that has logged in by itself.
+            Phase::User { place: None, .. } => {
+                return self.ask(Query::Enter, Pending::Place(Some(request)));
+            }
+            _ => return self.refuse(&request, Refusal::NotAdmitted),
+        };
+        match request {
+            Said::ListCharacters => self.ask(Query::Characters(user), Pending::Characters),
+            Said::CreateCharacter(blob) => match character(&blob, self.rules.classes.as_deref()) {
+                Ok(character) => self.ask(Query::Create { user, character }, Pending::Create),
+                Err(refusal) => self.send(Reply::Created(Some(refusal))),
+            },
+            Said::DeleteCharacter(character) => {
+                self.ask(Query::Delete { user, character }, Pending::Delete);
+            }
+            Said::SelectCharacter(character) => {
+                self.ask(Query::Select { user, character }, Pending::Select);
+            }
+            _ => {}
+        }
+    }
+
+    fn refuse(&mut self, request: &Said, why: Refusal) {
+        match request {
+            Said::CreateCharacter(_) => self.send(Reply::Created(Some(why))),
+            Said::DeleteCharacter(_) => self.send(Reply::Deleted(Some(why))),
+            Said::SelectCharacter(_) => self.send(Reply::Selected(Err(why))),
+            _ => self.send(Reply::EndList(Some(why))),
+        }
+    }
+
+    pub(super) fn list(&mut self, blobs: Vec<Vec<u8>>, purchased: u32) {
+        self.send(Reply::StartList { server: self.rules.server.clone(), purchased });
+        for blob in blobs {
+            self.send(Reply::Character(blob));
+        }
+        self.send(Reply::EndList(None));
+    }
+
+    /// After a success the client goes to its zone, and this connection is over.
+    pub(super) fn selected(&mut self, outcome: Result<Box<Selected>, Refusal>) {
+        let goes = outcome.is_ok();
+        self.send(Reply::Selected(outcome));
+        if goes {
+            self.close();
+        }
+    }
+
+    pub(super) fn attached(&mut self, outcome: Result<Zone, Refusal>) {
+        match outcome {
+            Ok(Zone { id, name }) => {
+                self.phase = Phase::Zone;
+                self.send(Reply::InZone { zone: name, zone_id: id, time: self.time() });
+            }
+            Err(refusal) => {
+                self.send(Reply::AttachFailed(refusal));
+                self.failures += 1;
+                if self.failures >= self.rules.attempts {
+                    self.close();
+                }
+            }
+        }
+    }
+}
+
+/// The character that a client wants to create.
+fn character(blob: &[u8], classes: Option<&Classes>) -> Result<Character, Refusal> {
+    if blob.len() > MOST_BLOB {
+        return Err(Refusal::MalformedCharacter);
+    }
+    let character = Character::read(blob).map_err(|_| Refusal::MalformedCharacter)?;
+    if let Some(classes) = classes {
+        let options = ObjectOptions { most_objects: 64, ..ObjectOptions::default() };
+        let decoded = ObjectCodec::new(classes, options).decode_all(blob, &mut Object::new());
+        decoded.map_err(|_| Refusal::MalformedCharacter)?;
+    }
+    let is_plain = |name: &str| !name.contains(char::is_control) && name.trim() == name;
+    let name = core::str::from_utf8(character.name()).ok().filter(|name| is_plain(name));
+    let fits = name.is_some_and(|name| name.len() <= MOST_NAME);
+    match fits && character.name_indices() <= MOST_NAME_INDICES {
+        true => Ok(character),
+        false => Err(Refusal::InvalidName),
+    }
+}

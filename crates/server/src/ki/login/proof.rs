@@ -1,0 +1,170 @@
+//! Who a client is: by a password, or by a CK2.
+
+use std::time::Duration;
+
+use worldwire_ki::crypt::login::{Rec1, Salt, Secret, apply_rec1, ck2, pk3};
+
+use super::{Account, Answer, Form, Legacy, Login, Note, Output, Pending, Phase, Query, Reply};
+use crate::ki::realm::Place;
+use crate::ki::refusal::Refusal;
+
+/// What a client says of itself.
+#[derive(Debug)]
+pub(super) struct Claim {
+    rec1: Rec1,
+    /// The session it hangs on.
+    salt: Salt,
+    machine: u64,
+}
+
+/// As long as the hash of a password; the account behind it does not exist.
+const NOBODY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
+    AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==";
+
+impl Login {
+    /// A login with a password; `salts` are the sessions that it may hang on.
+    pub(super) fn authenticate(&mut self, form: Form, rec1: &[u8], machine: u64, salts: &[Salt]) {
+        match (form, self.rules.legacy) {
+            (Form::V3, _) | (Form::Legacy, Legacy::Accept) => {}
+            (Form::Legacy, Legacy::Ignore) => {
+                return self.out.push_back(Output::Tell(Note::Ignored));
+            }
+            (Form::Legacy, Legacy::Refuse) => {
+                return self.refuse_login("", Refusal::AuthenFailed);
+            }
+        }
+        let opened = salts.iter().find_map(|salt| Some((Rec1::open(rec1, *salt).ok()?, *salt)));
+        match opened {
+            Some((rec1, salt)) => {
+                let query = Query::Account(rec1.username.clone());
+                self.ask(query, Pending::Account(Claim { rec1, salt, machine }));
+            }
+            None => self.refuse_login("", Refusal::AuthenFailed),
+        }
+    }
+
+    /// The account of a claim is known.
+    pub(super) fn proven(
+        &mut self,
+        claim: Claim,
+        found: Option<Account>,
+        pause: Option<Duration>,
+        fresh: &[u8; 64],
+    ) {
+        let Claim { rec1, salt, machine } = claim;
+        let Some(pause) = pause else { return self.refuse_login(&rec1.username, Refusal::Timeout) };
+        if !pause.is_zero() {
+            self.out.push_back(Output::Pause(pause));
+        }
+        // An account that does not exist costs as much as one that does.
+        let password = found.as_ref().and_then(|account| account.password.clone());
+        let exists = password.is_some();
+        let password = password.unwrap_or_else(|| Secret::new(NOBODY));
+        let fits = rec1.proves(&password, salt) && exists;
+        let Some(account) = found.filter(|_| fits) else {
+            return self.refuse_login(&rec1.username, Refusal::AuthenFailed);
+        };
+        if let Some(refusal) = self.shut_out(&account, machine) {
+            return self.refuse_login(&rec1.username, refusal);
+        }
+        self.log_in(account.user);
+        let ck2 = ck2(fresh);
+        let mut sealed = ck2.as_str().as_bytes().to_vec();
+        // The client opens it with the session that it has now.
+        apply_rec1(self.salt.unwrap_or(salt), &mut sealed);
+        let issued = Note::Issued { user: account.user, name: rec1.username, machine, ck2 };
+        self.out.push_back(Output::Tell(issued));
+        self.send(Reply::Authenticated {
+            outcome: Ok((account.user, sealed)),
+            paying: account.paying,
+            time: self.time(),
+        });
+        // A client that logs in by itself goes on here. A seat is taken when it asks for something.
+        let place = match self.phase {
+            Phase::User { place, .. } => place,
+            _ => None,
+        };
+        self.send(Reply::Admit(place.map_or(0, Place::position)));
+    }
+
+    /// The CK2s of an account are known.
+    pub(super) fn validated(
+        &mut self,
+        pass_key: &Secret,
+        machine: u64,
+        salts: &[Salt],
+        found: Option<Account>,
+        passes: &[Secret],
+    ) {
+        // All of them, whichever fits; and one for an account that has none.
+        let nobody = [Secret::new(NOBODY)];
+        let tried = if passes.is_empty() { &nobody[..] } else { passes };
+        let mut fits = false;
+        for salt in salts {
+            for ck2 in tried {
+                fits |= pk3(ck2, *salt).is(pass_key);
+            }
+        }
+        let refusal = match found {
+            Some(account) if fits && !passes.is_empty() => match self.shut_out(&account, machine) {
+                None => return self.let_in(&account),
+                Some(refusal) => refusal,
+            },
+            _ => Refusal::ValidateFailed,
+        };
+        self.send(Reply::Validated { outcome: Err(refusal), paying: false, time: self.time() });
+        self.failed("", refusal);
+    }
+
+    fn let_in(&mut self, account: &Account) {
+        self.log_in(account.user);
+        let (outcome, paying) = (Ok(account.user), account.paying);
+        self.send(Reply::Validated { outcome, paying, time: self.time() });
+        self.ask(Query::Enter, Pending::Place(None));
+    }
+
+    /// Why somebody who is who they say is not let in all the same.
+    fn shut_out(&self, account: &Account, machine: u64) -> Option<Refusal> {
+        match account {
+            _ if self.rules.banned_machines.contains(&machine) => Some(Refusal::MachineBanned),
+            Account { banned: true, .. } => Some(Refusal::AccountBanned),
+            _ if !self.rules.open => Some(Refusal::AISNoLogin),
+            Account { capped: true, .. } => Some(Refusal::FtpCapped),
+            _ => None,
+        }
+    }
+
+    fn log_in(&mut self, user: u64) {
+        if let Phase::User { user: before, .. } = self.phase {
+            if before == user {
+                return;
+            }
+            self.out.push_back(Output::Tell(Note::LoggedOut));
+        }
+        self.phase = Phase::User { user, place: None };
+        self.out.push_back(Output::Tell(Note::LoggedIn(user)));
+    }
+
+    fn refuse_login(&mut self, name: &str, why: Refusal) {
+        let time = self.time();
+        self.send(Reply::Authenticated { outcome: Err(why), paying: false, time });
+        self.failed(name, why);
+    }
+
+    /// Counts a failure; the last one that is allowed ends the connection.
+    fn failed(&mut self, name: &str, why: Refusal) {
+        self.out.push_back(Output::Tell(Note::Failed { name: name.to_owned(), why }));
+        self.failures += 1;
+        if self.failures >= self.rules.attempts {
+            self.close();
+        }
+    }
+}
+
+impl Answer {
+    /// No such account.
+    #[cfg(test)]
+    pub(super) fn nobody() -> Self {
+        Self::Account { found: None, pause: Some(Duration::ZERO), fresh: [0; 64] }
+    }
+}

@@ -1,0 +1,448 @@
+//! The login by itself, with everything it asks for answered by hand.
+
+use std::net::Ipv4Addr;
+
+use worldwire_ki::crypt::login::{Rec1, apply_rec1, ck2, password_hash, pk3};
+
+use super::*;
+use crate::ki::config::KiConfig;
+
+const EPOCH: Duration = Duration::from_secs(1_700_000_000);
+const MACHINE: u64 = 77;
+const USER: u64 = 5;
+const AT: Duration = Duration::from_secs(1);
+
+/// A client that has a session, and those who answer.
+struct Desk {
+    login: Login,
+    salt: Salt,
+    account: Account,
+    passes: Vec<Secret>,
+    place: Place,
+    pause: Option<Duration>,
+    asked: Vec<&'static str>,
+    notes: Vec<Note>,
+    is_closed: bool,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self::with(KiConfig::default().rules())
+    }
+
+    fn with(rules: Rules) -> Self {
+        let mut login = Login::new(Arc::new(rules), EPOCH);
+        let salt = Salt { session_id: 1419, seconds: 1_700_000_000, millis: 7 };
+        login.established(AT, salt);
+        let password = Some(password_hash("hunter2"));
+        let account = Account { user: USER, password, banned: false, paying: true, capped: false };
+        let (passes, asked, notes) = Default::default();
+        Self {
+            login,
+            salt,
+            account,
+            passes,
+            place: Place::In,
+            pause: Some(Duration::ZERO),
+            asked,
+            notes,
+            is_closed: false,
+        }
+    }
+
+    /// Another session takes the place of this one.
+    fn refresh(&mut self) {
+        self.salt.session_id += 1;
+        self.salt.millis = 57;
+        self.login.established(AT, self.salt);
+    }
+
+    /// What the client says, and what it hears.
+    fn say(&mut self, said: Said) -> Vec<Reply> {
+        self.login.hear(AT, said);
+        self.hear()
+    }
+
+    fn hear(&mut self) -> Vec<Reply> {
+        let mut replies = Vec::new();
+        while let Some(output) = self.login.poll() {
+            match output {
+                Output::Send(reply) => replies.push(reply),
+                Output::Ask(query) => {
+                    let answer = self.answer(query);
+                    self.login.answer(AT, answer);
+                }
+                Output::Tell(note) => self.notes.push(note),
+                Output::Pause(_) => self.asked.push("pause"),
+                Output::Close => self.is_closed = true,
+            }
+        }
+        replies
+    }
+
+    fn answer(&mut self, query: Query) -> Answer {
+        let (name, answer) = match query {
+            Query::Account(name) => {
+                let found = Some(self.account.clone()).filter(|_| name == "merle");
+                ("account", Answer::Account { found, pause: self.pause, fresh: [9; 64] })
+            }
+            Query::Passes { user, .. } => {
+                let found = Some(self.account.clone()).filter(|_| user == USER);
+                ("passes", Answer::Passes { found, passes: self.passes.clone() })
+            }
+            Query::Enter => ("enter", Answer::Place(self.place)),
+            Query::Characters(USER) => {
+                ("characters", Answer::Characters { blobs: vec![vec![1], vec![2]], purchased: 3 })
+            }
+            Query::Characters(_) => ("characters of others", Answer::Done(Ok(()))),
+            Query::Create { .. } => ("create", Answer::Done(Ok(()))),
+            Query::Delete { .. } => ("delete", Answer::Done(Err(Refusal::UnknownCharacter))),
+            Query::Select { character: 1, .. } => {
+                ("select", Answer::Selected(Err(Refusal::UnknownCharacter)))
+            }
+            Query::Select { .. } => ("select", Answer::Selected(Ok(Box::new(zone())))),
+            Query::Attach { .. } => {
+                let zone = Zone { id: 1, name: "Zone".to_owned() };
+                ("attach", Answer::Attached(Ok(zone)))
+            }
+        };
+        self.asked.push(name);
+        answer
+    }
+
+    fn log_in(&mut self, name: &str, password: &str) -> Vec<Reply> {
+        let said = authenticate(name, password, self.salt, Form::V3);
+        self.say(said)
+    }
+
+    fn validate(&mut self, ck2: &Secret) -> Vec<Reply> {
+        let pass_key = pk3(ck2, self.salt);
+        self.say(Said::Validate { user: USER, pass_key, machine: MACHINE })
+    }
+}
+
+fn zone() -> Selected {
+    Selected {
+        ip: Ipv4Addr::LOCALHOST.to_string(),
+        tcp_port: 1,
+        udp_port: 2,
+        key: "key".to_owned(),
+        user: USER,
+        character: 3,
+        zone_id: 4,
+        zone: "Zone".to_owned(),
+        location: "START".to_owned(),
+        server: "worldwire".to_owned(),
+    }
+}
+
+fn authenticate(name: &str, password: &str, salt: Salt, form: Form) -> Said {
+    let rec1 = Rec1::new(name, &password_hash(password), salt).seal(salt);
+    Said::Authenticate { form, rec1, machine: MACHINE }
+}
+
+/// The kinds of replies, and what they refuse with.
+fn short(replies: &[Reply]) -> Vec<String> {
+    let kind = |reply: &Reply| match reply {
+        Reply::Authenticated { outcome: Ok(_), .. } => "authenticated".to_owned(),
+        Reply::Authenticated { outcome: Err(why), .. } => format!("authenticated: {why}"),
+        Reply::Validated { outcome: Ok(_), .. } => "validated".to_owned(),
+        Reply::Validated { outcome: Err(why), .. } => format!("validated: {why}"),
+        Reply::Admit(position) => format!("admit {position}"),
+        Reply::EndList(Some(why)) => format!("list: {why}"),
+        Reply::Created(Some(why)) => format!("created: {why}"),
+        Reply::Deleted(Some(why)) => format!("deleted: {why}"),
+        Reply::Selected(Err(why)) => format!("selected: {why}"),
+        Reply::Selected(Ok(_)) => "selected".to_owned(),
+        other => format!("{other:?}").split([' ', '(']).next().unwrap_or_default().to_lowercase(),
+    };
+    replies.iter().map(kind).collect()
+}
+
+/// The CK2 of a login that succeeded.
+fn issued(replies: &[Reply], salt: Salt) -> Secret {
+    let Some(Reply::Authenticated { outcome: Ok((USER, rec1)), .. }) = replies.first() else {
+        panic!("no login: {:?}", short(replies));
+    };
+    let mut plain = rec1.clone();
+    apply_rec1(salt, &mut plain);
+    Secret::new(String::from_utf8(plain).unwrap())
+}
+
+#[test]
+fn k_15_a_direct_login_is_let_in_and_takes_a_seat_with_its_first_request() {
+    let mut desk = Desk::new();
+    let replies = desk.log_in("merle", "hunter2");
+    assert_eq!(short(&replies), ["authenticated", "admit 0"]);
+    assert!(issued(&replies, desk.salt).is(&ck2(&[9; 64])));
+    assert_eq!(desk.asked, ["account"]);
+    let list = ["startlist", "character", "character", "endlist"];
+    assert_eq!(short(&desk.say(Said::ListCharacters)), list);
+    assert_eq!(desk.asked, ["account", "enter", "characters"]);
+    assert_eq!(short(&desk.say(Said::ListCharacters)), list, "it has its seat");
+    assert_eq!(desk.asked.iter().filter(|asked| **asked == "enter").count(), 1);
+
+    // With no seat free it waits like the others.
+    let mut desk = Desk::new();
+    desk.place = Place::Waiting(2);
+    assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
+    let refused = ["admit 2", "list: NotAdmitted"];
+    assert_eq!(short(&desk.say(Said::ListCharacters)), refused);
+    desk.login.placed(AT, Place::In);
+    assert_eq!(short(&desk.hear()), ["admit 0"]);
+    assert_eq!(short(&desk.say(Said::ListCharacters)), list);
+}
+
+#[test]
+fn k_16_a_second_validate_takes_no_second_seat_and_positions_are_told_once() {
+    let mut desk = Desk::new();
+    desk.passes = vec![Secret::new("older"), Secret::new("secret")];
+    desk.place = Place::Waiting(3);
+    for ck2 in ["secret", "older"] {
+        assert_eq!(short(&desk.validate(&Secret::new(ck2))), ["validated", "admit 3"]);
+    }
+    desk.login.placed(AT, Place::Waiting(3));
+    assert!(desk.hear().is_empty());
+    desk.login.placed(AT, Place::Waiting(2));
+    assert_eq!(short(&desk.hear()), ["admit 2"]);
+    desk.login.placed(AT, Place::In);
+    assert_eq!(short(&desk.hear()), ["admit 0"]);
+}
+
+#[test]
+fn k_07_nothing_about_characters_before_somebody_is_let_in() {
+    let requests = || {
+        [
+            (Said::ListCharacters, "list: NotAdmitted"),
+            (Said::CreateCharacter(Vec::new()), "created: NotAdmitted"),
+            (Said::DeleteCharacter(1), "deleted: NotAdmitted"),
+            (Said::SelectCharacter(2), "selected: NotAdmitted"),
+        ]
+    };
+    let mut desk = Desk::new();
+    for (request, refused) in requests() {
+        assert_eq!(short(&desk.say(request)), [refused]);
+    }
+    assert!(desk.asked.is_empty());
+    desk.passes = vec![Secret::new("secret")];
+    desk.place = Place::Waiting(1);
+    desk.validate(&Secret::new("secret"));
+    for (request, refused) in requests() {
+        assert_eq!(short(&desk.say(request)), [refused], "those who wait are not in either");
+    }
+    assert_eq!(desk.asked, ["passes", "enter"]);
+}
+
+#[test]
+fn k_10_a_message_that_is_sent_again_may_hang_on_the_session_before() {
+    let mut desk = Desk::new();
+    let again = || authenticate("merle", "hunter2", Desk::new().salt, Form::V3);
+    desk.refresh();
+    let replies = desk.say(again());
+    // The answer is read with the session that the client has now.
+    assert!(issued(&replies, desk.salt).is(&ck2(&[9; 64])));
+    // For that one message only.
+    assert_eq!(short(&desk.say(again())), ["authenticated: AuthenFailed"]);
+    // The login itself survives.
+    desk.refresh();
+    assert_eq!(short(&desk.say(Said::ListCharacters))[0], "startlist");
+
+    let mut desk = Desk::new();
+    desk.passes = vec![Secret::new("secret")];
+    let pass_key = pk3(&Secret::new("secret"), desk.salt);
+    desk.refresh();
+    let validate = || Said::Validate { user: USER, pass_key: pass_key.clone(), machine: MACHINE };
+    assert_eq!(short(&desk.say(validate())), ["validated", "admit 0"]);
+    assert_eq!(short(&desk.say(validate())), ["validated: ValidateFailed"]);
+}
+
+#[test]
+fn k_18_the_fifth_failure_ends_the_connection() {
+    let mut desk = Desk::new();
+    for (name, password) in [("merle", "x"), ("nobody", "hunter2"), ("merle", ""), ("", "")] {
+        assert_eq!(short(&desk.log_in(name, password)), ["authenticated: AuthenFailed"]);
+        assert!(!desk.is_closed);
+    }
+    // K-19: a VALIDATE counts, too.
+    assert_eq!(short(&desk.validate(&Secret::new("x"))), ["validated: ValidateFailed"]);
+    assert!(desk.is_closed);
+    assert!(desk.log_in("merle", "hunter2").is_empty(), "it is over");
+    let failed = desk.notes.iter().filter(|note| matches!(note, Note::Failed { .. })).count();
+    assert_eq!(failed, 5);
+    // Nothing of a failure is said but its reason.
+    let mut desk = Desk::new();
+    let Reply::Authenticated { outcome: Err(why), paying: false, .. } =
+        &desk.log_in("merle", "x")[0]
+    else {
+        panic!("it is refused");
+    };
+    assert_eq!(*why, Refusal::AuthenFailed);
+}
+
+#[test]
+fn k_18_failures_make_the_next_answer_wait() {
+    let mut desk = Desk::new();
+    desk.pause = Some(Duration::from_secs(1));
+    assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
+    assert_eq!(desk.asked, ["account", "pause"]);
+    desk.pause = None;
+    assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated: Timeout"]);
+}
+
+#[test]
+fn k_19_a_failed_selection_ends_nothing_and_has_no_key() {
+    let mut desk = Desk::new();
+    desk.log_in("merle", "hunter2");
+    let replies = desk.say(Said::SelectCharacter(1));
+    assert_eq!(short(&replies), ["selected: UnknownCharacter"]);
+    assert!(!desk.is_closed);
+    assert_eq!(short(&desk.say(Said::DeleteCharacter(1))), ["deleted: UnknownCharacter"]);
+    assert_eq!(short(&desk.say(Said::SelectCharacter(2))), ["selected"]);
+    assert!(desk.is_closed, "K-23: the client goes on to its zone");
+}
+
+#[test]
+fn k_20_a_name_is_one_word_and_the_session_is_written_in_one_way() {
+    let mut desk = Desk::new();
+    let seal = |text: &str, salt: Salt| {
+        let mut rec1 = text.as_bytes().to_vec();
+        apply_rec1(salt, &mut rec1);
+        Said::Authenticate { form: Form::V3, rec1, machine: MACHINE }
+    };
+    let proof = worldwire_ki::crypt::login::ck1(&password_hash("hunter2"), desk.salt);
+    for id in ["01419", "+1419", "1420", ""] {
+        let said = seal(&format!("{id} merle {}", proof.as_str()), desk.salt);
+        assert_eq!(short(&desk.say(said)), ["authenticated: AuthenFailed"], "{id}");
+    }
+    let said = seal(&format!("1419 merle {}", proof.as_str()), desk.salt);
+    assert_eq!(short(&desk.say(said))[0], "authenticated");
+}
+
+#[test]
+fn k_21_a_ban_is_told_only_to_those_who_know_the_password() {
+    let mut desk = Desk::new();
+    desk.account.banned = true;
+    assert_eq!(short(&desk.log_in("merle", "x")), ["authenticated: AuthenFailed"]);
+    assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated: AccountBanned"]);
+    desk.passes = vec![Secret::new("secret")];
+    assert_eq!(short(&desk.validate(&Secret::new("secret"))), ["validated: AccountBanned"]);
+
+    let mut rules = KiConfig::default().rules();
+    rules.banned_machines = [MACHINE].into();
+    let mut desk = Desk::with(rules);
+    assert_eq!(short(&desk.log_in("merle", "x")), ["authenticated: AuthenFailed"]);
+    assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated: MachineBanned"]);
+
+    let mut rules = KiConfig::default().rules();
+    rules.open = false;
+    let mut desk = Desk::with(rules);
+    assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated: AISNoLogin"]);
+
+    let mut desk = Desk::new();
+    desk.account.capped = true;
+    assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated: FtpCapped"]);
+}
+
+#[test]
+fn k_22_whoever_says_nothing_for_fifteen_minutes_is_away() {
+    let mut desk = Desk::new();
+    let quarter = Duration::from_secs(15 * 60);
+    assert_eq!(desk.login.poll_timeout(), Some(AT + quarter), "from the accept on");
+    desk.refresh();
+    assert_eq!(desk.login.poll_timeout(), Some(AT + quarter), "a refresh is nothing it said");
+    let later = Duration::from_secs(600);
+    desk.login.hear(later, Said::NotAfk);
+    assert_eq!(desk.login.poll_timeout(), Some(later + quarter));
+    desk.login.timeout(later + quarter - Duration::from_nanos(1));
+    assert!(desk.hear().is_empty());
+    desk.login.timeout(later + quarter);
+    assert!(matches!(desk.hear()[..], [Reply::Afk { in_zone: false }]));
+    assert!(desk.is_closed && desk.login.poll_timeout().is_none());
+}
+
+#[test]
+fn k_25_milliseconds_are_hashed_as_they_are_written() {
+    for millis in [0, 7, 57, 999] {
+        let mut desk = Desk::new();
+        desk.salt.millis = millis;
+        desk.login.established(AT, desk.salt);
+        desk.login.hear(AT, Said::NotAfk);
+        let replies = desk.log_in("merle", "hunter2");
+        let ck2 = issued(&replies, desk.salt);
+        desk.passes = vec![ck2.clone()];
+        assert_eq!(short(&desk.validate(&ck2)), ["validated", "admit 0"], "{millis} ms");
+        // Padded, as a server would have it that is wrong.
+        let padded = format!("{}{}{millis:03}", desk.salt.session_id, desk.salt.seconds);
+        assert_eq!(padded == desk.salt.to_string(), millis > 99, "{millis} ms");
+    }
+}
+
+#[test]
+fn older_forms_of_login_are_taken_refused_or_ignored() {
+    for (legacy, wanted) in [
+        (Legacy::Accept, &["authenticated", "admit 0"][..]),
+        (Legacy::Refuse, &["authenticated: AuthenFailed"]),
+        (Legacy::Ignore, &[]),
+    ] {
+        let mut desk = Desk::with(Rules { legacy, ..KiConfig::default().rules() });
+        let said = authenticate("merle", "hunter2", desk.salt, Form::Legacy);
+        assert_eq!(short(&desk.say(said)), wanted, "{legacy:?}");
+        assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
+    }
+}
+
+#[test]
+fn k_17_what_is_wrong_with_a_new_character_is_named() {
+    let mut desk = Desk::new();
+    desk.log_in("merle", "hunter2");
+    let mut create = |blob: Vec<u8>| short(&desk.say(Said::CreateCharacter(blob)))[0].clone();
+    let plain = |name: &str, indices| Character::plain(name, "Fire", indices).into_bytes();
+    assert_eq!(create(plain("", 0xff_ffff)), "created");
+    assert_eq!(create(plain("", 0x100_0000)), "created: InvalidName");
+    let long = "x".repeat(65);
+    for name in ["Mer\nle", " Merle", &long] {
+        assert_eq!(create(plain(name, 1)), "created: InvalidName", "{name:?}");
+    }
+    for blob in [Vec::new(), vec![0; 100], plain("", 1)[..20].to_vec(), vec![0; 20_000]] {
+        assert_eq!(create(blob), "created: MalformedCharacter");
+    }
+    assert_eq!(desk.asked.iter().filter(|asked| **asked == "create").count(), 1);
+}
+
+#[test]
+fn another_account_on_the_same_connection_gives_the_place_up() {
+    let mut desk = Desk::new();
+    desk.log_in("merle", "hunter2");
+    desk.say(Said::ListCharacters);
+    desk.account.user = 6;
+    desk.log_in("merle", "hunter2");
+    assert!(desk.notes.iter().any(|note| matches!(note, Note::LoggedOut)));
+    assert_eq!(desk.login.user(), Some(6));
+    desk.say(Said::ListCharacters);
+    assert_eq!(desk.asked.iter().filter(|asked| **asked == "enter").count(), 2);
+}
+
+#[test]
+fn nothing_is_heard_while_a_query_waits() {
+    let mut desk = Desk::new();
+    let said = authenticate("merle", "hunter2", desk.salt, Form::V3);
+    desk.login.hear(AT, said);
+    assert!(matches!(desk.login.poll(), Some(Output::Ask(Query::Account(_)))));
+    desk.login.hear(AT, Said::Ping);
+    desk.login.answer(AT, Answer::Place(Place::In));
+    assert!(desk.login.poll().is_none(), "an answer to something else is none");
+    desk.login.answer(AT, Answer::nobody());
+    assert_eq!(short(&desk.hear()), ["authenticated: AuthenFailed"]);
+}
+
+#[test]
+fn a_zone_takes_no_logins() {
+    let mut desk = Desk::new();
+    let attach = || Said::Attach { key: Secret::new("key"), user: USER, character: 3 };
+    assert_eq!(short(&desk.say(attach())), ["inzone"]);
+    assert!(desk.log_in("merle", "hunter2").is_empty());
+    assert!(desk.say(Said::ListCharacters).is_empty());
+    assert!(matches!(desk.say(Said::Ping)[..], [Reply::Pong]));
+    desk.login.stop();
+    assert!(matches!(desk.hear()[..], [Reply::Shutdown { in_zone: true }]));
+}

@@ -1,0 +1,363 @@
+//! A login server of KI's worlds: sessions, accounts, characters, the queue, and the way to a zone.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use worldwire_net::Stop;
+//! use worldwire_server::ki::{LoginServer, Start};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! // Makes the folder, its key and ki.toml if they are missing.
+//! let server = LoginServer::open(Path::new("login"), Start::default()).await?;
+//! println!("clients connect to {}", server.address()?);
+//! let stop = Stop::new();
+//! server.serve(stop.signal()).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Map
+//!
+//! * [`KiConfig`]: `ki.toml`;
+//! * [`login`]: the login of one client, as a state machine without IO; [`wire`]: what clients say
+//!   and servers answer; [`Refusal`]: why not;
+//! * [`realm`]: what all connections share;
+//! * [`reception`]: the connections;
+//! * [`patch`]: the list of files for patch clients;
+//! * [`admin`]: what operators do, while the server runs and while it does not;
+//! * `figures`: what the status page shows; `secrets`: what captures are read with.
+
+pub mod admin;
+pub mod config;
+mod figures;
+pub mod login;
+pub mod patch;
+pub mod realm;
+pub mod reception;
+mod refusal;
+mod secrets;
+pub mod wire;
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::net::TcpListener;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use worldwire_ki::schema::classes::{Classes, TypeLists};
+use worldwire_ki::schema::{Mode, Protocols};
+use worldwire_net::{Clock, Options, Signal, tcp};
+
+pub use config::KiConfig;
+pub use refusal::Refusal;
+
+use figures::{Figures, Page};
+use login::Rules;
+use realm::{Realm, RealmError};
+use reception::{Door, Reception};
+use secrets::Secrets;
+
+use crate::folder::{configuration, write_secret};
+use crate::operators;
+use crate::page::{self, PAGE_GRACE};
+use crate::store::lock::FolderLock;
+use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
+use crate::store::{self, StoreError};
+
+/// The name of the configuration in a server's folder.
+pub const CONFIG: &str = "ki.toml";
+/// The file of a SQLite database in a server's folder.
+pub const SQLITE_FILE: &str = "login.sqlite";
+
+/// Why a login server does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// A file or folder.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Which one.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The configuration.
+    #[error("{}: {error}", path.display())]
+    Config {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong.
+        error: config::ConfigError,
+    },
+    /// Definitions or type lists.
+    #[error("{}: {problem}", path.display())]
+    Definitions {
+        /// Their file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Another process has the folder.
+    #[error("{}: a server runs here already", .0.display())]
+    Taken(PathBuf),
+    /// The key that passwords are sealed under is gone.
+    #[error("{}: is missing, and the passwords in the database were sealed under it; restore it",
+        .0.display())]
+    KeyLost(PathBuf),
+    /// The key that passwords are sealed under.
+    #[error(transparent)]
+    ServerKey(#[from] KeyError),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What is in the database.
+    #[error(transparent)]
+    Realm(#[from] RealmError),
+    /// An address to listen at.
+    #[error("cannot listen at {address}: {error}")]
+    Listen {
+        /// Which one.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+/// What a command line says beside `ki.toml`.
+#[derive(Default)]
+pub struct Start {
+    /// Changes to the configuration. On the first start they are written to `ki.toml`.
+    pub change: Option<Box<dyn FnOnce(&mut KiConfig) + Send>>,
+    /// The file that the secrets of logins are appended to.
+    pub secrets: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Start {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Start").field("secrets", &self.secrets).finish_non_exhaustive()
+    }
+}
+
+/// A login server that is ready to be served.
+#[derive(Debug)]
+pub struct LoginServer {
+    config: KiConfig,
+    reception: Arc<Reception>,
+    listener: tcp::Listener,
+    patch: Option<tcp::Listener>,
+    status: Option<TcpListener>,
+    operators: operators::Listener<Realm>,
+    is_new: bool,
+    lock: FolderLock,
+}
+
+impl LoginServer {
+    /// Opens the server in a folder, and its ports. What is missing is made: the folder, the key, a
+    /// commented `ki.toml`.
+    ///
+    /// # Errors
+    /// As [`ServerError`] says.
+    pub async fn open(folder: &Path, start: Start) -> Result<Self, ServerError> {
+        fs::create_dir_all(folder).map_err(at(folder))?;
+        let lock = FolderLock::take(folder).map_err(at(folder))?;
+        let lock = lock.ok_or_else(|| ServerError::Taken(folder.to_owned()))?;
+        let file = folder.join(CONFIG);
+        let text = configuration(&file).map_err(at(&file))?;
+        let is_new = text.is_none();
+        let wrong = |error| ServerError::Config { path: file.clone(), error };
+        let mut config = KiConfig::parse(&text.unwrap_or_default()).map_err(wrong)?;
+        if let Some(change) = start.change {
+            change(&mut config);
+        }
+        config.check().map_err(wrong)?;
+
+        let protocols = protocols(folder, &config)?;
+        let rules = rules(folder, &config).await?;
+        let secrets = match &start.secrets {
+            Some(path) => Some(Secrets::open(path).map_err(at(path))?),
+            None => None,
+        };
+        let clock = Clock::start();
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let options = Options { capacity: config.capacity(), clock, ..Options::default() };
+        let listener = listen(config.listen, options).await?;
+        let patch = match config.patch_address().map_err(wrong)? {
+            Some(address) => Some(listen(address, options).await?),
+            None => None,
+        };
+        let status = match config.status_address().map_err(wrong)? {
+            Some(address) => {
+                let bound = TcpListener::bind(address).await;
+                Some(bound.map_err(|error| ServerError::Listen { address, error })?)
+            }
+            None => None,
+        };
+        if is_new {
+            // Not before the ports are known to be free. The URL of a database may hold a password.
+            write_secret(&file, config.commented().as_bytes()).map_err(at(&file))?;
+        }
+        let url = Some(config.database.as_str()).filter(|url| !url.is_empty());
+        let store = store::open_file(&folder.join(SQLITE_FILE), url).await?;
+        let key = folder.join(KEY_FILE);
+        if !key.exists() && !store.accounts().await?.is_empty() {
+            return Err(ServerError::KeyLost(key));
+        }
+        let key = ServerKey::load_or_create(&key)?;
+        let mut known = config.clone();
+        if known.zone.address.is_empty() {
+            // The waiting room is behind the same door.
+            known.zone.tcp_port = listener.local_addr().map_err(at(folder))?.port();
+        }
+        let realm = Realm::open(store, key, known, clock).await?;
+        let operators = operators::Listener::bind(folder, realm.clone()).map_err(at(folder))?;
+        let reception = Reception::new(&config, rules, protocols.into(), realm, clock, epoch);
+        let reception = Arc::new(reception.with_secrets(secrets));
+        Ok(Self { config, reception, listener, patch, status, operators, is_new, lock })
+    }
+
+    /// Whether this is the first start: there was no `ki.toml`.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &KiConfig {
+        &self.config
+    }
+
+    /// Where clients connect.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Where the status page is, if there is one.
+    #[must_use]
+    pub fn status_address(&self) -> Option<SocketAddr> {
+        self.status.as_ref()?.local_addr().ok()
+    }
+
+    /// What all connections share.
+    #[must_use]
+    pub fn realm(&self) -> &Realm {
+        self.reception.realm()
+    }
+
+    /// Serves clients until the signal comes, then says goodbye to them, and closes the database.
+    ///
+    /// # Errors
+    /// Those of the system, from the status page.
+    pub async fn serve(self, signal: Signal) -> io::Result<()> {
+        let Self { config, reception, listener, patch, status, operators, lock, .. } = self;
+        let realm = reception.realm().clone();
+        let operators = tokio::spawn(operators.run());
+        let figures: Arc<Figures> = Arc::clone(&reception.figures);
+        let shown =
+            Page { figures, counts: listener.counts(), realm: realm.clone(), open: config.open };
+        let page = status.map(|tcp| {
+            tokio::spawn(page::serve(tcp, figures::router(shown.into()), signal.clone()))
+        });
+        let door = Arc::new(Door(reception));
+        let patch = async {
+            match patch {
+                Some(listener) => listener.serve(Arc::clone(&door), signal.clone()).await,
+                None => {}
+            }
+        };
+        tokio::join!(patch, listener.serve(Arc::clone(&door), signal.clone()));
+        operators.abort();
+        realm.close().await;
+        drop(lock);
+        let Some(mut page) = page else { return Ok(()) };
+        match timeout(PAGE_GRACE, &mut page).await {
+            Ok(ended) => ended.unwrap_or_else(|error| Err(io::Error::other(error))),
+            Err(_) => {
+                page.abort();
+                Ok(())
+            }
+        }
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> ServerError {
+    let path = path.to_owned();
+    |error| ServerError::Io { path, error }
+}
+
+async fn listen(address: SocketAddr, options: Options) -> Result<tcp::Listener, ServerError> {
+    let bound = tcp::Listener::bind(address, options).await;
+    bound.map_err(|error| ServerError::Listen { address, error })
+}
+
+/// The definitions: those of the client over what is built in.
+fn protocols(folder: &Path, config: &KiConfig) -> Result<Protocols, ServerError> {
+    let mut protocols = Protocols::built_in();
+    if config.messages.as_os_str().is_empty() {
+        return Ok(protocols);
+    }
+    let path = folder.join(&config.messages);
+    let mut files = Vec::new();
+    if path.is_dir() {
+        for entry in fs::read_dir(&path).map_err(at(&path))? {
+            let file = entry.map_err(at(&path))?.path();
+            files.extend(Some(file).filter(|file| is_messages(file)));
+        }
+        files.sort();
+    } else {
+        files.push(path.clone());
+    }
+    if files.is_empty() {
+        let problem = "wanted message XML (*Messages*.xml), found none".to_owned();
+        return Err(ServerError::Definitions { path, problem });
+    }
+    for file in files {
+        let bytes = fs::read(&file).map_err(at(&file))?;
+        let said = protocols.add(&file.to_string_lossy(), &bytes, Mode::Lenient);
+        let error =
+            |one: &&worldwire_core::Diagnostic| one.severity() == worldwire_core::Severity::Error;
+        if let Some(wrong) = said.iter().find(error) {
+            return Err(ServerError::Definitions { path: file, problem: wrong.to_string() });
+        }
+    }
+    Ok(protocols)
+}
+
+fn is_messages(file: &Path) -> bool {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.to_ascii_lowercase().ends_with(".xml") && name.contains("Messages")
+}
+
+async fn rules(folder: &Path, config: &KiConfig) -> Result<Rules, ServerError> {
+    let files = folder.join(&config.patch.folder);
+    let patch = config.patch.clone();
+    let list = match files.is_dir() {
+        true => {
+            let made = spawn_blocking(move || patch::publish(&files, &patch)).await;
+            let made = made.map_err(|error| at(folder)(io::Error::other(error)))?;
+            Some(made.map_err(|(path, error)| ServerError::Io { path, error })?.into())
+        }
+        false => None,
+    };
+    let classes = classes(folder, config)?.map(Arc::new);
+    Ok(Rules { classes, files: list, ..config.rules() })
+}
+
+/// The type lists, if there are any.
+fn classes(folder: &Path, config: &KiConfig) -> Result<Option<Classes>, ServerError> {
+    let mut lists = TypeLists::new();
+    for list in &config.types {
+        let path = folder.join(list);
+        let bytes = fs::read(&path).map_err(at(&path))?;
+        if let Err(error) = lists.add(&path.to_string_lossy(), &bytes) {
+            return Err(ServerError::Definitions { path, problem: error.to_string() });
+        }
+    }
+    Ok(Some(lists.compile()).filter(|_| !config.types.is_empty()))
+}

@@ -1,0 +1,345 @@
+//! Accounts: who may log in.
+
+use serde::Serialize;
+use worldwire_ki::crypt::login::{Secret, password_hash};
+
+use super::{Realm, RealmError, Shared, State, folded, no_account};
+use crate::ki::refusal::Refusal;
+use crate::store::seal::ServerKey;
+use crate::store::{AccountRow, Change, Changes, CharacterRow, Ledger, SettingRow};
+
+/// Flags of an account: it is banned; it pays; bits 8 to 15 are slots beyond the first ones.
+const BANNED: u32 = 1;
+const PAYING: u32 = 2;
+const SLOTS: u32 = 8;
+
+/// Settings: the numbers that are given next. None is given twice.
+pub(super) const NEXT_USER: &str = "ki.next-user";
+pub(super) const NEXT_CHARACTER: &str = "ki.next-character";
+
+/// Bytes of a name at most.
+const MOST_NAME: usize = 64;
+
+/// What an account may have beyond others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Privileges {
+    /// Whether it pays.
+    pub paying: bool,
+    /// Slots for characters beyond those that everybody has.
+    pub slots: u8,
+}
+
+/// An account, as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AccountSummary {
+    /// `UserID`.
+    pub user: u64,
+    /// The name as its owner writes it.
+    pub name: String,
+    /// Whether it is banned.
+    pub banned: bool,
+    /// Whether it pays.
+    pub paying: bool,
+    /// Slots beyond those that everybody has.
+    pub slots: u32,
+    /// When it was made, Unix seconds.
+    pub created: u32,
+    /// Its characters: ids and names.
+    pub characters: Vec<(u64, String)>,
+}
+
+/// An account in memory.
+#[derive(Clone, Debug)]
+pub(super) struct AccountEntry {
+    pub(super) name: String,
+    flags: u32,
+    created: u32,
+    /// Sealed.
+    secret: Vec<u8>,
+}
+
+impl AccountEntry {
+    pub(super) fn is_banned(&self) -> bool {
+        self.flags & BANNED != 0
+    }
+
+    pub(super) fn is_paying(&self) -> bool {
+        self.flags & PAYING != 0
+    }
+
+    pub(super) fn purchased(&self) -> u32 {
+        self.flags >> SLOTS & 0xff
+    }
+
+    /// The hash of its password.
+    pub(super) fn password(&self, user: u64, key: &ServerKey) -> Option<Secret> {
+        let plain = key.unseal(&account_id(user), &self.secret).ok()?;
+        Some(Secret::new(core::str::from_utf8(&plain).ok()?))
+    }
+
+    fn row(&self, user: u64) -> AccountRow {
+        AccountRow {
+            id: account_id(user),
+            name: self.name.clone(),
+            folded: folded(&self.name),
+            flags: self.flags,
+            created: self.created,
+            secret: self.secret.clone(),
+        }
+    }
+}
+
+/// The number of an account in the database.
+pub(super) fn account_id(user: u64) -> [u8; 16] {
+    u128::from(user).to_be_bytes()
+}
+
+/// The account with a number of the database; none for that of another kind of server.
+fn user_of(id: [u8; 16]) -> Option<u64> {
+    u64::try_from(u128::from_be_bytes(id)).ok().filter(|user| *user != 0)
+}
+
+impl State {
+    pub(super) async fn load(&mut self, ledger: &dyn Ledger) -> Result<(), RealmError> {
+        for row in ledger.settings().await? {
+            if !row.name.starts_with("ki.") {
+                return Err(RealmError::Foreign(format!("setting {}", row.name)));
+            }
+            self.put_setting(&row);
+        }
+        for row in ledger.accounts().await? {
+            if user_of(row.id).is_none() {
+                return Err(RealmError::Foreign(format!("account {:?}", row.name)));
+            }
+            self.put_account(row);
+        }
+        for row in ledger.characters().await? {
+            self.put_character(row);
+        }
+        Ok(())
+    }
+
+    /// Whether passwords were sealed under this key.
+    pub(super) fn fits(&self, key: &ServerKey) -> bool {
+        let mut sealed = self.accounts.iter().filter(|(_, entry)| !entry.secret.is_empty());
+        sealed.next().is_none_or(|(user, entry)| entry.password(*user, key).is_some())
+    }
+
+    /// Makes changes that were committed.
+    pub(super) fn apply(&mut self, changes: &Changes) {
+        for change in changes.values() {
+            match change {
+                Change::PutSetting(row) => self.put_setting(row),
+                Change::PutAccount(row) => self.put_account(row.clone()),
+                Change::DeleteAccount(id) => {
+                    if let Some(user) = user_of(*id)
+                        && let Some(entry) = self.accounts.remove(&user)
+                    {
+                        self.by_name.remove(&folded(&entry.name));
+                        self.revoke(user);
+                    }
+                }
+                Change::PutCharacter(row) => self.put_character(row.clone()),
+                Change::DeleteCharacter(id) => self.remove_character(*id),
+                // A login server has no vault.
+                _ => {}
+            }
+        }
+    }
+
+    fn put_setting(&mut self, row: &SettingRow) {
+        let number = core::str::from_utf8(&row.value).ok().and_then(|text| text.parse().ok());
+        match (row.name.as_str(), number) {
+            (NEXT_USER, Some(number)) => self.next_user = self.next_user.max(number),
+            (NEXT_CHARACTER, Some(number)) => {
+                let number = u32::try_from(number).unwrap_or(u32::MAX);
+                self.next_character = self.next_character.max(number);
+            }
+            _ => {}
+        }
+    }
+
+    fn put_account(&mut self, row: AccountRow) {
+        let Some(user) = user_of(row.id) else { return };
+        let AccountRow { name, folded, flags, created, secret, .. } = row;
+        self.next_user = self.next_user.max(user.saturating_add(1));
+        self.by_name.insert(folded, user);
+        self.accounts.insert(user, AccountEntry { name, flags, created, secret });
+    }
+
+    pub(super) fn owner(row: &CharacterRow) -> Option<u64> {
+        user_of(row.account)
+    }
+}
+
+/// A setting that holds a number.
+pub(super) fn number_setting(name: &str, number: u64) -> Change {
+    let value = number.to_string().into_bytes();
+    Change::PutSetting(SettingRow { name: name.to_owned(), value })
+}
+
+impl Realm {
+    /// All accounts, by name.
+    #[must_use]
+    pub fn accounts(&self) -> Vec<AccountSummary> {
+        let state = self.state();
+        let summary = |(user, entry): (&u64, &AccountEntry)| AccountSummary {
+            user: *user,
+            name: entry.name.clone(),
+            banned: entry.is_banned(),
+            paying: entry.is_paying(),
+            slots: entry.purchased(),
+            created: entry.created,
+            characters: state.names(*user),
+        };
+        let mut all: Vec<_> = state.accounts.iter().map(summary).collect();
+        all.sort_by_cached_key(|account| folded(&account.name));
+        all
+    }
+
+    /// Makes an account, and returns its `UserID`.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub async fn add_account(
+        &self,
+        name: &str,
+        password: &str,
+        privileges: Privileges,
+    ) -> Result<u64, String> {
+        // The login puts the name between spaces.
+        let fits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+        if !fits || name.len() > MOST_NAME {
+            let wanted = format!("wanted 1 to {MOST_NAME} characters of ASCII without blanks");
+            return Err(format!("account {name:?}: {wanted}"));
+        }
+        if self.state().user_named(name).is_some() {
+            return Err(format!("account {name:?}: exists already"));
+        }
+        let hash = password_hash(password);
+        let Privileges { paying, slots } = privileges;
+        let flags = if paying { PAYING } else { 0 } | u32::from(slots) << SLOTS;
+        let (created, nonce) = (unix_now(), nonce()?);
+        let (realm, owned) = (self.clone(), name.to_owned());
+        let made = self.change(move |state| {
+            if state.user_named(&owned).is_some() {
+                return Err(Refusal::InvalidName);
+            }
+            let user = state.next_user;
+            let secret = seal(&realm.0, user, &hash, nonce);
+            let row = AccountEntry { name: owned, flags, created, secret }.row(user);
+            let next = number_setting(NEXT_USER, user.saturating_add(1));
+            Ok((vec![Change::PutAccount(row), next], user))
+        });
+        made.await.map_err(|refusal| said(name, refusal))
+    }
+
+    /// Changes a password. CK2s that were given before are good no more.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub async fn set_password(&self, name: &str, password: &str) -> Result<(), String> {
+        let (hash, nonce, shared) = (password_hash(password), nonce()?, self.clone());
+        let user = self.edit(name, move |user, entry| {
+            entry.secret = seal(&shared.0, user, &hash, nonce);
+        });
+        let user = user.await?;
+        self.state().revoke(user);
+        Ok(())
+    }
+
+    /// Bans an account, or lets it in again. Its connections are thrown out.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub async fn ban(&self, name: &str, banned: bool) -> Result<(), String> {
+        let user = self.edit(name, move |_, entry| match banned {
+            true => entry.flags |= BANNED,
+            false => entry.flags &= !BANNED,
+        });
+        let user = user.await?;
+        if banned {
+            self.state().revoke(user);
+            self.kick(name, "This account is banned.")?;
+        }
+        Ok(())
+    }
+
+    /// Removes an account with its characters. Its connections are thrown out.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub async fn delete_account(&self, name: &str) -> Result<(), String> {
+        // Those who come while the account goes have none.
+        self.kick(name, "This account was deleted.")?;
+        let owned = name.to_owned();
+        let gone = self.change(move |state| {
+            let user = state.user_named(&owned).ok_or(Refusal::UnknownCharacter)?;
+            let characters = state.of_user.get(&user).into_iter().flatten();
+            let mut changes: Vec<_> = characters.copied().map(Change::DeleteCharacter).collect();
+            changes.push(Change::DeleteAccount(account_id(user)));
+            Ok((changes, ()))
+        });
+        gone.await.map_err(|refusal| said(name, refusal))
+    }
+
+    /// Gives a web page, or whoever starts the game, what the client's `-U` needs: `UserID` and a
+    /// CK2 that is good on any machine.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub fn token(&self, name: &str) -> Result<(u64, Secret), String> {
+        let mut fresh = [0; 64];
+        getrandom::fill(&mut fresh).map_err(|error| error.to_string())?;
+        let user = {
+            let state = self.state();
+            let user = state.user_named(name).ok_or_else(|| no_account(name))?;
+            if state.accounts.get(&user).is_some_and(AccountEntry::is_banned) {
+                return Err(format!("account {name:?}: is banned"));
+            }
+            user
+        };
+        let ck2 = worldwire_ki::crypt::login::ck2(&fresh);
+        self.issue(user, None, ck2.clone());
+        Ok((user, ck2))
+    }
+
+    async fn edit(
+        &self,
+        name: &str,
+        edit: impl FnOnce(u64, &mut AccountEntry) + Send + 'static,
+    ) -> Result<u64, String> {
+        let owned = name.to_owned();
+        let edited = self.change(move |state| {
+            let user = state.user_named(&owned).ok_or(Refusal::UnknownCharacter)?;
+            let entry = state.accounts.get(&user).ok_or(Refusal::UnknownCharacter)?;
+            let mut entry = entry.clone();
+            edit(user, &mut entry);
+            Ok((vec![Change::PutAccount(entry.row(user))], user))
+        });
+        edited.await.map_err(|refusal| said(name, refusal))
+    }
+}
+
+fn said(name: &str, refusal: Refusal) -> String {
+    match refusal {
+        Refusal::InvalidName => format!("account {name:?}: exists already"),
+        Refusal::UnknownCharacter => no_account(name),
+        _ => "the database takes no changes; the log says more".to_owned(),
+    }
+}
+
+fn seal(shared: &Shared, user: u64, hash: &Secret, nonce: [u8; 12]) -> Vec<u8> {
+    shared.key.seal(&account_id(user), hash.as_str().as_bytes(), nonce)
+}
+
+fn nonce() -> Result<[u8; 12], String> {
+    let mut nonce = [0; 12];
+    getrandom::fill(&mut nonce).map_err(|error| error.to_string())?;
+    Ok(nonce)
+}
+
+pub(super) fn unix_now() -> u32 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    u32::try_from(since.unwrap_or_default().as_secs()).unwrap_or(u32::MAX)
+}

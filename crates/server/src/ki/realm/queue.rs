@@ -1,0 +1,129 @@
+//! Who is let in, and who waits.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// A connection of this server, by a number that no other one ever has.
+pub type Number = u64;
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Let in.
+    In,
+    /// Waiting, at this position; 1 is next.
+    Waiting(u32),
+}
+
+impl Place {
+    /// `PositionInQueue`: 0 is in.
+    #[must_use]
+    pub fn position(self) -> u32 {
+        match self {
+            Self::In => 0,
+            Self::Waiting(position) => position,
+        }
+    }
+}
+
+/// The seats of a server, and the queue for them: first come, first served.
+#[derive(Debug)]
+pub struct Queue {
+    seats: usize,
+    seated: HashSet<Number>,
+    waiting: VecDeque<Number>,
+    positions: HashMap<Number, u32>,
+}
+
+impl Queue {
+    /// A server with so many seats.
+    #[must_use]
+    pub fn new(seats: usize) -> Self {
+        let (seated, waiting, positions) = Default::default();
+        Self { seats, seated, waiting, positions }
+    }
+
+    /// Takes a seat, or a place in the queue. Who has one already keeps it.
+    pub fn enter(&mut self, who: Number) -> Place {
+        if let Some(place) = self.place(who) {
+            return place;
+        }
+        if self.waiting.is_empty() && self.seated.len() < self.seats {
+            self.seated.insert(who);
+            return Place::In;
+        }
+        self.waiting.push_back(who);
+        let position = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
+        self.positions.insert(who, position);
+        Place::Waiting(position)
+    }
+
+    /// Where somebody stands, if anywhere.
+    #[must_use]
+    pub fn place(&self, who: Number) -> Option<Place> {
+        match self.seated.contains(&who) {
+            true => Some(Place::In),
+            false => self.positions.get(&who).copied().map(Place::Waiting),
+        }
+    }
+
+    /// Gives up a seat or place. Returns those whose place is another one now.
+    pub fn leave(&mut self, who: Number) -> Vec<Number> {
+        let mut moved = Vec::new();
+        let from = if self.seated.remove(&who) {
+            let Some(next) = self.waiting.pop_front() else { return moved };
+            self.positions.remove(&next);
+            self.seated.insert(next);
+            moved.push(next);
+            0
+        } else {
+            let Some(position) = self.positions.remove(&who) else { return moved };
+            // A position is a number from 1 up to how many wait.
+            let at = usize::try_from(position).map_or(0, |position| position.saturating_sub(1));
+            self.waiting.remove(at);
+            at
+        };
+        for (at, one) in self.waiting.iter().enumerate().skip(from) {
+            let position = u32::try_from(at + 1).unwrap_or(u32::MAX);
+            self.positions.insert(*one, position);
+            moved.push(*one);
+        }
+        moved
+    }
+
+    /// How many are in.
+    #[must_use]
+    pub fn seated(&self) -> usize {
+        self.seated.len()
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k_16_first_come_first_served_and_nobody_twice() {
+        let mut queue = Queue::new(2);
+        assert_eq!([1, 2].map(|who| queue.enter(who)), [Place::In; 2]);
+        assert_eq!([3, 4, 5].map(|who| queue.enter(who).position()), [1, 2, 3]);
+        assert_eq!([1, 4].map(|who| queue.enter(who).position()), [0, 2]);
+        assert_eq!((queue.seated(), queue.waiting()), (2, 3));
+        // From the middle, from a seat, and somebody who never was there.
+        assert_eq!(queue.leave(4), [5]);
+        assert_eq!(queue.place(5), Some(Place::Waiting(2)));
+        assert_eq!(queue.leave(1), [3, 5]);
+        assert_eq!([3, 5].map(|who| queue.place(who)), [Some(Place::In), Some(Place::Waiting(1))]);
+        assert!(queue.leave(1).is_empty() && queue.leave(99).is_empty());
+        // Who comes while others wait stands behind them.
+        assert_eq!(queue.enter(6), Place::Waiting(2));
+        assert_eq!(queue.leave(2), [5, 6]);
+        assert!(queue.leave(6).is_empty());
+        assert_eq!((queue.seated(), queue.waiting()), (2, 0));
+    }
+}

@@ -1,0 +1,93 @@
+//! Failed logins slow down what comes behind them, and lock nobody out: otherwise anybody could
+//! lock out others.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// For how long failures count.
+const WINDOW: Duration = Duration::from_secs(60);
+/// How many cost nothing.
+const FREE: u32 = 3;
+/// What the first one behind them costs; each one more costs twice as much.
+const FIRST: Duration = Duration::from_millis(250);
+/// What one costs at most.
+const MOST: Duration = Duration::from_secs(4);
+/// More addresses and names than this are not remembered.
+const MOST_SOURCES: usize = 65_536;
+
+/// Who failed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Source {
+    Address(IpAddr),
+    Account(String),
+}
+
+/// Failures of the last minute.
+#[derive(Debug, Default)]
+pub(super) struct Failures(HashMap<Source, (u32, Duration)>);
+
+impl Failures {
+    /// How long the next answer has to wait: by the address it goes to, and by the account.
+    pub(super) fn pause(&self, address: IpAddr, account: &str, now: Duration) -> Duration {
+        let pause = |source: Source| {
+            let (count, last) = self.0.get(&source).copied().unwrap_or_default();
+            let counts = now.saturating_sub(last) < WINDOW && count > FREE;
+            let doubled = 1u32.checked_shl(count.saturating_sub(FREE + 1)).unwrap_or(u32::MAX);
+            if counts { FIRST.saturating_mul(doubled).min(MOST) } else { Duration::ZERO }
+        };
+        pause(Source::Address(address)).max(pause(Source::Account(account.to_owned())))
+    }
+
+    /// A login failed.
+    pub(super) fn add(&mut self, address: IpAddr, account: &str, now: Duration) {
+        if self.0.len() + 2 > MOST_SOURCES {
+            self.0.retain(|_, (_, last)| now.saturating_sub(*last) < WINDOW);
+        }
+        for source in [Source::Address(address), Source::Account(account.to_owned())] {
+            if self.0.len() >= MOST_SOURCES && !self.0.contains_key(&source) {
+                continue;
+            }
+            let (count, last) = self.0.entry(source).or_default();
+            let is_over = now.saturating_sub(*last) >= WINDOW;
+            *count = if is_over { 1 } else { count.saturating_add(1) };
+            *last = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k_18_failures_slow_down_and_never_lock_out() {
+        let [home, away] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse::<IpAddr>().unwrap());
+        let mut failures = Failures::default();
+        let at = Duration::from_secs;
+        let mut pauses = Vec::new();
+        for _ in 0..12 {
+            pauses.push(failures.pause(home, "merle", at(1)).as_millis());
+            failures.add(home, "merle", at(1));
+        }
+        assert_eq!(pauses, [0, 0, 0, 0, 250, 500, 1000, 2000, 4000, 4000, 4000, 4000]);
+        // The account from elsewhere, and the address with another account.
+        assert_eq!(failures.pause(away, "merle", at(1)), MOST);
+        assert_eq!(failures.pause(home, "other", at(1)), MOST);
+        assert_eq!(failures.pause(away, "other", at(1)), Duration::ZERO);
+        assert_eq!(failures.pause(home, "merle", at(61)), Duration::ZERO);
+        failures.add(home, "merle", at(61));
+        assert_eq!(failures.pause(home, "merle", at(61)), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut failures = Failures::default();
+        for number in 0..100_000u32 {
+            failures.add(IpAddr::from(number.to_be_bytes()), "merle", Duration::ZERO);
+        }
+        assert_eq!(failures.0.len(), MOST_SOURCES);
+        failures.add(IpAddr::from([9, 9, 9, 9]), "x", WINDOW);
+        assert_eq!(failures.0.len(), 2);
+    }
+}

@@ -1,0 +1,336 @@
+//! Connections: each has a machine of KI's protocol, a [`Login`], and a place in the realm.
+
+use std::future::pending;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::sleep;
+use worldwire_core::connection::{Connection as _, Event, EventOf, Sender as _};
+use worldwire_ki::connection::{
+    Connection, Life, News, ObserverKeys, Received, Sender, ServerConfig, SessionIds, Unit,
+};
+use worldwire_ki::schema::Protocols;
+use worldwire_net::{Accept, Application, Clock, End, Flow, Peer};
+
+use super::config::KiConfig;
+use super::figures::Figures;
+use super::login::{Login, Note, Output, Rules};
+use super::realm::{Bell, Number, Orders, Realm};
+use super::secrets::Secrets;
+use super::wire::{Dialect, Heard, Reply};
+
+/// Makes the connections of a login server.
+#[derive(Debug)]
+pub struct Reception {
+    server: Arc<ServerConfig>,
+    dialect: Dialect,
+    rules: Arc<Rules>,
+    realm: Realm,
+    ids: Mutex<SessionIds>,
+    clock: Clock,
+    pub(super) figures: Arc<Figures>,
+    secrets: Option<Secrets>,
+}
+
+impl Reception {
+    /// A reception of these connections. `epoch` is the time since 1970 at zero of the clock, which
+    /// the listener has to have, too.
+    #[must_use]
+    pub fn new(
+        config: &KiConfig,
+        rules: Rules,
+        protocols: Arc<Protocols>,
+        realm: Realm,
+        clock: Clock,
+        epoch: Duration,
+    ) -> Self {
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        let mut server = ServerConfig::new(epoch);
+        server.common.keep_alive_every = seconds(config.session.keep_alive_seconds);
+        server.common.life = Life::AnyTraffic;
+        server.accept_time = seconds(config.session.accept_seconds);
+        server.protocols = Some(Arc::clone(&protocols));
+        server.started = clock.now();
+        Self {
+            server: server.into(),
+            dialect: Dialect::new(protocols),
+            rules: rules.into(),
+            realm,
+            ids: Mutex::new(SessionIds::new()),
+            clock,
+            figures: Arc::default(),
+            secrets: None,
+        }
+    }
+
+    /// Appends the secrets of logins to a file, for those who want to read captures.
+    #[must_use]
+    pub(super) fn with_secrets(mut self, secrets: Option<Secrets>) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
+    /// What all connections share.
+    #[must_use]
+    pub fn realm(&self) -> &Realm {
+        &self.realm
+    }
+
+    /// How many session ids are taken.
+    #[must_use]
+    pub fn sessions(&self) -> u32 {
+        self.ids().live()
+    }
+
+    fn ids(&self) -> MutexGuard<'_, SessionIds> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn release(&self, id: Option<u16>) {
+        if let Some(id) = id {
+            self.ids().release(id);
+        }
+    }
+}
+
+/// [`Accept`] of a reception that is shared.
+#[derive(Clone, Debug)]
+pub struct Door(pub Arc<Reception>);
+
+impl Accept for Door {
+    type Connection = Connection;
+    type Application = Client;
+
+    fn accept(&self, peer: Peer, now: Duration) -> (Connection, Client) {
+        let reception = Arc::clone(&self.0);
+        let id = reception.ids().allocate().ok();
+        let connection = match id {
+            Some(id) => Connection::server(Arc::clone(&reception.server), id, now),
+            None => {
+                reception.figures.no_ids.fetch_add(1, Ordering::Relaxed);
+                if let Some(count) = reception.figures.turned_away.count() {
+                    let address = peer.address;
+                    tracing::warn!(%address, count, "closed: as many sessions live as can");
+                }
+                // Whoever only looks on says nothing, not even an offer.
+                let mut connection = Connection::observer(Arc::new(ObserverKeys::default()));
+                connection.close();
+                connection
+            }
+        };
+        let (number, bell) = reception.realm.arrive();
+        let epoch = reception.server.common.epoch;
+        let login = Login::new(Arc::clone(&reception.rules), epoch);
+        (connection, Client { reception, peer, number, bell, login, id, next: None })
+    }
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub struct Client {
+    reception: Arc<Reception>,
+    peer: Peer,
+    number: Number,
+    bell: Arc<Bell>,
+    login: Login,
+    /// The session, and the one that is to take its place.
+    id: Option<u16>,
+    next: Option<u16>,
+}
+
+/// What a connection wakes up for.
+#[derive(Debug)]
+pub enum Wake {
+    /// Others want something of it.
+    Rung,
+    /// A deadline of the login.
+    Due,
+}
+
+impl Client {
+    fn established(&mut self, previous: Option<u16>, sender: &Sender) {
+        if let Some(previous) = previous {
+            self.reception.release(Some(previous));
+            self.id = self.next.take();
+            self.reception.figures.refreshes.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(salt) = sender.salt() {
+            self.login.established(self.reception.clock.now(), salt);
+        }
+    }
+
+    /// What a message says; it is not kept.
+    fn hear(&mut self, received: &Received<'_>) {
+        let Unit::Message { service, order } = received.unit else {
+            return;
+        };
+        let figures = &self.reception.figures;
+        match self.reception.dialect.hear(service, order, received.payload()) {
+            Heard::Said(said) => self.login.hear(self.reception.clock.now(), said),
+            Heard::Unknown => self.ignored(service, order, "not for a login server"),
+            Heard::Malformed => {
+                figures.malformed.fetch_add(1, Ordering::Relaxed);
+                self.ignored(service, order, "does not fit its definition");
+            }
+        }
+    }
+
+    fn ignored(&self, service: u8, order: u8, why: &str) {
+        let figures = &self.reception.figures;
+        figures.ignored.fetch_add(1, Ordering::Relaxed);
+        if let Some(count) = figures.ignored_messages.count() {
+            let address = self.peer.address;
+            tracing::info!(%address, service, order, why, count, "messages ignored");
+        }
+    }
+
+    /// Does what is to be done.
+    async fn work(&mut self, sender: &mut Sender) -> Flow {
+        while let Some(output) = self.login.poll() {
+            match output {
+                Output::Send(reply) => self.send(&reply, sender)?,
+                Output::Ask(query) => {
+                    let address = self.peer.address.ip();
+                    let answer = self.reception.realm.answer(self.number, address, query).await;
+                    self.login.answer(self.reception.clock.now(), answer);
+                }
+                Output::Pause(time) => {
+                    let token = self.reception.realm.pausing();
+                    sleep(time).await;
+                    drop(token);
+                }
+                Output::Tell(note) => self.note(note),
+                Output::Close => return Flow::Break(()),
+            }
+        }
+        Flow::Continue(())
+    }
+
+    fn send(&self, reply: &Reply, sender: &mut Sender) -> Flow {
+        match reply {
+            Reply::Authenticated { outcome: Ok(_), .. }
+            | Reply::Validated { outcome: Ok(_), .. } => {
+                self.reception.figures.logins.fetch_add(1, Ordering::Relaxed);
+            }
+            Reply::Selected(Ok(_)) => {
+                self.reception.figures.selections.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+        let written = match self.reception.dialect.write(reply) {
+            Ok(message) => sender.send(&message),
+            Err(error) => {
+                tracing::warn!(%error, "a reply cannot be written by the loaded definitions");
+                return Flow::Continue(());
+            }
+        };
+        match written {
+            Ok(()) => Flow::Continue(()),
+            Err(error) => {
+                tracing::debug!(%error, "nothing more can be sent");
+                Flow::Break(())
+            }
+        }
+    }
+
+    fn note(&self, note: Note) {
+        let Reception { realm, figures, secrets, .. } = &*self.reception;
+        let address = self.peer.address;
+        match note {
+            Note::Issued { user, name, machine, ck2 } => {
+                if let Some(secrets) = secrets {
+                    secrets.append(&name, &ck2);
+                }
+                realm.issue(user, Some(machine), ck2);
+            }
+            Note::Failed { name, why } => {
+                realm.failed(address.ip(), &name);
+                figures.refused(why);
+                if let Some(count) = figures.failed_logins.count() {
+                    tracing::info!(%address, %why, count, "logins refused");
+                }
+            }
+            Note::LoggedIn(user) => {
+                tracing::debug!(%address, user, "logged in");
+                realm.logged_in(self.number, user);
+            }
+            Note::LoggedOut => realm.logged_out(self.number),
+            Note::Creation { stage, parameter } => {
+                tracing::debug!(%address, stage, parameter, "a character is being made");
+                figures.creations.fetch_add(1, Ordering::Relaxed);
+            }
+            Note::Ignored => {
+                figures.ignored.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Does what others want.
+    fn obey(&mut self, orders: Orders, sender: &mut Sender) {
+        let Orders { leave, refresh, moved } = orders;
+        let now = self.reception.clock.now();
+        if refresh && self.next.is_none() {
+            let next = self.reception.ids().allocate().ok();
+            match next.map(|next| sender.refresh(next)) {
+                Some(Ok(())) => self.next = next,
+                _ => self.reception.release(next),
+            }
+        }
+        if moved && let Some(place) = self.reception.realm.place(self.number) {
+            self.login.placed(now, place);
+        }
+        if let Some(words) = leave {
+            self.login.throw_out(now, words);
+        }
+    }
+}
+
+impl Application<Connection> for Client {
+    type Notice = Wake;
+
+    async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
+        match event {
+            Event::News(News::Established { previous, .. }) => self.established(previous, sender),
+            Event::Received(received) => self.hear(&received),
+            Event::News(News::Ignored { unit: Unit::Message { service, order }, .. }) => {
+                self.ignored(service, order, "its session may not send it now");
+            }
+            _ => {}
+        }
+        self.work(sender).await
+    }
+
+    async fn notified(&mut self) -> Wake {
+        let due = async {
+            match self.login.poll_timeout() {
+                Some(at) => sleep(at.saturating_sub(self.reception.clock.now())).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.bell.rung() => Wake::Rung,
+            () = due => Wake::Due,
+        }
+    }
+
+    async fn notice(&mut self, wake: Wake, sender: &mut Sender) -> Flow {
+        match wake {
+            Wake::Rung => self.obey(self.bell.take(), sender),
+            Wake::Due => self.login.timeout(self.reception.clock.now()),
+        }
+        self.work(sender).await
+    }
+
+    async fn stopping(&mut self, sender: &mut Sender) {
+        self.login.stop();
+        let _ = self.work(sender).await;
+    }
+
+    async fn ended(&mut self, end: &End) {
+        self.reception.realm.depart(self.number);
+        self.reception.release(self.id.take());
+        self.reception.release(self.next.take());
+        tracing::debug!(address = %self.peer.address, %end, "disconnected");
+    }
+}

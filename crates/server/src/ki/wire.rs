@@ -1,0 +1,488 @@
+//! What clients say and servers answer, by the definitions that are loaded.
+//!
+//! Messages are found by their tags, and fields by their names, so that definitions of any revision
+//! will do. Fields that a definition lacks are left out; those that it has and nobody sets have
+//! their defaults.
+
+use std::sync::Arc;
+
+use worldwire_core::Result;
+use worldwire_ki::crypt::login::Secret;
+use worldwire_ki::message::{Fields, Put, RawMessage};
+use worldwire_ki::schema::Protocols;
+
+use super::refusal::Refusal;
+
+const SYSTEM: u8 = 1;
+const EXTENDED: u8 = 2;
+const GAME: u8 = 5;
+const LOGIN: u8 = 7;
+const PATCH: u8 = 8;
+
+/// The form of a login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `MSG_USER_AUTHEN_V3`.
+    V3,
+    /// `MSG_USER_AUTHEN`, `MSG_USER_AUTHEN_V2` and `MSG_WEB_AUTHEN`.
+    Legacy,
+}
+
+/// What a client says, as far as a login server has something to do with it.
+#[derive(Clone, Debug)]
+pub enum Said {
+    /// `MSG_PING`.
+    Ping,
+    /// `MSG_CLIENT_DISCONNECT`.
+    Disconnect,
+    /// A login with a password.
+    Authenticate {
+        /// Its form.
+        form: Form,
+        /// `Rec1`, encrypted.
+        rec1: Vec<u8>,
+        /// `MachineID`.
+        machine: u64,
+    },
+    /// `MSG_USER_VALIDATE` or `MSG_WEB_VALIDATE`: a login with a CK2.
+    Validate {
+        /// `UserID`.
+        user: u64,
+        /// `PassKey3`.
+        pass_key: Secret,
+        /// `MachineID`.
+        machine: u64,
+    },
+    /// `MSG_LOGIN_NOT_AFK`, and `MSG_NOT_AFK` of a zone.
+    NotAfk,
+    /// `MSG_REQUESTCHARACTERLIST`.
+    ListCharacters,
+    /// `MSG_CREATECHARACTER`, with the blob.
+    CreateCharacter(Vec<u8>),
+    /// `MSG_DELETECHARACTER`, with the character.
+    DeleteCharacter(u64),
+    /// `MSG_SELECTCHARACTER`, with the character.
+    SelectCharacter(u64),
+    /// `MSG_LOGINLOGCHARACTERCREATION`.
+    LogCreation {
+        /// `Stage`.
+        stage: u32,
+        /// `Parameter`.
+        parameter: u32,
+    },
+    /// `MSG_REQUESTSERVERLIST`.
+    ListServers,
+    /// `MSG_LATEST_FILE_LIST`, or `MSG_LATEST_FILE_LIST_V2`.
+    FileList {
+        /// Whether it is the second form.
+        v2: bool,
+        /// `Locale`, which only the second form has.
+        locale: Vec<u8>,
+    },
+    /// `MSG_ATTACH`: the way into a zone.
+    Attach {
+        /// `LoginKey`.
+        key: Secret,
+        /// `UserID`.
+        user: u64,
+        /// `CharID`.
+        character: u64,
+    },
+}
+
+/// What became of a message.
+#[derive(Clone, Debug)]
+pub enum Heard {
+    /// It is one of these.
+    Said(Said),
+    /// No definition has it, or a login server has nothing to do with it.
+    Unknown,
+    /// It does not fit its definition.
+    Malformed,
+}
+
+/// Where a client goes that has selected a character.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selected {
+    /// `IP` of the zone server.
+    pub ip: String,
+    /// `TCPPort`.
+    pub tcp_port: u16,
+    /// `UDPPort`.
+    pub udp_port: u16,
+    /// `Key`: comes back as `LoginKey`.
+    pub key: String,
+    /// `UserID`.
+    pub user: u64,
+    /// `CharID`.
+    pub character: u64,
+    /// `ZoneID`.
+    pub zone_id: u64,
+    /// `ZoneName`.
+    pub zone: String,
+    /// `Location`.
+    pub location: String,
+    /// `LoginServer`.
+    pub server: String,
+}
+
+/// The file list that a patch client is pointed to.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct FileListAnswer {
+    /// `LatestVersion`.
+    pub version: u32,
+    /// `ListFileName`.
+    pub name: String,
+    /// `ListFileTime`, Unix seconds.
+    pub time: u32,
+    /// `ListFileSize`.
+    pub size: u32,
+    /// `ListFileCRC`.
+    pub crc: u32,
+    /// `ListFileURL`.
+    pub url: String,
+    /// `URLPrefix`.
+    pub prefix: String,
+}
+
+/// What the server says.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// `MSG_PING_RSP`.
+    Pong,
+    /// `MSG_USER_AUTHEN_RSP`.
+    Authenticated {
+        /// The account, and `Rec1`; or why not.
+        outcome: core::result::Result<(u64, Vec<u8>), Refusal>,
+        /// `PayingUser`.
+        paying: bool,
+        /// `TimeStamp`, Unix seconds.
+        time: i64,
+    },
+    /// `MSG_USER_VALIDATE_RSP`.
+    Validated {
+        /// The account, or why not.
+        outcome: core::result::Result<u64, Refusal>,
+        /// `PayingUser`.
+        paying: bool,
+        /// `TimeStamp`, Unix seconds.
+        time: i64,
+    },
+    /// `MSG_USER_ADMIT_IND`; position 0 is in.
+    Admit(u32),
+    /// `MSG_STARTCHARACTERLIST`.
+    StartList {
+        /// `LoginServer`.
+        server: String,
+        /// `PurchasedCharacterSlots`.
+        purchased: u32,
+    },
+    /// `MSG_CHARACTERINFO`.
+    Character(Vec<u8>),
+    /// `MSG_CHARACTERLIST`.
+    EndList(Option<Refusal>),
+    /// `MSG_CREATECHARACTERRESPONSE`.
+    Created(Option<Refusal>),
+    /// `MSG_DELETECHARACTERRESPONSE`.
+    Deleted(Option<Refusal>),
+    /// `MSG_CHARACTERSELECTED`.
+    Selected(core::result::Result<Box<Selected>, Refusal>),
+    /// `MSG_SERVERLIST`.
+    Servers,
+    /// `MSG_DISCONNECT_LOGIN_AFK`; in a zone `MSG_DISCONNECT_AFK`.
+    Afk {
+        /// Whether the client is in a zone.
+        in_zone: bool,
+    },
+    /// `MSG_LOGINSERVERSHUTDOWN`; in a zone `MSG_SERVERSHUTDOWN`.
+    Shutdown {
+        /// Whether the client is in a zone.
+        in_zone: bool,
+    },
+    /// `MSG_FORCE_DISCONNECT`.
+    ForceDisconnect {
+        /// `TimeStamp`, Unix seconds.
+        time: i64,
+        /// `Message`.
+        message: String,
+    },
+    /// `MSG_SERVERMESSAGE`.
+    Message(String),
+    /// `MSG_LATEST_FILE_LIST` or `MSG_LATEST_FILE_LIST_V2`.
+    FileList {
+        /// Whether it is the second form.
+        v2: bool,
+        /// `Locale`, as the client said it.
+        locale: Vec<u8>,
+        /// The list.
+        list: Arc<FileListAnswer>,
+    },
+    /// `MSG_LOGINCOMPLETE`: the client is in the zone.
+    InZone {
+        /// `ZoneName`.
+        zone: String,
+        /// `ZoneID`.
+        zone_id: u64,
+        /// `ServerTime`, Unix seconds.
+        time: i64,
+    },
+    /// `MSG_ATTACHFAILED`.
+    AttachFailed(Refusal),
+}
+
+/// The definitions in use.
+#[derive(Clone, Debug)]
+pub struct Dialect {
+    protocols: Arc<Protocols>,
+    /// What even the earliest clients that we know of send.
+    base: Arc<Protocols>,
+}
+
+impl Dialect {
+    /// Speaks by these definitions.
+    #[must_use]
+    pub fn new(protocols: Arc<Protocols>) -> Self {
+        Self { protocols, base: Arc::new(Protocols::built_in()) }
+    }
+
+    /// The definitions.
+    #[must_use]
+    pub fn protocols(&self) -> &Arc<Protocols> {
+        &self.protocols
+    }
+
+    /// Reads what a client says. Fields that later revisions have appended may be missing.
+    #[must_use]
+    pub fn hear(&self, service: u8, order: u8, payload: &[u8]) -> Heard {
+        let Some(message) = self.protocols.message(service, order) else { return Heard::Unknown };
+        if !is_for_us(service, &message.tag) {
+            return Heard::Unknown;
+        }
+        let base = self.base.service(service).and_then(|base| base.message_tagged(&message.tag));
+        let least = base.map_or(0, |base| base.fields().len());
+        match Fields::read(message, payload, least) {
+            Some(fields) => said(service, &fields).map_or(Heard::Unknown, Heard::Said),
+            None => Heard::Malformed,
+        }
+    }
+
+    /// Writes what the server says.
+    ///
+    /// # Errors
+    /// Value, when no definition has the message; the limits on strings.
+    pub fn write(&self, reply: &Reply) -> Result<RawMessage<'static>> {
+        let error = |refusal: &Option<Refusal>| Put::Number(refusal.map_or(0, Refusal::id).into());
+        let text = Put::text;
+        let number = |number: u64| Put::Number(number);
+        let time = |time: &i64| Put::Bytes(time.to_string().into_bytes());
+        let reason = |refusal: Option<&Refusal>| {
+            Put::Bytes(refusal.map_or("", |refusal| refusal.name()).as_bytes().to_vec())
+        };
+        match reply {
+            Reply::Pong => self.put(SYSTEM, "MSG_PING_RSP", []),
+            Reply::Authenticated { outcome, paying, time: at } => {
+                let (user, rec1) = match outcome {
+                    Ok((user, rec1)) => (*user, rec1.clone()),
+                    Err(_) => (0, Vec::new()),
+                };
+                self.put(
+                    LOGIN,
+                    "MSG_USER_AUTHEN_RSP",
+                    [
+                        ("Error", error(&outcome.as_ref().err().copied())),
+                        ("UserID", number(user)),
+                        ("Rec1", Put::Bytes(rec1)),
+                        ("Reason", reason(outcome.as_ref().err())),
+                        ("TimeStamp", time(at)),
+                        ("PayingUser", number((*paying).into())),
+                    ],
+                )
+            }
+            Reply::Validated { outcome, paying, time: at } => self.put(
+                LOGIN,
+                "MSG_USER_VALIDATE_RSP",
+                [
+                    ("Error", error(&outcome.err())),
+                    ("Reason", reason(outcome.as_ref().err())),
+                    ("UserID", number(outcome.unwrap_or(0))),
+                    ("TimeStamp", time(at)),
+                    ("PayingUser", number((*paying).into())),
+                ],
+            ),
+            Reply::Admit(position) => self.put(
+                LOGIN,
+                "MSG_USER_ADMIT_IND",
+                [
+                    ("Status", number((*position == 0).into())),
+                    ("PositionInQueue", number((*position).into())),
+                ],
+            ),
+            Reply::StartList { server, purchased } => self.put(
+                LOGIN,
+                "MSG_STARTCHARACTERLIST",
+                [
+                    ("LoginServer", text(server)),
+                    ("PurchasedCharacterSlots", number((*purchased).into())),
+                ],
+            ),
+            Reply::Character(blob) => {
+                self.put(LOGIN, "MSG_CHARACTERINFO", [("CharacterInfo", Put::Bytes(blob.clone()))])
+            }
+            Reply::EndList(refusal) => {
+                self.put(LOGIN, "MSG_CHARACTERLIST", [("Error", error(refusal))])
+            }
+            Reply::Created(refusal) => {
+                self.put(LOGIN, "MSG_CREATECHARACTERRESPONSE", [("ErrorCode", error(refusal))])
+            }
+            Reply::Deleted(refusal) => {
+                self.put(LOGIN, "MSG_DELETECHARACTERRESPONSE", [("ErrorCode", error(refusal))])
+            }
+            Reply::Selected(Ok(to)) => self.put(
+                LOGIN,
+                "MSG_CHARACTERSELECTED",
+                [
+                    ("IP", text(&to.ip)),
+                    ("TCPPort", number(to.tcp_port.into())),
+                    ("UDPPort", number(to.udp_port.into())),
+                    ("Key", text(&to.key)),
+                    ("UserID", number(to.user)),
+                    ("CharID", number(to.character)),
+                    ("ZoneID", number(to.zone_id)),
+                    ("ZoneName", text(&to.zone)),
+                    ("Location", text(&to.location)),
+                    ("LoginServer", text(&to.server)),
+                ],
+            ),
+            Reply::Selected(Err(refusal)) => {
+                let refusal = Some(*refusal);
+                self.put(LOGIN, "MSG_CHARACTERSELECTED", [("Error", error(&refusal))])
+            }
+            Reply::Servers => self.put(LOGIN, "MSG_SERVERLIST", []),
+            Reply::Afk { in_zone: false } => {
+                self.put(LOGIN, "MSG_DISCONNECT_LOGIN_AFK", [("Warning", number(1))])
+            }
+            Reply::Afk { in_zone: true } => {
+                self.put(GAME, "MSG_DISCONNECT_AFK", [("Warning", number(1))])
+            }
+            Reply::Shutdown { in_zone: false } => self.put(LOGIN, "MSG_LOGINSERVERSHUTDOWN", []),
+            Reply::Shutdown { in_zone: true } => self.put(GAME, "MSG_SERVERSHUTDOWN", []),
+            Reply::ForceDisconnect { time: at, message } => self.put(
+                EXTENDED,
+                "MSG_FORCE_DISCONNECT",
+                [("TimeStamp", time(at)), ("Message", text(message))],
+            ),
+            Reply::Message(message) => {
+                self.put(EXTENDED, "MSG_SERVERMESSAGE", [("Message", text(message))])
+            }
+            Reply::FileList { v2, locale, list } => {
+                let tag = if *v2 { "MSG_LATEST_FILE_LIST_V2" } else { "MSG_LATEST_FILE_LIST" };
+                self.put(
+                    PATCH,
+                    tag,
+                    [
+                        ("LatestVersion", number(list.version.into())),
+                        ("ListFileName", text(&list.name)),
+                        ("ListFileTime", number(list.time.into())),
+                        ("ListFileSize", number(list.size.into())),
+                        ("ListFileCRC", number(list.crc.into())),
+                        ("ListFileURL", text(&list.url)),
+                        ("URLPrefix", text(&list.prefix)),
+                        ("Locale", Put::Bytes(locale.clone())),
+                    ],
+                )
+            }
+            Reply::InZone { zone, zone_id, time: at } => self.put(
+                GAME,
+                "MSG_LOGINCOMPLETE",
+                [
+                    ("ZoneName", text(zone)),
+                    ("ServerTime", number(at.cast_unsigned())),
+                    ("ZoneID", number(*zone_id)),
+                ],
+            ),
+            Reply::AttachFailed(refusal) => {
+                self.put(GAME, "MSG_ATTACHFAILED", [("Error", number(refusal.id().into()))])
+            }
+        }
+    }
+
+    fn put<const N: usize>(
+        &self,
+        service: u8,
+        tag: &str,
+        given: [(&str, Put); N],
+    ) -> Result<RawMessage<'static>> {
+        self.protocols.compose(service, tag, &given)
+    }
+}
+
+/// A secret; no text is none that fits.
+fn secret(fields: &Fields<'_>, name: &str) -> Secret {
+    Secret::new(String::from_utf8(fields.bytes(name)).unwrap_or_default())
+}
+
+/// Whether a login server has something to do with a message.
+fn is_for_us(service: u8, tag: &str) -> bool {
+    match service {
+        SYSTEM => tag == "MSG_PING",
+        GAME => matches!(tag, "MSG_CLIENT_DISCONNECT" | "MSG_ATTACH" | "MSG_NOT_AFK"),
+        LOGIN => matches!(
+            tag,
+            "MSG_USER_AUTHEN_V3"
+                | "MSG_USER_AUTHEN"
+                | "MSG_USER_AUTHEN_V2"
+                | "MSG_WEB_AUTHEN"
+                | "MSG_USER_VALIDATE"
+                | "MSG_WEB_VALIDATE"
+                | "MSG_LOGIN_NOT_AFK"
+                | "MSG_REQUESTCHARACTERLIST"
+                | "MSG_CREATECHARACTER"
+                | "MSG_DELETECHARACTER"
+                | "MSG_SELECTCHARACTER"
+                | "MSG_LOGINLOGCHARACTERCREATION"
+                | "MSG_REQUESTSERVERLIST"
+        ),
+        PATCH => matches!(tag, "MSG_LATEST_FILE_LIST" | "MSG_LATEST_FILE_LIST_V2"),
+        _ => false,
+    }
+}
+
+fn said(service: u8, fields: &Fields<'_>) -> Option<Said> {
+    Some(match (service, fields.tag()) {
+        (SYSTEM, "MSG_PING") => Said::Ping,
+        (GAME, "MSG_CLIENT_DISCONNECT") => Said::Disconnect,
+        (GAME, "MSG_ATTACH") => Said::Attach {
+            key: secret(fields, "LoginKey"),
+            user: fields.number("UserID"),
+            character: fields.number("CharID"),
+        },
+        (GAME, "MSG_NOT_AFK") | (LOGIN, "MSG_LOGIN_NOT_AFK") => Said::NotAfk,
+        (
+            LOGIN,
+            tag @ ("MSG_USER_AUTHEN_V3" | "MSG_USER_AUTHEN" | "MSG_USER_AUTHEN_V2"
+            | "MSG_WEB_AUTHEN"),
+        ) => Said::Authenticate {
+            form: if tag == "MSG_USER_AUTHEN_V3" { Form::V3 } else { Form::Legacy },
+            rec1: fields.bytes("Rec1"),
+            machine: fields.number("MachineID"),
+        },
+        (LOGIN, "MSG_USER_VALIDATE" | "MSG_WEB_VALIDATE") => Said::Validate {
+            user: fields.number("UserID"),
+            pass_key: secret(fields, "PassKey3"),
+            machine: fields.number("MachineID"),
+        },
+        (LOGIN, "MSG_REQUESTCHARACTERLIST") => Said::ListCharacters,
+        (LOGIN, "MSG_CREATECHARACTER") => Said::CreateCharacter(fields.bytes("CreationInfo")),
+        (LOGIN, "MSG_DELETECHARACTER") => Said::DeleteCharacter(fields.number("CharID")),
+        (LOGIN, "MSG_SELECTCHARACTER") => Said::SelectCharacter(fields.number("CharID")),
+        (LOGIN, "MSG_LOGINLOGCHARACTERCREATION") => {
+            Said::LogCreation { stage: fields.word("Stage"), parameter: fields.word("Parameter") }
+        }
+        (LOGIN, "MSG_REQUESTSERVERLIST") => Said::ListServers,
+        (PATCH, "MSG_LATEST_FILE_LIST") => Said::FileList { v2: false, locale: Vec::new() },
+        (PATCH, "MSG_LATEST_FILE_LIST_V2") => {
+            Said::FileList { v2: true, locale: fields.bytes("Locale") }
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,46 @@
+//! Figures in Prometheus' text format.
+
+use std::fmt::Write as _;
+
+use worldwire_net::Counts;
+
+/// The text of `/metrics`, as it grows.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics(String);
+
+impl Metrics {
+    /// Adds a figure: one value with the label `""`, or one for each value of a label.
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        label: &str,
+        values: &[(&str, i128)],
+    ) {
+        let text = &mut self.0;
+        let _ = writeln!(text, "# HELP worldwire_{name} {help}");
+        let _ = writeln!(text, "# TYPE worldwire_{name} {kind}");
+        for (of, value) in values {
+            let _ = match *of {
+                "" => writeln!(text, "worldwire_{name} {value}"),
+                of => writeln!(text, "worldwire_{name}{{{label}=\"{of}\"}} {value}"),
+            };
+        }
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.0
+    }
+}
+
+/// What a listener counts: name, value, help.
+pub(crate) fn of_listener(counts: &Counts) -> [(&'static str, u64, &'static str); 5] {
+    [
+        ("connections_accepted_total", counts.accepted(), "Connections let in."),
+        ("connections_refused_total", counts.refused(), "Connections over a limit."),
+        ("connections_faults_total", counts.faults(), "Connections closed for broken rules."),
+        ("connections_stalled_total", counts.stalled(), "Connections that read nothing."),
+        ("defects_total", counts.panics(), "Connections ended by a defect of the server."),
+    ]
+}

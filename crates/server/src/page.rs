@@ -1,0 +1,133 @@
+//! The status page of a server: plain HTTP for launchers, operators and monitoring.
+//!
+//! A connection lasts ten seconds at most, whatever its peer does.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Sleep, sleep};
+use worldwire_net::{Capacity, Seat, Seats, Signal};
+
+/// How long a visitor may keep a server from stopping.
+pub(crate) const PAGE_GRACE: Duration = Duration::from_secs(1);
+/// How long a connection may last.
+const LIFE: Duration = Duration::from_secs(10);
+/// How many may be open.
+const CAPACITY: Capacity = Capacity { total: 256, per_address: 16 };
+
+/// Serves pages until the signal comes.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) async fn serve(tcp: TcpListener, router: Router, mut signal: Signal) -> io::Result<()> {
+    let listener = Listener { tcp, seats: Seats::new(CAPACITY) };
+    let stopped = async move { signal.stopping().await };
+    axum::serve(listener, router).with_graceful_shutdown(stopped).await
+}
+
+/// The answer of `/metrics`.
+pub(crate) fn metrics(text: String) -> Response {
+    let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    (kind, text).into_response()
+}
+
+/// The answer of `/health`.
+pub(crate) fn health(is_failing: bool) -> Response {
+    match is_failing {
+        false => "ok\n".into_response(),
+        true => {
+            let text = "the database does not take changes: see the log\n";
+            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+        }
+    }
+}
+
+/// Accepts connections within the limits.
+struct Listener {
+    tcp: TcpListener,
+    seats: Seats,
+}
+
+/// A connection that ends in time.
+struct Visitor {
+    stream: TcpStream,
+    end: Pin<Box<Sleep>>,
+    _seat: Seat,
+}
+
+impl axum::serve::Listener for Listener {
+    type Io = Visitor;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Visitor, SocketAddr) {
+        loop {
+            match self.tcp.accept().await {
+                Ok((stream, address)) => {
+                    if let Ok(seat) = self.seats.take(address.ip()) {
+                        let end = Box::pin(sleep(LIFE));
+                        return (Visitor { stream, end, _seat: seat }, address);
+                    }
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the status page cannot accept a connection");
+                    sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+}
+
+impl Visitor {
+    /// An error when time is up.
+    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        match self.end.as_mut().poll(context) {
+            Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
+            Poll::Pending => Ok(()),
+        }
+    }
+}
+
+impl AsyncRead for Visitor {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Visitor {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,73 @@
+//! Many clients that take the same steps at the same time.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use super::session::Session;
+use super::{Setup, step, words, wrong};
+use crate::cli::ClientKi;
+use crate::output::{Failure, complain, print, printable};
+
+/// Lets so many clients take the steps, each once.
+pub(super) async fn run(setup: Setup, arguments: &ClientKi, count: u32) -> Result<(), Failure> {
+    let setup = Arc::new(setup);
+    let began = Instant::now();
+    let mut clients = JoinSet::new();
+    for number in 0..count {
+        let steps = step::sequence(&words(arguments, Some(number))).map_err(wrong)?;
+        let setup = Arc::clone(&setup);
+        clients.spawn(async move {
+            let began = Instant::now();
+            let mut session = Session::new(&setup, Some(number));
+            let mut outcome = Ok(());
+            for step in &steps {
+                if let Err(problem) = session.take(step).await {
+                    outcome = Err(format!("{}: {problem}", step.name()));
+                    break;
+                }
+            }
+            session.close().await;
+            outcome.map(|()| began.elapsed())
+        });
+    }
+    let mut times = Vec::new();
+    let mut problems = BTreeMap::<String, u32>::new();
+    while let Some(ended) = clients.join_next().await {
+        match ended {
+            Ok(Ok(time)) => times.push(time),
+            Ok(Err(problem)) => *problems.entry(problem).or_default() += 1,
+            Err(error) => *problems.entry(error.to_string()).or_default() += 1,
+        }
+    }
+    print(&report(&mut times, began.elapsed(), arguments.json))?;
+    for (problem, count) in &problems {
+        complain(&format!("{count} clients"), &printable(problem));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Failure::Input) }
+}
+
+fn report(times: &mut [Duration], all: Duration, as_json: bool) -> String {
+    times.sort_unstable();
+    let at = |part: usize| {
+        let index = times.len().saturating_sub(1) * part / 100;
+        times.get(index).map_or(0.0, |time| time.as_secs_f64() * 1000.0)
+    };
+    let seconds = all.as_secs_f64();
+    let rate = f64::from(u32::try_from(times.len()).unwrap_or(u32::MAX)) / seconds.max(0.001);
+    let [median, high, most] = [50, 99, 100].map(at);
+    if as_json {
+        let line = serde_json::json!({
+            "clients": times.len(), "seconds": seconds, "perSecond": rate,
+            "medianMillis": median, "p99Millis": high, "mostMillis": most,
+        });
+        return format!("{line}\n");
+    }
+    let mut out = String::new();
+    let _ = writeln!(out, "{} clients in {seconds:.1} s: {rate:.0} a second", times.len());
+    let _ = writeln!(out, "a client: median {median:.0} ms, p99 {high:.0} ms, most {most:.0} ms");
+    out
+}

@@ -1,0 +1,122 @@
+//! `worldwire client ki`.
+
+mod load;
+mod session;
+mod step;
+
+use std::path::Path;
+use std::time::Duration;
+
+use worldwire_client::ki::{ClientError, Settings};
+use worldwire_ki::crypt::login::{Secret, password_hash};
+use worldwire_server::ki::config::PORT;
+use worldwire_server::ki::{CONFIG, KiConfig};
+
+use crate::cli::ClientKi;
+use crate::command::{open_files, password};
+use crate::input;
+use crate::output::{Failure, complain, print, printable, shown};
+use session::Session;
+use step::Step;
+
+/// What all clients have in common.
+#[derive(Debug)]
+struct Setup {
+    /// The server: host and port.
+    host: String,
+    port: u16,
+    settings: Settings,
+    account: Option<(String, Secret)>,
+}
+
+pub(crate) fn run(arguments: &ClientKi) -> Result<(), Failure> {
+    let steps = step::sequence(&words(arguments, None)).map_err(wrong)?;
+    if steps.contains(&Step::Login) && arguments.account.is_none() {
+        return Err(Failure::Run("login: wanted --account, found none".into()));
+    }
+    let (host, port) = place(&arguments.server)?;
+    let account = match &arguments.account {
+        Some(account) if steps.contains(&Step::Login) => {
+            let password = password::known(arguments.password_file.as_deref())?;
+            Some((account.clone(), password_hash(&password)))
+        }
+        _ => None,
+    };
+    let settings = Settings {
+        machine: arguments.machine,
+        patience: Duration::from_secs(arguments.patience.max(1)),
+        ..Settings::default()
+    };
+    let setup = Setup { host, port, settings, account };
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
+    match arguments.count {
+        Some(count) => {
+            open_files::allow_most();
+            runtime.block_on(load::run(setup, arguments, count))
+        }
+        None => runtime.block_on(script(&setup, &steps, arguments)),
+    }
+}
+
+/// Takes one step after another; what they yield is printed at once.
+async fn script(setup: &Setup, steps: &[Step], arguments: &ClientKi) -> Result<(), Failure> {
+    let mut session = Session::new(setup, None);
+    for step in steps {
+        let values = session.take(step).await.map_err(|error| failure(step, &error))?;
+        print(&session::shown(step, &values, arguments.json))?;
+    }
+    session.close().await;
+    Ok(())
+}
+
+/// What a server refuses is a matter of the input; without a server nothing can be done.
+fn failure(step: &Step, error: &session::Problem) -> Failure {
+    let said = printable(&error.to_string());
+    match error {
+        session::Problem::Client(ClientError::Connect { .. } | ClientError::NoSession { .. }) => {
+            Failure::Run(said)
+        }
+        _ => {
+            complain(step.name(), &said);
+            Failure::Input
+        }
+    }
+}
+
+/// The words of the steps, of one of many clients or of the only one.
+fn words(arguments: &ClientKi, number: Option<u32>) -> Vec<String> {
+    let usual = ["login", "+", "validate", "+", "list", "+", "args"].map(str::to_owned);
+    let words = if arguments.steps.is_empty() { &usual[..] } else { &arguments.steps };
+    words.iter().map(|word| numbered(word, number)).collect()
+}
+
+/// A text with the number of a client in it.
+fn numbered(text: &str, number: Option<u32>) -> String {
+    number.map_or_else(|| text.to_owned(), |number| text.replace("{}", &number.to_string()))
+}
+
+fn wrong(problem: String) -> Failure {
+    Failure::Run(printable(&problem))
+}
+
+/// Where the server is: by its folder, or as it was said.
+fn place(server: &str) -> Result<(String, u16), Failure> {
+    let folder = Path::new(server);
+    if folder.is_dir() {
+        let file = folder.join(CONFIG);
+        let text = input::read_text(&file)?;
+        let config = KiConfig::parse(&text)
+            .map_err(|error| Failure::Run(format!("{}: {error}", shown(&file))))?;
+        return Ok((config.host().to_owned(), config.listen.port()));
+    }
+    let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
+    let bare = |host: &str| host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    match server.rsplit_once(':') {
+        Some((host, text)) if !host.contains(':') || host.ends_with(']') => {
+            let wanted = || Failure::Run(format!("{server}: wanted a port, found {text:?}"));
+            Ok((bare(host), port(text).ok_or_else(wanted)?))
+        }
+        _ => Ok((bare(server), PORT)),
+    }
+}

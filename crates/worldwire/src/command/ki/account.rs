@@ -1,0 +1,105 @@
+//! `worldwire ki account` and `worldwire ki refresh`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::Value as Json;
+use worldwire_server::ki::admin::{Admin, AdminError, Request};
+
+use crate::cli::{Common, KiAccount, KiRefresh};
+use crate::command::password;
+use crate::command::uru::account::print_lines;
+use crate::output::{Failure, complain, print, printable};
+
+pub(crate) fn run(command: &KiAccount, common: &Common) -> Result<(), Failure> {
+    let (name, request, server, done) = match command {
+        KiAccount::List { server } => {
+            let accounts = ask(&server.server, Request::Accounts)?;
+            return if server.json { print_lines(&accounts) } else { print(&table(&accounts)) };
+        }
+        KiAccount::Token { name, server } => {
+            let token = ask(&server.server, Request::Token { name: name.clone() })?;
+            return if server.json { print_lines(&token) } else { print(&arguments(&token)) };
+        }
+        KiAccount::Add { name, password, paying, slots, server } => {
+            let password = password::fresh(password)?;
+            let (paying, slots) = (*paying, *slots);
+            let request = Request::AddAccount { name: name.clone(), password, paying, slots };
+            (name, request, server, "made")
+        }
+        KiAccount::Passwd { name, password, server } => {
+            let password = password::fresh(password)?;
+            let request = Request::SetPassword { name: name.clone(), password };
+            (name, request, server, "password changed")
+        }
+        KiAccount::Ban { name, lift, server } => {
+            let request = Request::Ban { name: name.clone(), banned: !lift };
+            (name, request, server, if *lift { "may log in again" } else { "banned" })
+        }
+        KiAccount::Delete { name, server } => {
+            (name, Request::DeleteAccount { name: name.clone() }, server, "deleted")
+        }
+        KiAccount::Kick { name, server } => {
+            (name, Request::Kick { name: name.clone() }, server, "disconnected")
+        }
+    };
+    let answer = ask(&server.server, request)?;
+    common.note(name, done);
+    if server.json { print_lines(&answer) } else { Ok(()) }
+}
+
+pub(crate) fn refresh(arguments: &KiRefresh, common: &Common) -> Result<(), Failure> {
+    let KiRefresh { account, server } = arguments;
+    let answer = ask(&server.server, Request::Refresh { name: account.clone() })?;
+    let count = answer.first().and_then(|answer| answer["connections"].as_u64()).unwrap_or(0);
+    let s = if count == 1 { "" } else { "s" };
+    common.note(account.as_deref().unwrap_or("all"), &format!("{count} session{s} made stale"));
+    if server.json { print_lines(&answer) } else { Ok(()) }
+}
+
+/// Asks the login server in a folder. What it refuses is reported.
+fn ask(folder: &Path, request: Request) -> Result<Vec<Json>, Failure> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::Run(error.to_string()))?;
+    let answer = runtime.block_on(async {
+        let admin = Admin::open(folder).await?;
+        let answer = admin.ask(request).await;
+        admin.close().await;
+        answer
+    });
+    answer.map_err(|error| match error {
+        AdminError::Refused(problem) => {
+            complain(&folder.to_string_lossy(), &problem);
+            Failure::Input
+        }
+        error => Failure::Run(printable(&error.to_string())),
+    })
+}
+
+/// The arguments of the graphical client.
+fn arguments(token: &[Json]) -> String {
+    let text = |value: &Json| printable(value.as_str().unwrap_or_default());
+    let line =
+        |one: &Json| format!("-U ..{} {} {}\n", one["user"], text(&one["ck2"]), text(&one["name"]));
+    token.iter().map(line).collect()
+}
+
+fn table(accounts: &[Json]) -> String {
+    let mut out = String::new();
+    for account in accounts {
+        let text = |value: &Json| printable(value.as_str().unwrap_or_default());
+        let mut marks = Vec::new();
+        marks.extend((account["paying"] == true).then(|| "paying".to_owned()));
+        marks.extend((account["banned"] == true).then(|| "banned".to_owned()));
+        let slots = account["slots"].as_u64().unwrap_or_default();
+        marks.extend((slots > 0).then(|| format!("{slots} more slots")));
+        let marks =
+            if marks.is_empty() { String::new() } else { format!("  ({})", marks.join(", ")) };
+        let _ = writeln!(out, "{}{marks}", text(&account["name"]));
+        for character in account["characters"].as_array().into_iter().flatten() {
+            let _ = writeln!(out, "  {}  {}", character[0], text(&character[1]));
+        }
+    }
+    out
+}

@@ -1,0 +1,54 @@
+//! Passwords: from files, the environment, or a person.
+
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+
+use crate::cli::NewPassword;
+use crate::input;
+use crate::output::Failure;
+
+/// The variable that holds a password.
+const PASSWORD: &str = "WORLDWIRE_PASSWORD";
+
+/// A new password: from a file, from a person who types it twice, or from standard input.
+pub(crate) fn fresh(from: &NewPassword) -> Result<String, Failure> {
+    let password = match &from.password_file {
+        Some(file) => first_line(&input::read_text(file)?),
+        None if io::stdin().is_terminal() => {
+            let password = ask("Password: ")?;
+            if ask("Again: ")? != password {
+                return Err(Failure::Run("the passwords differ".to_owned()));
+            }
+            password
+        }
+        None => first_line(&input::read_text(Path::new("-"))?),
+    };
+    if password.is_empty() {
+        return Err(Failure::Run("wanted a password, found none".to_owned()));
+    }
+    Ok(password)
+}
+
+/// The password of an account: from a file, the environment, or a person.
+pub(crate) fn known(file: Option<&Path>) -> Result<String, Failure> {
+    let password = match (file, std::env::var(PASSWORD)) {
+        (Some(file), _) => first_line(&input::read_text(file)?),
+        (None, Ok(password)) => password,
+        (None, Err(_)) if io::stdin().is_terminal() => ask("Password: ")?,
+        (None, Err(_)) => String::new(),
+    };
+    if password.is_empty() {
+        let wanted = format!("wanted a password (--password-file, or {PASSWORD}), found none");
+        return Err(Failure::Run(wanted));
+    }
+    Ok(password)
+}
+
+fn ask(prompt: &str) -> Result<String, Failure> {
+    rpassword::prompt_password(prompt)
+        .map_err(|error| Failure::Run(format!("cannot read a password: {error}")))
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}

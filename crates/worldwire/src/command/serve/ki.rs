@@ -1,0 +1,112 @@
+//! `worldwire serve ki`.
+
+use std::path::absolute;
+
+use worldwire_net::Stop;
+use worldwire_server::ki::realm::Realm;
+use worldwire_server::ki::{KiConfig, LoginServer, Start};
+
+use super::begin_log;
+use crate::cli::{Common, ServeKi};
+use crate::command::open_files;
+use crate::output::{Failure, Interruption, say, shown};
+
+pub(crate) fn run(arguments: &ServeKi, common: &Common) -> Result<(), Failure> {
+    begin_log(arguments.verbose, common);
+    open_files::allow_most();
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
+    runtime.block_on(serve(arguments, common))
+}
+
+async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
+    let secrets = match &arguments.secrets {
+        Some(file) => Some(absolute(file).map_err(|error| Failure::io(file, &error))?),
+        None => None,
+    };
+    let start = Start { change: Some(Box::new(changes(arguments))), secrets };
+    let server = LoginServer::open(&arguments.folder, start).await;
+    let server = server.map_err(|error| failed(&error))?;
+    let stop = Stop::new();
+    let signal = stop.signal();
+    let interruption = Interruption::ask_first(move || stop.stop());
+    let refreshing = tokio::spawn(refresh_when_told(server.realm().clone()));
+    introduce(&server, arguments, common);
+    let served = server.serve(signal).await;
+    refreshing.abort();
+    drop(interruption);
+    served.map_err(|error| failed(&error))?;
+    if !common.quiet {
+        say(format_args!("worldwire: the login server has stopped"));
+    }
+    Ok(())
+}
+
+/// What the options say.
+fn changes(arguments: &ServeKi) -> impl FnOnce(&mut KiConfig) + Send + use<> {
+    let ServeKi { listen, status, players, per_address, accept_time, keep_alive, .. } = *arguments;
+    let ServeKi { afk, ck2_life, .. } = *arguments;
+    let public_address = arguments.public_address.clone();
+    let machines = arguments.ban_machine.clone();
+    move |config| {
+        if let Some(status) = status {
+            config.status = status.to_string();
+        }
+        config.login.banned_machines.extend(machines);
+        set(&mut config.listen, listen);
+        set(&mut config.public_address, public_address);
+        set(&mut config.limits.players, players);
+        set(&mut config.limits.connections_per_address, per_address);
+        set(&mut config.session.accept_seconds, accept_time);
+        set(&mut config.session.keep_alive_seconds, keep_alive);
+        set(&mut config.session.afk_seconds, afk);
+        set(&mut config.login.ck2_seconds, ck2_life);
+    }
+}
+
+fn set<T>(value: &mut T, option: Option<T>) {
+    if let Some(option) = option {
+        *value = option;
+    }
+}
+
+/// Makes all sessions stale whenever SIGUSR1 comes.
+#[cfg(unix)]
+async fn refresh_when_told(realm: Realm) {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    // Without a handler the signal would end the program; the operators' socket does the same.
+    let Ok(mut signals) = signal(SignalKind::user_defined1()) else { return };
+    while signals.recv().await.is_some() {
+        let connections = realm.refresh(None).unwrap_or_default();
+        tracing::info!(connections, "sessions are stale");
+    }
+}
+
+#[cfg(not(unix))]
+async fn refresh_when_told(_: Realm) {}
+
+/// Says where the server is, and on the first start what to do next.
+fn introduce(server: &LoginServer, arguments: &ServeKi, common: &Common) {
+    if common.quiet {
+        return;
+    }
+    let folder = shown(&arguments.folder);
+    if server.is_new() {
+        say(format_args!(
+            "worldwire: made a login server in {folder}, with its configuration in ki.toml\n\
+             worldwire: players need an account: worldwire ki account add NAME --server {folder}"
+        ));
+    }
+    if let Ok(address) = server.address() {
+        let (host, port) = (server.config().host(), address.port());
+        say(format_args!(
+            "worldwire: clients connect to {address}; start them with -L {host} {port}"
+        ));
+    }
+    if let Some(status) = server.status_address() {
+        say(format_args!("worldwire: the status page is http://{status}/status"));
+    }
+    say("worldwire: Ctrl-C stops the server");
+}

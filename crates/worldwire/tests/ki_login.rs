@@ -1,0 +1,120 @@
+//! A login server and its client, as a user starts them.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+/// A server, which ends whatever becomes of the test.
+struct Running {
+    child: Child,
+    errors: BufReader<ChildStderr>,
+    said: String,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    fn start(folder: &Path, secrets: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        command.args(["serve", "ki", "--listen", "127.0.0.1:0", "--status", "127.0.0.1:0"]);
+        command.arg(folder).arg("--secrets").arg(secrets);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        let mut running = Self { child, errors, said: String::new() };
+        running.hear("Ctrl-C");
+        running
+    }
+
+    /// Waits until the server says something.
+    fn hear(&mut self, wanted: &str) {
+        while !self.said.contains(wanted) {
+            assert!(self.errors.read_line(&mut self.said).unwrap() > 0, "{}", self.said);
+        }
+    }
+
+    fn address(&self) -> String {
+        let at = self.said.split("clients connect to ").nth(1).unwrap();
+        at.split(';').next().unwrap().to_owned()
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+}
+
+fn worldwire(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(arguments).env("WORLDWIRE_PASSWORD", "hunter2").output().unwrap()
+}
+
+fn printed(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn from_nothing_to_a_player_in_a_zone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, secrets) = (folder.path().join("login"), folder.path().join("keys.toml"));
+    let password = folder.path().join("password");
+    std::fs::write(&password, "hunter2\n").unwrap();
+    let (server, password) = (server.to_str().unwrap(), password.to_str().unwrap());
+    let mut running = Running::start(server.as_ref(), &secrets);
+    assert!(running.said.contains("made a login server"), "{}", running.said);
+    let add = ["ki", "account", "add", "merle", "--password-file", password, "--server", server];
+    printed(&worldwire(&add));
+    assert_eq!(worldwire(&add).status.code(), Some(1), "it exists already");
+
+    let address = running.address();
+    let client = ["client", "ki", &address, "--account", "merle"];
+    let steps = "login + validate + create Merle Fire + list + args + select Merle + enter + ping";
+    let words: Vec<&str> = client.into_iter().chain(steps.split(' ')).collect();
+    let said = printed(&worldwire(&words));
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[..3], ["user 1", "validate: ok", "create: ok"], "{said}");
+    assert!(lines[3].contains("name Merle") && lines[3].contains("school Fire"), "{said}");
+    let (host, port) = address.split_once(':').unwrap();
+    assert!(lines[4].starts_with(&format!("-L {host} {port} -U ..1 ")), "{said}");
+    assert!(lines[4].ends_with("== merle"), "{said}");
+    assert!(lines[5].contains("zone WizardCity/Tutorial_Exterior"), "{said}");
+    assert_eq!(lines[7], "ping: ok", "{said}");
+    // The command line is one that the program itself understands.
+    let explain = ["ki", "client-args", "--explain", "--"];
+    let given: Vec<&str> = explain.into_iter().chain(lines[4].split(' ')).collect();
+    assert!(printed(&worldwire(&given)).contains("a user who has logged in"));
+    let keys = std::fs::read_to_string(&secrets).unwrap();
+    assert!(keys.contains("[[ki.login]]\nuser = \"merle\"\nck2 = \""), "{keys}");
+
+    let refused = worldwire(&["client", "ki", &address, "list"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("MSG_REQUESTCHARACTERLIST: refused with NotAdmitted"), "{said}");
+    let load = ["client", "ki", &address, "--account", "merle", "--count", "5", "login"];
+    assert!(printed(&worldwire(&load)).starts_with("5 clients in "));
+
+    running.signal("-USR1");
+    running.hear("sessions are stale");
+    printed(&worldwire(&["ki", "refresh", "--server", server]));
+    let list = printed(&worldwire(&["ki", "account", "list", "--server", server]));
+    assert!(list.starts_with("merle\n  ") && list.ends_with("  Merle\n"), "{list}");
+    let token = printed(&worldwire(&["ki", "account", "token", "merle", "--server", server]));
+    assert!(token.starts_with("-U ..1 "), "{token}");
+
+    running.signal("-INT");
+    assert!(running.child.wait().unwrap().success());
+    let mut rest = String::new();
+    running.errors.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("the login server has stopped"), "{rest}");
+    let gone = worldwire(&["client", "ki", &address, "ping"]);
+    assert_eq!(gone.status.code(), Some(2));
+}
