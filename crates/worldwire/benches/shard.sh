@@ -74,7 +74,8 @@ for number in 1 2 3 4; do
 done
 # shellcheck disable=SC2086 # One word for each.
 wait $walkers
-cat ages-1.log
+head -n 1 ages-1.log
+grep -h delivery ages-?.log
 
 echo; echo "500 ages that nobody is in any more:"
 before=$(awk '/VmRSS/ { print $2 }' "/proc/$server/status")

@@ -200,9 +200,12 @@ impl Stage for Sockets {
     }
 
     fn leave(&mut self, _: Duration, player: u32) {
-        let Some(Visitor { auth, game, .. }) = self.visitors.remove(&player) else { return };
+        let Some(mut leaving) = self.visitors.remove(&player) else { return };
         let (heard, visitors) = (&mut self.heard, &mut self.visitors);
         self.runtime.block_on(async {
+            let told = leaving.settle(0).await;
+            heard.extend(told.into_iter().map(|bytes| (player, bytes)));
+            let Visitor { auth, game, .. } = leaving;
             game.leave().await;
             let Some((other, visitor)) = visitors.iter_mut().next() else { return };
             let is_told = |message: &NetMessage<'_>| match message {

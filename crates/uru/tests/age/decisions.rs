@@ -202,8 +202,8 @@ fn d_31_context_and_transaction_are_kept() {
 #[test]
 fn d_37_payloads_in_the_wrong_message_are_dropped() {
     let mut world = three();
-    let clone = crate::world::clone_msg(avatar(A), A, true);
-    world.send(A, game(A, &clone.into(), NetFlags(0)));
+    let loading = crate::world::clone_msg(avatar(A), A, true);
+    world.send(A, game(A, &loading.into(), NetFlags(0)));
     world.send(A, crate::world::load(A, avatar(A), &notify(), true, true));
     assert_eq!(world.got(B).len(), 0);
     dropped(&world, DropKind::Wrapper, 2);

@@ -25,7 +25,8 @@ struct Setup {
 
 pub(crate) fn run(arguments: &ClientUru, common: &Common) -> Result<(), Failure> {
     let source = Source::read(arguments)?;
-    let steps = source.steps(None)?;
+    // Those of the first client stand for all.
+    let steps = source.steps(arguments.count.map(|_| 1))?;
     if arguments.count.is_none() && steps.contains(&Step::Again) {
         return Err(Failure::Run("again: wanted --count, found none".into()));
     }
