@@ -74,8 +74,8 @@ path = [[0.0, 0.0, 0.0], [300.0, 0.0, 0.0]]\nspeed = 150.0\n";
 fn clients_see_what_the_server_has_whatever_the_network_does() {
     let folder = tempfile::tempdir().unwrap();
     let secrets = folder.path().join("keys.toml");
-    let words = [&scene(folder.path(), SCENE), "--secrets", secrets.to_str().unwrap()];
-    let mut serving = serve(&words);
+    let scene = scene(folder.path(), SCENE);
+    let mut serving = serve(&[&scene, "--secrets", secrets.to_str().unwrap()]);
     let keys = fs::read_to_string(&secrets).unwrap();
     let wanted = "[[mxo.session]]\nid = 0x1\nkey = \"000102030405060708090a0b0c0d0e0f\"\n";
     assert_eq!(keys, wanted);
