@@ -71,14 +71,6 @@ const MXO: Sample = Sample {
     data: &[],
 };
 
-const MXO_CROWD: Sample = Sample {
-    capture: include_bytes!("../../../samples/mxo-crowd.pcapng"),
-    keys: include_str!("../../../samples/mxo-crowd-keys.toml"),
-    conversations: 2,
-    busy: (50_300, 6),
-    data: &[],
-};
-
 const TERA: Sample = Sample {
     capture: include_bytes!("../../../samples/tera-login.pcapng"),
     keys: include_str!("../../../samples/uru-keys.toml"),
@@ -179,7 +171,7 @@ fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, Summary) {
 
 #[test]
 fn no_filter_for_a_field_that_is_there_is_refused() {
-    for sample in [&URU, &URU_AGE, &KI, &MXO, &MXO_CROWD, &TERA] {
+    for sample in [&URU, &URU_AGE, &KI, &MXO, &TERA] {
         let limits = Limits::DEFAULT;
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<String>| {
             let mut name = String::new();
@@ -309,7 +301,7 @@ fn the_names_that_a_type_list_gives_to_values_are_known() {
 
 #[test]
 fn the_samples_are_read_to_their_last_byte() {
-    for sample in [&URU, &URU_AGE, &KI, &MXO, &MXO_CROWD, &TERA] {
+    for sample in [&URU, &URU_AGE, &KI, &MXO, &TERA] {
         let (told, summary) = told(sample, &packets(sample));
         assert_eq!(summary.conversations, sample.conversations);
         assert_eq!(summary.recognised, sample.conversations);
