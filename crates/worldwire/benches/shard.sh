@@ -28,6 +28,9 @@ connections_per_address = 10000
 END
 head -c 280000000 /dev/urandom > shard/data/files/Big/page.prp
 
+# A shard with a configuration and no keys is taken for one that has lost them.
+"$program" uru keys generate -o shard/keys.toml
+
 "$program" serve uru shard --quiet > serve.log 2>&1 &
 server=$!
 until "$program" uru account list --shard shard > /dev/null 2>&1; do sleep 0.2; done
