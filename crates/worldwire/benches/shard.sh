@@ -30,6 +30,9 @@ mkdir -p shard/data/files/Big shard/data/secure/SDL
 echo 'STATEDESC avatarPhysical { VERSION 1 VAR POINT3 position[1] }' > shard/data/secure/SDL/avatar.sdl
 head -c 280000000 /dev/urandom > shard/data/files/Big/page.prp
 
+# A shard with a configuration and no keys is taken for one that has lost them.
+"$program" uru keys generate -o shard/keys.toml
+
 "$program" serve uru shard --quiet > serve.log 2>&1 &
 server=$!
 until "$program" uru account list --shard shard > /dev/null 2>&1; do sleep 0.2; done

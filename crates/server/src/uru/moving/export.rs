@@ -337,7 +337,8 @@ impl Exporter<'_> {
             };
             let filename = text(&node.string64_1).unwrap_or_default();
             // As both name it to other players.
-            let shown = info.and_then(|(_, info)| text(&info.text_1).or(text(&info.string64_3)));
+            let shown =
+                info.and_then(|(_, info)| text(&info.text_1).or_else(|| text(&info.string64_3)));
             rows.push(vec![
                 Value::Unsigned(serial),
                 Value::Uuid(instance),

@@ -1,7 +1,7 @@
 //! `worldwire uru vault`.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json};
 use worldwire_core::{Record as _, nearest};
@@ -60,8 +60,7 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
             let lines = match from {
                 None => input::read_text(file)?.lines().map(str::to_owned).collect(),
                 Some(from) => {
-                    let own = shard.shard.join("data").join("secure").join("SDL");
-                    let own: Vec<_> = Some(own).into_iter().filter(|own| own.is_dir()).collect();
+                    let own = own_descriptors(&shard.shard);
                     let descriptors = load(if sdl.is_empty() { &own } else { sdl }, common)?;
                     moved(file, *from, &descriptors)?
                 }
@@ -72,6 +71,16 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
             if shard.json { print_lines(&done) } else { Ok(()) }
         }
     }
+}
+
+/// The descriptors of a shard, as far as it has some.
+fn own_descriptors(shard: &Path) -> Vec<PathBuf> {
+    let folder = shard.join("data").join("secure").join("SDL");
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let files = files.map(|file| file.path());
+    files
+        .filter(|file| file.extension().is_some_and(|end| end.eq_ignore_ascii_case("sdl")))
+        .collect()
 }
 
 /// The lines of another server's vault. What they cannot hold is told.
