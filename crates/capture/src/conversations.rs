@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use foldhash::fast::RandomState;
 use worldwire_core::{Limits, Side};
 
+use crate::event::{Closed, Event, EventKind, Opened, Owner};
 use crate::fragments::Fragments;
 use crate::network::{Segment, TcpFlags, Transport, segment};
 use crate::reader::Packet;
@@ -55,83 +56,7 @@ pub struct Conversations {
     held: u64,
     unusable: HashMap<Unusable, u64, RandomState>,
     cut: u64,
-}
-
-/// Something that happened on a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event<'a> {
-    /// Which conversation, counted from 0 in the order of first packets.
-    pub conversation: u64,
-    /// When the packet was captured that brought it about.
-    pub time: Timestamp,
-    /// That packet's number.
-    pub packet: u64,
-    /// What happened.
-    pub kind: EventKind<'a>,
-}
-
-/// What happened on a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EventKind<'a> {
-    /// It began; always the first event.
-    Opened(Opened),
-    /// A side said something: the next bytes of its TCP stream, each told exactly once.
-    Data {
-        /// Who.
-        side: Side,
-        /// Where in the side's stream.
-        offset: u64,
-        /// What.
-        bytes: &'a [u8],
-    },
-    /// Bytes of a side's TCP stream that the capture lost.
-    Gap {
-        /// Whose.
-        side: Side,
-        /// Where in the side's stream.
-        offset: u64,
-        /// How many.
-        length: u64,
-    },
-    /// A side sent a UDP datagram.
-    Datagram {
-        /// Who.
-        side: Side,
-        /// What was captured of it.
-        bytes: &'a [u8],
-    },
-    /// It ended; always the last event.
-    Closed(Closed),
-}
-
-/// Who talks to whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened {
-    /// The end that began.
-    pub client: SocketAddr,
-    /// The other end.
-    pub server: SocketAddr,
-    /// Whether it is UDP; otherwise it is TCP.
-    pub datagrams: bool,
-    /// Whether its beginning is missing in the capture (TCP only).
-    pub midstream: bool,
-}
-
-/// Why a conversation ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Closed {
-    /// Both sides said that they were done.
-    Finished,
-    /// One side broke it off.
-    Reset,
-    /// The same two ends began another one.
-    Reused,
-    /// It was quiet for longest when there was no room for another one.
-    Evicted,
-    /// The capture is over.
-    EndOfCapture,
+    owner: Owner,
 }
 
 /// Two ends and how they talk; the lower end first, so that both directions have the same key.
@@ -268,13 +193,21 @@ impl Conversations {
             held: 0,
             unusable: HashMap::default(),
             cut: 0,
+            owner: Owner::Nobody,
         }
+    }
+
+    /// Whose the packet is that was taken in last. A packet without data has an owner too.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        self.owner
     }
 
     /// Takes in the next packet and tells what happened.
     pub fn push(&mut self, packet: &Packet<'_>, out: &mut dyn FnMut(Event<'_>)) {
         let mut fragments = core::mem::replace(&mut self.fragments, Fragments::new(0, 0));
         let stamp = (packet.time, packet.number);
+        self.owner = Owner::Nobody;
         let outcome = segment(
             packet.link,
             packet.data,
@@ -285,6 +218,9 @@ impl Conversations {
         );
         self.fragments = fragments;
         if let Err(why) = outcome {
+            if why == Unusable::Fragment {
+                self.owner = Owner::Fragment;
+            }
             *self.unusable.entry(why).or_default() += 1;
         }
         self.cut += u64::from(packet.data.len() < packet.original_length as usize);
@@ -338,6 +274,20 @@ impl Conversations {
             [segment.target, segment.source]
         };
         let sender = usize::from(!from_lower);
+        let datagrams = matches!(segment.transport, Transport::Udp);
+        self.route(ends, sender, segment, stamp, out);
+        let talk = self.open.get(&Key { ends, datagrams });
+        self.owner = talk.map_or(Owner::Nobody, |talk| Owner::Conversation(talk.number));
+    }
+
+    fn route(
+        &mut self,
+        ends: [(IpAddr, u16); 2],
+        sender: usize,
+        segment: &Segment<'_>,
+        stamp: (Timestamp, u64),
+        out: &mut dyn FnMut(Event<'_>),
+    ) {
         match segment.transport {
             Transport::Udp => {
                 let key = Key { ends, datagrams: true };

@@ -33,6 +33,7 @@
 mod conversations;
 mod cursor;
 mod error;
+mod event;
 mod fragments;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -48,8 +49,9 @@ mod tunnel;
 mod unusable;
 mod writer;
 
-pub use conversations::{Closed, Conversations, Event, EventKind, Opened};
+pub use conversations::Conversations;
 pub use error::{CaptureError, FirstBytes};
+pub use event::{Closed, Event, EventKind, Opened, Owner};
 pub use link::LinkType;
 pub use network::{Segment, TcpFlags, Transport};
 pub use reader::{CaptureReader, Format, Packet, Record, SecretsKind, Subject};

@@ -4,7 +4,9 @@
 //! [`worldwire_net`], and knows nothing of graphics or game files.
 //!
 //! * [`ki`]: login servers of Wizard101 and Pirate101;
+//! * [`mxo`]: The Matrix Online;
 //! * [`uru`]: Myst Online: Uru Live.
 
 pub mod ki;
+pub mod mxo;
 pub mod uru;

@@ -184,6 +184,14 @@ impl Conversation {
         }
     }
 
+    /// The keys that it was read with.
+    pub(crate) fn secrets(&self) -> Option<String> {
+        match &self.state {
+            State::Read(_, session) => session.secrets(),
+            _ => None,
+        }
+    }
+
     /// Whether it keeps something until it learns a fact.
     pub(crate) fn waits(&self) -> bool {
         matches!(&self.state, State::Read(_, session) if session.waits())
@@ -201,6 +209,11 @@ impl Conversation {
     /// Where what comes behind everything stands: at the last packet.
     fn last_stamp(&self, stamp: Stamp) -> Stamp {
         Stamp { stream: self.stream, ..self.last.unwrap_or(stamp) }
+    }
+
+    /// Whether its beginning is missing.
+    pub(crate) fn is_midstream(&self) -> bool {
+        self.midstream
     }
 
     /// Whether the end that opened it is the server.
@@ -231,6 +244,7 @@ impl Conversation {
             }
             Recognition::NeedMore => return,
         };
+        self.midstream |= family.begins_late(&opening);
         let held = core::mem::take(held);
         if swapped {
             self.swapped = !self.swapped;

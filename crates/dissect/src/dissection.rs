@@ -35,6 +35,8 @@ pub struct Options {
     pub ports: Vec<(u16, &'static dyn Family)>,
     /// Tell what was captured of this conversation too, as [`Wire`](ItemBody::Wire).
     pub wire: Option<u64>,
+    /// Note the [keys](Overview::secrets) that each conversation was read with.
+    pub secrets: bool,
     /// Bounds.
     pub limits: Limits,
 }
@@ -365,6 +367,7 @@ impl Batch {
                 inside: Counts::default(),
                 problems: 0,
                 gaps: 0,
+                secrets: None,
             })),
             EventKind::Data { side, bytes, .. } | EventKind::Datagram { side, bytes } => {
                 let start = self.bytes.len();

@@ -27,6 +27,13 @@ pub trait Family: fmt::Debug + Sync {
     /// Whether a conversation is one of its own, by what was said first.
     fn recognize(&self, opening: &Opening<'_>) -> Verdict;
 
+    /// Whether the beginning of a conversation of its own is missing, though nothing below it says
+    /// so: UDP has no beginning.
+    fn begins_late(&self, opening: &Opening<'_>) -> bool {
+        let _ = opening;
+        false
+    }
+
     /// What there is to say of a conversation whose beginning is missing and that nobody
     /// recognised, if it was likely one of its own.
     fn missed(&self, opening: &Opening<'_>) -> Option<String> {

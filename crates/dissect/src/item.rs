@@ -62,6 +62,12 @@ pub trait Message: fmt::Debug {
         let _ = inside;
     }
 
+    /// Appends the number by which its family names it, where notes speak of such numbers and a brief
+    /// line would not show it, with a space in front.
+    fn push_number(&self, text: &mut String) {
+        let _ = text;
+    }
+
     /// Its plain bytes.
     fn bytes(&self) -> &[u8];
 
@@ -299,6 +305,13 @@ impl<'i> Item<'i> {
     pub fn push_inside(&self, inside: &mut String) {
         if let ItemBody::Message(message) = &self.body {
             message.push_inside(inside);
+        }
+    }
+
+    /// Appends the number of a message in its family; see [`Message::push_number`].
+    pub fn push_number(&self, text: &mut String) {
+        if let ItemBody::Message(message) = &self.body {
+            message.push_number(text);
         }
     }
 

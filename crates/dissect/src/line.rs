@@ -1,10 +1,11 @@
 //! Lines of JSON, as [`Format`](crate::Format) writes them, back to bytes.
 
 use serde_json::{Map, Value};
-use worldwire_core::json::{Json, expected};
+use worldwire_core::json::{Json, bytes, expected};
 use worldwire_core::{Error, Result, Side};
 
 use crate::codec::{Codec, CodecOptions};
+use crate::family::Families;
 use crate::item::NoteKind;
 
 /// A message as a line of JSON shows it: `{"family":"uru","from":"client","name":...,"fields":...}`.
@@ -28,7 +29,7 @@ impl<'l> Line<'l> {
     ///
     /// # Errors
     /// Value, for anything but a line of a dissection, and for a message that could not be read
-    /// whole.
+    /// whole and comes without its bytes.
     pub fn parse(json: &'l Json) -> Result<Option<Self>> {
         const WANTED: &str = "a line of `dissect --json`";
         let members = json.as_object().ok_or_else(|| expected(WANTED, json))?;
@@ -50,7 +51,7 @@ impl<'l> Line<'l> {
             }
         };
         let fields = members.get("fields").ok_or_else(|| Error::value(WANTED, "no `fields`"))?;
-        if members.contains_key("error") {
+        if members.contains_key("error") && !members.contains_key("payload") {
             return Err(Error::value("a whole message", "one that could not be read")
                 .inside("error")
                 .about(name.to_owned()));
@@ -59,23 +60,37 @@ impl<'l> Line<'l> {
     }
 
     /// The bytes of the message. Unchanged JSON gives the bytes that were read, decrypted and without
-    /// the frame around them; definitions that choose a build choose it here too. `None` for a step
-    /// of setup that is no message.
+    /// the frame around them; definitions that choose a build choose it here too. A message that
+    /// could not be read whole is its `payload`, whatever its fields say. `None` for a step of setup
+    /// that is no message.
     ///
     /// # Errors
     /// Value, for a family or message that is not known, and fields that the message does not have.
     pub fn encode(&self, options: &CodecOptions<'_>) -> Result<Option<Vec<u8>>> {
+        if let (Some(_), Some(payload)) = (self.members.get("error"), self.members.get("payload")) {
+            let payload = bytes(payload).map_err(|error| error.inside("payload"));
+            return payload.map(Some).map_err(|error| error.about(self.name.to_owned()));
+        }
+        let blob = self.blob(options.definitions.families())?;
+        let options = CodecOptions { from: self.from, ..*options };
+        blob.map(|(codec, json)| Codec::named(codec)?.encode(&json, &options)).transpose()
+    }
+
+    /// The codec of the message, and the JSON that it takes. `None` for a step of setup without a
+    /// codec.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode), for a family or message that is not known.
+    pub fn blob(&self, families: Families) -> Result<Option<Blob>> {
         let family = match self.members.get("family") {
-            Some(Json::String(family)) => options.definitions.families().named(family),
+            Some(Json::String(family)) => families.named(family),
             other => {
                 let found = other.map_or_else(|| "none".to_owned(), ToString::to_string);
                 Err(Error::value("the name of a family", found))
             }
         };
         let family = family.map_err(|error| error.inside("family"))?;
-        let blob = family.blob(self).map_err(|error| error.about(self.name.to_owned()))?;
-        let options = CodecOptions { from: self.from, ..*options };
-        blob.map(|(codec, json)| Codec::named(codec)?.encode(&json, &options)).transpose()
+        family.blob(self).map_err(|error| error.about(self.name.to_owned()))
     }
 
     /// What is wrong with a line whose name begins otherwise than those of messages.

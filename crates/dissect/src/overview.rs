@@ -40,6 +40,9 @@ pub struct Overview {
     pub problems: u64,
     /// Holes in the capture.
     pub gaps: u64,
+    /// The keys that it was read with, as a part of a key file that opens it without the secrets of
+    /// servers and accounts; for those who [ask](crate::Options::secrets), once it is over.
+    pub secrets: Option<String>,
 }
 
 impl Overview {

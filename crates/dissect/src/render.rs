@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use worldwire_core::json::{Style, string, write_children, write_node};
 use worldwire_core::text::{TextStyle, write_nodes_noting, write_tree};
+use worldwire_core::value::push_hex;
 use worldwire_core::{NodeRef, Tree, Value};
 
 use crate::item::{Item, NoteKind, NumberNames, Time};
@@ -35,6 +36,7 @@ pub enum Format {
     /// | `fields` | the message's fields; for what is no message `{"what": "..."}` |
     /// | `range` | first byte and byte behind the last in the sender's stream |
     /// | `error` | only there when the message could not be read to its end |
+    /// | `payload` | only there with `error`: the message's bytes, without the frame around them |
     /// | `players` | only there when numbers in the fields are those of players whose names the capture told: the names, by number |
     /// | `remarks` | only there when fields that should hold another format are shown as bytes: why |
     Json(Style),
@@ -95,6 +97,7 @@ fn write_text(
     if brief {
         out.push_str(dim);
         item.push_inside(out);
+        item.push_number(out);
         out.push_str(reset);
         out.push('\n');
         return;
@@ -155,6 +158,11 @@ fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &
     if let Some(error) = tree.error() {
         out.push_str(",\"error\":");
         string(&error.to_string(), out);
+        if item.message().is_some_and(|message| message.is_message()) {
+            out.push_str(",\"payload\":{\"$hex\":\"");
+            push_hex(out, item.body());
+            out.push_str("\"}");
+        }
     }
     if let Some(names) = item.number_names() {
         let mut found = BTreeMap::new();

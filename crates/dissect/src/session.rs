@@ -30,6 +30,12 @@ pub trait Session: fmt::Debug + Send {
         false
     }
 
+    /// The keys that this conversation was read with, as a part of a key file that opens it without
+    /// the secrets of servers and accounts; `None` where there are none.
+    fn secrets(&self) -> Option<String> {
+        None
+    }
+
     /// Learns what is known so far, and hands out what could not be read before. It need not be
     /// what the session waits for.
     fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
@@ -136,6 +142,12 @@ pub trait Interpreter<C: Connection>: fmt::Debug + Send {
     fn waits(&self, connection: &C) -> bool {
         let _ = connection;
         false
+    }
+
+    /// The keys of this conversation alone; see [`Session::secrets`].
+    fn secrets(&self, connection: &C) -> Option<String> {
+        let _ = connection;
+        None
     }
 
     /// Learns facts; what the connection then has to say is emitted behind it.
@@ -256,6 +268,10 @@ where
 
     fn waits(&self) -> bool {
         self.interpreter.waits(&self.connection)
+    }
+
+    fn secrets(&self) -> Option<String> {
+        self.interpreter.secrets(&self.connection)
     }
 
     fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {

@@ -124,6 +124,31 @@ fn unchanged_lines_give_the_bytes_that_were_read() {
     }
 }
 
+/// A definition that no message fits: each line has the bytes.
+#[test]
+fn what_could_not_be_read_gives_the_bytes_that_were_read() {
+    let mut sample = SAMPLES.into_iter().next_back().unwrap();
+    let long = (0..500).map(|number| format!("int64 a{number}\n")).collect::<String>();
+    let long: &'static str = Box::leak(long.into_boxed_str());
+    sample.data = Box::leak(Box::new([sample.data[0], ("S_SPAWN_USER.9.def", long)]));
+    let (keys, definitions, limits) = (Keys::none(), definitions(&sample), Limits::DEFAULT);
+    let options = CodecOptions {
+        from: Side::Client,
+        keys: &keys,
+        definitions: &definitions,
+        limits: &limits,
+    };
+    let lines = shown(&sample, Style::default());
+    let broken: Vec<_> = lines.iter().filter(|(text, ..)| text.contains(",\"error\":")).collect();
+    assert!(!broken.is_empty());
+    for (text, name, body, _) in broken {
+        assert_eq!(name, "tera.S_SPAWN_USER");
+        let json = parse(text).unwrap();
+        let line = Line::parse(&json).unwrap().unwrap();
+        assert_eq!(line.encode(&options).unwrap().as_deref(), Some(&body[..]));
+    }
+}
+
 #[test]
 fn what_is_no_line_of_a_message_is_named() {
     let (keys, definitions, limits) = (Keys::none(), Definitions::built_in(), Limits::DEFAULT);

@@ -534,3 +534,10 @@ fn a_section_has_one_shape_in_a_packet_and_by_itself() {
 fn hex_of(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[test]
+fn a_filter_finds_every_packet_about_a_view() {
+    let definitions = Definitions::built_in();
+    let filter = Filter::parse("view == 3").unwrap();
+    assert!(filter.unknown_fields(&definitions).is_empty());
+}

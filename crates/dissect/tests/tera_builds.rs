@@ -4,8 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use worldwire_capture::{CaptureReader, Record};
-use worldwire_core::{Limits, Side};
-use worldwire_dissect::{Definitions, Dissection, Item, Options, Scratch, TeraDefinitions};
+use worldwire_core::{Limits, Side, Tree};
+use worldwire_dissect::{
+    Definitions, Dissection, Item, NoteKind, Options, Scratch, TeraDefinitions,
+};
 use worldwire_tera::carry::Carry;
 use worldwire_tera::diagnosis::{Diagnosis, Finding};
 use worldwire_tera::file::Library;
@@ -142,4 +144,54 @@ fn counters_are_found_without_a_list() {
     assert!(findings.iter().any(|finding| matches!(finding, Finding::Sealed { .. })));
     let misfit = |finding: &Finding| matches!(finding, Finding::Misfit { .. });
     assert!(!findings.iter().any(misfit), "{findings:?}");
+}
+
+/// What a dissection says of the skills in the sample, without a list of counters.
+fn skills(revisions: &str) -> Vec<String> {
+    let mut definitions = Definitions::built_in();
+    let map = include_str!("../../../samples/tera/map/protocol.999001.map");
+    let skill = include_str!("../../../samples/tera/definitions/C_START_SKILL.1.def");
+    definitions.add([
+        ("protocol.999001.map", map),
+        ("C_START_SKILL.1.def", skill),
+        ("revisions.json", revisions),
+    ]);
+    let mut dissection = Dissection::new(Options { definitions, ..Options::default() });
+    let mut capture = CaptureReader::new(SAMPLE, &Limits::DEFAULT).unwrap();
+    while let Some(record) = capture.next().unwrap() {
+        if let Record::Packet(packet) = record {
+            dissection.push(&packet);
+        }
+    }
+    dissection.end();
+    let limits = Limits::DEFAULT;
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<String>| {
+        let mut name = String::new();
+        item.push_name(&mut name);
+        if let Some(note) = item.note().filter(|note| note.kind == NoteKind::Warning) {
+            out.push(note.text.split(':').next().unwrap().to_owned());
+        } else if name == "tera.C_START_SKILL" {
+            let tree = item.tree(Tree::new(), &limits);
+            let has = |path: &str| tree.find(path).is_some();
+            let (counter, rest) = (has("fields.$integrity"), has("fields.$trailing"));
+            out.push(format!("counter {counter}, trailing {rest}"));
+        }
+    };
+    let mut told = Vec::new();
+    dissection.run(&show, &mut told, |_| ());
+    told
+}
+
+#[test]
+fn one_counter_is_no_evidence() {
+    let plain = "counter false, trailing true";
+    let sealed = "counter true, trailing false";
+    let told = skills(r#"{"999001": "98"}"#);
+    let hint = "C_START_SKILL is 8 bytes longer than its definition";
+    let found = "messages of the client have counter and checksum, and no list names them";
+    assert_eq!(told[..4], [hint, plain, found, sealed], "{told:?}");
+    assert!(told[4..].iter().all(|one| one == sealed), "{told:?}");
+    // A client of patch 91 has none.
+    let told = skills(r#"{"999001": "91"}"#);
+    assert!(told.len() > 1 && told.iter().all(|one| one == plain), "{told:?}");
 }

@@ -707,3 +707,37 @@ fn what_is_kept_as_bytes_is_something_and_stands_last() {
     let error = Section::decode(&mut Reader::new(&[3, 7, 0]), &context).unwrap_err();
     assert_eq!(Fault::of(&error), Some(Fault::Truncated), "{error}");
 }
+
+#[test]
+fn what_a_client_may_not_send_is_not_written() {
+    let context = Context::client(&OBJECTS, &*VIEWS);
+    let refused = |operation: serde_json::Value| {
+        let json = json!({ "operations": [operation] });
+        let section = Section::from_json(&json, &context).unwrap();
+        let error = section.encode(&OBJECTS, Side::Client, &mut Writer::new()).unwrap_err();
+        // A server may, and a client's is not read either.
+        let mut writer = Writer::new();
+        section.encode(&OBJECTS, Side::Server, &mut writer).unwrap();
+        let read = Section::decode(&mut Reader::new(writer.as_bytes()), &context);
+        assert_eq!(Fault::of(&read.unwrap_err()), Some(Fault::BadViewId));
+        assert_eq!(Fault::of(&error), Some(Fault::BadViewId));
+        error.to_string()
+    };
+    insta::assert_snapshot!(refused(json!({"delete": {"views": [5]}})), @"operations[0].delete.view: wanted a view id that can stand here, found 1 from a client");
+    insta::assert_snapshot!(refused(json!({"update": {"view": 5, "movement": {"yaw": 3}}})), @"operations[0].update.view: wanted a view id that can stand here, found 5 from a client");
+    refused(json!({"pending_update": {"target": 2, "data": {"$hex": "00"}}}));
+    refused(json!({"undecoded": {"view": 9, "fault": "unknown_view", "bytes": {"$hex": "00"}}}));
+}
+
+#[test]
+fn a_pending_update_may_have_both_forms_if_they_agree() {
+    let both = |data: &str| {
+        let update = json!({"properties": {"CurrentState": 0x838}});
+        let pending = json!({"target": 3, "update": update, "data": {"$hex": data}});
+        Section::from_json(&json!({"operations": [{"pending_update": pending}]}), &server())
+    };
+    let mut writer = Writer::new();
+    both("01800238080000").unwrap().encode(&OBJECTS, Side::Server, &mut writer).unwrap();
+    assert_eq!(writer.as_bytes(), bytes("030100020b00030001800238080000 0000"));
+    insta::assert_snapshot!(both("0180023908").unwrap_err(), @"operations[0].pending_update.data: wanted the bytes that the update makes, found 5 others; leave one of both out");
+}

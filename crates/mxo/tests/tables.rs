@@ -96,14 +96,14 @@ fn classes_are_read_from_csv() {
 
     let problems = tables.read_class_csv(
         "bad.csv",
-        "1,0,Position,24\n1,x,Position,24,-1\n1,0,Posi tion,24,-1\n1,0,Position,0,-1\n\
+        "1,0,Position,24\n1,x,Position,24,-1\n1,0,Posi*tion,24,-1\n1,0,Position,0,-1\n\
          1,0,Position,256,-1\n1,0,Position,24,-2\nx,0,Position,24,-1\n2,1,Position,24,-1\n\
          3,0,A,1,-1\n3,1,A,1,-1\n4,0,A,1,1\n4,1,B,1,2\n",
     );
     insta::assert_snapshot!(lines(&problems), @r#"
     bad.csv:1:1: error: wanted class_id,create_index,name,size,update_index, found "1,0,Position,24"
     bad.csv:2:3: error: wanted an index from 0 to 1023, found "x"
-    bad.csv:3:5: error: wanted the name of a property, found "Posi tion"
+    bad.csv:3:5: error: wanted the name of a property, found "Posi*tion"
     bad.csv:4:14: error: wanted a size from 1 to 255, found "0"
     bad.csv:5:14: error: wanted a size from 1 to 255, found "256"
     bad.csv:6:17: error: wanted an index from 0 to 1023, or -1, found "-2"
@@ -271,6 +271,64 @@ fn what_json_does_not_say_of_a_goobj_stays() {
     let objects = tables.compile();
     assert_eq!(objects.class_of(414).unwrap().1.name(), "door364");
     assert_eq!(objects.name_of(12), Some("PlayerCharacter"));
+}
+
+#[test]
+fn csv_may_have_quotes_and_spaces() {
+    let mut tables = Tables::new();
+    let classes = "\"Class ID\",\"Create Index\",\"Name\",Size,\"Update Index\"\r\n\
+                   \"9000\", \"0\",\"Current State\",\"4\",\"0\"\r\n";
+    assert_eq!(tables.read_class_csv("classes.csv", classes), []);
+    assert_eq!(tables.class("9000").unwrap().create().slots()[0].name(), "Current_State");
+    let names = "\"name\",\"id\",\n\"Door, \"\"left\"\"\",7,\n\"Open,8,\n\"Lamp\",x,\n";
+    insta::assert_snapshot!(lines(&tables.read_name_csv("names.csv", names)), @r#"
+    names.csv:3:1: error: wanted name,id, found "\"Open,8,"
+    names.csv:4:8: error: wanted a number, found "x"
+    "#);
+    let map = "\"Goid\",\"Class ID\"\n\"7\",\"9000\"\n";
+    assert_eq!(tables.read_map("map.csv", map), []);
+    let objects = tables.compile();
+    assert_eq!(objects.name_of(7), Some("Door, \"left\""));
+    assert_eq!(objects.class_of(7).unwrap().1.name(), "9000");
+}
+
+#[test]
+fn files_that_contradict_each_other_are_told() {
+    let mut tables = Tables::built_in();
+    assert_eq!(tables.read_class_csv("a.csv", "9000,0,P,24,0\n9001,0,P,24,0\n"), []);
+    assert_eq!(tables.read_map("a.map", "414,9000\n7,9000\n"), []);
+    // The same again is no contradiction.
+    assert_eq!(tables.read_class_csv("b.csv", "9000,0,P,24,0\n"), []);
+    assert_eq!(tables.read_map("b.map", "7,9000\n"), []);
+    let said = [
+        tables.read_class_csv("c.csv", "9000,0,P,12,0\n"),
+        tables.read_map("c.map", "414,9001\n"),
+        tables.read("d.txt", "worldwire-mxo-objects 1\nclass 9001\n  create:\ngoobj 7 9001\n"),
+        tables.read_json(
+            "e.json",
+            r#"{"tables": {"9000": []}, "goobjects": {"7": {"table": "9000"}}}"#,
+        ),
+        tables.read_dump("f.txt", "#VALUES FOR GOID: 7, Door\n#USING 9001\n1,Q,uint8,1\n"),
+    ];
+    insta::assert_snapshot!(lines(&said.concat()), @r"
+    c.csv:1:1: warning: class 9000 had other properties in b.csv; this one counts
+    c.map:1:1: warning: goobj 414 had the class 9000 of a.map; this one counts
+    d.txt:2:7: warning: class 9001 had other properties in a.csv; this one counts
+    d.txt:4:9: warning: goobj 7 had the class 9000 of b.map; this one counts
+    e.json:1:13: warning: class 9000 had other properties in c.csv; this one counts
+    e.json:1:40: warning: goobj 7 had the class 9001 of d.txt; this one counts
+    f.txt:1:1: warning: class 9001 was there with other properties
+    f.txt:1:1: warning: goobj 7 had the class 9000 of e.json; this one counts
+    ");
+}
+
+#[test]
+fn what_json_has_besides_is_told() {
+    let text = r#"{"note": "mine", "table": {}, "tables": {}, "update_table_for": {"dor": "x"}}"#;
+    insta::assert_snapshot!(lines(&Tables::new().read_json("odd.json", text)), @r#"
+    odd.json:1:18: warning: "table" is not read; did you mean tables?
+    odd.json:1:66: warning: there is no table "dor" here: not read
+    "#);
 }
 
 #[test]

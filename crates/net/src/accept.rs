@@ -228,10 +228,12 @@ async fn all<T: 'static>(tasks: &mut JoinSet<T>) {
 impl Journal {
     fn log(&self, address: SocketAddr, end: &End, counts: &Counts) {
         match end {
-            End::Fault(error) => {
+            End::Fault { error, state } => {
                 counts.faults.fetch_add(1, Ordering::Relaxed);
                 if let Some(count) = self.faults.count() {
-                    tracing::warn!(%address, %error, count, "connection closed: a rule was broken");
+                    tracing::warn!(
+                        %address, state, %error, count, "connection closed: a rule was broken"
+                    );
                 }
             }
             End::Stalled => {

@@ -62,6 +62,12 @@ pub trait Application<C: Connection + 'static>: Send {
         ready(())
     }
 
+    /// What the connection is for and how far it has come: for the log, when the peer has broken a
+    /// rule. Empty by default.
+    fn state(&self) -> String {
+        String::new()
+    }
+
     /// The connection is over. Always called, once and last, also after a panic.
     fn ended(&mut self, end: &End) -> impl Future<Output = ()> + Send {
         let _ = end;
@@ -78,7 +84,12 @@ pub enum End {
     /// The network ended it, and not the peer by hanging up: the peer may come back.
     Lost,
     /// The peer broke a rule.
-    Fault(Box<Error>),
+    Fault {
+        /// Which one, and where.
+        error: Box<Error>,
+        /// What [`Application::state`] said then.
+        state: String,
+    },
     /// The application wanted no more.
     Application,
     /// The server stopped.
@@ -96,7 +107,7 @@ impl fmt::Display for End {
         match self {
             Self::Closed(reason) => reason.fmt(f),
             Self::Lost => f.write_str("lost"),
-            Self::Fault(error) => error.fmt(f),
+            Self::Fault { error, .. } => error.fmt(f),
             Self::Application => f.write_str("closed by the application"),
             Self::Stopped => f.write_str("closed because the server stops"),
             Self::Cut => f.write_str("cut because the server stops"),

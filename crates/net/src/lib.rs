@@ -55,6 +55,7 @@
 //! * [`tcp`], [`udp`]: listeners and dialers; [`Accept`]: what they make of a new peer;
 //!   [`Options`], [`Capacity`]: how many are let in; [`Counts`]: figures for operators;
 //! * [`Stop`]: graceful shutdown;
+//! * [`rough`]: a bad network, made on purpose;
 //! * [`mailbox()`]: bounded notices from other tasks;
 //! * [`Tally`]: log lines about what happens often, once in a while.
 //!
@@ -66,6 +67,7 @@ mod capacity;
 mod clock;
 mod drive;
 mod mailbox;
+pub mod rough;
 mod stop;
 mod tally;
 pub mod tcp;

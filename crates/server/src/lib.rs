@@ -6,6 +6,7 @@
 mod folder;
 pub mod ki;
 mod metrics;
+pub mod mxo;
 pub mod operators;
 mod page;
 pub mod store;

@@ -8,6 +8,7 @@
 //! [has lines](Operated::has_lines) then those, and an empty one. The answer is any number of
 //! `{"data":..}` and one `{"done":true}` or `{"error":".."}`.
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use tokio::io::{
     AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite,
     AsyncWriteExt as _, BufReader, BufWriter,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
@@ -28,10 +29,14 @@ use tracing::warn;
 pub const MOST_LINE: usize = 4 << 20;
 /// Lines of one request.
 const MOST_LINES: usize = 50_000_000;
-/// Operators at the same time.
+/// Requests that are answered at the same time.
 const MOST_AT_ONCE: usize = 8;
-/// How long a request may take to come, line by line.
+/// Connections on which nothing was asked yet. With one more, the one that has waited longest ends.
+const MOST_SILENT: usize = 32;
+/// How long a request may take to come, line by line, and its answer to be taken.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a dump may take to come, however fast its lines are.
+const DUMP_PATIENCE: Duration = Duration::from_secs(600);
 
 /// What operators speak to.
 pub trait Operated: Clone + Send + Sync + 'static {
@@ -74,8 +79,8 @@ impl<O: Operated> Listener<O> {
     /// Answers operators until it is dropped.
     pub async fn run(self) {
         let permits = Arc::new(Semaphore::new(MOST_AT_ONCE));
+        let mut silent: VecDeque<oneshot::Sender<()>> = VecDeque::new();
         loop {
-            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
             let stream = match self.inner.accept().await {
                 Ok(stream) => stream,
                 Err(error) => {
@@ -84,12 +89,20 @@ impl<O: Operated> Listener<O> {
                     continue;
                 }
             };
+            silent.retain(|other| !other.is_closed());
+            if silent.len() == MOST_SILENT {
+                silent.pop_front();
+            }
+            let (place, has_place) = oneshot::channel();
+            silent.push_back(place);
             let (operated, token) = (self.operated.clone(), self.inner.token());
+            let permits = Arc::clone(&permits);
             tokio::spawn(async move {
-                if let Err(error) = serve(stream, &operated, token.as_deref()).await {
+                if let Err(error) =
+                    serve(stream, &operated, token.as_deref(), has_place, &permits).await
+                {
                     warn!(%error, "an operator's connection broke off");
                 }
-                drop(permit);
             });
         }
     }
@@ -138,20 +151,27 @@ pub(crate) async fn ask<O: Operated>(
     }
 }
 
+/// Answers one request. Until it is there, the connection may lose its place; from then on it has
+/// one of the permits, so that who only connects keeps nobody waiting.
 async fn serve<O: Operated>(
     stream: impl AsyncRead + AsyncWrite,
     operated: &O,
     token: Option<&str>,
+    has_place: oneshot::Receiver<()>,
+    permits: &Semaphore,
 ) -> io::Result<()> {
     let (reader, writer) = tokio::io::split(stream);
     let (mut reader, mut writer) = (BufReader::new(reader), BufWriter::new(writer));
-    if let Some(token) = token
-        && soon(read_line(&mut reader)).await?.as_deref() != Some(token)
-    {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    let answer = match receive::<O>(&mut reader).await? {
-        Ok((request, lines)) => operated.perform(request, &lines).await,
+    let asked = tokio::select! {
+        asked = request::<O>(&mut reader, token) => asked?,
+        _ = has_place => return Err(io::Error::other("too many connections ask nothing")),
+    };
+    let permit = permits.acquire().await.map_err(io::Error::other)?;
+    let answer = match asked {
+        Ok(request) => match lines_behind::<O>(&mut reader, &request).await? {
+            Ok(lines) => operated.perform(request, &lines).await,
+            Err(problem) => Err(problem),
+        },
         Err(problem) => Err(problem),
     };
     let end = match answer {
@@ -159,37 +179,52 @@ async fn serve<O: Operated>(
             for value in data {
                 let mut line = json!({});
                 line["data"] = value;
-                write_line(&mut writer, &line.to_string()).await?;
+                soon(write_line(&mut writer, &line.to_string())).await?;
             }
             json!({ "done": true })
         }
         Err(error) => json!({ "error": error }),
     };
-    write_line(&mut writer, &end.to_string()).await?;
-    writer.shutdown().await
+    soon(write_line(&mut writer, &end.to_string())).await?;
+    soon(writer.shutdown()).await?;
+    drop(permit);
+    Ok(())
 }
 
-/// A request, and the lines behind it; or what is wrong with it.
-async fn receive<O: Operated>(
+/// A request, or what is wrong with it.
+async fn request<O: Operated>(
     reader: &mut (impl AsyncBufRead + Unpin),
-) -> io::Result<Result<(O::Request, Vec<String>), String>> {
+    token: Option<&str>,
+) -> io::Result<Result<O::Request, String>> {
+    if let Some(token) = token
+        && soon(read_line(reader)).await?.as_deref() != Some(token)
+    {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
     let line = soon(read_line(reader)).await?.unwrap_or_default();
-    let request: O::Request = match serde_json::from_str(&line) {
-        Ok(request) => request,
-        Err(error) => return Ok(Err(format!("not a request: {error}"))),
-    };
+    Ok(serde_json::from_str(&line).map_err(|error| format!("not a request: {error}")))
+}
+
+/// The lines behind a request; or what is wrong with them.
+async fn lines_behind<O: Operated>(
+    reader: &mut (impl AsyncBufRead + Unpin),
+    request: &O::Request,
+) -> io::Result<Result<Vec<String>, String>> {
     let mut lines = Vec::new();
-    if O::has_lines(&request) {
+    if !O::has_lines(request) {
+        return Ok(Ok(lines));
+    }
+    let all = async {
         loop {
             match soon(read_line(reader)).await? {
-                Some(line) if line.is_empty() => break,
+                Some(line) if line.is_empty() => return Ok(Ok(lines)),
                 Some(line) if lines.len() < MOST_LINES => lines.push(line),
                 // Half a dump is none.
                 _ => return Ok(Err("wanted an empty line behind the dump".to_owned())),
             }
         }
-    }
-    Ok(Ok((request, lines)))
+    };
+    timeout(DUMP_PATIENCE, all).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
 async fn soon<T>(line: impl Future<Output = io::Result<T>>) -> io::Result<T> {

@@ -9,6 +9,7 @@ use support::{Database, play};
 use worldwire_server::operators::Listener;
 use worldwire_server::store::lock::FolderLock;
 use worldwire_server::store::seal::{KEY_FILE, ServerKey};
+use worldwire_server::uru::ShardConfig;
 use worldwire_server::uru::admin::{Admin, AdminError, Request};
 use worldwire_server::uru::vault::{Dump, DumpError, Vault, VaultConfig};
 use worldwire_uru::types::NetError;
@@ -96,7 +97,7 @@ async fn a_shard_answers_while_it_runs_and_while_it_does_not() {
         let lines: Vec<_> = lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect();
         let import = json!({"request": "import", "replace": true});
         let busy = ask(&admin, import, &lines).await;
-        assert_eq!(busy, Err("somebody is logged in".to_owned()));
+        assert!(busy.unwrap_err().starts_with("somebody is logged in, or an age still runs"));
         drop(connection);
         everything(&admin).await;
         admin.close().await;
@@ -112,6 +113,30 @@ async fn a_shard_answers_while_it_runs_and_while_it_does_not() {
         admin.close().await;
         assert!(FolderLock::take(folder).unwrap().is_some());
     }
+}
+
+/// A shard has the ages of its configuration, whoever opens its vault.
+#[tokio::test]
+async fn ages_are_called_as_the_configuration_says() {
+    let database = Database::sqlite();
+    let folder = database.folder.path();
+    let text = "[ages]\ncity = { filename = \"Town\", instance_name = \"Town\" }\n\
+                fixed = [{ filename = \"Fern\", instance_name = \"Fern\" }]\n";
+    std::fs::write(folder.join("shard.toml"), text).unwrap();
+    let key = ServerKey::load_or_create(&folder.join(KEY_FILE)).unwrap();
+    let config = ShardConfig::parse(text).unwrap().vault();
+    let vault = Vault::open(database.store().await, key, config).await.unwrap();
+    let (ann, _notices, _) = play(&vault, "Ann").await;
+    assert_eq!(ann.public_ages("Fern".to_owned()).await.unwrap().len(), 1);
+    drop(ann);
+    vault.close().await;
+    let admin = Admin::open(folder).await.unwrap();
+    for (name, wanted) in [("city", 0), ("Town", 1), ("Fern", 1), ("Neighborhood", 1)] {
+        let fields = json!({"NodeType": "AgeInfo", "String64_2": name});
+        let found = ask(&admin, json!({"request": "find", "fields": fields}), &[]).await.unwrap();
+        assert_eq!(found.len(), wanted, "{name}");
+    }
+    admin.close().await;
 }
 
 #[tokio::test]
@@ -180,7 +205,19 @@ async fn the_socket_is_bounded() {
     let half = say(import).await;
     assert_eq!(half, "{\"error\":\"wanted an empty line behind the dump\"}\n");
     let admin = Admin::open(folder).await.unwrap();
+    // Those who only connect keep nobody waiting, and lose their places.
+    let mut silent = Vec::new();
+    for _ in 0..200 {
+        silent.push(tokio::net::UnixStream::connect(&socket).await.unwrap());
+    }
+    let start = std::time::Instant::now();
     assert_eq!(ask(&admin, json!({"request": "check"}), &[]).await, Ok(Vec::new()));
+    let mut answer = String::new();
+    for stream in &mut silent[..150] {
+        stream.read_to_string(&mut answer).await.unwrap();
+    }
+    assert_eq!(answer, "");
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     listener.abort();
 }
 
@@ -238,6 +275,8 @@ fn a_dump_is_checked() {
     assert!(problem(&[head, &account, &system]).contains("wanted a name of at most"));
     let full = r#"{"vault":1,"next_node":4294967295,"next_score":1}"#;
     assert!(problem(&[full, &system]).starts_with("wanted next_node"));
+    let last = problem(&[head, &system, &node(u32::MAX, "Folder")]);
+    assert_eq!(last, "node 4294967295: wanted a number below 4293967295");
     let long = format!(
         r#"{{"node":{{"NodeId":2,"NodeType":"Folder","String64_1":"{}"}}}}"#,
         "x".repeat(64)

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use support::{encoded, key, play};
+use support::{encoded, key, login, play};
 use tokio::time::{Instant, sleep, timeout};
 use worldwire_server::store::{
     AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, RefRow, ScoreRow,
@@ -261,7 +261,12 @@ async fn a_database_that_does_not_answer_is_asked_again() {
     // Meanwhile nobody waits.
     let asked = Instant::now();
     assert_eq!(ann.fetch(node).await, Err(NetError::TimeoutOdbc));
-    assert_eq!(vault.connect().await.err(), Some(NetError::TimeoutOdbc));
+    // Whoever comes is told so, too, and need not come again.
+    let (late, mut to_late) = vault.connect().await.unwrap();
+    for _ in 0..100 {
+        vault.connect().await.unwrap();
+    }
+    assert_eq!(late.log_in(login("Ann", "Ann")).await, Err(NetError::TimeoutOdbc));
     assert!(asked.elapsed() < Duration::from_millis(10));
     // 50, 100, 200, 400 ms.
     sleep(Duration::from_millis(700)).await;
@@ -273,6 +278,9 @@ async fn a_database_that_does_not_answer_is_asked_again() {
     ann.save(node, Uuid([1; 16]), note("new")).await.unwrap();
     assert_eq!(title(&vault, node).await, "new");
     assert!(!vault.is_failing());
+    late.log_in(login("Ann", "Ann")).await.unwrap();
+    vault.ban_account("Ann", true).await.unwrap();
+    assert!(matches!(all(&mut to_late).await[..], [Notice::KickedOff { .. }]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
-//! Shards of other servers move in.
+//! Shards of other servers move in, and back.
 //!
 //! `WORLDWIRE_URU_DUMPS` names a directory with `dirtsand.sql`, `moulars-vault.db` and what is to be
-//! found in them, `expected.json`.
+//! found in them, `expected.json`; `WORLDWIRE_URU_SDL` one with the descriptors of their states.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -10,17 +10,22 @@ mod support;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
-use support::{Database, login};
+use support::{Database, encoded, login, play};
 use worldwire_core::Field as _;
 use worldwire_server::uru::accounts::Login;
 use worldwire_server::uru::moving::{self, House};
 use worldwire_server::uru::vault::{Dump, Vault};
 use worldwire_uru::crypt::login::PasswordHash;
-use worldwire_uru::types::NetError;
-use worldwire_uru::vault::NodeType;
+use worldwire_uru::message::AccountFlags;
+use worldwire_uru::schema::Descriptors;
+use worldwire_uru::sdl::State;
+use worldwire_uru::types::{NetError, TermStr, Uuid};
+use worldwire_uru::vault::{Blob, NodeType, VaultNode};
 
 /// The digest of a password of a plain name, as both servers keep it.
 fn sha1(password: &str) -> String {
@@ -101,17 +106,21 @@ async fn a_shard_of_dirtsand_moves_in() {
          INSERT INTO auth.\"Scores\" (idx, \"CreateTime\", \"OwnerIdx\", \"Type\", \"Name\", \
          \"Points\") VALUES (3, 5, 10003, 2, 'Debt', -42);\n\
          INSERT INTO vault.\"GlobalStates\" (idx, \"Descriptor\", \"SdlBlob\") VALUES \
-         (1, 'city', 'AAAA');\n"
+         (1, 'city', 'AAAA');\n\
+         INSERT INTO game.\"Servers\" (idx, \"AgeUuid\", \"AgeIdx\") VALUES (1, NULL, 0);\n\
+         INSERT INTO game.\"AgeStates\" (idx, \"ServerIdx\", \"Descriptor\") VALUES (7, 1, 'x');\n"
             .to_owned(),
     ];
-    let house = moving::dirtsand(&dump.concat()).unwrap();
+    let house = moving::dirtsand(&dump.concat(), &Descriptors::default()).unwrap();
     assert_eq!(
         house.left,
         [
             "the reference from 10002 to 10003, a second time",
             "the reference from 10002 to 99: one is missing",
             "player 10009 (Ghost): it has no node",
-            "1 shard-wide settings",
+            "state 7 of an object (x): its age is missing",
+            "shard-wide settings of city: flags at byte 0: wanted the flag AddedVarLengthIO \
+             (0x8000), found 0x0000",
         ]
     );
     let database = Database::sqlite();
@@ -142,7 +151,7 @@ async fn a_shard_of_dirtsand_moves_in() {
             "nodes 7: uuid1: wanted a UUID",
         ),
     ] {
-        let error = moving::dirtsand(bad).unwrap_err().to_string();
+        let error = moving::dirtsand(bad, &Descriptors::default()).unwrap_err().to_string();
         assert!(error.starts_with(said), "{error}");
     }
 }
@@ -166,6 +175,7 @@ async fn a_shard_of_moulars_moves_in() {
          INTEGER, uuid_1 BLOB, string64_1 TEXT, istring64_1 TEXT, blob_1 BLOB)",
         "node_refs (idx INTEGER, parent_idx INTEGER, child_idx INTEGER, owner_idx INTEGER)",
         "scores (idx INTEGER)",
+        "servers (idx INTEGER)",
         "global_states (idx INTEGER)",
         "age_states (idx INTEGER)",
         "api_tokens (idx INTEGER)",
@@ -187,7 +197,7 @@ async fn a_shard_of_moulars_moves_in() {
         run(&mut database, format!("INSERT INTO {row}")).await;
     }
     database.close().await.unwrap();
-    let house = moving::moulars(&file).await.unwrap();
+    let house = moving::moulars(&file, &Descriptors::default()).await.unwrap();
     assert_eq!(house.left, ["1 tokens of its API"]);
     assert!(house.lines[1].contains(&format!("\"id\":\"{A}\"")), "{}", house.lines[1]);
     assert!(house.lines[1].contains("\"flags\":4"), "{}", house.lines[1]);
@@ -195,7 +205,7 @@ async fn a_shard_of_moulars_moves_in() {
     let vault = moved_in(&database, &house).await;
     assert_eq!(players(&vault, "tansy", "pw-tansy").await, Ok(vec!["Tansy".to_owned()]));
     assert_eq!(vault.show(3).await.unwrap()["Blob_1"], json!({"$hex": "0102"}));
-    let missing = moving::moulars(&folder.path().join("none.db")).await;
+    let missing = moving::moulars(&folder.path().join("none.db"), &Descriptors::default()).await;
     assert!(missing.is_err());
 }
 
@@ -208,9 +218,10 @@ async fn real_shards_move_in() {
     };
     let read = |name| std::fs::read_to_string(folder.join(name)).unwrap();
     let expected: Json = serde_json::from_str(&read("expected.json")).unwrap();
+    let descriptors = descriptors_of(std::env::var_os("WORLDWIRE_URU_SDL").map(PathBuf::from));
     let houses = [
-        ("dirtsand", moving::dirtsand(&read("dirtsand.sql")).unwrap()),
-        ("moulars", moving::moulars(&folder.join("moulars-vault.db")).await.unwrap()),
+        ("dirtsand", moving::dirtsand(&read("dirtsand.sql"), &descriptors).unwrap()),
+        ("moulars", moving::moulars(&folder.join("moulars-vault.db"), &descriptors).await.unwrap()),
     ];
     for (server, house) in houses {
         println!("{server}: left: {:#?}", house.left);
@@ -280,5 +291,217 @@ async fn real_shards_move_in() {
             let own = of("player").filter(|player| player["account"] == account["id"]);
             assert_eq!(found.players.len(), own.count(), "{server}: {name}");
         }
+        // States, but for those that cannot be read.
+        let states = rows_of(expected, "age_states");
+        let readable =
+            |state: &&Json| descriptors.is_empty() || state["state"].get("unreadable").is_none();
+        let readable = u64::try_from(states.iter().filter(readable).count()).unwrap();
+        assert_eq!(kinds.get(&0x7577_0001).copied().unwrap_or(0), readable, "{server}");
+        let settings = u64::try_from(rows_of(expected, "global_states").len()).unwrap();
+        assert_eq!(kinds.get(&0x7577_0002).copied().unwrap_or(0), settings, "{server}");
+        // And back, as rows that mean the same.
+        let dump = offline(&vault).await;
+        let departure = moving::to_dirtsand(&dump).unwrap();
+        println!("{server}: left on the way back: {:#?}", departure.left);
+        for row in rows_of(expected, "servers") {
+            let of = |names: [&str; 2]| names.iter().find_map(|name| row.get(*name)).unwrap();
+            let text = |names| of(names).as_str().unwrap().replace('\'', "''");
+            let values = format!(
+                ", '{}', '{}', '{}', {}, {}, false);",
+                text(["AgeUuid", "uuid"]),
+                text(["AgeFilename", "file"]),
+                text(["DisplayName", "display"]),
+                of(["AgeIdx", "age"]),
+                of(["SdlIdx", "sdl"]),
+            );
+            assert!(departure.statements.contains(&values), "{server}: {values}");
+        }
+        let back = moving::dirtsand(&departure.statements, &descriptors).unwrap();
+        assert_eq!(back.left, Vec::<String>::new());
+        assert!(read_again(&back) == dump, "{server}, by way of dirtsand");
+        let file = tempfile::tempdir().unwrap();
+        let file = file.path().join("vault.db");
+        let left = moving::to_moulars(&dump, &file).await.unwrap();
+        assert_eq!(left, departure.left);
+        let back = moving::moulars(&file, &descriptors).await.unwrap();
+        assert!(read_again(&back) == dump, "{server}, by way of moulars");
     }
+}
+
+fn read_again(house: &House) -> Dump {
+    Dump::read(house.lines.iter().map(String::as_str)).unwrap()
+}
+
+fn rows_of<'j>(expected: &'j Json, name: &str) -> &'j [Json] {
+    expected.get(name).and_then(Json::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn descriptors_of(folder: Option<PathBuf>) -> Descriptors {
+    let files = folder.into_iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let texts = files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+    let texts: Vec<_> = texts.map(|text| ("some.sdl".to_owned(), text)).collect();
+    Descriptors::load(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))
+}
+
+/// A dump with passwords, when nobody is online any more.
+async fn offline(vault: &Vault) -> Dump {
+    loop {
+        let dump = vault.export_with_passwords().await.unwrap();
+        if !dump.lines().any(|line| line.contains("\"Lobby\"")) {
+            return dump;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The lines but for those of accounts and settings: no other server knows when they were made.
+fn without_times(dump: &Dump) -> Vec<String> {
+    let is_timed =
+        |line: &String| line.starts_with("{\"account\"") || line.contains(":1970733058,");
+    dump.lines().filter(|line| !is_timed(line)).collect()
+}
+
+#[tokio::test]
+async fn a_shard_moves_out_and_back() {
+    let source = "STATEDESC Lever { VERSION 1 VAR INT place[1] DEFAULT=0 }";
+    let descriptors = Descriptors::load([("x.sdl", source)]);
+    let lever = State::new(descriptors.newest("Lever").unwrap());
+    let lever = lever.to_blob().to_bytes().unwrap();
+
+    let database = Database::sqlite();
+    let vault = database.vault().await;
+    let (ann, _notices, a) = play(&vault, "Ann").await;
+    let (bob, _to_bob, b) = play(&vault, "bob@example.org").await;
+    ann.create_score(a, "it's".to_owned(), 2, -7).await.unwrap();
+    for node in [
+        VaultNode {
+            node_type: Some(NodeType::TextNote),
+            uint32_1: Some(u32::MAX),
+            int32_1: Some(i32::MIN),
+            string64_1: Some(TermStr::from("it's\n\"that\" \\")),
+            string64_2: Some(TermStr::from("")),
+            uuid_3: Some(Uuid([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16])),
+            ..VaultNode::default()
+        },
+        VaultNode {
+            node_type: Some(NodeType::Image),
+            blob_1: Some(Blob::new(vec![0, 255, 39])),
+            blob_2: Some(Blob::new(Vec::new())),
+            ..VaultNode::default()
+        },
+    ] {
+        bob.create(encoded(&node)).await.unwrap();
+    }
+    vault.set_age_settings("city", lever.clone()).await.unwrap();
+    vault.add_account("carol", "x", AccountFlags(5)).await.unwrap();
+    drop((ann, bob));
+
+    let dump = offline(&vault).await;
+    let departure = moving::to_dirtsand(&dump).unwrap();
+    let wanted = ["2 accounts: the flags 0x8", "3 accounts: when they were made"];
+    assert_eq!(departure.left, wanted);
+    // What dirtsand has beside it: states of objects, and rows that nobody needs.
+    let relto =
+        departure.statements.lines().find(|line| line.contains("'Personal', 'Ann''s Relto'"));
+    let (_, relto) = relto.unwrap().split_once("VALUES (").unwrap();
+    let server: u32 = relto.split_once(',').unwrap().0.parse().unwrap();
+    let mut object = vec![0, 0x22, 0, 0x78, 0, 0, 0, 1, 0, 44, 0, 0, 0, 5, 0xf0];
+    object.extend(b"Lever".map(|byte| !byte));
+    let object = STANDARD.encode(object);
+    let other = [0, 128, 1, 240, !b'x', 1, 0, 0, 0, 6, 0, 0];
+    let mut states = String::new();
+    for (number, server, object, state) in [
+        (4, server, "AAAA".to_owned(), lever.clone()),
+        (3, server, object.clone(), lever[..lever.len() - 1].to_vec()),
+        (1, server, object.clone(), lever.clone()),
+        (2, server, object.clone(), lever.clone()),
+        (5, 99, object.clone(), lever.clone()),
+        // Of an unknown descriptor.
+        (6, server + 1, object.clone(), other.to_vec()),
+    ] {
+        states.push_str(&format!(
+            "INSERT INTO game.\"AgeStates\" (idx, \"ServerIdx\", \"Descriptor\", \"ObjectKey\", \
+             \"SdlBlob\") VALUES ({number}, {server}, 'Lever', '{object}', '{}');\n",
+            STANDARD.encode(state),
+        ));
+    }
+    let house = moving::dirtsand(&(departure.statements.clone() + &states), &descriptors).unwrap();
+    let numbers: Vec<_> = house.left.iter().map(|left| &left[..20]).collect();
+    assert_eq!(
+        numbers,
+        [
+            "state 2 of an object",
+            "state 3 of an object",
+            "state 4 of an object",
+            "state 5 of an object"
+        ],
+        "{:?}",
+        house.left
+    );
+    let kept = house.lines.iter().filter(|line| line.contains("\"NodeType\":1970733057")).count();
+    assert_eq!(kept, 2);
+
+    // Without them, it is as it was.
+    let house = moving::dirtsand(&departure.statements, &descriptors).unwrap();
+    assert_eq!(house.left, Vec::<String>::new());
+    let other = Database::sqlite();
+    let second = moved_in(&other, &house).await;
+    let again = second.export_with_passwords().await.unwrap();
+    assert_eq!(without_times(&again), without_times(&dump));
+    assert_eq!(players(&second, "ann", "Ann").await, Ok(vec!["Ann".to_owned()]));
+    let e_mail = players(&second, "bob@example.org", "bob@example.org").await;
+    assert_eq!(e_mail, Ok(vec!["bob@example.org".to_owned()]));
+    assert_eq!(second.age_settings("city").await.unwrap(), Some(lever));
+    let flags = second.accounts().await.unwrap().into_iter().map(|account| account.flags.0);
+    assert_eq!(flags.collect::<Vec<_>>(), [0, 0, 5]);
+    assert_ne!(b, 0);
+
+    // And the other server's file.
+    let file = other.folder.path().join("vault.db");
+    assert_eq!(moving::to_moulars(&again, &file).await.unwrap(), Vec::<String>::new());
+    let house = moving::moulars(&file, &descriptors).await.unwrap();
+    assert_eq!(house.left, Vec::<String>::new());
+    assert!(read_again(&house) == again);
+    assert!(moving::to_moulars(&again, &file).await.is_err(), "it is there already");
+}
+
+/// What another server cannot keep is named, and nobody gets in without a password.
+#[test]
+fn what_does_not_fit_is_listed() {
+    let id = "00000000-0000-0000-0000-000000000001";
+    let node = |id: u32, more: &str| {
+        format!("{{\"node\":{{\"NodeId\":{id},\"CreateTime\":1,\"ModifyTime\":1{more}}}}}")
+    };
+    let made = format!(",\"CreatorAcct\":\"{id}\",\"CreatorId\":7");
+    let long = "é".repeat(1025);
+    let lines = [
+        "{\"vault\":1,\"next_node\":20,\"next_score\":3}".to_owned(),
+        format!("{{\"account\":{{\"id\":\"{id}\",\"name\":\"ann\",\"flags\":0,\"created\":0}}}}"),
+        node(1, &format!("{made},\"NodeType\":\"System\"")),
+        node(2, &format!("{made},\"NodeType\":\"TextNote\",\"Text_1\":\"{long}\"")),
+        node(3, &format!("{made},\"NodeType\":\"TextNote\",\"String64_1\":\"a\\u0000b\"")),
+        node(4, ",\"NodeType\":\"TextNote\""),
+        "{\"end\":{\"accounts\":1,\"nodes\":4,\"refs\":0,\"players\":0,\"scores\":0}}".to_owned(),
+    ];
+    let dump = Dump::read(lines.iter().map(String::as_str)).unwrap();
+    let departure = moving::to_dirtsand(&dump).unwrap();
+    assert_eq!(
+        departure.left,
+        [
+            "account ann: it has no password to take along",
+            "node 2: Text_1: what stands behind 1024 characters",
+            "node 3: String64_1: what stands behind 1 characters",
+            "1 node: that nothing says when and by whom they were made",
+        ]
+    );
+    // Neither empty nor the same twice.
+    let hash = |text: &str| {
+        let line = text.lines().find(|line| line.contains("'ann', '")).unwrap();
+        line.split('\'').nth(3).unwrap().to_owned()
+    };
+    let other = moving::to_dirtsand(&dump).unwrap();
+    assert_eq!(hash(&departure.statements).len(), 40);
+    assert_ne!(hash(&departure.statements), hash(&other.statements));
+    let next = "SELECT pg_catalog.setval('vault.\"Nodes_idx_seq\"', 10001, false);";
+    assert!(departure.statements.contains(next));
 }

@@ -6,7 +6,7 @@ mod support;
 
 use std::net::IpAddr;
 
-use support::{Database, child, encoded, log_in, login, note, play, read, titled};
+use support::{Database, child, encoded, log_in, login, note, play, read, text, titled};
 use worldwire_server::uru::accounts::Login;
 use worldwire_server::uru::ages::InitAge;
 use worldwire_server::uru::vault::{Connection, Vault, VaultConfig};
@@ -444,4 +444,67 @@ async fn whoever_guesses_locks_out_themselves() {
     assert_eq!(from("right", 7).await.err(), refused);
     from("right", 1).await.unwrap();
     from("right", 3).await.unwrap();
+}
+
+/// Stored as it was sent: one's own, nobody's, or that of something that is no player.
+#[tokio::test]
+async fn the_owner_of_a_reference_is_as_sent_or_refused() {
+    let database = Database::sqlite();
+    let vault = database.vault().await;
+    let (ann, _notices, a) = play(&vault, "Ann").await;
+    let (_bob, _to_bob, b) = play(&vault, "Bob").await;
+    let journals = child(&ann, a, NodeType::Folder, Some(14)).await;
+    for (owner, wanted) in [
+        (0, Ok(())),
+        (a, Ok(())),
+        (journals, Ok(())),
+        (b, REFUSED),
+        // It may be a player's one day.
+        (u32::MAX, REFUSED),
+    ] {
+        let page = ann.create(note("page")).await.unwrap();
+        assert_eq!(ann.add(journals, page, owner).await, wanted);
+        let stored = async || {
+            let refs = ann.refs(journals).await.unwrap().into_iter();
+            refs.filter(|it| it.child_id == page).map(|it| it.owner_id).next()
+        };
+        assert_eq!(stored().await, wanted.ok().map(|()| owner));
+        if wanted.is_ok() {
+            // A second time changes nothing.
+            assert_eq!(ann.add(journals, page, a).await, Ok(()));
+            assert_eq!(stored().await, Some(owner));
+        }
+    }
+}
+
+#[tokio::test]
+async fn texts_have_no_zero_inside() {
+    let database = Database::sqlite();
+    let vault = database.vault().await;
+    let (ann, _notices, _) = play(&vault, "Ann").await;
+    let refused = NetError::InvalidParameter;
+    assert_eq!(ann.create(note("left\0right")).await, Err(refused));
+    let node = ann.create(note("fine")).await.unwrap();
+    assert_eq!(ann.save(node, REVISION, titled("\0")).await, Err(refused));
+    let string64_1 = Some(TermStr::from("x\0"));
+    let set = vault.set(node, VaultNode { string64_1, ..VaultNode::default() }).await;
+    assert_eq!(set, Err(refused));
+    assert_eq!(text(&read(&ann, node).await.string64_1), "fine");
+    let filename = "Personal".to_owned();
+    let new = InitAge { filename, user_name: "x\0".to_owned(), ..InitAge::default() };
+    assert_eq!(ann.init_age(new).await.unwrap_err(), refused);
+}
+
+#[tokio::test]
+async fn an_operator_may_open_all_ages() {
+    let database = Database::sqlite();
+    let config = VaultConfig { open_ages: true, ..VaultConfig::default() };
+    let vault = database.vault_with(config).await;
+    let (ann, _to_ann, a) = play(&vault, "Ann").await;
+    let (eve, _to_eve, _) = play(&vault, "Eve").await;
+    let relto = Age::relto(&ann, a).await;
+    relto.enter(&eve).await.unwrap();
+    // A guest is no owner.
+    let renamed = VaultNode { string64_4: Some(TermStr::from("x")), ..VaultNode::default() };
+    assert_eq!(eve.save(relto.info, REVISION, encoded(&renamed)).await, REFUSED);
 }

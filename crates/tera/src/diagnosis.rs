@@ -10,7 +10,7 @@ use worldwire_core::Side;
 use crate::file::{Deprecated, NameList};
 use crate::frame::Header;
 use crate::message::{HeaderForm, NoteKind, Oddities};
-use crate::packet::{Packets, Seals};
+use crate::packet::{Packets, Seal, Seals};
 use crate::schema::diff::{Change, diff};
 use crate::schema::{Definition, Patch};
 
@@ -39,6 +39,15 @@ struct Seen {
     error: Option<String>,
     /// Some of the messages; those that fail push out those that do not.
     kept: Vec<(bool, Box<[u8]>)>,
+    /// How the first message of a conversation was counted that may have counter and checksum.
+    held: BTreeMap<u64, Counted>,
+}
+
+/// How a message was counted that does not fit.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    is_failed: bool,
+    is_trailing: bool,
 }
 
 /// Something that is missing or does not fit.
@@ -67,6 +76,18 @@ pub enum Finding {
         name: Box<str>,
         /// How many messages.
         count: u64,
+    },
+    /// A message has definitions, but all of them are deprecated at the patch of the build, and none
+    /// is good for reading.
+    Deprecated {
+        /// The opcode.
+        opcode: u16,
+        /// The message's name.
+        name: Box<str>,
+        /// How many messages.
+        count: u64,
+        /// The newest version.
+        version: u32,
     },
     /// Client messages have counter and checksum, and no list names them.
     Sealed {
@@ -131,24 +152,37 @@ impl Diagnosis {
             trailing: 0,
             error: None,
             kept: Vec::new(),
+            held: BTreeMap::new(),
         });
         seen.count += 1;
         let Some(packet) = self.packets.get(opcode) else { return };
         let Some(definition) = packet.definition else { return };
         let seals = self.seals.entry(conversation).or_default();
-        let form = seals.look(&self.packets, from, message).form().unwrap_or(packet.form);
+        let seal = seals.look(&self.packets, from, message);
+        if seal == Seal::First
+            && let Some(counted) = seen.held.remove(&conversation)
+        {
+            seen.take_back(counted, definition);
+        }
+        let form = seal.form().unwrap_or(packet.form);
+        let mut counted = Counted { is_failed: false, is_trailing: false };
         let odd = match definition.plan().check(message, form) {
             Ok(notes) => {
-                seen.trailing += u64::from(notes.has(NoteKind::TrailingBytes));
+                counted.is_trailing = notes.has(NoteKind::TrailingBytes);
+                seen.trailing += u64::from(counted.is_trailing);
                 seen.odd += u64::from(is_odd(&notes));
                 is_odd(&notes)
             }
             Err(error) => {
+                counted.is_failed = true;
                 seen.failed += 1;
                 seen.error.get_or_insert_with(|| error.to_string());
                 true
             }
         };
+        if seal == Seal::Perhaps {
+            seen.held.insert(conversation, counted);
+        }
         if seen.kept.len() < MOST_KEPT {
             seen.kept.push((odd, message.into()));
         } else if let (true, Some(place)) = (odd, seen.kept.iter_mut().find(|(odd, _)| !odd)) {
@@ -163,7 +197,7 @@ impl Diagnosis {
         if !self.packets.has_map() {
             findings.push(Finding::NoMap { revision: self.packets.known().revision });
         }
-        let names = self.sealed();
+        let names = self.names(Seals::opcodes);
         if names.iter().len() > 0 {
             findings.push(Finding::Sealed { names: names.iter().map(Box::from).collect() });
         }
@@ -178,7 +212,13 @@ impl Diagnosis {
             };
             let Some(definition) = packet.definition else {
                 let name = packet.name.into();
-                findings.push(Finding::Undefined { opcode, name, count });
+                findings.push(match self.packets.versions(packet.name).last() {
+                    None => Finding::Undefined { opcode, name, count },
+                    Some(newest) => {
+                        let version = newest.version();
+                        Finding::Deprecated { opcode, name, count, version }
+                    }
+                });
                 continue;
             };
             let title: Box<str> = definition.title().into();
@@ -205,12 +245,19 @@ impl Diagnosis {
     #[must_use]
     pub fn integrity(&self) -> NameList {
         let listed = self.packets.sealed();
-        listed.chain(self.sealed().iter()).collect()
+        listed.chain(self.names(Seals::opcodes).iter()).collect()
     }
 
-    /// The names of messages that have counter and checksum, and no list names them.
-    fn sealed(&self) -> NameList {
-        let opcodes = self.seals.values().flat_map(Seals::opcodes);
+    /// The names of messages that may have counter and checksum, though no counter was seen to
+    /// rise.
+    #[must_use]
+    pub fn perhaps(&self) -> NameList {
+        self.names(Seals::perhaps)
+    }
+
+    /// The names of opcodes that were found in any conversation.
+    fn names<'s, I: Iterator<Item = u16>>(&'s self, of: impl Fn(&'s Seals) -> I) -> NameList {
+        let opcodes = self.seals.values().flat_map(of);
         opcodes.filter_map(|opcode| self.packets.get(opcode)).map(|packet| packet.name).collect()
     }
 
@@ -240,6 +287,24 @@ impl Diagnosis {
     }
 }
 
+impl Seen {
+    /// A message that did not fit has counter and checksum, and fits with those.
+    fn take_back(&mut self, counted: Counted, definition: &Definition) {
+        let Counted { is_failed, is_trailing } = counted;
+        self.failed -= u64::from(is_failed);
+        self.odd -= u64::from(!is_failed);
+        self.trailing -= u64::from(is_trailing);
+        if self.failed == 0 {
+            self.error = None;
+        }
+        let fits = |message: &[u8]| {
+            let checked = definition.plan().check(message, HeaderForm::Integrity);
+            checked.is_ok_and(|notes| !is_odd(&notes))
+        };
+        self.kept.retain(|(odd, message)| !odd || !fits(message));
+    }
+}
+
 /// Whether a message looks as if it had another layout.
 fn is_odd(notes: &Oddities) -> bool {
     notes.has(NoteKind::TrailingBytes) || notes.has(NoteKind::OffsetMismatch)
@@ -264,15 +329,17 @@ impl fmt::Display for Finding {
                 let plural = plural(*count);
                 write!(f, "{name} ({opcode}): {count} message{plural} without a definition")
             }
-            Self::Sealed { names } => {
-                let plural = plural(names.len() as u64);
+            Self::Deprecated { opcode, name, count, .. } => {
+                let plural = plural(*count);
                 write!(
                     f,
-                    "{} message{plural} of the client with counter and checksum, and no list that \
-                     names them: {}",
-                    names.len(),
-                    names.join(", ")
+                    "{name} ({opcode}): {count} message{plural}, and every version of its \
+                     definition is deprecated"
                 )
+            }
+            Self::Sealed { names } => {
+                let names = names.join(", ");
+                write!(f, "the client counts messages that no integrity list names: {names}")
             }
             Self::Misfit { title, count, failed, odd, error, better, .. } => {
                 if let (1.., Some(error)) = (*failed, error) {
@@ -307,14 +374,16 @@ mod tests {
             ("S_A.1.def", "int32 a\n"),
             ("S_A.2.def", "int32 a\nint32 b\n"),
             ("S_B.1.def", "string s\n"),
+            ("S_D.1.def", "string s\n"),
+            ("S_D.2.def", "string s\nint32 a\n"),
         ];
+        let rules = r#"{"S_B": {"1": {"max": 80, "readable": true}}, "S_D": {"1": {}, "2": {}}}"#;
         let mut library = Library {
             definitions: Set::load(files, ParseOptions::default()),
-            deprecated: Deprecated::parse("d", r#"{"S_B": {"1": {"max": 80, "readable": true}}}"#)
-                .0,
+            deprecated: Deprecated::parse("d", rules).0,
             ..Library::default()
         };
-        let map = CodeMap::from_pairs([("S_A", 5), ("S_B", 6), ("S_C", 7)]);
+        let map = CodeMap::from_pairs([("S_A", 5), ("S_B", 6), ("S_C", 7), ("S_D", 9)]);
         library.add_map("protocol.7.map", map);
         let patch = Some(Patch::major(90));
         let known = Known { revision: Some(7), patch, ..Known::default() };
@@ -324,6 +393,7 @@ mod tests {
         diagnosis.look(0, Side::Server, &[8, 0, 6, 0, 6, 0, 0, 0]);
         diagnosis.look(0, Side::Server, &[4, 0, 7, 0]);
         diagnosis.look(0, Side::Client, &[4, 0, 8, 0]);
+        diagnosis.look(0, Side::Server, &[8, 0, 9, 0, 6, 0, 0, 0]);
         let findings = diagnosis.findings(&library.deprecated);
         let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -334,6 +404,7 @@ mod tests {
                 "S_B.1 is outdated at patch 90",
                 "S_C (7): 1 message without a definition",
                 "8: 1 message of the client without a name",
+                "S_D (9): 1 message, and every version of its definition is deprecated",
             ]
         );
         let none = Packets::new(&library, Known { revision: Some(8), ..Known::default() });

@@ -19,13 +19,15 @@ cd "$folder"
 export WORLDWIRE_PASSWORD=secret
 ulimit -n "$(ulimit -Hn)"
 
-mkdir -p shard/data/files/Big
-cat > shard/shard.toml <<END
-listen = "127.0.0.1:$port"
-status = ""
-[limits]
-connections_per_address = 10000
-END
+# The first start makes what is missing, and writes down what the options say.
+"$program" serve uru shard --quiet --listen "127.0.0.1:$port" --status "127.0.0.1:$((port + 1))" > first.log 2>&1 &
+server=$!
+until [ -e shard/shard.sqlite ]; do sleep 0.2; kill -0 "$server" || { cat first.log; exit 1; }; done
+sleep 2
+kill "$server"; wait "$server"
+sed -i 's/^connections_per_address = .*/connections_per_address = 10000/' shard/shard.toml
+mkdir -p shard/data/files/Big shard/data/secure/SDL
+echo 'STATEDESC avatarPhysical { VERSION 1 VAR POINT3 position[1] }' > shard/data/secure/SDL/avatar.sdl
 head -c 280000000 /dev/urandom > shard/data/files/Big/page.prp
 
 "$program" serve uru shard --quiet > serve.log 2>&1 &
@@ -53,6 +55,34 @@ sleep 5
 memory; echo
 wait "$idle"
 cat idle.log
+
+echo; echo "150 avatars walk in one age, a step a second, 22,350 deliveries a second:"
+cpu() { awk '{ print $14 + $15 }' "/proc/$server/stat"; }
+ticks=$(getconf CLK_TCK)
+before=$(cpu); begun=$(date +%s%N)
+client --account 'load-{}' --count 150 --seconds "$seconds" \
+    login + set-player 'Load {}' + enter city + again + walk 1
+ended=$(date +%s%N)
+echo "the shard took $(( ($(cpu) - before) * 100000000000 / ticks / (ended - begun) )) % of a core; $(memory)"
+
+echo; echo "50 ages with 4 players each, who walk:"
+for number in 1 2 3 4; do
+    client --account "load-$number{}" --count 50 --seconds "$seconds" \
+        login + set-player "Load $number{}" + init-age Hut {} + enter Hut {} + again + walk 1 \
+        > "ages-$number.log" &
+    walkers="${walkers:-} $!"
+done
+# shellcheck disable=SC2086 # One word for each.
+wait $walkers
+head -n 1 ages-1.log
+grep -h delivery ages-?.log
+
+echo; echo "500 ages that nobody is in any more:"
+before=$(awk '/VmRSS/ { print $2 }' "/proc/$server/status")
+seq 1001 1500 | sed 's/.*/init-age Hut &\nenter Hut &/' | sed '1i login\nset-player "Load 1"' > steps
+client --account load-1 --script steps > steps.log
+after=$(awk '/VmRSS/ { print $2 }' "/proc/$server/status")
+echo "$(( (after - before) / 500 )) KiB each"
 
 echo; echo "50 clients save a node again and again:"
 client --account 'load-{}' --count 50 --seconds "$seconds" \

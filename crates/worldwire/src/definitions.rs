@@ -9,6 +9,7 @@ use worldwire_ki::schema::Protocols;
 use worldwire_tera::file::library::Known;
 
 use crate::cli::{Common, Data};
+use crate::command::ki::inside;
 use crate::command::ki::op::inputs;
 use crate::command::tera::folder::{named, one_set};
 use crate::input::{files, read};
@@ -60,7 +61,7 @@ pub(crate) fn add(
         let is_named = !path.is_dir();
         let files = files.filter(|(name, _)| is_named || definitions.may_be_in(name));
         let files = files.map(|(name, file)| read(&file).map(|bytes| (name, bytes)));
-        let files: Vec<(String, Vec<u8>)> = match inputs::is_archive_file(path) {
+        let files: Vec<(String, Vec<u8>)> = match inside::is_archive_file(path) {
             true => messages_of(path, definitions, common)?,
             false => files.collect::<Result<_, Failure>>()?,
         };

@@ -11,19 +11,20 @@ mod types;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::cli::{Cli, Command};
+use crate::cli::Command;
 use crate::output::Failure;
 
 fn main() -> ExitCode {
     output::clean_up_when_interrupted();
     worldwire_dissect::quiet_defects();
-    let cli = Cli::parse();
+    let cli = cli::parse();
     let outcome = match &cli.command {
         Command::Dissect(arguments) => command::dissect::run(arguments, &cli.common),
+        Command::Capture(arguments) => command::live::run(arguments, &cli.common),
+        Command::Export(arguments) => command::export::run(arguments, &cli.common),
         Command::Filter => command::filter::run(),
         Command::Follow(arguments) => command::follow::run(arguments, &cli.common),
+        Command::Secrets(arguments) => command::secrets::run(arguments, &cli.common),
         Command::Stats(arguments) => command::stats::run(arguments, &cli.common),
         Command::Doctor(arguments) => command::doctor::run(arguments, &cli.common),
         Command::Decode(arguments) => command::decode::run(arguments, &cli.common),

@@ -70,6 +70,48 @@ fn client(folder: &Path, steps: &str) -> Output {
     command(folder, &words).env("WORLDWIRE_PASSWORD", "secret").output().unwrap()
 }
 
+/// The words of a line, as a shell takes them apart.
+fn words(line: &str) -> Vec<&str> {
+    line.split('#').next().unwrap().split_whitespace().collect()
+}
+
+/// From nothing to two players who meet.
+#[test]
+fn the_evening_of_the_readme_works() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let (_, chapter) = readme.split_once("## A shard in one command\n").unwrap();
+    let recipe = chapter.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    let lines: Vec<Vec<_>> = recipe.lines().map(words).collect();
+    let [serving, ann, bob, stays, comes] = &lines[..] else { panic!("five lines: {recipe}") };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let _serving = serve(folder, serving);
+    for account in [ann, bob] {
+        good(typed(command(folder, account)));
+    }
+    // A test that fails is not to last.
+    let (last, stays) = stays.split_last().unwrap();
+    assert_eq!(*last, "600");
+    let mut stays = command(folder, &[stays, &["20"]].concat());
+    stays.env("WORLDWIRE_PASSWORD", "secret").stdout(Stdio::piped());
+    let mut ann = stays.spawn().unwrap();
+    let mut sees = BufReader::new(ann.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(sees.any(|line| line == "AllThere"));
+    let printed =
+        good(command(folder, comes).env("WORLDWIRE_PASSWORD", "secret").output().unwrap());
+    assert!(printed.contains("Came  name Ann"), "{printed}");
+    assert!(printed.ends_with("say: ok\nwalk: ok\n"), "{printed}");
+    // She sees what he does, while it happens.
+    for wanted in
+        ["Came  name Bob", "Avatar  object Male@", "Chat  name Bob", "Moved", "AvatarGone", "Went"]
+    {
+        assert!(sees.any(|line| line.starts_with(wanted)), "{wanted}");
+    }
+    let _ = ann.kill();
+    let _ = ann.wait();
+}
+
 #[test]
 fn the_recipe_of_the_guide_works() {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/shard.md");

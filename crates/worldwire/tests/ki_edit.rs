@@ -188,7 +188,7 @@ fn an_archive_goes_through_a_folder() {
         let (out, err) = ends(&home.typed(&[&update[..], &["--remove", "old"]].concat()), 0);
         assert_eq!(out, "+ New.txt\n~ Pet\n~ Stone.dds\n- old\n");
         assert!(err.starts_with("2 changed, 1 added, 1 removed, 4 unchanged; "), "{err}");
-        let (out, _) = ends(&home.run(&["wad", "diff", "a.wad", "b.wad"]), 0);
+        let (out, _) = ends(&home.run(&["wad", "diff", "a.wad", "b.wad"]), 1);
         assert_eq!(out, "+ New.txt\n~ Pet\n~ Stone.dds\n- old\n");
         let cat = ["wad", "cat", "b.wad", "Pet", "--decode", "json"];
         assert!(ends(&home.typed(&cat), 0).0.contains("\"m_name\":\"Rex\""));
@@ -205,20 +205,112 @@ fn an_object_in_other_words_is_unchanged() {
     ends(&home.typed(&extract), 0);
     let json = home.text("out/Data/Nyx.xml.json");
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
-    // The keys of objects are sorted by this, which is a change, but for the outermost.
-    let object = json.split_once("\"object\":").unwrap().1.split_once(",\"stream\"").unwrap().0;
-    let stream = serde_json::to_string_pretty(&value["stream"]).unwrap();
-    home.put(
-        "out/Data/Nyx.xml.json",
-        format!("{{\n  \"stream\": {stream},\n  \"object\": {} }}\n", object.replace(',', ", ")),
-    );
+    // All keys are sorted by this.
+    let sorted = serde_json::to_string_pretty(&value).unwrap();
+    assert!(sorted.find("m_color").unwrap() < sorted.find("m_name").unwrap(), "{sorted}");
+    home.put("out/Data/Nyx.xml.json", sorted);
     let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
     assert_eq!(ends(&home.typed(&update), 0).0, "");
+    let (_, err) = ends(&home.typed(&["op", "encode", "out", "-o", "back"]), 0);
+    assert!(err.starts_with("0 encoded, 1 unchanged"), "{err}");
     // JSON of ours with a fault is no other file.
     home.put("out/Data/Nyx.xml.json", json.replace("m_speed", "m_sped"));
     let update = ["wad", "update", "a.wad", "--from", "out", "-o", "c.wad"];
     let (_, err) = ends(&home.typed(&update), 1);
     assert!(err.contains("did you mean \"m_speed\"?") && !home.at("c.wad").exists(), "{err}");
+}
+
+#[test]
+fn an_object_in_the_place_of_another_is_a_change() {
+    for form in ["json", "xml"] {
+        let home = Home::new();
+        mixed(&home);
+        let extract = ["wad", "extract", "a.wad", "-C", "out", "--decode", form];
+        ends(&home.typed(&extract), 0);
+        let end = if form == "json" { ".json" } else { "" };
+        let name = |name: &str| format!("out/Data/{name}.xml{end}");
+        home.put(&name("Nyx"), home.text(&name("Nyx")).replace("Nyx", "Rex"));
+        let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
+        assert_eq!(ends(&home.typed(&update), 0).0, "~ Data/Nyx.xml\n");
+        // The folder of one archive goes over another that was changed: the change is undone.
+        let extract = ["wad", "extract", "a.wad", "-C", "out", "--decode", form, "--force"];
+        ends(&home.typed(&extract), 0);
+        let update = ["wad", "update", "b.wad", "--from", "out", "-o", "c.wad"];
+        assert_eq!(ends(&home.typed(&update), 0).0, "~ Data/Nyx.xml\n");
+        let diff = ["wad", "diff", "a.wad", "c.wad"];
+        assert_eq!(ends(&home.run(&diff), 0).0, "");
+        // A copy of an object, which nobody changed since it was extracted.
+        let extract = ["wad", "extract", "b.wad", "-C", "new", "--decode", form];
+        ends(&home.typed(&extract), 0);
+        let nyx = format!("new/Data/Nyx.xml{end}");
+        let copies = ["new/Data/Copy", if form == "json" { "new/Pet" } else { "new/Pet.xml" }];
+        let ends_with =
+            |copy: &str| if copy.ends_with("Copy") { format!(".xml{end}") } else { end.into() };
+        for copy in copies {
+            home.put(&format!("{copy}{}", ends_with(copy)), home.text(&nyx));
+        }
+        let update = ["wad", "update", "b.wad", "--from", "new", "-o", "d.wad"];
+        assert_eq!(ends(&home.typed(&update), 0).0, "+ Data/Copy.xml\n~ Pet\n");
+        let (_, err) = ends(&home.typed(&["op", "encode", "new", "-o", "back"]), 0);
+        assert!(err.starts_with("2 encoded, 2 unchanged"), "{err}");
+    }
+}
+
+#[test]
+fn a_slip_of_the_pen_is_no_new_file() {
+    let home = Home::new();
+    mixed(&home);
+    ends(&home.typed(&["wad", "extract", "a.wad", "-C", "out", "--decode", "json"]), 0);
+    let whole = home.text("out/Pet.json");
+    let wide = format!("\u{feff}{whole}");
+    let wide: Vec<u8> = wide.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let slips: [(&[u8], &str); 5] = [
+        (whole.replace("\"Nyx\",", "\"Nox\"").as_bytes(), "column"),
+        (b"", "EOF"),
+        (&whole.as_bytes()[..whole.len() / 2], "EOF"),
+        (format!("[{whole}]").as_bytes(), "wanted"),
+        (&wide, "UTF-8"),
+    ]
+    .map(|(text, wanted)| (&*Vec::leak(text.to_vec()), wanted));
+    for (text, wanted) in slips {
+        home.put("out/Pet.json", text);
+        let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
+        let (out, err) = ends(&home.typed(&update), 1);
+        assert!(out.is_empty() && err.contains(wanted), "{err}");
+        assert!(err.contains("Pet.json") && !home.at("b.wad").exists(), "{err}");
+    }
+    home.put("out/Pet.json", whole.replace("\"Nyx\",", "\"Nox\""));
+    let (_, err) = ends(&home.typed(&["op", "encode", "out", "-o", "back"]), 1);
+    assert!(err.contains("Pet.json") && err.contains("2 unchanged, 4 skipped, 1 failed"), "{err}");
+    // Text is not for writing back.
+    ends(&home.typed(&["wad", "extract", "a.wad", "-C", "text", "--decode", "text"]), 0);
+    let update = ["wad", "update", "a.wad", "--from", "text", "-o", "b.wad"];
+    let (_, err) = ends(&home.typed(&update), 1);
+    assert!(err.contains("for reading") && !home.at("b.wad").exists(), "{err}");
+}
+
+#[test]
+fn a_wrong_value_in_xml_is_an_error_too() {
+    let home = Home::new();
+    mixed(&home);
+    ends(&home.typed(&["wad", "extract", "a.wad", "-C", "out", "--decode", "xml"]), 0);
+    let whole = home.text("out/Data/Nyx.xml");
+    for (from, to) in [("1.25", "1,25"), ("m_speed", "m_sped"), ("CHAT", "CHAD")] {
+        home.put("out/Data/Nyx.xml", whole.replace(from, to));
+        let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
+        let (out, err) = ends(&home.typed(&update), 1);
+        assert!(out.is_empty() && !home.at("b.wad").exists(), "{out}{err}");
+        let encode = ["op", "encode", "out/Data/Nyx.xml", "-o", "c.bin"];
+        ends(&home.typed(&encode), 1);
+        assert!(!home.at("c.bin").exists());
+    }
+    // Without the comment in front it is still the object that it was.
+    let bare = whole.split_once("-->\n").unwrap().1.replace("Nyx", "Rex");
+    home.put("out/Data/Nyx.xml", bare);
+    let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
+    assert_eq!(ends(&home.typed(&update), 0).0, "~ Data/Nyx.xml\n");
+    let cat = ["wad", "cat", "b.wad", "Data/Nyx.xml", "--decode", "json"];
+    assert!(ends(&home.typed(&cat), 0).0.contains("\"m_name\":\"Rex\""));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use worldwire_server::store;
 use worldwire_server::store::lock::FolderLock;
 use worldwire_server::store::seal::{KEY_FILE, ServerKey};
-use worldwire_server::uru::admin::Listener;
+use worldwire_server::operators::Listener;
 use worldwire_server::uru::vault::{Vault, VaultConfig};
 
 /// Runs a command on the shard in a folder: exit code, standard output, standard error.
@@ -91,6 +91,24 @@ fn everything(folder: &Path) {
     assert_eq!(code, 2);
     assert!(err.contains("line 1: wanted a dump made with --column-inserts"), "{err}");
     done(&["vault", "import", "-"], &dump);
+    // And out again.
+    let (code, statements, err) = run(&["vault", "export", "--to", "dirtsand"], "");
+    assert_eq!((code, &*err), (0, ""));
+    let tables = ["INSERT INTO vault.\"Nodes\"", "INSERT INTO game.\"Servers\""];
+    assert!(tables.iter().all(|table| statements.contains(table)), "{statements}");
+    done(&["vault", "import", "--from", "dirtsand", "-"], &statements);
+    assert_eq!(done(&["vault", "export"], ""), dump);
+    let file = folder.join("moulars.db");
+    let path = file.to_str().unwrap();
+    done(&["vault", "export", "--to", "moulars", "-o", path], "");
+    #[cfg(unix)]
+    {
+        let mode = std::fs::metadata(&file).unwrap().permissions();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
+    }
+    done(&["vault", "import", "--from", "moulars", path], "");
+    assert_eq!(done(&["vault", "export"], ""), dump);
+    std::fs::remove_file(&file).unwrap();
     let (code, _, err) = run(&["vault", "import", "-"], half);
     assert!(code == 1 && err.contains("line "), "{err}");
     assert_eq!(done(&["vault", "export"], ""), dump);

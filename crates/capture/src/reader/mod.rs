@@ -101,6 +101,9 @@ impl SecretsKind {
     pub const TLS_KEY_LOG: Self = Self(0x544C_534B);
     /// Text lines with SSH keys.
     pub const SSH_KEY_LOG: Self = Self(0x5353_484B);
+    /// A key file of worldwire: tables with the keys of sessions. The number is not registered with
+    /// anybody.
+    pub const WORLDWIRE: Self = Self(0x5757_4B46);
     /// A WireGuard key log.
     pub const WIREGUARD_KEY_LOG: Self = Self(0x5747_4B4C);
 }

@@ -1,7 +1,7 @@
 //! Downloads into a folder: what a patcher does.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read, Seek as _, Write as _};
+use std::io::{self, BufRead, BufReader, Read, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -129,9 +129,7 @@ async fn place(
         file.rewind().map_err(at(&target))?;
         let (target, mut plain) = begin(&folder, &path)?;
         let most = wanted.bytes;
-        // One byte more than promised is enough to know.
-        let unpacked = MultiGzDecoder::new(BufReader::new(file)).take(most.saturating_add(1));
-        let found = copy(unpacked, &mut plain).map_err(at(&target))?;
+        let found = unpack(BufReader::new(file), most, &mut plain).map_err(at(&target))?;
         found.expect(&name, &wanted)?;
         keep(plain, &target)
     };
@@ -193,6 +191,17 @@ fn copy(mut from: impl Read, to: &mut impl io::Write) -> io::Result<Sum> {
     }
 }
 
+/// Unpacks what should be so many bytes; one more is enough to know that it is not. Bytes behind the
+/// end that are no gzip are passed over, as gzip itself does: the sums prove what is needed.
+fn unpack(packed: impl BufRead, most: u64, to: &mut impl io::Write) -> io::Result<Sum> {
+    let mut unpacked = MultiGzDecoder::new(packed);
+    let mut found = copy((&mut unpacked).take(most), to)?;
+    if found.bytes == most {
+        found.bytes += unpacked.read(&mut [0]).unwrap_or(0) as u64;
+    }
+    Ok(found)
+}
+
 /// A new file beside the place it will have. Folders on the way are made; links among them may not
 /// lead out.
 fn begin(root: &Path, path: &Path) -> Result<(PathBuf, NamedTempFile)> {
@@ -251,6 +260,32 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             assert!(store(folder.path(), name, b"x").is_err());
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn what_stands_behind_a_packed_file_does_no_harm() {
+        let packed = |plain: &[u8]| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), Default::default());
+            encoder.write_all(plain).unwrap();
+            encoder.finish().unwrap()
+        };
+        let (one, two) = (packed(b"one"), packed(b"two"));
+        for (bytes, most, wanted) in [
+            (one.clone(), 3, Some(3)),
+            ([&one[..], b"\0\0\0"].concat(), 3, Some(3)),
+            ([&one[..], b"a note"].concat(), 3, Some(3)),
+            ([&one[..], &two[..]].concat(), 6, Some(6)),
+            // Longer and shorter than promised.
+            ([&one[..], &two[..]].concat(), 3, Some(4)),
+            (one.clone(), 2, Some(3)),
+            (one.clone(), 4, Some(3)),
+            (one[..10].to_vec(), 3, None),
+            (b"one".to_vec(), 3, None),
+        ] {
+            let mut plain = Vec::new();
+            let found = unpack(&bytes[..], most, &mut plain).ok().map(|sum| sum.bytes);
+            assert_eq!(found, wanted, "{bytes:?}");
         }
     }
 

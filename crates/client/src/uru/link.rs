@@ -261,6 +261,15 @@ impl Link {
         self.commands.closed().await;
     }
 
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Why the connection is over.
+    pub(super) fn failure(&self, request: &'static str) -> ClientError {
+        self.shared.failure(request)
+    }
+
     async fn tell(&self, message: Message<'static>, key: Option<Key>) -> Result<()> {
         let request = message.name();
         let told = self.commands.send(Command::Say(Box::new(message), key)).await;

@@ -1,4 +1,4 @@
-//! A client of a shard of Uru: gatekeeper, auth and file services.
+//! A client of a shard of Uru: gatekeeper, auth, file and game services.
 //!
 //! Every request is an async method that waits for the reply with its transaction. What the server
 //! says without being asked comes as [`Notification`]s.
@@ -28,19 +28,23 @@
 //!
 //! * [`Shard`]: where a shard is, its keys, and what a client says of itself;
 //! * [`Link`]: a connection of any service; [`Transaction`]: a request and its replies;
-//! * [`Gatekeeper`], [`Files`], [`Auth`]: what can be asked of a service;
+//! * [`Gatekeeper`], [`Files`], [`Auth`]: what can be asked of a service; [`Game`]: a player in an
+//!   age;
 //! * [`Notification`]: what comes unasked; [`Picture`]: a part of the vault that follows it;
+//!   [`Scene`]: what is in an age, likewise;
 //! * [`folder`]: downloads into a folder; [`ClientError`]: what may go wrong.
 
 mod auth;
 mod error;
 mod files;
 pub mod folder;
+mod game;
 mod gatekeeper;
 mod link;
 mod notification;
 mod picture;
 mod reply;
+mod scene;
 mod scores;
 mod secure;
 mod shard;
@@ -49,10 +53,12 @@ mod vault;
 pub use auth::{Auth, Login, Player};
 pub use error::ClientError;
 pub use files::Files;
+pub use game::{Game, NetBuffer};
 pub use gatekeeper::Gatekeeper;
 pub use link::{Link, Transaction};
 pub use notification::{Notification, Notifications};
 pub use picture::Picture;
+pub use scene::{Scene, Seen};
 pub use secure::SecureEntry;
 pub use shard::{Shard, ShardParseError};
 pub use vault::{Age, NewAge};

@@ -5,7 +5,10 @@ use worldwire_uru::frame::Message;
 use worldwire_uru::message::Caps;
 use worldwire_uru::message::auth::server::ServerMessage as Auth;
 use worldwire_uru::message::file::server::ServerMessage as File;
+use worldwire_uru::message::game::server::ServerMessage as Game;
 use worldwire_uru::types::{Ipv4, NetError, Uuid};
+
+use super::game::NetBuffer;
 
 /// What a server says without being asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +53,8 @@ pub enum Notification {
     },
     /// There is a new build; file servers say which.
     NewBuild(Option<u32>),
+    /// What happens in the age; a [`Scene`](super::Scene) makes sense of it.
+    NetMessage(NetBuffer),
     /// The server throws the client out; the connection is about to end.
     KickedOff(NetError),
 }
@@ -81,6 +86,10 @@ impl Notification {
             Message::AuthServer(Auth::NotifyNewBuild(_)) => Self::NewBuild(None),
             Message::FileServer(File::BuildIdUpdate(update)) => {
                 Self::NewBuild(Some(update.build_id))
+            }
+            Message::GameServer(Game::PropagateBuffer(message)) => {
+                let (class, bytes) = (message.type_, message.buffer.to_vec());
+                Self::NetMessage(NetBuffer { class, bytes })
             }
             Message::AuthServer(Auth::KickedOff(kicked)) => Self::KickedOff(kicked.reason),
             _ => return None,

@@ -1,11 +1,12 @@
 //! Which request a message of the server answers.
 
 use worldwire_uru::frame::Message;
-use worldwire_uru::message::{auth, file, gatekeeper};
+use worldwire_uru::message::{auth, file, game, gatekeeper};
 use worldwire_uru::types::NetError;
 
 use auth::server::ServerMessage as Auth;
 use file::server::ServerMessage as File;
+use game::server::ServerMessage as Game;
 use gatekeeper::server::ServerMessage as Gatekeeper;
 
 /// What a client waits for.
@@ -33,6 +34,7 @@ macro_rules! replies {
                     Key::Ping(pong.trans_id.0)
                 }
                 Message::FileServer(File::PingReply(pong)) => Key::Ping(pong.ping_time_ms),
+                Message::GameServer(Game::PingReply(pong)) => Key::Ping(pong.ping_time_ms),
                 Message::AuthServer(Auth::ClientRegisterReply(_)) => Key::Register,
                 Message::AuthServer(Auth::AcctPlayerInfo(info)) => {
                     Key::Transaction(info.trans_id.0)
@@ -61,6 +63,7 @@ macro_rules! replies {
     };
     (@pattern Auth $name:ident $reply:ident) => { Message::AuthServer(Auth::$name($reply)) };
     (@pattern File $name:ident $reply:ident) => { Message::FileServer(File::$name($reply)) };
+    (@pattern Game $name:ident $reply:ident) => { Message::GameServer(Game::$name($reply)) };
 }
 
 replies! {
@@ -75,6 +78,7 @@ replies! {
         ScoreTransferPointsReply ScoreSetPointsReply ScoreGetRanksReply AccountExistsReply
         AgeReplyEx ScoreGetHighScoresReply;
     File: BuildIdReply ManifestReply FileDownloadReply;
+    Game: JoinAgeReply;
 }
 
 /// Takes the reply of one kind out of a message.

@@ -115,7 +115,7 @@ async fn torn_and_foreign_bytes_cost_their_own_connection() {
         let (mut stream, end) = stage.stream();
         stream.write_all(bytes).await.unwrap();
         let end = timeout(Duration::from_secs(1), end).await;
-        assert!(matches!(end, Ok(Ok(End::Fault(_)))), "{bytes:02x?}: {end:?}");
+        assert!(matches!(end, Ok(Ok(End::Fault { .. }))), "{bytes:02x?}: {end:?}");
         watcher.ping().await.unwrap();
     }
     // Half a frame, and then nothing.

@@ -34,18 +34,7 @@ impl Running {
     }
 
     pub(crate) async fn start_in(folder: TempDir, change: impl FnOnce(&mut ShardConfig)) -> Self {
-        let server = Server::open_with(folder.path(), PrimeKind::Plain, |config| {
-            config.listen = "127.0.0.1:0".parse().unwrap();
-            config.status = String::new();
-            config.public_address = "127.0.0.1".to_owned();
-            change(config);
-        });
-        let server = server.await.unwrap();
-        for (name, password) in ACCOUNTS {
-            let added = server.vault().add_account(name, password, AccountFlags(0)).await;
-            // From the second start on there are accounts of these names.
-            assert!(matches!(added, Ok(_) | Err(NetError::AccountAlreadyExists)));
-        }
+        let server = open(folder.path(), change).await;
         let mut shard = Shard::parse(&server.server_ini()).unwrap();
         shard.patience = Duration::from_secs(30);
         let stop = Stop::new();
@@ -69,4 +58,21 @@ impl Running {
         auth.set_player(player.id).await.unwrap();
         (auth, notifications, player.id)
     }
+}
+
+/// A shard in a folder, with its accounts, that is not served yet.
+pub(crate) async fn open(folder: &Path, change: impl FnOnce(&mut ShardConfig)) -> Server {
+    let server = Server::open_with(folder, PrimeKind::Plain, |config| {
+        config.listen = "127.0.0.1:0".parse().unwrap();
+        config.status = String::new();
+        config.public_address = "127.0.0.1".to_owned();
+        change(config);
+    });
+    let server = server.await.unwrap();
+    for (name, password) in ACCOUNTS {
+        let added = server.vault().add_account(name, password, AccountFlags(0)).await;
+        // From the second start on there are accounts of these names.
+        assert!(matches!(added, Ok(_) | Err(NetError::AccountAlreadyExists)));
+    }
+    server
 }

@@ -112,6 +112,10 @@ impl<S: Sink> Task<S> {
         match catch_defect(read) {
             Ok(()) => {
                 overview.family = reading.family();
+                overview.midstream |= reading.is_midstream();
+                if self.closed && options.secrets {
+                    overview.secrets = reading.secrets();
+                }
                 if reading.is_swapped() != was_swapped {
                     overview.swap();
                 }
@@ -175,6 +179,9 @@ impl<S: Sink> Task<S> {
             conversation.end(options.known(facts), stamp, tell);
         });
         self.closed = true;
+        if options.secrets {
+            open.overview.secrets = open.conversation.as_ref().and_then(Conversation::secrets);
+        }
     }
 
     /// Behind everything that was read: notes what came out of it.

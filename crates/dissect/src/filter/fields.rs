@@ -65,19 +65,22 @@ pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec
 /// The names on the way to each field.
 pub(super) fn names(expression: &Expression) -> Vec<Vec<&str>> {
     let mut found = Vec::new();
-    each_path(expression, &mut Vec::new(), &mut |path, _, _| {
-        let skipped = match path.start() {
-            Start::Message(_) | Start::Anywhere(Some(_)) => return,
-            Start::Anywhere(None) => 0,
-            Start::Top => 1,
-        };
-        let names = path.steps().iter().skip(skipped).filter_map(|step| match step {
-            Step::Name(name) => Some(&**name),
-            Step::Index(_) | Step::Each => None,
-        });
-        found.push(names.collect());
-    });
+    each_path(expression, &mut Vec::new(), &mut |path, _, _| found.extend(path_names(path)));
     found
+}
+
+/// The names on the way to a field; `None` for what is known about every message.
+pub(super) fn path_names(path: &Path) -> Option<Vec<&str>> {
+    let skipped = match path.start() {
+        Start::Message(_) | Start::Anywhere(Some(_)) => return None,
+        Start::Anywhere(None) => 0,
+        Start::Top => 1,
+    };
+    let names = path.steps().iter().skip(skipped).filter_map(|step| match step {
+        Step::Name(name) => Some(&**name),
+        Step::Index(_) | Step::Each => None,
+    });
+    Some(names.collect())
 }
 
 /// Goes through all paths, with what each has to pass and the messages that are named beside it.

@@ -169,6 +169,12 @@ impl<'s> Subject<'s> {
 }
 
 impl Filter {
+    /// Whether a word has a meaning of its own, so that it cannot be the name of anything.
+    #[must_use]
+    pub fn is_keyword(word: &str) -> bool {
+        expression::RESERVED.contains(&word) || parse::WORDS.contains(&word)
+    }
+
     /// Reads a filter.
     ///
     /// # Errors
@@ -267,6 +273,14 @@ impl Filter {
     #[must_use]
     pub fn field_names(&self) -> Vec<Vec<&str>> {
         fields::names(&self.0)
+    }
+
+    /// The words without quotes that fields are compared with, each with the names on the way to
+    /// the field, as [`Self::field_names`] gives them: names of values of enumerations and flags,
+    /// or text.
+    #[must_use]
+    pub fn compared_words(&self) -> Vec<(Vec<&str>, &str)> {
+        values::words(&self.0)
     }
 
     /// The names and patterns of messages, in the order in which they stand.

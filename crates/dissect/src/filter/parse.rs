@@ -290,4 +290,4 @@ fn comparison(input: &mut Input<'_>) -> Outcome<Comparison> {
 }
 
 /// Comparisons in letters.
-const WORDS: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];
+pub(super) const WORDS: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];

@@ -74,6 +74,21 @@ pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec
     found
 }
 
+/// The words without quotes that fields are compared with, each with the names on the way there.
+pub(super) fn words(expression: &Expression) -> Vec<(Vec<&str>, &str)> {
+    let mut found = Vec::new();
+    fields::each_path(expression, &mut Vec::new(), &mut |path, check, _| {
+        let Some(names) = fields::path_names(path) else { return };
+        found.extend(check.map(literals).unwrap_or_default().into_iter().filter_map(|literal| {
+            match literal {
+                Literal::Text(text) if text.is_bare() => Some((names.clone(), text.as_str())),
+                _ => None,
+            }
+        }));
+    });
+    found
+}
+
 /// The values that a field is compared with.
 fn literals(check: &Check) -> Vec<&Literal> {
     match check {
@@ -376,6 +391,16 @@ mod tests {
         assert_eq!(unknown(&format!("{state}.fernGateOpen.value == true")), [""; 0]);
         // It may be the flags of anything.
         assert_eq!(unknown("flags == 3"), [""; 0]);
+    }
+
+    #[test]
+    fn words_are_told_with_their_fields() {
+        let filter = "m_school in {Fire, Ice, 3} or fields.a.b[2].c != \"x\" and not d has E \
+                      and from == client and f contains g";
+        let filter = Filter::parse(filter).unwrap();
+        let words = filter.compared_words();
+        let school = vec!["m_school"];
+        assert_eq!(words, [(school.clone(), "Fire"), (school, "Ice"), (vec!["d"], "E")]);
     }
 
     #[test]

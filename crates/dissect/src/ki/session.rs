@@ -107,6 +107,13 @@ impl Interpreter<Connection> for Reading {
         emit.message(&KiMessage { received, protocols, fillings: &fillings });
     }
 
+    fn secrets(&self, connection: &Connection) -> Option<String> {
+        let (session, keys) = connection.opened_with();
+        let tables = keys.iter().map(|key| KeyFile::format_stream(session, key));
+        let tables: Vec<String> = tables.collect();
+        (!tables.is_empty()).then(|| tables.join("\n"))
+    }
+
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {
         if let News::KeysNeeded { side, session_id } = news {
             let session = session_id.map_or(String::new(), |id| format!(" of session {id}"));

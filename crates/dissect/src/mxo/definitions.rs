@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use worldwire_core::{Diagnostic, Side};
-use worldwire_mxo::schema::{Objects, Tables};
+use worldwire_mxo::schema::{Objects, Tables, csv_fields, is_csv_header};
 
 use super::objects::BlobSections;
 use crate::knowledge::Definitions;
@@ -146,13 +146,13 @@ impl Form {
             let is_ours = has("\"goobjects\"") || (has("\"tables\"") && has("\"index\""));
             return is_ours.then_some(Self::Json);
         }
-        let compact: String = first.split_whitespace().collect();
-        match compact.trim_end_matches(',') {
-            "class_id,create_index,name,size,update_index" => Some(Self::Classes),
-            "name,id" => Some(Self::Names),
-            "goid,class_id" => Some(Self::Map),
-            _ => Self::of_rows(text),
-        }
+        let headers = [
+            (Self::Classes, "class_id,create_index,name,size,update_index"),
+            (Self::Names, "name,id"),
+            (Self::Map, "goid,class_id"),
+        ];
+        let named = headers.into_iter().find(|(_, header)| is_csv_header(first, header));
+        named.map(|(form, _)| form).or_else(|| Self::of_rows(text))
     }
 
     /// What lines of fields are that lack the names of their columns: the first ones are alike.
@@ -166,7 +166,8 @@ impl Form {
     }
 
     fn of_row(row: &str) -> Option<Self> {
-        let fields: Vec<&str> = row.splitn(6, ',').map(str::trim).collect();
+        let fields: Vec<Cow<'_, str>> = csv_fields(row).take(6).collect();
+        let fields: Vec<&str> = fields.iter().map(|field| &**field).collect();
         let is_number = |text: &str| text.parse::<i64>().is_ok();
         let is_name = |text: &str| !text.is_empty() && !is_number(text);
         match fields.as_slice() {
@@ -261,6 +262,9 @@ mod tests {
             ("class_id,create_index,name,size,update_index\n", Some(Form::Classes)),
             ("name,id,\n", Some(Form::Names)),
             ("goid, class_id\n420,364\n", Some(Form::Map)),
+            ("\"Class ID\",\"Create Index\",Name,Size,Update Index\n", Some(Form::Classes)),
+            ("\"name\",\"id\",\n", Some(Form::Names)),
+            ("\"Door, left\",7,\n", Some(Form::Names)),
             ("{\"goobjects\": {}}", Some(Form::Json)),
             ("{\n  \"tables\": {\"a\": [{\"index\": 0", Some(Form::Json)),
             ("{\"classes\": {}}", None),

@@ -1,10 +1,13 @@
 //! A datagram of a conversation.
 
+use std::collections::BTreeSet;
+
 use worldwire_core::connection::Piece as _;
 use worldwire_core::json::{Given, Json};
-use worldwire_core::{Error, Limits, Reader, Result, Tree};
+use worldwire_core::{Error, Limits, Reader, Result, Tree, TreeBuilder, Value};
 use worldwire_mxo::connection::{Received, Unit};
-use worldwire_mxo::frame::{OBJECTS, Packet, Plain, RPC, RccFlags};
+use worldwire_mxo::frame::{OBJECTS, Packet, Plain, RPC, RccFlags, Section};
+use worldwire_mxo::message::{Operation, Section as Objects};
 
 use super::objects::ObjectSections;
 use crate::item::Message;
@@ -58,9 +61,57 @@ pub(super) struct MxoMessage<'i> {
     pub(super) sections: &'i ObjectSections<'i>,
 }
 
+impl MxoMessage<'_> {
+    /// Puts the views that a packet is about beside its fields, where filters find them.
+    fn add_views<'n>(&self, reader: &mut Reader<'_, TreeBuilder<'n>>) {
+        let mut measure = |bytes: &[u8]| Ok(self.sections.measure(bytes));
+        let side = Some(self.received.side);
+        let mut packet = Reader::new(self.received.bytes);
+        let Ok(packet) = Packet::decode_lenient(&mut packet, side, &mut measure) else { return };
+        let mut views = BTreeSet::new();
+        for section in &packet.sections {
+            if let Section::Objects(bytes) = section {
+                let context = self.sections.context();
+                let section = Objects::decode_behind_id(&mut Reader::new(bytes), &context);
+                let operations = section.iter().flat_map(|section| &section.operations);
+                operations.for_each(|operation| about(operation, &mut views));
+            }
+        }
+        if views.is_empty() {
+            return;
+        }
+        let here = reader.place();
+        let _ = reader.list("view", |reader| {
+            views.iter().for_each(|view| {
+                reader.leaf_from("", here, Value::Unsigned((*view).into()));
+            });
+            Ok(())
+        });
+    }
+}
+
+/// The views that an operation is about.
+fn about(operation: &Operation<'_>, views: &mut BTreeSet<u16>) {
+    match operation {
+        Operation::Create(create) => drop(views.insert(create.new_view)),
+        Operation::Delete(delete) => views.extend(&delete.views),
+        Operation::PendingUpdate(pending) => drop(views.insert(pending.target)),
+        Operation::Update(update) => drop(views.insert(update.view)),
+        Operation::Undecoded(rest) => drop(views.insert(rest.view)),
+        _ => {}
+    }
+}
+
 impl Message for MxoMessage<'_> {
     fn push_name(&self, name: &mut String) {
         name.push_str(self.kind.0);
+    }
+
+    fn push_number(&self, text: &mut String) {
+        if let Unit::Packet { number, .. } = self.received.unit {
+            text.push(' ');
+            text.push_str(&number.to_string());
+        }
     }
 
     fn bytes(&self) -> &[u8] {
@@ -83,6 +134,9 @@ impl Message for MxoMessage<'_> {
             }
             false => Plain::decode(reader).map(drop),
         });
+        if outcome.is_ok() && is_packet {
+            self.add_views(&mut reader);
+        }
         let mut tree = reader.conclude(outcome.map_err(Error::closed)).0;
         // In front of a packet stand the type and the initial vector.
         let head = if is_packet { 17 } else { 0 };

@@ -51,6 +51,10 @@ impl Family for Mxo {
         session::recognize(opening)
     }
 
+    fn begins_late(&self, opening: &Opening<'_>) -> bool {
+        session::begins_late(opening)
+    }
+
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
         let sessions = start.keys.part::<KeyFile>().sessions().clone();
         Box::new(Watched::new(Connection::observer(sessions), Reading::new(start)))

@@ -11,7 +11,8 @@ use crate::family::{MessageNames, ValueNames};
 use crate::knowledge::Definitions;
 
 /// The fields of a packet.
-const PACKET: &[&str] = &["crc", "length", "time", "sequence", "flags", "simTime", "sections"];
+const PACKET: &[&str] =
+    &["crc", "length", "time", "sequence", "flags", "simTime", "sections", "view"];
 /// What is inside them, apart from the properties of objects.
 const INNER: &[&str] = &[
     // The sequence word.
@@ -108,7 +109,7 @@ pub(super) fn path_to(field: &str, definitions: &Definitions) -> Option<String> 
         "fault" => format!("{OPERATION}.undecoded.fault"),
         "target" => format!("{OPERATION}.pending_update.target"),
         "views" => format!("{OPERATION}.delete.views"),
-        "view" | "mask" | "movement" => format!("{OPERATION}.update.{field}"),
+        "mask" | "movement" => format!("{OPERATION}.update.{field}"),
         "script_counter" | "animation" | "mood" | "action" | "yaw" | "position" => {
             format!("{OPERATION}.update.movement.{field}")
         }

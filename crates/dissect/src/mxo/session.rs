@@ -48,6 +48,13 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     if is_likely && is_early { Verdict::NeedMore } else { Verdict::No }
 }
 
+/// Whether the hello is missing, with which a conversation begins.
+pub(super) fn begins_late(opening: &Opening<'_>) -> bool {
+    let mut datagrams =
+        opening.pieces.iter().map(|it| Datagram::decode(&mut Reader::new(&it.bytes)));
+    !datagrams.any(|it| matches!(it, Ok(Datagram::Plain(Plain::Hello(_)))))
+}
+
 /// Whether datagrams that have the shape of encrypted ones are: there are enough of them, and their
 /// first blocks have nothing in common. Each block begins with a checksum, whatever the vector is.
 fn are_sealed(datagrams: &[Sealed<'_>]) -> bool {

@@ -13,13 +13,17 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     }
     let name = line.name.strip_prefix("tera.").ok_or_else(|| line.no_message())?;
     // Without a definition the fields are the whole message: header and payload.
-    if line.fields.get("payload").is_some() && line.fields.get("opcode").is_some() {
-        return Ok(Some(("tera.packet", line.fields.clone())));
-    }
-    let opcode = line.members.get("opcode").cloned().unwrap_or_else(|| name.into());
-    let mut json = serde_json::json!({"opcode": opcode, "fields": line.fields});
-    if let Some(version) = line.members.get("version") {
-        json["version"] = version.clone();
+    let is_whole = ["payload", "opcode"].iter().all(|key| line.fields.get(key).is_some());
+    let mut json = if is_whole {
+        line.fields.clone()
+    } else {
+        let opcode = line.members.get("opcode").cloned().unwrap_or_else(|| name.into());
+        serde_json::json!({"opcode": opcode, "fields": line.fields})
+    };
+    for key in ["version", "revision"] {
+        if let Some(member) = line.members.get(key) {
+            json[key] = member.clone();
+        }
     }
     Ok(Some(("tera.packet", json)))
 }
@@ -31,14 +35,16 @@ pub(crate) static CODECS: &[Codec] = &[Codec {
     shape: Shape::Fields,
     sided: false,
     decode: |data, options, tree| {
-        let packets = library(options.definitions).shared();
+        let packets = &**library(options.definitions).shared();
         read_opening("tera.packet", data, options, tree, packets, |reader| {
             packets.decode(reader).map(drop)
         })
     },
-    encode: |json, options| library(options.definitions).shared().encode_json(json),
+    encode: |json, options| library(options.definitions).encode(json),
     tables: Vec::new,
-    remarks: |_, options| {
-        library(options.definitions).unmapped().into_iter().map(Remark::note).collect()
+    remarks: |data, options| {
+        let tera = library(options.definitions);
+        let said = tera.unmapped().into_iter().chain(tera.shared().remarks(data));
+        said.map(Remark::note).collect()
     },
 }];

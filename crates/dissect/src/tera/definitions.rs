@@ -4,11 +4,13 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use worldwire_core::{Diagnostic, Source};
+use worldwire_core::json::{self, Json};
+use worldwire_core::{Diagnostic, Result, Source};
 use worldwire_tera::file::library::Known;
 use worldwire_tera::file::{
     Bundle, CodeMap, Deprecated, Library, MapName, NameList, Revisions, text,
 };
+use worldwire_tera::message::Leniency;
 use worldwire_tera::packet::Packets;
 use worldwire_tera::schema::version::NotADefinition;
 use worldwire_tera::schema::{FileName, Patch, Problem, Set};
@@ -37,6 +39,8 @@ pub struct TeraDefinitions {
     builds: Mutex<BTreeMap<Option<u32>, Arc<Packets>>>,
     /// The one that blobs are read with.
     shared: OnceLock<Arc<Packets>>,
+    /// How exact the values have to be that messages are made of.
+    leniency: Leniency,
 }
 
 /// Builds without a map that are distinguished.
@@ -51,6 +55,7 @@ impl Clone for TeraDefinitions {
             known: self.known.clone(),
             builds: Mutex::default(),
             shared: OnceLock::new(),
+            leniency: self.leniency,
         }
     }
 }
@@ -73,6 +78,11 @@ impl TeraDefinitions {
     pub fn set_known(&mut self, known: Known) {
         self.known = known;
         self.forget();
+    }
+
+    /// Says how exact the values have to be that messages are made of.
+    pub fn set_leniency(&mut self, leniency: Leniency) {
+        self.leniency = leniency;
     }
 
     /// The messages of the build that a client names, made at the first question.
@@ -98,7 +108,7 @@ impl TeraDefinitions {
     /// The messages of the build that the user named; of the only one there is a map of, if nobody
     /// named one.
     #[must_use]
-    pub fn shared(&self) -> &Packets {
+    pub fn shared(&self) -> &Arc<Packets> {
         self.shared.get_or_init(|| {
             let mut maps = self.library.opcodes.keys();
             let only = maps.next().copied().filter(|_| maps.next().is_none());
@@ -126,6 +136,41 @@ impl TeraDefinitions {
                 maps.join(", ")
             )),
         }
+    }
+
+    /// The messages of the build that a line of JSON names, if there is a map of it; else those that
+    /// blobs are read with.
+    fn packets_of(&self, json: &Json) -> Result<Arc<Packets>> {
+        let revision = json.get("revision").filter(|revision| !revision.is_null());
+        let revision = revision.map(|revision| json::integer(revision, "the revision of a client"));
+        let revision = revision.transpose().map_err(|error| error.inside("revision"))?;
+        let named = revision.map(|revision| self.packets(Some(revision)));
+        Ok(named.filter(|named| named.has_map()).unwrap_or_else(|| Arc::clone(self.shared())))
+    }
+
+    /// Makes a message of JSON; see [`Packets::encode_json`].
+    pub(super) fn encode(&self, json: &Json) -> Result<Vec<u8>> {
+        let packets = self.packets_of(json)?;
+        packets.encode_json_with(json, self.leniency).map_err(|error| match self.unmapped() {
+            Some(advice) if !packets.has_map() => error.hint(advice),
+            _ => error,
+        })
+    }
+
+    /// What there is to say about the definition that a message is made with, if it is deprecated:
+    /// about a line of `dissect --json`, or what `tera.packet` encodes.
+    #[must_use]
+    pub fn deprecation(&self, json: &Json) -> Option<String> {
+        let packets = self.packets_of(json).ok()?;
+        let opcode = json.get("opcode")?;
+        let code = match opcode.as_str() {
+            Some(name) => packets.opcode(name)?,
+            None => u16::try_from(opcode.as_u64()?).ok()?,
+        };
+        let name = packets.get(code)?.name;
+        let version = u32::try_from(json.get("version")?.as_u64()?).ok()?;
+        let patch = packets.patch().filter(|_| packets.is_deprecated(name, version))?;
+        Some(format!("{name}.{version} is deprecated at patch {patch}"))
     }
 
     /// The names of all messages that have a number or a definition.
@@ -275,5 +320,58 @@ mod tests {
         assert_eq!(unknown[999].known().revision, None);
         assert!(tera.packets(Some(7)).has_map());
         assert!(tera.builds.lock().unwrap().len() <= MOST_BUILDS + 2);
+    }
+
+    /// Two builds that have the opcodes of two messages the other way round.
+    fn two_builds() -> TeraDefinitions {
+        let mut tera = TeraDefinitions::default();
+        let file = |name: &str, text: &str| (name.to_owned(), text.as_bytes().to_vec());
+        let said = tera.add(vec![
+            file("protocol.7.map", "S_A = 5\nS_B = 6\n"),
+            file("protocol.8.map", "S_A = 6\nS_B = 5\n"),
+            file("S_A.1.def", "int32 a\n"),
+            file("S_B.1.def", "byte b\n"),
+            file("revisions.json", r#"{"7": "98", "8": "99"}"#),
+            file("deprecated.json", r#"{"S_A": {"1": {"max": 98, "readable": true}}}"#),
+        ]);
+        assert_eq!(said, []);
+        tera
+    }
+
+    #[test]
+    fn a_line_names_its_build() {
+        let mut tera = two_builds();
+        let line = |revision: Option<u32>| serde_json::json!({ "opcode": 5, "fields": {}, "revision": revision });
+        assert_eq!(tera.encode(&line(Some(7))).unwrap(), [8, 0, 5, 0, 0, 0, 0, 0]);
+        assert_eq!(tera.encode(&line(Some(8))).unwrap(), [5, 0, 5, 0, 0]);
+        for unknown in [None, Some(9)] {
+            let error = tera.encode(&line(unknown)).unwrap_err().to_string();
+            assert!(error.contains("opcode 5, which has no name"), "{error}");
+            assert!(error.contains("7, 8; choose one with --revision"), "{error}");
+        }
+        tera.set_known(Known { revision: Some(8), ..Known::default() });
+        assert_eq!(tera.encode(&line(Some(7))).unwrap(), [5, 0, 5, 0, 0]);
+        let odd = serde_json::json!({ "opcode": 5, "fields": {}, "revision": "x" });
+        assert!(tera.encode(&odd).unwrap_err().to_string().contains("revision: wanted"));
+    }
+
+    #[test]
+    fn values_are_as_exact_as_wanted() {
+        let mut tera = two_builds();
+        let json = serde_json::json!({ "opcode": "S_A", "revision": 7, "fields": { "a": 1.75 } });
+        assert!(tera.encode(&json).is_err());
+        tera.set_leniency(Leniency::Lenient);
+        assert_eq!(tera.clone().encode(&json).unwrap(), [8, 0, 5, 0, 1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn deprecated_versions_are_told() {
+        let tera = two_builds();
+        let line = |opcode: u16, revision: u32| {
+            let line = serde_json::json!({ "opcode": opcode, "version": 1, "revision": revision });
+            tera.deprecation(&line)
+        };
+        assert_eq!(line(6, 8).as_deref(), Some("S_A.1 is deprecated at patch 99"));
+        assert_eq!((line(5, 7), line(5, 8)), (None, None));
     }
 }

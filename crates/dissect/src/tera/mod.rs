@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use worldwire_core::{Diagnostic, Result};
 use worldwire_tera::connection::{Connection, RelayConfig};
+use worldwire_tera::crypt::keys::KeyFile;
 
 use crate::codec::Codec;
-use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict};
-use crate::knowledge::Definitions;
+use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict, key_errors};
+use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
 pub use definitions::TeraDefinitions;
@@ -42,7 +43,8 @@ impl Family for Tera {
 
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
         let build = Build::new(start.definitions.part());
-        Box::new(Watched::new(Connection::observer(None), build))
+        let sessions = start.keys.part::<KeyFile>().sessions();
+        Box::new(Watched::new(Connection::observer(None).knowing(sessions), build))
     }
 
     fn relay(
@@ -69,6 +71,13 @@ impl Family for Tera {
 
     fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
         names::values(library(definitions))
+    }
+
+    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
+        let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
+        let found = !file.is_empty();
+        keys.set(file);
+        Ok(found)
     }
 
     fn built_in(&self, definitions: &mut Definitions) {

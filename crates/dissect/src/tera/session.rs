@@ -2,6 +2,8 @@
 
 use core::any::Any;
 use core::fmt::Write as _;
+use core::mem::replace;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use worldwire_core::connection::Piece;
@@ -9,6 +11,7 @@ use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Reader, Result, Side, Tree, TreeBuilder, Value};
 use worldwire_tera::connection::{Connection, News, Received, Unit};
 use worldwire_tera::crypt::exchange::{Keys, Session};
+use worldwire_tera::crypt::keys::KeyFile;
 use worldwire_tera::file::library::CheckVersion;
 use worldwire_tera::frame::CHECK_VERSION;
 use worldwire_tera::message::HeaderForm;
@@ -25,6 +28,9 @@ const HELLO: [u8; 4] = [1, 0, 0, 0];
 const KEY_BYTES: usize = 128;
 /// Bytes of the header of the first message, in front of which two keys and the hello may stand.
 const HEADER: usize = 8;
+
+/// Bytes of a name in advice, at most.
+const MOST_NAME: usize = 100;
 
 /// Whether the server says hello and the client answers with a key. Keys are random, so there is
 /// nothing else to go by; everything behind them is encrypted. Without the hello, what the keys make
@@ -94,14 +100,40 @@ pub(super) struct Build {
     is_known: bool,
     /// Counters and checksums in messages that no list names.
     seals: Seals,
-    /// Whether that was said.
+    /// Whether that was said, and that there may be some.
     is_told: bool,
+    is_hinted: bool,
 }
 
 impl Build {
     pub(super) fn new(definitions: Arc<TeraDefinitions>) -> Self {
         let packets = definitions.packets(None);
-        Self { definitions, packets, is_known: false, seals: Seals::default(), is_told: false }
+        let seals = Seals::default();
+        Self { definitions, packets, is_known: false, seals, is_told: false, is_hinted: false }
+    }
+}
+
+impl Build {
+    /// What there is to say about the counter of a message.
+    fn remark(&mut self, seal: Seal, received: &Received<'_>) -> Option<String> {
+        let Unit::Message { opcode } = received.unit else { return None };
+        let name = self.packets.get(opcode).map_or("", |packet| packet.name);
+        match seal {
+            Seal::First if !replace(&mut self.is_told, true) => Some(
+                "messages of the client have counter and checksum, and no list names them: they are \
+                 read with those; worldwire tera integrity writes the list"
+                    .to_owned(),
+            ),
+            Seal::Perhaps if !replace(&mut self.is_hinted, true) => Some(format!(
+                "{name} is 8 bytes longer than its definition: it has grown, or has counter and \
+                 checksum; one message does not tell"
+            )),
+            Seal::Refuted => Some(format!(
+                "{name} has no counter and checksum: the messages of that name before this one were \
+                 read wrong"
+            )),
+            _ => None,
+        }
     }
 }
 
@@ -122,13 +154,14 @@ impl Interpreter<Connection> for Build {
             Unit::Message { .. } => self.seals.look(&self.packets, received.side, received.bytes),
             Unit::Hello | Unit::Key { .. } => Seal::Listed,
         };
-        if seal == Seal::First && !self.is_told {
-            self.is_told = true;
-            let text = "messages of the client have counter and checksum, and no list names them: \
-                        they are read with those; worldwire tera integrity writes the list";
-            emit.note(Note::warning(text.to_owned()));
+        if let Some(text) = self.remark(seal, &received) {
+            emit.note(Note::warning(text));
         }
         emit.message(&TeraMessage { received, packets: &self.packets, form: seal.form() });
+    }
+
+    fn secrets(&self, connection: &Connection) -> Option<String> {
+        connection.keys().map(|keys| KeyFile::format_session(&keys))
     }
 
     fn news(&mut self, _: News, _: &mut Emit<'_>) {}
@@ -148,7 +181,7 @@ fn introduced(received: &Received<'_>, definitions: &TeraDefinitions) -> Option<
 fn unmapped(packets: &Packets) -> Option<String> {
     (!packets.has_map()).then(|| match packets.known().revision {
         Some(revision) => format!(
-            "the client is of revision {revision}; its messages have no names without \
+            "there is no map of opcodes for revision {revision}: its messages have no names without \
              protocol.{revision}.map, give it with --data"
         ),
         None => "the client does not say which build it is; name it with --revision".to_owned(),
@@ -228,12 +261,26 @@ impl Message for TeraMessage<'_> {
     }
 
     fn push_members(&self, line: &mut String) {
-        if let Unit::Message { opcode } = self.received.unit
-            && let Some(definition) = self.packets.get(opcode).and_then(|packet| packet.definition)
-        {
+        let Unit::Message { opcode } = self.received.unit else { return };
+        if let Some(definition) = self.packets.get(opcode).and_then(|packet| packet.definition) {
             let version = definition.version();
             let _ = write!(line, ",\"opcode\":{opcode},\"version\":{version}");
         }
+        if let Some(revision) = self.packets.known().revision {
+            let _ = write!(line, ",\"revision\":{revision}");
+        }
+    }
+
+    fn advice(&self) -> Option<Cow<'static, str>> {
+        let Unit::Message { opcode } = self.received.unit else { return None };
+        let packet = self.packets.get(opcode).filter(|packet| packet.definition.is_none())?;
+        let version = self.packets.versions(packet.name).last()?.version();
+        let name = packet.name;
+        let name = name.get(..name.floor_char_boundary(MOST_NAME)).unwrap_or_default();
+        Some(Cow::Owned(format!(
+            "shown as bytes: every version of {name} is deprecated; --pin {name}.{version} reads \
+             them"
+        )))
     }
 
     fn knowledge(&self) -> Option<&(dyn Any + Send + Sync)> {

@@ -59,7 +59,11 @@ impl Family for Uru {
 
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
         let keys = start.keys.part::<KeyRing>();
-        Box::new(Watched::new(Connection::observer(keys), Plain::new(start)))
+        let connection = match start.midstream {
+            true => Connection::observer_from_the_middle(keys),
+            false => Connection::observer(keys),
+        };
+        Box::new(Watched::new(connection, Plain::new(start)))
     }
 
     fn relay(

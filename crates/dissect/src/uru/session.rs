@@ -1,5 +1,6 @@
 //! A conversation of Uru.
 
+use core::ops::RangeInclusive;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use worldwire_core::{
 use worldwire_uru::connect::ConnectPacket;
 use worldwire_uru::connection::{Connection, News, Received, Unit};
 use worldwire_uru::crypt::key::ServerKind;
-use worldwire_uru::file::keys::KeyRing;
+use worldwire_uru::file::keys::{KeyRing, Spelling};
 use worldwire_uru::frame::{self, Service};
 use worldwire_uru::net_message::patch::HeaderLayout;
 use worldwire_uru::net_message::{NetMessage, SdlState};
@@ -20,19 +21,79 @@ use worldwire_uru::types::ClassIndex;
 
 use super::UruDefinitions;
 use super::players::Players;
-use crate::family::{Opening, Start, Verdict};
+use crate::family::{HeldPiece, Opening, Start, Verdict};
 use crate::item::{Message, Note, NumberNames};
 use crate::knowledge::{Fact, Facts};
 use crate::session::{Emit, Interpreter};
 
-/// Whether what either side sends first is a connect packet of Uru: the client's.
+/// After how many pieces a conversation without its beginning is nobody's.
+const MOST_PIECES: usize = 16;
+
+/// Whether what either side sends first is a connect packet of Uru: the client's. Without it setup
+/// packets tell, or segments that file messages fill.
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
+    if opening.midstream {
+        let verdict = recognize_late(opening);
+        if verdict != Verdict::NeedMore || opening.pieces.len() >= MOST_PIECES {
+            return if verdict == Verdict::NeedMore { Verdict::No } else { verdict };
+        }
+        return verdict;
+    }
     match Side::BOTH.map(|side| connects(&opening.first(side, 256))) {
         [Verdict::Yes, _] => Verdict::Yes,
         [_, Verdict::Yes] => Verdict::Swapped,
         [Verdict::No, Verdict::No] => Verdict::No,
         _ => Verdict::NeedMore,
     }
+}
+
+fn recognize_late(opening: &Opening<'_>) -> Verdict {
+    // Setup packets have type and byte count in front. A short number of a client's is rare.
+    let is_setup = |piece: &HeldPiece, kind: u8, counts: RangeInclusive<u8>| {
+        let (Some(first), Some(count)) = (piece.bytes.first(), piece.bytes.get(1)) else {
+            return false;
+        };
+        *first == kind && counts.contains(count) && piece.bytes.len() == usize::from(*count)
+    };
+    let side_of = |kind, counts: RangeInclusive<u8>| {
+        let mut pieces = opening.pieces.iter();
+        pieces.find(|piece| is_setup(piece, kind, counts.clone())).map(|piece| piece.side)
+    };
+    let asks = side_of(0, 62..=66).or_else(|| side_of(0, 2..=2));
+    match (asks, side_of(1, 9..=9).or_else(|| side_of(1, 2..=2))) {
+        (Some(Side::Client), Some(Side::Server)) => return Verdict::Yes,
+        (Some(Side::Server), Some(Side::Client)) => return Verdict::Swapped,
+        _ => {}
+    }
+    let of_files = |piece: &HeldPiece, side| fills(&piece.bytes, side);
+    for piece in opening.pieces.iter().filter(|piece| piece.missing == 0) {
+        match [piece.side, piece.side.other()].map(|side| of_files(piece, side)) {
+            // What both sides send alike tells no sides.
+            [true, _] => return Verdict::Yes,
+            [false, true] => return Verdict::Swapped,
+            [false, false] => {}
+        }
+    }
+    // A connect packet may still be among them: the client's first piece.
+    match Side::BOTH.map(|side| connects(&opening.first(side, 256))) {
+        [Verdict::Yes, _] => Verdict::Yes,
+        [_, Verdict::Yes] => Verdict::Swapped,
+        _ => Verdict::NeedMore,
+    }
+}
+
+/// Whether messages of a file connection fill these bytes: they say how long they are.
+fn fills(mut bytes: &[u8], side: Side) -> bool {
+    let mut count = 0;
+    while !bytes.is_empty() {
+        let mut reader = Reader::new(bytes);
+        if frame::Message::decode(Service::File, side, &mut reader).is_err() {
+            return false;
+        }
+        bytes = bytes.get(reader.position()..).unwrap_or_default();
+        count += 1;
+    }
+    count > 0
 }
 
 fn connects(first: &[u8]) -> Verdict {
@@ -119,8 +180,20 @@ impl Interpreter<Connection> for Plain {
         self.waits = false;
     }
 
+    fn secrets(&self, connection: &Connection) -> Option<String> {
+        let (service, (seed, key)) = (connection.service()?, connection.session()?);
+        let mut ring = KeyRing::new();
+        ring.insert_session(service, *seed, key.clone());
+        Some(ring.format(Spelling::Toml).to_string())
+    }
+
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {
         if let News::KeysNeeded { service } = news {
+            let Some(service) = service else {
+                let text = "the connect packet is missing, the connection is encrypted, and no key \
+                            was given that may open it; give the shard's keys with --keys";
+                return emit.note(Note::problem(text.to_owned()));
+            };
             let what = if self.keys.public(kind(service)).is_some() {
                 "only the public half of its key was given, which clients have; the server's \
                  private key decrypts it"

@@ -22,7 +22,7 @@ pub struct Sample {
     pub is_udp: bool,
 }
 
-pub const SAMPLES: [Sample; 5] = [
+pub const SAMPLES: [Sample; 6] = [
     Sample {
         family: "uru",
         capture: include_bytes!("../../../../samples/uru-login.pcapng"),
@@ -59,6 +59,14 @@ pub const SAMPLES: [Sample; 5] = [
         family: "mxo",
         capture: include_bytes!("../../../../samples/mxo-world.pcapng"),
         keys: Some(include_str!("../../../../samples/mxo-keys.toml")),
+        data: &[],
+        not_encoded: &[],
+        is_udp: true,
+    },
+    Sample {
+        family: "mxo",
+        capture: include_bytes!("../../../../samples/mxo-crowd.pcapng"),
+        keys: Some(include_str!("../../../../samples/mxo-crowd-keys.toml")),
         data: &[],
         not_encoded: &[],
         is_udp: true,

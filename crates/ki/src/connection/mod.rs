@@ -65,6 +65,7 @@ pub use session::{MOST_SESSIONS, SessionIds};
 
 use crate::control::Control;
 use crate::crypt::login::Salt;
+use crate::crypt::stream::StreamKey;
 use crate::frame::{control_in_frame, is_control, span_at};
 use event::Unreported;
 use sender::Role;
@@ -83,6 +84,8 @@ pub struct Connection {
     early: (Vec<Unreported>, usize),
     /// The bytes of a piece that was kept.
     kept: Vec<u8>,
+    /// Observer: the keys that opened a stream.
+    opened: Vec<StreamKey>,
 }
 
 #[derive(Debug)]
@@ -139,6 +142,13 @@ impl Connection {
         connection
     }
 
+    /// The session and the keys that opened its streams, for an observer: one for both sides, or
+    /// one for each.
+    #[must_use]
+    pub fn opened_with(&self) -> (Option<u16>, &[StreamKey]) {
+        (self.sender.session_id(), &self.opened)
+    }
+
     fn new(role: Role, now: Duration) -> Self {
         Self {
             sender: Sender::new(role, now),
@@ -147,6 +157,7 @@ impl Connection {
             reading: None,
             early: (Vec::new(), 0),
             kept: Vec::new(),
+            opened: Vec::new(),
         }
     }
 
@@ -323,11 +334,15 @@ impl Connection {
                 self.refuse(side, error);
             }
             Role::Observer(keys) => {
-                if stream.open(keys.of(session_id)).is_none() {
-                    stream.give_up();
-                    let news = News::KeysNeeded { side, session_id };
-                    self.events.push_back(Pending::Event(Event::News(news)));
+                if let Some(key) = stream.open(keys.of(session_id)) {
+                    if !self.opened.contains(key) {
+                        self.opened.push(*key);
+                    }
+                    return;
                 }
+                stream.give_up();
+                let news = News::KeysNeeded { side, session_id };
+                self.events.push_back(Pending::Event(Event::News(news)));
             }
             Role::Relay(_) => self.open_relayed(side),
         }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use worldwire_core::Diagnostic;
-use worldwire_core::value::parse_hex;
+use worldwire_core::value::{parse_hex, push_hex};
 
 use super::login::{Rec1, Salt, Secret, apply_rec1, password_hash};
 use super::stream::StreamKey;
@@ -87,6 +87,22 @@ impl KeyFile {
             }
         }
         file.close(Self { streams: Arc::new(ObserverKeys { streams }), logins })
+    }
+
+    /// The table of a stream's key, as [`parse`](Self::parse) reads it.
+    #[must_use]
+    pub fn format_stream(session: Option<u16>, key: &StreamKey) -> String {
+        let mut text = String::from("[[ki.stream]]\n");
+        if let Some(id) = session {
+            text.push_str(&format!("session = {id}\n"));
+        }
+        for (name, bytes) in [("key", &key.key), ("nonce", &key.nonce)] {
+            text.push_str(name);
+            text.push_str(" = \"");
+            push_hex(&mut text, bytes);
+            text.push_str("\"\n");
+        }
+        text
     }
 
     /// Whether nothing is known.
@@ -246,6 +262,10 @@ mod tests {
         let file = KeyFile::parse("keys", text).expect("it is right");
         let (session, key) = file.observer().streams[0];
         assert_eq!((session, key.key[15], key.nonce[0]), (Some(1419), 15, 16));
+        assert!(text.contains(&KeyFile::format_stream(session, &key)));
+        let written = KeyFile::format_stream(None, &key);
+        let again = KeyFile::parse("keys", &written).expect("it is right");
+        assert_eq!(again.observer().streams, [(None, key)]);
         let salt = Salt { session_id: 7, seconds: 1_700_000_000, millis: 1 };
         let sealed = |user, password| Rec1::new(user, &password_hash(password), salt).seal(salt);
         let opened = file.open_rec1(&sealed("Merle", "hunter2"), salt).expect("it is known");

@@ -23,6 +23,15 @@ impl Object {
         fill(self, classes, &|_| true)
     }
 
+    /// The same object with its properties in the order of their classes: it holds the same as
+    /// another if they are equal then.
+    ///
+    /// # Errors
+    /// Value, for classes that it was not made with; the limit on depth.
+    pub fn in_class_order(&self, classes: &Classes) -> Result<Self> {
+        fill(self, classes, &|_| false)
+    }
+
     /// A new object of a class with every property at its default.
     ///
     /// # Errors
@@ -206,7 +215,8 @@ mod tests {
         let error = codec.encode(&part, codec.header()).unwrap_err().to_string();
         assert_eq!(
             error,
-            "class A: m_e: wanted a value, found none; add it, or fill in missing properties with defaults"
+            "class A: m_e: wanted a value, found none; add it, or fill in missing properties with \
+             defaults: `ki op encode --complete`"
         );
         let whole = part.complete(&classes).unwrap();
         assert_eq!(

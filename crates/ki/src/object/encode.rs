@@ -271,7 +271,9 @@ impl Encoder<'_> {
             }
             let Some(child) = child else {
                 let error = wrong_count(class, property, "a value", "none");
-                return Err(error.hint("add it, or fill in missing properties with defaults"));
+                return Err(error.hint(
+                    "add it, or fill in missing properties with defaults: `ki op encode --complete`",
+                ));
             };
             self.property(property, child)?;
         }

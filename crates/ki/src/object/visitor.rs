@@ -5,7 +5,8 @@ use worldwire_core::Result;
 use crate::schema::classes::{Class, Property, Tuple};
 
 /// Listens to an object being read or walked through, so that a large one can become JSON without
-/// ever being a value in memory. [`Object`](super::Object) is a visitor itself.
+/// ever being a value in memory. [`Object`](super::Object) is a visitor itself. What a visitor does
+/// not listen to, it passes over.
 ///
 /// Whatever is begun is ended, also when reading it, or the visitor, failed.
 pub trait Visitor<'c> {
@@ -13,56 +14,46 @@ pub trait Visitor<'c> {
     ///
     /// # Errors
     /// Whatever keeps the visitor from going on; reading ends with it.
-    fn begin_object(&mut self, slot: Slot<'c>, class: &'c Class, id: CoreId) -> Result<()>;
+    fn begin_object(&mut self, _slot: Slot<'c>, _class: &'c Class, _id: CoreId) -> Result<()> {
+        Ok(())
+    }
 
     /// The object begun last is complete.
     ///
     /// # Errors
     /// As [`Self::begin_object`].
-    fn end_object(&mut self) -> Result<()>;
+    fn end_object(&mut self) -> Result<()> {
+        Ok(())
+    }
 
     /// The values of a container begin.
     ///
     /// # Errors
     /// As [`Self::begin_object`].
-    fn begin_list(&mut self, slot: Slot<'c>) -> Result<()>;
+    fn begin_list(&mut self, _slot: Slot<'c>) -> Result<()> {
+        Ok(())
+    }
 
     /// The container begun last is complete.
     ///
     /// # Errors
     /// As [`Self::begin_object`].
-    fn end_list(&mut self) -> Result<()>;
+    fn end_list(&mut self) -> Result<()> {
+        Ok(())
+    }
 
     /// A value that is neither.
     ///
     /// # Errors
     /// As [`Self::begin_object`].
-    fn value(&mut self, slot: Slot<'c>, value: Leaf<'_>) -> Result<()>;
+    fn value(&mut self, _slot: Slot<'c>, _value: Leaf<'_>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Keeps nothing: for those who only listen to the reader, or only want to know whether bytes are
 /// an object.
-impl<'c> Visitor<'c> for () {
-    fn begin_object(&mut self, _: Slot<'c>, _: &'c Class, _: CoreId) -> Result<()> {
-        Ok(())
-    }
-
-    fn end_object(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn begin_list(&mut self, _: Slot<'c>) -> Result<()> {
-        Ok(())
-    }
-
-    fn end_list(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn value(&mut self, _: Slot<'c>, _: Leaf<'_>) -> Result<()> {
-        Ok(())
-    }
-}
+impl<'c> Visitor<'c> for () {}
 
 /// Where a value stands.
 #[derive(Clone, Copy, Debug)]

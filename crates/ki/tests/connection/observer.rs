@@ -195,6 +195,8 @@ fn encrypted_streams_need_a_key() {
                 heard.push(line(&event));
             }
         }
+        let opened = if end > 0 { &[key][..] } else { &[] };
+        assert_eq!(observer.opened_with(), (Some(77), opened));
         (heard, end)
     };
     let total = (accept.len() + sealed.len()) as u64;

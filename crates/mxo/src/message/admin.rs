@@ -221,7 +221,16 @@ impl<'d> PendingUpdate<'d> {
                         update.encode_body(context.objects, context.from, &mut writer)
                     })
                     .map_err(|error| error.inside("update"))?;
-                writer.into_bytes()
+                let made = writer.into_bytes();
+                if let Some(data) = fields.take_optional("data") {
+                    let given = json::bytes(data).map_err(|error| error.inside("data"))?;
+                    if given != made {
+                        let wanted = "the bytes that the update makes";
+                        let error = Error::value(wanted, format!("{} others", given.len()));
+                        return Err(error.inside("data").hint("leave one of both out"));
+                    }
+                }
+                made
             }
             None => {
                 let data = fields.take("data")?;

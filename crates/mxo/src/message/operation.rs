@@ -144,8 +144,12 @@ impl<'d> Operation<'d> {
     /// Writes it, with the view id in front.
     ///
     /// # Errors
-    /// Value, for what cannot be written.
+    /// Value, for what cannot be written; [`Fault::BadViewId`] for any view but its own of a client.
     pub fn encode(&self, objects: &Objects, from: Side, writer: &mut Writer) -> Result<()> {
+        if from == Side::Client && self.view() != OWN_VIEW {
+            let error = Fault::BadViewId.value(format!("{} from a client", self.view()));
+            return Err(error.inside("view"));
+        }
         match self {
             Self::Create(create) => create.encode(objects, writer),
             Self::Delete(delete) => delete.encode(writer),
@@ -153,6 +157,15 @@ impl<'d> Operation<'d> {
             Self::Update(update) => update.encode(objects, from, writer),
             Self::UnknownCreate(create) => create.encode(writer),
             Self::Undecoded(rest) => rest.encode(writer),
+        }
+    }
+
+    /// The view id in front of it.
+    const fn view(&self) -> u16 {
+        match self {
+            Self::Update(update) => update.view,
+            Self::Undecoded(rest) => rest.view,
+            _ => ADMIN_VIEW,
         }
     }
 

@@ -2,12 +2,14 @@
 
 use super::tables::Tables;
 
+/// What stands for the name of a file.
+pub(super) const NAME: &str = "built in";
 const TABLE: &str = include_str!("built_in.txt");
 
 /// Reads the table. A line that cannot be read is left out; a test sees to it that there are none.
 pub(super) fn tables() -> Tables {
     let mut tables = Tables::new();
-    tables.read("built in", TABLE);
+    tables.read(NAME, TABLE);
     tables
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::built_in;
 use crate::types::PropertyType;
 
 /// The most properties that an order can have. The longest known has 75.
@@ -160,6 +161,14 @@ pub struct Class {
 /// The file that a class was read from, if any: it does not make it another class.
 #[derive(Clone, Debug, Default)]
 pub(super) struct File(pub(super) Option<Arc<str>>);
+
+impl File {
+    /// The name of a file of the user's that is another one than this.
+    pub(super) fn other_than(&self, other: &Self) -> Option<&str> {
+        let name = self.0.as_deref().filter(|name| *name != built_in::NAME)?;
+        (other.0.as_deref() != Some(name)).then_some(name)
+    }
+}
 
 impl PartialEq for File {
     fn eq(&self, _: &Self) -> bool {

@@ -1,6 +1,7 @@
-//! Tables as lines of fields between commas. No field is quoted.
+//! Tables as lines of fields between commas.
 
 use core::ops::Range;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
 use worldwire_core::Diagnostic;
@@ -13,8 +14,58 @@ use crate::types::PropertyType;
 
 /// The first line of a table of classes, which may be missing.
 const CLASS_HEADER: &str = "class_id,create_index,name,size,update_index";
+/// The same of names.
+const NAME_HEADER: &str = "name,id,";
 /// The same of a map.
 const MAP_HEADER: &str = "goid,class_id";
+
+/// The fields of a line: what stands between commas, without spaces around it and without quotes.
+/// Within quotes a comma is text, and `""` is a quote. All text is read whatever its quotes are.
+pub fn csv_fields(line: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let mut rest = Some(line);
+    core::iter::from_fn(move || {
+        let text = rest?.trim_start();
+        let (field, behind) = match text.strip_prefix('"') {
+            Some(quoted) => quoted_field(quoted),
+            None => match text.split_once(',') {
+                Some((field, behind)) => (Cow::Borrowed(field.trim_end()), Some(behind)),
+                None => (Cow::Borrowed(text.trim_end()), None),
+            },
+        };
+        rest = behind;
+        Some(field)
+    })
+}
+
+/// The field behind its first quote, and what follows the comma behind it.
+fn quoted_field(text: &str) -> (Cow<'_, str>, Option<&str>) {
+    let mut end = 0;
+    let mut has_quotes = false;
+    while let Some(at) = text.get(end..).and_then(|rest| rest.find('"')) {
+        end += at;
+        if !text[end + 1..].starts_with('"') {
+            break;
+        }
+        has_quotes = true;
+        end += 2;
+    }
+    let end = if text.get(end..).is_some_and(|rest| rest.contains('"')) { end } else { text.len() };
+    let (field, behind) = text.split_at(end);
+    let field = field.trim();
+    let field = if has_quotes { Cow::Owned(field.replace("\"\"", "\"")) } else { field.into() };
+    (field, behind.split_once(',').map(|(_, rest)| rest))
+}
+
+/// Whether a line names the columns: in any case, with spaces or underscores.
+pub fn is_csv_header(line: &str, header: &str) -> bool {
+    let plain = |name: &str| name.to_ascii_lowercase().replace([' ', '-'], "_");
+    let line = line.trim_start_matches('\u{feff}');
+    let mut given: Vec<String> = csv_fields(line).map(|field| plain(&field)).collect();
+    while given.last().is_some_and(String::is_empty) {
+        given.pop();
+    }
+    given.iter().map(String::as_str).eq(header.split(',').filter(|name| !name.is_empty()))
+}
 
 impl Tables {
     /// Reads classes: lines of `class_id,create_index,name,size,update_index`. The update index of
@@ -36,14 +87,18 @@ impl Tables {
                 problems.error(span_of(text, line), "wanted at most 1024 properties, found more");
             }
         }
-        for (number, mut list) in classes {
-            if let Some(class) = whole_class(number, &mut list, &mut problems)
-                && !self.reading(name, |tables| tables.add(class))
-            {
+        self.reading(name, |tables| {
+            for (number, mut list) in classes {
+                let Some(class) = whole_class(number, &mut list, &mut problems) else { continue };
                 let span = list.first().map_or(0..0, |row| row.span.clone());
-                problems.error(span, "wanted at most 65534 classes, found more");
+                if let Some(before) = tables.contradiction(&class) {
+                    problems.warning(span.clone(), before);
+                }
+                if !tables.add(class) {
+                    problems.error(span, "wanted at most 65534 classes, found more");
+                }
             }
-        }
+        });
         problems.finish()
     }
 
@@ -53,9 +108,9 @@ impl Tables {
     pub fn read_name_csv(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);
         let mut seen = HashSet::new();
-        let mut others: Option<(&str, usize)> = None;
-        for line in rows(text, "name,id,") {
-            let mut fields = line.split(',').map(str::trim);
+        let mut others: Option<(Range<usize>, i64, usize)> = None;
+        for line in rows(text, NAME_HEADER) {
+            let mut fields = csv_fields(line);
             let (name, id) = (fields.next().unwrap_or_default(), fields.next());
             let Some(id) = id else {
                 let message = format!("wanted name,id, found {}", quoted(line));
@@ -63,28 +118,32 @@ impl Tables {
                 continue;
             };
             let Ok(number) = id.parse::<i64>() else {
-                let message = format!("wanted a number, found {}", quoted(id));
-                problems.error(span_of(text, id), message);
+                let message = format!("wanted a number, found {}", quoted(&id));
+                problems.error(place(text, line, &id), message);
                 continue;
             };
-            if !is_label(name) {
-                let message = format!("wanted a name, found {}", quoted(name));
-                problems.error(span_of(text, name), message);
+            if !is_label(&name) {
+                let message = format!("wanted a name, found {}", quoted(&name));
+                problems.error(place(text, line, &name), message);
                 continue;
             }
             match u16::try_from(number) {
-                Ok(goid) if seen.insert(goid) => self.goobj_mut(goid).name = Some(name.into()),
+                Ok(goid) if seen.insert(goid) => {
+                    self.goobj_mut(goid).name = Some(name.into());
+                }
                 Ok(_) => {}
-                Err(_) => others.get_or_insert((id, 0)).1 += 1,
+                Err(_) => {
+                    others.get_or_insert_with(|| (place(text, line, &id), number, 0)).2 += 1;
+                }
             }
         }
-        if let Some((first, count)) = others {
+        if let Some((span, first, count)) = others {
             let plural = if count == 1 { "" } else { "s" };
             let message = format!(
                 "{count} name{plural} left out: wanted a goobj, 0 to 65535, found {first}{}",
                 if count == 1 { "" } else { " and others" }
             );
-            problems.warning(span_of(text, first), message);
+            problems.warning(span, message);
         }
         problems.finish()
     }
@@ -94,13 +153,13 @@ impl Tables {
         let mut problems = Problems::new(name, text);
         let mut seen = HashSet::new();
         for line in rows(text, MAP_HEADER) {
-            let fields: Vec<&str> = line.splitn(3, ',').map(str::trim).collect();
+            let fields: Vec<Cow<'_, str>> = csv_fields(line).take(3).collect();
             let [goid, class] = fields.as_slice() else {
                 let message = format!("wanted goid,class_id, found {}", quoted(line));
                 problems.error(span_of(text, line), message);
                 continue;
             };
-            let span = span_of(text, goid);
+            let span = place(text, line, goid);
             let Ok(number) = goid.parse::<u16>() else {
                 let message = format!("wanted a goobj, 0 to 65535, found {}", quoted(goid));
                 problems.error(span, message);
@@ -109,14 +168,16 @@ impl Tables {
             if self.class(class).is_none() {
                 let message = format!("there is no class {}", quoted(class));
                 let help = "read the table of classes first";
-                problems.error_with(span_of(text, class), message, help);
+                problems.error_with(place(text, line, class), message, help);
                 continue;
             }
             if !seen.insert(number) {
                 problems.error(span, format!("goobj {number} has a class already"));
                 continue;
             }
-            self.set_class(number, class);
+            if let Some(before) = self.reading(name, |tables| tables.set_class(number, class)) {
+                problems.warning(span, before);
+            }
         }
         problems.finish()
     }
@@ -129,22 +190,33 @@ fn rows<'t>(text: &'t str, header: &'static str) -> impl Iterator<Item = &'t str
         !line.is_empty() && !line.starts_with('#')
     });
     let columns = move |(index, (_, line)): &(usize, (usize, &str))| {
-        *index > 0 || line.trim_start_matches('\u{feff}').trim() != header
+        *index > 0 || !is_csv_header(line, header)
     };
     held.enumerate().filter(columns).map(|(_, (_, line))| line)
+}
+
+/// The name of a property. The format of this project has no room for spaces: they become `_`.
+pub(super) fn property_name<'t>(name: &Cow<'t, str>) -> Cow<'t, str> {
+    if name.contains(' ') { name.replace(' ', "_").into() } else { name.clone() }
+}
+
+/// The place of a field in its line: that of the whole line where quotes had to be taken out.
+fn place(text: &str, line: &str, field: &str) -> Range<usize> {
+    let is_part = line.as_bytes().as_ptr_range().contains(&field.as_ptr());
+    span_of(text, if is_part || field.is_empty() { field } else { line })
 }
 
 /// A property of a class.
 struct Row<'t> {
     create: usize,
-    name: &'t str,
+    name: Cow<'t, str>,
     kind: PropertyType,
     update: Option<usize>,
     span: Range<usize>,
 }
 
 fn class_row<'t>(text: &str, line: &'t str, problems: &mut Problems<'_>) -> Option<(u32, Row<'t>)> {
-    let fields: Vec<&str> = line.splitn(6, ',').map(str::trim).collect();
+    let fields: Vec<Cow<'t, str>> = csv_fields(line).take(6).collect();
     let [class, create, name, size, update] = fields.as_slice() else {
         let message = format!("wanted {CLASS_HEADER}, found {}", quoted(line));
         problems.error(span_of(text, line), message);
@@ -152,7 +224,7 @@ fn class_row<'t>(text: &str, line: &'t str, problems: &mut Problems<'_>) -> Opti
     };
     let mut wrong = |part: &str, wanted: &str| {
         let message = format!("wanted {wanted}, found {}", quoted(part));
-        problems.error(span_of(text, part), message);
+        problems.error(place(text, line, part), message);
     };
     let Ok(number) = class.parse::<u32>() else {
         wrong(class, "the number of a class");
@@ -162,11 +234,12 @@ fn class_row<'t>(text: &str, line: &'t str, problems: &mut Problems<'_>) -> Opti
         wrong(create, "an index from 0 to 1023");
         return None;
     };
-    if !is_name(name) {
-        wrong(name, "the name of a property");
+    let name = property_name(name);
+    if !is_name(&name) {
+        wrong(&name, "the name of a property");
         return None;
     }
-    let Some(kind) = size.parse().ok().and_then(|size| known::type_of(name, size)) else {
+    let Some(kind) = size.parse().ok().and_then(|size| known::type_of(&name, size)) else {
         wrong(size, "a size from 1 to 255");
         return None;
     };
@@ -198,13 +271,13 @@ fn whole_class(number: u32, rows: &mut [Row<'_>], problems: &mut Problems<'_>) -
             problems.error(row.span.clone(), message);
             return None;
         }
-        if !names.insert(row.name) {
+        if !names.insert(&*row.name) {
             let message = format!("class {number} has a property {} already", row.name);
             problems.error(row.span.clone(), message);
             return None;
         }
     }
-    let create = rows.iter().map(|row| (row.name, row.kind));
+    let create = rows.iter().map(|row| (&*row.name, row.kind));
     let class = Class::new(&number.to_string(), create);
     let mut updated: Vec<_> = rows.iter().filter_map(|row| Some((row.update?, row))).collect();
     updated.sort_by_key(|(index, _)| *index);
@@ -215,6 +288,6 @@ fn whole_class(number: u32, rows: &mut [Row<'_>], problems: &mut Problems<'_>) -
             return None;
         }
     }
-    let updated: Vec<_> = updated.into_iter().map(|(_, row)| (row.name, row.kind)).collect();
+    let updated: Vec<_> = updated.into_iter().map(|(_, row)| (&*row.name, row.kind)).collect();
     Some(known::grouped(class, &updated))
 }

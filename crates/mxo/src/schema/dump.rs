@@ -183,7 +183,9 @@ impl<'t> DumpReader<'_, 't> {
                 self.read.insert(number, block.properties);
             }
         }
-        self.tables.set_class(block.goid, &name);
+        if let Some(before) = self.tables.set_class(block.goid, &name) {
+            self.problems.warning(block.span, before);
+        }
     }
 
     /// The class of a block: one that is there already with the same layout brings its updates, and

@@ -4,14 +4,26 @@ use core::ops::Range;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Map;
-use worldwire_core::Diagnostic;
 use worldwire_core::json::{self, Json};
+use worldwire_core::{Diagnostic, nearest};
 
 use super::class::{Class, Group, MOST_PROPERTIES, is_label, is_name};
 use super::known;
-use super::problems::{Problems, lines};
+use super::problems::{Problems, lines, quoted};
 use super::tables::Tables;
 use crate::types::PropertyType;
+
+/// What there may be: the parts that are read, and what describes the file.
+const KEYS: [&str; 8] = [
+    "tables",
+    "update_tables",
+    "update_table_for",
+    "goobjects",
+    "format",
+    "byte_order",
+    "note",
+    "update_strings",
+];
 
 impl Tables {
     /// Reads classes and goobjs from JSON. What cannot be read is a problem, and the rest is read
@@ -33,8 +45,9 @@ impl Tables {
     /// }
     /// ```
     ///
-    /// `update_table_for` of a player is `{"own_view": ..., "other_view": ...}`. Other keys say
-    /// where things come from, and are passed over. What is not said of a goobj stays as it was.
+    /// `update_table_for` of a player is `{"own_view": ..., "other_view": ...}`. The keys `format`,
+    /// `byte_order`, `note` and `update_strings` describe the file and are passed over; others get
+    /// a warning. What is not said of a goobj stays as it was.
     pub fn read_json(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);
         match json::parse(text) {
@@ -67,6 +80,12 @@ impl JsonReader<'_, '_, '_> {
         let Some(whole) = whole.as_object() else {
             return self.wrong(&[], "an object with tables and goobjects", whole);
         };
+        for key in whole.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+            let near = nearest(key, KEYS.iter().copied());
+            let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
+            let span = self.place(&[key]);
+            self.problems.warning(span, format!("{} is not read{near}", quoted(key)));
+        }
         let mut updates = HashMap::new();
         for (name, list) in self.part(whole, "update_tables") {
             if let Some(list) = self.properties(&["update_tables", name], list) {
@@ -74,6 +93,14 @@ impl JsonReader<'_, '_, '_> {
             }
         }
         let groups: HashMap<_, _> = self.part(whole, "update_table_for").collect();
+        let tables = whole.get("tables").and_then(Json::as_object);
+        for (name, _) in self.part(whole, "update_table_for") {
+            if !tables.is_some_and(|tables| tables.contains_key(name)) {
+                let span = self.place(&["update_table_for", name]);
+                let message = format!("there is no table {} here: not read", quoted(name));
+                self.problems.warning(span, message);
+            }
+        }
         for (name, list) in self.part(whole, "tables") {
             let path = ["tables", name.as_str()];
             let Some(list) = self.properties(&path, list) else { continue };
@@ -86,6 +113,10 @@ impl JsonReader<'_, '_, '_> {
                 Some(group) => self.updates(class, name, group, &updates),
                 None => class,
             };
+            if let Some(before) = self.tables.contradiction(&class) {
+                let span = self.place(&path);
+                self.problems.warning(span, before);
+            }
             if !self.tables.add(class) {
                 let span = self.place(&path);
                 self.problems.error(span, "wanted at most 65534 classes, found more");
@@ -208,10 +239,11 @@ impl JsonReader<'_, '_, '_> {
         if !name.into_iter().chain(source).all(is_label) {
             return self.wrong(&path, "a name and evidence of one line", goobj);
         }
-        let entry = self.tables.goobj_mut(number);
-        if let Some(class) = class {
-            entry.class = Some(class.into());
+        if let Some(before) = class.and_then(|class| self.tables.set_class(number, class)) {
+            let span = self.place(&path);
+            self.problems.warning(span, before);
         }
+        let entry = self.tables.goobj_mut(number);
         if let Some(name) = name {
             entry.name = Some(name.into());
         }

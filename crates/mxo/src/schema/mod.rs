@@ -39,6 +39,7 @@ mod table;
 mod tables;
 
 pub use class::{Class, MOST_PROPERTIES, Order, Slot, Updates};
+pub use csv::{csv_fields, is_csv_header};
 pub use guess::MOST_SHAPES;
 pub use objects::{ClassId, Objects};
 pub use problems::MOST_PROBLEMS;

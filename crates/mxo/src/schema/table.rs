@@ -306,11 +306,12 @@ impl<'t> TableReader<'_, 't> {
         if !self.goobjs.insert(goid) {
             return self.wrong(number, "a goobj that the file does not have already");
         }
-        let goobj = self.tables.goobj_mut(goid);
-        goobj.source = None;
-        if class != "-" {
-            goobj.class = Some(class.into());
+        if class == "-" {
+            self.tables.goobj_mut(goid).source = None;
+        } else if let Some(before) = self.tables.set_class(goid, class) {
+            self.problems.warning(span_of(self.text, class), before);
         }
+        let goobj = self.tables.goobj_mut(goid);
         if !name.is_empty() {
             goobj.name = Some(name.into());
         }
@@ -353,6 +354,9 @@ impl<'t> TableReader<'_, 't> {
         }
         for (group, properties) in open.groups {
             class = class.grouped(group, properties);
+        }
+        if let Some(before) = self.tables.contradiction(&class) {
+            self.problems.warning(span_of(self.text, open.name), before);
         }
         if !self.tables.add(class) {
             self.wrong(open.name, "at most 65534 classes");

@@ -18,6 +18,8 @@ pub struct Goobj {
     pub name: Option<Box<str>>,
     /// Where this comes from, if the table says.
     pub source: Option<Box<str>>,
+    /// The file that said which class it has.
+    pub(super) file: File,
 }
 
 /// Classes and goobjs, collected from what is built in and from files.
@@ -79,10 +81,25 @@ impl Tables {
     }
 
     /// A file says which class a goobj has. Where the class before came from is of no use then.
-    pub(super) fn set_class(&mut self, goid: u16, class: &str) {
+    /// Returns what another file said, if that was something else.
+    pub(super) fn set_class(&mut self, goid: u16, class: &str) -> Option<String> {
+        let file = self.file.clone();
         let goobj = self.goobj_mut(goid);
-        goobj.class = Some(class.into());
         goobj.source = None;
+        let before = goobj.class.replace(class.into());
+        let from = core::mem::replace(&mut goobj.file, file.clone());
+        let before = before.filter(|before| **before != *class)?;
+        let from = from.other_than(&file)?;
+        Some(format!("goobj {goid} had the class {before} of {from}; this one counts"))
+    }
+
+    /// What another file said of a class that is about to be added, if that was something else.
+    pub(super) fn contradiction(&self, class: &Class) -> Option<String> {
+        let before = self.class(class.name())?;
+        let is_other = (before.create(), before.updates()) != (class.create(), class.updates());
+        let from = before.file.other_than(&self.file).filter(|_| is_other)?;
+        let name = class.name();
+        Some(format!("class {name} had other properties in {from}; this one counts"))
     }
 
     /// A class by its name.

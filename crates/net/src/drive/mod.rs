@@ -270,8 +270,10 @@ where
         let flow = attended(work, self.writer).await;
         match closed {
             Some(CloseReason::Fault) => {
-                let end = self.fault.take().map_or(End::Closed(CloseReason::Fault), End::Fault);
-                return Some(Err(end));
+                let Some(error) = self.fault.take() else {
+                    return Some(Err(End::Closed(CloseReason::Fault)));
+                };
+                return Some(Err(End::Fault { error, state: self.application.state() }));
             }
             Some(CloseReason::Remote) if self.is_lost => return Some(Err(End::Lost)),
             Some(reason) => return Some(Err(End::Closed(reason))),

@@ -112,8 +112,10 @@ async fn a_broken_rule_is_named() {
     served.say(b"fine").await;
     served.peer.write_all(&[0xff, 0xff]).await.unwrap();
     assert_eq!(served.hear().await, b"fine");
-    let End::Fault(error) = served.end.await.unwrap() else { panic!("no fault") };
+    let End::Fault { error, state } = served.end.await.unwrap() else { panic!("no fault") };
     assert_eq!(error.to_string(), "wanted a shorter frame, found the longest");
+    // What the application says of itself, once it has heard of everything but the end.
+    assert_eq!(state, "3 events");
     let seen = served.seen.all();
     assert_eq!(seen.get(1..3).unwrap(), ["Fault", "closed because of a fault"]);
 }

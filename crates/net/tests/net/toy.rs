@@ -306,6 +306,10 @@ impl Application<Connection> for Obedient {
         sender.send(b"bye").unwrap();
     }
 
+    fn state(&self) -> String {
+        format!("{} events", self.seen.all().len())
+    }
+
     async fn ended(&mut self, end: &End) {
         self.seen.say(format!("ended: {end}"));
     }

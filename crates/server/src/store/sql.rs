@@ -11,7 +11,9 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions, Postgres};
 use sqlx::sqlite::{
     Sqlite, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{AssertSqlSafe, Connection as _, Database, Pool, SqlSafeStr as _, SqlStr};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Database, Pool, SqlSafeStr as _, SqlStr,
+};
 
 use super::{
     AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, RefRow, ScoreRow,
@@ -45,14 +47,15 @@ impl SqliteStore {
             // What was committed survives a power cut, too.
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
-            .busy_timeout(PATIENCE);
+            .busy_timeout(PATIENCE)
+            // Not even the most talkative log has statements in it.
+            .disable_statement_logging();
         let pool = SqlitePoolOptions::new()
             .max_connections(2)
             .acquire_timeout(PATIENCE)
             .connect_with(options)
             .await?;
-        let sql = include_str!("migrations/0001_shard.sqlite.sql");
-        migrations(&[(1, "shard", sql)]).run(&pool).await?;
+        migrations(&SQLITE).run(&pool).await?;
         Ok(Self { pool })
     }
 }
@@ -79,13 +82,13 @@ impl PostgresStore {
     /// Those of the database.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         let options: PgConnectOptions = url.parse()?;
+        let options = options.disable_statement_logging();
         let pool = PgPoolOptions::new()
             .max_connections(4)
             .acquire_timeout(PATIENCE)
             .connect_with(options)
             .await?;
-        let sql = include_str!("migrations/0001_shard.postgres.sql");
-        migrations(&[(1, "shard", sql)]).run(&pool).await?;
+        migrations(&POSTGRES).run(&pool).await?;
         Ok(Self { pool })
     }
 }
@@ -108,12 +111,33 @@ impl<D: Database> Drop for Lent<D> {
     }
 }
 
-fn migrations(all: &[(i64, &'static str, &'static str)]) -> Migrator {
-    let migration = |&(version, about, sql): &(i64, &'static str, &'static str)| {
-        let sql = sql.into_sql_str();
+/// What makes and changes the tables: version, name, and statements with the words of a dialect left
+/// open. What is released here never changes; what is new is one more.
+const MIGRATIONS: [(i64, &str, &str); 1] =
+    [(1, "shard", include_str!("migrations/0001_shard.sql"))];
+
+/// The words of a dialect. SQLite has one kind of integers, and `INTEGER` alone makes the number of
+/// a row its key.
+type Dialect = [(&'static str, &'static str); 4];
+
+const SQLITE: Dialect = [
+    ("{small}", "INTEGER"),
+    ("{int}", "INTEGER"),
+    ("{bytes}", "BLOB"),
+    ("{clustered}", " WITHOUT ROWID"),
+];
+const POSTGRES: Dialect =
+    [("{small}", "SMALLINT"), ("{int}", "BIGINT"), ("{bytes}", "BYTEA"), ("{clustered}", "")];
+
+fn migrations(dialect: &Dialect) -> Migrator {
+    let migration = |(version, about, sql): (i64, &'static str, &str)| {
+        let words = dialect.iter();
+        let sql = words.fold(sql.to_owned(), |sql, (open, word)| sql.replace(open, word));
+        // Made of constants alone.
+        let sql = AssertSqlSafe(sql).into_sql_str();
         Migration::new(version, about.into(), MigrationType::Simple, sql, false)
     };
-    Migrator::with_migrations(all.iter().map(migration).collect())
+    Migrator::with_migrations(MIGRATIONS.into_iter().map(migration).collect())
 }
 
 fn select_nodes(count: usize) -> SqlStr {
@@ -430,6 +454,21 @@ mod tests {
     fn nodes(ids: std::ops::Range<u32>) -> Arc<Changes> {
         let node = |id| Change::PutNode(NodeRow { id, kind: 22, data: vec![7; 4_000].into() });
         Arc::new(ids.map(node).map(|change| (change.key(), change)).collect())
+    }
+
+    /// A database remembers the sums of what was done to it, and is not opened with others.
+    #[test]
+    fn migrations_stay_as_they_are() {
+        for (dialect, sums) in [
+            (SQLITE, ["45aacaa6f99a7287d465913b9d5adc30"]),
+            (POSTGRES, ["e352b8f6b77e3b71e56620cfdea3e062"]),
+        ] {
+            let found = migrations(&dialect);
+            let found = found.iter().map(|one| {
+                one.checksum.iter().take(16).map(|byte| format!("{byte:02x}")).collect::<String>()
+            });
+            assert_eq!(found.collect::<Vec<_>>(), sums);
+        }
     }
 
     /// The last batch, asked for as the vault does: until there is an answer.

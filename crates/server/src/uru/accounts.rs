@@ -303,6 +303,14 @@ impl State {
         self.set_hashes(id, &PasswordHashes { sha0, sha1 });
     }
 
+    /// The digest that [`set_digest`](Self::set_digest) takes, if the account has a password.
+    pub(crate) fn known_digest(&self, id: Uuid) -> Option<[u8; 20]> {
+        let account = self.accounts.get(id)?;
+        let hashes = account.hashes(id, &self.key)?;
+        let known = if is_email_name(&account.name) { hashes.sha0 } else { hashes.sha1 };
+        Some(*known.as_bytes())
+    }
+
     fn set_hashes(&mut self, id: Uuid, hashes: &PasswordHashes) {
         let Some(mut account) = self.accounts.get(id).cloned() else { return };
         let mut plain = zeroize::Zeroizing::new(vec![SECRET_VERSION]);

@@ -99,11 +99,11 @@ impl State {
             return Err(NetError::VaultNodeAccessViolation.into());
         }
         let texts = [&new.filename, &new.instance_name, &new.user_name].into_iter();
-        let short = texts.chain([&new.description]).enumerate().all(|(at, text)| {
+        let fit = texts.chain([&new.description]).enumerate().all(|(at, text)| {
             let most = if at < 3 { 63 } else { self.config.most_text };
-            text.encode_utf16().count() <= most
+            text.encode_utf16().count() <= most && !text.contains('\0')
         });
-        if !short {
+        if !fit {
             return Err(NetError::InvalidParameter.into());
         }
         let numbered = NUMBERED.contains(&&*new.filename);

@@ -189,6 +189,16 @@ impl Application<Connection> for Client {
         }
     }
 
+    fn state(&self) -> String {
+        match &self.serving {
+            Serving::Setup => "setup".to_owned(),
+            Serving::Gatekeeper => "gatekeeper".to_owned(),
+            Serving::File(_) => "file".to_owned(),
+            Serving::Auth(auth) => format!("auth, {}", auth.state()),
+            Serving::Game(game) => format!("game, {}", game.state()),
+        }
+    }
+
     async fn ended(&mut self, end: &End) {
         // The end of an auth connection takes its player offline, now or some time later.
         match (mem::replace(&mut self.serving, Serving::Setup), end) {

@@ -21,7 +21,7 @@
 //! * `dispatch`: which service a client wants; `gatekeeper`, [`file`](mod@file), [`auth`], `game`:
 //!   the services;
 //! * [`vault`]: everything that lasts, with [`accounts`], [`players`], [`ages`] and [`scores`];
-//! * [`moving`]: shards of other servers that move in;
+//! * [`moving`]: shards that move in from other servers, and back;
 //! * [`admin`]: what operators do, while the shard runs and while it does not;
 //! * `hosts`: where the ages are; `game`: the ages that run;
 //! * `status`: the status page; `figures`: what it shows to operators.
@@ -41,7 +41,7 @@ pub mod keys;
 pub mod moving;
 pub mod players;
 pub mod scores;
-mod status;
+pub(crate) mod status;
 pub mod vault;
 
 use std::fs;

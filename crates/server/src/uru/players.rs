@@ -168,10 +168,6 @@ impl State {
     }
 
     /// A connection has come.
-    pub(crate) fn connect(&mut self, connection: ConnectionId) {
-        self.put_session(connection, Some(Session::default()));
-    }
-
     /// A connection has gone: so has its player.
     pub(crate) fn disconnect(&mut self, connection: ConnectionId) -> Outcome<()> {
         if self.sessions.contains_key(&connection) {

@@ -30,14 +30,14 @@ use worldwire_uru::vault::{Blob as VaultBlob, NodeType, VaultNode};
 
 use crate::client::{ACCOUNTS, Client, Running};
 
-const PREFIX: i32 = 120;
-const FERN: Uuid = Uuid([7; 16]);
+pub(crate) const PREFIX: i32 = 120;
+pub(crate) const FERN: Uuid = Uuid([7; 16]);
 const SDL: &str = "
 STATEDESC Fern { VERSION 1 VAR BOOL open[1] }
 STATEDESC lever { VERSION 1 VAR INT place[1] }
 ";
 
-fn prepare(folder: &Path) {
+pub(crate) fn prepare(folder: &Path) {
     let data = folder.join("data");
     std::fs::create_dir_all(data.join("ages")).unwrap();
     std::fs::create_dir_all(data.join("secure/SDL")).unwrap();
@@ -46,16 +46,18 @@ fn prepare(folder: &Path) {
     std::fs::write(data.join("secure/SDL/Fern.sdl"), SDL).unwrap();
 }
 
-fn descriptors() -> Arc<Descriptors> {
+pub(crate) fn descriptors() -> Arc<Descriptors> {
     Arc::new(Descriptors::load([("Fern.sdl", SDL)]))
 }
 
 /// A player on an auth connection, and where it was told to go.
-struct Traveller {
-    _auth: Client,
-    account: Uuid,
-    player: u32,
-    number: u32,
+pub(crate) struct Traveller {
+    pub(crate) auth: Client,
+    pub(crate) account: Uuid,
+    pub(crate) player: u32,
+    pub(crate) number: u32,
+    /// What a lost auth connection comes back with.
+    pub(crate) token: Uuid,
 }
 
 macro_rules! auth_reply {
@@ -79,7 +81,7 @@ macro_rules! auth_reply {
 
 impl Traveller {
     /// Logs in, with a player of this name, and asks for the age of the vault.
-    async fn to_fern(shard: &Running, account: (&str, &str), name: &str) -> Self {
+    pub(crate) async fn to_fern(shard: &Running, account: (&str, &str), name: &str) -> Self {
         Self::to(shard, account, name, FERN).await
     }
 
@@ -112,7 +114,7 @@ impl Traveller {
             },
         )
         .await;
-        let (mut player, mut account) = (0, Uuid::ZERO);
+        let (mut player, mut account, mut token) = (0, Uuid::ZERO, Uuid::ZERO);
         while account.is_zero() {
             match auth.hear().await.unwrap().message() {
                 Message::AuthServer(Reply::AcctPlayerInfo(info)) => player = info.player_id,
@@ -120,7 +122,8 @@ impl Traveller {
                     assert_eq!(reply.result, NetError::Success);
                     account = reply.account_id;
                 }
-                Message::AuthServer(Reply::ServerAddr(_) | Reply::ServerCaps(_)) => {}
+                Message::AuthServer(Reply::ServerAddr(told)) => token = told.token,
+                Message::AuthServer(Reply::ServerCaps(_)) => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -174,11 +177,11 @@ impl Traveller {
         let (result, number) =
             auth_reply!(auth, AgeReply, |it: &reply::AgeReply| (it.result, it.age_mcp_id));
         assert_eq!(result, NetError::Success);
-        Self { _auth: auth, account, player, number }
+        Self { auth, account, player, number, token }
     }
 
     /// Joins on a connection of its own.
-    async fn join(&self, shard: &Running) -> Visitor {
+    pub(crate) async fn join(&self, shard: &Running) -> Visitor {
         let mut visitor = Visitor::connect(shard, self.player).await;
         let result = visitor.ask_in(self.number, self.account, self.player).await;
         assert_eq!(result, NetError::Success);
@@ -191,18 +194,23 @@ async fn say(client: &Client, message: impl Into<ask::ClientMessage<'static>>) {
 }
 
 /// A game connection.
-struct Visitor {
-    game: Client,
-    player: u32,
+pub(crate) struct Visitor {
+    pub(crate) game: Client,
+    pub(crate) player: u32,
 }
 
 impl Visitor {
-    async fn connect(shard: &Running, player: u32) -> Self {
+    pub(crate) async fn connect(shard: &Running, player: u32) -> Self {
         let key = shard.keys.public(ServerKind::Game).cloned();
         Self { game: shard.client(Service::Game, key).await, player }
     }
 
-    async fn ask_in(&mut self, age_mcp_id: u32, account_id: Uuid, player_id: u32) -> NetError {
+    pub(crate) async fn ask_in(
+        &mut self,
+        age_mcp_id: u32,
+        account_id: Uuid,
+        player_id: u32,
+    ) -> NetError {
         let trans_id = TransId(9);
         let request = game::JoinAgeRequest { trans_id, age_mcp_id, account_id, player_id };
         self.game.say(Message::from(game::ClientMessage::from(request))).await;
@@ -212,7 +220,7 @@ impl Visitor {
         }
     }
 
-    async fn says<'m>(&self, message: impl Into<NetMessage<'m>>) {
+    pub(crate) async fn says<'m>(&self, message: impl Into<NetMessage<'m>>) {
         let message: NetMessage<'m> = message.into();
         let buffer = bytes(&message);
         let class = u16::from_le_bytes(*buffer.first_chunk().unwrap());
@@ -222,7 +230,7 @@ impl Visitor {
     }
 
     /// The next net message.
-    async fn hears(&mut self) -> NetMessage<'static> {
+    pub(crate) async fn hears(&mut self) -> NetMessage<'static> {
         let heard = self.game.hear().await.expect("the connection is open");
         match heard.message() {
             Message::GameServer(GameReply::PropagateBuffer(message)) => {
@@ -233,12 +241,12 @@ impl Visitor {
         }
     }
 
-    fn header(&self, flags: NetFlags) -> NetHeader {
+    pub(crate) fn header(&self, flags: NetFlags) -> NetHeader {
         let time = UnifiedTime { seconds: 5, microseconds: 6 };
         NetHeader::from_client(time, self.player, flags)
     }
 
-    async fn asks_for_members(&mut self) -> Vec<String> {
+    pub(crate) async fn asks_for_members(&mut self) -> Vec<String> {
         self.says(MembersListReq { header: self.header(NetFlags::IsSystemMessage) }).await;
         match self.hears().await {
             NetMessage::MembersList(list) => {
@@ -252,7 +260,7 @@ impl Visitor {
     }
 
     /// Asks for the state of the age; the initial messages, of which there are as many as announced.
-    async fn asks_for_state(&mut self) -> Vec<NetMessage<'static>> {
+    pub(crate) async fn asks_for_state(&mut self) -> Vec<NetMessage<'static>> {
         let flags = NetFlags::IsSystemMessage | NetFlags::InitialAgeStateRequest;
         let rooms = Vec::new().into();
         self.says(GameStateRequest { header: self.header(flags), rooms }).await;
@@ -268,7 +276,7 @@ impl Visitor {
         }
     }
 
-    async fn asks_for_lock(&mut self) -> i32 {
+    pub(crate) async fn asks_for_lock(&mut self) -> i32 {
         let shared = bytes(&SharedState::trigger(true));
         self.says(TestAndSet {
             header: self.header(NetFlags(0)),
@@ -285,8 +293,12 @@ impl Visitor {
         }
     }
 
-    async fn changes(&self, object: Uoid<'static>, blob: Vec<u8>) {
-        self.says(SdlStateBCast {
+    pub(crate) async fn changes(&self, object: Uoid<'static>, blob: Vec<u8>) {
+        self.says(self.state(object, blob)).await;
+    }
+
+    pub(crate) fn state(&self, object: Uoid<'static>, blob: Vec<u8>) -> SdlStateBCast<'static> {
+        SdlStateBCast {
             state: SdlState {
                 header: self.header(NetFlags(0)),
                 object,
@@ -295,11 +307,10 @@ impl Visitor {
                 persist_on_server: true.into(),
                 is_avatar_state: false.into(),
             },
-        })
-        .await;
+        }
     }
 
-    async fn loads_its_avatar(&self) {
+    pub(crate) async fn loads_its_avatar(&self) {
         let clone = Some(CloneIds { id: 1, filler: 0, player_id: self.player });
         let uoid = Uoid { clone, ..object(1, "Male") };
         let payload = LoadCloneMsg {
@@ -325,7 +336,7 @@ impl Visitor {
         .await;
     }
 
-    async fn chats(&self, user: &str) {
+    pub(crate) async fn chats(&self, user: &str) {
         let chat = KiMsg {
             message: message_header(),
             command: KiCommand(0),
@@ -346,20 +357,20 @@ impl Visitor {
     }
 }
 
-fn bytes<'d>(value: &impl Field<'d>) -> Vec<u8> {
+pub(crate) fn bytes<'d>(value: &impl Field<'d>) -> Vec<u8> {
     let mut writer = Writer::new();
     value.encode(&mut writer).unwrap();
     writer.into_bytes()
 }
 
-fn object(class_index: u16, name: &'static str) -> Uoid<'static> {
+pub(crate) fn object(class_index: u16, name: &'static str) -> Uoid<'static> {
     let sequence_number = SequenceNumber::from_page(PREFIX, 0).unwrap();
     let location = Location { sequence_number, flags: LocationFlags(0) };
     let name = name.into();
     Uoid { location, load_mask: None, class_index, object_id: 7, name, clone: None }
 }
 
-fn message_header() -> MessageHeader<'static> {
+pub(crate) fn message_header() -> MessageHeader<'static> {
     let bcast_flags = BroadcastFlags::NetPropagate;
     MessageHeader {
         sender: Key(None),
@@ -369,7 +380,7 @@ fn message_header() -> MessageHeader<'static> {
     }
 }
 
-fn blob(descriptor: &str, variable: &str, value: Scalar<'_>) -> Vec<u8> {
+pub(crate) fn blob(descriptor: &str, variable: &str, value: Scalar<'_>) -> Vec<u8> {
     blob_at(descriptor, variable, value, 1_700_000_000)
 }
 
@@ -383,7 +394,7 @@ fn blob_at(descriptor: &str, variable: &str, value: Scalar<'_>, seconds: u32) ->
 }
 
 /// The object, and the value of a state, as it was sent.
-fn told(message: &NetMessage<'_>, variable: &str) -> (String, Option<String>) {
+pub(crate) fn told(message: &NetMessage<'_>, variable: &str) -> (String, Option<String>) {
     let state = match message {
         NetMessage::SdlState(state) => state,
         NetMessage::SdlStateBCast(broadcast) => &broadcast.state,
@@ -484,6 +495,10 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
     shard.vault.set_age_settings("Fern", later.clone()).await.unwrap();
     assert_eq!(told(&atrus.hears().await, "open"), ("AgeSDLHook".into(), open));
     assert_eq!(shard.vault.age_settings("Fern").await.unwrap(), Some(later));
+    // An age that runs would write into a vault that is replaced.
+    drop((atrus, bob));
+    let dump = shard.vault.export().await.unwrap();
+    assert_eq!(shard.vault.import(dump, true).await, Err(NetError::LoggedInElsewhere));
     // No node of a state disturbs the check of the vault.
     let findings = shard.vault.check().await.unwrap();
     assert!(findings.iter().all(|finding| !finding.problem), "{findings:?}");

@@ -15,7 +15,7 @@ use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::auth::client as ask;
 use worldwire_uru::message::auth::server::ServerMessage as Told;
 use worldwire_uru::message::gatekeeper::client as gatekeeper;
-use worldwire_uru::types::{Nested, NetError, TransId, Uuid};
+use worldwire_uru::types::{Nested, NetError, TermStr, TransId, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use crate::client::{PATIENCE, Running};
@@ -140,6 +140,10 @@ async fn what_a_player_may_not_do_has_a_result() {
     let anything = || Nested::encode_from(&VaultNode::default()).unwrap();
     // A mask of fields that are not there.
     let malformed = || Nested::new(vec![0xff; 20]);
+    let broken_text = || {
+        let string64_1 = Some(TermStr::from("left\0right"));
+        Nested::encode_from(&VaultNode { string64_1, ..VaultNode::default() }).unwrap()
+    };
     let above = bob.make(folder.clone()).await;
     let below = bob.make(folder.clone()).await;
     let revision = Uuid([1; 16]);
@@ -171,6 +175,7 @@ async fn what_a_player_may_not_do_has_a_result() {
         ("another's node", save!(secret, anything()), NetError::VaultNodeAccessViolation),
         ("a node that is not there", save!(1, anything()), NetError::VaultNodeNotFound),
         ("a malformed node", save!(above, malformed()), NetError::BadServerData),
+        ("a zero inside a text", save!(above, broken_text()), NetError::InvalidParameter),
         (
             "a malformed new node",
             result!(bob, VaultNodeCreate { node: malformed() }, VaultNodeCreated),
@@ -268,7 +273,7 @@ async fn who_does_not_read_is_closed_and_nobody_waits() {
 
 /// What is logged, of any level.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl std::io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -282,11 +287,22 @@ impl std::io::Write for Log {
 }
 
 impl Log {
-    fn text(&self) -> String {
+    /// Listens on all threads: the database has some of its own.
+    pub(crate) fn listen(&self) {
+        let writer = self.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::level_filters::LevelFilter::TRACE)
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        tracing::subscriber::set_global_default(subscriber).unwrap();
+    }
+
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    fn count(&self, what: &str) -> usize {
+    pub(crate) fn count(&self, what: &str) -> usize {
         // What operators do not see unless they ask for it may be there more often.
         let is_shown = |line: &&str| line.contains(" WARN ") || line.contains(" INFO ");
         self.text().lines().filter(is_shown).filter(|line| line.contains(what)).count()
@@ -313,13 +329,7 @@ async fn log() {
         return;
     }
     let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::level_filters::LevelFilter::TRACE)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    log.listen();
     let shard = Running::start(|_| (), |config| config.limits.connections_per_address = 6).await;
 
     for _ in 0..5 {
@@ -330,6 +340,7 @@ async fn log() {
         }
     }
     assert_eq!(log.count("a rule was broken"), 1, "{}", log.text());
+    assert_eq!(log.count("state=\"auth, connected\""), 1, "{}", log.text());
     let mut seats = Vec::new();
     for number in 0..10 {
         let mut stream = tcp::dial(shard.address, PATIENCE).await.unwrap();
@@ -347,6 +358,11 @@ async fn log() {
         assert!(ann.log_in(BOB.0, "wrong").await.1.result.is_error());
     }
     assert_eq!(log.count("logins refused"), 1, "{}", log.text());
+    // What comes too early and has no reply.
+    ann.say(ask::VaultSendNode { node_id: 1, receiver_id: 1 }).await;
+    assert_eq!(ann.fetch(1).await.unwrap_err(), NetError::AuthenticationFailed);
+    let early = "state=\"registered\" what=\"VaultSendNode\" error=AuthenticationFailed";
+    assert!(log.text().contains(early), "{}", log.text());
     shard.stop().await;
 
     let shard = Running::start(|_| (), |_| ()).await;
@@ -375,6 +391,9 @@ async fn log() {
         format!("{:?}", shard.keys.droid().unwrap().words()),
     ] {
         assert!(!text.contains(&secret), "{secret} is logged");
+    }
+    for statement in ["INSERT INTO", "SELECT ", "UPDATE "] {
+        assert!(!text.contains(statement), "{statement} is logged");
     }
     shard.stop().await;
 }

@@ -227,6 +227,11 @@ impl Client {
         self.to.send(message.into()).await.unwrap();
     }
 
+    /// Sends a message, whether or not the server listens.
+    pub(crate) async fn shout(&self, message: impl Into<Message<'static>>) {
+        let _ = self.to.send(message.into()).await;
+    }
+
     /// The bytes of the next message; nothing when the server has closed the connection.
     pub(crate) async fn hear(&mut self) -> Option<Heard> {
         let bytes = timeout(PATIENCE, self.from.recv()).await.unwrap()?;

@@ -54,7 +54,7 @@ pub use event::{News, Received, Unit};
 pub use relay::RelayConfig;
 pub use sender::Sender;
 
-use crate::crypt::exchange::{Exchange, Key, Session, Variant};
+use crate::crypt::exchange::{Exchange, Key, Keys, Session, Variant};
 use sender::Role;
 use stream::{HELLO, Phase, Stream};
 
@@ -65,6 +65,8 @@ pub struct Connection {
     /// What each side sends, as far as this role reads it; by [`Side::index`].
     streams: [Stream; 2],
     keys: Exchange,
+    /// Keys of connections whose exchange may be missing (observers).
+    known: Arc<[Keys]>,
     /// Not reported yet; pieces are still in the buffer of their stream.
     events: VecDeque<Event<Unread, News>>,
 }
@@ -108,11 +110,25 @@ impl Connection {
         connection
     }
 
+    /// An observer also knows these keys: when bytes of the exchange are missing, those that fit
+    /// open the connection.
+    #[must_use]
+    pub fn knowing(self, sessions: Arc<[Keys]>) -> Self {
+        Self { known: sessions, ..self }
+    }
+
+    /// The four keys of the connection, once they are known.
+    #[must_use]
+    pub fn keys(&self) -> Option<Keys> {
+        self.keys.whole()
+    }
+
     fn new(role: Role, bounds: Bounds, now: Duration) -> Self {
         Self {
             sender: Sender::new(role, bounds, Timers::new(now)),
             streams: Side::BOTH.map(Stream::new),
             keys: Exchange::default(),
+            known: Arc::default(),
             events: VecDeque::new(),
         }
     }
@@ -222,6 +238,10 @@ impl Connection {
         if self.is_paused(side) {
             return self.is_flooded(side);
         }
+        if let Some(skipped) = self.streams[side.index()].pass_torn() {
+            self.events.push_back(Event::Resync { side, skipped });
+            return true;
+        }
         let phase = &self.streams[side.index()].phase;
         if matches!(phase, Phase::Passing) {
             return self.pass_on(side);
@@ -278,9 +298,13 @@ impl Connection {
     /// Begins to decrypt when all keys are known. `is_last` when nothing more can come that would
     /// tell the variant.
     fn agree(&mut self, is_last: bool) -> bool {
-        let (false, Some(keys)) = (self.sender.is_established, self.keys.whole()) else {
+        if self.sender.is_established {
             return false;
-        };
+        }
+        if self.keys.whole().is_none() {
+            self.recall();
+        }
+        let Some(keys) = self.keys.whole() else { return false };
         let variant = match &self.sender.role {
             Role::Client(config) | Role::Server(config) => Some(config.variant),
             Role::Observer(variant) => *variant,
@@ -313,6 +337,32 @@ impl Connection {
         true
     }
 
+    /// Bytes of the exchange are missing: takes the keys from those that are known, if one of them
+    /// makes the client's first message, or there is but one.
+    fn recall(&mut self) {
+        /// So many are tried.
+        const MOST_TRIED: usize = 256;
+        if self.known.is_empty() || self.streams.iter().any(Stream::is_exchanging) {
+            return;
+        }
+        let known = self.known.iter().take(MOST_TRIED);
+        let found = match (self.streams[Side::Client.index()].sealed(), &*self.known) {
+            (Some(head), _) => {
+                known.into_iter().find(|keys| Session::of_first_message(keys, head).is_some())
+            }
+            (None, [only]) => Some(only),
+            (None, _) => None,
+        };
+        let found = found.cloned();
+        if self.streams[Side::Client.index()].sealed().is_some() {
+            // They are expensive to try, and nothing new comes that could tell.
+            self.known = Arc::default();
+        }
+        if let Some(Keys { client, server }) = found {
+            self.keys.of = [client.to_vec(), server.to_vec()];
+        }
+    }
+
     /// Bytes are missing, which only an observer survives.
     fn gap(&mut self, side: Side, length: u64) {
         let watches = matches!(self.sender.role, Role::Observer(_));
@@ -328,7 +378,12 @@ impl Connection {
             self.events.push_back(Event::Gap { side, range: at..at.saturating_add(length) });
         }
         let wanted = "a stream without gaps";
-        let error = match stream.skip(length) {
+        let is_known = watches
+            && !self.known.is_empty()
+            && stream.is_exchanging()
+            && !stream.lacks_hello(length);
+        let skipped = if is_known { stream.tear(length) } else { stream.skip(length) };
+        let error = match skipped {
             Ok(()) if watches => return,
             Ok(()) => Error::malformed(wanted, format!("{length} bytes missing")),
             Err(error) => error,

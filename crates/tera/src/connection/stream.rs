@@ -23,6 +23,8 @@ pub(super) struct Stream {
     pub(super) phase: Phase,
     /// How much keystream may still be passed over for missing bytes.
     budget: SkipBudget,
+    /// How many bytes this side's part of the exchange has.
+    exchange_bytes: u64,
     /// For an observer: which messages came so far.
     habits: Option<Habits>,
     /// Nothing more comes.
@@ -36,6 +38,8 @@ pub(super) enum Phase {
     Hello,
     /// A key: the first or the second.
     Key(u8),
+    /// The rest of an exchange that bytes are missing of, from here on (observers).
+    Torn(u64),
     /// Messages, but the other side's keys are not known yet: encrypted bytes pile up.
     Waiting,
     /// Messages.
@@ -50,12 +54,14 @@ pub(super) enum Phase {
 
 impl Stream {
     pub(super) fn new(side: Side) -> Self {
-        let phase = match side {
-            Side::Client => Phase::Key(1),
-            Side::Server => Phase::Hello,
+        let (phase, hello) = match side {
+            Side::Client => (Phase::Key(1), 0),
+            Side::Server => (Phase::Hello, HELLO.len()),
         };
+        let exchange_bytes = (hello + 2 * KEY_BYTES) as u64;
         let (incoming, budget) = (Incoming::default(), SkipBudget::default());
-        Self { incoming, cipher: None, phase, budget, habits: None, is_ended: false }
+        let habits = None;
+        Self { incoming, cipher: None, phase, budget, exchange_bytes, habits, is_ended: false }
     }
 
     /// An observer's: remembers what comes, so that it can be found again behind lost bytes.
@@ -87,11 +93,58 @@ impl Stream {
         }
     }
 
-    /// The keys are known: everything behind them can be read.
+    /// The keys are known: everything behind them can be read, but for missing bytes.
     pub(super) fn begin(&mut self, mut cipher: Pike) {
+        let missing = self.incoming.offset().saturating_sub(self.exchange_bytes);
+        let is_late = matches!(self.phase, Phase::Waiting) && missing > 0;
+        if is_late {
+            cipher.skip(missing);
+        }
         cipher.apply(self.incoming.unread_mut());
         self.cipher = Some(Box::new(cipher));
         self.set_phase(Phase::Messages);
+        if is_late {
+            let at = self.incoming.offset();
+            let mut search = Search::new(self.exchange_bytes, at).sized();
+            search.segment(at, self.incoming.unread().len());
+            self.set_phase(Phase::Searching(search));
+        }
+    }
+
+    /// Bytes of the exchange are missing, and its keys are known from elsewhere.
+    ///
+    /// # Errors
+    /// The limit on keystream that is passed over.
+    pub(super) fn tear(&mut self, length: u64) -> Result<()> {
+        let from = match self.phase {
+            Phase::Torn(from) => from,
+            _ => self.incoming.offset(),
+        };
+        self.incoming.skip(length);
+        let behind = self.incoming.offset().saturating_sub(self.exchange_bytes);
+        self.budget.spend(behind)?;
+        self.set_phase(Phase::Torn(from));
+        Ok(())
+    }
+
+    /// Passes over what is left of an exchange that bytes are missing of. `Some` is all of it, once
+    /// it is over.
+    pub(super) fn pass_torn(&mut self) -> Option<Range<u64>> {
+        let Phase::Torn(from) = self.phase else { return None };
+        let left = self.exchange_bytes.saturating_sub(self.incoming.offset());
+        let unread = self.incoming.unread().len();
+        let passed = usize::try_from(left).unwrap_or(unread).min(unread);
+        self.incoming.advance(passed);
+        if passed as u64 != left {
+            return None;
+        }
+        self.set_phase(Phase::Waiting);
+        Some(from..self.incoming.offset())
+    }
+
+    /// Whether the exchange is not over.
+    pub(super) fn is_exchanging(&self) -> bool {
+        matches!(self.phase, Phase::Hello | Phase::Key(_) | Phase::Torn(_))
     }
 
     /// The piece that comes next, if it is complete.
@@ -106,7 +159,7 @@ impl Stream {
                     Error::limit("bytes before the key exchange", most as u64, unread as u64);
                 return Err(error.at(self.incoming.offset()));
             }
-            Phase::Searching(_) | Phase::Lost | Phase::Passing => return Ok(None),
+            Phase::Torn(_) | Phase::Searching(_) | Phase::Lost | Phase::Passing => return Ok(None),
             Phase::Hello => self.incoming.attempt(hello)?,
             Phase::Key(number) => {
                 self.incoming.attempt(|bytes| fixed(Unit::Key { number }, KEY_BYTES, bytes))?
@@ -161,7 +214,15 @@ impl Stream {
     /// The first bytes behind the keys, still encrypted.
     pub(super) fn sealed(&self) -> Option<[u8; HEADER_BYTES]> {
         let unread = self.incoming.unread().first_chunk().copied();
-        unread.filter(|_| matches!(self.phase, Phase::Waiting))
+        let is_first = self.incoming.offset() == self.exchange_bytes;
+        unread.filter(|_| matches!(self.phase, Phase::Waiting) && is_first)
+    }
+
+    /// Whether so many missing bytes are the hello, which says nothing that is not known.
+    pub(super) fn lacks_hello(&self, length: u64) -> bool {
+        let torn = self.incoming.unread().len() as u64;
+        matches!((&self.phase, &self.habits), (Phase::Hello, Some(_)))
+            && torn.saturating_add(length) == HELLO.len() as u64
     }
 
     /// Bytes are missing.
@@ -170,16 +231,14 @@ impl Stream {
     /// Malformed when keys are torn; the limit on keystream that is passed over. Nothing can be read
     /// behind either.
     pub(super) fn skip(&mut self, length: u64) -> Result<()> {
-        let (from, torn) = (self.incoming.offset(), self.incoming.unread().len() as u64);
-        let is_hello = matches!((&self.phase, &self.habits), (Phase::Hello, Some(_)))
-            && torn.saturating_add(length) == HELLO.len() as u64;
+        let from = self.incoming.offset();
+        let is_hello = self.lacks_hello(length);
         self.incoming.skip(length);
         let next = self.incoming.end();
         if matches!(self.phase, Phase::Lost) {
             return Ok(());
         }
         if is_hello {
-            // It says nothing that is not known.
             self.pass_hello();
             return Ok(());
         }
@@ -212,7 +271,9 @@ impl Stream {
         }
         self.incoming.torn(match self.phase {
             Phase::Lost | Phase::Passing => return None,
-            Phase::Hello | Phase::Key(_) | Phase::Waiting => "the whole key exchange",
+            Phase::Hello | Phase::Key(_) | Phase::Torn(_) | Phase::Waiting => {
+                "the whole key exchange"
+            }
             Phase::Messages | Phase::Searching(_) => "a whole message",
         })
     }

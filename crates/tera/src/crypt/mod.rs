@@ -3,6 +3,8 @@
 //!
 //! * [`pike`] is the stream cipher.
 //! * [`exchange`] derives the keys of both directions from the four that are exchanged.
+//! * [`keys`] reads the keys of captures that lack the exchange from files.
 
 pub mod exchange;
+pub mod keys;
 pub mod pike;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use worldwire_core::Source;
 
-use crate::schema::parse::{is_space, quoted};
+use crate::schema::parse::{MOST_NAME, is_space, quoted};
 use crate::schema::{Problem, ProblemKind};
 
 /// What the codes of a map are.
@@ -111,11 +111,19 @@ impl CodeMap {
 
     /// A map of pairs; of a name or code that comes more than once the last counts.
     pub fn from_pairs<N: AsRef<str>>(pairs: impl IntoIterator<Item = (N, u32)>) -> Self {
+        Self::from_pairs_noting(pairs).0
+    }
+
+    /// The same, and what comes more than once.
+    pub fn from_pairs_noting<N: AsRef<str>>(
+        pairs: impl IntoIterator<Item = (N, u32)>,
+    ) -> (Self, Vec<String>) {
         let mut map = Self::default();
+        let mut remarks = Vec::new();
         for (name, code) in pairs {
-            map.insert(name.as_ref(), code);
+            remarks.extend(map.insert(name.as_ref(), code).into_iter().map(|(_, text)| text));
         }
-        map
+        (map, remarks)
     }
 
     /// Adds an entry; gives what there is to report about it.
@@ -123,7 +131,7 @@ impl CodeMap {
         let mut remarks = Vec::new();
         let index = match self.names.get(name) {
             Some(&index) => {
-                let message = format!("{name} is already in the map; this line counts");
+                let message = format!("{name} is already in the map; the last one counts");
                 remarks.push((ProblemKind::DuplicateName, message));
                 if let Some(entry) = self.entries.get_mut(index) {
                     let old = core::mem::replace(&mut entry.1, code);
@@ -206,6 +214,12 @@ fn entry(kind: MapKind, line: &str) -> Result<(&str, u32), Bad> {
     if name.is_empty() {
         return Err(malformed("no name".to_owned()));
     }
+    if name.len() > MOST_NAME {
+        return Err(malformed(format!(
+            "the name has {} bytes, wanted at most {MOST_NAME}",
+            name.len()
+        )));
+    }
     let rest = rest.trim_start_matches(is_space);
     let code = rest.strip_prefix('=').unwrap_or(rest).trim_start_matches(is_space);
     if code.is_empty() {
@@ -260,7 +274,20 @@ mod tests {
     }
 
     #[test]
+    fn pairs_that_come_twice_are_told() {
+        let (map, said) = CodeMap::from_pairs_noting([("A", 1), ("B", 1), ("A", 3)]);
+        assert_eq!((map.code("A"), map.name(1)), (Some(3), Some("B")));
+        let wanted = [
+            "1 is also the code of A; it stands for B",
+            "A is already in the map; the last one counts",
+        ];
+        assert_eq!(said, wanted);
+    }
+
+    #[test]
     fn all_that_is_wrong_is_said_at_once() {
+        let long = format!("{} 1", "A".repeat(256));
+        assert_eq!(CodeMap::parse(MapKind::Protocol, "m", &long).1.len(), 1);
         let text = "A\n= 5\nB 0x1f\nC 70000\nD 1 2\nE 3\n";
         let (map, problems) = CodeMap::parse(MapKind::Protocol, "m.map", text);
         assert_eq!(map.len(), 1);

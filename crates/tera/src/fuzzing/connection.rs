@@ -65,7 +65,12 @@ impl Choice {
         match role {
             Role::Client => Connection::client(config(), KEYS[0], now),
             Role::Server => Connection::server(config(), KEYS[1], now),
-            Role::Observer => Connection::observer(self.known()),
+            Role::Observer => {
+                let [client, server] = KEYS;
+                let sessions = [Keys { client, server }];
+                let known = if self.0 & 8 == 0 { &[][..] } else { &sessions };
+                Connection::observer(self.known()).knowing(known.into())
+            }
             Role::Relay => {
                 let integrity = HashSet::from(SIGNED);
                 let variant = self.known();

@@ -223,8 +223,10 @@ pub(crate) fn scalar_from_json(
 ) -> Result<Value<'static>> {
     let wanted = scalar.wanted();
     let whole = |low: i128, high: i128| -> Result<i128> {
-        let number: i128 = match (leniency, json) {
-            (Leniency::Lenient, Json::Number(number)) => truncated(number),
+        let number: i128 = match json {
+            Json::Number(number) if leniency == Leniency::Lenient || is_whole(number) => {
+                truncated(number)
+            }
             _ => json::integer(json, wanted)?,
         };
         if leniency == Leniency::Lenient || (low..=high).contains(&number) {
@@ -254,17 +256,20 @@ pub(crate) fn scalar_from_json(
         Scalar::Int16 => Value::Signed(signed(i16::MIN.into(), i16::MAX.into())?),
         Scalar::Int32 => Value::Signed(signed(i32::MIN.into(), i32::MAX.into())?),
         Scalar::Int64 => Value::Signed(signed(i64::MIN, i64::MAX)?),
-        Scalar::Float => Value::Float(float(json)?),
+        Scalar::Float => Value::Float(float(json, leniency)?),
         Scalar::Double => Value::Double(double(json)?),
         Scalar::Angle => {
             let radians = double(json).map_err(|_| json::expected(wanted, json))?;
             let angle = Angle::from_radians(radians);
             Value::Angle(angle.ok_or_else(|| json::expected(wanted, json))?)
         }
-        Scalar::Vec3 => Value::Vec3(three(json, wanted, float)?),
+        Scalar::Vec3 => Value::Vec3(three(json, wanted, |json| float(json, leniency))?),
         Scalar::Vec3fa => Value::Vec3fa(three(json, wanted, |json| match json.get("units") {
-            Some(units) => float(units).map_err(|error| error.inside("units")),
-            None => double(json).map(component_units),
+            Some(units) => float(units, leniency).map_err(|error| error.inside("units")),
+            None => match double(json)? {
+                radians if radians.is_finite() => Ok(component_units(radians)),
+                _ => Err(json::expected(Scalar::Angle.wanted(), json)),
+            },
         })?),
         Scalar::SkillId => Value::Skill(skill(json, SkillForm::Wide, leniency)?),
         Scalar::SkillId32 => Value::Skill(skill(json, SkillForm::Narrow, leniency)?),
@@ -283,6 +288,13 @@ pub(crate) fn scalar_from_json(
             _ => Value::Customize(json::integer::<u64>(json, wanted)?.to_le_bytes()),
         },
     })
+}
+
+/// Whether a number such as `1.0` or `1e3` is a whole one, exactly.
+fn is_whole(number: &serde_json::Number) -> bool {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let float = number.as_f64().filter(|_| number.is_f64());
+    float.is_some_and(|float| float.fract() == 0.0 && float.abs() <= EXACT)
 }
 
 /// A number without what stands behind its point, as JavaScript makes a whole number of it.
@@ -357,7 +369,11 @@ fn skill(json: &Json, form: SkillForm, leniency: Leniency) -> Result<u64> {
         return Ok(skill.to_raw_wrapped(form));
     }
     skill.to_raw(form).map_err(|PartTooBig { part, most }| {
-        let error = Error::value(format!("a whole number from 0 to {most}"), "a larger one");
+        let wanted = match most {
+            0 => "0, as \"npc\" is false".to_owned(),
+            most => format!("a whole number from 0 to {most}"),
+        };
+        let error = Error::value(wanted, "a larger one");
         error.inside(part).hint(Fault::ValueOutOfRange.name())
     })
 }
@@ -378,8 +394,9 @@ fn double(json: &Json) -> Result<f64> {
     }
 }
 
-/// A float: the nearest one to a number, or given by its bits.
-fn float(json: &Json) -> Result<f32> {
+/// A float: the nearest one to a number, or given by its bits. A number that is too large is
+/// infinite only if that is meant.
+fn float(json: &Json, leniency: Leniency) -> Result<f32> {
     if let Json::String(text) = json
         && let Some(bits) = text.strip_prefix("0x")
         && bits.len() == 8
@@ -388,8 +405,14 @@ fn float(json: &Json) -> Result<f32> {
             .map(f32::from_bits)
             .map_err(|_| json::expected(Scalar::Float.wanted(), json));
     }
+    let double = double(json)?;
     #[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest float")]
-    double(json).map(|number| number as f32)
+    let float = double as f32;
+    if leniency == Leniency::Strict && float.is_infinite() && double.is_finite() {
+        let error = json::expected("a number of at most 3.4028235e38", json);
+        return Err(error.hint(Fault::ValueOutOfRange.name()));
+    }
+    Ok(float)
 }
 
 fn word(text: &str) -> Option<f64> {
@@ -411,6 +434,65 @@ fn plain(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::schema::{Definition, FileName, ParseOptions};
+
+    /// The bytes of a message whose definition is `text`, behind the header.
+    fn encoded(text: &str, json: Json, leniency: Leniency) -> Result<Vec<u8>> {
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let mut bytes = Vec::new();
+        let plan = definition.plan();
+        plan.encode_json(1, HeaderForm::Plain, &json, leniency, &mut bytes)?;
+        Ok(bytes.split_off(4))
+    }
+
+    #[test]
+    fn a_hunting_zone_without_a_monster_is_refused() {
+        for (skill, wanted) in [
+            (serde_json::json!({ "type": 1, "huntingZoneId": 500, "id": 1101 }), "0, as \"npc\""),
+            (
+                serde_json::json!({ "type": 2, "npc": true, "huntingZoneId": 99_999, "id": 5 }),
+                "a whole number from 0 to 4095",
+            ),
+        ] {
+            let json = serde_json::json!({ "a": skill });
+            let error = encoded("skillid a\n", json.clone(), Leniency::Strict).unwrap_err();
+            let wanted = format!("a.huntingZoneId: wanted {wanted}");
+            assert!(error.to_string().contains(&wanted), "{error}");
+            assert!(encoded("skillid a\n", json, Leniency::Lenient).is_ok());
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_too_large_or_no_angles_are_refused() {
+        let infinity = f32::INFINITY.to_le_bytes();
+        let large = serde_json::json!({ "a": 1e39 });
+        let error = encoded("float a\n", large.clone(), Leniency::Strict).unwrap_err();
+        assert!(error.to_string().contains("value_out_of_range"), "{error}");
+        assert_eq!(encoded("float a\n", large, Leniency::Lenient).unwrap(), infinity);
+        let meant = serde_json::json!({ "a": "Infinity" });
+        assert_eq!(encoded("float a\n", meant.clone(), Leniency::Strict).unwrap(), infinity);
+        let place = serde_json::json!({ "a": { "x": 1e39 } });
+        assert!(encoded("vec3 a\n", place, Leniency::Strict).is_err());
+        let angles = serde_json::json!({ "a": { "y": "Infinity" } });
+        let error = encoded("vec3fa a\n", angles, Leniency::Strict).unwrap_err().to_string();
+        assert!(error.contains("a.y: wanted an angle in radians"), "{error}");
+        let units = serde_json::json!({ "a": { "y": { "units": "Infinity" } } });
+        let bytes = encoded("vec3fa a\n", units, Leniency::Strict).unwrap();
+        assert_eq!(bytes.get(4..8), Some(&infinity[..]));
+    }
+
+    #[test]
+    fn whole_numbers_may_have_a_point() {
+        let whole = |text: &str| {
+            let json = format!("{{\"a\": {text}}}");
+            encoded("int32 a\n", serde_json::from_str(&json).unwrap(), Leniency::Strict)
+        };
+        assert_eq!(whole("1.0").unwrap(), [1, 0, 0, 0]);
+        assert_eq!(whole("-1e3").unwrap(), (-1000_i32).to_le_bytes());
+        for odd in ["1.5", "3e9", "1e300"] {
+            assert!(whole(odd).is_err(), "{odd}");
+        }
+    }
 
     /// What toolbox writes for numbers that are no whole ones, and for skills that are too large.
     #[test]

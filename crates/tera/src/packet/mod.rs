@@ -28,19 +28,19 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+mod encode;
 mod seals;
 mod system;
 
 use std::collections::HashMap;
 
-use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::opener::Subject;
-use worldwire_core::{Error, Form, Names, Reader, Result, Trace, Value, nearest};
+use worldwire_core::{Form, Names, Reader, Result, Side, Trace, Value};
 
-use crate::file::library::{CheckVersion, Known};
+use crate::file::library::{CheckVersion, Known, sender};
 use crate::file::{CodeMap, Library};
 use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, HEADER_BYTES, Header};
-use crate::message::{Fault, HeaderForm, Leniency, Oddities};
+use crate::message::{Fault, HeaderForm, Oddities};
 use crate::schema::{Definition, FileName, ParseOptions, Patch, Set};
 
 pub use seals::{Seal, Seals};
@@ -57,6 +57,8 @@ pub struct Packets {
     by_opcode: HashMap<u16, Entry>,
     /// All definitions in force, by name and version.
     definitions: Vec<Definition>,
+    /// Those of them that are deprecated at the patch: their places, growing.
+    deprecated: Vec<usize>,
 }
 
 /// What is known of an opcode.
@@ -98,6 +100,13 @@ impl Packets {
         let mut definitions: Vec<Definition> = set.definitions().cloned().collect();
         definitions.extend(built_in(set));
         definitions.sort_by(|a, b| (a.name(), a.version()).cmp(&(b.name(), b.version())));
+        let is_deprecated = |one: &Definition, patch: Patch| {
+            !library.deprecated.may_write(one.name(), one.version(), patch.major)
+        };
+        let deprecated = (0..)
+            .zip(&definitions)
+            .filter(|(_, one)| patch.is_some_and(|patch| is_deprecated(one, patch)));
+        let deprecated = deprecated.map(|(index, _)| index).collect();
         let place = |name: &str, chosen: Option<&Definition>| match chosen {
             Some(chosen) => find(&definitions, name, chosen.version()),
             None => find(&definitions, name, 1).filter(|_| is_fixed(name)),
@@ -113,7 +122,7 @@ impl Packets {
         });
         let mut by_opcode = HashMap::new();
         for (name, code) in fixed.chain(mapped) {
-            let side = crate::file::library::sender(name).unwrap_or(worldwire_core::Side::Server);
+            let side = sender(name).unwrap_or(Side::Server);
             let entry = Entry {
                 name: name.into(),
                 form: build.header(side, name),
@@ -127,7 +136,7 @@ impl Packets {
         let system = build.system_messages().into_iter().flat_map(CodeMap::iter);
         let system = Names::from_pairs(system.map(|(name, code)| (i64::from(code), name.into())));
         let has_map = build.opcodes().is_some();
-        Self { known, patch, has_map, names, system, by_opcode, definitions }
+        Self { known, patch, has_map, names, system, by_opcode, definitions, deprecated }
     }
 
     /// What was said in front of every choice.
@@ -167,6 +176,39 @@ impl Packets {
         let rest = self.definitions.get(start..).unwrap_or_default();
         let count = rest.partition_point(|one| one.name() == name);
         rest.get(..count).unwrap_or_default()
+    }
+
+    /// Whether a definition is deprecated at the build's patch, by name and version: messages are not
+    /// to be written with it.
+    #[must_use]
+    pub fn is_deprecated(&self, name: &str, version: u32) -> bool {
+        find(&self.definitions, name, version).is_some_and(|index| self.rules_out(index))
+    }
+
+    fn rules_out(&self, index: usize) -> bool {
+        self.deprecated.binary_search(&index).is_ok()
+    }
+
+    /// What there is to say about one message by itself: whether it may have counter and checksum
+    /// that no list names, and that its definition is deprecated.
+    #[must_use]
+    pub fn remarks(&self, message: &[u8]) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let Ok(Some(Header { opcode, .. })) = Header::peek(message) else { return remarks };
+        let Some(Packet { name, form, definition: Some(definition) }) = self.get(opcode) else {
+            return remarks;
+        };
+        let from_client = sender(name) != Some(Side::Server);
+        if from_client && form == HeaderForm::Plain && seals::looks_sealed(definition, message) {
+            remarks.push(format!(
+                "{name} fits its definition with counter and checksum: if it has them, name it in \
+                 integrity/PATCH.json, and the patch"
+            ));
+        }
+        if let (Some(patch), true) = (self.patch, self.is_deprecated(name, definition.version())) {
+            remarks.push(format!("{} is deprecated at patch {patch}", definition.title()));
+        }
+        remarks
     }
 
     /// The names of the messages that have counter and checksum by the build's list.
@@ -253,84 +295,6 @@ impl Packets {
             }
         }
     }
-
-    /// Makes a message of JSON: `opcode` (a name or a number) with `fields`, and `version` for
-    /// another definition than the build's; or `opcode` with `payload`. Fields with an `$integrity`
-    /// get a header that has it.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else, or names what the build does not have.
-    pub fn encode_json(&self, json: &Json) -> Result<Vec<u8>> {
-        let mut parts = FieldsOf::new(json)?;
-        parts.take_optional("length");
-        let (opcode, entry) =
-            self.named(parts.take("opcode")?).map_err(|error| error.inside("opcode"))?;
-        let version = match parts.take_optional("version") {
-            None | Some(Json::Null) => None,
-            Some(version) => {
-                let number: u32 = json::integer(version, "the version of a definition")
-                    .map_err(|error| error.inside("version"))?;
-                Some(number)
-            }
-        };
-        let mut out = Vec::new();
-        if parts.has("payload") {
-            let payload = parts.take("payload")?;
-            let payload = json::bytes(payload).map_err(|error| error.inside("payload"))?;
-            parts.end()?;
-            let length = HEADER_BYTES + payload.len();
-            let word = u16::try_from(length)
-                .map_err(|_| Fault::MessageTooLong.value(format!("{length} bytes")))?;
-            out.extend_from_slice(&word.to_le_bytes());
-            out.extend_from_slice(&opcode.to_le_bytes());
-            out.extend_from_slice(&payload);
-            return Ok(out);
-        }
-        let fields = parts.take("fields")?;
-        parts.end()?;
-        let name = entry.map_or("", |entry| &*entry.name);
-        let definition = match version {
-            Some(version) => find(&self.definitions, name, version),
-            None => entry.and_then(|entry| entry.write),
-        };
-        let definition = definition.and_then(|index| self.definitions.get(index));
-        let Some(definition) = definition else {
-            let version = version.map_or(String::new(), |version| format!(".{version}"));
-            let found = format!("none for {name}{version} ({opcode})");
-            return Err(Error::value("a definition of the message", found)
-                .hint("give the bytes as \"payload\", or the definition"));
-        };
-        // A message that has counter and checksum shows them, whether a list names it or not.
-        let sealed = fields.get("$integrity").is_some_and(|integrity| !integrity.is_null());
-        let listed = entry.map_or(HeaderForm::Plain, |entry| entry.form);
-        let form = if sealed { HeaderForm::Integrity } else { listed };
-        definition
-            .plan()
-            .encode_json(
-                opcode,
-                form,
-                Given::closing(fields, self).of(subject(opcode, definition.name())),
-                Leniency::Strict,
-                &mut out,
-            )
-            .map_err(|error| error.inside("fields"))?;
-        Ok(out)
-    }
-
-    /// The opcode that JSON names.
-    fn named(&self, json: &Json) -> Result<(u16, Option<&Entry>)> {
-        let opcode = match json {
-            Json::String(name) => self.opcode(name).ok_or_else(|| {
-                let error = Error::value("a name of the map of opcodes", format!("\"{name}\""));
-                match nearest(name, self.names.iter().map(|(_, name)| name)) {
-                    Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-                    None => error,
-                }
-            })?,
-            number => json::integer(number, "a name, or a number from 0 to 65535")?,
-        };
-        Ok((opcode, self.by_opcode.get(&opcode)))
-    }
 }
 
 /// A message, for who reads what is inside its fields.
@@ -362,7 +326,9 @@ fn find(definitions: &[Definition], name: &str, version: u32) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::file::{NameList, Revisions};
+    use crate::message::Leniency;
     use worldwire_core::Tree;
+    use worldwire_core::json::{self, Json};
 
     fn packets() -> Packets {
         let files = [
@@ -522,6 +488,8 @@ mod tests {
         assert!(text.contains("did you mean \"S_A\"?"), "{text}");
         let text = said(r#"{"opcode":"S_A","version":3,"fields":{}}"#);
         assert!(text.contains("none for S_A.3 (5)"), "{text}");
+        let text = said(r#"{"opcode":9,"fields":{}}"#);
+        assert!(text.contains("found opcode 9, which has no name"), "{text}");
         let text = said(r#"{"opcode":70000,"payload":{"$hex":""}}"#);
         assert!(text.contains("from 0 to 65535"), "{text}");
         let mut reader = Reader::new(&[9, 0, 5]);
@@ -537,5 +505,65 @@ mod tests {
         let versions: Vec<_> = packets.versions("S_A").iter().map(Definition::version).collect();
         assert_eq!(versions, [1, 2]);
         assert!(packets.versions("S_Z").is_empty());
+    }
+
+    #[test]
+    fn deprecated_versions_are_read_but_not_written() {
+        let files = [("S_A.1.def", "int32 a\n"), ("S_A.2.def", "byte a\n"), ("S_B.1.def", "")];
+        let rules = r#"{"S_A": {"1": {"max": 80}, "2": {"max": 90, "readable": true}},
+            "S_B": {"1": {}}}"#;
+        let mut library = Library {
+            definitions: Set::load(files, ParseOptions::default()),
+            deprecated: crate::file::Deprecated::parse("d", rules).0,
+            ..Library::default()
+        };
+        library.add_map("protocol.7.map", CodeMap::from_pairs([("S_A", 5), ("S_B", 6)]));
+        let patch = Some(Patch::major(98));
+        let known = Known { revision: Some(7), patch, ..Known::default() };
+        let packets = Packets::new(&library, known);
+        assert!(packets.is_deprecated("S_A", 2) && !packets.is_deprecated("S_A", 3));
+        // Unchanged JSON of a capture gives the bytes that were read.
+        json(&packets, &[5, 0, 5, 0, 7]);
+        let encode = |json: &str, leniency| {
+            packets.encode_json_with(&serde_json::from_str(json).unwrap(), leniency)
+        };
+        for (message, refused) in [
+            (r#"{"opcode":"S_A","fields":{}}"#, "S_A.1, S_A.2"),
+            (r#"{"opcode":"S_A","version":1,"fields":{}}"#, "S_A.1"),
+            (r#"{"opcode":"S_B","version":1,"fields":{}}"#, "S_B.1"),
+        ] {
+            let error = encode(message, Leniency::Strict).unwrap_err().to_string();
+            let wanted = format!("at patch 98, found {refused}, deprecated there");
+            assert!(error.contains(&wanted), "{error}");
+            assert!(encode(message, Leniency::Lenient).is_ok(), "{message}");
+        }
+    }
+
+    #[test]
+    fn servers_send_no_counters() {
+        let integrity = serde_json::json!({ "counter": 1, "checksum": 2 });
+        let message = |opcode: &str| {
+            let fields = serde_json::json!({ "$integrity": integrity });
+            packets().encode_json(&serde_json::json!({ "opcode": opcode, "fields": fields }))
+        };
+        let error = message("S_A").unwrap_err().to_string();
+        assert!(error.contains("fields.$integrity: wanted a message of the server"), "{error}");
+        assert!(message("C_B").is_ok());
+    }
+
+    #[test]
+    fn a_message_by_itself_may_have_a_counter() {
+        let packets = packets();
+        let mut library = Library {
+            definitions: Set::load([("C_B.1.def", "int32 b\n")], ParseOptions::default()),
+            ..Library::default()
+        };
+        library.add_map("protocol.7.map", CodeMap::from_pairs([("C_B", 6)]));
+        let unlisted = Packets::new(&library, Known { revision: Some(7), ..Known::default() });
+        let message = [16, 0, 6, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0];
+        let said = unlisted.remarks(&message);
+        assert!(said.len() == 1 && said[0].starts_with("C_B fits its definition with"), "{said:?}");
+        assert_eq!(unlisted.remarks(&[8, 0, 6, 0, 1, 0, 0, 0]), [""; 0]);
+        assert_eq!(packets.remarks(&message), [""; 0]);
     }
 }

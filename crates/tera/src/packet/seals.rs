@@ -8,6 +8,7 @@ use super::{Packet, Packets};
 use crate::frame::Header;
 use crate::integrity;
 use crate::message::{HeaderForm, NoteKind};
+use crate::schema::Definition;
 
 /// Finds the client messages of a conversation that have an integrity header, where there is no
 /// list of them, or one of another patch.
@@ -15,6 +16,11 @@ use crate::message::{HeaderForm, NoteKind};
 /// Such a message is 8 bytes longer than its definition says, and can be read as it should be with
 /// those behind the opcode. The first 4 of them count: the messages of its opcode, or all that have
 /// a counter. Look at all messages in their order.
+///
+/// One message proves nothing: a layout that has grown by 8 bytes looks the same. So a header is
+/// found where a counter rises from one message to the next. Once a client is known to have
+/// counters, the first message of another opcode is read with the header too, and is taken back when
+/// the next one does not count. Before patch 92 nothing is looked for.
 ///
 /// Unverified: no list is known for patches after 98, and no capture of one; the header is taken to
 /// be that of patch 93 to 98, and either way to count is accepted. A capture of a later client would
@@ -25,17 +31,33 @@ pub struct Seals {
     /// The last counter of all, and how many in a row were one more than the one before.
     last: u32,
     row: u32,
+    /// Whether this client is known to have counters.
+    is_proven: bool,
 }
 
 /// How the messages of an opcode are counted.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Count {
-    /// The counter of the last one, if it has one.
+    /// The counter of the last one.
     last: u32,
-    sealed: bool,
-    /// What looked like a counter did not count.
-    refuted: bool,
+    state: State,
 }
+
+/// What is known of an opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// One message looked as if it had the header.
+    Seen,
+    /// It is read with the header because others have it.
+    Presumed,
+    /// It has the header.
+    Found,
+    /// What looked like a counter did not count.
+    Refuted,
+}
+
+/// The first patch whose clients count their messages.
+const FIRST_PATCH: u16 = 92;
 
 /// Counters that are passed over by messages whose definition is not known, at most.
 const MOST_UNKNOWN: u32 = 64;
@@ -45,10 +67,16 @@ const MOST_UNKNOWN: u32 = 64;
 pub enum Seal {
     /// It is as the lists say.
     Listed,
-    /// It has an integrity header, and no list names it; it is the first of its opcode.
+    /// It may have an integrity header, but nothing else shows that the client has counters: it is
+    /// to be read as the lists say.
+    Perhaps,
+    /// It has an integrity header, and no list names it; it is the first of its opcode to be read
+    /// so.
     First,
     /// It has an integrity header, and no list names it.
     Further,
+    /// It is as the lists say, and so were those of its opcode that seemed to have the header.
+    Refuted,
 }
 
 impl Seal {
@@ -56,7 +84,7 @@ impl Seal {
     #[must_use]
     pub const fn form(self) -> Option<HeaderForm> {
         match self {
-            Self::Listed => None,
+            Self::Listed | Self::Perhaps | Self::Refuted => None,
             Self::First | Self::Further => Some(HeaderForm::Integrity),
         }
     }
@@ -65,7 +93,7 @@ impl Seal {
 impl Seals {
     /// Looks at the next message.
     pub fn look(&mut self, packets: &Packets, from: Side, message: &[u8]) -> Seal {
-        if from == Side::Server {
+        if from == Side::Server || packets.patch().is_some_and(|patch| patch.major < FIRST_PATCH) {
             return Seal::Listed;
         }
         let (Some((counter, _)), Ok(Some(Header { opcode, .. }))) =
@@ -78,33 +106,49 @@ impl Seals {
                 definition
             }
             Some(Packet { form: HeaderForm::Integrity, .. }) => {
+                self.is_proven = true;
                 self.count(counter);
                 return Seal::Listed;
             }
             _ => return Seal::Listed,
         };
-        let known = self.opcodes.get(&opcode).copied().unwrap_or_default();
-        let ahead = counter.saturating_sub(self.last);
-        let far = if self.row > 1 { MOST_UNKNOWN } else { 1 };
-        let counts = Some(counter) == known.last.checked_add(1) || (1..=far).contains(&ahead);
-        let fits = |form| {
-            let odd = [NoteKind::TrailingBytes, NoteKind::OffsetMismatch];
-            let notes = definition.plan().check(message, form);
-            notes.is_ok_and(|notes| !odd.iter().any(|kind| notes.has(*kind)))
-        };
-        let sealed =
-            counts && !known.refuted && !fits(HeaderForm::Plain) && fits(HeaderForm::Integrity);
-        if sealed {
+        let known = self.opcodes.get(&opcode).copied();
+        let state = known.map(|known| known.state);
+        if state == Some(State::Refuted) {
+            return Seal::Listed;
+        }
+        let rises = known.is_some_and(|known| known.last.checked_add(1) == Some(counter))
+            || (self.last > 0 && self.is_next(counter));
+        let begins = known.is_none() && counter == 1;
+        if (rises || begins) && looks_sealed(definition, message) {
             self.count(counter);
-            self.opcodes.insert(opcode, Count { last: counter, sealed, refuted: false });
-        } else if known.sealed {
-            self.opcodes.insert(opcode, Count { last: 0, sealed, refuted: true });
+            self.is_proven |= rises;
+            let state = match (rises, self.is_proven) {
+                (true, _) => State::Found,
+                (false, true) => State::Presumed,
+                (false, false) => State::Seen,
+            };
+            let is_further = known.is_some_and(|known| known.state != State::Seen);
+            self.opcodes.insert(opcode, Count { last: counter, state });
+            return match state {
+                State::Seen => Seal::Perhaps,
+                _ if is_further => Seal::Further,
+                _ => Seal::First,
+            };
         }
-        match (sealed, known.sealed) {
-            (false, _) => Seal::Listed,
-            (true, false) => Seal::First,
-            (true, true) => Seal::Further,
+        let Some(known) = known else { return Seal::Listed };
+        self.opcodes.insert(opcode, Count { state: State::Refuted, ..known });
+        if !self.is_proven {
+            // What did not count is nothing that others count on from.
+            self.last = 0;
         }
+        if known.state == State::Seen { Seal::Listed } else { Seal::Refuted }
+    }
+
+    /// Whether a counter of all messages comes behind the last one.
+    fn is_next(&self, counter: u32) -> bool {
+        let far = if self.row > 1 { MOST_UNKNOWN } else { 1 };
+        (1..=far).contains(&counter.saturating_sub(self.last))
     }
 
     fn count(&mut self, counter: u32) {
@@ -112,10 +156,30 @@ impl Seals {
         self.last = counter;
     }
 
-    /// The opcodes of messages that have the header, and no list names them.
+    /// The opcodes of messages that have the header, and no list names them: those whose counter
+    /// was seen to rise.
     pub fn opcodes(&self) -> impl Iterator<Item = u16> + '_ {
-        self.opcodes.iter().filter(|(_, count)| count.sealed).map(|(opcode, _)| *opcode)
+        self.of_state(|state| state == State::Found)
     }
+
+    /// The opcodes of messages that may have the header, for all that one message can tell.
+    pub fn perhaps(&self) -> impl Iterator<Item = u16> + '_ {
+        self.of_state(|state| matches!(state, State::Seen | State::Presumed))
+    }
+
+    fn of_state(&self, is: impl Fn(State) -> bool) -> impl Iterator<Item = u16> {
+        self.opcodes.iter().filter(move |(_, count)| is(count.state)).map(|(opcode, _)| *opcode)
+    }
+}
+
+/// Whether a message fits its definition with an integrity header, and not without one.
+pub(super) fn looks_sealed(definition: &Definition, message: &[u8]) -> bool {
+    let fits = |form| {
+        let odd = [NoteKind::TrailingBytes, NoteKind::OffsetMismatch];
+        let notes = definition.plan().check(message, form);
+        notes.is_ok_and(|notes| !odd.iter().any(|kind| notes.has(*kind)))
+    };
+    !fits(HeaderForm::Plain) && fits(HeaderForm::Integrity)
 }
 
 #[cfg(test)]
@@ -125,16 +189,20 @@ mod tests {
     use crate::file::{CodeMap, Library};
     use crate::integrity::Signer;
     use crate::message::{Head, Integrity, Value};
-    use crate::schema::{ParseOptions, Set};
+    use crate::schema::{ParseOptions, Patch, Set};
 
-    fn packets() -> Packets {
+    fn packets_at(patch: Option<Patch>) -> Packets {
         let files = [("C_A.1.def", "int32 a\nstring s\n"), ("C_B.1.def", "int32 b\n")];
         let mut library = Library {
             definitions: Set::load(files, ParseOptions::default()),
             ..Library::default()
         };
         library.add_map("protocol.7.map", CodeMap::from_pairs([("C_A", 5), ("C_B", 6)]));
-        Packets::new(&library, Known { revision: Some(7), ..Known::default() })
+        Packets::new(&library, Known { revision: Some(7), patch, ..Known::default() })
+    }
+
+    fn packets() -> Packets {
+        packets_at(None)
     }
 
     fn message(packets: &Packets, opcode: u16, integrity: Option<Integrity>) -> Vec<u8> {
@@ -145,11 +213,24 @@ mod tests {
         bytes
     }
 
+    /// What is said of messages with counters.
+    fn looks<const N: usize>(
+        packets: &Packets,
+        seals: &mut Seals,
+        messages: [(u16, u32); N],
+    ) -> [Seal; N] {
+        messages.map(|(opcode, counter)| {
+            let integrity = Some(Integrity { counter, checksum: 0xdead_beef });
+            seals.look(packets, Side::Client, &message(packets, opcode, integrity))
+        })
+    }
+
     #[test]
     fn a_counter_that_counts_is_found() {
         let (packets, mut seals) = (packets(), Seals::default());
         let mut signer = Signer::new(Some(99));
-        for wanted in [Seal::First, Seal::Further, Seal::Further] {
+        for wanted in [Seal::Perhaps, Seal::First, Seal::Further] {
+            assert_eq!(seals.opcodes().count(), usize::from(wanted == Seal::Further));
             let mut bytes = message(&packets, 5, Some(Integrity::default()));
             assert!(signer.sign(&mut bytes));
             assert_eq!(seals.look(&packets, Side::Client, &bytes), wanted);
@@ -158,30 +239,49 @@ mod tests {
             assert_eq!(seals.look(&packets, Side::Client, &plain), Seal::Listed);
         }
         assert_eq!(seals.opcodes().collect::<Vec<_>>(), [5]);
+        assert_eq!(seals.perhaps().count(), 0);
     }
 
     #[test]
     fn a_counter_of_all_messages_is_found() {
         let (packets, mut seals) = (packets(), Seals::default());
-        let mut look = |opcode: u16, counter: u32| {
-            let integrity = Some(Integrity { counter, checksum: 0xdead_beef });
-            seals.look(&packets, Side::Client, &message(&packets, opcode, integrity))
-        };
-        assert_eq!((look(5, 1), look(6, 2), look(6, 3)), (Seal::First, Seal::First, Seal::Further));
+        let found = looks(&packets, &mut seals, [(5, 1), (6, 2), (6, 3)]);
+        assert_eq!(found, [Seal::Perhaps, Seal::First, Seal::Further]);
         // Two of them were messages that nobody has a definition of.
-        assert_eq!((look(5, 6), look(6, 7)), (Seal::Further, Seal::Further));
+        let found = looks(&packets, &mut seals, [(5, 6), (6, 7)]);
+        assert_eq!(found, [Seal::First, Seal::Further]);
     }
 
     /// A layout that has grown by 8 bytes, whose first field happens to be 1 at first.
     #[test]
     fn a_counter_that_does_not_count_is_none() {
         let (packets, mut seals) = (packets(), Seals::default());
-        let sealed = |counter| message(&packets, 6, Some(Integrity { counter, checksum: 0 }));
-        assert_eq!(seals.look(&packets, Side::Client, &sealed(1)), Seal::First);
-        for _ in 0..3 {
-            assert_eq!(seals.look(&packets, Side::Client, &sealed(1)), Seal::Listed);
+        assert_eq!(looks(&packets, &mut seals, [(6, 1)]), [Seal::Perhaps]);
+        assert_eq!(seals.perhaps().collect::<Vec<_>>(), [6]);
+        let found = looks(&packets, &mut seals, [(6, 1), (6, 1), (6, 2)]);
+        assert_eq!(found, [Seal::Listed; 3]);
+        assert_eq!((seals.opcodes().count(), seals.perhaps().count()), (0, 0));
+    }
+
+    #[test]
+    fn what_others_made_likely_is_taken_back() {
+        let (packets, mut seals) = (packets(), Seals::default());
+        let found = looks(&packets, &mut seals, [(5, 1), (5, 2), (6, 1), (6, 1), (6, 2), (5, 3)]);
+        let wanted =
+            [Seal::Perhaps, Seal::First, Seal::First, Seal::Refuted, Seal::Listed, Seal::Further];
+        assert_eq!(found, wanted);
+        assert_eq!(seals.opcodes().collect::<Vec<_>>(), [5]);
+    }
+
+    #[test]
+    fn old_clients_do_not_count() {
+        for (patch, wanted) in [
+            (Patch::major(91), [Seal::Listed; 2]),
+            (Patch::major(92), [Seal::Perhaps, Seal::First]),
+        ] {
+            let packets = packets_at(Some(patch));
+            let found = looks(&packets, &mut Seals::default(), [(6, 1), (6, 2)]);
+            assert_eq!(found, wanted, "{patch}");
         }
-        assert_eq!(seals.opcodes().count(), 0);
-        assert_eq!(seals.look(&packets, Side::Client, &sealed(2)), Seal::Listed);
     }
 }

@@ -190,6 +190,10 @@ impl<'t> Cursor<'t> {
     }
 }
 
+/// Bytes of a name, at most. It is shown for every value, so a long one in a list would make much of
+/// little.
+pub(crate) const MOST_NAME: usize = 255;
+
 /// A line that cannot be read, after that was said.
 struct Refused;
 
@@ -287,6 +291,11 @@ impl<'t> Parser<'t> {
             let message = format!("{} is not a valid field name", quoted(name));
             let span = name_at..name_at + name.len();
             return Err(self.error(ProblemKind::BadName, span, message, Some(help)));
+        }
+        if name.len() > MOST_NAME {
+            let message = format!("the name has {} bytes, wanted at most {MOST_NAME}", name.len());
+            let span = name_at..name_at + name.len();
+            return Err(self.error(ProblemKind::BadName, span, message, None));
         }
         let init = if cursor.eat('=') {
             let text = cursor.take_while(|c| !is_space(c));
@@ -553,6 +562,7 @@ mod tests {
             ("array<count> a", "unknown_type"),
             ("int32 a.b", "bad_name"),
             ("int32 1a", "bad_name"),
+            (&format!("int32 {}", "a".repeat(256)), "bad_name"),
             ("int32[x] a", "unknown_flag"),
             ("int32[interleaved] a", "flag_not_allowed"),
             ("array<string>[interleaved] a", "flag_not_allowed"),

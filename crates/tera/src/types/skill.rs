@@ -101,10 +101,10 @@ impl Skill {
         Self { reserved, npc, kind, zone, id }
     }
 
-    /// Puts a word together. The hunting zone counts only for skills of monsters of type 1.
+    /// Puts a word together. Of a monster's skill that is not of type 1 the hunting zone is left out.
     ///
     /// # Errors
-    /// When a part is too big for its bits.
+    /// When a part is too big for its bits. Skills of players have none for a hunting zone.
     pub fn to_raw(self, form: SkillForm) -> Result<u64, PartTooBig> {
         let fits = |part, value: u32, bits: u32| {
             let most = (1_u64 << bits) - 1;
@@ -120,6 +120,7 @@ impl Skill {
             let zone = fits("huntingZoneId", u32::from(self.zone), id_bits - 16)?;
             zone << 16 | fits("id", self.id, 16)?
         } else {
+            fits("huntingZoneId", u32::from(self.zone), if self.npc { id_bits - 16 } else { 0 })?;
             fits("id", self.id, id_bits)?
         };
         let kind = fits("type", u32::from(self.kind), 4)?;
@@ -224,6 +225,17 @@ mod tests {
         assert!(skill.to_raw(SkillForm::Wide).is_ok());
         let error = skill.to_raw(SkillForm::Narrow).unwrap_err();
         assert_eq!(error, PartTooBig { part: "huntingZoneId", most: 1023 });
+        // Only monsters have hunting zones, and only in actions do they show.
+        let player = Skill { npc: false, zone: 500, ..skill };
+        let error = player.to_raw(SkillForm::Wide).unwrap_err();
+        assert_eq!(error, PartTooBig { part: "huntingZoneId", most: 0 });
+        assert_eq!(
+            Ok(player.to_raw_wrapped(SkillForm::Wide)),
+            Skill::action(1).to_raw(SkillForm::Wide)
+        );
+        let reaction = Skill { kind: 2, ..skill };
+        assert_eq!(reaction.to_raw(SkillForm::Wide), Ok(0x1_2000_0001));
+        assert!(Skill { zone: 4096, ..reaction }.to_raw(SkillForm::Wide).is_err());
         assert!(Skill::action(1 << 28).to_raw(SkillForm::Wide).is_err());
         let action = Skill::action(1 << 27 | 5);
         assert_eq!(Ok(action.to_raw_wrapped(SkillForm::Wide)), action.to_raw(SkillForm::Wide));

@@ -5,7 +5,7 @@ use worldwire_core::connection::{Connection as _, Event, Input, Piece as _};
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::{Sampler, Side};
 use worldwire_tera::connection::Connection;
-use worldwire_tera::crypt::exchange::Variant;
+use worldwire_tera::crypt::exchange::{Keys, Variant};
 use worldwire_tera::frame::CHECK_VERSION;
 
 use crate::ends::{NOW, Said, client, hear, line, lines, message, rough, server, session};
@@ -208,6 +208,49 @@ fn a_torn_exchange_cannot_be_read() {
     Gap { side: Client, range: 0..28 }
     fault of the client: at byte 0: wanted the whole key exchange, found 28 bytes missing
     ");
+}
+
+/// Keys that are known from elsewhere stand in for an exchange that was not captured.
+#[test]
+fn known_keys_make_up_for_a_torn_exchange() {
+    for variant in Variant::ALL {
+        let said = session(&mut Sampler::new(5), variant);
+        let hear = |known: &[Keys], lost: &[usize]| {
+            let mut observer = Connection::observer(None).knowing(known.into());
+            let mut heard = Vec::new();
+            for (index, (side, bytes)) in said.pieces.iter().enumerate() {
+                let input = match lost.contains(&index) {
+                    true => Input::Gap(bytes.len() as u64),
+                    false => Input::Bytes(bytes),
+                };
+                observer.input(NOW, *side, input);
+                heard.extend(lines(&mut observer));
+            }
+            let is_message = |line: &String| line.contains(" [");
+            let mut messages: Vec<_> = heard.iter().filter(|line| is_message(line)).collect();
+            messages.sort_by_key(|line| line.starts_with("server"));
+            let messages: Vec<String> = messages.into_iter().cloned().collect();
+            (messages, observer.keys(), heard)
+        };
+        let (whole, keys, _) = hear(&[], &[]);
+        let keys = keys.expect("they were exchanged");
+        assert!(whole.len() > 10, "{whole:?}");
+        let other = Keys { client: keys.server, server: keys.client };
+        for lost in [&[1][..], &[4], &[2, 3], &[0, 1, 2, 3, 4]] {
+            for known in [&[keys.clone()][..], &[other.clone(), keys.clone()]] {
+                let (messages, _, heard) = hear(known, lost);
+                assert!(messages == whole, "{lost:?}: {heard:?}");
+                assert!(!heard.iter().any(|line| line.starts_with("fault")), "{heard:?}");
+            }
+            let (messages, _, heard) = hear(&[], lost);
+            assert!(messages.is_empty(), "{heard:?}");
+        }
+        // What is missing of the messages is not read, but what follows is.
+        let (messages, _, heard) = hear(&[keys.clone()], &[3, 4, 6, 7]);
+        assert!(messages.len() + 3 > whole.len(), "{heard:?}");
+        // A hello that is missing needs no keys, also where some are known.
+        assert_eq!(hear(&[other], &[0]).0, whole);
+    }
 }
 
 /// Keystream is passed over for what a capture may have lost, not for what a segment claims.

@@ -23,8 +23,8 @@ pub enum News {
     /// The connection is encrypted and there is no key for it (observers). Both streams are given
     /// up.
     KeysNeeded {
-        /// Whose key is missing.
-        service: Service,
+        /// Whose key is missing; `None` when the connect packet is missing too.
+        service: Option<Service>,
     },
 }
 

@@ -37,6 +37,7 @@
 
 mod config;
 mod event;
+mod late;
 mod ping;
 mod relay;
 mod sender;
@@ -61,8 +62,10 @@ pub use relay::{RelayConfig, RelayKeys, RelayRandom};
 pub use sender::Sender;
 
 use crate::connect::SetupPacket;
+use crate::crypt::exchange::SessionKey;
 use crate::file::keys::KeyRing;
 use crate::frame::Service;
+use late::Candidate;
 use ping::answer;
 use sender::Role;
 use setup::refused;
@@ -74,6 +77,10 @@ pub struct Connection {
     sender: Sender,
     /// What each side sends, as far as this role reads it; by [`Side::index`].
     streams: [Stream; 2],
+    /// The seed and the key of an encrypted connection that is observed.
+    session: Option<([u8; 7], SessionKey)>,
+    /// What it may be, while its connect packet is missing and messages have to tell.
+    candidates: Vec<Candidate>,
     /// Not reported yet; pieces are still in the buffer of their stream.
     events: VecDeque<Event<Unread, News>>,
 }
@@ -148,6 +155,8 @@ impl Connection {
         Self {
             sender: Sender::new(role, bounds, Timers::new(now)),
             streams: [Stream::new(Side::Client, client), Stream::new(Side::Server, server)],
+            session: None,
+            candidates: Vec::new(),
             events: VecDeque::new(),
         }
     }
@@ -156,6 +165,14 @@ impl Connection {
     #[must_use]
     pub fn service(&self) -> Option<Service> {
         self.sender.service
+    }
+
+    /// The server's seed and the key that came of it, for an observer of an encrypted connection
+    /// once it is known: with them [`KeyRing::insert_session`] makes the connection readable to
+    /// those who lack the server's key.
+    #[must_use]
+    pub fn session(&self) -> Option<(&[u8; 7], &SessionKey)> {
+        self.session.as_ref().map(|(seed, key)| (seed, key))
     }
 }
 
@@ -274,7 +291,7 @@ impl Connection {
             return self.is_flooded(side);
         }
         if self.is_waiting(side) {
-            return self.wait(side);
+            return self.tell_service(false) || self.begin_late(side) || self.wait(side);
         }
         let stream = &mut self.streams[side.index()];
         match *stream.phase() {
@@ -298,13 +315,17 @@ impl Connection {
                     pong.map_or(Ok(()), |pong| connection.sender.send(&pong))
                 })
             }
-            Phase::Searching(..) => match stream.search() {
+            Phase::Searching(service, _) => match stream.search() {
                 Some(skipped) => {
-                    self.events.push_back(Event::Resync { side, skipped });
+                    self.found(service);
+                    if !skipped.is_empty() {
+                        self.events.push_back(Event::Resync { side, skipped });
+                    }
                     true
                 }
                 None => false,
             },
+            Phase::Late => self.begin_late(side),
             Phase::Passing => self.pass_on(side),
             Phase::Waiting | Phase::Lost => false,
         }
@@ -319,7 +340,7 @@ impl Connection {
             Side::Server => {
                 matches!(server, Phase::Waiting)
                     || (matches!(server, Phase::Setup)
-                        && matches!(client, Phase::Connect | Phase::Setup))
+                        && matches!(client, Phase::Connect | Phase::Late | Phase::Setup))
             }
         }
     }
@@ -386,13 +407,17 @@ impl Connection {
             return;
         }
         // What was complete before the gap is reported before it.
-        while self.advance_either() {}
+        while self.advance_either() || self.tell_service(true) {}
         if self.is_closed() {
             return;
         }
         let stream = &mut self.streams[side.index()];
         let at = stream.incoming.end();
         self.events.push_back(Event::Gap { side, range: at..at.saturating_add(length) });
+        if watches && self.is_late_gap(side, length) {
+            return;
+        }
+        let stream = &mut self.streams[side.index()];
         let in_setup = matches!(stream.phase(), Phase::Connect | Phase::Setup | Phase::Waiting);
         let error = match stream.skip(length) {
             Ok(true) if watches => return,
@@ -424,6 +449,9 @@ impl Connection {
             return false;
         }
         let all_ended = self.streams.iter().all(|stream| stream.is_ended);
+        if all_ended && self.tell_service(true) {
+            return true;
+        }
         let mut is_torn = false;
         for side in Side::BOTH {
             let stream = &self.streams[side.index()];

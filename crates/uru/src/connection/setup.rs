@@ -47,6 +47,9 @@ impl Connection {
     }
 
     pub(super) fn set_up(&mut self, side: Side, packet: SetupPacket<'static>) -> Result<()> {
+        if matches!(self.sender.role, Role::Observer { .. }) {
+            return self.overhear(side, packet);
+        }
         let Some(service) = self.service() else {
             return Ok(());
         };
@@ -81,16 +84,6 @@ impl Connection {
                     _ => return wrong("no seed", "a seed of 7 bytes"),
                 }
             }
-            (Role::Observer { y, .. }, SetupPacket::Connect(number)) if side == Side::Client => {
-                *y = Some(number.into_owned());
-                self.streams[Side::Client.index()].set_phase(Phase::Waiting);
-            }
-            (Role::Observer { keys, y }, SetupPacket::Encrypt(seed)) if side == Side::Server => {
-                let keys = Arc::clone(keys);
-                let y = y.take();
-                self.streams[Side::Server.index()].set_phase(Phase::Waiting);
-                return self.overhear(service, &keys, y, seed);
-            }
             (Role::Relay(_), packet) => return self.relay_set_up(service, side, packet),
             (_, SetupPacket::Error(error)) => {
                 return Err(Error::malformed("a seed", format!("the error {error}")));
@@ -100,14 +93,32 @@ impl Connection {
         Ok(())
     }
 
-    /// An observer has seen both setup packets, or as much of them as there is.
-    fn overhear(
-        &mut self,
-        service: Service,
-        keys: &KeyRing,
-        y: Option<Vec<u8>>,
-        seed: Option<[u8; 7]>,
-    ) -> Result<()> {
+    /// An observer sees a setup packet; behind the server's it knows as much as there is to know.
+    fn overhear(&mut self, side: Side, packet: SetupPacket<'static>) -> Result<()> {
+        let service = self.service();
+        let Role::Observer { keys, y } = &mut self.sender.role else { return Ok(()) };
+        let seed = match (side, packet) {
+            (Side::Client, SetupPacket::Connect(number)) => {
+                *y = Some(number.into_owned());
+                self.streams[side.index()].set_phase(Phase::Waiting);
+                return Ok(());
+            }
+            (Side::Server, SetupPacket::Encrypt(seed)) => seed,
+            (_, SetupPacket::Error(error)) => {
+                return Err(Error::malformed("a seed", format!("the error {error}")));
+            }
+            _ => {
+                let wanted = "the setup packet of this side";
+                return Err(Error::malformed(wanted, "that of the other"));
+            }
+        };
+        let (keys, y) = (Arc::clone(keys), y.take());
+        self.streams[side.index()].set_phase(Phase::Waiting);
+        if let Some((known, key)) = seed.and_then(|seed| keys.session(seed)) {
+            self.establish_known(service.unwrap_or(known), seed, key);
+            return Ok(());
+        }
+        let Some(service) = service else { return self.overhear_late(&keys, y, seed) };
         let Some(seed) = seed else {
             self.establish(service, None);
             return Ok(());
@@ -116,19 +127,36 @@ impl Connection {
             return Err(Error::malformed("the client's number before the seed", "none"));
         };
         let Some(private) = key_kind(service).and_then(|kind| keys.private(kind)) else {
-            self.events.push_back(Event::News(News::KeysNeeded { service }));
-            self.streams.iter_mut().for_each(|stream| stream.set_phase(Phase::Lost));
+            self.lack_key(Some(service));
             return Ok(());
         };
         let key = private.captured_key(&y, seed).map_err(refused)?;
-        self.establish(service, Some([&key, &key]));
+        self.establish_known(service, Some(seed), &key);
         Ok(())
+    }
+
+    /// The key of an observed connection is known.
+    pub(super) fn establish_known(
+        &mut self,
+        service: Service,
+        seed: Option<[u8; 7]>,
+        key: &SessionKey,
+    ) {
+        self.session = seed.map(|seed| (seed, key.clone()));
+        self.establish(service, Some([key, key]));
+    }
+
+    /// The connection is encrypted, and nobody has the key.
+    pub(super) fn lack_key(&mut self, service: Option<Service>) {
+        self.events.push_back(Event::News(News::KeysNeeded { service }));
+        self.streams.iter_mut().for_each(|stream| stream.set_phase(Phase::Lost));
     }
 
     /// Setup is complete: messages follow, encrypted if there are keys. Each is that of the hop
     /// to a side; without a relay that reads one key and writes another, both are the same.
     pub(super) fn establish(&mut self, service: Service, keys: Option<[&SessionKey; 2]>) {
         let own = self.sender.role.side();
+        self.sender.service = Some(service);
         for side in Side::BOTH.into_iter().filter(|side| Some(*side) != own) {
             let stream = &mut self.streams[side.index()];
             stream.set_phase(Phase::Messages(service));

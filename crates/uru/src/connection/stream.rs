@@ -32,6 +32,8 @@ pub(super) struct Stream {
 pub(super) enum Phase {
     /// The connect packet.
     Connect,
+    /// What follows a connect packet that is missing, or whose end may be there (observers).
+    Late,
     /// A setup packet.
     Setup,
     /// Messages that cannot be read before the key is known: encrypted bytes pile up.
@@ -121,15 +123,12 @@ impl Stream {
     /// The limit on keystream that is passed over; the stream is lost then.
     pub(super) fn skip(&mut self, length: u64) -> Result<bool> {
         let is_far = self.incoming.end().saturating_add(length) > MOST_OFFSET;
-        let (service, from) = match &self.phase {
-            Phase::Messages(service) => (*service, self.incoming.offset()),
-            Phase::Searching(service, search) => (*service, search.from()),
-            _ => {
-                self.set_phase(Phase::Lost);
-                self.incoming.skip(length);
-                return Ok(false);
-            }
-        };
+        let from = self.incoming.offset();
+        if !matches!(self.phase, Phase::Messages(_) | Phase::Searching(..)) {
+            self.set_phase(Phase::Lost);
+            self.incoming.skip(length);
+            return Ok(false);
+        }
         self.incoming.skip(length);
         self.discard = 0;
         if is_far {
@@ -143,8 +142,29 @@ impl Stream {
             }
             cipher.skip(length);
         }
-        self.phase = Phase::Searching(service, Search::new(from, self.incoming.end()));
+        let next = self.incoming.end();
+        match &mut self.phase {
+            Phase::Searching(_, search) => search.missing(next),
+            Phase::Messages(service) => {
+                self.phase = Phase::Searching(*service, Search::new(from, next));
+            }
+            _ => {}
+        }
         Ok(true)
+    }
+
+    /// The connect packet, or a part of it, is missing.
+    pub(super) fn begin_late(&mut self, length: u64) {
+        self.incoming.skip(length);
+        self.set_phase(Phase::Late);
+    }
+
+    /// Looks for a message of a service from the next unread byte on.
+    pub(super) fn search_for(&mut self, service: Service) {
+        let at = self.incoming.offset();
+        let mut search = Search::new(0, at);
+        search.segment(at, self.incoming.unread().len());
+        self.set_phase(Phase::Searching(service, search));
     }
 
     /// Passes over the next unread bytes and returns them, at most so many.
@@ -165,7 +185,7 @@ impl Stream {
         }
         self.incoming.torn(match self.phase {
             Phase::Lost | Phase::Passing => return None,
-            Phase::Connect => "a whole connect packet",
+            Phase::Connect | Phase::Late => "a whole connect packet",
             Phase::Setup => "a whole setup packet",
             Phase::Waiting => "the server's seed",
             Phase::Messages(_) | Phase::Searching(..) => "a whole message",

@@ -82,7 +82,8 @@ impl PrivateKey {
     /// Bystander: the session key of a captured connection, whatever the server thought of it.
     ///
     /// Other servers accept numbers that [`server_answer`](Self::server_answer) refuses, so this
-    /// takes every number of up to 64 bytes.
+    /// takes every number of up to 64 bytes. The time it takes depends on the secret: it is not for
+    /// servers.
     ///
     /// # Errors
     /// [`ExchangeError::TooLong`].
@@ -96,7 +97,8 @@ impl PrivateKey {
             // The modulus has 512 bits, so subtracting it once is enough.
             y = y.wrapping_sub(self.n().value());
         }
-        Ok(self.shared(&y).session_key(seed))
+        // Nobody waits for the answer, so its time gives nothing away.
+        Ok(SharedSecret(self.n().power_vartime(&y, self.a_value())).session_key(seed))
     }
 
     fn shared(&self, y: &U512) -> SharedSecret {

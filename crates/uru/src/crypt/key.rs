@@ -142,6 +142,17 @@ impl Modulus {
         value
     }
 
+    /// The same in a time that depends on the exponent, which is quicker: for those who read what
+    /// they captured with a key of their own, where nobody measures.
+    pub(super) fn power_vartime(&self, base: &U512, exponent: &U512) -> U512 {
+        let mut form = FixedMontyForm::new(base, &self.0);
+        let mut result = form.pow_vartime(exponent);
+        let value = result.retrieve();
+        form.zeroize();
+        result.zeroize();
+        value
+    }
+
     /// Why `value` is of no use as a public value, if so.
     pub(super) fn weakness(&self, value: &U512) -> Option<Weakness> {
         let top = self.value().wrapping_sub(&U512::ONE);

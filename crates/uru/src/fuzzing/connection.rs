@@ -75,7 +75,10 @@ impl Choice {
                 };
                 Connection::server(config.into(), SEED, now)
             }
-            Role::Observer => Connection::observer(Arc::new(KEYS.clone())),
+            Role::Observer => match self.extra() {
+                false => Connection::observer(Arc::new(KEYS.clone())),
+                true => Connection::observer_from_the_middle(Arc::new(KEYS.clone())),
+            },
             Role::Relay => {
                 let keys = match self.extra() {
                     false => RelayKeys::Shared(KEYS.clone()),

@@ -25,6 +25,12 @@ impl TermStr<'_> {
     pub fn units(&self) -> usize {
         self.0.len() / 2
     }
+
+    /// Whether a zero unit stands before the end. Clients take the text to end there.
+    #[must_use]
+    pub fn has_inner_zero(&self) -> bool {
+        self.0.as_chunks::<2>().0.contains(&[0, 0])
+    }
 }
 
 impl From<&str> for TermStr<'_> {

@@ -5,77 +5,11 @@ use worldwire_uru::age::{AgeBounds, Config, DropKind, Packet};
 use worldwire_uru::net_message::NetMessage;
 use worldwire_uru::plasma_message::PlasmaMessage;
 
+use crate::decisions::clone_of;
 use crate::world::{
     A, B, C, UNIX, World, avatar, broadcast, bytes, clone, load_avatar, load_clone, lock,
     members_request, object, payload, state, state_request,
 };
-
-/// What a clone's message says: clone, sender in the header, originator in the payload.
-fn clone_of(packet: &Packet) -> (String, Option<u32>, u32, bool) {
-    let NetMessage::LoadClone(load) = packet.decode().unwrap() else { panic!("no clone") };
-    let payload = payload(packet);
-    let payload = PlasmaMessage::decode(&mut Reader::new(&payload), "").unwrap();
-    let clone = match payload {
-        PlasmaMessage::LoadCloneMsg(clone) => clone,
-        PlasmaMessage::LoadAvatarMsg(avatar) => avatar.clone_msg,
-        other => panic!("{other:?}"),
-    };
-    let name = load.uoid.name.to_text();
-    let is_initial = load.is_initial_state.is_true();
-    (name, load.header.player_id, clone.originating_player_id, is_initial)
-}
-
-#[test]
-fn d_14_who_joins_gets_the_original_messages_of_clones_and_an_exact_count() {
-    let mut world = World::new();
-    world.enter(A);
-    world.send(A, load_clone(A, "Crab", 2, true));
-    world.join(B);
-    world.send(B, load_avatar(B, true));
-    world.send(B, members_request(B));
-    world.forget();
-    world.wait(std::time::Duration::from_secs(9));
-    world.send(B, state_request(B, &[]));
-    let got = world.got(B);
-    // Not its own avatar; the state of the age is the third one.
-    let clones: Vec<_> = got[..2].iter().map(clone_of).collect();
-    assert_eq!(clones[0], ("Crab".into(), Some(A), A, true));
-    assert_eq!(clones[1], ("Male".into(), Some(A), A, true));
-    let NetMessage::InitialAgeStateSent(sent) = got[3].decode().unwrap() else { panic!() };
-    assert_eq!((got.len(), sent.state_count), (4, 3));
-    // The spawn point is still there: nothing but time, and the bit that says initial, changed.
-    let mut wanted = bytes(&NetMessage::from(load_avatar(A, true)));
-    *wanted.last_mut().unwrap() = 1;
-    wanted[6..10].copy_from_slice(&(UNIX + 9).to_le_bytes());
-    wanted[10..14].fill(0);
-    assert_eq!(got[1].bytes(), wanted);
-}
-
-#[test]
-fn d_15_clones_come_first_and_avatars_after_the_others() {
-    let mut world = World::new();
-    world.enter(A);
-    world.enter(B);
-    world.send(B, load_clone(B, "Crab", 2, true));
-    world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
-    world.send(B, broadcast(B, clone("Crab", 2, B), world.lever(2)));
-    world.join(C);
-    world.send(C, members_request(C));
-    world.forget();
-    world.send(C, state_request(C, &[]));
-    let shown = |packet: &Packet| match packet.decode().unwrap() {
-        NetMessage::LoadClone(it) => {
-            format!("clone {} {}", it.uoid.name.to_text(), it.header.player_id.unwrap())
-        }
-        NetMessage::SdlState(it) => format!("state {}", it.object.name.to_text()),
-        NetMessage::InitialAgeStateSent(it) => format!("count {}", it.state_count),
-        other => panic!("{other:?}"),
-    };
-    let got: Vec<_> = world.got(C).iter().map(shown).collect();
-    let wanted = ["clone Crab 102", "clone Male 101", "clone Male 102", "state AgeSDLHook"];
-    assert_eq!(got[..4], wanted);
-    assert_eq!(got[4..], ["state Crab", "state O", "count 6"]);
-}
 
 #[test]
 fn a_repeated_load_takes_the_place_of_the_first() {
@@ -204,33 +138,6 @@ fn d_13_locks_on_a_clone_are_free_when_it_is_unloaded() {
     world.send(A, load_clone(A, "Crab", 2, false));
     assert_eq!(world.age().lock_holder(&claw), None);
     assert_eq!(world.age().locks(), 1);
-}
-
-/// The owner of a clone crashes; whoever joins later still gets it, in the name of a member.
-#[test]
-fn d_42_clones_that_are_handed_over_name_their_new_owner() {
-    let mut world = World::new();
-    world.enter(B);
-    world.enter(A);
-    world.send(A, load_clone(A, "Hen", 3, true));
-    let mut large = crate::world::clone_msg(clone("Crab", 4, A), A, true);
-    large.message.receivers = (0..30).map(|_| large.requestor.clone()).collect::<Vec<_>>().into();
-    let large = crate::world::load(A, clone("Crab", 4, A), &large.into(), false, true);
-    assert!(large.stream.compression() == worldwire_uru::net_message::Compression::Zlib);
-    world.send(A, large);
-    world.leave(A);
-    world.join(C);
-    world.send(C, members_request(C));
-    world.forget();
-    world.send(C, state_request(C, &[]));
-    let clones: Vec<_> = world.got(C)[..3].iter().map(clone_of).collect();
-    assert_eq!(clones[0], ("Hen".into(), Some(B), B, true));
-    assert_eq!(clones[1], ("Crab".into(), Some(B), B, true));
-    assert_eq!(clones[2], ("Male".into(), Some(B), B, true));
-    // The new owner may unload it.
-    let payload = PlasmaMessage::from(crate::world::clone_msg(clone("Hen", 3, A), B, false));
-    world.send(B, crate::world::load(B, clone("Hen", 3, A), &payload, false, false));
-    assert_eq!(world.heard(C), ["plNetMsgLoadClone"]);
 }
 
 #[test]

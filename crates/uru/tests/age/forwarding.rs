@@ -79,61 +79,6 @@ fn d_02_the_time_is_that_of_the_server() {
 }
 
 #[test]
-fn d_03_the_player_is_the_one_who_sent_it() {
-    let mut world = three();
-    world.send(A, game(B, &notify(), NetFlags(0)));
-    let mut without = game(A, &notify(), NetFlags(0));
-    without.header = NetHeader::from_server(WRONG, NetFlags(0));
-    world.send(A, without);
-    for packet in world.got(B) {
-        assert_eq!(packet.decode().unwrap().header().unwrap().player_id, Some(A));
-    }
-    assert_eq!(world.heard(C).len(), 2);
-}
-
-#[test]
-fn d_04_an_echo_comes_back_if_it_is_wanted() {
-    let mut world = three();
-    let echo = NetFlags::EchoBackToSender;
-    let mut state = broadcast(A, object(1, "O"), world.lever(1));
-    state.state.header.flags = state.state.header.flags | echo;
-    let mut clone = load_clone(A, "N", 2, true);
-    clone.header.flags = clone.header.flags | echo;
-    let sent: [NetMessage<'_>; 4] =
-        [game(A, &notify(), echo).into(), state.into(), clone.into(), voice(A, &[B], echo).into()];
-    for message in sent {
-        world.send(A, message);
-        assert_eq!((world.got(A).len(), world.got(B).len()), (1, 1));
-    }
-    // Who lists itself is one of the receivers.
-    world.forget();
-    world.send(A, directed(A, &notify(), &[A, B, B], NetFlags(0)));
-    assert_eq!((world.got(A).len(), world.got(B).len(), world.got(C).len()), (1, 1, 0));
-    world.send(A, directed(A, &notify(), &[B], echo));
-    assert_eq!((world.got(A).len(), world.got(B).len()), (1, 1));
-}
-
-#[test]
-fn d_05_only_administrators_reach_all_players() {
-    let all = NetFlags::RouteToAllPlayers;
-    let mut world = World::new();
-    world.admins.push(A);
-    [A, B].into_iter().for_each(|player| world.join(player));
-    world.try_join(1, D).unwrap();
-    world.forget();
-    world.send(A, game(A, &chat(ChatFlags(0)), all));
-    assert_eq!((world.got(B).len(), world.got(D).len(), world.got(A).len()), (1, 1, 0));
-    // Others, and other messages, stay in the age and lose the flag.
-    world.send(B, game(B, &chat(ChatFlags(0)), all));
-    world.send(A, directed(A, &notify(), &[B, A], all));
-    let (a, b) = (world.got(A), world.got(B));
-    assert_eq!((a.len(), b.len(), world.got(D).len()), (2, 1, 0));
-    for packet in a.iter().chain(&b) {
-        assert!(!packet.decode().unwrap().header().unwrap().flags.contains(all));
-    }
-}
-
-#[test]
 fn d_06_payloads_of_unknown_classes_go_on_unless_told_otherwise() {
     let mut unknown = bytes(&notify());
     unknown[..2].copy_from_slice(&0x0467_u16.to_le_bytes());
@@ -148,104 +93,6 @@ fn d_06_payloads_of_unknown_classes_go_on_unless_told_otherwise() {
     world.send(A, message);
     assert_eq!(world.got(B).len(), 0);
     assert_eq!(dropped(&world, DropKind::Unsafe), 1);
-}
-
-fn control(command: &str) -> PlasmaMessage<'_> {
-    ControlEventMsg {
-        input: InputEventMsg { message: message_header(), event: 0 },
-        control_code: 0,
-        activated: true.into(),
-        percent: 1.0.into(),
-        turn_to: [0.0_f32; 3].into(),
-        command: ConsoleCommand(command.into()),
-    }
-    .into()
-}
-
-#[test]
-fn d_07_what_players_must_not_send_goes_nowhere() {
-    let console_commands = vec!["Avatar.Spawn.DontPanic".to_owned()];
-    let mut world = World::with(Config { console_commands, ..Config::default() }, "Fern");
-    world.admins.push(C);
-    [A, B, C].into_iter().for_each(|player| world.join(player));
-    world.forget();
-    let mut trigger = crate::world::clone_msg(crate::world::clone("N", 2, A), A, true);
-    trigger.trigger = Child::from(warp());
-    let trigger = PlasmaMessage::from(trigger);
-    let nested = crate::world::load(A, crate::world::clone("N", 2, A), &trigger, false, true);
-    let sent: [NetMessage<'_>; 5] = [
-        game(A, &warp(), NetFlags(0)).into(),
-        game(A, &ki(40, ChatFlags(0), "x"), NetFlags(0)).into(),
-        game(A, &control("Game.Quit"), NetFlags(0)).into(),
-        directed(A, &warp(), &[B], NetFlags(0)).into(),
-        nested.into(),
-    ];
-    let count = sent.len();
-    for message in sent {
-        world.send(A, message);
-    }
-    assert_eq!((world.got(B).len(), dropped(&world, DropKind::Unsafe)), (0, count as u64));
-    assert_eq!(world.age().clone_count(), 0);
-    world.send(A, game(A, &control("avatar.spawn.dontpanic"), NetFlags(0)));
-    world.send(C, game(C, &warp(), NetFlags(0)));
-    assert_eq!(world.got(B).len(), 2);
-}
-
-#[test]
-fn d_08_only_administrators_chat_as_such() {
-    let mut world = World::new();
-    world.admins.push(C);
-    [A, B, C].into_iter().for_each(|player| world.join(player));
-    world.forget();
-    let flags = |packet: &worldwire_uru::age::Packet| match PlasmaMessage::decode(
-        &mut Reader::new(&payload(packet)),
-        "",
-    )
-    .unwrap()
-    {
-        PlasmaMessage::KiMsg(chat) => chat.flags,
-        other => panic!("{other:?}"),
-    };
-    let private = ChatFlags::Admin | ChatFlags::Private;
-    world.send(A, game(A, &chat(ChatFlags::Admin), NetFlags(0)));
-    world.send(A, directed(A, &chat(private), &[B], NetFlags(0)));
-    world.send(C, game(C, &chat(ChatFlags::Admin), NetFlags(0)));
-    let got: Vec<_> = world.got(B).iter().map(flags).collect();
-    assert_eq!(got, [ChatFlags(0), ChatFlags::Private, ChatFlags::Admin]);
-}
-
-#[test]
-fn d_09_receivers_set_the_non_local_bit_themselves() {
-    let mut world = three();
-    world.send(A, game(A, &notify(), NetFlags(0)));
-    let payload = payload(&world.got(B)[0]);
-    assert_eq!(payload, bytes(&notify()));
-    let PlasmaMessage::NotifyMsg(notify) =
-        PlasmaMessage::decode(&mut Reader::new(&payload), "").unwrap()
-    else {
-        panic!("another message")
-    };
-    assert!(!notify.message.bcast_flags.contains(BroadcastFlags::NetNonLocal));
-}
-
-#[test]
-fn d_10_directed_messages_leave_the_age_if_they_say_so_or_are_private_chat() {
-    let private = chat(ChatFlags::Private);
-    let mut world = three();
-    world.send(A, directed(A, &notify(), &[B, D], NetFlags(0)));
-    world.send(A, directed(A, &chat(ChatFlags(0)), &[D], NetFlags(0)));
-    assert_eq!((world.got(B).len(), world.got(D).len()), (1, 0));
-    world.send(A, directed(A, &notify(), &[D], NetFlags::InterAgeRouting));
-    world.send(A, directed(A, &private, &[D, D], NetFlags(0)));
-    let got = world.got(D);
-    assert_eq!(got.len(), 2);
-    assert_eq!(got[1].decode().unwrap().header().unwrap().player_id, Some(A));
-    let mut world = World::with(Config { directed_anywhere: true, ..Config::default() }, "Fern");
-    world.join(A);
-    world.try_join(1, D).unwrap();
-    world.forget();
-    world.send(A, directed(A, &notify(), &[D], NetFlags(0)));
-    assert_eq!(world.got(D).len(), 1);
 }
 
 fn paging(player_id: u32, numbers: core::ops::Range<u16>, flags: u8) -> PagingRoom<'static> {
@@ -279,58 +126,6 @@ fn d_17_paging_is_noted_and_never_forwarded() {
     // Nobody can name the avatar of another player as its own.
     world.send(B, player_page(A));
     assert_eq!(dropped(&world, DropKind::NotTheirs), 1);
-}
-
-#[test]
-fn d_18_relevance_regions_filter_what_asks_for_it_if_the_shard_wants_it() {
-    let run = |relevance| {
-        let mut world = World::with(Config { relevance, ..Config::default() }, "Fern");
-        [A, B, C].into_iter().for_each(|player| world.join(player));
-        world.send(A, regions(A, &[0, 1], &[1]));
-        world.send(B, regions(B, &[0, 2], &[2]));
-        world.forget();
-        let mut got = Vec::new();
-        // Just joined; settled; the same without the flag.
-        let first = position(&world, A, 1.0);
-        world.send(A, first);
-        got.push((world.got(B).len(), world.got(C).len()));
-        world.wait(Duration::from_secs(11));
-        let next = position(&world, A, 2.0);
-        world.send(A, next);
-        got.push((world.got(B).len(), world.got(C).len()));
-        world.send(A, game(A, &notify(), NetFlags(0)));
-        got.push((world.got(B).len(), world.got(C).len()));
-        got
-    };
-    assert_eq!(run(true), [(1, 1), (0, 1), (1, 1)]);
-    assert_eq!(run(false), [(1, 1), (1, 1), (1, 1)]);
-}
-
-#[test]
-fn d_30_versions_other_than_12_6_are_malformed() {
-    let mut world = three();
-    let mut message = game(A, &notify(), NetFlags::HasVersion);
-    message.header.version = Some(worldwire_uru::net_message::NetVersion);
-    let mut sent = bytes(&NetMessage::from(message));
-    world.send_bytes(A, &sent);
-    assert_eq!(world.got(B).len(), 1);
-    sent[7] = 7;
-    world.send_bytes(A, &sent);
-    assert_eq!((world.got(B).len(), dropped(&world, DropKind::Malformed)), (0, 1));
-}
-
-#[test]
-fn d_31_context_and_transaction_are_kept() {
-    let mut world = three();
-    let flags = NetFlags::HasContext | NetFlags::HasTransactionID | NetFlags::HasAcctUUID;
-    let mut message = game(A, &notify(), flags);
-    message.header.context = Some(11);
-    message.header.transaction_id = Some(12);
-    message.header.account_uuid = Some(Uuid([13; 16]));
-    let mut wanted = bytes(&NetMessage::from(message.clone()));
-    world.send(A, message);
-    restamp(&mut wanted, UnifiedTime { seconds: UNIX, microseconds: 0 }, A).unwrap();
-    assert_eq!(world.got(B)[0].bytes(), wanted);
 }
 
 #[test]
@@ -412,85 +207,11 @@ fn d_35_who_sends_16_malformed_messages_in_a_minute_is_closed() {
 }
 
 #[test]
-fn d_37_payloads_in_the_wrong_message_are_dropped() {
-    let mut world = three();
-    let clone = crate::world::clone_msg(avatar(A), A, true);
-    world.send(A, game(A, &clone.into(), NetFlags(0)));
-    world.send(A, crate::world::load(A, avatar(A), &notify(), true, true));
-    assert_eq!((world.got(B).len(), dropped(&world, DropKind::Wrapper)), (0, 2));
-    // So are those that say something else than the message around them.
-    let mut other = load_avatar(A, true);
-    other.uoid = crate::world::clone("Female", 1, A);
-    let mut unloading = load_avatar(A, true);
-    unloading.is_loading = false.into();
-    let mut thing = load_avatar(A, true);
-    thing.is_player = false.into();
-    for message in [other, unloading, thing] {
-        world.send(A, message);
-    }
-    assert_eq!((world.got(B).len(), dropped(&world, DropKind::Contradiction)), (0, 3));
-}
-
-#[test]
-fn d_38_a_list_may_have_255_receivers() {
-    let mut world = three();
-    let mut receivers: Vec<u32> = (1000..1254).collect();
-    receivers.push(B);
-    world.send(A, directed(A, &notify(), &receivers, NetFlags(0)));
-    world.send(A, voice(A, &receivers, NetFlags(0)));
-    assert_eq!((world.got(B).len(), world.got(C).len()), (2, 0));
-}
-
-#[test]
 fn d_39_messages_for_the_game_manager_are_skipped() {
     let mut world = three();
     world.age_mut().skip_game_manager(Duration::from_secs(1), A);
     assert_eq!(world.age().counts().game_manager, 1);
     assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
-}
-
-#[test]
-fn d_40_messages_that_nobody_handles_are_read_counted_and_ignored() {
-    let mut world = three();
-    let header = || header(A, NetFlags(0));
-    let name = b"TrigState".to_vec();
-    let filter = ObjectUpdateFilter {
-        header: header(),
-        objects: List::default(),
-        max_update_frequency: 1.0.into(),
-    };
-    let listen =
-        ListenListUpdate { header: header(), adding: true.into(), receivers: vec![B].into() };
-    let shared = GetSharedState {
-        header: header(),
-        object: object(1, "O"),
-        shared_state_name: std::str::from_utf8(&name).unwrap().into(),
-    };
-    let request = ObjStateRequest { header: header(), object: object(1, "O") };
-    let sent: [NetMessage<'_>; 4] = [filter.into(), listen.into(), shared.into(), request.into()];
-    for message in sent {
-        world.send(A, message);
-    }
-    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
-    assert_eq!(dropped(&world, DropKind::Unhandled), 4);
-    assert_eq!(world.age().counts().dropped_in_all(), 4);
-}
-
-/// A text whose first byte negates to one without bit 7 ends clients, wherever it stands.
-#[test]
-fn d_41_texts_that_end_clients_go_nowhere() {
-    let mut world = three();
-    let eowyn = "\u{c9}owyn";
-    world.send(A, game(A, &ki(0, ChatFlags(0), eowyn), NetFlags(0)));
-    world.send(A, broadcast(A, object(1, eowyn), world.lever(1)));
-    world.send(A, state(A, object(1, eowyn), world.lever(1)));
-    world.send(A, crate::world::lock(A, eowyn, true));
-    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
-    assert_eq!(dropped(&world, DropKind::Text), 4);
-    assert!(world.age().states().is_empty());
-    // An accent elsewhere does no harm.
-    world.send(A, game(A, &ki(0, ChatFlags(0), "E\u{f3}wyn"), NetFlags(0)));
-    assert_eq!(world.got(B).len(), 1);
 }
 
 /// A brain inside a message inside a message is looked at.

@@ -5,9 +5,12 @@
 
 mod attack;
 mod clones;
+mod decisions;
 mod forwarding;
 mod meetings;
 mod memory;
+mod merging;
+mod messages;
 mod scenarios;
 mod siege;
 mod states;

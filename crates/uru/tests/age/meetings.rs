@@ -20,70 +20,6 @@ fn answers(world: &mut World, player: u32) -> Vec<i32> {
 }
 
 #[test]
-fn d_11_a_release_is_not_answered() {
-    let mut world = World::new();
-    [A, B].into_iter().for_each(|player| world.join(player));
-    world.send(A, lock(A, "O", true));
-    world.forget();
-    world.send(B, lock(B, "O", false));
-    world.send(A, lock(A, "O", false));
-    world.send(A, lock(A, "O", false));
-    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
-    assert_eq!(world.age().locks(), 0);
-}
-
-#[test]
-fn d_12_a_holder_gets_its_lock_again() {
-    let mut world = World::new();
-    [A, B].into_iter().for_each(|player| world.join(player));
-    for _ in 0..2 {
-        world.send(A, lock(A, "O", true));
-        world.send(B, lock(B, "O", true));
-    }
-    assert_eq!(answers(&mut world, A), [1, 1]);
-    assert_eq!(answers(&mut world, B), [0, 0]);
-    // One release is enough.
-    world.send(A, lock(A, "O", false));
-    world.send(B, lock(B, "O", true));
-    assert_eq!(answers(&mut world, B), [1]);
-}
-
-#[test]
-fn two_race_for_a_lock_and_exactly_one_wins() {
-    for first in [A, B] {
-        let mut world = World::new();
-        [A, B].into_iter().for_each(|player| world.join(player));
-        let second = A + B - first;
-        for round in 0..5 {
-            let (winner, loser) = if round % 2 == 0 { (first, second) } else { (second, first) };
-            world.forget();
-            world.send(winner, lock(winner, "O", true));
-            world.send(loser, lock(loser, "O", true));
-            assert_eq!(answers(&mut world, winner), [1]);
-            assert_eq!(answers(&mut world, loser), [0]);
-            // The loser cannot take it away.
-            world.send(loser, lock(loser, "O", false));
-            assert_eq!(world.age().lock_holder(&object(0x2d, "O")), Some(winner));
-            world.send(winner, lock(winner, "O", false));
-        }
-    }
-}
-
-#[test]
-fn d_13_the_locks_of_who_vanishes_are_free() {
-    let mut world = World::new();
-    [A, B].into_iter().for_each(|player| world.join(player));
-    world.send(A, lock(A, "O", true));
-    world.send(A, lock(A, "Other", true));
-    world.send(B, lock(B, "Third", true));
-    world.leave(A);
-    world.forget();
-    assert_eq!(world.age().lock_holders().collect::<Vec<_>>(), [B]);
-    world.send(B, lock(B, "O", true));
-    assert_eq!(answers(&mut world, B), [1]);
-}
-
-#[test]
 fn locks_are_bounded() {
     let bounds = AgeBounds { locks: 2, ..AgeBounds::default() };
     let mut world = World::with(Config { bounds, ..Config::default() }, "Fern");
@@ -96,27 +32,6 @@ fn locks_are_bounded() {
     world.send(A, lock(A, "a", false));
     world.send(A, lock(A, "c", true));
     assert_eq!(answers(&mut world, A), [1]);
-}
-
-#[test]
-fn the_owner_leaves_and_the_next_one_is_told() {
-    let mut world = World::new();
-    [A, B, C].into_iter().for_each(|player| world.enter(player));
-    world.leave(B);
-    assert_eq!(world.heard(A), ["plNetMsgLoadClone", "plNetMsgMemberUpdate"]);
-    assert_eq!(world.age().owner(), Some(A));
-    world.forget();
-    world.leave(A);
-    let last = ["plNetMsgLoadClone", "plNetMsgMemberUpdate", "plNetMsgGroupOwner"];
-    assert_eq!(world.heard(C), last);
-    assert_eq!(world.age().owner(), Some(C));
-    world.leave(C);
-    assert_eq!(world.age().owner(), None);
-    world.forget();
-    world.join(B);
-    let got = world.got(B);
-    let NetMessage::GroupOwner(owner) = got[0].decode().unwrap() else { panic!() };
-    assert!(owner.groups[0].owned.is_true());
 }
 
 #[test]
@@ -199,42 +114,6 @@ fn a_player_is_in_an_age_once() {
     let now = world.now;
     world.age_mut().leave(now, B);
     assert_eq!(world.age().members().count(), 1);
-}
-
-#[test]
-fn a_late_joiner_gets_clones_before_states_and_an_exact_count() {
-    let mut world = World::new();
-    world.enter(A);
-    world.enter(B);
-    world.send(B, load_clone(B, "Crab", 2, true));
-    world.send(B, broadcast(B, clone("Crab", 2, B), world.lever(1)));
-    let there = position(&world, A, 1.0);
-    world.send(A, there);
-    // Between join and request the others go on; nothing of it is lost or counted twice.
-    world.join(C);
-    world.send(A, load_clone(A, "Hen", 3, true));
-    world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
-    world.forget();
-    world.send(C, members_request(C));
-    world.send(C, state_request(C, &[]));
-    world.send(A, game(A, &notify(), NetFlags(0)));
-    let got = world.got(C);
-    let classes: Vec<String> = got.iter().map(class_name).collect();
-    let wanted = [
-        &["plNetMsgMembersList"][..],
-        &["plNetMsgLoadClone"; 4],
-        &["plNetMsgSDLState"; 4],
-        &["plNetMsgInitialAgeStateSent", "plNetMsgGameMessage"],
-    ];
-    assert_eq!(classes, wanted.concat());
-    let NetMessage::InitialAgeStateSent(sent) = got[9].decode().unwrap() else { panic!() };
-    assert_eq!(sent.state_count, 8);
-    let initial = got.iter().filter(|packet| match packet.decode().unwrap() {
-        NetMessage::LoadClone(load) => load.is_initial_state.is_true(),
-        NetMessage::SdlState(state) => state.is_initial_state.is_true(),
-        _ => false,
-    });
-    assert_eq!(initial.count(), 8);
 }
 
 /// A server: an age, and a queue for each client. One client does not read.

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use worldwire_core::json::Json;
 use worldwire_core::{Field, Reader};
-use worldwire_uru::age::{Config, Packet};
+use worldwire_uru::age::Config;
 use worldwire_uru::net_message::{NetFlags, NetMessage};
 use worldwire_uru::plasma_message::{ChatFlags, PlasmaMessage};
 use worldwire_uru::sdl::Blob;
-use worldwire_uru::types::{UnifiedTime, Uoid};
+use worldwire_uru::types::Uoid;
 
 use crate::world::{
-    A, B, C, D, P, World, avatar, broadcast, bytes, chat, directed, game, ki, load_avatar,
+    A, B, C, D, Got, P, World, avatar, broadcast, bytes, chat, directed, game, ki, load_avatar,
     load_clone, lock, members_request, notify, object, payload, position, regions, reply,
     state_request, warp,
 };
@@ -241,7 +241,7 @@ impl Scene<'_> {
     }
 
     /// Whether a packet is what a text says.
-    fn is(&self, packet: &Packet, player: u32, text: &str) -> bool {
+    fn is(&self, packet: &Got, player: u32, text: &str) -> bool {
         let message = packet.decode().unwrap();
         let is_forwarded = || self.is_forwarded(packet, &self.sent);
         match (text, &message) {
@@ -344,20 +344,13 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether a packet is a message as it was sent, with the time of the server and the player who
-    /// really sent it.
-    fn is_forwarded(&self, packet: &Packet, sent: &[u8]) -> bool {
-        let mut wanted = sent.to_vec();
-        let seconds = crate::world::UNIX + u32::try_from(self.world.now.as_secs()).unwrap();
-        let time = UnifiedTime { seconds, microseconds: self.world.now.subsec_micros() };
-        worldwire_uru::net_message::patch::restamp(&mut wanted, time, self.sender).unwrap();
-        packet.bytes() == wanted
+    fn is_forwarded(&self, packet: &Got, sent: &[u8]) -> bool {
+        self.world.is_forwarded(packet, sent, self.sender)
     }
 
     /// Checks what holds after a step.
     fn holds(&self, text: &str) {
-        let age = self.world.age();
-        match text {
+        self.world.inside(|age| match text {
             "A still holds O" => assert_eq!(age.lock_holder(&object(0x2d, "O")), Some(A)),
             "lock on O free; avatar states of A dropped; N handed to B (kept)" => {
                 assert_eq!(age.lock_holder(&object(0x2d, "O")), None);
@@ -367,7 +360,7 @@ impl Scene<'_> {
             }
             "unchanged" => assert!(age.states().is_empty()),
             other => panic!("{}: {other}", self.id),
-        }
+        });
     }
 }
 

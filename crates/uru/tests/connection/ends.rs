@@ -103,7 +103,9 @@ pub(crate) fn line(event: &EventOf<'_, Connection>) -> String {
         Event::Resync { side, skipped } => {
             format!("{side} resync {}..{}", skipped.start, skipped.end)
         }
-        Event::News(News::KeysNeeded { service }) => format!("keys needed for {}", service.name()),
+        Event::News(News::KeysNeeded { service }) => {
+            format!("keys needed for {}", service.map_or("something", Service::name))
+        }
         Event::Fault { side, error } => format!("{side} fault {error}"),
         Event::Closed(reason) => format!("closed: {reason}"),
         other => panic!("{other:?}"),

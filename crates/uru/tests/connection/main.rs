@@ -6,6 +6,7 @@
 mod ends;
 mod exchange;
 mod keys;
+mod late;
 mod loss;
 mod observer;
 mod pair;

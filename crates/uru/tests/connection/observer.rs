@@ -101,7 +101,7 @@ fn an_observer_says_what_it_lacks() {
     assert!(told[0].contains("wanted the auth key of this connection"), "{told:?}");
 
     let told = faults(&watch(&KEYS, Some(3), usize::MAX));
-    assert!(told[0].contains("wanted the whole of connection setup"), "{told:?}");
+    assert!(told[0].contains("wanted a message behind the missing bytes"), "{told:?}");
 
     let told = faults(&watch(&KEYS, None, segments[1].len() - 1));
     assert_eq!(told.len(), 1, "{told:?}");
@@ -122,4 +122,21 @@ fn an_unknown_message_of_a_file_connection_is_passed_over() {
     let units = heard.iter().filter(|heard| matches!(heard, Heard::Unit(..))).count();
     let faults = heard.iter().filter(|heard| matches!(heard, Heard::Fault(..))).count();
     assert_eq!((units, faults), (3, 1), "{heard:?}");
+}
+
+#[test]
+fn what_was_looked_through_in_vain_is_counted_over_several_gaps() {
+    let mut observer = Connection::observer(Arc::new(KeyRing::new()));
+    let mut heard = Vec::new();
+    observer.receive(Side::Client, Duration::ZERO, &plain_start(Service::File));
+    for junk in [&[0xff; 5][..], &[0xfe; 7]] {
+        observer.gap(Side::Client, Duration::ZERO, 10);
+        observer.receive(Side::Client, Duration::ZERO, junk);
+        drain(&mut observer, &mut heard);
+    }
+    observer.end(Duration::ZERO);
+    drain(&mut observer, &mut heard);
+    let wanted = "found none in the 12 bytes that follow";
+    let told = |heard: &Heard| matches!(heard, Heard::Fault(_, text) if text.contains(wanted));
+    assert!(heard.iter().any(told), "{heard:?}");
 }

@@ -52,7 +52,7 @@ pub(crate) enum Heard {
     Established(Service, bool),
     Gap(Side, u64, u64),
     Resync(Side, u64, u64),
-    KeysNeeded(Service),
+    KeysNeeded(Option<Service>),
     Fault(Side, String),
     Closed(CloseReason),
 }

@@ -7,6 +7,7 @@ mod ki_files;
 mod ki_objects;
 mod ki_wad;
 mod mxo;
+mod mxo_crowd;
 mod tera;
 mod uru;
 mod uru_age;
@@ -30,6 +31,7 @@ fn main() -> Outcome<()> {
     ki_objects::write(&folder)?;
     ki_files::write(&folder)?;
     mxo::write(&folder)?;
+    mxo_crowd::write(&folder)?;
     tera::write(&folder)?;
     ki_wad::write(&folder)?;
     uru::write(&folder)

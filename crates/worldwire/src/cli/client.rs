@@ -1,11 +1,13 @@
 //! The command line of `worldwire client`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use worldwire_uru::connect::BUILD_ID;
 
 use super::ClientKi;
+use super::mxo::{SessionId, number};
 
 #[derive(Debug, Args)]
 pub(crate) struct Client {
@@ -15,7 +17,7 @@ pub(crate) struct Client {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClientCommand {
-    /// Log in to a shard of Myst Online: Uru Live, look around, download files, or put it under load
+    /// Log in to a shard of Myst Online: Uru Live, meet others, download files, or put it under load
     #[command(after_help = "\
 Steps, with + between them:
   gatekeeper                         where the auth and file servers are
@@ -46,11 +48,20 @@ Steps, with + between them:
   set-points SCORE POINTS            set a fixed score
   transfer-points SCORE SCORE POINTS move points from one score to another
   secure DIRECTORY EXTENSION FOLDER  download secure files and decrypt them, such as SDL sdl
+  enter FILENAME [INSTANCE]          go to an age; without an instance to the first public one
+  say TEXT                           say something to all who are there
+  walk SECONDS                       walk in a circle, and show what happens meanwhile
+  lock OBJECT                        ask for the lock of an object, NAME@PAGE as shown
+  release OBJECT                     release it
+  set-state OBJECT DESCRIPTOR VARIABLE=VALUE...
+                                     change the state of an object
+  leave                              leave the age
   logout                             hang up; the next login connects anew
   ping                               wait for an echo of the auth server
-  wait SECONDS                       show what the server says without being asked
+  wait SECONDS                       show what happens in the age, and what the server says of the vault
 
-A NODE is a number, player, or made for the node that was made last.
+A NODE is a number, player, or made for the node that was made last. An INSTANCE is a UUID, or a number
+for the one that ends with it.
 
 The password comes from --password-file, from the variable WORLDWIRE_PASSWORD, or is asked for. With
 --count, steps up to the login, or up to the word again, are done once and the others again and
@@ -60,6 +71,7 @@ Examples:
   worldwire client uru shard --account ann@example.org
   worldwire client uru server.ini download External game
   worldwire client uru shard --account ann login + create-player Ann female + set-player Ann + vault
+  worldwire client uru shard --account ann login + set-player Ann + enter city + say Shorah + wait 60
   worldwire client uru shard --account ann --script steps.txt --json
   worldwire client uru shard --account ann --count 100 --seconds 30 login + ping
   worldwire client uru shard --account load-{} --count 50 \\
@@ -91,6 +103,19 @@ Examples:
   worldwire client ki login --account merle login + create Merle Fire + list + select Merle + enter
   worldwire client ki login --account load-{} --count 100 login + validate + list")]
     Ki(ClientKi),
+    /// Walk in a world of The Matrix Online, and see whether replication holds on a bad network
+    #[command(after_help = "\
+The client says hello, sees what is near its character, and walks about. In the end it stops, and with
+--compare asks the server's status page what it should see: everything must be equal once all is at
+rest, whatever the network did. --loss, --delay, --reorder and --duplicate make the network bad, in
+both directions.
+
+Examples:
+  worldwire client mxo
+  worldwire client mxo --views --seconds 3
+  worldwire client mxo --count 50 --seconds 60 --loss 30 --duplicate 10 --reorder 30 --compare
+  worldwire client mxo 192.0.2.7:10000 --key 000102030405060708090a0b0c0d0e0f --session 0x1f2e3d4c")]
+    Mxo(ClientMxo),
 }
 
 #[derive(Debug, Args)]
@@ -136,4 +161,67 @@ pub(crate) struct ClientUru {
     /// Send the login without encryption even to another machine, when there are no keys
     #[arg(long)]
     pub(crate) plain: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ClientMxo {
+    /// Where the world is
+    #[arg(default_value = "127.0.0.1:10000")]
+    pub(crate) server: String,
+    /// How many clients to run
+    #[arg(long, value_name = "NUMBER", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) count: u32,
+    /// How long to walk
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub(crate) seconds: u64,
+    /// Stand still
+    #[arg(long)]
+    pub(crate) still: bool,
+    /// The number of the first character; others follow it [random]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) character: Option<u64>,
+    /// The Twofish key of the session, 32 hexadecimal digits [the one that everybody knows]
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// The id of the session
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = number)]
+    pub(crate) session: SessionId,
+    /// Tables of game objects, as the server has them: files or directories
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) data: Vec<PathBuf>,
+    /// Datagrams that get lost, of a hundred
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+    pub(crate) loss: f64,
+    /// Datagrams that arrive twice, of a hundred
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+    pub(crate) duplicate: f64,
+    /// Datagrams that come late, of a hundred: after up to five times the delay, or 50 ms
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+    pub(crate) reorder: f64,
+    /// How long datagrams are under way
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0,
+        value_parser = clap::value_parser!(u64).range(..=10_000))]
+    pub(crate) delay: u64,
+    /// Show the views that the first client sees in the end
+    #[arg(long)]
+    pub(crate) views: bool,
+    /// Write views as JSON, one object per client
+    #[arg(long, requires = "views")]
+    pub(crate) json: bool,
+    /// Compare with what the server says that clients should see, by its status page
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1,
+        default_missing_value = "127.0.0.1:10080")]
+    pub(crate) compare: Option<SocketAddr>,
+    /// How long the world may take to come to rest
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub(crate) patience: u64,
+}
+
+/// Reads a part of a hundred.
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(part) if (0.0..=100.0).contains(&part) => Ok(part),
+        _ => Err("wanted a number from 0 to 100".to_owned()),
+    }
 }

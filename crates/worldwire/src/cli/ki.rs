@@ -1,5 +1,6 @@
 //! The command line of `worldwire ki`.
 
+use core::num::IntErrorKind;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -86,7 +87,8 @@ object in a list. BINd files and objects in XML are searched.")]
 
 #[derive(Debug, Args)]
 pub(crate) struct KiFind {
-    /// Archives, directories, files, patterns with * and **
+    /// Archives, directories, files, patterns with * and **; ARCHIVE/NAME is one file of an archive,
+    /// - is standard input
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
     /// Find objects that match
@@ -301,8 +303,8 @@ other files are skipped. What was extracted and is unchanged is skipped, too, un
 
 #[derive(Debug, Args)]
 pub(crate) struct KiOpGuess {
-    /// Objects: files, directories, archives, patterns with * and **; - or no file is standard
-    /// input
+    /// Objects: files, directories, archives, patterns with * and **; ARCHIVE/NAME is one file of an
+    /// archive, - or no file is standard input
     #[arg(conflicts_with = "hex")]
     pub(crate) inputs: Vec<PathBuf>,
     /// The object as hexadecimal digits
@@ -356,7 +358,8 @@ pub(crate) struct KiStream {
 
 #[derive(Debug, Args)]
 pub(crate) struct KiOpDecode {
-    /// Files, directories, archives, patterns with * and **; - is standard input
+    /// Files, directories, archives, patterns with * and **; ARCHIVE/NAME is one file of an archive,
+    /// - is standard input
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
     /// Type lists; later ones override earlier ones
@@ -370,6 +373,9 @@ pub(crate) struct KiOpDecode {
     /// Show the position of every value, in text
     #[arg(long)]
     pub(crate) bytes: bool,
+    /// In text, show the texts of codes like Items_31939071: locale files, archives, directories
+    #[arg(long, value_name = "PATH")]
+    pub(crate) lang: Vec<PathBuf>,
     /// In JSON, write integers of more than 53 bits as strings
     #[arg(long)]
     pub(crate) json_safe: bool,
@@ -441,5 +447,8 @@ pub(super) fn number(text: &str) -> Result<u32, &'static str> {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| "wanted a number such as 24 or 0x18")
+    parsed.map_err(|error| match error.kind() {
+        IntErrorKind::PosOverflow => "wanted a number of at most 32 bits, 0xffffffff",
+        _ => "wanted a number such as 24 or 0x18",
+    })
 }

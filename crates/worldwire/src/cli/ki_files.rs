@@ -22,7 +22,7 @@ pub(crate) enum KiNav {
   worldwire ki nav draw WizardCity-WC_Hub.wad -o hub.svg
   worldwire ki nav draw samples/ki-zone.wad -o zone.svg")]
     Draw {
-        /// A NAV file, or an archive or directory with one
+        /// A NAV file, also as ARCHIVE/NAME, or an archive or directory with one
         path: PathBuf,
         #[command(flatten)]
         target: Target,
@@ -30,12 +30,12 @@ pub(crate) enum KiNav {
     /// Find the shortest way between two nodes
     #[command(after_help = "Examples:
   worldwire ki nav route samples/ki-zone.wad 0 3
-  worldwire ki nav route samples/ki-zonemap.nav WizardCity/WC_Hub Krokotopia/KT_Hub
+  worldwire ki nav route samples/ki-zonemap.nav MadeUp/MU_Hub OT_Hub
 
 Of places in a zone the way is shortest by distance, of zones by the number of links. A zone may be
 given by the last part of its name.")]
     Route {
-        /// A NAV file, or an archive or directory with one
+        /// A NAV file, also as ARCHIVE/NAME, or an archive or directory with one
         path: PathBuf,
         /// Where it begins: an id, or the name of a zone
         from: String,
@@ -52,7 +52,7 @@ given by the last part of its name.")]
     #[command(after_help = "Example:
   worldwire ki nav graphml Root.wad -o zones.graphml")]
     Graphml {
-        /// A NAV file, or an archive or directory with one
+        /// A NAV file, also as ARCHIVE/NAME, or an archive or directory with one
         path: PathBuf,
         /// Write links without a direction
         #[arg(long)]
@@ -88,7 +88,7 @@ pub(crate) enum KiBcd {
     #[command(after_help = "Example:
   worldwire ki bcd draw WizardCity-WC_Hub.wad -o hub.svg")]
     Draw {
-        /// A BCD file, or an archive or directory with one
+        /// A BCD file, also as ARCHIVE/NAME, or an archive or directory with one
         path: PathBuf,
         #[command(flatten)]
         target: Target,
@@ -96,15 +96,16 @@ pub(crate) enum KiBcd {
     /// Write collisions as a 3D file
     #[command(after_help = "Examples:
   worldwire ki bcd export WizardCity-WC_Hub.wad -o hub.gltf
-  worldwire ki bcd export samples/ki-zone.wad --to obj -o zone.obj
+  worldwire ki bcd export samples/ki-zone.wad -o zone.obj
 
 y is up. Rays and planes are left out.")]
     Export {
-        /// A BCD file, or an archive or directory with one
+        /// A BCD file, also as ARCHIVE/NAME, or an archive or directory with one
         path: PathBuf,
-        /// The output format
-        #[arg(long, value_name = "FORM", default_value = "gltf")]
-        to: KiMeshForm,
+        /// The output format; without it, OBJ for an output file that ends with .obj, and otherwise
+        /// glTF
+        #[arg(long, value_name = "FORM")]
+        to: Option<KiMeshForm>,
         #[command(flatten)]
         target: Target,
     },
@@ -133,7 +134,7 @@ pub(crate) enum KiPoi {
     #[command(after_help = "Example:
   worldwire ki poi csv Root.wad -o goals.csv")]
     Csv {
-        /// A POI file, or an archive or directory with one
+        /// A POI file, also as ARCHIVE/NAME, or an archive or directory with one
         path: PathBuf,
         #[command(flatten)]
         target: Target,
@@ -142,7 +143,7 @@ pub(crate) enum KiPoi {
     #[command(after_help = "Example:
   worldwire ki poi graphml Root.wad -o teleporters.graphml")]
     Graphml {
-        /// A POI file, or an archive or directory with one
+        /// A POI file, also as ARCHIVE/NAME, or an archive or directory with one
         path: PathBuf,
         #[command(flatten)]
         target: Target,

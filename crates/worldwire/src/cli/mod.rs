@@ -1,6 +1,7 @@
 //! The command line.
 
 mod client;
+mod help;
 mod ki;
 mod ki_files;
 mod ki_server;
@@ -17,6 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use worldwire_tera::schema::Patch;
 
 pub(crate) use client::*;
+pub(crate) use help::parse;
 pub(crate) use ki::*;
 pub(crate) use ki_files::*;
 pub(crate) use ki_server::*;
@@ -75,6 +77,7 @@ pub(crate) enum Command {
   worldwire dissect samples/uru-login.pcapng --keys samples/uru-keys.toml
   worldwire dissect game.pcapng --keys keys.toml --filter 'result != 0'
   worldwire dissect game.pcapng --keys keys.toml --filter auth.VaultNodeFetched --first > reply.bin
+  worldwire dissect game.pcapng --keys keys.toml --filter 'result != 0' -o failed.pcapng
   worldwire dissect game.pcapng --keys keys.toml --fields date,auth.AcctLoginRequest.accountName --csv
   tcpdump -w - port 14617 | worldwire dissect - --keys keys.toml --json
 
@@ -86,6 +89,16 @@ pub(crate) enum Command {
   worldwire follow game.pcapng --stream 3 --raw client > client.bin
   worldwire follow game.pcapng --stream 3 --raw client --wire > encrypted.bin")]
     Follow(Follow),
+    /// Capture packets of an interface, and show the messages in them
+    #[command(after_help = "Examples:
+  worldwire capture eth0 port 14617 --keys keys.toml
+  worldwire capture any --write evening.pcapng --brief host 192.0.2.1 and tcp
+
+tcpdump captures, so whoever may run that may run this; give what tcpdump takes as a filter.")]
+    Capture(LiveCapture),
+    /// Write what conversations carried as files
+    #[command(subcommand, arg_required_else_help = true)]
+    Export(Export),
     /// Explain the filters of `dissect`
     #[command(long_about = FILTERS)]
     Filter,
@@ -94,6 +107,9 @@ pub(crate) enum Command {
   worldwire stats samples/uru-login.pcapng --keys samples/uru-keys.toml
   worldwire stats game.pcapng --conversations --sort rate")]
     Stats(Stats),
+    /// Keys of conversations
+    #[command(subcommand, arg_required_else_help = true)]
+    Secrets(Secrets),
     /// Explain what could not be decoded, and how to fix it
     #[command(after_help = "Example:
   worldwire doctor samples/ki-login.pcapng")]
@@ -144,7 +160,7 @@ pub(crate) enum Command {
 }
 
 /// What people know of messages.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Data {
     /// Definitions of messages: files or directories (KI: message XML, also in archives, type lists, hints;
     /// MxO: tables of game objects; TERA: .def and .map, data.json, and the lists beside them; Uru:
@@ -186,7 +202,8 @@ pub(crate) struct Capture {
     /// A pcap or pcapng capture, also compressed with gzip; - is standard input
     pub(crate) file: PathBuf,
     /// Keys: those of an Uru server in any format (worldwire, dirtsand, moulars, NAGUS, server.ini);
-    /// accounts and stream keys of KI and sessions of MxO in worldwire's
+    /// accounts and stream keys of KI, sessions of MxO and TERA, and what `secrets export` writes,
+    /// in worldwire's
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
     #[command(flatten)]
@@ -198,6 +215,9 @@ pub(crate) struct Capture {
     /// At the end of the file, wait for more, until Ctrl-C
     #[arg(id = "growing", long = "follow")]
     pub(crate) is_growing: bool,
+    /// What captures, in the place of a file.
+    #[arg(skip)]
+    pub(crate) tcpdump: Option<Tcpdump>,
 }
 
 #[derive(Debug, Args)]
@@ -243,11 +263,87 @@ pub(crate) struct Dissect {
     /// Show texts and blobs at full length
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) full: bool,
+    /// With -o NAME.pcapng: put the keys of these conversations into the capture, so that whoever
+    /// has it can read them
+    #[arg(long, requires = "output")]
+    pub(crate) secrets: bool,
     /// How many threads to use, up to 256; 0 uses all cores
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,
     #[command(flatten)]
     pub(crate) target: Target,
+}
+
+/// What tcpdump captures.
+#[derive(Clone, Debug)]
+pub(crate) struct Tcpdump {
+    pub(crate) interface: String,
+    pub(crate) filter: Vec<String>,
+    /// Where the packets are written as well.
+    pub(crate) write: Option<PathBuf>,
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LiveCapture {
+    /// The interface, as tcpdump knows it: eth0, or any
+    pub(crate) interface: String,
+    /// What to capture, in tcpdump's language: port 14617 and host 192.0.2.1
+    #[arg(value_name = "PACKETS")]
+    pub(crate) packets: Vec<String>,
+    /// Write the packets to this pcapng file as they come
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) write: Option<PathBuf>,
+    /// Overwrite the file if it exists
+    #[arg(long, requires = "write")]
+    pub(crate) force: bool,
+    /// Keys, as for dissect
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Read every conversation as this family, or those of a server's port (12000=ki)
+    #[arg(id = "as", long = "as", value_name = "[PORT=]FAMILY")]
+    pub(crate) families: Vec<String>,
+    /// Show only messages that match, such as 'auth.* and result != 0'; all packets are written
+    #[arg(short, long, value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    /// How lines show the time: since the first packet, in UTC, here, or since the line before
+    #[arg(long, value_name = "FORM", default_value = "relative", conflicts_with = "json")]
+    pub(crate) time: TimeForm,
+    /// Write one JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print one line per message
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) brief: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Export {
+    /// Write the files that were downloaded on Uru's file and auth connections, as they were sent
+    #[command(after_help = "Examples:
+  worldwire export files samples/uru-login.pcapng --keys samples/uru-keys.toml -o downloads
+  worldwire export files game.pcapng --filter 'filename contains \"sdl\"' -o downloads")]
+    Files(ExportFiles),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportFiles {
+    #[command(flatten)]
+    pub(crate) capture: Capture,
+    /// Only files whose request, or a part of whose content, matches; `worldwire filter` explains
+    #[arg(short, long, value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    /// Only files of this conversation
+    #[arg(short, long, value_name = "NUMBER")]
+    pub(crate) stream: Option<u64>,
+    /// The directory to write to
+    #[arg(short, long, value_name = "DIRECTORY")]
+    pub(crate) output: PathBuf,
+    /// Overwrite files that exist
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// How lines show the time.
@@ -317,6 +413,27 @@ pub(crate) struct Doctor {
     pub(crate) capture: Capture,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Secrets {
+    /// Write the keys of conversations that could be read, as a key file that opens these alone,
+    /// without the secrets of servers and accounts
+    #[command(after_help = "Examples:
+  worldwire secrets export samples/uru-login.pcapng --keys samples/uru-keys.toml -o sessions.toml
+  worldwire dissect samples/uru-login.pcapng --keys sessions.toml")]
+    Export(SecretsExport),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SecretsExport {
+    #[command(flatten)]
+    pub(crate) capture: Capture,
+    /// Only the keys of this conversation
+    #[arg(short, long, value_name = "NUMBER")]
+    pub(crate) stream: Option<u64>,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
 /// Who sent a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum From {
@@ -377,6 +494,10 @@ pub(crate) struct Encode {
     /// Keys, for codecs that encrypt
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
+    /// TERA: convert values as older parsers do: fractions are cut off, numbers wrap, and unknown
+    /// fields are ignored
+    #[arg(long)]
+    pub(crate) lenient: bool,
     #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]

@@ -38,9 +38,11 @@ pub(crate) enum MxoObjectsCommand {
     /// Show a goobj and its class, or a class, as `convert` writes them
     #[command(after_help = "Examples:
   worldwire mxo objects show 414
+  worldwire mxo objects show \"Subway Car Default\"
   worldwire mxo objects show door364 --json")]
     Show {
-        /// The number of a goobj, or the name of a class, which may be a number too
+        /// The number of a goobj, decimal or 0x..., or its name; or the name of a class, which may
+        /// be a number too
         object: String,
         /// Tables, over what is built in: files or directories
         #[arg(short, long, value_name = "PATH")]
@@ -78,4 +80,16 @@ pub(crate) struct MxoViewsCommand {
     /// Write one JSON object per conversation
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The id of a session.
+pub(crate) type SessionId = u32;
+
+/// Reads a number, decimal or 0x...
+pub(crate) fn number(text: &str) -> Result<u32, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| "wanted a number up to 0xffffffff".to_owned())
 }

@@ -26,7 +26,8 @@ pub(crate) enum TeraCommand {
   worldwire tera integrity capture.pcap --data tera-data -o tera-data/integrity/115.json
 
 The list holds the names of the lists given with --data for the build, and the messages that were
-found to have counter and checksum without one.")]
+found to have counter and checksum without one: those whose counter rises from one message to the
+next.")]
     Integrity {
         /// The capture
         capture: PathBuf,
@@ -174,7 +175,7 @@ pub(crate) enum TeraDef {
         field: Option<String>,
         /// The length of a message, header included, that the definition could be of
         #[arg(long, value_name = "BYTES")]
-        length: Option<usize>,
+        length: Option<u16>,
         /// Who sends it
         #[arg(long, value_name = "SIDE")]
         from: Option<From>,
@@ -245,6 +246,9 @@ pub(crate) struct TeraRank {
     /// Write a map with the best name of each opcode to this file; ties are left as comments
     #[arg(long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
+    /// Overwrite that file
+    #[arg(long, requires = "write")]
+    pub(crate) force: bool,
     /// How many definitions to show per opcode
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     pub(crate) top: usize,

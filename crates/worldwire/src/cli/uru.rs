@@ -176,10 +176,21 @@ pub(crate) enum UruVault {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Write the whole vault as JSON lines, without passwords
-    #[command(after_help = "Example:
-  worldwire uru vault export -o vault.jsonl")]
+    /// Write the whole vault as JSON lines, without passwords; or for another server, with them
+    #[command(
+        after_help = "What another server cannot keep is listed. Accounts keep their passwords, so the file is a secret.
+dirtsand: statements for psql, which replace everything in a database whose tables are there.
+moulars: the database file.
+
+Examples:
+  worldwire uru vault export -o vault.jsonl
+  worldwire uru vault export --to dirtsand -o dirtsand.sql
+  worldwire uru vault export --to moulars -o vault.db"
+    )]
     Export {
+        /// Write the database of another server instead
+        #[arg(long, value_name = "SERVER")]
+        to: Option<OtherServer>,
         /// The folder of the shard
         #[arg(short, long, value_name = "FOLDER", default_value = "shard")]
         shard: PathBuf,
@@ -204,7 +215,11 @@ Examples:
         file: PathBuf,
         /// Take over the accounts and the vault of another server instead
         #[arg(long, value_name = "SERVER")]
-        from: Option<MovingFrom>,
+        from: Option<OtherServer>,
+        /// Descriptors (.sdl files) that states of another server are checked by, or directories of
+        /// them; those of the shard by default
+        #[arg(long, value_name = "PATH", requires = "from")]
+        sdl: Vec<PathBuf>,
         /// Even if the vault has players, who are lost
         #[arg(long)]
         replace: bool,
@@ -213,9 +228,9 @@ Examples:
     },
 }
 
-/// A server whose database can be taken over.
+/// A server that shards can move from and to.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum MovingFrom {
+pub(crate) enum OtherServer {
     /// H-uru/dirtsand, as a dump
     Dirtsand,
     /// zrax/moulars, as its SQLite file

@@ -116,7 +116,7 @@ Files that are equal to those of the archive stay as they are stored. Objects th
 > downloaded only in the second archive, < downloaded only in the first
 
 All data of both archives is read, and wrong CRCs are reported. If several files have the same name,
-the first counts.")]
+the first counts. The exit code is 1 if the content of any file differs.")]
     Diff {
         /// The first archive; - is standard input
         before: PathBuf,

@@ -25,15 +25,24 @@ pub(crate) fn read<S: Sink>(
     show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
     write: impl FnMut(&S) -> Result<(), Failure>,
 ) -> Result<(Dissection, bool), Failure> {
-    read_with_wire(arguments, common, definitions, None, show, write)
+    read_telling(arguments, common, definitions, Told::default(), show, write)
 }
 
-/// The same; of one conversation what was captured is shown too.
-pub(crate) fn read_with_wire<S: Sink>(
+/// What is told of conversations beside what was said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    /// What was captured of this one.
+    pub(crate) wire: Option<u64>,
+    /// The keys of all of them.
+    pub(crate) secrets: bool,
+}
+
+/// The same; of conversations more is told.
+pub(crate) fn read_telling<S: Sink>(
     arguments: &Capture,
     common: &Common,
     definitions: Definitions,
-    wire: Option<u64>,
+    told: Told,
     show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
     mut write: impl FnMut(&S) -> Result<(), Failure>,
 ) -> Result<(Dissection, bool), Failure> {
@@ -44,8 +53,12 @@ pub(crate) fn read_with_wire<S: Sink>(
             (Some(port), named) => ports.push((port, named)),
         }
     }
-    let keys = input::keys(arguments.keys.as_deref())?;
-    let options = Options { keys, definitions, family, ports, wire, limits: Limits::DEFAULT };
+    let keys = match &arguments.keys {
+        Some(path) => input::keys(Some(path))?,
+        None => input::keys_inside(&arguments.file),
+    };
+    let (Told { wire, secrets }, limits) = (told, Limits::DEFAULT);
+    let options = Options { keys, definitions, family, ports, wire, secrets, limits };
     let subject = arguments.file.display().to_string();
     let progress = progress(arguments, common);
     let mut packets = match open(arguments, &options.limits, &progress) {
@@ -94,9 +107,10 @@ pub(crate) fn read_with_wire<S: Sink>(
 }
 
 fn open(arguments: &Capture, limits: &Limits, progress: &ProgressBar) -> Result<Packets, Refusal> {
-    match arguments.is_growing {
-        true => Packets::open_growing(&arguments.file, limits),
-        false => Packets::open(&arguments.file, limits, progress),
+    match (&arguments.tcpdump, arguments.is_growing) {
+        (Some(tcpdump), _) => Packets::capture(tcpdump, limits),
+        (None, true) => Packets::open_growing(&arguments.file, limits),
+        (None, false) => Packets::open(&arguments.file, limits, progress),
     }
 }
 

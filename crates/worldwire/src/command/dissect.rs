@@ -1,17 +1,21 @@
 //! `worldwire dissect`.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
 
-use worldwire_core::json::Style;
+use worldwire_core::json::{self, Style};
 use worldwire_core::text::TextStyle;
-use worldwire_core::{Limits, Tree};
+use worldwire_core::{Limits, Side, Tree};
 use worldwire_dissect::filter::{Column, Filter, Subject, UnknownField};
-use worldwire_dissect::{Definitions, Dissection, Format, Item, NoteKind, Scratch, Sink, Time};
+use worldwire_dissect::{
+    Definitions, Dissection, Families, Format, Item, Line, NoteKind, Scratch, Sink, Time,
+};
 
-use super::capture;
+use super::capture::{self, Told};
+use super::packets;
+use super::secrets::key_file;
 use super::time::{Times, delta};
 use crate::cli::{Common, Dissect, TimeForm};
 use crate::definitions;
@@ -33,6 +37,9 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         return Err(Failure::Run(format!("-o {output}: this is the capture itself")));
     }
     let reading = Reading { arguments, common, filter, format };
+    if writes_packets(arguments)? {
+        return write_packets(&reading, definitions);
+    }
     let mut output = Output::open(&arguments.target)?;
     // What would show more, and of how many messages.
     let advice: Mutex<BTreeMap<Cow<'static, str>, u64>> = Mutex::default();
@@ -132,6 +139,7 @@ impl Reading<'_> {
         show: impl Fn(&Shown<'_, '_>, &mut S) + Sync,
         write: impl FnMut(&S) -> Result<(), Failure>,
     ) -> Result<(Dissection, bool), Failure> {
+        let told = Told { secrets: self.arguments.secrets, ..Told::default() };
         let Self { arguments, common, filter, format } = self;
         let limits = Limits::DEFAULT;
         let needs_fields = filter.is_some() || !matches!(format, Format::Text { brief: true, .. });
@@ -153,8 +161,62 @@ impl Reading<'_> {
             }
             scratch.tree = tree.recycle();
         };
-        capture::read(&arguments.capture, common, definitions, show, write)
+        capture::read_telling(&arguments.capture, common, definitions, told, show, write)
     }
+}
+
+/// Whether the result is a capture: by the name of the file it goes to.
+fn writes_packets(arguments: &Dissect) -> Result<bool, Failure> {
+    let output = arguments.target.output.as_deref();
+    let is_capture = output.is_some_and(|path| path.extension().is_some_and(|it| it == "pcapng"));
+    let Dissect { json, json_safe, brief, bytes, full, csv, .. } = *arguments;
+    let is_text = [json, json_safe, brief, bytes, full, csv].contains(&true)
+        || arguments.message().is_some()
+        || !arguments.fields.is_empty();
+    let refuse = |text: &str| Err(Failure::Run(text.to_owned()));
+    match (is_capture, arguments.secrets) {
+        (true, _) if is_text => {
+            refuse("-o NAME.pcapng writes the packets of conversations; give another name for text")
+        }
+        (true, _) if !arguments.capture.file.is_file() || arguments.capture.is_growing => {
+            refuse("-o NAME.pcapng reads the capture twice; wanted a file that is complete")
+        }
+        (false, true) => refuse("--secrets puts keys into a capture; wanted -o NAME.pcapng"),
+        _ => Ok(is_capture),
+    }
+}
+
+/// Writes the packets of the conversations with messages that match.
+fn write_packets(reading: &Reading<'_>, definitions: Definitions) -> Result<(), Failure> {
+    let Reading { arguments, common, .. } = reading;
+    let output = Output::open(&arguments.target)?;
+    let mut streams = BTreeSet::new();
+    let show = |shown: &Shown<'_, '_>, out: &mut Vec<u64>| {
+        let stream = shown.item.stamp.stream;
+        if shown.fits && out.last() != Some(&stream) {
+            out.push(stream);
+        }
+    };
+    let (dissection, clean) = reading.read(definitions, show, |found: &Vec<u64>| {
+        streams.extend(found);
+        Ok(())
+    })?;
+    // One that nobody recognised has no messages, and may be asked for by its number.
+    if let Some(stream) = arguments.stream.filter(|_| reading.filter.is_none()) {
+        streams.insert(capture::conversation(&dissection, stream)?.stream);
+    }
+    let overviews = dissection.overviews().into_iter();
+    let secrets = key_file(overviews.filter(|overview| streams.contains(&overview.stream)));
+    if streams.is_empty() {
+        return Err(Failure::Run("no conversation has a message that matches".to_owned()));
+    }
+    let count = packets::write(&arguments.capture, &streams, &secrets, output)?;
+    let summary = dissection.summary();
+    if !common.quiet {
+        let (of, plural) = (streams.len(), if streams.len() == 1 { "" } else { "s" });
+        say(format_args!("{count} packets of {of} conversation{plural} written; {summary}"));
+    }
+    if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
 /// The columns that are asked for.
@@ -203,21 +265,25 @@ fn cut(
 ) -> Result<(), Failure> {
     let format = reading.format;
     let is_json = matches!(format, Format::Json(_));
-    let show = |shown: &Shown<'_, '_>, out: &mut Vec<Vec<u8>>| {
+    let families = definitions.families();
+    let show = |shown: &Shown<'_, '_>, out: &mut Vec<(String, Vec<u8>)>| {
         if shown.fits && shown.item.message().is_some() {
             let mut line = String::new();
-            if is_json {
-                format.write(shown.item, shown.name, shown.tree, &mut line);
-            }
-            out.push(if is_json { line.into_bytes() } else { shown.item.body().to_vec() });
+            let format = if is_json { format } else { Format::Json(Style::default()) };
+            format.write(shown.item, shown.name, shown.tree, &mut line);
+            let bytes = if is_json { Vec::new() } else { shown.item.body().to_vec() };
+            out.push((line, bytes));
         }
     };
     let (mut count, mut found) = (0, false);
-    let outcome = reading.read(definitions, show, |messages: &Vec<Vec<u8>>| {
-        for message in messages {
+    let outcome = reading.read(definitions, show, |messages: &Vec<(String, Vec<u8>)>| {
+        for (line, bytes) in messages {
             count += 1;
             if count == wanted {
-                output.write(message)?;
+                output.write(if is_json { line.as_bytes() } else { bytes })?;
+                if let Some(decode) = codec(line, families).filter(|_| !is_json) {
+                    reading.common.note("dissect", &format!("`worldwire {decode}` reads it"));
+                }
                 found = true;
                 // Enough was read.
                 return Err(Failure::Pipe);
@@ -236,6 +302,17 @@ fn cut(
     Err(Failure::Run(format!("there is no message {wanted}: {count} {plural}")))
 }
 
+/// The command that decodes the bytes of the message that a line shows, if a codec does.
+fn codec(line: &str, families: Families) -> Option<String> {
+    let json = json::parse(line).ok()?;
+    let line = Line::parse(&json).ok()??;
+    let (codec, _) = line.blob(families).ok()??;
+    Some(match line.from {
+        Side::Client => format!("decode {codec}"),
+        Side::Server => format!("decode {codec} --from server"),
+    })
+}
+
 /// Whether two paths lead to one regular file.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let file = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
@@ -243,7 +320,11 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 }
 
 /// Reads and checks a filter.
-fn read_filter(text: &str, definitions: &Definitions, common: &Common) -> Result<Filter, Failure> {
+pub(super) fn read_filter(
+    text: &str,
+    definitions: &Definitions,
+    common: &Common,
+) -> Result<Filter, Failure> {
     let filter = Filter::parse(text).map_err(|error| Failure::Run(error.to_string()))?;
     check_filter(&filter, definitions, common)?;
     Ok(filter)

@@ -1,11 +1,13 @@
 //! `worldwire encode`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use worldwire_core::Limits;
 use worldwire_core::json;
 use worldwire_core::value::push_hex;
-use worldwire_dissect::{Codec, CodecOptions, Line};
+use worldwire_dissect::{Codec, CodecOptions, Line, TeraDefinitions};
+use worldwire_tera::message::Leniency;
 
 use super::decode::side;
 use crate::cli::{Common, Encode};
@@ -24,17 +26,24 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
     let text = input::read_text(path)?;
     let keys = input::keys(arguments.keys.as_deref())?;
     let limits = Limits::DEFAULT;
-    let definitions = definitions::load(&arguments.data, common)?;
+    let mut definitions = definitions::load(&arguments.data, common)?;
+    if arguments.lenient {
+        definitions.edit(|tera: &mut TeraDefinitions| tera.set_leniency(Leniency::Lenient));
+    }
     let options = CodecOptions {
         from: side(arguments.from),
         keys: &keys,
         definitions: &definitions,
         limits: &limits,
     };
+    let mut said = BTreeSet::new();
     let messages = match codec {
-        Some(codec) => vec![one(codec, &text, &subject, &options)?],
-        None => lines(&text, &subject, &options)?,
+        Some(codec) => vec![one(codec, &text, &subject, &options, &mut said)?],
+        None => lines(&text, &subject, &options, &mut said)?,
     };
+    for text in said {
+        common.note(&subject, &text);
+    }
     if !arguments.hex {
         return write_all(&arguments.target, &messages.concat());
     }
@@ -52,11 +61,15 @@ fn one(
     text: &str,
     subject: &str,
     options: &CodecOptions<'_>,
+    said: &mut BTreeSet<String>,
 ) -> Result<Vec<u8>, Failure> {
     let json = json::parse(text).map_err(|error| {
         complain(subject, &format!("invalid JSON: {error}"));
         Failure::Input
     })?;
+    if codec.name == "tera.packet" {
+        said.extend(options.definitions.part::<TeraDefinitions>().deprecation(&json));
+    }
     codec.encode(&json, options).map_err(|error| {
         // Such a line has keys that no codec has.
         let is_line = ["family", "name", "stream"].iter().all(|key| json.get(key).is_some());
@@ -67,7 +80,13 @@ fn one(
 }
 
 /// The bytes of each message of a dissection. Nothing is written unless all of them can be encoded.
-fn lines(text: &str, subject: &str, options: &CodecOptions<'_>) -> Result<Vec<Vec<u8>>, Failure> {
+fn lines(
+    text: &str,
+    subject: &str,
+    options: &CodecOptions<'_>,
+    said: &mut BTreeSet<String>,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let tera = options.definitions.part::<TeraDefinitions>();
     let mut messages = Vec::new();
     let mut is_whole = true;
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
@@ -82,6 +101,9 @@ fn lines(text: &str, subject: &str, options: &CodecOptions<'_>) -> Result<Vec<Ve
                 continue;
             }
         };
+        if json.get("family").is_some_and(|family| family == "tera") {
+            said.extend(tera.deprecation(&json));
+        }
         match Line::parse(&json)
             .and_then(|line| Ok(line.map(|line| line.encode(options)).transpose()?.flatten()))
         {

@@ -34,11 +34,11 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
         missing: 0,
         out: Vec::new(),
     };
-    let (dissection, clean) = capture::read_with_wire(
+    let (dissection, clean) = capture::read_telling(
         &arguments.capture,
         common,
         definitions,
-        Some(wanted),
+        capture::Told { wire: Some(wanted), ..capture::Told::default() },
         show,
         |pieces: &Vec<Piece>| {
             pieces.iter().for_each(|piece| dump.piece(piece));

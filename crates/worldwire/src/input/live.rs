@@ -8,7 +8,8 @@
 use std::cell::RefCell;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::ChildStdout;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +21,7 @@ use worldwire_core::Limits;
 use worldwire_dissect::catch_defect;
 
 use super::packets::{Filled, PATIENCE, Refusal};
+use super::tcpdump::{Child, PacketCopy};
 use crate::output::{Failure, Interruption, reason};
 
 /// The packets of a capture that is being written.
@@ -30,6 +32,16 @@ pub(super) struct Live {
     _interruption: Interruption,
     /// When to stop, once the user asked for it.
     last_moment: Option<Instant>,
+    /// The program that captures, if this one started it.
+    child: Option<Child>,
+}
+
+/// Where packets come from.
+enum Origin {
+    /// A file, standard input, a FIFO; one that grows has no end.
+    Path { path: PathBuf, grows: bool },
+    /// A program that captures, and where its packets are written as well.
+    Child { stdout: ChildStdout, copy: Option<PacketCopy> },
 }
 
 /// What comes next.
@@ -72,6 +84,19 @@ const GRACE: Duration = Duration::from_millis(300);
 impl Live {
     /// Opens a capture, and waits for its header. With `grows`, the end of the file is waited at.
     pub(super) fn open(path: &Path, limits: &Limits, grows: bool) -> Result<Self, Refusal> {
+        Self::begin(Origin::Path { path: path.to_owned(), grows }, None, limits)
+    }
+
+    /// Reads what a program captures, and waits for the header.
+    pub(super) fn of_child(
+        child: Child,
+        (stdout, copy): (ChildStdout, Option<PacketCopy>),
+        limits: &Limits,
+    ) -> Result<Self, Refusal> {
+        Self::begin(Origin::Child { stdout, copy }, Some(child), limits)
+    }
+
+    fn begin(origin: Origin, child: Option<Child>, limits: &Limits) -> Result<Self, Refusal> {
         let (sender, messages) = sync_channel(BLOCKS);
         let interrupted = Arc::new(AtomicBool::new(false));
         let interruption = {
@@ -82,10 +107,10 @@ impl Live {
                 let _ = sender.try_send(Message::Interrupted);
             })
         };
-        let (source, limits) = (path.to_owned(), limits.clone());
+        let limits = limits.clone();
         let reader = std::thread::Builder::new().name("capture".to_owned());
         let spawned = reader.spawn(move || {
-            let outcome = catch_defect(|| read(&source, &limits, grows, &sender));
+            let outcome = catch_defect(|| read(origin, &limits, &sender));
             if let Err(defect) = outcome {
                 let source = io::Error::other(defect.report("the capture file", &[]));
                 let fault = CaptureError::Read { offset: 0, source };
@@ -96,8 +121,12 @@ impl Live {
             Refusal::Failed(Failure::Run(format!("starting a thread: {}", reason(&error))))
         })?;
         let (last_moment, _interruption) = (None, interruption);
-        let mut live = Self { messages, interrupted, _interruption, last_moment };
+        let mut live = Self { messages, interrupted, _interruption, last_moment, child };
         match live.receive(None) {
+            Some(Message::Refused(Refusal::NoCapture(_))) if live.child.is_some() => {
+                let text = "tcpdump ended before it captured anything; it says why above";
+                Err(Refusal::Failed(Failure::Run(text.to_owned())))
+            }
             Some(Message::Refused(refusal)) => Err(refusal),
             _ => Ok(live),
         }
@@ -247,16 +276,26 @@ impl<R: Read> Read for Growing<R> {
 }
 
 /// Reads a capture to its end, or until the reader is gone.
-fn read(path: &Path, limits: &Limits, grows: bool, sender: &SyncSender<Message>) {
+fn read(origin: Origin, limits: &Limits, sender: &SyncSender<Message>) {
     let tell = |message| sender.send(message).is_ok();
-    let input = match super::open(path) {
+    let mut copy = None;
+    let opened: Result<Box<dyn Read + Send>, Failure> = match origin {
+        Origin::Path { path, grows: false } => super::open(&path),
+        Origin::Path { path, grows: true } => {
+            super::open(&path).map(|input| -> Box<dyn Read + Send> { Box::new(Growing(input)) })
+        }
+        Origin::Child { stdout, copy: kept } => {
+            copy = kept;
+            Ok(Box::new(stdout))
+        }
+    };
+    let input = match opened {
         Ok(input) => input,
         Err(failure) => {
             tell(Message::Refused(Refusal::Failed(failure)));
             return;
         }
     };
-    let input: Box<dyn Read + Send> = if grows { Box::new(Growing(input)) } else { input };
     let outbox = Outbox { block: Block::default(), sender: sender.clone() };
     let outbox = Rc::new(RefCell::new(outbox));
     let input = Punctual { input, outbox: Rc::clone(&outbox) };
@@ -275,6 +314,9 @@ fn read(path: &Path, limits: &Limits, grows: bool, sender: &SyncSender<Message>)
             Ok(Some(Record::Packet(packet))) => {
                 let mut outbox = outbox.borrow_mut();
                 outbox.block.push(&packet);
+                if let Some(Err(error)) = copy.as_mut().map(|copy| copy.write(&packet)) {
+                    break Some(error);
+                }
                 if outbox.block.is_full() && outbox.send().is_err() {
                     return;
                 }

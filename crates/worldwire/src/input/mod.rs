@@ -3,12 +3,14 @@
 mod live;
 pub(crate) mod map;
 pub(crate) mod packets;
+mod tcpdump;
 mod walk;
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use worldwire_capture::{CaptureReader, Record, SecretsKind};
 use worldwire_core::Limits;
 use worldwire_dissect::Keys;
 
@@ -72,6 +74,33 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
         let at = error.utf8_error().valid_up_to();
         complain(&shown(path), &format!("at byte {at}: wanted UTF-8 text"));
         Failure::Input
+    })
+}
+
+/// The keys that somebody put into a capture, in front of its packets.
+pub(crate) fn keys_inside(path: &Path) -> Keys {
+    let mut text = String::new();
+    if path.is_file()
+        && let Ok(file) = File::open(path)
+        && let Ok(mut capture) = CaptureReader::new(file, &Limits::DEFAULT)
+    {
+        // What is wrong with the capture is said by those who read it.
+        while let Ok(Some(record)) = capture.next() {
+            match record {
+                Record::Secrets { kind: SecretsKind::WORLDWIRE, data, .. } => {
+                    text.push_str(&String::from_utf8_lossy(data));
+                }
+                Record::Packet(_) => break,
+                _ => {}
+            }
+        }
+    }
+    if text.is_empty() {
+        return Keys::none();
+    }
+    Keys::parse(&text).unwrap_or_else(|error| {
+        complain(&shown(path), &format!("the keys in the capture: {error}"));
+        Keys::none()
     })
 }
 

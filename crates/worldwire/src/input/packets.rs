@@ -12,6 +12,8 @@ use worldwire_core::Limits;
 use worldwire_dissect::catch_defect;
 
 use super::live::Live;
+use super::tcpdump::Child;
+use crate::cli::Tcpdump;
 use crate::output::{Failure, Interruption};
 
 /// How long packets wait for others that could be read together with them. Short enough that
@@ -61,6 +63,13 @@ impl Packets {
     /// Opens a file that is still being written: its end is not that of the capture.
     pub(crate) fn open_growing(path: &Path, limits: &Limits) -> Result<Self, Refusal> {
         Live::open(path, limits, true).map(|live| Self(Source::Live(live)))
+    }
+
+    /// Starts tcpdump, and waits until it captures.
+    pub(crate) fn capture(tcpdump: &Tcpdump, limits: &Limits) -> Result<Self, Refusal> {
+        let (child, output) = Child::start(tcpdump)?;
+        let live = Live::of_child(child, output, limits)?;
+        Ok(Self(Source::Live(live)))
     }
 
     /// Hands packets to `push` until it answers that a batch is full. Those of a live capture are

@@ -54,9 +54,7 @@ impl NewFolder {
         bytes: &[u8],
     ) -> Result<(), Failure> {
         let path = self.home.join(name);
-        if let Some(folder) = path.parent() {
-            self.make(folder).map_err(|error| Failure::io(folder, &error))?;
-        }
+        self.make(name.parent().unwrap_or_else(|| Path::new("")))?;
         last.store(&path, bytes, self.force).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists if path.is_dir() => {
                 Failure::Run(format!("{}: is a directory", shown(&path)))
@@ -66,11 +64,26 @@ impl NewFolder {
         })
     }
 
-    fn make(&self, folder: &Path) -> io::Result<()> {
+    /// Makes a folder in this one. What is below a link would be made where the link leads.
+    fn make(&self, folder: &Path) -> Result<(), Failure> {
         if self.made.read().unwrap_or_else(PoisonError::into_inner).contains(folder) {
             return Ok(());
         }
-        std::fs::create_dir_all(folder)?;
+        std::fs::create_dir_all(&self.home).map_err(|error| Failure::io(&self.home, &error))?;
+        let mut path = self.home.clone();
+        for part in folder.components() {
+            path.push(part);
+            let made = match std::fs::create_dir(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    std::fs::symlink_metadata(&path).map(|about| about.is_dir())
+                }
+                made => made.map(|()| true),
+            };
+            if !made.map_err(|error| Failure::io(&path, &error))? {
+                let why = "a link or file is in the place of this directory";
+                return Err(Failure::Run(format!("{}: refused: {why}", shown(&path))));
+            }
+        }
         self.made.write().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned());
         Ok(())
     }

@@ -42,6 +42,16 @@ pub(crate) fn printable(text: &str) -> String {
     out
 }
 
+/// The spaces in front of a line of a tree. From some depth on they say how deep the line is
+/// instead, so that a chain of nodes is not written in the square of its length.
+pub(crate) fn indented(depth: u64) -> String {
+    const DEEPEST: u64 = 40;
+    match usize::try_from(depth) {
+        Ok(levels) if depth <= DEEPEST => "  ".repeat(levels),
+        _ => format!("{}({depth}) ", indented(DEEPEST)),
+    }
+}
+
 /// So many of something: `1 file`, `2 files`.
 pub(crate) fn counted(count: impl TryInto<u64> + Display, what: &str) -> String {
     let shown = count.to_string();
@@ -61,7 +71,7 @@ pub(crate) fn shown(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{counted, printable};
+    use super::{counted, indented, printable};
 
     #[test]
     fn one_is_no_plural() {
@@ -77,5 +87,13 @@ mod tests {
         assert_eq!(printable(plain), plain);
         let escaped = printable("\u{7}");
         assert_eq!(printable(&escaped), escaped, "twice is as good as once");
+    }
+
+    #[test]
+    fn deep_lines_are_not_long() {
+        assert_eq!(indented(0), "");
+        assert_eq!(indented(3), "      ");
+        assert_eq!(indented(40).len(), 80);
+        assert_eq!(indented(u64::MAX), format!("{}(18446744073709551615) ", " ".repeat(80)));
     }
 }

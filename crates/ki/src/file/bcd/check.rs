@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{BcdFile, CollisionFlags, shown};
+use super::super::primitive::shown;
+use super::{BcdFile, CollisionFlags};
 
 /// How much of what is in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -73,6 +74,7 @@ impl BcdFile<'_> {
 mod tests {
     use worldwire_core::Float;
 
+    use super::super::super::primitive::{Matrix3, Text, Vector3};
     use super::super::*;
 
     #[test]

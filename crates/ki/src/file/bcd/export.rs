@@ -184,6 +184,8 @@ fn word(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use worldwire_core::Float;
+
     use super::super::*;
     use super::*;
 

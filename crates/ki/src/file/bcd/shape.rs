@@ -153,6 +153,7 @@ mod tests {
 
     use worldwire_core::{Float, Sampler};
 
+    use super::super::super::primitive::{Matrix3, Text, Vector3};
     use super::super::*;
 
     fn collision(params: Params) -> Collision<'static> {

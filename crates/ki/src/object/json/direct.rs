@@ -73,7 +73,8 @@ impl<'de> serde::de::Visitor<'de> for Nested<'_, '_, '_> {
         let begun = builder.object.begin_object(slot, class, CoreId::default());
         begun.map_err(|_| other())?;
         while let Some(property) = entries.next_key_seed(PropertyName(class))? {
-            entries.next_value_seed(Held { builder, property, limits })?;
+            let slot = Slot::Property(property);
+            entries.next_value_seed(Held { builder, slot, property, limits })?;
         }
         builder.object.end_object().map_err(|_| other())?;
         builder.depth -= 1;
@@ -81,9 +82,10 @@ impl<'de> serde::de::Visitor<'de> for Nested<'_, '_, '_> {
     }
 }
 
-/// Reads the value of a property.
+/// Reads the value of a property, or an element of its container.
 struct Held<'b, 'c, 'r> {
     builder: &'b mut Builder<'c, 'r>,
+    slot: Slot<'c>,
     property: &'c Property,
     limits: &'b Limits,
 }
@@ -92,27 +94,16 @@ impl<'de> DeserializeSeed<'de> for Held<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        let Self { builder, property, limits } = self;
-        if property.is_list() {
+        let Self { builder, slot, property, limits } = self;
+        if property.is_list() && matches!(slot, Slot::Property(_)) {
             return json.deserialize_seq(Elements { builder, property, limits });
         }
-        one(builder, property, Slot::Property(property), limits, json)
+        if property.kind() == Kind::Object {
+            return json.deserialize_any(Nested { builder, slot, limits });
+        }
+        let item = Seed::new(limits).deserialize(json)?;
+        builder.value(slot, property, &item).map_err(|_| other())
     }
-}
-
-/// Reads a value that is no container.
-fn one<'de, 'c, D: Deserializer<'de>>(
-    builder: &mut Builder<'c, '_>,
-    property: &'c Property,
-    slot: Slot<'c>,
-    limits: &Limits,
-    json: D,
-) -> Result<(), D::Error> {
-    if property.kind() == Kind::Object {
-        return json.deserialize_any(Nested { builder, slot, limits });
-    }
-    let item = Seed::new(limits).deserialize(json)?;
-    builder.value(slot, property, &item).map_err(|_| other())
 }
 
 /// Reads the elements of a container.
@@ -133,26 +124,11 @@ impl<'de> serde::de::Visitor<'de> for Elements<'_, '_, '_> {
         let Self { builder, property, limits } = self;
         builder.deeper().map_err(|_| other())?;
         builder.object.begin_list(Slot::Property(property)).map_err(|_| other())?;
-        while items.next_element_seed(Element { builder, property, limits })?.is_some() {}
+        let slot = Slot::Element(property);
+        while items.next_element_seed(Held { builder, slot, property, limits })?.is_some() {}
         builder.object.end_list().map_err(|_| other())?;
         builder.depth -= 1;
         Ok(())
-    }
-}
-
-/// Reads an element of a container.
-struct Element<'b, 'c, 'r> {
-    builder: &'b mut Builder<'c, 'r>,
-    property: &'c Property,
-    limits: &'b Limits,
-}
-
-impl<'de> DeserializeSeed<'de> for Element<'_, '_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        let Self { builder, property, limits } = self;
-        one(builder, property, Slot::Element(property), limits, json)
     }
 }
 

@@ -202,5 +202,5 @@ fn hex_digits(digits: &Item) -> Result<Vec<u8>> {
 /// A JSON value; its objects have lost their order already.
 pub(in crate::object) fn item(json: &Json, limits: &Limits) -> Result<Item> {
     let item = Seed::new(limits).deserialize(json);
-    item.map_err(|error| Error::value("JSON", error.to_string()))
+    item.map_err(|error| Error::value("JSON", format!("a mistake: {error}")))
 }

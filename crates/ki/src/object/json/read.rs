@@ -49,7 +49,7 @@ impl Object {
         reader.disable_recursion_limit();
         let item = Seed::new(limits).deserialize(&mut reader);
         let item = item.and_then(|item| reader.end().map(|()| item));
-        let item = item.map_err(|error| Error::value("JSON", error.to_string()))?;
+        let item = item.map_err(|error| Error::value("JSON", format!("a mistake: {error}")))?;
         build_telling(classes, &item, Slot::Root, false, limits, rounded)
     }
 

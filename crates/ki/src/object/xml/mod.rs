@@ -46,7 +46,7 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads a file of objects, however long: memory follows its length.
+/// Reads a file of objects of up to 4 GiB: memory follows its length.
 #[must_use]
 pub fn load(classes: &Classes, name: &str, bytes: &[u8]) -> Loaded {
     load_within(classes, name, bytes, &Limits::DEFAULT)
@@ -63,8 +63,8 @@ pub fn load_within(classes: &Classes, name: &str, bytes: &[u8], limits: &Limits)
     if replaced {
         notes.odd(&(0..0), "bytes that are not UTF-8 are read as U+FFFD", "store it as UTF-8");
     }
-    let objects = document(&text, limits, &mut notes).map(|roots| {
-        let objects = roots.iter().filter_map(|element| {
+    let objects = document(&text, limits, &mut notes).map(|document| {
+        let objects = document.roots().filter_map(|element| {
             let mut object = Object::of_text();
             let mut builder = Builder { classes, notes: &mut notes, object: &mut object };
             let written = builder.object(Slot::Root, element).ok()?;
@@ -97,20 +97,20 @@ struct Builder<'b, 'c, 't> {
 
 impl<'c> Builder<'_, 'c, '_> {
     /// The object of an element `Class`; says whether it is one.
-    fn object(&mut self, slot: Slot<'c>, element: &Element<'_>) -> Result<bool> {
+    fn object(&mut self, slot: Slot<'c>, element: Element<'_>) -> Result<bool> {
         let Some(class) = self.class(element) else { return Ok(false) };
-        if !element.text.trim().is_empty() {
+        if !element.text().trim().is_empty() {
             self.notes.note(&element.span(), "text in an object is ignored", "");
         }
         // A container repeats its element, and nothing says that it does so in a row.
-        let mut order: Vec<(&'c Property, Vec<&Element<'_>>)> = Vec::new();
+        let mut order: Vec<(&'c Property, Vec<Element<'_>>)> = Vec::new();
         let mut known: HashMap<u32, usize> = HashMap::new();
-        for child in &element.children {
-            let Some(property) = class.property(child.name) else {
-                let text = format!("{} is not a property of {}; ignored", child.name, class.name);
+        for child in element.children() {
+            let Some(property) = class.property(child.name()) else {
+                let text = format!("{} is not a property of {}; ignored", child.name(), class.name);
                 let names = class.properties().iter().map(|property| &*property.name);
                 let near =
-                    self.notes.has_room().then(|| worldwire_core::nearest(child.name, names));
+                    self.notes.has_room().then(|| worldwire_core::nearest(child.name(), names));
                 let near = near.flatten();
                 let help = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
                 self.notes.note(&child.span(), text, &help);
@@ -124,7 +124,7 @@ impl<'c> Builder<'_, 'c, '_> {
                 if !property.is_list() && !children.is_empty() {
                     self.notes.note(
                         &child.span(),
-                        format!("duplicate {} is ignored", child.name),
+                        format!("duplicate {} is ignored", child.name()),
                         "",
                     );
                 } else {
@@ -136,7 +136,7 @@ impl<'c> Builder<'_, 'c, '_> {
         for (property, children) in order {
             if property.is_list() {
                 self.list(property, children)?;
-            } else if let Some(child) = children.first() {
+            } else if let Some(&child) = children.first() {
                 self.value(Slot::Property(property), property, child)?;
             }
         }
@@ -146,7 +146,7 @@ impl<'c> Builder<'_, 'c, '_> {
 
     /// A container, in the order of the keys. An element without one stands behind the one that it
     /// stands behind in the text.
-    fn list(&mut self, property: &'c Property, children: Vec<&Element<'_>>) -> Result<()> {
+    fn list(&mut self, property: &'c Property, children: Vec<Element<'_>>) -> Result<()> {
         self.object.begin_list(Slot::Property(property))?;
         let mut last = 0;
         let mut keyed = Vec::with_capacity(children.len());
@@ -154,7 +154,7 @@ impl<'c> Builder<'_, 'c, '_> {
         for child in children {
             if child.is_none() {
                 if !is_alone {
-                    let text = format!("an empty {} among its elements is ignored", child.name);
+                    let text = format!("an empty {} among its elements is ignored", child.name());
                     self.notes.note(&child.span(), text, "");
                 }
                 continue;
@@ -176,9 +176,9 @@ impl<'c> Builder<'_, 'c, '_> {
         self.object.end_list()
     }
 
-    fn class(&mut self, element: &Element<'_>) -> Option<&'c Class> {
-        let Some(name) = element.class().filter(|_| element.name == "Class") else {
-            let text = format!("{} is not a Class with a Name; ignored", element.name);
+    fn class(&mut self, element: Element<'_>) -> Option<&'c Class> {
+        let Some(name) = element.class().filter(|_| element.name() == "Class") else {
+            let text = format!("{} is not a Class with a Name; ignored", element.name());
             self.notes.note(&element.span(), text, "");
             return None;
         };
@@ -196,17 +196,17 @@ impl<'c> Builder<'_, 'c, '_> {
         &mut self,
         slot: Slot<'c>,
         property: &'c Property,
-        element: &Element<'_>,
+        element: Element<'_>,
     ) -> Result<()> {
         if property.kind() == Kind::Object {
-            if element.children.is_empty() {
-                if !element.text.trim().is_empty() {
+            if element.children().next().is_none() {
+                if !element.text().trim().is_empty() {
                     self.notes.note(&element.span(), "text in the place of an object", "");
                 }
                 return self.object.value(slot, Leaf::Null);
             }
             let is_list = matches!(slot, Slot::Element(_));
-            for (index, child) in element.children.iter().enumerate() {
+            for (index, child) in element.children().enumerate() {
                 if index > 0 && !is_list {
                     self.notes.note(&child.span(), "a second object is ignored", "");
                 } else {
@@ -215,11 +215,11 @@ impl<'c> Builder<'_, 'c, '_> {
             }
             return Ok(());
         }
-        for child in &element.children {
-            self.notes.note(&child.span(), format!("{} in a value is ignored", child.name), "");
+        for child in element.children() {
+            self.notes.note(&child.span(), format!("{} in a value is ignored", child.name()), "");
         }
         let bytes;
-        let leaf = match parse(property, &element.text) {
+        let leaf = match parse(property, element.text()) {
             Ok(Parsed::Leaf(leaf)) => leaf,
             Ok(Parsed::Text(parsed)) => {
                 bytes = parsed;
@@ -412,6 +412,22 @@ mod tests {
         let loaded = load(&classes, "a.xml", written.as_bytes());
         assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
         assert_eq!(loaded.objects, Some(vec![object]));
+    }
+
+    #[test]
+    fn options_with_odd_names_come_back() {
+        let mut lists = TypeLists::new();
+        let list = r#"{"class A": {"hash": 7, "properties": {"m_e": {"type": "enum E", "id": 0,
+            "enum_options": {"5": 9, "": 3, "RED": 1}}}}}"#;
+        lists.add("list.json", list.as_bytes()).unwrap();
+        let classes = lists.compile();
+        for number in [0, 1, 3, 5, 9, 10] {
+            let json = serde_json::json!({"$class": "class A", "m_e": number});
+            let object = Object::from_json(&classes, &json).unwrap();
+            let text = to_xml(&classes, core::slice::from_ref(&object)).unwrap();
+            let loaded = load(&classes, "a.xml", text.as_bytes());
+            assert_eq!(loaded.objects, Some(vec![object]), "{text}");
+        }
     }
 
     #[test]

@@ -149,6 +149,10 @@ fn written(property: &Property, value: Leaf<'_>) -> Result<String> {
         Leaf::Enum(number) | Leaf::Flags(number) => {
             let mut name = String::new();
             push_choice(property, number, &mut name);
+            // Nothing is 0, whatever option is called so.
+            if name.is_empty() && number != 0 {
+                let _ = write!(name, "{number:#x}");
+            }
             return escaped(&name);
         }
         Leaf::Text(bytes) => {

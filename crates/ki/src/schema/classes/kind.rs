@@ -377,11 +377,20 @@ impl Choices {
         text.split('|').try_fold(0, |bits, name| self.parse(name).map(|bit| bits | bit).ok_or(name))
     }
 
-    /// The text of a number: its name, or its digits.
+    /// The text of a number that [`parse`](Self::parse) reads: its name, or its digits. In
+    /// hexadecimal ones if an option has decimal ones for a name.
     pub fn push_name(&self, number: u32, out: &mut String) {
-        match self.names.name(i64::from(number)) {
+        let name = self.names.name(i64::from(number));
+        // A name may have blanks around it.
+        match name.filter(|name| self.parse(name) == Some(number)) {
             Some(name) => out.push_str(name),
-            None => out.push_str(&number.to_string()),
+            None => {
+                let digits = number.to_string();
+                match self.parse(&digits) == Some(number) {
+                    true => out.push_str(&digits),
+                    false => out.push_str(&format!("{number:#x}")),
+                }
+            }
         }
     }
 
@@ -450,6 +459,16 @@ mod tests {
         let texts: Vec<_> = choices.texts().iter().map(|(name, _)| &**name).collect();
         assert_eq!(texts, ["Fire", "A", "B", "C", "D"]);
         assert_eq!(choices.parse("Fire"), None);
+    }
+
+    #[test]
+    fn numbers_are_written_as_they_are_read() {
+        let choices = Choices::new([("5".into(), 9), (" ".into(), 3), ("A".into(), 1)]);
+        for (number, text) in [(1, "A"), (2, "2"), (3, "3"), (5, "0x5"), (9, "5")] {
+            let mut out = String::new();
+            choices.push_name(number, &mut out);
+            assert_eq!((&*out, choices.parse(&out)), (text, Some(number)));
+        }
     }
 
     #[test]

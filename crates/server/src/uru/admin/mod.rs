@@ -16,8 +16,9 @@ use worldwire_uru::types::NetError;
 
 use super::CONFIG;
 use super::accounts::{AccountSummary, PasswordSet};
-use super::vault::{Dump, Finding, TreeLine, Vault, VaultConfig, VaultError, fields_of};
-use crate::folder::database_url;
+use super::config::ShardConfig;
+use super::vault::{Dump, Finding, TreeLine, Vault, VaultError, fields_of};
+use crate::folder;
 use crate::operators::{self, Operated};
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
@@ -108,7 +109,11 @@ pub enum Request {
     /// Looks for what cannot be, one finding a line.
     Check,
     /// The whole vault, one line of a [`Dump`] a line.
-    Export,
+    Export {
+        /// With the digests of passwords, which are as good as passwords: for another server.
+        #[serde(default)]
+        passwords: bool,
+    },
     /// Replaces the whole vault by the dump that follows.
     Import {
         /// Even if there are players.
@@ -191,14 +196,14 @@ impl Admin {
         let Some(lock) = FolderLock::take(folder).map_err(silent)? else {
             return Ok(Self(Place::Running(folder.to_owned())));
         };
-        let file = folder.join(CONFIG);
-        let url = database_url(&file);
-        let url = url.map_err(|problem| AdminError::Config { file, problem })?;
+        let config = configuration(folder)?;
+        let url = Some(config.database.as_str()).filter(|url| !url.is_empty());
         if url.is_none() && !folder.join(SQLITE_FILE).exists() {
             return Err(no_shard());
         }
-        let store = store::open(folder, url.as_deref()).await?;
-        let vault = Vault::open(store, ServerKey::load(&key)?, VaultConfig::default()).await?;
+        let store = store::open(folder, url).await?;
+        // What every shard has is made here, too, and must be called the same.
+        let vault = Vault::open(store, ServerKey::load(&key)?, config.vault()).await?;
         Ok(Self(Place::Here { vault, _lock: lock }))
     }
 
@@ -226,6 +231,16 @@ impl Admin {
             vault.close().await;
         }
     }
+}
+
+/// What a folder's `shard.toml` says, if there is one.
+fn configuration(folder: &Path) -> Result<ShardConfig, AdminError> {
+    let file = folder.join(CONFIG);
+    let text = folder::configuration(&file).map_err(|error| error.to_string());
+    let parsed = text.and_then(|text| {
+        ShardConfig::parse(&text.unwrap_or_default()).map_err(|error| error.to_string())
+    });
+    parsed.map_err(|problem| AdminError::Config { file, problem })
 }
 
 /// Answers a request, in JSON values of which each is a line. `lines` is the dump of an import.
@@ -296,8 +311,12 @@ pub async fn perform(
             let findings = vault.check().await.map_err(said)?;
             Ok(findings.into_iter().map(finding_json).collect())
         }
-        Request::Export => {
-            let dump = vault.export().await.map_err(said)?;
+        Request::Export { passwords } => {
+            let dump = match passwords {
+                true => vault.export_with_passwords().await,
+                false => vault.export().await,
+            };
+            let dump = dump.map_err(said)?;
             Ok(dump.lines().map(Json::String).collect())
         }
         Request::Import { replace } => {
@@ -305,7 +324,9 @@ pub async fn perform(
             let dump = dump.map_err(|error| error.to_string())?;
             let nodes = dump.nodes();
             vault.import(dump, replace).await.map_err(|error| match error {
-                NetError::LoggedInElsewhere if replace => "somebody is logged in".to_owned(),
+                NetError::LoggedInElsewhere if replace => {
+                    "somebody is logged in, or an age still runs; stop the shard first".to_owned()
+                }
                 NetError::LoggedInElsewhere => {
                     "there are players already; --replace removes them".to_owned()
                 }

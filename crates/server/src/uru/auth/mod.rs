@@ -401,12 +401,24 @@ impl AuthService {
                 Flow::Continue(())
             }
             message => {
-                let (address, name) = (self.peer.address, message.name());
+                let (address, name, state) = (self.peer.address, message.name(), self.state());
                 if let Some(count) = self.shared.figures.turned_away.count() {
-                    tracing::warn!(%address, name, count, "closed: a message that is not served");
+                    tracing::warn!(
+                        %address, state, name, count, "closed: a message that is not served"
+                    );
                 }
                 Flow::Break(())
             }
+        }
+    }
+
+    /// How far the client has come, for the log.
+    pub(super) fn state(&self) -> &'static str {
+        match self.state {
+            State::Connected if self.challenge.is_none() => "connected",
+            State::Connected => "registered",
+            State::LoggedIn => "logged in",
+            State::Playing => "playing",
         }
     }
 
@@ -428,7 +440,8 @@ impl AuthService {
         sender: &mut Sender,
     ) -> Flow {
         if let Err(error) = result {
-            tracing::debug!(address = %self.peer.address, what, ?error, "refused");
+            let (address, state) = (self.peer.address, self.state());
+            tracing::debug!(%address, state, what, ?error, "refused");
         }
         self.due(sender)
     }

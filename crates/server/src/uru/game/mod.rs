@@ -105,13 +105,18 @@ impl GameService {
                 flow(seat.commands.send(skipped).await.is_ok())
             }
             (message, _) => {
-                let (name, address) = (message.name(), self.address);
+                let (name, address, state) = (message.name(), self.address, self.state());
                 if let Some(count) = self.shared.figures.turned_away.count() {
-                    tracing::warn!(%address, name, count, "closed: not in this order");
+                    tracing::warn!(%address, state, name, count, "closed: not in this order");
                 }
                 Flow::Break(())
             }
         }
+    }
+
+    /// How far the client has come, for the log.
+    pub(super) fn state(&self) -> &'static str {
+        if self.seat.is_some() { "joined" } else { "not joined" }
     }
 
     /// Waits until the age has something for the client.

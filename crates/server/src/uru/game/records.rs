@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use worldwire_core::{Field as _, Reader, Writer};
 use worldwire_uru::sdl::ObjectKey;
-use worldwire_uru::types::{NetError, Uoid, Uuid};
+use worldwire_uru::types::{NetError, TermStr, Uoid, Uuid};
 use worldwire_uru::vault::{Blob, MOST_STRING_UNITS, NodeType, VaultNode};
 
 use crate::uru::vault::{ConnectionId, Notice, Outcome, Session, State, Vault, decode, text};
@@ -62,6 +62,71 @@ pub(super) struct Change {
     pub(super) node: Option<u32>,
 }
 
+/// What a node of one of these types holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// The state of an object in an instance.
+    Object {
+        instance: Uuid,
+        /// The name of the state's descriptor.
+        descriptor: String,
+        /// A Uoid, encoded.
+        object: Vec<u8>,
+        state: Vec<u8>,
+    },
+    /// What is set for all instances of an age.
+    Settings {
+        /// The age's name in files.
+        age: String,
+        state: Vec<u8>,
+    },
+}
+
+impl Kept {
+    /// The node that holds it, without number and times. `age` is the Age node of the instance.
+    pub(crate) fn node(self, age: u32) -> VaultNode<'static> {
+        match self {
+            Self::Object { instance, descriptor, object, state } => VaultNode {
+                node_type: Some(OBJECT_STATE),
+                creator_acct: Some(instance),
+                creator_id: Some(age),
+                uuid_1: Some(instance),
+                text_1: text(&descriptor),
+                blob_1: Some(Blob::new(state)),
+                blob_2: Some(Blob::new(object)),
+                ..VaultNode::default()
+            },
+            Self::Settings { age, state } => VaultNode {
+                node_type: Some(AGE_SETTINGS),
+                creator_acct: Some(Uuid::ZERO),
+                creator_id: Some(0),
+                string64_2: text(&age),
+                blob_1: Some(Blob::new(state)),
+                ..VaultNode::default()
+            },
+        }
+    }
+
+    /// What a node holds, if it is of one of these types.
+    pub(crate) fn of(node: &VaultNode<'_>) -> Option<Self> {
+        let text = |field: &Option<TermStr<'_>>| field.as_ref().map(TermStr::to_text);
+        let bytes = |field: &Option<Blob<'_>>| field.as_ref().map(|blob| blob.to_vec());
+        match node.node_type? {
+            OBJECT_STATE => Some(Self::Object {
+                instance: node.uuid_1.unwrap_or_default(),
+                descriptor: text(&node.text_1).unwrap_or_default(),
+                object: bytes(&node.blob_2).unwrap_or_default(),
+                state: bytes(&node.blob_1).unwrap_or_default(),
+            }),
+            AGE_SETTINGS => Some(Self::Settings {
+                age: text(&node.string64_2).unwrap_or_default(),
+                state: bytes(&node.blob_1).unwrap_or_default(),
+            }),
+            _ => None,
+        }
+    }
+}
+
 impl State {
     /// Makes a connection hear of everything below an age.
     fn watch_age(&mut self, connection: ConnectionId, age: u32) {
@@ -93,24 +158,17 @@ impl State {
             }
             return Ok(None);
         };
-        let blob_1 = Some(Blob::new(blob.clone()));
         if let Some(node) = node {
+            let blob_1 = Some(Blob::new(blob.clone()));
             self.change_node(node, None, VaultNode { blob_1, ..VaultNode::default() })?;
             return Ok(Some(node));
         }
         let mut writer = Writer::new();
         change.object.encode(&mut writer).map_err(|_| NetError::InvalidParameter)?;
-        self.make_node(VaultNode {
-            node_type: Some(OBJECT_STATE),
-            creator_acct: Some(record.instance),
-            creator_id: Some(record.age),
-            uuid_1: Some(record.instance),
-            text_1: text(&change.key.1),
-            blob_1,
-            blob_2: Some(Blob::new(writer.into_bytes())),
-            ..VaultNode::default()
-        })
-        .map(Some)
+        let Record { age, instance } = record;
+        let (descriptor, state) = (change.key.1.clone(), blob.clone());
+        let kept = Kept::Object { instance, descriptor, object: writer.into_bytes(), state };
+        self.make_node(kept.node(age)).map(Some)
     }
 
     fn age_settings(&self, name: &str) -> Option<u32> {
@@ -131,20 +189,16 @@ impl State {
         if units == 0 || units > MOST_STRING_UNITS {
             return Err(NetError::InvalidParameter.into());
         }
-        let blob_1 = Some(Blob::new(blob.to_vec()));
         let node_id = match self.age_settings(name) {
             Some(node) => {
+                let blob_1 = Some(Blob::new(blob.to_vec()));
                 self.change_node(node, None, VaultNode { blob_1, ..VaultNode::default() })?;
                 node
             }
-            None => self.make_node(VaultNode {
-                node_type: Some(AGE_SETTINGS),
-                creator_acct: Some(Uuid::ZERO),
-                creator_id: Some(0),
-                string64_2: text(name),
-                blob_1,
-                ..VaultNode::default()
-            })?,
+            None => {
+                let kept = Kept::Settings { age: name.to_owned(), state: blob.to_vec() };
+                self.make_node(kept.node(0))?
+            }
         };
         // Who has an age but no account is an age.
         let ages = self.sessions.iter().filter(|(_, it)| it.account.is_zero() && it.age != 0);

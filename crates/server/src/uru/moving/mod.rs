@@ -1,31 +1,33 @@
-//! Moving in: what a shard of dirtsand or moulars keeps, as a dump of a vault here.
+//! Moving: what a shard of dirtsand or moulars keeps, as a dump of a vault here, and back.
 //!
-//! | from | what is read |
-//! | --- | --- |
-//! | dirtsand | the text of `pg_dump --column-inserts`, with or without the schema |
-//! | moulars | its SQLite file |
+//! | server | what is read | what is written |
+//! | --- | --- | --- |
+//! | dirtsand | the text of `pg_dump --column-inserts`, with or without the schema | statements for psql that replace all rows |
+//! | moulars | its SQLite file | such a file |
 //!
-//! Both keep nearly the same tables under other names, so both are read into rows first.
-//! Numbers of nodes, players and scores stay as they are, and so do accounts with their passwords:
-//! the digests are those that clients prove to know. What a dump cannot keep is listed, so nothing is
-//! dropped silently. An import takes everybody offline, whatever the flags say.
+//! Both keep nearly the same tables under other names, so both are read into rows first, and written
+//! from rows. Numbers of nodes, players and scores stay as they are, and so do accounts with their
+//! passwords: the digests are those that clients prove to know. What cannot be kept is listed, so
+//! nothing is dropped silently. An import takes everybody offline, whatever the flags say.
 
+mod export;
 mod pg_dump;
+mod row;
 mod sqlite;
+mod states;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value as Json, json};
-use worldwire_core::Field as _;
+use serde_json::json;
 use worldwire_uru::crypt::login::is_email_name;
+use worldwire_uru::schema::Descriptors;
 use worldwire_uru::types::{TermStr, Uuid};
-use worldwire_uru::vault::{Blob, NodeType, VaultNode};
+use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::vault::{digest, encode_node, node_json};
+use super::vault::{Dump, digest, encode_node, node_json};
+use row::At;
 
 /// A shard that moves in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,22 +83,56 @@ type Row = HashMap<String, Cell>;
 /// Rows by the names of their tables, in lower case and without `_` and schema.
 type Tables = BTreeMap<String, Vec<Row>>;
 
-/// Reads a dump of dirtsand's database.
+/// Reads a dump of dirtsand's database. States are checked by these descriptors; one that follows
+/// another moves in as it is.
 ///
 /// # Errors
 /// As [`MovingError`] says.
-pub fn dirtsand(dump: &str) -> Result<House> {
+pub fn dirtsand(dump: &str, descriptors: &Descriptors) -> Result<House> {
     let tables = pg_dump::read(dump)?;
-    Mover { tables, beta_tester: 4, house: House::default() }.finish()
+    let beta_tester = export::DIRTSAND.beta_tester;
+    Mover { tables, beta_tester, descriptors, house: House::default() }.finish()
 }
 
-/// Reads moulars' database file, which its server must not have open.
+/// Reads moulars' database file, which its server must not have open. States are checked as those
+/// of [`dirtsand`] are.
 ///
 /// # Errors
 /// As [`MovingError`] says.
-pub async fn moulars(file: &Path) -> Result<House> {
+pub async fn moulars(file: &Path, descriptors: &Descriptors) -> Result<House> {
     let tables = sqlite::read(file).await?;
-    Mover { tables, beta_tester: 2, house: House::default() }.finish()
+    let beta_tester = export::MOULARS.beta_tester;
+    Mover { tables, beta_tester, descriptors, house: House::default() }.finish()
+}
+
+/// A shard that moves out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Departure {
+    /// Statements for psql. They hold digests of passwords, which are as good as passwords.
+    pub statements: String,
+    /// What is not in them, for people.
+    pub left: Vec<String>,
+}
+
+/// Writes a vault as statements that replace everything in dirtsand's database, whose tables are
+/// there. Accounts whose passwords are not in the dump get one that nobody knows.
+///
+/// # Errors
+/// [`MovingError::Whole`] when there are no random numbers.
+pub fn to_dirtsand(dump: &Dump) -> Result<Departure> {
+    let rows = export::rows(dump, &export::DIRTSAND)?;
+    Ok(Departure { statements: pg_dump::write(&rows), left: rows.left })
+}
+
+/// Writes a vault as the database file of moulars; there must be none of this name. Returns what is
+/// not in it.
+///
+/// # Errors
+/// As [`to_dirtsand`]; those of the database.
+pub async fn to_moulars(dump: &Dump, file: &Path) -> Result<Vec<String>> {
+    let rows = export::rows(dump, &export::MOULARS)?;
+    sqlite::write(&rows.tables, file).await?;
+    Ok(rows.left)
 }
 
 /// The name of a table or column, without what tells the two servers apart.
@@ -104,26 +140,22 @@ fn plain(name: &str) -> String {
     name.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
 }
 
-struct Mover {
+struct Mover<'d> {
     tables: Tables,
     /// The flag of beta testers.
     beta_tester: u32,
+    descriptors: &'d Descriptors,
     house: House,
 }
 
-/// A row with its place, for errors.
-struct At<'r> {
-    table: &'static str,
-    row: &'r Row,
-}
-
-impl Mover {
+impl Mover<'_> {
     fn finish(mut self) -> Result<House> {
         let accounts = self.accounts()?;
-        let nodes = self.nodes()?;
+        let mut nodes = self.nodes()?;
         let refs = self.refs(&nodes)?;
         let players = self.players(&nodes, &accounts)?;
         let (scores, next_score) = self.scores()?;
+        self.states(&mut nodes)?;
         let next_node = nodes.keys().next_back().map_or(1, |last| last.saturating_add(1));
         let end = json!({"end": {
             "accounts": accounts.len(),
@@ -143,15 +175,9 @@ impl Mover {
         }
         lines.extend(refs.into_iter().chain(players).chain(scores));
         lines.push(end.to_string());
-        for (table, what) in [
-            ("globalstates", "shard-wide settings"),
-            ("agestates", "states of objects in ages"),
-            ("apitokens", "tokens of its API"),
-        ] {
-            let count = self.rows(table).len();
-            if count > 0 {
-                self.house.left.push(format!("{count} {what}"));
-            }
+        let tokens = self.rows("apitokens").len();
+        if tokens > 0 {
+            self.house.left.push(format!("{tokens} tokens of its API"));
         }
         Ok(self.house)
     }
@@ -328,133 +354,6 @@ impl Mover {
     }
 }
 
-impl At<'_> {
-    fn wrong(&self, problem: impl Into<String>) -> MovingError {
-        let row = match self.row.get("idx") {
-            Some(Cell::Number(row)) => *row,
-            _ => 0,
-        };
-        MovingError::Row { table: self.table, row, problem: problem.into() }
-    }
-
-    fn cell(&self, column: &str) -> Option<&Cell> {
-        self.row.get(column).filter(|cell| **cell != Cell::Null)
-    }
-
-    fn misfit(&self, column: &str, wanted: &str) -> MovingError {
-        self.wrong(format!("{column}: wanted {wanted}"))
-    }
-
-    fn number(&self, column: &str) -> Result<Option<i64>> {
-        match self.cell(column) {
-            None => Ok(None),
-            Some(Cell::Number(number)) => Ok(Some(*number)),
-            Some(_) => Err(self.misfit(column, "a number")),
-        }
-    }
-
-    /// A number without a sign, which PostgreSQL keeps with one.
-    fn unsigned(&self, column: &str) -> Result<Option<u32>> {
-        let fits = |number: i64| {
-            let negative = i32::try_from(number).map(i32::cast_unsigned);
-            u32::try_from(number).or(negative).map_err(|_| self.misfit(column, "32 bits"))
-        };
-        self.number(column)?.map(fits).transpose()
-    }
-
-    fn id(&self, column: &str) -> Result<u32> {
-        let id = self.unsigned(column)?.filter(|id| *id != 0);
-        id.ok_or_else(|| self.misfit(column, "a number above 0"))
-    }
-
-    fn signed(&self, column: &str) -> Result<Option<i32>> {
-        let fits = |number| i32::try_from(number).map_err(|_| self.misfit(column, "32 bits"));
-        self.number(column)?.map(fits).transpose()
-    }
-
-    fn text(&self, column: &str) -> Result<Option<String>> {
-        match self.cell(column) {
-            None => Ok(None),
-            Some(Cell::Text(text)) => Ok(Some(text.clone())),
-            Some(_) => Err(self.misfit(column, "a text")),
-        }
-    }
-
-    /// As text, or as 16 bytes in the order of the text.
-    fn uuid(&self, column: &str) -> Result<Option<Uuid>> {
-        let wrong = || self.misfit(column, "a UUID");
-        match self.cell(column) {
-            None => Ok(None),
-            Some(Cell::Text(text)) => {
-                let json = Json::String(text.clone());
-                Uuid::from_json((&json).into()).map(Some).map_err(|_| wrong())
-            }
-            Some(Cell::Bytes(bytes)) => {
-                let mut id: [u8; 16] = bytes.as_slice().try_into().map_err(|_| wrong())?;
-                id[..4].reverse();
-                id[4..6].reverse();
-                id[6..8].reverse();
-                Ok(Some(Uuid(id)))
-            }
-            Some(Cell::Number(_) | Cell::Null) => Err(wrong()),
-        }
-    }
-
-    /// As bytes, or as text in base64.
-    fn blob(&self, column: &str) -> Result<Option<Blob<'static>>> {
-        match self.cell(column) {
-            None => Ok(None),
-            Some(Cell::Bytes(bytes)) => Ok(Some(Blob::new(bytes.clone()))),
-            Some(Cell::Text(text)) => {
-                let bytes = STANDARD.decode(text.split_whitespace().collect::<String>());
-                bytes.map(|bytes| Some(Blob::new(bytes))).map_err(|_| self.misfit(column, "base64"))
-            }
-            Some(_) => Err(self.misfit(column, "a blob")),
-        }
-    }
-
-    /// A node. What is not set is absent, which is not the same as zero.
-    fn node(&self) -> Result<VaultNode<'static>> {
-        let string =
-            |column| Ok::<_, MovingError>(self.text(column)?.map(|text| TermStr::from(&*text)));
-        let kind = self.unsigned("nodetype")?.ok_or_else(|| self.misfit("nodetype", "a type"))?;
-        Ok(VaultNode {
-            node_id: Some(self.id("idx")?),
-            create_time: self.unsigned("createtime")?,
-            modify_time: self.unsigned("modifytime")?,
-            create_age_name: string("createagename")?,
-            create_age_uuid: self.uuid("createageuuid")?,
-            creator_acct: self.uuid("creatoruuid")?,
-            creator_id: self.unsigned("creatoridx")?,
-            node_type: Some(NodeType(kind)),
-            int32_1: self.signed("int321")?,
-            int32_2: self.signed("int322")?,
-            int32_3: self.signed("int323")?,
-            int32_4: self.signed("int324")?,
-            uint32_1: self.unsigned("uint321")?,
-            uint32_2: self.unsigned("uint322")?,
-            uint32_3: self.unsigned("uint323")?,
-            uint32_4: self.unsigned("uint324")?,
-            uuid_1: self.uuid("uuid1")?,
-            uuid_2: self.uuid("uuid2")?,
-            uuid_3: self.uuid("uuid3")?,
-            uuid_4: self.uuid("uuid4")?,
-            string64_1: string("string641")?,
-            string64_2: string("string642")?,
-            string64_3: string("string643")?,
-            string64_4: string("string644")?,
-            string64_5: string("string645")?,
-            string64_6: string("string646")?,
-            istring64_1: string("istring641")?,
-            istring64_2: string("istring642")?,
-            text_1: string("text1")?,
-            text_2: string("text2")?,
-            blob_1: self.blob("blob1")?,
-            blob_2: self.blob("blob2")?,
-        })
-    }
-}
-
 fn whole(problem: &str) -> MovingError {
     MovingError::Whole(problem.to_owned())
 }
@@ -463,4 +362,13 @@ fn whole(problem: &str) -> MovingError {
 fn reversed(mut digest: [u8; 20]) -> [u8; 20] {
     digest.as_chunks_mut::<4>().0.iter_mut().for_each(|group| group.reverse());
     digest
+}
+
+/// The bytes of a UUID in the order of its text, or from there back: the first three groups are
+/// numbers, which the wire has with their lowest byte first.
+fn text_order(mut id: [u8; 16]) -> [u8; 16] {
+    id[..4].reverse();
+    id[4..6].reverse();
+    id[6..8].reverse();
+    id
 }

@@ -1,5 +1,11 @@
 //! The rows in a text of `pg_dump --column-inserts`.
 
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::export::{Rows, Value};
 use super::{Cell, MovingError, Result, Row, Tables, plain};
 
 /// Reads all `INSERT` statements and skips the others.
@@ -22,6 +28,64 @@ pub(super) fn read(text: &str) -> Result<Tables> {
         } else {
             reader.skip_statement();
         }
+    }
+}
+
+/// Statements that replace everything in dirtsand's database by these rows, or change nothing.
+pub(super) fn write(rows: &Rows) -> String {
+    let mut out = String::from(HEAD);
+    let names: Vec<_> = rows.tables.iter().map(|filled| filled.table.dirtsand).collect();
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "TRUNCATE {};", names.join(", "));
+    for filled in &rows.tables {
+        let quoted = |name: &str| match name {
+            "idx" => name.to_owned(),
+            name => format!("\"{name}\""),
+        };
+        let columns = filled.table.columns.iter().map(|(name, _)| quoted(name));
+        let columns = columns.collect::<Vec<_>>().join(", ");
+        let _ = writeln!(out, "\n-- {}", filled.table.dirtsand);
+        for row in &filled.rows {
+            let values: Vec<_> = row.iter().map(literal).collect();
+            let (table, values) = (filled.table.dirtsand, values.join(", "));
+            let _ = writeln!(out, "INSERT INTO {table} ({columns}) VALUES ({values});");
+        }
+    }
+    out.push('\n');
+    for filled in &rows.tables {
+        let sequence = filled.table.dirtsand.replacen("\"", "", 2).replacen('.', ".\"", 1);
+        next(&mut out, &format!("{sequence}_idx_seq\""), filled.next);
+    }
+    next(&mut out, "game.\"AgeSeqNumber\"", rows.last_age.saturating_add(1));
+    out.push_str("\nCOMMIT;\n");
+    out
+}
+
+/// What every text begins with.
+const HEAD: &str = "\
+-- A shard for dirtsand: psql --set ON_ERROR_STOP=1 --file THIS dirtsand
+-- It replaces everything in the database, whose tables are there already.
+
+SET client_encoding = 'UTF8';
+SET standard_conforming_strings = on;
+BEGIN;
+";
+
+/// Sets the number that a sequence gives next.
+fn next(out: &mut String, sequence: &str, next: u32) {
+    let _ = writeln!(out, "SELECT pg_catalog.setval('{sequence}', {}, false);", next.max(1));
+}
+
+fn literal(value: &Value) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    match value {
+        Value::Null => "NULL".to_owned(),
+        Value::Signed(number) => number.to_string(),
+        Value::Unsigned(number) => number.cast_signed().to_string(),
+        Value::Flag(flag) => flag.to_string(),
+        Value::Text(text) => quoted(text),
+        Value::Uuid(uuid) => quoted(&uuid.to_string()),
+        Value::Blob(bytes) => quoted(&STANDARD.encode(bytes)),
     }
 }
 

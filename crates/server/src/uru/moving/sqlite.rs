@@ -3,18 +3,20 @@
 use std::path::Path;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
-use sqlx::{Column as _, ConnectOptions as _, Connection as _, Row as _, TypeInfo as _};
-use sqlx::{ValueRef as _, query};
+use sqlx::{AssertSqlSafe, Column as _, ConnectOptions as _, Connection as _, Row as _};
+use sqlx::{TypeInfo as _, ValueRef as _, query, raw_sql};
 
-use super::{Cell, MovingError, Result, Row, Tables, plain, whole};
+use super::export::{Filled, Value};
+use super::{Cell, MovingError, Result, Row, Tables, plain, text_order, whole};
 
 /// The tables, and how to read each.
-const TABLES: [(&str, &str); 8] = [
+const TABLES: [(&str, &str); 9] = [
     ("meta", "SELECT * FROM meta"),
     ("accounts", "SELECT * FROM accounts"),
     ("nodes", "SELECT * FROM nodes"),
     ("noderefs", "SELECT * FROM node_refs"),
     ("scores", "SELECT * FROM scores"),
+    ("servers", "SELECT * FROM servers"),
     ("globalstates", "SELECT * FROM global_states"),
     ("agestates", "SELECT * FROM age_states"),
     ("apitokens", "SELECT * FROM api_tokens"),
@@ -47,6 +49,49 @@ pub(super) async fn read(file: &Path) -> Result<Tables> {
         }
         _ => Err(whole("schema_version: wanted 1, found none")),
     }
+}
+
+/// Makes a file of these rows. There must be none of this name.
+///
+/// # Errors
+/// Those of the database.
+pub(super) async fn write(tables: &[Filled], file: &Path) -> Result<()> {
+    let failed = |error: sqlx::Error| MovingError::Whole(error.to_string());
+    if file.exists() {
+        return Err(whole("there is a file already"));
+    }
+    let options = SqliteConnectOptions::new().filename(file).create_if_missing(true);
+    let mut connection = options.connect().await.map_err(failed)?;
+    let mut transaction = connection.begin().await.map_err(failed)?;
+    let made = raw_sql(include_str!("moulars.sql")).execute(&mut *transaction).await;
+    made.map_err(failed)?;
+    for Filled { table, rows, next } in tables {
+        let names: Vec<_> = table.columns.iter().map(|(_, name)| *name).collect();
+        let places: Vec<_> = (1..=names.len()).map(|number| format!("?{number}")).collect();
+        let (name, names, places) = (table.moulars, names.join(", "), places.join(", "));
+        // Made of constants alone.
+        let insert = format!("INSERT INTO {name} ({names}) VALUES ({places})");
+        for row in rows {
+            let insert = query(AssertSqlSafe(insert.clone()));
+            let insert = row.iter().fold(insert, |insert, value| match value {
+                Value::Null => insert.bind(None::<i64>),
+                Value::Signed(number) => insert.bind(*number),
+                Value::Unsigned(number) => insert.bind(i64::from(*number)),
+                Value::Flag(flag) => insert.bind(i64::from(*flag)),
+                Value::Text(text) => insert.bind(text.clone()),
+                Value::Uuid(uuid) => insert.bind(text_order(uuid.0).to_vec()),
+                Value::Blob(bytes) => insert.bind(bytes.clone()),
+            });
+            insert.execute(&mut *transaction).await.map_err(failed)?;
+        }
+        let sequence = query("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)");
+        let forget = query("DELETE FROM sqlite_sequence WHERE name = ?1").bind(name);
+        forget.execute(&mut *transaction).await.map_err(failed)?;
+        let sequence = sequence.bind(name).bind(i64::from(*next) - 1);
+        sequence.execute(&mut *transaction).await.map_err(failed)?;
+    }
+    transaction.commit().await.map_err(failed)?;
+    connection.close().await.map_err(failed)
 }
 
 fn row(row: &SqliteRow) -> sqlx::Result<Row> {

@@ -31,7 +31,7 @@
 //!
 //! It may enter an age that is public, that it owns, whose list CanVisit it is on, that it is in,
 //! and that has no owners; the last only if the age belongs to no other one, or to one that it owns,
-//! is in or may enter. An owner who sends an invitation puts its receiver on CanVisit, as one who
+//! is in or may enter; any of them where the operator says so. An owner who sends an invitation puts its receiver on CanVisit, as one who
 //! sends the opposite takes it off.
 
 use std::collections::HashSet;
@@ -239,7 +239,7 @@ impl State {
 
     /// Whether a connection may enter an age, given by its Age node.
     pub(crate) fn may_enter(&self, session: &Session, age: u32) -> bool {
-        if session.is_admin() || !self.config.strict {
+        if session.is_admin() || !self.config.strict || self.config.open_ages {
             return true;
         }
         let mut age = age;

@@ -38,6 +38,8 @@ pub struct VaultConfig {
     pub temporary_ages: Vec<String>,
     /// Whether any age may be entered without being in the vault. Default false.
     pub any_temporary_age: bool,
+    /// Whether whoever knows an age of the vault may enter it. Default false.
+    pub open_ages: bool,
     /// Nodes that one player may have made. Default 20,000; 0 is no limit.
     pub most_nodes: usize,
     /// Nodes in a player's inbox, above which others send it no more. Default 500; 0 is no limit.
@@ -111,6 +113,7 @@ impl Default for VaultConfig {
             may_be_public: vec![text("Neighborhood")],
             temporary_ages: vec![text("StartUp"), text("AvatarCustomization")],
             any_temporary_age: false,
+            open_ages: false,
             most_nodes: 20_000,
             most_in_inbox: 500,
             cache_bytes: 64 << 20,

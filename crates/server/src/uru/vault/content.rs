@@ -78,6 +78,24 @@ pub(crate) fn overlay<'d>(node: &mut VaultNode<'d>, change: VaultNode<'d>) {
     with_fields!(replace, node, change);
 }
 
+/// Whether a zero unit stands inside a text.
+pub(crate) fn has_inner_zero(node: &VaultNode<'_>) -> bool {
+    let texts = [
+        &node.create_age_name,
+        &node.string64_1,
+        &node.string64_2,
+        &node.string64_3,
+        &node.string64_4,
+        &node.string64_5,
+        &node.string64_6,
+        &node.istring64_1,
+        &node.istring64_2,
+        &node.text_1,
+        &node.text_2,
+    ];
+    texts.into_iter().flatten().any(TermStr::has_inner_zero)
+}
+
 /// What stands for the values of fields in the index that nodes are found by: a keyed hash of
 /// field and value. Its key is secret and new in every process, so nobody can choose values that
 /// collide; that two do by chance (once in 2^64 pairs) is accepted.

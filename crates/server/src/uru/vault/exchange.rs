@@ -4,15 +4,16 @@
 //! | --- | --- |
 //! | `{"vault":1,"next_node":N,"next_score":N}` | the first line |
 //! | `{"account":{"id":..,"name":..,"flags":..,"created":..}}` | an account, without its password |
-//! | `{"password":{"account":..,"digest":..}}` | from other servers: P0 of an e-mail name, else P1, as 40 digits |
+//! | `{"password":{"account":..,"digest":..}}` | from or to other servers: P0 of an e-mail name, else P1, as 40 digits |
 //! | `{"node":{..}}` | a node, as `worldwire decode uru.vault-node` shows it |
 //! | `{"ref":{"parent":..,"child":..,"owner":..}}` | a reference |
 //! | `{"player":{"id":..,"account":..,"name":..,"shape":..,"explorer":..,"created":..}}` | a player |
 //! | `{"score":{"id":..,"owner":..,"name":..,"kind":..,"value":..,"created":..}}` | a score |
 //! | `{"end":{"accounts":N,"nodes":N,"refs":N,"players":N,"scores":N}}` | the last line: how many there are |
 //!
-//! What is read must be written again as the same lines. An export has no passwords in it, so it is no
-//! secret by itself: an account that an import makes has none, until an operator sets one.
+//! What is read must be written again as the same lines. An export has no passwords in it unless it is
+//! to go to another server, so it is no secret by itself: an account that an import makes has none,
+//! until an operator sets one.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -28,7 +29,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 use super::content::{Content, Entry, decode, encode};
 use super::graph::Graph;
 use super::inspect::{Finding, problems};
-use super::state::{Outcome, State};
+use super::state::{Outcome, Session, State};
 use crate::uru::accounts::Account;
 use crate::uru::players::{Player, folded_player};
 use crate::uru::scores::{MOST_KIND, Score};
@@ -36,14 +37,14 @@ use crate::uru::scores::{MOST_KIND, Score};
 /// A whole vault.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dump {
-    head: Head,
+    pub(crate) head: Head,
     end: End,
-    accounts: BTreeMap<Uuid, AccountLine>,
-    passwords: BTreeMap<Uuid, Password>,
-    nodes: BTreeMap<u32, Content>,
-    refs: BTreeMap<(u32, u32), u32>,
-    players: BTreeMap<u32, PlayerLine>,
-    scores: BTreeMap<u32, ScoreLine>,
+    pub(crate) accounts: BTreeMap<Uuid, AccountLine>,
+    pub(crate) passwords: BTreeMap<Uuid, Password>,
+    pub(crate) nodes: BTreeMap<u32, Content>,
+    pub(crate) refs: BTreeMap<(u32, u32), u32>,
+    pub(crate) players: BTreeMap<u32, PlayerLine>,
+    pub(crate) scores: BTreeMap<u32, ScoreLine>,
 }
 
 /// What is wrong with a line, or with all of them together.
@@ -64,10 +65,10 @@ pub enum DumpError {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
+pub(crate) struct Head {
     vault: u32,
-    next_node: u32,
-    next_score: u32,
+    pub(crate) next_node: u32,
+    pub(crate) next_score: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,11 +83,11 @@ struct End {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct AccountLine {
+pub(crate) struct AccountLine {
     id: String,
-    name: String,
-    flags: u32,
-    created: u32,
+    pub(crate) name: String,
+    pub(crate) flags: u32,
+    pub(crate) created: u32,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -98,7 +99,7 @@ struct PasswordLine {
 
 /// A digest that is as good as a password.
 #[derive(Clone, PartialEq)]
-struct Password([u8; 20]);
+pub(crate) struct Password(pub(crate) [u8; 20]);
 
 impl fmt::Debug for Password {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -127,24 +128,24 @@ struct RefLine {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PlayerLine {
+pub(crate) struct PlayerLine {
     id: u32,
-    account: String,
-    name: String,
-    shape: String,
-    explorer: u32,
-    created: u32,
+    pub(crate) account: String,
+    pub(crate) name: String,
+    pub(crate) shape: String,
+    pub(crate) explorer: u32,
+    pub(crate) created: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ScoreLine {
+pub(crate) struct ScoreLine {
     id: u32,
-    owner: u32,
-    name: String,
-    kind: u32,
-    value: i32,
-    created: u32,
+    pub(crate) owner: u32,
+    pub(crate) name: String,
+    pub(crate) kind: u32,
+    pub(crate) value: i32,
+    pub(crate) created: u32,
 }
 
 /// What the next numbers may be, so that there is room for more.
@@ -251,13 +252,13 @@ impl Dump {
                     let wanted = format!("wanted a name of at most {NAME_UNITS} characters");
                     return Err(format!("account {}: {wanted}", one.id));
                 }
-                let id = uuid(&one.id)?;
+                let id = uuid_of(&one.id)?;
                 let what = format!("account {id}");
                 twice(self.accounts.insert(id, one).is_some(), what)
             }
             "password" => {
                 let PasswordLine { account, digest } = from_json(json)?;
-                let (id, password) = (uuid(&account)?, Password::parse(&digest)?);
+                let (id, password) = (uuid_of(&account)?, Password::parse(&digest)?);
                 let old = self.passwords.insert(id, password).is_some();
                 twice(old, format!("the password of account {id}"))
             }
@@ -295,6 +296,14 @@ impl Dump {
         if self.head.next_node > MOST_NEXT || self.head.next_score > MOST_NEXT {
             return Err(format!("wanted next_node and next_score of at most {MOST_NEXT}"));
         }
+        // The next ones follow the highest.
+        let highest =
+            [("node", self.nodes.keys().next_back()), ("score", self.scores.keys().next_back())];
+        for (what, id) in highest {
+            if let Some(id) = id.filter(|id| **id >= MOST_NEXT) {
+                return Err(format!("{what} {id}: wanted a number below {MOST_NEXT}"));
+            }
+        }
         let mut graph = Graph::default();
         let mut systems = 0;
         for (id, content) in &self.nodes {
@@ -324,7 +333,7 @@ impl Dump {
             if graph.kind(*id) != Some(NodeType::Player) {
                 return Err(format!("player {id} has no Player node"));
             }
-            if !self.accounts.contains_key(&uuid(&player.account)?) {
+            if !self.accounts.contains_key(&uuid_of(&player.account)?) {
                 return Err(format!(
                     "player {id} is of account {}, which is missing",
                     player.account
@@ -349,8 +358,8 @@ impl Dump {
 }
 
 impl State {
-    /// The whole vault.
-    pub(crate) fn dump(&mut self) -> Outcome<Dump> {
+    /// The whole vault; if so, with the digests of passwords, which are as good as passwords.
+    pub(crate) fn dump(&mut self, with_passwords: bool) -> Outcome<Dump> {
         let ids = self.graph.ids();
         self.need(&ids)?;
         let (next_node, next_score) = self.next_numbers();
@@ -364,6 +373,9 @@ impl State {
         }
         for id in self.accounts.ids() {
             let Some(account) = self.accounts.get(id) else { continue };
+            if let Some(digest) = self.known_digest(id).filter(|_| with_passwords) {
+                dump.passwords.insert(id, Password(digest));
+            }
             let Account { name, flags, created, .. } = account.clone();
             let line = AccountLine { id: id.to_string(), name, flags: flags.0, created };
             dump.accounts.insert(id, line);
@@ -384,9 +396,11 @@ impl State {
     }
 
     /// Replaces the whole vault. Accounts that are there stay as they are. Players that are there
-    /// go only if `replace` says so, and never while somebody is logged in.
+    /// go only if `replace` says so, and never while somebody is logged in or an age runs, which
+    /// would write what it has into the new vault.
     pub(crate) fn restore(&mut self, dump: &Dump, replace: bool) -> Outcome<()> {
-        let busy = self.sessions.values().any(|session| !session.account.is_zero());
+        let is_busy = |session: &Session| !session.account.is_zero() || session.age != 0;
+        let busy = self.sessions.values().any(is_busy);
         if busy || !replace && self.players.iter().next().is_some() {
             return Err(NetError::LoggedInElsewhere.into());
         }
@@ -426,7 +440,7 @@ impl State {
             self.link(parent, child, owner);
         }
         for (id, line) in &dump.players {
-            let account = uuid(&line.account).map_err(|_| NetError::InvalidParameter)?;
+            let account = uuid_of(&line.account).map_err(|_| NetError::InvalidParameter)?;
             let PlayerLine { name, shape, explorer, created, .. } = line.clone();
             self.put_player(*id, Some(Player { account, name, shape, explorer, created }));
         }
@@ -501,7 +515,11 @@ fn from_json<T: serde::de::DeserializeOwned>(json: Json) -> Result<T, String> {
     serde_json::from_value(json).map_err(|error| error.to_string())
 }
 
-fn uuid(text: &str) -> Result<Uuid, String> {
+/// A UUID of its text.
+///
+/// # Errors
+/// What is wrong.
+pub(crate) fn uuid_of(text: &str) -> Result<Uuid, String> {
     let json = Json::String(text.to_owned());
     Uuid::from_json((&json).into()).map_err(|error| error.to_string())
 }

@@ -17,7 +17,7 @@ use super::config::VaultConfig;
 use super::exchange::Dump;
 use super::inspect::{Finding, TreeLine};
 use super::state::{Outcome, State};
-use super::task::{Call, Message, Task};
+use super::task::{Arrival, Call, Message, Task};
 use super::trees::AgeNodes;
 use crate::store::seal::{KEY_FILE, ServerKey};
 use crate::store::{Store, StoreError};
@@ -178,10 +178,10 @@ impl Vault {
         self.failing.load(Ordering::Relaxed)
     }
 
-    /// Registers a connection of a client.
+    /// Registers a connection of a client, whether the database is there or not.
     ///
     /// # Errors
-    /// [`NetError::RemoteShutdown`], or those of the database.
+    /// [`NetError::RemoteShutdown`].
     pub async fn connect(&self) -> Result<(Connection, Notices), NetError> {
         let id = ConnectionId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let (outlet, notices) = mpsc::channel(self.most_notices);
@@ -189,9 +189,9 @@ impl Vault {
         let mark = Arc::<AtomicU64>::default();
         // Made first: whatever happens from here on, its end is reported.
         let connection = Connection { id, vault: self.clone(), mark: Arc::clone(&mark) };
-        let message = Message::Connect { id, outlet, reply };
+        let message = Message::Connect { arrival: Arrival { id, outlet }, reply };
         self.messages.send(message).await.map_err(|_| NetError::RemoteShutdown)?;
-        replied.await.map_err(|_| NetError::RemoteShutdown)??;
+        replied.await.map_err(|_| NetError::RemoteShutdown)?;
         Ok((connection, Notices { notices, taken: 0, mark }))
     }
 
@@ -305,14 +305,22 @@ impl Vault {
     /// # Errors
     /// Those of the database.
     pub async fn export(&self) -> Result<Dump, NetError> {
-        Ok(self.call(None, None, State::dump).await?.0)
+        Ok(self.call(None, None, |state| state.dump(false)).await?.0)
+    }
+
+    /// The same with the digests of passwords, for another server. They are as good as passwords.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn export_with_passwords(&self) -> Result<Dump, NetError> {
+        Ok(self.call(None, None, |state| state.dump(true)).await?.0)
     }
 
     /// Replaces the whole vault, in one transaction. Accounts that are there stay as they are.
     ///
     /// # Errors
-    /// [`NetError::LoggedInElsewhere`] while somebody is logged in, or if there are players and
-    /// `replace` is not set; [`NetError::AccountAlreadyExists`] if an account has the name of
+    /// [`NetError::LoggedInElsewhere`] while somebody is logged in or an age runs, or if there are
+    /// players and `replace` is not set; [`NetError::AccountAlreadyExists`] if an account has the name of
     /// another one.
     pub async fn import(&self, dump: Dump, replace: bool) -> Result<(), NetError> {
         let restore = move |state: &mut State| state.restore(&dump, replace);

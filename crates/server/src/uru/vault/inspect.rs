@@ -93,7 +93,7 @@ impl State {
 
     /// Changes fields of a node.
     pub(crate) fn set_fields(&mut self, id: u32, fields: &VaultNode<'static>) -> Outcome<()> {
-        self.check_lengths(fields)?;
+        self.check_texts(fields)?;
         self.change_node(id, None, without_fixed(fields.clone()))
     }
 

@@ -29,7 +29,7 @@
 //! * For operators, through [`admin`](super::admin): [`Vault::accounts`], [`Vault::add_account`],
 //!   [`Vault::set_password`], [`Vault::ban_account`], [`Vault::delete_account`]; [`Vault::tree`],
 //!   [`Vault::show`], [`Vault::find`], [`Vault::set`], [`Vault::check`] ([`Finding`]),
-//!   [`Vault::export`] and [`Vault::import`] ([`Dump`]).
+//!   [`Vault::export`], [`Vault::export_with_passwords`] and [`Vault::import`] ([`Dump`]).
 //!
 //! Every method of a connection is one request. It returns what the reply needs, or the
 //! [`NetError`] that the reply carries (of a request without a reply, it is for the log). It may be
@@ -83,7 +83,7 @@ pub use operations::MOST_FOUND;
 pub use trees::AgeNodes;
 
 pub(crate) use content::{Facts, decode, encode as encode_node};
-pub(crate) use exchange::{digest, fields_of, node_json};
+pub(crate) use exchange::{digest, fields_of, node_json, uuid_of};
 pub(crate) use handle::ConnectionId;
 pub(crate) use state::{Outcome, Session, State, Stop};
 pub(crate) use trees::{NewAge, text};

@@ -5,7 +5,7 @@ use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::ConnectionId;
-use super::content::{Content, decode, folder};
+use super::content::{Content, decode, folder, has_inner_zero};
 use super::state::{Outcome, State};
 
 /// The most nodes that a search may find.
@@ -35,7 +35,7 @@ impl State {
         if made_here && !session.is_admin() {
             return Err(NetError::VaultNodeAccessViolation.into());
         }
-        self.check_lengths(&node)?;
+        self.check_texts(&node)?;
         if !session.is_admin() {
             self.check_room(session.player, 1)?;
         }
@@ -62,7 +62,7 @@ impl State {
         node: &[u8],
     ) -> Outcome<()> {
         let change = decode(node)?;
-        self.check_lengths(&change)?;
+        self.check_texts(&change)?;
         self.check_save(connection, id, &change)?;
         self.change_node(id, Some(revision), without_fixed(change))
     }
@@ -77,9 +77,10 @@ impl State {
     ) -> Outcome<()> {
         self.check_ref(connection, parent, child, true)?;
         let session = self.playing(connection)?;
-        // A reference of somebody else would be a lie.
-        let others = owner != session.player && self.graph.kind(owner) == Some(NodeType::Player);
-        if others && !session.is_admin() {
+        // A reference of somebody else would be a lie, and so would be that of a player to come.
+        let own = owner == 0 || owner == session.player;
+        let another = self.graph.kind(owner).is_none_or(|kind| kind == NodeType::Player);
+        if !own && another && !session.is_admin() {
             return Err(NetError::VaultNodeAccessViolation.into());
         }
         self.link_below(parent, child, owner)
@@ -178,8 +179,11 @@ impl State {
         }
     }
 
-    pub(crate) fn check_lengths(&self, node: &VaultNode<'_>) -> Result<(), NetError> {
-        node.check_lengths(self.config.most_text).map_err(|_| NetError::InvalidParameter)
+    /// Texts that are too long are refused, and so are those with a zero inside, of which each
+    /// client would show another part.
+    pub(crate) fn check_texts(&self, node: &VaultNode<'_>) -> Result<(), NetError> {
+        let short = node.check_lengths(self.config.most_text).is_ok();
+        if short && !has_inner_zero(node) { Ok(()) } else { Err(NetError::InvalidParameter) }
     }
 }
 

@@ -328,6 +328,11 @@ impl State {
         self.notify(parent, Notice::NodeRemoved { parent_id: parent, child_id: child });
     }
 
+    /// A connection is there, whatever becomes of the batch.
+    pub(crate) fn connect(&mut self, connection: ConnectionId) {
+        self.place_session(connection, Some(Session::default()));
+    }
+
     pub(crate) fn put_session(&mut self, connection: ConnectionId, session: Option<Session>) {
         let old = self.place_session(connection, session);
         self.undo.push(Undo::Session(connection, old));

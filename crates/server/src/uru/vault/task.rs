@@ -2,8 +2,8 @@
 //!
 //! Nobody is answered before the commit. If one fails, everybody in the batch is told so, and the
 //! batch is in doubt until the database says whether it counted; until then all requests are
-//! refused at once. If it did not count, its changes are undone in memory; if it did, they stand,
-//! although nobody was told.
+//! refused at once, and whoever connects is let in. If it did not count, its changes are undone in
+//! memory; if it did, they stand, although nobody was told.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,12 +28,14 @@ use crate::uru::scores::Score;
 /// What the task is sent.
 pub(crate) enum Message {
     Call(Box<dyn Request>),
-    Connect {
-        id: ConnectionId,
-        outlet: mpsc::Sender<Notice>,
-        reply: oneshot::Sender<Result<(), NetError>>,
-    },
+    Connect { arrival: Arrival, reply: oneshot::Sender<()> },
     Close(oneshot::Sender<()>),
+}
+
+/// A connection that is new, and where its notices go.
+pub(crate) struct Arrival {
+    pub(crate) id: ConnectionId,
+    pub(crate) outlet: mpsc::Sender<Notice>,
 }
 
 /// A request that waits for its result.
@@ -190,25 +192,19 @@ impl Task {
                 messages.push(message);
             }
             let mut requests = Vec::with_capacity(messages.len());
-            let mut greeted = Vec::new();
             for message in messages.drain(..) {
                 match message {
                     Message::Call(request) => requests.push(request),
                     // Whoever has given up already would never be heard of again.
                     Message::Connect { reply, .. } if reply.is_closed() => {}
-                    Message::Connect { id, outlet, reply } => {
-                        self.outlets.insert(id, Outlet { sender: outlet, sent: 0 });
-                        self.state.connect(id);
-                        greeted.push(reply);
+                    Message::Connect { arrival, reply } => {
+                        self.connect(arrival);
+                        let _ = reply.send(());
                     }
                     Message::Close(reply) => closing.push(reply),
                 }
             }
             let outcome = self.batch(requests, &mut inbox).await;
-            for reply in greeted {
-                // Whoever came may be gone.
-                let _ = reply.send(outcome);
-            }
             overtaken = outcome == Err(NetError::Disconnected);
             if overtaken {
                 break;
@@ -225,6 +221,11 @@ impl Task {
         for reply in closing {
             let _ = reply.send(());
         }
+    }
+
+    fn connect(&mut self, Arrival { id, outlet }: Arrival) {
+        self.outlets.insert(id, Outlet { sender: outlet, sent: 0 });
+        self.state.connect(id);
     }
 
     /// Runs requests, commits what they did, and answers. The error is what the requests were
@@ -284,7 +285,9 @@ impl Task {
             request.refuse(error);
             request.answer(0);
         }
-        if resolve(&self.store, self.batch, error, inbox).await? {
+        let mut arrivals = Arrivals::default();
+        let counts = resolve(&self.store, self.batch, error, inbox, &mut arrivals).await?;
+        if counts {
             self.failing.store(false, Ordering::Relaxed);
             self.batch += 1;
             self.finish(Vec::new(), &[]);
@@ -292,6 +295,7 @@ impl Task {
             self.state.undo();
             self.gone = gone;
         }
+        arrivals.0.into_iter().for_each(|arrival| self.connect(arrival));
         Err(error)
     }
 
@@ -363,10 +367,11 @@ async fn resolve(
     last: u64,
     refused: NetError,
     inbox: &mut mpsc::Receiver<Message>,
+    arrivals: &mut Arrivals,
 ) -> Result<bool, NetError> {
     let [mut delay, most] = BACK_OFF;
     loop {
-        match refusing(inbox, refused, timeout(PATIENCE, store.batch())).await {
+        match refusing(inbox, refused, arrivals, timeout(PATIENCE, store.batch())).await {
             Ok(Ok(number)) if number == last => return Ok(false),
             Ok(Ok(number)) if number == last + 1 => return Ok(true),
             Ok(Ok(found)) => {
@@ -376,7 +381,7 @@ async fn resolve(
             Ok(Err(error)) => warn!(%error, "the database is not back yet"),
             Err(_) => warn!("the database is not back yet"),
         }
-        refusing(inbox, refused, sleep(delay)).await;
+        refusing(inbox, refused, arrivals, sleep(delay)).await;
         delay = (delay * 2).min(most);
     }
 }
@@ -394,10 +399,25 @@ fn refusal(error: &StoreError) -> NetError {
     }
 }
 
-/// Waits for something, and refuses everybody meanwhile.
+/// Connections that came while a batch was in doubt. Those that have gone again are forgotten when
+/// there are many, so that there are never more than twice as many as are open.
+#[derive(Default)]
+struct Arrivals(Vec<Arrival>);
+
+impl Arrivals {
+    fn add(&mut self, arrival: Arrival) {
+        if self.0.len() == self.0.capacity() {
+            self.0.retain(|arrival| !arrival.outlet.is_closed());
+        }
+        self.0.push(arrival);
+    }
+}
+
+/// Waits for something, and refuses everybody's requests meanwhile.
 async fn refusing<T>(
     inbox: &mut mpsc::Receiver<Message>,
     error: NetError,
+    arrivals: &mut Arrivals,
     awaited: impl Future<Output = T>,
 ) -> T {
     let mut awaited = std::pin::pin!(awaited);
@@ -411,7 +431,11 @@ async fn refusing<T>(
                 request.refuse(error);
                 request.answer(0);
             }
-            Message::Connect { reply, .. } => drop(reply.send(Err(error))),
+            Message::Connect { reply, .. } if reply.is_closed() => {}
+            Message::Connect { arrival, reply } => {
+                arrivals.add(arrival);
+                let _ = reply.send(());
+            }
             // Dropped: it ends without the database.
             Message::Close(_) => {}
         }

@@ -6,11 +6,13 @@ use base64::{DecodeError, alphabet};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
+use crate::crypt::exchange::SessionKey;
 use crate::crypt::key::{KEY_BYTES, KeyError, Modulus, PrivateKey, PublicKey, ServerKind};
 use crate::file::secure::SecureKey;
+use crate::frame::Service;
 
 use super::error::{Fault, KeyFileError, KeyFileErrors};
-use super::{KeyRing, slot};
+use super::{KeyRing, Seed, slot};
 
 /// What a number is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,7 @@ pub(super) struct Place {
 pub(super) struct Collector {
     servers: [Numbers; ServerKind::ALL.len()],
     droid: Number<SecureKey>,
+    sessions: Vec<(Service, Seed, SessionKey)>,
     errors: Vec<KeyFileError>,
 }
 
@@ -110,6 +113,11 @@ impl Collector {
         take(&mut self.droid, place, key, |a, b| a == b, &mut self.errors);
     }
 
+    /// Takes the key of a single connection.
+    pub(super) fn session(&mut self, service: Service, seed: Seed, key: SessionKey) {
+        self.sessions.push((service, seed, key));
+    }
+
     /// Notes that something is wrong.
     pub(super) fn fault(&mut self, place: Place, fault: Fault) {
         report(&mut self.errors, &place, fault);
@@ -122,7 +130,7 @@ impl Collector {
 
     /// Makes keys of the numbers.
     pub(super) fn finish(self) -> Result<KeyRing, KeyFileErrors> {
-        let Self { servers, droid, mut errors } = self;
+        let Self { servers, droid, sessions, mut errors } = self;
         let mut ring = KeyRing::new();
         for (kind, numbers) in ServerKind::ALL.into_iter().zip(&servers) {
             if let Err((place, fault)) = numbers.finish(kind, &mut ring) {
@@ -131,6 +139,9 @@ impl Collector {
         }
         if let Number::Present(_, key) = droid {
             ring.set_droid(key);
+        }
+        for (service, seed, key) in sessions {
+            ring.insert_session(service, seed, key);
         }
         if errors.is_empty() {
             return Ok(ring);

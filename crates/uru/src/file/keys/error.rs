@@ -102,6 +102,12 @@ pub enum Fault {
         /// What there may be.
         wanted: &'static str,
     },
+    /// A part of a session that is missing or is something else.
+    #[error("wanted {wanted}")]
+    Session {
+        /// What there must be.
+        wanted: &'static str,
+    },
     /// The key does not tell which server it belongs to.
     #[error("wanted a key that names its server: auth, game or gatekeeper")]
     NoServer,

@@ -4,7 +4,7 @@
 //!
 //! | from | format | byte order |
 //! |---|---|---|
-//! | this project | TOML: `[uru.auth]` with `n`, `a`, `x`, and `[uru]` with `droid` | big |
+//! | this project | TOML: `[uru.auth]` with `n`, `a`, `x`, `[uru]` with `droid`, `[[uru.session]]` | big |
 //! | dirtsand | `Key.Auth.N = ...`, `Key.Auth.K = ...`, `Key.Droid = ...` | big |
 //! | moulars | `auth.n = "..."`, `auth.k = "..."`, in a section or not | big |
 //! | NAGUS | `key_n`, `key_a` in a section per server | big |
@@ -35,6 +35,16 @@
 //! # Ok::<(), worldwire_uru::file::keys::KeyFileErrors>(())
 //! ```
 //!
+//! A session is one captured connection, known by the seed that its server sent. Its key opens that
+//! connection alone, so it can be given away where a server's secret cannot:
+//!
+//! ```toml
+//! [[uru.session]]
+//! service = "auth"
+//! seed = "01020304050607"
+//! key = "08090a0b0c0d0e"
+//! ```
+//!
 //! Errors never show what a key was, only what is wrong with it.
 
 mod array;
@@ -47,8 +57,12 @@ mod write;
 pub use error::{Fault, KeyFileError, KeyFileErrors};
 pub use write::Spelling;
 
+use std::collections::BTreeMap;
+
+use crate::crypt::exchange::{SESSION_KEY_BYTES, SessionKey};
 use crate::crypt::key::{PrivateKey, PublicKey, ServerKind};
 use crate::file::secure::SecureKey;
+use crate::frame::Service;
 
 use collect::Collector;
 
@@ -61,7 +75,12 @@ pub struct KeyRing {
     /// In the order of [`ServerKind::ALL`].
     servers: [Option<Box<Entry>>; ServerKind::ALL.len()],
     droid: Option<SecureKey>,
+    /// Captured connections, by the seed.
+    sessions: BTreeMap<Seed, (Service, SessionKey)>,
 }
+
+/// What a server sent in its setup packet.
+type Seed = [u8; SESSION_KEY_BYTES];
 
 /// What is known about one kind of server.
 #[derive(Clone, Debug)]
@@ -129,6 +148,24 @@ impl KeyRing {
         if let Some(droid) = other.droid {
             self.set_droid(droid);
         }
+        self.sessions.extend(other.sessions);
+    }
+
+    /// Adds the key of one captured connection, told by the seed that its server sent.
+    pub fn insert_session(&mut self, service: Service, seed: Seed, key: SessionKey) {
+        self.sessions.insert(seed, (service, key));
+    }
+
+    /// What is known of the connection whose server sent this seed.
+    #[must_use]
+    pub fn session(&self, seed: Seed) -> Option<(Service, &SessionKey)> {
+        self.sessions.get(&seed).map(|(service, key)| (*service, key))
+    }
+
+    /// Whether there are keys of single connections.
+    #[must_use]
+    pub fn has_sessions(&self) -> bool {
+        !self.sessions.is_empty()
     }
 
     /// The pair of a server, if its secret is known.
@@ -158,7 +195,8 @@ impl KeyRing {
     /// Whether there is no key at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.droid.is_none() && self.servers.iter().all(Option::is_none)
+        let has_servers = self.servers.iter().any(Option::is_some);
+        self.droid.is_none() && !has_servers && self.sessions.is_empty()
     }
 }
 

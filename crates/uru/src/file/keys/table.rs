@@ -5,7 +5,11 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use worldwire_core::value::parse_hex;
+
+use crate::crypt::exchange::SessionKey;
 use crate::crypt::key::ServerKind;
+use crate::frame::Service;
 
 use super::collect::{Collector, MAX_FAULTS, Part, Place};
 use super::error::Fault;
@@ -15,7 +19,7 @@ use super::server_kind;
 pub(super) fn is_ours(text: &str) -> bool {
     text.lines().any(|line| {
         let line = line.trim_start();
-        let name = line.strip_prefix('[').map_or(line, str::trim_start);
+        let name = line.trim_start_matches('[').trim_start();
         let Some(rest) = name.strip_prefix(TABLE) else { return false };
         rest.trim_start().starts_with(['.', ']', '='])
     })
@@ -69,13 +73,79 @@ impl<'a> Source<'a> {
                     Some(text) => collector.droid(place, text),
                     None => collector.fault(place, wrong_type("a string of hex digits", value)),
                 }
+            } else if key.get_ref() == "session" {
+                self.sessions(place, value, collector);
             } else if let Some(kind) = server_kind(key.get_ref()) {
                 self.server(kind, &path, value, collector);
             } else {
                 let place = self.place(key.span(), path);
-                let wanted = "gatekeeper, auth, game, csr, droid";
+                let wanted = "gatekeeper, auth, game, csr, droid, session";
                 collector.fault(place, Fault::UnknownKey { wanted });
             }
+        }
+    }
+
+    /// The tables of single connections.
+    fn sessions(&self, place: Place, value: &Spanned<DeValue<'_>>, collector: &mut Collector) {
+        let Some(sessions) = value.get_ref().as_array() else {
+            let wanted = "tables with two brackets, [[uru.session]]";
+            return collector.fault(place, wrong_type(wanted, value));
+        };
+        for session in sessions {
+            if collector.is_full() {
+                return;
+            }
+            self.session(session, collector);
+        }
+    }
+
+    /// The service, seed and key of a connection.
+    fn session(&self, value: &Spanned<DeValue<'_>>, collector: &mut Collector) {
+        const PATH: &str = "uru.session";
+        let place = self.place(value.span(), PATH.to_owned());
+        let Some(table) = value.get_ref().as_table() else {
+            return collector.fault(place, wrong_type("a table", value));
+        };
+        let (mut service, mut seed, mut session_key, mut is_good) = (None, None, None, true);
+        for (key, value) in table {
+            let path = format!("{PATH}.{}", key.get_ref());
+            let text = value.get_ref().as_str();
+            let bytes = || text.and_then(parse_hex).and_then(|bytes| bytes.try_into().ok());
+            let wanted = match key.get_ref().as_ref() {
+                "service" => {
+                    service = text.and_then(Service::from_name);
+                    service.is_none().then_some("\"gatekeeper\", \"auth\" or \"game\"")
+                }
+                "seed" => {
+                    seed = bytes();
+                    seed.is_none().then_some(DIGITS)
+                }
+                "key" => {
+                    session_key = bytes();
+                    session_key.is_none().then_some(DIGITS)
+                }
+                _ => {
+                    let wanted = "service, seed, key";
+                    let place = self.place(key.span(), path.clone());
+                    collector.fault(place, Fault::UnknownKey { wanted });
+                    is_good = false;
+                    None
+                }
+            };
+            if let Some(wanted) = wanted {
+                let place = self.place(value.span(), path);
+                collector.fault(place, Fault::Session { wanted });
+                is_good = false;
+            }
+        }
+        match (service, seed, session_key) {
+            (Some(service), Some(seed), Some(key)) => {
+                collector.session(service, seed, SessionKey::new(key));
+            }
+            _ if is_good => {
+                collector.fault(place, Fault::Session { wanted: "service, seed and key" });
+            }
+            _ => {}
         }
     }
 
@@ -126,3 +196,4 @@ fn wrong_type(wanted: &'static str, value: &Spanned<DeValue<'_>>) -> Fault {
 }
 
 const TABLE: &str = "uru";
+const DIGITS: &str = "14 hexadecimal digits in quotes";

@@ -222,7 +222,7 @@ fn faults_of_tables() {
         ),
         "line 4, column 9: uru.droid: wanted a string of hex digits, found integer\n\
          line 5, column 1: uru.gatekeper: unknown key; wanted one of gatekeeper, auth, game, csr, \
-         droid\n\
+         droid, session\n\
          line 7, column 5: uru.auth.n: wanted a string in base64, found array\n\
          line 8, column 1: uru.auth.secret: unknown key; wanted one of n, a, x\n\
          line 9, column 7: uru.auth.x: wanted 64 bytes, found 3"

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use worldwire_core::value::push_hex;
 use zeroize::Zeroizing;
 
 use crate::crypt::key::{KEY_BYTES, PrivateKey, PublicKey, ServerKind};
@@ -63,7 +64,8 @@ impl KeyRing {
     #[must_use]
     pub fn format(&self, spelling: Spelling) -> Zeroizing<String> {
         // Enough for all keys in any spelling, so that no piece of them is left behind by growth.
-        let mut text = Zeroizing::new(String::with_capacity(16 << 10));
+        let mut text =
+            Zeroizing::new(String::with_capacity((16 << 10) + 100 * self.sessions.len()));
         match spelling {
             Spelling::Toml => self.toml(&mut text, true),
             Spelling::TomlPublic => self.toml(&mut text, false),
@@ -124,6 +126,14 @@ impl KeyRing {
                 line(text, format_args!("a = \""), &pair.a(), "\"\n");
             }
             line(text, format_args!("x = \""), &key.x(), "\"\n");
+        }
+        for (seed, (service, key)) in self.sessions.iter().filter(|_| secrets) {
+            section(text, format_args!("[[uru.session]]\nservice = \"{}\"\n", service.name()));
+            for (name, bytes) in [("seed", seed), ("key", key.as_bytes())] {
+                put(text, format_args!("{name} = \""));
+                push_hex(text, bytes);
+                text.push_str("\"\n");
+            }
         }
     }
 

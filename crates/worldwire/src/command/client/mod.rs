@@ -1,6 +1,7 @@
 //! `worldwire client`.
 
 mod ki;
+mod mxo;
 mod uru;
 
 use crate::cli::{Client, ClientCommand, Common};
@@ -10,5 +11,6 @@ pub(crate) fn run(arguments: &Client, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
         ClientCommand::Ki(ki) => ki::run(ki),
         ClientCommand::Uru(uru) => uru::run(uru, common),
+        ClientCommand::Mxo(mxo) => mxo::run(mxo, common),
     }
 }

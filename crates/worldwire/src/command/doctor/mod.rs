@@ -4,6 +4,7 @@ mod ki;
 mod tera;
 mod uru;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -31,7 +32,9 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let tera = tera::Builds::default();
     // What was said, how often, and in which conversation first.
     let mut findings: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    let show = |item: &Item<'_>, scratch: &mut Scratch, found: &mut Vec<(String, u64)>| {
+    // Notes of what may well be right do not make a capture a bad one, as for `dissect`.
+    let mut is_harmed = false;
+    let show = |item: &Item<'_>, scratch: &mut Scratch, found: &mut Vec<Finding>| {
         if tera.look(item) {
             return;
         }
@@ -42,6 +45,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         }
         let tree: Tree<'_> = core::mem::take(&mut scratch.tree).recycle();
         let tree = item.tree(tree, &limits);
+        let is_harm = !item.note().is_some_and(|note| note.kind != NoteKind::Problem);
         let finding = match (item.note(), tree.error()) {
             (Some(note), _) => match note.kind {
                 NoteKind::Warning | NoteKind::Problem | NoteKind::Gap => Some(note.text.clone()),
@@ -57,21 +61,24 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         };
         let mut findings: Vec<String> =
             finding.into_iter().chain(uru::remarks(item, &limits)).collect();
-        // What is odd about a message often says why something in it stays bytes.
-        if findings.is_empty() {
+        // What is odd about a message often says why something in it stays bytes. A note of MxO
+        // says it with the packet.
+        if findings.is_empty() && item.family != "mxo" {
             findings.extend(tree.remarks().iter().map(|remark| closed(item, remark)));
         }
         findings.extend(ki::closed(item, &tree, has_logins));
         let findings = findings.into_iter();
-        found.extend(findings.map(|finding| (finding, item.stamp.stream)));
+        let stream = item.stamp.stream;
+        found.extend(findings.map(|text| Finding { text, stream, is_harm }));
         scratch.tree = tree.recycle();
     };
     let (dissection, clean) =
         capture::read(&arguments.capture, common, definitions, show, |found: &Vec<_>| {
-            for (finding, stream) in found {
-                match findings.get_mut(finding) {
+            for Finding { text, stream, is_harm } in found {
+                is_harmed |= is_harm;
+                match findings.get_mut(text) {
                     Some((count, _)) => *count += 1,
-                    None => drop(findings.insert(String::clone(finding), (1, *stream))),
+                    None => drop(findings.insert(String::clone(text), (1, *stream))),
                 }
             }
             Ok(())
@@ -79,8 +86,10 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
 
     let mut out = String::new();
     let mut findings: Vec<_> = findings.into_iter().collect();
-    findings.sort_by_key(|(_, (_, stream))| *stream);
-    let mut well = clean && findings.is_empty();
+    findings.sort_by(|(one, (_, first)), (other, (_, second))| {
+        first.cmp(second).then_with(|| in_order(one, other))
+    });
+    let mut well = clean && !is_harmed;
     for (finding, (count, stream)) in findings.iter().take(MOST_LISTED) {
         let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
         let _ = writeln!(out, "#{stream:<3} {finding}{times}");
@@ -142,6 +151,38 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     if well { Ok(()) } else { Err(Failure::Input) }
 }
 
+/// What there is to say of an item.
+struct Finding {
+    text: String,
+    stream: u64,
+    /// Whether something could not be read.
+    is_harm: bool,
+}
+
+/// The order of texts with numbers in them: packet 7 comes before packet 10.
+fn in_order(one: &str, other: &str) -> Ordering {
+    fn number(text: &str) -> (&str, &str) {
+        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (digits, rest) = text.split_at(end);
+        (digits.trim_start_matches('0'), rest)
+    }
+    let alike = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+    let is_digit = |at: usize| one.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+    // A number that both share in part is compared as a whole.
+    let start = (0..alike).rev().take_while(|at| is_digit(*at)).last().unwrap_or(alike);
+    let (Some(left), Some(right)) = (one.get(start..), other.get(start..)) else {
+        return one.cmp(other);
+    };
+    let ((left_digits, _), (right_digits, _)) = (number(left), number(right));
+    let by_number = match (left_digits.is_empty(), right_digits.is_empty()) {
+        (false, false) => {
+            left_digits.len().cmp(&right_digits.len()).then(left_digits.cmp(right_digits))
+        }
+        _ => Ordering::Equal,
+    };
+    by_number.then_with(|| one.cmp(other))
+}
+
 /// Why a field of a message stays bytes.
 fn closed(item: &Item<'_>, remark: &Error) -> String {
     let mut text = String::new();
@@ -153,4 +194,19 @@ fn closed(item: &Item<'_>, remark: &Error) -> String {
 /// Whether a message is known by its number only.
 fn has_no_name(name: &str) -> bool {
     name.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_stand_in_the_order_of_their_numbers() {
+        let sorted = ["a", "packet 7: x", "packet 10: a", "packet 10: b", "packet 70", "packet x"];
+        for (index, one) in sorted.iter().enumerate() {
+            for (other_index, other) in sorted.iter().enumerate() {
+                assert_eq!(in_order(one, other), index.cmp(&other_index), "{one} {other}");
+            }
+        }
+    }
 }

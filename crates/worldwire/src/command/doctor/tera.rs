@@ -78,6 +78,9 @@ fn help(finding: &Finding, capture: &Capture, definitions: &TeraDefinitions) -> 
             push_data(capture, &mut command);
             command
         }
+        Finding::Deprecated { name, version, .. } => {
+            format!("; --pin {name}.{version} reads them")
+        }
         Finding::Undefined { name, .. } => format!("; write {name}.1.def"),
         _ => String::new(),
     }

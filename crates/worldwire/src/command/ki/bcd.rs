@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde_json::json;
 use worldwire_ki::file::bcd::BcdFile;
 
-use super::found::{Kind, LIMITS, each, has_ending, only};
-use crate::cli::{Common, KiBcd, KiMeshForm};
+use super::found::{Found, Kind, LIMITS, each, has_ending, only};
+use crate::cli::{Common, KiBcd, KiMeshForm, Target};
 use crate::output::{Failure, complain, print, printable, write_all};
 
 static BCD: Kind = Kind {
@@ -23,37 +24,53 @@ pub(super) fn run(command: &KiBcd, common: &Common) -> Result<(), Failure> {
             said.extend(file.check());
             Ok(said)
         }),
-        KiBcd::Stats { paths, json } => each(paths, &BCD, common, |found| {
-            let file = super::opened(&found.title, BcdFile::open(found.bytes, &LIMITS))?;
-            statistics(&found.title, &file, *json)
-        }),
+        KiBcd::Stats { paths, json } => {
+            each(paths, &BCD, common, |found| statistics(&found.title, &open(&found)?, *json))
+        }
         KiBcd::Draw { path, target } => {
-            let (title, bytes) = only(path, &BCD, common)?;
-            let file = super::opened(&title, BcdFile::open(&bytes, &LIMITS))?;
-            write_all(target, file.to_svg(&title).as_bytes())
+            let only = only(path, &BCD, common)?;
+            let found = only.found();
+            write_all(target, open(&found)?.to_svg(&found.title).as_bytes())
         }
         KiBcd::Export { path, to, target } => {
-            let (title, bytes) = only(path, &BCD, common)?;
-            let file = super::opened(&title, BcdFile::open(&bytes, &LIMITS))?;
-            let exported = match to {
+            let only = only(path, &BCD, common)?;
+            let found = only.found();
+            let file = open(&found)?;
+            let exported = match to.unwrap_or_else(|| form_of(target)) {
                 KiMeshForm::Gltf => file.to_gltf(),
                 KiMeshForm::Obj => file.to_obj(),
             };
             let exported = exported.map_err(|error| {
-                complain(&title, &error.to_string());
+                complain(&found.title, &error.to_string());
                 Failure::Input
             })?;
-            if exported.left_out > 0 {
-                let count = exported.left_out;
-                common.note(&title, &format!("{count} rays and planes are left out"));
-            }
-            if exported.skipped_faces > 0 {
-                let count = exported.skipped_faces;
-                let text = "faces with missing or infinite vertices are left out";
-                common.note(&title, &format!("{count} {text}"));
+            let left_out = [
+                (exported.left_out, "ray or plane", "rays and planes", ""),
+                (exported.skipped_faces, "face", "faces", " with missing or infinite vertices"),
+            ];
+            for (count, one, several, which) in left_out {
+                match count {
+                    0 => {}
+                    1 => common.note(&found.title, &format!("1 {one}{which} is left out")),
+                    _ => {
+                        common.note(&found.title, &format!("{count} {several}{which} are left out"))
+                    }
+                }
             }
             write_all(target, exported.text.as_bytes())
         }
+    }
+}
+
+fn open<'b>(found: &Found<'b>) -> Result<BcdFile<'b>, Failure> {
+    super::opened(&BCD, found, BcdFile::open(found.bytes, &LIMITS))
+}
+
+/// The form that the name of an output file asks for.
+fn form_of(target: &Target) -> KiMeshForm {
+    match target.output.as_deref().and_then(Path::extension) {
+        Some(end) if end.eq_ignore_ascii_case("obj") => KiMeshForm::Obj,
+        _ => KiMeshForm::Gltf,
     }
 }
 
@@ -69,6 +86,7 @@ fn statistics(title: &str, file: &BcdFile<'_>, json: bool) -> Result<(), Failure
     }
     let mut out = String::new();
     let (count, vertices, faces) = (file.collisions.len(), sums.vertices, sums.faces);
+    let title = printable(title);
     let _ = writeln!(out, "{title}: {count} collisions, {vertices} vertices, {faces} faces");
     let materials: BTreeMap<&str, usize> =
         sums.materials.iter().map(|(name, count)| (&**name, *count)).collect();

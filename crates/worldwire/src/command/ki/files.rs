@@ -14,6 +14,7 @@ use crate::output::{Failure, complain, print, printable, shown};
 pub(super) fn run(command: &KiFiles, common: &Common) -> Result<(), Failure> {
     match command {
         KiFiles::List { list, prefix, folder, json } => {
+            check_folder(folder.as_deref())?;
             let list = load(list, common)?;
             show(&list, prefix.as_deref(), folder.as_deref(), *json, common)
         }
@@ -21,6 +22,7 @@ pub(super) fn run(command: &KiFiles, common: &Common) -> Result<(), Failure> {
             diff(&load(before, common)?, &load(after, common)?, *json)
         }
         KiFiles::Urls { list, prefix, folder } => {
+            check_folder(folder.as_deref())?;
             let list = load(list, common)?;
             let mut out = String::new();
             for file in &list.files {
@@ -31,6 +33,16 @@ pub(super) fn run(command: &KiFiles, common: &Common) -> Result<(), Failure> {
             }
             print(&out)
         }
+    }
+}
+
+/// Refuses what is no directory: of a misspelt one, everything would be missing.
+fn check_folder(folder: Option<&Path>) -> Result<(), Failure> {
+    let Some(folder) = folder else { return Ok(()) };
+    let about = folder.metadata().map_err(|error| Failure::io(folder, &error))?;
+    match about.is_dir() {
+        true => Ok(()),
+        false => Err(Failure::Run(format!("{}: not a directory", shown(folder)))),
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use worldwire_core::Limits;
+use worldwire_core::{Error, Limits};
 use worldwire_ki::file::wad::{Archive, Entry, Inflater};
 
+use super::inside::{self, is_archive};
 use crate::cli::Common;
 use crate::input::{self, map, title};
-use crate::output::{Failure, complain, shown};
+use crate::output::{Failure, complain};
 
 /// The bounds of everything here.
 pub(crate) static LIMITS: Limits = Limits::DEFAULT;
@@ -25,13 +26,36 @@ pub(crate) struct Kind {
     pub(crate) is: fn(&[u8]) -> bool,
 }
 
+impl Kind {
+    /// What is wrong with a file. One without such a name is most likely something else.
+    pub(crate) fn fault(&self, name: &str, error: &Error) -> String {
+        match (self.is_named)(name) {
+            true => error.to_string(),
+            false => format!("is not a {}: {error}", self.what),
+        }
+    }
+}
+
 /// A file that was found.
 pub(crate) struct Found<'b> {
-    /// What people know it as: a path, or that of an archive and the name in it.
+    /// What people know it as: a path, which in an archive goes on with the name there.
     pub(crate) title: String,
     /// Its name without directories.
     pub(crate) name: String,
     pub(crate) bytes: &'b [u8],
+}
+
+/// The only file of its kind.
+pub(crate) struct Only {
+    title: String,
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Only {
+    pub(crate) fn found(&self) -> Found<'_> {
+        Found { title: self.title.clone(), name: self.name.clone(), bytes: &self.bytes }
+    }
 }
 
 /// What became of a search.
@@ -65,31 +89,30 @@ pub(crate) fn each(
     if has_failed { Err(Failure::Input) } else { Ok(()) }
 }
 
-/// The bytes and the title of the one file of a format that a path stands for.
+/// The one file of a format that a path stands for.
 ///
 /// # Errors
 /// When there is none, or more than one.
-pub(crate) fn only(
-    path: &Path,
-    kind: &Kind,
-    common: &Common,
-) -> Result<(String, Vec<u8>), Failure> {
-    let mut found: Vec<(String, Vec<u8>)> = Vec::new();
+pub(crate) fn only(path: &Path, kind: &Kind, common: &Common) -> Result<Only, Failure> {
+    /// How many files are named, so that people can take one of them.
+    const MOST_NAMED: usize = 3;
+    let mut only = None;
     let mut titles = Vec::new();
-    each(&[path.to_owned()], kind, common, |file| {
-        if found.is_empty() {
-            found.push((file.title.clone(), file.bytes.to_vec()));
-        }
-        titles.push(file.title);
+    each(&[path.to_owned()], kind, common, |Found { title, name, bytes }| {
+        only.get_or_insert_with(|| Only { title: title.clone(), name, bytes: bytes.to_vec() });
+        titles.push(title);
         Ok(())
     })?;
     if titles.len() > 1 {
-        let some = titles.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let message = format!("has {} files of this kind ({some}...); name one", titles.len());
+        let count = titles.len();
+        let more = if count > MOST_NAMED { ", ..." } else { "" };
+        titles.truncate(MOST_NAMED);
+        let some = titles.join(", ");
+        let message = format!("has {count} files of this kind ({some}{more}); name one");
         complain(&title(path), &message);
         return Err(Failure::Input);
     }
-    found.pop().ok_or(Failure::Input)
+    only.ok_or(Failure::Input)
 }
 
 type Act<'a> = dyn FnMut(Found<'_>) -> Result<(), Failure> + 'a;
@@ -100,6 +123,9 @@ fn one_path(
     common: &Common,
     act: &mut Act<'_>,
 ) -> Result<Outcome, Failure> {
+    if let Some((path, name)) = inside::split(path) {
+        return in_archive_named(&path, &name, act);
+    }
     if !path.is_dir() {
         let bytes = map::open(path)?;
         if is_archive(&bytes) {
@@ -140,6 +166,34 @@ fn one_path(
     Ok(outcome)
 }
 
+/// The one file of an archive that somebody named.
+fn in_archive_named(path: &Path, name: &str, act: &mut Act<'_>) -> Result<Outcome, Failure> {
+    let bytes = map::open(path)?;
+    let fail = |error: &Error| {
+        complain(&title(path), &error.to_string());
+        Failure::Input
+    };
+    let archive = Archive::parse(&bytes, &LIMITS).map_err(|error| fail(&error))?;
+    let entry = inside::entry(path, &archive, name)?;
+    let mut inflater = Inflater::new();
+    match archive.read(entry, &mut inflater).map_err(|error| fail(&error))? {
+        Some(bytes) => {
+            let last = name.rsplit('/').next().unwrap_or_default().to_owned();
+            act(Found { title: in_archive_title(path, name), name: last, bytes })?;
+            Ok(Outcome { count: 1, has_failed: false })
+        }
+        None => {
+            complain(&title(path), &format!("{name}: not downloaded yet"));
+            Ok(Outcome { count: 0, has_failed: true })
+        }
+    }
+}
+
+/// As it can be named again.
+fn in_archive_title(path: &Path, name: &str) -> String {
+    format!("{}/{name}", title(path))
+}
+
 fn in_archive(
     path: &Path,
     bytes: &[u8],
@@ -174,7 +228,7 @@ fn in_archive(
         let name = entry.name_lossy();
         match archive.read(entry, &mut inflater) {
             Ok(Some(bytes)) if by_name || (kind.is)(bytes) => {
-                let title = format!("{}: {name}", shown(path));
+                let title = in_archive_title(path, &name);
                 let name = name.rsplit('/').next().unwrap_or_default().to_owned();
                 act(Found { title, name, bytes })?;
                 outcome.count += 1;
@@ -198,10 +252,6 @@ fn file<'b>(path: &Path, bytes: &'b [u8]) -> Found<'b> {
 
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn is_archive(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"KIWAD")
 }
 
 /// Whether a name ends with a dot and this, in any case.

@@ -47,7 +47,7 @@ fn stem<'f>(found: &'f Found<'_>) -> &'f str {
 }
 
 fn read<'b>(found: &Found<'b>) -> Result<LangFile<'b>, Failure> {
-    super::opened(&found.title, LangFile::open(found.bytes, &LIMITS))
+    super::opened(&LANG, found, LangFile::open(found.bytes, &LIMITS))
 }
 
 fn find(text: &str, paths: &[PathBuf], json: bool, common: &Common) -> Result<(), Failure> {
@@ -103,14 +103,23 @@ fn explain(file: Option<&Path>, locale: &Locale) -> Result<(), Failure> {
     let text = input::read_text(file.unwrap_or_else(|| Path::new("-")))?;
     let mut out = Output::open(&Target { output: None, force: false })?;
     for line in text.lines() {
-        let mut line = line.to_owned();
-        for found in locale.explain(&line) {
-            let _ = write!(line, "\n    {found}");
-        }
-        line.push('\n');
-        out.write(line.as_bytes())?;
+        out.write(explained(line, locale).as_bytes())?;
     }
     out.finish()
+}
+
+/// Lines of text, each with the texts of its codes below it.
+pub(super) fn explained(text: &str, locale: &Locale) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        out.push_str(line);
+        out.push('\n');
+        let indent = line.len() - line.trim_start().len() + 4;
+        for found in locale.explain(line) {
+            let _ = writeln!(out, "{:indent$}{}", "", printable(&found));
+        }
+    }
+    out
 }
 
 /// Where a text refers to another, for the check that comes when all are known.

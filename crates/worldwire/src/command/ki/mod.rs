@@ -7,6 +7,7 @@ mod dml;
 mod files;
 mod find;
 mod found;
+pub(crate) mod inside;
 mod lang;
 mod nav;
 pub(crate) mod op;
@@ -74,7 +75,7 @@ impl Counts {
     ) -> Result<(), Failure> {
         each(paths, kind, common, |found| {
             self.files += 1;
-            let said = say(&found).unwrap_or_else(|error| vec![error.to_string()]);
+            let said = say(&found).unwrap_or_else(|error| vec![kind.fault(&found.name, &error)]);
             self.odd += usize::from(!said.is_empty());
             said.iter().take(MOST_SAID).for_each(|said| complain(&found.title, said));
             let more = said.len().saturating_sub(MOST_SAID);
@@ -102,14 +103,18 @@ impl Counts {
 }
 
 /// A file that was read, once what is odd about it is told.
-fn opened<F>(title: &str, outcome: Result<(F, Vec<String>), Error>) -> Result<F, Failure> {
+fn opened<F>(
+    kind: &Kind,
+    found: &Found<'_>,
+    outcome: Result<(F, Vec<String>), Error>,
+) -> Result<F, Failure> {
     match outcome {
         Ok((file, said)) => {
-            said.iter().for_each(|said| complain(title, &format!("warning: {said}")));
+            said.iter().for_each(|said| complain(&found.title, &format!("warning: {said}")));
             Ok(file)
         }
         Err(error) => {
-            complain(title, &error.to_string());
+            complain(&found.title, &kind.fault(&found.name, &error));
             Err(Failure::Input)
         }
     }

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde_json::json;
 use worldwire_ki::file::nav::{Directions, NavFile, NavGraph};
 
-use super::found::{Kind, LIMITS, has_ending, only};
+use super::found::{Found, Kind, LIMITS, has_ending, only};
+use super::inside::meant;
 use crate::cli::{Common, KiNav};
 use crate::output::{Failure, complain, print, printable, write_all};
 
@@ -23,19 +24,18 @@ pub(super) fn run(command: &KiNav, common: &Common) -> Result<(), Failure> {
             Ok(said)
         }),
         KiNav::Draw { path, target } => {
-            let (title, bytes) = only(path, &NAV, common)?;
-            let nav = open(&title, &bytes)?;
-            write_all(target, nav.to_svg(&title).as_bytes())
+            let only = only(path, &NAV, common)?;
+            let found = only.found();
+            write_all(target, open(&found)?.to_svg(&found.title).as_bytes())
         }
         KiNav::Route { path, from, to, both, json } => {
-            let (title, bytes) = only(path, &NAV, common)?;
-            let nav = open(&title, &bytes)?;
-            route(&title, &nav, (from, to), directions(*both), *json)
+            let only = only(path, &NAV, common)?;
+            let found = only.found();
+            route(&found.title, &open(&found)?, (from, to), directions(*both), *json)
         }
         KiNav::Graphml { path, both, target } => {
-            let (title, bytes) = only(path, &NAV, common)?;
-            let nav = open(&title, &bytes)?;
-            write_all(target, nav.to_graphml(directions(*both)).as_bytes())
+            let only = only(path, &NAV, common)?;
+            write_all(target, open(&only.found())?.to_graphml(directions(*both)).as_bytes())
         }
     }
 }
@@ -44,8 +44,24 @@ fn directions(both: bool) -> Directions {
     if both { Directions::Both } else { Directions::One }
 }
 
-fn open<'b>(title: &str, bytes: &'b [u8]) -> Result<NavFile<'b>, Failure> {
-    super::opened(title, NavFile::open(bytes, &LIMITS))
+fn open<'b>(found: &Found<'b>) -> Result<NavFile<'b>, Failure> {
+    super::opened(&NAV, found, NavFile::open(found.bytes, &LIMITS))
+}
+
+/// What to say of a node that is missing: which one was meant, if some has a name like that.
+fn hint(nav: &NavFile<'_>, what: &str) -> String {
+    let Some(names) = &nav.zone_names else {
+        let is_id = what.parse::<u16>().is_ok();
+        return if is_id { "" } else { "; its nodes have ids only" }.to_owned();
+    };
+    let names: Vec<_> = names.iter().map(|name| name.to_lossy()).collect();
+    let whole = names.iter().map(|name| &**name);
+    // A zone may be given by the last part of its name.
+    let near = match what.contains('/') {
+        true => meant(what, whole),
+        false => meant(what, whole.map(|name| name.rsplit('/').next().unwrap_or(name))),
+    };
+    near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"))
 }
 
 /// Prints the nodes of the way, each with how far it is.
@@ -59,7 +75,7 @@ fn route(
     let graph = NavGraph::new(nav, directions);
     let find = |what: &str| {
         graph.find(what).ok_or_else(|| {
-            complain(title, &format!("no node \"{what}\""));
+            complain(title, &format!("no node \"{what}\"{}", hint(nav, what)));
             Failure::Input
         })
     };

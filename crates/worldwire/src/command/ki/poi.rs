@@ -2,7 +2,7 @@
 
 use worldwire_ki::file::poi::PoiFile;
 
-use super::found::{Kind, LIMITS, only};
+use super::found::{Found, Kind, LIMITS, only};
 use crate::cli::{Common, KiPoi};
 use crate::output::{Failure, complain, write_all};
 
@@ -22,18 +22,21 @@ pub(super) fn run(command: &KiPoi, common: &Common) -> Result<(), Failure> {
             Ok(said)
         }),
         KiPoi::Csv { path, target } => {
-            let (title, bytes) = only(path, &POI, common)?;
-            let poi = super::opened(&title, PoiFile::open(&bytes, &LIMITS))?;
-            let csv = poi.to_csv().map_err(|error| {
-                complain(&title, &error.to_string());
+            let only = only(path, &POI, common)?;
+            let found = only.found();
+            let csv = open(&found)?.to_csv().map_err(|error| {
+                complain(&found.title, &error.to_string());
                 Failure::Input
             })?;
             write_all(target, csv.as_bytes())
         }
         KiPoi::Graphml { path, target } => {
-            let (title, bytes) = only(path, &POI, common)?;
-            let poi = super::opened(&title, PoiFile::open(&bytes, &LIMITS))?;
-            write_all(target, poi.to_graphml().as_bytes())
+            let only = only(path, &POI, common)?;
+            write_all(target, open(&only.found())?.to_graphml().as_bytes())
         }
     }
+}
+
+fn open<'b>(found: &Found<'b>) -> Result<PoiFile<'b>, Failure> {
+    super::opened(&POI, found, PoiFile::open(found.bytes, &LIMITS))
 }

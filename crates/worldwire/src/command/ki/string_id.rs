@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use worldwire_core::json::string;
 use worldwire_core::{Limits, Result as Read};
 use worldwire_ki::file::wad::Inflater;
-use worldwire_ki::object::{CoreId, Leaf, MAGIC, ObjectCodec, ObjectOptions, Slot, Visitor};
+use worldwire_ki::object::{Leaf, MAGIC, ObjectCodec, ObjectOptions, Slot, Visitor};
 use worldwire_ki::schema::Protocols;
-use worldwire_ki::schema::classes::{Class, Classes};
+use worldwire_ki::schema::classes::Classes;
 use worldwire_ki::{Dictionary, djb2_31, property_hash, string_id};
 
 use super::op::inputs::{self, Input};
@@ -203,22 +203,6 @@ impl Search {
 
 /// The texts in objects.
 impl<'c> Visitor<'c> for Search {
-    fn begin_object(&mut self, _: Slot<'c>, _: &'c Class, _: CoreId) -> Read<()> {
-        Ok(())
-    }
-
-    fn end_object(&mut self) -> Read<()> {
-        Ok(())
-    }
-
-    fn begin_list(&mut self, _: Slot<'c>) -> Read<()> {
-        Ok(())
-    }
-
-    fn end_list(&mut self) -> Read<()> {
-        Ok(())
-    }
-
     fn value(&mut self, _: Slot<'c>, leaf: Leaf<'_>) -> Read<()> {
         if let Leaf::Text(bytes) = leaf
             && let Ok(text) = str::from_utf8(bytes)

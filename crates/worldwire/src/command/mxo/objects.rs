@@ -51,17 +51,22 @@ pub(super) fn show(
     let known = objects.objects();
     // Classes out of numbered tables have numbers as their names.
     let named = known.class_named(object).map(|(_, class)| class);
-    let number = object.parse::<u16>().ok();
+    let number = match number_of(object) {
+        Some(number) => Some(number),
+        None if named.is_none() => goobj_named(object, &objects)?,
+        None => None,
+    };
     let of_goobj = number.and_then(|goid| Some((goid, known.class_of(goid)?.1)));
     if named.is_none() && of_goobj.is_none() {
         let names = known.classes().map(|(_, class)| class.name());
+        let names = names.chain(objects.tables().goobjs().filter_map(|(_, it)| it.name.as_deref()));
         let hint = match (number, nearest(object, names)) {
             (None, Some(near)) => format!("; did you mean {near}?"),
             _ => "; give its table with --data".to_owned(),
         };
         let wanted = match number.is_some() {
             true => "a goobj whose class is known, or a class",
-            false => "a class",
+            false => "a goobj or a class",
         };
         return Err(Failure::Run(format!("{object}: wanted {wanted}{hint}")));
     }
@@ -76,6 +81,33 @@ pub(super) fn show(
         print(&objects.tables().print_some(goid, &names))?;
     }
     if clean { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// The number of a goobj, decimal or hexadecimal.
+fn number_of(object: &str) -> Option<u16> {
+    match object.strip_prefix("0x").or_else(|| object.strip_prefix("0X")) {
+        Some(digits) => u16::from_str_radix(digits, 16).ok(),
+        None => object.parse().ok(),
+    }
+}
+
+/// The goobj of a name, in any case.
+fn goobj_named(object: &str, objects: &MxoObjects) -> Result<Option<u16>, Failure> {
+    const MOST_LISTED: usize = 10;
+    let is_it = |name: &Box<str>| name.to_lowercase() == object.to_lowercase();
+    let goobjs =
+        objects.tables().goobjs().filter(|(_, goobj)| goobj.name.as_ref().is_some_and(is_it));
+    let numbers: Vec<u16> = goobjs.map(|(number, _)| number).collect();
+    if numbers.len() < 2 {
+        return Ok(numbers.first().copied());
+    }
+    let mut listed: Vec<String> =
+        numbers.iter().take(MOST_LISTED).map(ToString::to_string).collect();
+    if numbers.len() > MOST_LISTED {
+        listed.push("...".to_owned());
+    }
+    let problem = format!("{} goobjs have this name: {}", numbers.len(), listed.join(", "));
+    Err(Failure::Run(format!("{object}: {problem}")))
 }
 
 pub(super) fn convert(

@@ -1,17 +1,20 @@
 //! `worldwire serve`.
 
 mod ki;
+mod mxo;
 mod uru;
 
 use tracing::level_filters::LevelFilter;
 
 use crate::cli::{Common, Serve, ServeCommand};
 use crate::output::Failure;
+pub(crate) use mxo::key_of;
 
 pub(crate) fn run(arguments: &Serve, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
         ServeCommand::Ki(ki) => ki::run(ki, common),
         ServeCommand::Uru(uru) => uru::run(uru, common),
+        ServeCommand::Mxo(mxo) => mxo::run(mxo, common),
     }
 }
 

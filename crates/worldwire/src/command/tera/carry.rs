@@ -104,6 +104,7 @@ pub(super) fn capture<S: Sink>(
         data,
         families: Vec::new(),
         is_growing: false,
+        tcpdump: None,
     };
     Ok(command::capture::read(&capture, common, definitions, show, write)?.1)
 }

@@ -27,10 +27,12 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     // The watch begins before the first look, so that nothing is missed between them.
     let changes = if watch { Some(Changes::of(paths)?) } else { None };
-    let mut set = Set::load(folder::texts(paths)?, options);
-    tell(&set, json, common)?;
+    let texts = folder::texts(paths)?;
+    let of_files = (texts.warnings, texts.errors);
+    let mut set = Set::load(texts.files, options);
+    tell(&set, of_files, json, common)?;
     let Some(changes) = changes else {
-        let clean = !set.problems().any(Problem::is_error);
+        let clean = of_files.1 == 0 && !set.problems().any(Problem::is_error);
         return if clean { Ok(()) } else { Err(Failure::Input) };
     };
     loop {
@@ -45,19 +47,21 @@ pub(super) fn run(
             }
             Err(_) => continue,
         };
-        let Update { read, compiled, removed } = set.update(texts);
+        let of_files = (texts.warnings, texts.errors);
+        let Update { read, compiled, removed } = set.update(texts.files);
         if read + removed == 0 {
             continue;
         }
         if !common.quiet {
             say(format_args!("{read} read, {compiled} compiled, {removed} removed"));
         }
-        tell(&set, json, common)?;
+        tell(&set, of_files, json, common)?;
     }
 }
 
-/// Says what is wrong, and what there is.
-fn tell(set: &Set, json: bool, common: &Common) -> Result<(), Failure> {
+/// Says what is wrong, and what there is. So many warnings and errors about the files themselves were
+/// reported before.
+fn tell(set: &Set, of_files: (usize, usize), json: bool, common: &Common) -> Result<(), Failure> {
     let mut out = String::new();
     if json {
         for problem in set.problems() {
@@ -76,7 +80,8 @@ fn tell(set: &Set, json: bool, common: &Common) -> Result<(), Failure> {
     let shown = set.problems().filter(|problem| !common.quiet || problem.is_error());
     report::diagnostics(shown.map(|problem| &problem.diagnostic));
     let errors = set.problems().filter(|problem| problem.is_error()).count();
-    let warnings = set.problems().count() - errors;
+    let warnings = set.problems().count() - errors + of_files.0;
+    let errors = errors + of_files.1;
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     let (files, good, names) = (set.files(), set.definitions().count(), set.names().count());
     let dialect =

@@ -41,10 +41,12 @@ pub(super) fn run(
                 name.to_lowercase().contains(field)
             });
         }
-        let Some(least) = least(definition) else { continue };
+        let least = least(definition);
         let is_fixed = definition.plan().is_fixed();
         let from = sender(definition.name());
-        let lengths = |length: usize| length == least || (length > least && !is_fixed);
+        let lengths = |length: usize| {
+            least.is_some_and(|least| length == least || (length > least && !is_fixed))
+        };
         let fits = wanted.length.is_none_or(lengths)
             && wanted.from.is_none_or(|side| from.is_none_or(|from| from == side))
             && !(wanted.field.is_some() && fields.is_empty());
@@ -61,8 +63,9 @@ pub(super) fn run(
             continue;
         }
         let from = from.map_or("", Side::name);
+        let least = least.map_or_else(|| ">65535".to_owned(), |least| format!("{least:>5}"));
         let more = if is_fixed { ' ' } else { '+' };
-        let _ = write!(out, "{from:<6} {least:>5}{more} {}", definition.title());
+        let _ = write!(out, "{from:<6} {least}{more} {}", definition.title());
         if !named.is_empty() {
             let _ = write!(out, "  {}", named.join(", "));
         }
@@ -75,7 +78,8 @@ pub(super) fn run(
     print(&out)
 }
 
-/// The fewest bytes of a message, with a header of 4: that of zeros and empty lists.
+/// The fewest bytes of a message, with a header of 4: that of zeros and empty lists. `None` when that
+/// is too long for any message.
 fn least(definition: &Definition) -> Option<usize> {
     let mut shortest = Vec::with_capacity(HEADER_BYTES);
     definition.plan().encode(Head::plain(0), &Value::Absent, &mut shortest).ok()?;

@@ -3,42 +3,36 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use worldwire_tera::file::text;
 use worldwire_tera::schema::format::canonical;
 
 use super::folder;
 use crate::cli::Target;
-use crate::output::{Failure, complain, print, shown, write_all};
-use crate::{input, report};
+use crate::output::{Failure, print, write_all};
+use crate::report;
 
 pub(super) fn run(paths: &[PathBuf], check: bool) -> Result<(), Failure> {
     let mut out = String::new();
     let (mut broken, mut differs) = (false, false);
     for path in paths {
         if path == Path::new("-") {
-            match tidy("standard input", &input::read_text(path)?) {
+            match tidy("standard input", &folder::read(path)?.0) {
                 Some(text) => out.push_str(&text),
                 None => broken = true,
             }
             continue;
         }
         for file in folder::files(path)? {
-            if file.extension().is_some_and(|end| end == "js") {
+            if file.extension().is_some_and(|end| end == "js" || end == "json") {
                 continue;
             }
-            let text = match text::read(input::read(&file)?) {
-                Ok((text, is_latin)) => {
-                    if is_latin {
-                        complain(&shown(&file), text::NOT_UTF8);
-                    }
-                    text
-                }
+            let text = match folder::read(&file) {
+                Ok((text, _)) => text,
                 // The others are formatted all the same.
-                Err(at) => {
-                    complain(&shown(&file), &format!("at byte {at}: wanted UTF-8 text"));
+                Err(Failure::Input) => {
                     broken = true;
                     continue;
                 }
+                Err(failure) => return Err(failure),
             };
             match tidy(&file.display().to_string(), &text) {
                 None => broken = true,

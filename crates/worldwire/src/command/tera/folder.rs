@@ -4,17 +4,26 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use worldwire_core::nearest;
-use worldwire_tera::file::text;
+use worldwire_tera::file::{Bundle, text};
 use worldwire_tera::schema::{Definition, ParseOptions, Set};
 
 use crate::input;
 use crate::output::{Failure, complain, shown};
 use crate::report;
 
-/// The names and texts of all definition files of some paths. Of two files of one name the later one
-/// counts, which is said.
-pub(super) fn texts(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
-    let mut texts = Vec::new();
+/// The names and texts of all definitions of some paths, those in a `data.json` too. Of two files of
+/// one name the later one counts.
+#[derive(Default)]
+pub(super) struct Texts {
+    pub(super) files: Vec<(String, String)>,
+    /// What was said about the files themselves.
+    pub(super) warnings: usize,
+    pub(super) errors: usize,
+}
+
+/// Reads the definitions of some paths; what is wrong with the files is reported.
+pub(super) fn texts(paths: &[PathBuf]) -> Result<Texts, Failure> {
+    let mut texts = Texts::default();
     let mut known: BTreeMap<String, PathBuf> = BTreeMap::new();
     for path in paths {
         let files = files(path)?;
@@ -22,26 +31,42 @@ pub(super) fn texts(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure>
             one_set(path, &files)?;
         }
         for file in files {
-            let (text, is_latin) = text::read(input::read(&file)?).map_err(|at| {
-                complain(&shown(&file), &format!("at byte {at}: wanted UTF-8 text"));
-                Failure::Input
-            })?;
-            if is_latin {
-                complain(&shown(&file), text::NOT_UTF8);
-            }
+            let (text, is_latin) = read(&file)?;
+            texts.warnings += usize::from(is_latin);
             let name = name(&file);
+            if name.ends_with(".json") {
+                let (bundle, problems) = Bundle::parse(&shown(&file), &text);
+                report::diagnostics(problems.iter().map(|problem| &problem.diagnostic));
+                texts.errors += problems.iter().filter(|problem| problem.is_error()).count();
+                let bundled = bundle.files.into_iter().map(|(name, text)| (name.into(), text));
+                texts.files.extend(bundled);
+                continue;
+            }
             match known.insert(name.clone(), file.clone()) {
                 Some(other) if other != file => {
                     let message =
                         format!("there is another {name}: {}; this one counts", shown(&other));
                     complain(&shown(&file), &message);
+                    texts.warnings += 1;
                 }
                 _ => {}
             }
-            texts.push((name, text));
+            texts.files.push((name, text));
         }
     }
     Ok(texts)
+}
+
+/// The text of a file, and whether it is taken as Latin-1, which is said then.
+pub(super) fn read(file: &Path) -> Result<(String, bool), Failure> {
+    let (text, is_latin) = text::read(input::read(file)?).map_err(|at| {
+        complain(&shown(file), &format!("at byte {at}: wanted UTF-8 text"));
+        Failure::Input
+    })?;
+    if is_latin {
+        complain(&shown(file), text::NOT_UTF8);
+    }
+    Ok((text, is_latin))
 }
 
 /// Whether the files of a folder are one set: several have definitions of the same names.
@@ -73,7 +98,7 @@ pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
         // Definitions written as programs are named, too.
         files.retain(|file| {
             let name = name(file);
-            name.ends_with(".def") || name.ends_with(".js")
+            name.ends_with(".def") || name.ends_with(".js") || name == "data.json"
         });
         if files.is_empty() {
             let message = format!("{}: wanted definitions, found none", path.display());
@@ -85,7 +110,7 @@ pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 /// Reads definitions; what is wrong with them is reported.
 pub(in crate::command) fn set(paths: &[PathBuf], options: ParseOptions) -> Result<Set, Failure> {
-    let set = Set::load(texts(paths)?, options);
+    let set = Set::load(texts(paths)?.files, options);
     let errors = set.problems().filter(|problem| problem.is_error());
     report::diagnostics(errors.map(|problem| &problem.diagnostic));
     Ok(set)

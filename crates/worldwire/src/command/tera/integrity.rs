@@ -41,7 +41,15 @@ pub(super) fn run(
     let lists: Vec<_> = builds.values().map(Diagnosis::integrity).collect();
     let names: BTreeSet<&str> = lists.iter().flat_map(|list| list.iter()).collect();
     if names.is_empty() {
-        complain(&file.display().to_string(), "no message has counter and checksum");
+        let perhaps: Vec<_> = builds.values().map(Diagnosis::perhaps).collect();
+        let perhaps: BTreeSet<&str> = perhaps.iter().flat_map(|list| list.iter()).collect();
+        let mut problem = "no message has counter and checksum".to_owned();
+        if !perhaps.is_empty() {
+            let perhaps: Vec<&str> = perhaps.into_iter().collect();
+            problem += "; a single message of these may have them: ";
+            problem += &perhaps.join(", ");
+        }
+        complain(&file.display().to_string(), &problem);
         return Err(Failure::Input);
     }
     write_all(target, format!("{:#}\n", json!(names)).as_bytes())?;

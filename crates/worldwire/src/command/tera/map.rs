@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::json;
-use worldwire_core::json::Json;
 use worldwire_core::nearest;
 use worldwire_tera::file::{Bundle, CodeMap, MapKind, MapName};
 use worldwire_tera::schema::Problem;
 
+use super::folder;
 use crate::cli::{Target, TeraMapForm};
 use crate::output::{Failure, complain, print, write_all};
-use crate::{input, report};
+use crate::report;
 
 pub(super) fn show(
     file: &Path,
@@ -95,7 +96,7 @@ pub(super) fn diff(old: &Path, new: &Path, json: bool) -> Result<(), Failure> {
 
 /// Reads a map in any form; what is wrong with it is reported. False when parts were left out.
 pub(super) fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool), Failure> {
-    let text = input::read_text(file)?;
+    let (text, _) = folder::read(file)?;
     let path = file.display().to_string();
     let told = |problems: Vec<Problem>| {
         report::diagnostics(problems.iter().map(|problem| &problem.diagnostic));
@@ -108,14 +109,12 @@ pub(super) fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool)
         return Ok((map, told(problems)));
     }
     // An object of names and codes, or a data.json.
-    if let Ok(Json::Object(object)) = serde_json::from_str(text.trim_start_matches('\u{feff}')) {
-        let pairs = object.iter().map(|(name, code)| {
-            let code = code.as_u64().and_then(|code| u32::try_from(code).ok());
-            Some((name.as_str(), code?))
-        });
-        if let Some(pairs) = pairs.collect::<Option<Vec<_>>>() {
-            return Ok((CodeMap::from_pairs(pairs), true));
+    if let Ok(Pairs(pairs)) = serde_json::from_str(text.trim_start_matches('\u{feff}')) {
+        let (map, said) = CodeMap::from_pairs_noting(pairs);
+        for text in said {
+            complain(&path, &text);
         }
+        return Ok((map, true));
     }
     let (mut bundle, problems) = Bundle::parse(&path, &text);
     let clean = told(problems);
@@ -132,5 +131,32 @@ pub(super) fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool)
             "{path}: wanted --revision with one of {}",
             revisions.join(", ")
         ))),
+    }
+}
+
+/// The members of a JSON object of numbers, with those that stand there more than once.
+struct Pairs(Vec<(String, u32)>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = Pairs;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object of names and codes")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+
+        deserializer.deserialize_map(Members)
     }
 }

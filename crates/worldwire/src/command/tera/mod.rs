@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Tera, common: &Common) -> Result<(), Failure> {
         TeraCommand::Def(TeraDef::Find { data, field, length, from, reading, json }) => {
             let wanted = find::Wanted {
                 field: field.as_ref().map(|field| field.to_lowercase()),
-                length: *length,
+                length: length.map(usize::from),
                 from: from.map(side),
             };
             find::run(data, reading.options(), &wanted, *json)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
@@ -31,14 +32,16 @@ struct Found {
 }
 
 pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> {
-    let TeraRank { opcode, from, data, revision, patch, write, top, json } = arguments;
+    let TeraRank { opcode, from, data, revision, patch, write, force, top, json } = arguments;
     let data = Data { paths: data.clone(), revision: *revision, patch: *patch, pin: Vec::new() };
     let definitions = definitions::load(&data, common)?;
     let found: Mutex<BTreeMap<u16, Found>> = Mutex::default();
+    let holds_tera = AtomicBool::new(false);
     let take = |item: &Item<'_>, _: &mut Scratch, _: &mut String| {
         let Some(packets) = item.knowledge::<Arc<Packets>>() else { return };
         let is_message = item.message().is_some_and(|message| message.is_message());
         let header = Header::peek(item.bytes()).ok().flatten().filter(|_| is_message);
+        holds_tera.store(true, Ordering::Relaxed);
         let Some(Header { opcode: number, .. }) = header else { return };
         let is_wanted = match opcode {
             Some(opcode) => *opcode == number,
@@ -59,12 +62,19 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
             of.more += 1;
         }
     };
-    let capture =
-        Capture { file: from.clone(), keys: None, data, families: Vec::new(), is_growing: false };
+    let capture = Capture {
+        file: from.clone(),
+        keys: None,
+        data,
+        families: Vec::new(),
+        is_growing: false,
+        tcpdump: None,
+    };
     let (_, clean) = capture::read(&capture, common, definitions, take, |_| Ok(()))?;
     let found = found.into_inner().unwrap_or_default();
     if found.is_empty() {
         let message = match opcode {
+            _ if !holds_tera.into_inner() => "holds no messages of TERA".to_owned(),
             Some(opcode) => format!("no message has opcode {opcode}"),
             None => "every message has a name".to_owned(),
         };
@@ -85,7 +95,7 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
     let separator = if *json { "" } else { "\n" };
     print(&parts.join(separator))?;
     if let Some(file) = write {
-        let target = Target { output: Some(file.clone()), force: false };
+        let target = Target { output: Some(file.clone()), force: *force };
         write_all(&target, lines.concat().as_bytes())?;
     }
     if clean { Ok(()) } else { Err(Failure::Input) }

@@ -58,10 +58,15 @@ pub(crate) fn run(command: &UruSdl, common: &Common) -> Result<(), Failure> {
 }
 
 /// Reads descriptors; what is wrong with them is reported.
-fn load(paths: &[PathBuf], common: &Common) -> Result<Descriptors, Failure> {
+pub(super) fn load(paths: &[PathBuf], common: &Common) -> Result<Descriptors, Failure> {
     let definitions = definitions::load_from(paths, common)?;
     let uru = definitions.get_ref::<UruDefinitions>();
-    let descriptors = uru.map(|uru| uru.descriptors().clone()).unwrap_or_default();
+    Ok(uru.map(|uru| uru.descriptors().clone()).unwrap_or_default())
+}
+
+/// The same; there must be some.
+fn load_some(paths: &[PathBuf], common: &Common) -> Result<Descriptors, Failure> {
+    let descriptors = load(paths, common)?;
     if descriptors.is_empty() {
         return Err(Failure::Run("--sdl: wanted descriptors (.sdl files), found none".to_owned()));
     }
@@ -77,7 +82,7 @@ fn set(
     common: &Common,
 ) -> Result<(), Failure> {
     let own = [shard.join("data").join("secure").join("SDL")];
-    let set = load(if sdl.is_empty() { &own } else { sdl }, common)?;
+    let set = load_some(if sdl.is_empty() { &own } else { sdl }, common)?;
     let newest = set.newest(age).ok_or_else(|| {
         let names: Vec<String> = set.iter().map(|known| known.name().to_owned()).collect();
         let near = nearest(age, names.iter().map(String::as_str));
@@ -172,7 +177,7 @@ fn check(paths: &[PathBuf], json: bool, common: &Common) -> Result<(), Failure> 
 }
 
 fn show(word: Option<&str>, paths: &[PathBuf], json: bool, common: &Common) -> Result<(), Failure> {
-    let set = load(paths, common)?;
+    let set = load_some(paths, common)?;
     let found = match word {
         Some(word) => named(&set, word)?,
         None => set.iter().collect(),
@@ -235,7 +240,7 @@ fn diff(
     json: bool,
     common: &Common,
 ) -> Result<(), Failure> {
-    let set = load(descriptors, common)?;
+    let set = load_some(descriptors, common)?;
     let [old, new] = [state(paths[0], &set)?, state(paths[1], &set)?];
     let (before, after) = (old.descriptor().name(), new.descriptor().name());
     if !before.eq_ignore_ascii_case(after) {

@@ -7,12 +7,15 @@ use serde_json::{Map, Value as Json};
 use worldwire_core::{Record as _, nearest};
 use worldwire_server::uru::admin::Request;
 use worldwire_server::uru::moving;
+use worldwire_server::uru::vault::Dump;
+use worldwire_uru::schema::Descriptors;
 use worldwire_uru::vault::VaultNode;
 
 use super::account::{ask, print_lines};
-use crate::cli::{Common, MovingFrom, UruVault};
+use super::sdl::load;
+use crate::cli::{Common, OtherServer, Target, UruVault};
 use crate::input;
-use crate::output::{Failure, Output, complain, print, printable};
+use crate::output::{Failure, Output, complain, indented, print, printable, write_secret};
 
 pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
     match command {
@@ -43,19 +46,25 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
             }
             if problems == 0 { Ok(()) } else { Err(Failure::Input) }
         }
-        UruVault::Export { shard, target } => {
+        UruVault::Export { to: None, shard, target } => {
             // What cannot be written is found out before the shard is kept busy.
             let mut output = Output::open(target)?;
-            for line in ask(shard, Request::Export, Vec::new())? {
+            for line in ask(shard, Request::Export { passwords: false }, Vec::new())? {
                 output.write(line.as_str().unwrap_or_default().as_bytes())?;
                 output.write(b"\n")?;
             }
             output.finish()
         }
-        UruVault::Import { file, from, replace, shard } => {
+        UruVault::Export { to: Some(to), shard, target } => move_out(shard, *to, target),
+        UruVault::Import { file, from, sdl, replace, shard } => {
             let lines = match from {
                 None => input::read_text(file)?.lines().map(str::to_owned).collect(),
-                Some(from) => moved(file, *from)?,
+                Some(from) => {
+                    let own = shard.shard.join("data").join("secure").join("SDL");
+                    let own: Vec<_> = Some(own).into_iter().filter(|own| own.is_dir()).collect();
+                    let descriptors = load(if sdl.is_empty() { &own } else { sdl }, common)?;
+                    moved(file, *from, &descriptors)?
+                }
             };
             let done = ask(&shard.shard, Request::Import { replace: *replace }, lines)?;
             let nodes = done.first().map_or(&Json::Null, |done| &done["nodes"]);
@@ -66,21 +75,56 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
 }
 
 /// The lines of another server's vault. What they cannot hold is told.
-fn moved(file: &Path, from: MovingFrom) -> Result<Vec<String>, Failure> {
+fn moved(
+    file: &Path,
+    from: OtherServer,
+    descriptors: &Descriptors,
+) -> Result<Vec<String>, Failure> {
     let house = match from {
-        MovingFrom::Dirtsand => moving::dirtsand(&input::read_text(file)?),
-        MovingFrom::Moulars => {
-            let runtime = tokio::runtime::Runtime::new()
-                .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
-            runtime.block_on(moving::moulars(file))
-        }
+        OtherServer::Dirtsand => moving::dirtsand(&input::read_text(file)?, descriptors),
+        OtherServer::Moulars => runtime()?.block_on(moving::moulars(file, descriptors)),
     };
     let title = input::title(file);
     let house = house.map_err(|error| Failure::Run(format!("{title}: {error}")))?;
-    for left in house.left {
-        complain(&title, &format!("left: {}", printable(&left)));
-    }
+    tell(&title, house.left);
     Ok(house.lines)
+}
+
+/// Writes the vault for another server. What that cannot hold is told.
+fn move_out(shard: &Path, to: OtherServer, target: &Target) -> Result<(), Failure> {
+    let failed = |problem: String| Failure::Run(problem);
+    let lines = ask(shard, Request::Export { passwords: true }, Vec::new())?;
+    let dump = Dump::read(lines.iter().filter_map(Json::as_str));
+    let dump = dump.map_err(|error| failed(error.to_string()))?;
+    let (bytes, left) = match to {
+        OtherServer::Dirtsand => {
+            let departure = moving::to_dirtsand(&dump);
+            let departure = departure.map_err(|error| failed(error.to_string()))?;
+            (departure.statements.into_bytes(), departure.left)
+        }
+        OtherServer::Moulars => {
+            // Nobody else may look into it.
+            let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
+            let file = folder.path().join("vault.db");
+            let left = runtime()?.block_on(moving::to_moulars(&dump, &file));
+            let left = left.map_err(|error| failed(error.to_string()))?;
+            (input::read(&file)?, left)
+        }
+    };
+    write_secret(target, &bytes)?;
+    tell(&shard.to_string_lossy(), left);
+    Ok(())
+}
+
+fn tell(title: &str, left: Vec<String>) {
+    for left in left {
+        complain(title, &format!("left: {}", printable(&left)));
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let runtime = tokio::runtime::Runtime::new();
+    runtime.map_err(|error| Failure::Run(format!("cannot start: {error}")))
 }
 
 /// The fields that FIELD=VALUE gives. A text is taken as it is, anything else as JSON.
@@ -112,9 +156,8 @@ pub(crate) fn fields_of(words: &[String]) -> Result<Json, Failure> {
 fn drawn(tree: &[Json]) -> String {
     let mut out = String::new();
     for line in tree {
-        let depth = line["depth"].as_u64().and_then(|depth| usize::try_from(depth).ok());
         let text = |value: &Json| printable(value.as_str().unwrap_or_default());
-        let indent = "  ".repeat(depth.unwrap_or_default());
+        let indent = indented(line["depth"].as_u64().unwrap_or_default());
         let _ = write!(out, "{indent}{} {}", line["id"], text(&line["type"]));
         let title = text(&line["title"]);
         if !title.is_empty() {

@@ -21,6 +21,9 @@ use crate::output::{Failure, complain, print, printable};
 /// How many clients come in at the same time; more of them would measure their own crowd.
 const COMING: usize = 16;
 
+/// How long messages of avatars that walk are under way to others.
+const DELIVERY: &str = "delivery";
+
 /// What one client, or all of them, measured.
 #[derive(Debug, Default)]
 struct Measured {
@@ -34,8 +37,11 @@ impl Measured {
     async fn take(&mut self, session: &mut Session<'_>, step: &Step) -> bool {
         let begun = Instant::now();
         let outcome = session.take(step).await;
+        self.times.entry(DELIVERY).or_default().append(&mut session.delays());
         let time = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         match outcome {
+            // It takes as long as it is told.
+            Ok(_) if matches!(step, Step::Walk(_)) => true,
             Ok(_) => {
                 self.times.entry(step.name()).or_default().push(time);
                 true
@@ -127,6 +133,7 @@ async fn client(
         }
     }
     here.send_modify(|here| *here += 1);
+    session.delays();
     let Ok(Some(end)) = stop.wait_for(Option::is_some).await.map(|end| *end) else {
         return measured;
     };
@@ -158,9 +165,10 @@ fn rows(all: &mut Measured, steps: &[Step], seconds: f64) -> Vec<Json> {
     let mut rows = Vec::new();
     let mut names: Vec<_> = steps.iter().map(Step::name).collect();
     let again: Vec<_> = parts(steps).1.iter().map(Step::name).collect();
-    names.push("ping");
+    names.extend(["ping", DELIVERY]);
     for name in names {
-        let Some(mut times) = all.times.remove(name) else { continue };
+        let times = all.times.remove(name).filter(|times| !times.is_empty());
+        let Some(mut times) = times else { continue };
         times.sort_unstable();
         // The least time that so many of a hundred did not exceed.
         let percentile = |hundredths: usize| {
@@ -168,7 +176,7 @@ fn rows(all: &mut Measured, steps: &[Step], seconds: f64) -> Vec<Json> {
             times.get(rank).map_or(0.0, |micros| *micros as f64 / 1000.0)
         };
         let failed = all.failures.get(name).map_or(0, |failures| failures.0);
-        let is_again = name == "ping" || again.contains(&name);
+        let is_again = matches!(name, "ping" | DELIVERY) || again.contains(&name);
         let rate = is_again.then(|| times.len() as f64 / seconds);
         rows.push(json!({
             "of": name,

@@ -1,5 +1,6 @@
 //! `worldwire client uru`.
 
+mod age;
 mod load;
 mod place;
 mod session;
@@ -24,7 +25,8 @@ struct Setup {
 
 pub(crate) fn run(arguments: &ClientUru, common: &Common) -> Result<(), Failure> {
     let source = Source::read(arguments)?;
-    let steps = source.steps(None)?;
+    // Those of the first client stand for all.
+    let steps = source.steps(arguments.count.map(|_| 1))?;
     if arguments.count.is_none() && steps.contains(&Step::Again) {
         return Err(Failure::Run("again: wanted --count, found none".into()));
     }
@@ -55,13 +57,21 @@ pub(crate) fn run(arguments: &ClientUru, common: &Common) -> Result<(), Failure>
 async fn script(setup: &Setup, steps: &[Step], arguments: &ClientUru) -> Result<(), Failure> {
     let mut session = Session::new(setup);
     for step in steps {
-        let values = session.take(step).await.map_err(|error| failure(step, &error))?;
-        let shown = if arguments.json {
-            shown::lines(step.name(), &values)
-        } else {
-            shown::text(step, &values)
-        };
-        print(&shown)?;
+        let (mut rest, mut silent) = (Some(step.clone()), true);
+        // What happens is shown while it does.
+        while let Some(now) = rest {
+            let (first, then) = now.split();
+            let values = session.take(&first).await.map_err(|error| failure(step, &error))?;
+            silent &= values.is_empty();
+            if !values.is_empty() || then.is_none() && silent {
+                print(&if arguments.json {
+                    shown::lines(step.name(), &values)
+                } else {
+                    shown::text(step, &values)
+                })?;
+            }
+            rest = then;
+        }
     }
     session.close().await;
     Ok(())

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
@@ -12,10 +13,12 @@ use worldwire_client::uru::{
 };
 use worldwire_uru::file::secure;
 use worldwire_uru::message::Score;
+use worldwire_uru::schema::Descriptors;
 use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::VaultNode;
 
 use super::Setup;
+use super::age::InAge;
 use super::shown::{node_fields, notification};
 use super::step::{Node, Step};
 
@@ -32,17 +35,27 @@ pub(super) struct Session<'s> {
     login: Option<Login>,
     player: u32,
     made: Option<u32>,
+    age: Option<InAge>,
     /// Nobody wants to know what the server says unasked.
     is_deaf: bool,
 }
 
 impl<'s> Session<'s> {
     pub(super) fn new(setup: &'s Setup) -> Self {
-        let (gatekeeper, files, auth, login) = (None, None, None, None);
-        Self { setup, gatekeeper, files, auth, login, player: 0, made: None, is_deaf: false }
+        Self {
+            setup,
+            gatekeeper: None,
+            files: None,
+            auth: None,
+            login: None,
+            player: 0,
+            made: None,
+            age: None,
+            is_deaf: false,
+        }
     }
 
-    /// A session without [`Step::Wait`].
+    /// A session that shows nothing of what it is told, but measures how long that takes.
     pub(super) fn deaf(setup: &'s Setup) -> Self {
         Self { is_deaf: true, ..Self::new(setup) }
     }
@@ -180,7 +193,32 @@ impl<'s> Session<'s> {
             Step::Secure(directory, extension, folder) => {
                 self.secure(directory, extension, folder).await?
             }
+            Step::Enter(filename, instance) => self.enter(filename, *instance).await?,
+            Step::Say(text) => {
+                self.age()?.say(text).await?;
+                Vec::new()
+            }
+            Step::Walk(seconds) => self.age()?.walk(*seconds).await?,
+            Step::Lock(thing) => self.age()?.lock(thing).await?,
+            Step::Release(thing) => {
+                self.age()?.release(thing).await?;
+                Vec::new()
+            }
+            Step::SetState(thing, descriptor, variables) => {
+                self.age()?.set_state(thing, descriptor, variables).await?;
+                Vec::new()
+            }
+            Step::Leave => {
+                self.age()?;
+                if let Some(age) = self.age.take() {
+                    age.leave().await;
+                }
+                Vec::new()
+            }
             Step::Logout => {
+                if let Some(age) = self.age.take() {
+                    age.leave().await;
+                }
                 if let Some((auth, _)) = self.auth.take() {
                     auth.link().clone().close().await;
                 }
@@ -191,7 +229,7 @@ impl<'s> Session<'s> {
                 self.auth().await?.link().ping().await?;
                 Vec::new()
             }
-            Step::Wait(seconds) => self.wait(Duration::from_secs(*seconds)).await,
+            Step::Wait(time) => self.wait(*time).await?,
             Step::Again => Vec::new(),
         })
     }
@@ -209,6 +247,9 @@ impl<'s> Session<'s> {
 
     /// Ends all connections, so that the server hears of it in order.
     pub(super) async fn close(self) {
+        if let Some(age) = self.age {
+            age.leave().await;
+        }
         if let Some((auth, _)) = self.auth {
             auth.link().clone().close().await;
         }
@@ -273,6 +314,59 @@ impl<'s> Session<'s> {
             .ok_or(ClientError::Refused { request, error: NetError::PlayerNotFound })
     }
 
+    /// The age that the player is in.
+    fn age(&mut self) -> Result<&mut InAge> {
+        let refused = ClientError::Refused { request: "enter", error: NetError::AgeNotFound };
+        self.age.as_mut().ok_or(refused)
+    }
+
+    /// Goes to an age as a client does: asks the way, leaves the age before, joins.
+    async fn enter(&mut self, filename: &str, instance: Option<Uuid>) -> Result<Vec<Json>> {
+        let refused = |error| ClientError::Refused { request: "enter", error };
+        let id = self.player;
+        let player = self.players()?.iter().find(|player| player.id == id).cloned();
+        let player = player.ok_or(refused(NetError::PlayerNotFound))?;
+        let account = self.login.as_ref().map_or(Uuid::ZERO, |login| login.account_id);
+        let instance = match instance {
+            Some(instance) => instance,
+            None => {
+                let ages = self.auth().await?.public_ages(filename).await?;
+                let first = ages.first().ok_or(refused(NetError::AgeNotFound))?;
+                first.instance_id
+            }
+        };
+        let descriptors = self.descriptors().await?;
+        let age = self.auth().await?.age(filename, instance).await?;
+        if let Some(before) = self.age.take() {
+            before.leave().await;
+        }
+        let shard = &self.setup.shard;
+        let (age, values) =
+            InAge::enter(shard, &age, account, player, descriptors, self.is_deaf).await?;
+        self.age = Some(age);
+        Ok(values)
+    }
+
+    /// The descriptors that the shard hands out; none if it has no such files.
+    async fn descriptors(&mut self) -> Result<Arc<Descriptors>> {
+        let listed = match self.auth().await?.secure_files("SDL", "sdl").await {
+            Ok(listed) => listed,
+            Err(ClientError::Refused { error: NetError::FileNotFound, .. }) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let mut texts = Vec::new();
+        for file in listed {
+            let plain = self.secure_plain(&file.name).await?;
+            texts.push((file.name, String::from_utf8_lossy(&plain).into_owned()));
+        }
+        Ok(Arc::new(Descriptors::load(texts)))
+    }
+
+    /// How long messages in the age were under way that came since the last look, in microseconds.
+    pub(super) fn delays(&self) -> Vec<u64> {
+        self.age.as_ref().map(InAge::delays).unwrap_or_default()
+    }
+
     async fn manifest(&mut self, group: &str) -> Result<Vec<Json>> {
         let files = self.files().await?.manifest(group).await?;
         let shown = files.iter().map(|file| {
@@ -307,37 +401,54 @@ impl<'s> Session<'s> {
         let listed = self.auth().await?.secure_files(directory, extension).await?;
         let mut values = Vec::new();
         for file in listed {
-            let bytes = self.auth().await?.secure_file(&file.name, MOST_SECURE).await?;
-            let key = self.login.as_ref().map(|login| &login.file_key);
-            let plain = match secure::Magic::detect(&bytes) {
-                None => bytes,
-                Some(_) => secure::open(&bytes, key, u64::from(MOST_SECURE))
-                    .map_err(|error| ClientError::Download {
-                        name: file.name.clone(),
-                        wanted: "a file that opens with the key of the login".to_owned(),
-                        found: error.to_string(),
-                    })?
-                    .into_plain(),
-            };
+            let plain = self.secure_plain(&file.name).await?;
             let path = folder::store(to, &file.name, &plain)?;
             values.push(json!({"file": path.to_string_lossy(), "bytes": plain.len()}));
         }
         Ok(values)
     }
 
-    async fn wait(&mut self, time: Duration) -> Vec<Json> {
+    /// Downloads a secure file, and decrypts it.
+    async fn secure_plain(&mut self, name: &str) -> Result<Vec<u8>> {
+        let bytes = self.auth().await?.secure_file(name, MOST_SECURE).await?;
+        let key = self.login.as_ref().map(|login| &login.file_key);
+        Ok(match secure::Magic::detect(&bytes) {
+            None => bytes,
+            Some(_) => secure::open(&bytes, key, u64::from(MOST_SECURE))
+                .map_err(|error| ClientError::Download {
+                    name: name.to_owned(),
+                    wanted: "a file that opens with the key of the login".to_owned(),
+                    found: error.to_string(),
+                })?
+                .into_plain(),
+        })
+    }
+
+    /// What the server says until the time is over: of the age, and of the vault.
+    async fn wait(&mut self, time: Duration) -> Result<Vec<Json>> {
         let end = Instant::now() + time;
-        let mut values = Vec::new();
-        let notifications =
-            self.auth.as_mut().and_then(|(_, notifications)| notifications.as_mut());
-        let Some(notifications) = notifications else {
-            tokio::time::sleep_until(end).await;
-            return values;
+        let told = async {
+            let mut values = Vec::new();
+            let told = self.auth.as_mut().and_then(|(_, notifications)| notifications.as_mut());
+            if let Some(notifications) = told {
+                while let Ok(Some(told)) = timeout_at(end, notifications.next()).await {
+                    values.push(notification(&told));
+                }
+            }
+            values
         };
-        while let Ok(Some(told)) = timeout_at(end, notifications.next()).await {
-            values.push(notification(&told));
-        }
-        values
+        let seen = async {
+            match &mut self.age {
+                Some(age) => age.hear_until(end).await,
+                None => {
+                    tokio::time::sleep_until(end).await;
+                    Ok(Vec::new())
+                }
+            }
+        };
+        let (mut values, seen) = tokio::join!(told, seen);
+        values.extend(seen?);
+        Ok(values)
     }
 }
 

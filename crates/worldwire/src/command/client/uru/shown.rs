@@ -3,13 +3,16 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value as Json, json};
-use worldwire_client::uru::Notification;
+use worldwire_client::uru::{Notification, Seen};
 use worldwire_core::json::{Style, parse, write_children};
-use worldwire_core::{Field as _, Reader, Record as _, Tree, Value, Writer};
+use worldwire_core::{Classes as _, Field as _, Reader, Record as _, Tree, Value, Writer};
+use worldwire_uru::net_message::NetMessage;
+use worldwire_uru::sdl::Part;
+use worldwire_uru::types::{ClassIndex, Uoid};
 use worldwire_uru::vault::VaultNode;
 
 use super::step::Step;
-use crate::output::printable;
+use crate::output::{indented, printable};
 
 /// A JSON object per line, with the step in front.
 pub(super) fn lines(step: &str, values: &[Json]) -> String {
@@ -28,7 +31,7 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
     let mut out = String::new();
     for value in values {
         if let (Step::Vault(_), Some(depth)) = (step, value["depth"].as_u64()) {
-            let indent = "  ".repeat(usize::try_from(depth).unwrap_or_default());
+            let indent = indented(depth);
             let said = |key: &str| printable(value[key].as_str().unwrap_or_default());
             let again = if value["repeated"] == true { " (see above)" } else { "" };
             let gap = if value["title"].is_null() { "" } else { " " };
@@ -37,10 +40,14 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
             continue;
         }
         let between = if matches!(step, Step::Node(_)) { "\n" } else { "  " };
-        let pairs = value.as_object().into_iter().flatten().map(|(key, value)| match value {
+        // What was seen stands in front.
+        let seen = value["seen"].as_str().map(printable);
+        let pairs = value.as_object().into_iter().flatten().filter(|(key, _)| *key != "seen");
+        let pairs = pairs.map(|(key, value)| match value {
             Json::String(text) => format!("{key} {}", printable(text)),
             other => format!("{key} {other}"),
         });
+        let pairs = seen.into_iter().chain(pairs);
         let _ = writeln!(out, "{}", pairs.collect::<Vec<_>>().join(between));
     }
     if values.is_empty() {
@@ -51,7 +58,18 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
 
 /// Whether a step yields nothing when all is well.
 fn is_silent(step: &Step) -> bool {
-    matches!(step, Step::Ping | Step::Logout | Step::SendNode(..) | Step::SetPublic(..))
+    matches!(
+        step,
+        Step::Ping
+            | Step::Logout
+            | Step::SendNode(..)
+            | Step::SetPublic(..)
+            | Step::Say(..)
+            | Step::Walk(..)
+            | Step::Release(..)
+            | Step::SetState(..)
+            | Step::Leave
+    )
 }
 
 /// The fields of a node that are set.
@@ -93,4 +111,71 @@ pub(super) fn notification(told: &Notification) -> Json {
         }
         other => json!({"told": format!("{other:?}")}),
     }
+}
+
+/// What a player saw in an age.
+pub(super) fn seen(seen: &Seen) -> Json {
+    match seen {
+        Seen::Came { player, name } => json!({"seen": "Came", "player": player, "name": name}),
+        Seen::Went { player, name } => json!({"seen": "Went", "player": player, "name": name}),
+        Seen::Chat { player, name, text } => {
+            json!({"seen": "Chat", "player": player, "name": name, "text": text})
+        }
+        Seen::Clone { object, is_avatar, loaded } => {
+            let what = match (is_avatar, loaded) {
+                (true, true) => "Avatar",
+                (true, false) => "AvatarGone",
+                (false, true) => "Clone",
+                (false, false) => "CloneGone",
+            };
+            json!({"seen": what, "object": object_shown(object)})
+        }
+        Seen::Moved { player, position } => match position {
+            Some(position) => json!({"seen": "Moved", "player": player, "position": position}),
+            None => json!({"seen": "Moved", "player": player}),
+        },
+        Seen::State { object, descriptor, player, changes } => {
+            let mut shown = json!({
+                "seen": "State",
+                "object": object_shown(object),
+                "descriptor": descriptor,
+            });
+            if let Some(player) = player {
+                shown["player"] = json!(player);
+            }
+            for change in changes.iter().flatten() {
+                let after = change.after.as_ref().and_then(|after| parse(after.as_json()).ok());
+                if change.part == Part::Value {
+                    shown[&change.path] = after.unwrap_or_default();
+                }
+            }
+            shown
+        }
+        Seen::Lock { object, granted } => {
+            json!({"seen": "Lock", "object": object_shown(object), "granted": granted})
+        }
+        Seen::Owner(owner) => json!({"seen": "Owner", "owner": owner}),
+        Seen::AllThere => json!({"seen": "AllThere"}),
+        Seen::Other { player, class, .. } => {
+            json!({"seen": class_name(*class), "player": player})
+        }
+        other => json!({"seen": format!("{other:?}")}),
+    }
+}
+
+fn class_name(class: ClassIndex) -> String {
+    let name = NetMessage::NAMES.name(class.0.into());
+    name.map_or_else(|| class.0.to_string(), str::to_owned)
+}
+
+/// The name of an object, as steps take it.
+fn object_shown(object: &Uoid<'_>) -> String {
+    let mut shown = format!("{}@{:08x}", object.name.to_text(), object.location.sequence_number.0);
+    if object.location.flags.0 != 0 {
+        let _ = write!(shown, "/{}", object.location.flags.0);
+    }
+    if let Some(ids) = object.clone {
+        let _ = write!(shown, "!{},{}", ids.id, ids.player_id);
+    }
+    shown
 }

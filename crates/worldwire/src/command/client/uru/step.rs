@@ -1,6 +1,7 @@
 //! The steps of a script, and how they are written.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use worldwire_core::json::Json;
 use worldwire_core::{Field as _, nearest};
@@ -41,9 +42,16 @@ pub(super) enum Step {
     SetPoints(u32, i32),
     TransferPoints(u32, u32, i32),
     Secure(String, String, PathBuf),
+    Enter(String, Option<Uuid>),
+    Say(String),
+    Walk(u64),
+    Lock(Thing),
+    Release(Thing),
+    SetState(Thing, String, Vec<(String, Json)>),
+    Leave,
     Logout,
     Ping,
-    Wait(u64),
+    Wait(Duration),
     /// Under load, what comes before is done once and what comes behind again and again.
     Again,
 }
@@ -56,6 +64,30 @@ pub(super) enum Node {
     Player,
     /// The one that was made last.
     Made,
+}
+
+/// How late a client that waits shows what it sees.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// An object as a step names it: `NAME@SEQUENCE`, the latter in hexadecimal digits, with flags of
+/// its page behind a slash if there are any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Thing {
+    pub(super) name: String,
+    pub(super) sequence: u32,
+    pub(super) flags: u16,
+}
+
+impl Thing {
+    fn parse(word: &str) -> Option<Self> {
+        let (name, page) = word.rsplit_once('@')?;
+        let (sequence, flags) = page.split_once('/').unwrap_or((page, "0"));
+        Some(Self {
+            name: name.to_owned(),
+            sequence: u32::from_str_radix(sequence, 16).ok()?,
+            flags: flags.parse().ok()?,
+        })
+    }
 }
 
 /// The steps with what follows each.
@@ -88,6 +120,13 @@ const STEPS: &[(&str, &str)] = &[
     ("set-points", "SCORE POINTS"),
     ("transfer-points", "SCORE SCORE POINTS"),
     ("secure", "DIRECTORY EXTENSION FOLDER"),
+    ("enter", "FILENAME [INSTANCE]"),
+    ("say", "TEXT"),
+    ("walk", "SECONDS"),
+    ("lock", "OBJECT"),
+    ("release", "OBJECT"),
+    ("set-state", "OBJECT DESCRIPTOR VARIABLE=VALUE..."),
+    ("leave", ""),
     ("logout", ""),
     ("ping", ""),
     ("wait", "SECONDS"),
@@ -126,10 +165,28 @@ impl Step {
             Self::SetPoints(..) => "set-points",
             Self::TransferPoints(..) => "transfer-points",
             Self::Secure(..) => "secure",
+            Self::Enter(..) => "enter",
+            Self::Say(..) => "say",
+            Self::Walk(..) => "walk",
+            Self::Lock(..) => "lock",
+            Self::Release(..) => "release",
+            Self::SetState(..) => "set-state",
+            Self::Leave => "leave",
             Self::Logout => "logout",
             Self::Ping => "ping",
             Self::Wait(..) => "wait",
             Self::Again => "again",
+        }
+    }
+
+    /// The beginning of a step that goes on for some time, and the rest; other steps are whole.
+    pub(super) fn split(&self) -> (Self, Option<Self>) {
+        match self {
+            Self::Wait(time) if *time > SLICE => {
+                (Self::Wait(SLICE), Some(Self::Wait(*time - SLICE)))
+            }
+            Self::Walk(seconds @ 2..) => (Self::Walk(1), Some(Self::Walk(seconds - 1))),
+            whole => (whole.clone(), None),
         }
     }
 
@@ -161,8 +218,24 @@ impl Step {
             }),
         };
         let uuid = |word: &String| {
+            // A number stands for the instance that ends with it.
+            if let Ok(number) = word.parse::<u32>() {
+                let mut bytes = [0; 16];
+                bytes[12..].copy_from_slice(&number.to_be_bytes());
+                return Ok(Uuid(bytes));
+            }
             let json = Json::String(word.clone());
             Uuid::from_json((&json).into()).map_err(|error| format!("{name}: {error}"))
+        };
+        let thing = |word: &String| {
+            let wanted = || format!("{name}: wanted an object, NAME@PAGE, found {word}");
+            Thing::parse(word).ok_or_else(wanted)
+        };
+        let variable = |word: &String| {
+            let wanted = || format!("{name}: wanted VARIABLE=VALUE, found {word}");
+            let (variable, value) = word.split_once('=').ok_or_else(wanted)?;
+            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            Ok::<_, String>((variable.to_owned(), value))
         };
         let word = Clone::clone;
         Ok(match (*name, rest) {
@@ -214,9 +287,20 @@ impl Step {
             ("secure", [directory, extension, folder]) => {
                 Self::Secure(word(directory), word(extension), folder.into())
             }
+            ("enter", [filename]) => Self::Enter(word(filename), None),
+            ("enter", [filename, instance]) => Self::Enter(word(filename), Some(uuid(instance)?)),
+            ("say", [text]) => Self::Say(word(text)),
+            ("walk", [seconds]) => Self::Walk(u64::from(number(seconds)?)),
+            ("lock", [object]) => Self::Lock(thing(object)?),
+            ("release", [object]) => Self::Release(thing(object)?),
+            ("set-state", [object, descriptor, variables @ ..]) if !variables.is_empty() => {
+                let variables = variables.iter().map(variable).collect::<Result<_, _>>()?;
+                Self::SetState(thing(object)?, word(descriptor), variables)
+            }
+            ("leave", []) => Self::Leave,
             ("logout", []) => Self::Logout,
             ("ping", []) => Self::Ping,
-            ("wait", [seconds]) => Self::Wait(u64::from(number(seconds)?)),
+            ("wait", [seconds]) => Self::Wait(Duration::from_secs(number(seconds)?.into())),
             ("again", []) => Self::Again,
             _ => return Err(misfit()),
         })
@@ -294,6 +378,10 @@ mod tests {
         let words = ["login", "+", "vault", "7"].map(str::to_owned);
         let node = Node::Number(7);
         assert_eq!(sequence(&words).unwrap(), [Step::Login, Step::Vault(Some(node))]);
+        let age = one("enter Hut 258").unwrap();
+        let mut hut = [0; 16];
+        hut[14..].copy_from_slice(&[1, 2]);
+        assert_eq!(age, Step::Enter("Hut".to_owned(), Some(Uuid(hut))));
         let save = one("save-node made Int32_1=1").unwrap();
         assert!(matches!(save, Step::SaveNode(Node::Made, _)), "{save:?}");
         let Step::Find(node) = one("find NodeType=PlayerInfo IString64_1=7").unwrap() else {
@@ -304,9 +392,20 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_long_is_taken_in_parts() {
+        assert_eq!(Step::Walk(3).split(), (Step::Walk(1), Some(Step::Walk(2))));
+        assert_eq!(Step::Walk(1).split(), (Step::Walk(1), None));
+        let (first, rest) = Step::Wait(Duration::from_millis(150)).split();
+        assert_eq!(first, Step::Wait(SLICE));
+        assert_eq!(rest, Some(Step::Wait(Duration::from_millis(50))));
+    }
+
+    #[test]
     fn every_step_is_parsed() {
         for (name, form) in STEPS {
             let words = form
+                .replace("[INSTANCE]", "12345678-1234-5678-1234-567812345678")
+                .replace("OBJECT", "Lever@00780022/8")
                 .replace("INSTANCE", "12345678-1234-5678-1234-567812345678")
                 .replace("FIELD=VALUE...", "Int32_1=1")
                 .replace("[NODE]", "1")
@@ -327,6 +426,8 @@ mod tests {
             ("login twice", "line 1: login: wanted nothing, found twice"),
             ("set-player", "line 1: set-player: wanted PLAYER, found nothing"),
             ("vault x", "line 1: vault: wanted a node's number, player or made, found x"),
+            ("lock Lever", "line 1: lock: wanted an object, NAME@PAGE, found Lever"),
+            ("set-state L@1 lever x", "line 1: set-state: wanted VARIABLE=VALUE, found x"),
             ("set-public 1 maybe", "line 1: set-public: wanted NODE yes|no, found 1 maybe"),
             ("find \"x", "line 1: wanted a closing quote, found the end of the line"),
             ("find Int_1=2", "line 1: find: Int_1=2: no such field; did you mean Int32_1?"),

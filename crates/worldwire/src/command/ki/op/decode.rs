@@ -1,5 +1,6 @@
 //! `worldwire ki op decode`.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,11 +16,13 @@ use super::inputs::{self, Input, targets, unsafe_name};
 use super::show::Show;
 use super::stream::Choices;
 use crate::cli::{Common, KiObjectForm, KiOpDecode, Target};
+use crate::command::ki::lang;
+use crate::command::ki::wad::taken;
 use crate::command::work;
 use crate::output::{
     Failure, LastFolder, NewFolder, Output, complain, counted, say, spent, write_all,
 };
-use crate::{input, types};
+use crate::types;
 
 /// Files that are decoded at the same time; their results wait for each other.
 const BATCH: usize = 64;
@@ -28,6 +31,11 @@ const LARGE: usize = 4 << 20;
 
 pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure> {
     let classes = types::load(&arguments.types, common)?;
+    if !arguments.lang.is_empty() && arguments.to != KiObjectForm::Text {
+        let message = "--lang needs --to text; for JSON there is ki lang explain";
+        return Err(Failure::Run(message.to_owned()));
+    }
+    let locale = lang::load(&arguments.lang, common)?;
     let choices = Choices::new(&arguments.stream)?;
     choices.check(&classes, common);
     let show = Show {
@@ -35,18 +43,20 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
         choices: &choices,
         form: arguments.to,
         ranges: arguments.bytes,
-        colour: common.colour(Some(&arguments.target)),
+        // Codes are found in plain text.
+        colour: arguments.lang.is_empty() && common.colour(Some(&arguments.target)),
         quiet: common.quiet,
         limits: Limits { values_per_byte: arguments.values_per_byte, ..Limits::DEFAULT },
         style: Style { safe: arguments.json_safe },
         seals: false,
+        locale: &locale,
     };
     let work = Work { arguments, show };
     inputs::with(&arguments.inputs, &Limits::DEFAULT, |inputs| {
         if let [only] = inputs
-            && let Some(path) = only.named()
+            && !only.is_found
         {
-            return work.one(path);
+            return work.one(only);
         }
         let start = Instant::now();
         let folder = arguments.target.output.as_deref();
@@ -102,10 +112,11 @@ struct Work<'w> {
 
 impl Work<'_> {
     /// The only input: its result goes where the user says.
-    fn one(&self, path: &Path) -> Result<(), Failure> {
-        let bytes = input::read(path)?;
-        let subject = path.display().to_string();
-        let target = self.arguments.target.of_file(|| self.show.name(path))?;
+    fn one(&self, input: &Input<'_>) -> Result<(), Failure> {
+        let mut inflater = Inflater::new();
+        let bytes = input.open(&mut inflater)?;
+        let subject = input.subject();
+        let target = self.arguments.target.of_file(|| self.show.name(&input.name))?;
         if self.arguments.to == KiObjectForm::Json && bytes.len() > LARGE {
             let mut sink = Sink { output: Output::open(&target)?, failure: None };
             let shown = self.show.json(&bytes, None, &subject, &mut sink);
@@ -185,6 +196,7 @@ impl Work<'_> {
         let targets = targets(inputs, folder, |name| self.show.name(name), is_wanted)?;
         let items: Vec<(&Input<'_>, Option<PathBuf>)> = inputs.iter().zip(targets).collect();
         let folder = NewFolder::new(folder, self.arguments.target.force);
+        let taken = taken(inputs.iter().filter_map(Input::entry_name));
         let bar = work::progress(items.len(), common);
         let is_over = AtomicBool::new(false);
         let need = || (Inflater::new(), LastFolder::default());
@@ -193,7 +205,8 @@ impl Work<'_> {
             if is_over.load(Ordering::Relaxed) {
                 return Stored::Passed;
             }
-            let stored = self.store(input, target.as_deref(), &folder, (inflater, last));
+            let place = (&folder, &taken, last);
+            let stored = self.store(input, target.as_deref(), place, inflater);
             is_over.fetch_or(matches!(stored, Stored::Over(_)), Ordering::Relaxed);
             bar.inc(1);
             stored
@@ -220,8 +233,8 @@ impl Work<'_> {
         &self,
         input: &Input<'_>,
         target: Option<&Path>,
-        folder: &NewFolder,
-        (inflater, last): (&mut Inflater, &mut LastFolder),
+        (folder, taken, last): (&NewFolder, &HashSet<String>, &mut LastFolder),
+        inflater: &mut Inflater,
     ) -> Stored {
         let Some(target) = target else { return Stored::Passed };
         let (bytes, is_whole) = match self.several(input, inflater, false) {
@@ -235,6 +248,13 @@ impl Work<'_> {
         };
         if let Some(fault) = unsafe_name(input) {
             tell(input, &[fault]);
+            return Stored::Failed;
+        }
+        // What has the name of another file of the archive would be taken for that one.
+        let name = target.to_string_lossy();
+        if input.entry_name().is_some_and(|own| own != name) && taken.contains(&name.to_lowercase())
+        {
+            tell(input, &[format!("not decoded: the archive also contains {name}")]);
             return Stored::Failed;
         }
         match folder.store(last, target, &bytes) {

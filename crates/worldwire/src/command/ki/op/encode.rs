@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use serde::de::IgnoredAny;
 use worldwire_core::Limits;
 use worldwire_core::value::push_hex;
 use worldwire_ki::file::wad::Inflater;
@@ -17,7 +18,7 @@ use crate::command::work;
 use crate::output::{
     Failure, LastFolder, NewFolder, complain, counted, print, printable, say, spent, write_all,
 };
-use crate::{input, types};
+use crate::types;
 
 pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure> {
     let classes = types::load(&arguments.types, common)?;
@@ -26,17 +27,16 @@ pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure
     let encoder = Encoder::new(Some(&classes), &choices, arguments.complete, arguments.all);
     inputs::with(&arguments.inputs, &Limits::DEFAULT, |inputs| {
         if let [only] = inputs
-            && let Some(path) = only.named()
+            && !only.is_found
         {
-            return one(&encoder, &choices, path, arguments, common);
+            return one(&encoder, &choices, only, arguments, common);
         }
         let folder = arguments.target.output.as_deref();
         let Some(folder) = folder.filter(|_| !arguments.target.is_stdout()) else {
             return Err(Failure::Run("several files need --output with a directory".to_owned()));
         };
         several(&encoder, inputs, folder, arguments, common)
-    })?;
-    if encoder.is_lossy() { Err(Failure::Input) } else { Ok(()) }
+    })
 }
 
 /// The name of what `decode` called `pet.xml.json`.
@@ -47,18 +47,28 @@ pub(in crate::command::ki) fn encoded_name(name: &Path) -> PathBuf {
     }
 }
 
+/// What an object is called, as in archives.
+fn name_of(input: &Input<'_>) -> String {
+    let name = encoded_name(&input.name);
+    let parts = name.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    parts.collect::<Vec<_>>().join("/")
+}
+
 /// The only input: its result goes where the user says.
 fn one(
     encoder: &Encoder<'_>,
     choices: &Choices<'_>,
-    path: &Path,
+    input: &Input<'_>,
     arguments: &KiOpEncode,
     common: &Common,
 ) -> Result<(), Failure> {
-    let subject = path.display().to_string();
-    let text = input::read(path)?;
+    let mut inflater = Inflater::new();
+    let (text, subject) = (input.open(&mut inflater)?, input.subject());
     let encoded = encoder.named(&subject, &text).map_err(|message| {
-        if !message.is_empty() {
+        if is_of_several(&text) {
+            let way = "`ki op decode -o FOLDER` writes files that `ki op encode FOLDER` reads";
+            complain(&subject, &format!("wanted one object, found lines of JSON; {way}"));
+        } else if !message.is_empty() {
             complain(&subject, &message);
         }
         Failure::Input
@@ -66,7 +76,7 @@ fn one(
     if choices.drop_bind() && !encoded.starts_with(worldwire_ki::object::MAGIC) {
         common.note(&subject, "written without BINd; --form bind writes a BINd file");
     }
-    let target = arguments.target.of_file(|| encoded_name(path))?;
+    let target = arguments.target.of_file(|| encoded_name(&input.name))?;
     if !arguments.hex {
         return write_all(&target, &encoded);
     }
@@ -74,6 +84,13 @@ fn one(
     push_hex(&mut digits, &encoded);
     digits.push('\n');
     write_all(&target, digits.as_bytes())
+}
+
+/// Whether a text is what `decode` writes of several objects: a line of JSON for each.
+fn is_of_several(text: &[u8]) -> bool {
+    let mut values = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>();
+    let is_line = |value: Option<_>| matches!(value, Some(Ok(_)));
+    text.starts_with(b"{") && is_line(values.next()) && is_line(values.next())
 }
 
 /// What became of an input.
@@ -97,7 +114,7 @@ fn several(
     let encode = |input: &Input<'_>, inflater: &mut Inflater| {
         let Some(text) = input.read(inflater)? else { return Ok(Found::Other) };
         match input.is_found {
-            true => encoder.found(&input.subject(), &text),
+            true => encoder.found(&input.subject(), &name_of(input), &text),
             false => encoder.named(&input.subject(), &text).map(Found::Object),
         }
     };
@@ -123,7 +140,7 @@ fn several(
         bar.inc(1);
         let bytes = match encode(input, inflater) {
             Ok(Found::Other) => return Outcome::Passed,
-            Ok(Found::Unchanged) => return Outcome::Unchanged,
+            Ok(Found::Unchanged(_)) => return Outcome::Unchanged,
             Ok(Found::Object(bytes)) => bytes,
             Err(message) => return fail(&message),
         };

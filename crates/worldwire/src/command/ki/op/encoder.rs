@@ -1,7 +1,6 @@
 //! Objects from text: what `decode` wrote, and what people wrote themselves.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -15,6 +14,8 @@ use super::stream::{Choices, Stream};
 use crate::output::complain;
 use crate::report;
 
+/// What is wrong with JSON that names a class, but is no object of ours.
+const NO_OBJECT: &str = "wanted one object as `op decode` writes it";
 /// The most odd things of one kind in one text that are reported one by one.
 const MOST_TOLD: usize = 10;
 
@@ -26,8 +27,6 @@ pub(in crate::command::ki) struct Encoder<'e> {
     complete: bool,
     /// What nobody changed is encoded, too.
     all: bool,
-    /// Something of an input was left out, which was reported.
-    is_lossy: AtomicBool,
 }
 
 /// What a file in a folder is.
@@ -35,8 +34,8 @@ pub(in crate::command::ki) struct Encoder<'e> {
 pub(in crate::command::ki) enum Found {
     /// No object as `decode` writes them.
     Other,
-    /// An object that nobody changed since it was extracted.
-    Unchanged,
+    /// An object that nobody changed since it was extracted, with a hash of what it was.
+    Unchanged(String),
     /// The bytes of an object.
     Object(Vec<u8>),
 }
@@ -77,12 +76,7 @@ impl<'e> Encoder<'e> {
     ) -> Self {
         // Another form, or other flags, are a change.
         let all = all || complete || choices.say_something();
-        Self { classes, choices, complete, all, is_lossy: AtomicBool::new(false) }
-    }
-
-    /// Whether something of an input was left out.
-    pub(in crate::command::ki) fn is_lossy(&self) -> bool {
-        self.is_lossy.load(Ordering::Relaxed)
+        Self { classes, choices, complete, all }
     }
 
     /// The bytes of a text that somebody says is an object.
@@ -110,71 +104,87 @@ impl<'e> Encoder<'e> {
     }
 
     /// What a file in a folder is: as it may be anything, only objects as `decode` writes them are
-    /// encoded, XML of other origin only if the command line says how.
+    /// encoded, XML of other origin only if the command line says how. `name` is what the object is
+    /// called.
     ///
     /// # Errors
     /// Those of [`Self::named`].
     pub(in crate::command::ki) fn found(
         &self,
         subject: &str,
+        name: &str,
         text: &[u8],
     ) -> Result<Found, String> {
         let Ok(utf8) = str::from_utf8(text) else { return Ok(Found::Other) };
         let encoded = match understood(utf8)? {
             Text::Json { object, stream } => {
                 if let Some(stream) = &stream
-                    && self.is_unchanged(stream, object, || {
-                        let object = Object::parse_json(self.classes?, object).ok()?;
-                        // In the same words or with safe numbers: it is the same object.
-                        let styles = [Style { safe: false }, Style { safe: true }];
-                        Some(styles.map(|style| object.to_json_in(self.classes?, style).ok()))
+                    && let Some(source) = self.unchanged(stream, object, name, |classes| {
+                        let object = Object::parse_json(classes, object).ok()?;
+                        // In the same words or with safe numbers, in this order of properties or
+                        // another: it is the same object.
+                        let sorted = object.in_class_order(classes).ok();
+                        let safe = [false, true].into_iter();
+                        let texts =
+                            [Some(object), sorted].into_iter().flatten().flat_map(|object| {
+                                safe.clone()
+                                    .map(move |safe| object.to_json_in(classes, Style { safe }))
+                            });
+                        Some(texts.flatten().collect())
                     })?
                 {
-                    return Ok(Found::Unchanged);
+                    return Ok(Found::Unchanged(source));
                 }
                 self.json(subject, object, stream)
             }
             Text::Xml { text: object, stream } => {
-                match &stream {
-                    None if !self.choices.say_something() => return Ok(Found::Other),
-                    Some(stream)
-                        if self.is_unchanged(stream, object, || {
-                            let loaded = xml::load(self.classes?, subject, text);
-                            let object =
-                                loaded.objects.filter(|_| loaded.diagnostics.is_empty())?;
-                            Some([xml::to_xml(self.classes?, &object).ok(), None])
-                        })? =>
-                    {
-                        return Ok(Found::Unchanged);
-                    }
-                    _ => {}
+                if stream.is_none() && !self.choices.say_something() {
+                    return Ok(Found::Other);
+                }
+                if let Some(stream) = &stream
+                    && let Some(source) = self.unchanged(stream, object, name, |classes| {
+                        let loaded = xml::load(classes, subject, text);
+                        let object = loaded.objects.filter(|_| loaded.diagnostics.is_empty())?;
+                        Some(vec![xml::to_xml(classes, &object).ok()?])
+                    })?
+                {
+                    return Ok(Found::Unchanged(source));
                 }
                 self.xml(subject, text, stream)
+            }
+            // Only objects of ours name their classes so.
+            Text::Other(error) if utf8.contains("\"$class\"") => {
+                return Err(error.unwrap_or_else(|| NO_OBJECT.to_owned()));
             }
             Text::Other(_) => return Ok(Found::Other),
         };
         encoded.map(Found::Object)
     }
 
-    /// Whether an object is as it was when it was extracted: in the same words, or in others that
-    /// `again` writes in ours.
-    fn is_unchanged(
+    /// A hash of what an object was read from, if it is as it was when it was extracted: in the same
+    /// words, or in others, of which `again` makes ours.
+    fn unchanged(
         &self,
         stream: &Stream,
         text: &str,
-        again: impl FnOnce() -> Option<[Option<String>; 2]>,
-    ) -> Result<bool, String> {
+        name: &str,
+        again: impl FnOnce(&'e Classes) -> Option<Vec<String>>,
+    ) -> Result<Option<String>, String> {
         // What was rounded on the way says nothing of the rest.
         stream.is_exact()?;
-        if self.all || !stream.is_sealed() {
-            return Ok(false);
-        }
-        let is_same = |text: &String| stream.is_of(text.as_bytes());
-        Ok(stream.is_of(text.as_bytes())
-            || again().is_some_and(|texts| texts.iter().flatten().any(is_same)))
+        let Some(source) = stream.source().filter(|_| !self.all) else { return Ok(None) };
+        // `extract` adds `.xml` to objects that are called otherwise.
+        let names = [Some(name), name.strip_suffix(".xml")];
+        let is_same = |text: &str| {
+            names.into_iter().flatten().any(|name| stream.is_of(text.as_bytes(), name))
+        };
+        let is_unchanged = is_same(text)
+            || self.classes.and_then(again).is_some_and(|texts| texts.iter().any(|it| is_same(it)));
+        Ok(is_unchanged.then(|| source.to_owned()))
     }
 
-    /// Whether two files hold the same object, however they are compressed.
+    /// Whether two files hold the same object, however they are compressed and whatever the order of
+    /// its properties.
     pub(in crate::command::ki) fn is_same(&self, one: &[u8], other: &[u8]) -> bool {
         let Some(classes) = self.classes else { return false };
         if !one.starts_with(MAGIC) || !other.starts_with(MAGIC) {
@@ -184,7 +194,8 @@ impl<'e> Encoder<'e> {
         let codec = ObjectCodec::new(classes, ObjectOptions::file());
         let read = |bytes: &[u8]| {
             let mut object = Object::new();
-            codec.decode_all(bytes, &mut object).ok().map(|decoded| (decoded.header, object))
+            let header = codec.decode_all(bytes, &mut object).ok()?.header;
+            Some((header, object.in_class_order(classes).ok()?))
         };
         read(one).is_some_and(|one| read(other) == Some(one))
     }
@@ -221,8 +232,10 @@ impl<'e> Encoder<'e> {
         let classes = self.classes()?;
         let loaded = xml::load(classes, subject, text);
         report::diagnostics(&loaded.diagnostics);
-        self.is_lossy.fetch_or(!loaded.diagnostics.is_empty(), Ordering::Relaxed);
         let mut objects = loaded.objects.ok_or_else(String::new)?;
+        if !loaded.diagnostics.is_empty() {
+            return Err("not encoded: what is ignored would be lost".to_owned());
+        }
         let count = objects.len();
         let Some(object) = objects.pop().filter(|_| count == 1) else {
             return Err(format!("wanted one object, found {count}"));
@@ -275,6 +288,9 @@ fn understood(text: &str) -> Result<Text<'_>, String> {
             Ok(Text::Json { object: object.get(), stream: Some(stream) })
         }
         Err(error) => {
+            if let Err(error) = serde_json::from_str::<IgnoredAny>(trimmed) {
+                return Ok(Text::Other(Some(error.to_string())));
+            }
             let keys: HashMap<String, IgnoredAny> =
                 serde_json::from_str(trimmed).unwrap_or_default();
             match ["$class", "object", "stream"].map(|key| keys.contains_key(key)) {

@@ -1,7 +1,7 @@
 //! `worldwire ki op guess`.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -19,7 +19,7 @@ use super::stream;
 use crate::cli::{Common, KiOpGuess};
 use crate::command::work;
 use crate::output::{Failure, complain, counted, print, printable, say};
-use crate::{input, types};
+use crate::types;
 
 /// A way of reading that works.
 struct Way {
@@ -37,16 +37,13 @@ pub(super) fn run(arguments: &KiOpGuess, common: &Common) -> Result<(), Failure>
         let bytes = parse_hex(hex).ok_or_else(|| Failure::Run(wanted.to_owned()))?;
         return guess.one("--hex", &bytes);
     }
-    if arguments.inputs.is_empty() {
-        return guess.one("standard input", &input::read(Path::new("-"))?);
-    }
-    inputs::with(&arguments.inputs, &Limits::DEFAULT, |inputs| match inputs {
-        [only] if only.named().is_some() => {
-            let mut inflater = Inflater::new();
-            let bytes = only.read(&mut inflater);
-            let bytes = bytes.map_err(|fault| Failure::Run(format!("{}: {fault}", only.subject())));
-            guess.one(&only.subject(), &bytes?.unwrap_or_default())
-        }
+    let standard_input = [PathBuf::from("-")];
+    let paths: &[PathBuf] = match &arguments.inputs[..] {
+        [] => &standard_input,
+        paths => paths,
+    };
+    inputs::with(paths, &Limits::DEFAULT, |inputs| match inputs {
+        [only] if !only.is_found => guess.one(&only.subject(), &only.open(&mut Inflater::new())?),
         _ => guess.several(inputs, arguments.threads, common),
     })
 }

@@ -2,15 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use globset::GlobBuilder;
 use worldwire_core::Limits;
 use worldwire_ki::file::wad::{Archive, Entry, Inflater, safe_path};
 
-use crate::command::ki::wad::{explained, is_archive, parse};
+use crate::command::ki::inside::{self, is_archive, is_archive_file};
+use crate::command::ki::wad::{check_total, explained, parse};
 use crate::input::map::{self, Bytes};
 use crate::input::{self, title};
 use crate::output::{Failure, complain, shown};
@@ -26,7 +25,13 @@ pub(crate) struct Input<'a> {
 /// Where an input is.
 enum Place<'a> {
     File(PathBuf),
-    Entry { path: &'a Path, archive: &'a Archive<'a>, entry: &'a Entry<'a> },
+    /// It came from standard input.
+    Held(&'a [u8]),
+    Entry {
+        path: &'a Path,
+        archive: &'a Archive<'a>,
+        entry: &'a Entry<'a>,
+    },
 }
 
 impl Input<'_> {
@@ -34,14 +39,15 @@ impl Input<'_> {
     pub(crate) fn subject(&self) -> String {
         match &self.place {
             Place::File(path) => path.display().to_string(),
+            Place::Held(_) => title(Path::new("-")),
             Place::Entry { path, entry, .. } => format!("{}/{}", title(path), entry.name_lossy()),
         }
     }
 
-    /// The path of the only input, if somebody named it and it is in no archive.
-    pub(crate) fn named(&self) -> Option<&Path> {
+    /// The name that it has in an archive in which it was found.
+    pub(crate) fn entry_name(&self) -> Option<&str> {
         match &self.place {
-            Place::File(path) if !self.is_found => Some(path),
+            Place::Entry { entry, .. } if self.is_found => str::from_utf8(&entry.name).ok(),
             _ => None,
         }
     }
@@ -52,6 +58,7 @@ impl Input<'_> {
         const OF_A_FILE: u64 = 4 << 10;
         match &self.place {
             Place::File(_) => OF_A_FILE,
+            Place::Held(bytes) => bytes.len() as u64,
             Place::Entry { entry, .. } => u64::from(entry.size),
         }
     }
@@ -66,116 +73,195 @@ impl Input<'_> {
                 Ok(bytes) => Ok(Some(Cow::Owned(bytes))),
                 Err(failure) => Err(fault(path, failure)),
             },
+            Place::Held(bytes) => Ok(Some(Cow::Borrowed(bytes))),
             Place::Entry { archive, entry, .. } => {
-                let read = archive.read(entry, inflater).map_err(explained)?;
+                let read = archive.read(entry, inflater).map_err(|error| {
+                    // The name is said already.
+                    let (name, fault) = (entry.name_lossy(), explained(error));
+                    let bare = fault.strip_prefix(&*name).and_then(|it| it.strip_prefix(": "));
+                    bare.map(str::to_owned).unwrap_or(fault)
+                })?;
                 Ok(read.map(Cow::Borrowed))
             }
         }
     }
+
+    /// The bytes of the only input, without which there is nothing to do.
+    pub(crate) fn open<'b>(&'b self, inflater: &'b mut Inflater) -> Result<Cow<'b, [u8]>, Failure> {
+        if let Place::File(path) = &self.place {
+            return input::read(path).map(Cow::Owned);
+        }
+        let fault = match self.read(inflater) {
+            Ok(Some(bytes)) => return Ok(bytes),
+            Ok(None) => "not downloaded yet".to_owned(),
+            Err(fault) => fault,
+        };
+        complain(&self.subject(), &fault);
+        Err(Failure::Input)
+    }
 }
 
-/// What was named: paths, and archives whose files are meant.
-enum Source {
+/// What was named.
+#[derive(Default)]
+struct Sources {
+    parts: Vec<Part>,
+    /// The archives of the parts, each opened once.
+    archives: Vec<(PathBuf, Bytes)>,
+}
+
+enum Part {
+    /// Paths, and whether they were found.
     Files(Vec<(PathBuf, PathBuf, bool)>),
-    Archive(PathBuf, Bytes),
+    /// Standard input.
+    Held(Bytes),
+    /// All files of the archive at this place.
+    Archive(usize),
+    /// The file of this name in it.
+    Entry(usize, String),
 }
 
 /// Does something with all inputs that paths stand for: files, all files of folders and archives,
-/// and what patterns match. What was found keeps the folders that it is in below the one that was
-/// named.
+/// single files of archives, and what patterns match. What was found keeps the folders that it is
+/// in below the one that was named.
 pub(crate) fn with<R>(
     paths: &[PathBuf],
     limits: &Limits,
     act: impl FnOnce(&[Input<'_>]) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let mut sources = Vec::new();
+    let mut sources = Sources::default();
     for path in paths {
-        named(path, &mut sources)?;
+        sources.add(path)?;
+    }
+    if let ([path], [Part::Files(files)]) = (paths, &sources.parts[..])
+        && let [(_, _, false)] = files[..]
+    {
+        // Of several inputs, one that is missing ends no other.
+        path.metadata().map_err(|error| Failure::io(path, &error))?;
     }
     let mut archives = Vec::new();
-    for source in &sources {
-        if let Source::Archive(path, bytes) = source {
-            archives.push((path.as_path(), parse(path, bytes, limits)?));
-        }
+    for (path, bytes) in &sources.archives {
+        archives.push((path.as_path(), parse(path, bytes, limits)?));
     }
-    for (path, archive) in &archives {
-        archive.check_total(archive.entries()).map_err(|error| {
-            complain(&title(path), &explained(error));
-            Failure::Input
-        })?;
-    }
-    let mut opened = archives.iter();
     let mut inputs = Vec::new();
-    for source in &sources {
-        match source {
-            Source::Files(files) => {
-                inputs.extend(files.iter().map(|(path, name, is_found)| Input {
-                    place: Place::File(path.clone()),
-                    name: name.clone(),
-                    is_found: *is_found,
+    for part in &sources.parts {
+        match part {
+            Part::Files(files) => inputs.extend(files.iter().map(|(path, name, is_found)| Input {
+                place: Place::File(path.clone()),
+                name: name.clone(),
+                is_found: *is_found,
+            })),
+            Part::Held(bytes) => inputs.push(Input {
+                place: Place::Held(bytes),
+                name: PathBuf::from("-"),
+                is_found: false,
+            }),
+            Part::Archive(index) => {
+                let Some((path, archive)) = archives.get(*index) else { continue };
+                check_total(path, archive, archive.entries())?;
+                inputs.extend(archive.entries().iter().map(|entry| Input {
+                    place: Place::Entry { path, archive, entry },
+                    name: PathBuf::from(&*entry.name_lossy()),
+                    is_found: true,
                 }));
             }
-            Source::Archive(..) => {
-                if let Some((path, archive)) = opened.next() {
-                    inputs.extend(archive.entries().iter().map(|entry| Input {
-                        place: Place::Entry { path, archive, entry },
-                        name: PathBuf::from(&*entry.name_lossy()),
-                        is_found: true,
-                    }));
-                }
+            Part::Entry(index, name) => {
+                let Some((path, archive)) = archives.get(*index) else { continue };
+                let entry = inside::entry(path, archive, name)?;
+                let last = name.rsplit('/').next().unwrap_or_default();
+                inputs.push(Input {
+                    place: Place::Entry { path, archive, entry },
+                    name: PathBuf::from(last),
+                    is_found: false,
+                });
             }
         }
     }
     act(&inputs)
 }
 
-/// What one path stands for.
-fn named(path: &Path, sources: &mut Vec<Source>) -> Result<(), Failure> {
-    let text = path.to_string_lossy();
-    if path.is_dir() {
-        let files = input::files(path)?.into_iter().map(|file| {
-            let name = file.strip_prefix(path).unwrap_or(&file).to_owned();
-            (file, name, true)
-        });
-        sources.push(Source::Files(files.collect()));
-    } else if text.contains(['*', '?', '[', '{']) && !path.exists() {
-        let glob = GlobBuilder::new(&text).literal_separator(true).build();
-        let glob = glob.map_err(|error| Failure::Run(error.to_string()))?.compile_matcher();
-        let fixed = fixed_part(path);
-        let mut files = Vec::new();
-        let before = sources.len();
-        for found in input::files(&fixed)? {
-            // `*.xml` is in this folder.
-            let plain = found.strip_prefix(".").unwrap_or(&found);
-            if !glob.is_match(plain) && !glob.is_match(&found) {
-                continue;
-            }
-            if is_archive_file(&found) {
-                sources.push(Source::Archive(found.clone(), map::open(&found)?));
-            } else {
-                let name = found.strip_prefix(&fixed).unwrap_or(&found).to_owned();
-                files.push((found, name, true));
-            }
+impl Sources {
+    /// What one path stands for.
+    fn add(&mut self, path: &Path) -> Result<(), Failure> {
+        if path == Path::new("-") {
+            return self.add_standard_input();
         }
-        if files.is_empty() && sources.len() == before {
-            return Err(Failure::Run(format!("{text}: matches no file")));
+        if path.is_dir() {
+            let files = input::files(path)?.into_iter().map(|file| {
+                let name = file.strip_prefix(path).unwrap_or(&file).to_owned();
+                (file, name, true)
+            });
+            self.parts.push(Part::Files(files.collect()));
+        } else if let Some((archive, name)) = inside::split(path) {
+            let index = self.archive(&archive)?;
+            self.parts.push(Part::Entry(index, name));
+        } else if is_pattern(path) {
+            let (fixed, mut files) = (fixed_part(path), Vec::new());
+            for found in matching(path)? {
+                if is_archive_file(&found) {
+                    let index = self.archive(&found)?;
+                    self.parts.push(Part::Archive(index));
+                } else {
+                    let name = found.strip_prefix(&fixed).unwrap_or(&found).to_owned();
+                    files.push((found, name, true));
+                }
+            }
+            self.parts.push(Part::Files(files));
+        } else if is_archive_file(path) {
+            let index = self.archive(path)?;
+            self.parts.push(Part::Archive(index));
+        } else {
+            let name = path.file_name().map_or_else(|| path.to_owned(), PathBuf::from);
+            self.parts.push(Part::Files(vec![(path.to_owned(), name, false)]));
         }
-        sources.push(Source::Files(files));
-    } else if is_archive_file(path) {
-        sources.push(Source::Archive(path.to_owned(), map::open(path)?));
-    } else {
-        let name = path.file_name().map_or_else(|| path.to_owned(), PathBuf::from);
-        sources.push(Source::Files(vec![(path.to_owned(), name, false)]));
+        Ok(())
     }
-    Ok(())
+
+    fn add_standard_input(&mut self) -> Result<(), Failure> {
+        let path = Path::new("-");
+        let bytes = map::open(path)?;
+        if is_archive(&bytes) {
+            self.archives.push((path.to_owned(), bytes));
+            self.parts.push(Part::Archive(self.archives.len() - 1));
+            return Ok(());
+        }
+        let most = Limits::DEFAULT.file_bytes;
+        if bytes.len() as u64 > most {
+            let message = format!("{}: larger than {most} bytes (file bytes)", title(path));
+            return Err(Failure::Run(message));
+        }
+        self.parts.push(Part::Held(bytes));
+        Ok(())
+    }
+
+    /// Where the archive of this path stands.
+    fn archive(&mut self, path: &Path) -> Result<usize, Failure> {
+        if let Some(index) = self.archives.iter().position(|(known, _)| known == path) {
+            return Ok(index);
+        }
+        self.archives.push((path.to_owned(), map::open(path)?));
+        Ok(self.archives.len() - 1)
+    }
 }
 
-/// Whether a file is an archive, by what it begins with.
-pub(crate) fn is_archive_file(path: &Path) -> bool {
-    let mut head = Vec::new();
-    path.is_file()
-        && File::open(path).is_ok_and(|file| file.take(8).read_to_end(&mut head).is_ok())
-        && is_archive(&head)
+/// Whether a path is a pattern for others.
+pub(crate) fn is_pattern(path: &Path) -> bool {
+    path.to_string_lossy().contains(['*', '?', '[', '{']) && !path.exists()
+}
+
+/// The files that a pattern matches, of which there is at least one.
+pub(crate) fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let text = pattern.to_string_lossy();
+    let glob = GlobBuilder::new(&text).literal_separator(true).build();
+    let glob = glob.map_err(|error| Failure::Run(error.to_string()))?.compile_matcher();
+    let mut files = input::files(&fixed_part(pattern))?;
+    // `*.xml` is in this folder.
+    files.retain(|found| {
+        glob.is_match(found.strip_prefix(".").unwrap_or(found)) || glob.is_match(found)
+    });
+    match files.is_empty() {
+        true => Err(Failure::Run(format!("{text}: matches no file"))),
+        false => Ok(files),
+    }
 }
 
 /// Where the results of the inputs go, each to a place of its own. Of those that would go to the
@@ -224,7 +310,7 @@ fn clear(targets: &mut [Option<PathBuf>], index: usize) {
 /// elsewhere.
 pub(crate) fn unsafe_name(input: &Input<'_>) -> Option<String> {
     match &input.place {
-        Place::File(_) => None,
+        Place::File(_) | Place::Held(_) => None,
         Place::Entry { entry, .. } => {
             let error = safe_path(&entry.name).err()?;
             Some(format!("refused: wanted {}, found {}", error.wanted(), error.found()))

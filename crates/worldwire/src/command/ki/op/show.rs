@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use worldwire_core::json::{Style, string};
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Error, ErrorKind, Limits, Reader, Tree};
+use worldwire_ki::file::lang::Locale;
 use worldwire_ki::object::{Decoded, JsonWriter, Object, ObjectCodec, xml};
 use worldwire_ki::schema::classes::Classes;
 
 use super::stream::{Choices, Stream};
 use crate::cli::KiObjectForm;
+use crate::command::ki::lang;
 use crate::output::complain;
 
 /// How objects are shown.
@@ -26,8 +28,11 @@ pub(in crate::command::ki) struct Show<'s> {
     pub(in crate::command::ki) limits: Limits,
     /// How numbers are written in JSON.
     pub(in crate::command::ki) style: Style,
-    /// Note what the text is, so that it can be told later whether somebody changed it.
+    /// Note what the text is, so that it can be told later whether somebody changed it. What is
+    /// shown has the name of a file then.
     pub(in crate::command::ki) seals: bool,
+    /// The texts of codes, which are shown below them in text.
+    pub(in crate::command::ki) locale: &'s Locale,
 }
 
 impl Show<'_> {
@@ -67,7 +72,7 @@ impl Show<'_> {
                     let text = xml::to_xml(self.classes, &[object])?;
                     let mut stream = Stream::new(codec.options(), decoded.header);
                     if self.seals {
-                        stream.seal(text.as_bytes());
+                        stream.seal(text.as_bytes(), subject, bytes);
                     }
                     Ok(stream.to_mark() + &text)
                 });
@@ -94,6 +99,9 @@ impl Show<'_> {
                     indent: if name.is_some() { 2 } else { 0 },
                 };
                 write_tree(&tree, style, &mut out);
+                if !self.locale.is_empty() {
+                    out = lang::explained(&out, self.locale);
+                }
                 Ok((out.into_bytes(), tree.error().is_none()))
             }
         }
@@ -132,7 +140,7 @@ impl Show<'_> {
             stream.watch();
         }
         if self.seals {
-            stream.seal(&text);
+            stream.seal(&text, subject, bytes);
         }
         writeln!(out, ",\"stream\":{}}}", stream.to_json()).map_err(failed)
     }

@@ -45,8 +45,11 @@ pub(super) struct Stream {
     /// it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     exact: Option<Number>,
-    /// A hash of the text of the object, and of all this, as they were written: who changed
-    /// nothing need not encode it.
+    /// A hash of the bytes that the object was read from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    /// A hash of the text of the object, of all this, and of its name, as they were written: who
+    /// changed nothing need not encode it.
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
 }
@@ -69,6 +72,7 @@ impl Default for Stream {
             compressed,
             packed,
             exact: None,
+            source: None,
             digest: None,
         }
     }
@@ -90,6 +94,7 @@ impl Stream {
             compressed: header.is_compressed,
             packed: header.is_packed,
             exact: None,
+            source: None,
             digest: None,
         }
     }
@@ -111,30 +116,26 @@ impl Stream {
         }
     }
 
-    /// Notes what the text of the object is.
-    pub(super) fn seal(&mut self, text: &[u8]) {
-        self.digest = Some(self.digest_of(text));
+    /// Notes what the text of the object is, what it is called, and what it was read from.
+    pub(super) fn seal(&mut self, text: &[u8], name: &str, source: &[u8]) {
+        self.source = Some(hash(&[source]));
+        self.digest = Some(self.digest_of(text, name));
     }
 
-    /// Whether it was noted what the text of the object is.
-    pub(super) fn is_sealed(&self) -> bool {
-        self.digest.is_some()
+    /// A hash of the bytes that the object was read from, if it was noted what its text is.
+    pub(super) fn source(&self) -> Option<&str> {
+        self.source.as_deref().filter(|_| self.digest.is_some())
     }
 
-    /// Whether it was noted that the text of the object is this one.
-    pub(super) fn is_of(&self, text: &[u8]) -> bool {
-        self.digest.as_ref().is_some_and(|digest| *digest == self.digest_of(text))
+    /// Whether it was noted that the text of the object of this name is this one.
+    pub(super) fn is_of(&self, text: &[u8], name: &str) -> bool {
+        self.digest.as_ref().is_some_and(|digest| *digest == self.digest_of(text, name))
     }
 
-    fn digest_of(&self, text: &[u8]) -> String {
+    fn digest_of(&self, text: &[u8], name: &str) -> String {
         let deep = Some(self.deep.unwrap_or(self.bind));
         let stream = Self { digest: None, exact: None, deep, ..self.clone() }.to_json();
-        let mut hash = Md5::new();
-        hash.update(text);
-        hash.update(stream);
-        let mut digits = String::new();
-        push_hex(&mut digits, &hash.finalize());
-        digits
+        hash(&[text, stream.as_bytes(), name.as_bytes()])
     }
 
     pub(super) fn to_json(&self) -> String {
@@ -202,6 +203,15 @@ impl Stream {
             Header { flags: self.flags, is_compressed: self.compressed, is_packed: self.packed };
         (options, header)
     }
+}
+
+/// A hash of parts, in hexadecimal.
+pub(in crate::command::ki) fn hash(parts: &[&[u8]]) -> String {
+    let mut hash = Md5::new();
+    parts.iter().for_each(|part| hash.update(part));
+    let mut digits = String::new();
+    push_hex(&mut digits, &hash.finalize());
+    digits
 }
 
 /// What is known of itself, and what files say.

@@ -8,7 +8,7 @@ use globset::GlobBuilder;
 use serde_json::{Value, json};
 use worldwire_core::{Limits, Result as Read};
 use worldwire_ki::file::wad::Inflater;
-use worldwire_ki::object::{CoreId, Leaf, MAGIC, ObjectCodec, ObjectOptions, Slot, Visitor};
+use worldwire_ki::object::{CoreId, MAGIC, ObjectCodec, ObjectOptions, Slot, Visitor};
 use worldwire_ki::schema::classes::{Class, Classes, Property};
 
 use super::inputs::{self, Input};
@@ -118,22 +118,6 @@ fn count(
     impl<'c> Visitor<'c> for Count {
         fn begin_object(&mut self, _: Slot<'c>, class: &'c Class, _: CoreId) -> Read<()> {
             *self.0.entry(class.hash).or_default() += 1;
-            Ok(())
-        }
-
-        fn end_object(&mut self) -> Read<()> {
-            Ok(())
-        }
-
-        fn begin_list(&mut self, _: Slot<'c>) -> Read<()> {
-            Ok(())
-        }
-
-        fn end_list(&mut self) -> Read<()> {
-            Ok(())
-        }
-
-        fn value(&mut self, _: Slot<'c>, _: Leaf<'_>) -> Read<()> {
             Ok(())
         }
     }

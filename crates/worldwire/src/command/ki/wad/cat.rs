@@ -6,6 +6,7 @@ use worldwire_ki::file::wad::{Archive, Inflater};
 use worldwire_ki::object::MAGIC;
 
 use crate::cli::Target;
+use crate::command::ki::inside;
 use crate::command::ki::op::show::Show;
 use crate::input::title;
 use crate::output::{Failure, Output, complain};
@@ -21,19 +22,7 @@ pub(super) fn run(
     let title = title(path);
     let mut entries = Vec::new();
     for name in names {
-        let entry = archive.entries().iter().find(|entry| *entry.name == *name.as_bytes());
-        entries.push(entry.ok_or_else(|| {
-            let all: Vec<_> = archive.entries().iter().map(|entry| entry.name_lossy()).collect();
-            let same = all.iter().find(|other| other.to_lowercase() == name.to_lowercase());
-            let ends = format!("/{}", name.to_lowercase());
-            let end = || all.iter().find(|other| other.to_lowercase().ends_with(&ends));
-            let near = same.or_else(end);
-            let near = near.map(|near| &**near);
-            let near = near.or_else(|| worldwire_core::nearest(name, all.iter().map(|it| &**it)));
-            let hint = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
-            complain(&title, &format!("no file {name}{hint}"));
-            Failure::Input
-        })?);
+        entries.push(inside::entry(path, archive, name)?);
     }
     let mut output = Output::open(target)?;
     let (mut inflater, mut outcome) = (Inflater::new(), Ok(()));

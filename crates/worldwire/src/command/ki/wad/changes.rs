@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 
 use rayon::ThreadPool;
 use worldwire_ki::file::wad::{Archive, Entry, Inflater};
+use worldwire_ki::object::MAGIC;
 
 use super::contents::Content;
 use crate::cli::Common;
+use crate::command::ki::find::is_xml;
 use crate::command::ki::op::encoded_name;
 use crate::command::ki::op::encoder::{Encoder, Found};
+use crate::command::ki::op::stream::hash;
 use crate::command::work;
 use crate::input::map;
 use crate::output::{Failure, complain, printable, shown};
@@ -32,6 +35,9 @@ impl Change {
         }
     }
 }
+
+/// How objects begin that `extract --decode text` wrote.
+const SHOWN: &[u8] = b"magic: 42494e64";
 
 /// What a file of the folder is to the archive.
 enum Verdict {
@@ -112,6 +118,14 @@ impl Look<'_, '_> {
             let text = map::open(path)?;
             return Ok(self.text(name, path, &text, inflater));
         }
+        if entry.is_none()
+            && let Some(own) = name.strip_suffix(".txt")
+            && self.entries.contains_key(own.as_bytes())
+            && map::open(path)?.starts_with(SHOWN)
+        {
+            let text = format!("is {own} in text, which is for reading; --decode json comes back");
+            return Ok(Verdict::Failed(text));
+        }
         if let Some(entry) = entry
             && self.is_same(entry, &map::open(path)?, inflater)
         {
@@ -125,14 +139,26 @@ impl Look<'_, '_> {
         let subject = path.to_string_lossy();
         let own = self.name(name);
         let entry = self.entries.get(own.as_bytes()).copied();
-        let (name, bytes) = match self.encoder.found(&subject, text) {
-            Ok(Found::Unchanged) if entry.is_some() => return Verdict::Same,
+        let (name, bytes) = match self.encoder.found(&subject, &own, text) {
+            Ok(Found::Unchanged(source))
+                if entry.is_some_and(|entry| self.is_of(entry, &source, inflater)) =>
+            {
+                return Verdict::Same;
+            }
             // It is new here.
-            Ok(Found::Unchanged) => match self.encoder.named(&subject, text) {
+            Ok(Found::Unchanged(_)) => match self.encoder.named(&subject, text) {
                 Ok(bytes) => (own, Some(bytes)),
                 Err(error) => return Verdict::Failed(error),
             },
             Ok(Found::Object(bytes)) => (own, Some(bytes)),
+            // What `extract` called so is no other file, whatever somebody made of it; and XML that
+            // lost its first line stays an object.
+            Ok(Found::Other) if entry.is_some_and(|entry| self.is_meant(entry, name, text)) => {
+                match self.encoder.named(&subject, text) {
+                    Ok(bytes) => (own, Some(bytes)),
+                    Err(error) => return Verdict::Failed(error),
+                }
+            }
             Ok(Found::Other) => (name.to_owned(), None),
             Err(error) => return Verdict::Failed(error),
         };
@@ -161,6 +187,19 @@ impl Look<'_, '_> {
             }
             _ => plain,
         }
+    }
+
+    /// Whether a file that does not look like an object of ours is to be the object of an entry.
+    fn is_meant(&self, entry: &Entry<'_>, name: &str, text: &[u8]) -> bool {
+        let mut inflater = Inflater::new();
+        let old = self.archive.read(entry, &mut inflater);
+        let was_object = matches!(old, Ok(Some(old)) if old.starts_with(MAGIC));
+        was_object && (name.ends_with(".json") || is_xml(text))
+    }
+
+    /// Whether an entry has the content of this hash.
+    fn is_of(&self, entry: &Entry<'_>, source: &str, inflater: &mut Inflater) -> bool {
+        matches!(self.archive.read(entry, inflater), Ok(Some(old)) if hash(&[old]) == source)
     }
 
     /// Whether an entry has this content: the same bytes, or the same object compressed by another

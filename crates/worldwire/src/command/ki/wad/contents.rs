@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
-use worldwire_ki::file::wad::{Archive, Packed, safe_path};
+use worldwire_ki::file::wad::{Archive, Entry, Packed, safe_path};
 
 use super::names::check_new;
 use super::patterns::Patterns;
@@ -42,7 +42,7 @@ pub(super) fn keep<'d>(
     remove: &[String],
     contents: &mut Contents<'d>,
 ) -> Result<Vec<String>, Failure> {
-    let gone = Patterns::new(remove)?;
+    let gone = Patterns::new(remove, archive.entries().iter().map(Entry::name_lossy))?;
     let entries = archive.entries().iter();
     let removed = gone.choose(entries, |entry| entry.name_lossy(), "of the archive")?;
     let removed = removed.iter().map(|entry| entry.name_lossy().into_owned()).collect();

@@ -66,7 +66,8 @@ pub(super) fn write(
     target: FilePlace,
     common: &Common,
 ) -> Result<u64, Failure> {
-    let stored = Patterns::new(&packing.store)?;
+    let names = contents.keys().map(|name| String::from_utf8_lossy(name));
+    let stored = Patterns::new(&packing.store, names)?;
     let new = contents.iter().filter(|(_, content)| !matches!(content, Content::Kept(_)));
     stored.choose(new, |(name, _)| String::from_utf8_lossy(name), "to be packed")?;
     let names = contents.keys().map(|name| Cow::Owned(name.clone())).collect();

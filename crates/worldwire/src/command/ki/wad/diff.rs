@@ -78,7 +78,8 @@ pub(super) fn run(
         };
     }
     print(&out)?;
-    let mut outcome = Ok(());
+    let is_other = |finding: &Finding| finding.kind.is_some_and(|kind| kind != REPACKED);
+    let mut outcome = if found.iter().any(is_other) { Err(Failure::Input) } else { Ok(()) };
     for Finding { problems, .. } in &found {
         for (path, problem) in [before, after].iter().zip(problems) {
             if let Some(problem) = problem {

@@ -20,6 +20,9 @@ use crate::output::{
     Failure, LastFolder, complain, counted, occupied, printable, reason, say, shown, spent,
 };
 
+/// The most files that are named because others have their names.
+const MOST_OCCUPIED: usize = 10;
+
 /// How files are written.
 pub(super) struct How<'h> {
     pub(super) folder: &'h Path,
@@ -35,6 +38,8 @@ pub(super) struct How<'h> {
 enum Fault {
     /// It cannot be, because of the archive or of what has its name.
     File(String),
+    /// There is one of its name.
+    Exists(String),
     /// The system has no such name.
     Name(String),
     /// Nothing can be: the disk is full, or the folder is read-only.
@@ -65,6 +70,8 @@ struct Counts {
     unpatched: u64,
     bytes: u64,
     problems: usize,
+    /// The problems that are other files of the names.
+    occupied: usize,
 }
 
 pub(super) fn run(
@@ -93,7 +100,12 @@ pub(super) fn run(
     for (wad, chosen) in archives.iter().zip(chosen) {
         one(wad, chosen, how, reading, common, &mut counts)?;
     }
-    let Counts { files, decoded, existing, unpatched, bytes, problems } = counts;
+    let Counts { files, decoded, existing, unpatched, bytes, problems, occupied } = counts;
+    if occupied > MOST_OCCUPIED {
+        let more = counted(occupied - MOST_OCCUPIED, "more file");
+        let text = format!("{more} already there");
+        complain(&shown(how.folder), &text);
+    }
     if !common.quiet {
         let mut parts = vec![format!("{} extracted", counted(files, "file"))];
         let more = [
@@ -178,6 +190,13 @@ fn one(
             Outcome::Failed(Fault::File(text) | Fault::Name(text)) => {
                 counts.problems += 1;
                 complain(&title, &text);
+            }
+            Outcome::Failed(Fault::Exists(text)) => {
+                counts.problems += 1;
+                counts.occupied += 1;
+                if counts.occupied <= MOST_OCCUPIED {
+                    complain(&title, &text);
+                }
             }
             Outcome::Failed(Fault::Output(text)) => {
                 fatal.get_or_insert(text);
@@ -286,7 +305,9 @@ impl Work<'_> {
                 io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory if is_folder() => {
                     Fault::File(format!("{place}: is a directory"))
                 }
-                io::ErrorKind::AlreadyExists => Fault::File(occupied(&path)),
+                io::ErrorKind::AlreadyExists => {
+                    Fault::Exists(format!("{}, --skip-existing leaves it", occupied(&path)))
+                }
                 _ if is_of_name(&error) => Fault::Name(format!("{place}: {}", reason(&error))),
                 _ => Fault::Output(format!("{place}: {}", reason(&error))),
             }

@@ -17,12 +17,15 @@ use std::ptr;
 
 use worldwire_core::json::Style;
 use worldwire_core::{Error, ErrorKind, Limits};
+use worldwire_ki::file::lang::Locale;
 use worldwire_ki::file::wad::{Archive, Entry};
 use worldwire_ki::schema::classes::Classes;
 
 use self::names::brief;
+pub(super) use self::names::taken;
 use self::patterns::Patterns;
-use super::op::inputs::is_archive_file;
+use super::inside::is_archive_file;
+use super::op::inputs::{is_pattern, matching};
 use super::op::show::Show;
 use super::op::stream::Choices;
 use crate::cli::{Common, KiStream, KiWad, KiWadDecoding, KiWadNamed, KiWadReading};
@@ -93,7 +96,11 @@ struct Opened {
 impl Opened {
     /// Behind the first archive, what is one is one more, and everything else is a pattern.
     fn open(named: &KiWadNamed) -> Result<Self, Failure> {
-        let mut paths = vec![named.archive.clone()];
+        // Not every shell expands patterns.
+        let mut paths = match is_pattern(&named.archive) {
+            true => matching(&named.archive)?,
+            false => vec![named.archive.clone()],
+        };
         let mut patterns = Vec::new();
         for text in &named.more {
             match is_archive_file(Path::new(text)) {
@@ -148,17 +155,13 @@ fn with_show<R>(
         limits: Limits { values_per_byte: decoding.values_per_byte, ..LIMITS },
         style: Style { safe: decoding.json_safe },
         seals,
+        locale: &Locale::new(),
     }))
 }
 
 /// Classes of type lists, if any were given.
 fn classes(lists: &[PathBuf], common: &Common) -> Result<Option<std::sync::Arc<Classes>>, Failure> {
     if lists.is_empty() { Ok(None) } else { types::load(lists, common).map(Some) }
-}
-
-/// Whether a file that begins with this is an archive.
-pub(super) fn is_archive(head: &[u8]) -> bool {
-    head.starts_with(b"KIWAD")
 }
 
 /// The bounds of reading tables.
@@ -209,9 +212,9 @@ fn chosen<'a, 'd>(
     let entries = archives.iter().enumerate().flat_map(of_wad);
     let whole = if archives.len() == 1 { "of the archive" } else { "of the archives" };
     let mut chosen = vec![Vec::new(); archives.len()];
-    for (index, entry) in
-        Patterns::new(patterns)?.choose(entries, |(_, entry)| entry.name_lossy(), whole)?
-    {
+    let names = entries.clone().map(|(_, entry)| entry.name_lossy());
+    let patterns = Patterns::new(patterns, names)?;
+    for (index, entry) in patterns.choose(entries, |(_, entry)| entry.name_lossy(), whole)? {
         if let Some(chosen) = chosen.get_mut(index) {
             chosen.push(entry);
         }
@@ -220,7 +223,7 @@ fn chosen<'a, 'd>(
 }
 
 /// Refuses files that are too much together, before any of them is read.
-fn check_total<'e, 'd: 'e>(
+pub(super) fn check_total<'e, 'd: 'e>(
     path: &Path,
     archive: &'e Archive<'d>,
     entries: impl IntoIterator<Item = &'e Entry<'d>>,

@@ -119,7 +119,7 @@ pub(super) fn check_new<'a>(
 }
 
 /// All names that a folder has when files of these names are in it, without regard to case.
-pub(super) fn taken<'a>(names: impl Iterator<Item = &'a str>) -> HashSet<String> {
+pub(in crate::command::ki) fn taken<'a>(names: impl Iterator<Item = &'a str>) -> HashSet<String> {
     let mut taken = HashSet::new();
     for name in names {
         taken.extend(parents(name).map(str::to_lowercase));

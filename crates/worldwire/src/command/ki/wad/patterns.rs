@@ -1,31 +1,53 @@
 //! Patterns over the names of entries.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
+use crate::command::ki::found::has_ending;
+use crate::command::ki::inside::meant;
 use crate::output::{Failure, complain, printable};
+
+/// The most patterns that are explained: each takes looks at all names.
+const MOST_EXPLAINED: usize = 100;
 
 /// Patterns, of which each must match something. Of the crates for that, this one compiles all
 /// patterns to one automaton, so that a hundred patterns over a hundred thousand names stay quick.
 pub(super) struct Patterns<'p> {
     texts: &'p [String],
+    /// Those that are names as they stand, and match nothing else.
+    names: HashSet<&'p str>,
+    /// The others, in the order of the automaton.
+    globs: Vec<&'p str>,
     set: GlobSet,
 }
 
 impl<'p> Patterns<'p> {
-    pub(super) fn new(texts: &'p [String]) -> Result<Self, Failure> {
+    /// Patterns over these names.
+    pub(super) fn new<'n>(
+        texts: &'p [String],
+        names: impl Iterator<Item = Cow<'n, str>>,
+    ) -> Result<Self, Failure> {
+        let asked: HashSet<&'p str> = texts.iter().map(String::as_str).collect();
+        let names: HashSet<&'p str> = match asked.is_empty() {
+            true => HashSet::new(),
+            false => names.filter_map(|name| asked.get(&*name).copied()).collect(),
+        };
+        let globs: Vec<&'p str> =
+            texts.iter().map(String::as_str).filter(|text| !names.contains(text)).collect();
         let mut set = GlobSetBuilder::new();
-        for text in texts {
-            set.add(glob(text)?);
+        for text in &globs {
+            let glob = pattern(text, false);
+            set.add(glob.map_err(|error| Failure::Run(printable(&error.to_string())))?);
         }
         let set = set.build().map_err(|error| Failure::Run(printable(&error.to_string())))?;
-        Ok(Self { texts, set })
+        Ok(Self { texts, names, globs, set })
     }
 
     /// Whether some pattern matches.
     pub(super) fn is_match(&self, name: &str) -> bool {
-        self.set.is_match(name)
+        self.names.contains(name) || self.set.is_match(name)
     }
 
     /// What has a name that some pattern matches. A pattern that matches no name at all is an
@@ -36,41 +58,74 @@ impl<'p> Patterns<'p> {
         name: impl Fn(&T) -> Cow<'_, str>,
         whole: &str,
     ) -> Result<Vec<T>, Failure> {
-        let mut idle = vec![true; self.texts.len()];
+        let mut used: HashSet<&str> = HashSet::new();
         let mut hits = Vec::new();
         let mut chosen = Vec::new();
         for item in all.clone() {
-            self.set.matches_into(&*name(&item), &mut hits);
-            for hit in &hits {
-                if let Some(idle) = idle.get_mut(*hit) {
-                    *idle = false;
-                }
-            }
-            if !hits.is_empty() {
+            let is_chosen = {
+                let name = name(&item);
+                let own = self.names.get(&*name);
+                self.set.matches_into(&*name, &mut hits);
+                used.extend(own);
+                used.extend(hits.iter().filter_map(|hit| self.globs.get(*hit)));
+                own.is_some() || !hits.is_empty()
+            };
+            if is_chosen {
                 chosen.push(item);
             }
         }
-        let mut faults = Vec::new();
-        for text in self.texts.iter().zip(idle).filter(|(_, idle)| *idle).map(|(text, _)| text) {
-            let deeper = format!("**/{text}");
-            let finds = glob(&deeper)?.compile_matcher();
-            let hint =
-                match !text.is_empty() && all.clone().any(|item| finds.is_match(&*name(&item))) {
-                    true => format!("; {deeper} does"),
-                    false => String::new(),
-                };
-            faults.push((text, format!("matches no file {whole}{hint}")));
-        }
-        let Some((text, last)) = faults.pop() else {
-            return Ok(chosen);
+        let idle: Vec<&String> =
+            self.texts.iter().filter(|text| !used.contains(text.as_str())).collect();
+        let names: Vec<String> = match idle.is_empty() {
+            true => return Ok(chosen),
+            false => all.map(|item| name(&item).into_owned()).collect(),
         };
-        faults.iter().for_each(|(text, fault)| complain(text, fault));
+        let fault = |(index, text): (usize, &&String)| {
+            let hint = if index < MOST_EXPLAINED { hint(text, &names) } else { String::new() };
+            format!("matches no file {whole}{hint}")
+        };
+        let mut faults: Vec<String> = idle.iter().enumerate().map(fault).collect();
+        let last = faults.pop().unwrap_or_default();
+        idle.iter().zip(&faults).for_each(|(text, fault)| complain(text, fault));
+        let text = idle.last().map_or("", |text| text.as_str());
         Err(Failure::Run(printable(&format!("{text}: {last}"))))
     }
 }
 
+/// What may have been meant by a pattern that matches nothing.
+fn hint(text: &str, names: &[String]) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let straight = text.replace('\\', "/");
+    let folder = straight.trim_end_matches('/');
+    let others = [
+        format!("**/{text}"),
+        format!("{folder}/**"),
+        straight.clone(),
+        format!("**/{straight}"),
+        format!("**/{folder}/**"),
+    ];
+    let finds = |text: &str, in_any_case| {
+        let matcher = pattern(text, in_any_case).ok()?.compile_matcher();
+        names.iter().find(|name| matcher.is_match(name))
+    };
+    if let Some(other) = others.iter().find(|other| *other != text && finds(other, false).is_some())
+    {
+        return format!("; {other} does");
+    }
+    let is_plain = !text.contains(['*', '?', '[', '{']);
+    let near = finds(&straight, true).map(String::as_str);
+    let near = near.or_else(|| meant(text, names.iter().map(String::as_str)).filter(|_| is_plain));
+    match near {
+        // Behind an archive, archives may stand among the patterns.
+        _ if is_plain && has_ending(text, "wad") => "; nor is there such an archive".to_owned(),
+        Some(near) => format!("; did you mean \"{near}\"?"),
+        None => String::new(),
+    }
+}
+
 /// `*` and `?` stay within a folder, as in all shells.
-fn glob(text: &str) -> Result<Glob, Failure> {
-    let glob = GlobBuilder::new(text).literal_separator(true).build();
-    glob.map_err(|error| Failure::Run(printable(&error.to_string())))
+fn pattern(text: &str, in_any_case: bool) -> Result<Glob, globset::Error> {
+    GlobBuilder::new(text).literal_separator(true).case_insensitive(in_any_case).build()
 }

@@ -1,33 +1,45 @@
-//! Game connections of real clients: what they sent, fed into an age of our own. Every client gets
-//! what the recorded server sent it; each difference has a reason.
-//!
-//! `WORLDWIRE_URU_AGES` names a directory with captures (`NAME.pcapng`), the age files and SDL files of
-//! the age (`ages/NAME.age`, `sdl/*.sdl`), and the shard's keys (`server-keys.ini`, or the file that
-//! `WORLDWIRE_URU_KEYS` names). All game connections of a capture are in the age that
-//! `WORLDWIRE_URU_AGE` names (Fernbrook, if it does not). Captures are taken in the order of their
-//! first packets, and what is to be stored after one is there in the next.
-
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! Captures of game connections, played into an age: what is said, what every client gets, and why
+//! it is not always what the recorded server sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_capture::{CaptureReader, Record};
 use worldwire_core::{Classes, Field, Limits, Reader, Side};
 use worldwire_dissect::{Definitions, Dissection, Item, Keys, Options, Scratch};
-use worldwire_uru::age::{Config, Event, Instance, Player};
-use worldwire_uru::file::age::AgeFile;
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::inflate::Inflater;
 use worldwire_uru::message::game;
 use worldwire_uru::net_message::patch::set_non_local;
 use worldwire_uru::net_message::{NetMessage, SdlState, received};
 use worldwire_uru::plasma_message::PlasmaMessage;
-use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::Head;
 use worldwire_uru::types::{ClassIndex, Uoid};
+
+/// An age that captures are played into.
+pub(crate) trait Stage {
+    /// It is started anew, with what was stored, at a time since 1970.
+    fn start(&mut self, unix: Duration);
+    /// A player joins. Times count from the start.
+    fn join(&mut self, now: Duration, player: u32);
+    /// A player sends a message.
+    fn receive(&mut self, now: Duration, player: u32, class: ClassIndex, buffer: &[u8]);
+    /// A player vanishes, if it is still there.
+    fn leave(&mut self, now: Duration, player: u32);
+    /// What players got that was not taken before.
+    fn take(&mut self) -> Vec<(u32, Vec<u8>)>;
+    /// Nothing more is said: what players got in the end.
+    fn end(&mut self, now: Duration) -> Vec<(u32, Vec<u8>)>;
+}
+
+/// The captures of a folder, and the age that they are in.
+pub(crate) struct Recording {
+    pub(crate) folder: PathBuf,
+    /// The age's name in files.
+    pub(crate) name: String,
+    captures: Vec<Vec<Said>>,
+}
 
 /// A message of a game connection.
 struct Said {
@@ -45,57 +57,70 @@ struct Line {
     body: Option<Vec<u8>>,
 }
 
-#[test]
-fn an_age_of_our_own_gives_recorded_clients_what_they_need() {
-    let Some(folder) = std::env::var_os("WORLDWIRE_URU_AGES").map(PathBuf::from) else {
-        println!("WORLDWIRE_URU_AGES names no folder: nothing to replay");
-        return;
-    };
-    let keys = std::env::var_os("WORLDWIRE_URU_KEYS")
-        .map_or_else(|| folder.join("server-keys.ini"), PathBuf::from);
-    let keys = std::fs::read_to_string(keys).unwrap();
-    let name = std::env::var("WORLDWIRE_URU_AGE").unwrap_or_else(|_| "Fernbrook".to_owned());
-    let text = std::fs::read_to_string(folder.join(format!("ages/{name}.age"))).unwrap();
-    let (file, problems) = AgeFile::parse(&name, &text);
-    assert!(problems.is_empty(), "{problems:?}");
-    let texts = paths(&folder.join("sdl"))
-        .into_iter()
-        .map(|path| (path.to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap()));
-    let descriptors = Arc::new(Descriptors::load(texts.collect::<Vec<_>>()));
-    assert!(descriptors.problems().is_empty());
-    let mut captures: Vec<Vec<Said>> = paths(&folder)
-        .iter()
-        .filter(|path| path.extension().is_some_and(|ending| ending == "pcapng"))
-        .map(|path| conversations(path, &keys))
-        .collect();
-    captures.sort_by_key(|said| said.first().map(|first| first.time));
-    let mut kept = Kept::default();
-    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-    let (mut same, mut bytes_same, mut unexplained) = (0, 0, Vec::new());
-    for said in &captures {
-        let replay = replay(said, &name, &file, &descriptors, &mut kept);
-        for (player, wanted) in &replay.recorded {
-            let got = replay.ours.get(player).map_or(&[][..], Vec::as_slice);
-            let comparison = compare(wanted, got);
-            same += comparison.same;
-            bytes_same += comparison.bytes_same;
-            for (sign, text) in comparison.different {
-                match reason(sign, &text) {
-                    Some(reason) => {
-                        println!("{player} {sign} {text}");
-                        *reasons.entry(reason.to_owned()).or_default() += 1;
+impl Recording {
+    /// The recording that the environment names, if it does.
+    pub(crate) fn of_environment() -> Option<Self> {
+        let Some(folder) = std::env::var_os("WORLDWIRE_URU_AGES").map(PathBuf::from) else {
+            println!("WORLDWIRE_URU_AGES names no folder: nothing to replay");
+            return None;
+        };
+        let keys = std::env::var_os("WORLDWIRE_URU_KEYS")
+            .map_or_else(|| folder.join("server-keys.ini"), PathBuf::from);
+        let keys = std::fs::read_to_string(keys).unwrap();
+        let name = std::env::var("WORLDWIRE_URU_AGE").unwrap_or_else(|_| "Fernbrook".to_owned());
+        let mut captures: Vec<Vec<Said>> = paths(&folder)
+            .iter()
+            .filter(|path| path.extension().is_some_and(|ending| ending == "pcapng"))
+            .map(|path| conversations(path, &keys))
+            .collect();
+        captures.sort_by_key(|said| said.first().map(|first| first.time));
+        Some(Self { folder, name, captures })
+    }
+
+    /// Plays all captures, and compares. A difference without a reason fails.
+    pub(crate) fn play(&self, stage: &mut impl Stage) {
+        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+        let (mut same, mut bytes_same, mut unexplained) = (0, 0, Vec::new());
+        for said in &self.captures {
+            let replay = replay(said, stage);
+            for (player, wanted) in &replay.recorded {
+                let got = replay.ours.get(player).map_or(&[][..], Vec::as_slice);
+                let comparison = compare(wanted, got);
+                same += comparison.same;
+                bytes_same += comparison.bytes_same;
+                for (sign, text) in comparison.different {
+                    match reason(sign, &text) {
+                        Some(reason) => {
+                            println!("{player} {sign} {text}");
+                            *reasons.entry(reason.to_owned()).or_default() += 1;
+                        }
+                        None => unexplained.push(format!("{player} {sign} {text}")),
                     }
-                    None => unexplained.push(format!("{player} {sign} {text}")),
                 }
             }
         }
+        println!("{same} messages agree, {bytes_same} of them to the last byte of the payload");
+        for (reason, count) in &reasons {
+            println!("{count:4} {reason}");
+        }
+        assert!(unexplained.is_empty(), "without a reason:\n{}", unexplained.join("\n"));
+        assert!(same > 0);
     }
-    println!("{same} messages agree, {bytes_same} of them to the last byte of the payload");
-    for (reason, count) in &reasons {
-        println!("{count:4} {reason}");
+
+    /// The numbers of all players, ascending.
+    #[allow(dead_code, reason = "only a shard needs to know them before")]
+    pub(crate) fn players(&self) -> BTreeSet<u32> {
+        let joins = self.captures.iter().flatten().filter_map(|said| {
+            let mut reader = Reader::new(&said.bytes);
+            match Message::decode(Service::Game, said.from, &mut reader).unwrap() {
+                Message::GameClient(game::client::ClientMessage::JoinAgeRequest(join)) => {
+                    Some(join.player_id)
+                }
+                _ => None,
+            }
+        });
+        joins.collect()
     }
-    assert!(unexplained.is_empty(), "without a reason:\n{}", unexplained.join("\n"));
-    assert!(same > 0);
 }
 
 /// Why something is only in the recording (-), only with us (+), or not the same to the last byte (!).
@@ -129,7 +154,7 @@ fn reason(sign: char, text: &str) -> Option<&'static str> {
     })
 }
 
-fn paths(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn paths(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
@@ -162,37 +187,24 @@ fn conversations(capture: &Path, keys: &str) -> Vec<Said> {
     found
 }
 
-/// What a server stores.
-#[derive(Default)]
-struct Kept {
-    age: Option<Vec<u8>>,
-    states: Vec<(Uoid<'static>, String, Vec<u8>)>,
-}
-
 #[derive(Default)]
 struct Replay {
     recorded: BTreeMap<u32, Vec<Line>>,
     ours: BTreeMap<u32, Vec<Line>>,
 }
 
-fn replay(
-    said: &[Said],
-    name: &str,
-    file: &AgeFile,
-    descriptors: &Arc<Descriptors>,
-    kept: &mut Kept,
-) -> Replay {
+impl Replay {
+    fn hear(&mut self, heard: Vec<(u32, Vec<u8>)>) {
+        for (player, bytes) in heard {
+            self.ours.entry(player).or_default().push(line(&bytes));
+        }
+    }
+}
+
+fn replay(said: &[Said], stage: &mut impl Stage) -> Replay {
     let first = said.first().map_or(0, |said| said.time);
     let at = |time: i64| Duration::from_nanos(u64::try_from(time - first).unwrap());
-    let unix = Duration::from_nanos(u64::try_from(first).unwrap());
-    let (set, config) = (Arc::clone(descriptors), Config::default());
-    let mut age = Instance::new(Duration::ZERO, unix, name, file.clone(), set, config);
-    if let Some(blob) = &kept.age {
-        age.restore_age(blob).unwrap();
-    }
-    for (object, _, blob) in &kept.states {
-        age.restore(object.clone(), blob).unwrap();
-    }
+    stage.start(Duration::from_nanos(u64::try_from(first).unwrap()));
     let mut players: BTreeMap<u64, u32> = BTreeMap::new();
     let mut replay = Replay::default();
     for said in said {
@@ -202,51 +214,25 @@ fn replay(
         match message {
             Message::GameClient(game::client::ClientMessage::JoinAgeRequest(join)) => {
                 players.insert(said.stream, join.player_id);
-                age.join(now, Player::new(join.player_id, name_of(join.player_id))).unwrap();
+                stage.join(now, join.player_id);
             }
             Message::GameClient(game::client::ClientMessage::PropagateBuffer(it)) => {
-                age.receive(now, players[&said.stream], it.type_, &it.buffer);
+                stage.receive(now, players[&said.stream], it.type_, &it.buffer);
             }
             Message::GameServer(game::server::ServerMessage::PropagateBuffer(it)) => {
                 // Somebody left: the recorded server says when.
                 if let Some(gone) = who_is_gone(it.type_, &it.buffer) {
-                    age.leave(now, gone);
+                    stage.leave(now, gone);
                 }
                 let lines = replay.recorded.entry(players[&said.stream]).or_default();
                 lines.push(line(&it.buffer));
             }
             _ => {}
         }
-        take(&mut age, &mut replay, kept);
+        replay.hear(stage.take());
     }
-    for player in players.values() {
-        age.leave(at(said.last().unwrap().time), *player);
-    }
-    // Nobody was there any more to be told.
-    while age.poll_delivery().is_some() {}
-    take(&mut age, &mut replay, kept);
+    replay.hear(stage.end(at(said.last().unwrap().time)));
     replay
-}
-
-/// Players have no names on game connections; these are not compared.
-fn name_of(_: u32) -> &'static str {
-    "somebody"
-}
-
-fn take(age: &mut Instance, replay: &mut Replay, kept: &mut Kept) {
-    while let Some(delivery) = age.poll_delivery() {
-        replay.ours.entry(delivery.to).or_default().push(line(delivery.packet.bytes()));
-    }
-    while let Some(event) = age.poll_event() {
-        match event {
-            Event::StoreAge { blob } => kept.age = Some(blob),
-            Event::StoreState { object, descriptor, blob } => {
-                kept.states.retain(|(old, name, _)| (old, name) != (&object, &descriptor));
-                kept.states.extend(blob.map(|blob| (object, descriptor, blob)));
-            }
-            _ => {}
-        }
-    }
 }
 
 fn who_is_gone(class: ClassIndex, buffer: &[u8]) -> Option<u32> {

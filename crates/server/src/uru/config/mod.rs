@@ -14,6 +14,10 @@ use worldwire_uru::connection::Encryption;
 use super::vault::{OnDuplicate, VaultConfig};
 use crate::folder::toml_problem;
 
+mod ages;
+
+pub use ages::{Ages, FixedAge};
+
 /// The port of Uru's servers.
 pub const PORT: u16 = 14_617;
 /// The most units of a gatekeeper's address: its field holds 24 with a terminator.
@@ -49,6 +53,8 @@ pub struct ShardConfig {
     pub auth: Auth,
     /// The game service.
     pub game: Game,
+    /// Which ages there are, and who may enter them.
+    pub ages: Ages,
 }
 
 /// Whether connections are encrypted. File connections never are.
@@ -146,6 +152,7 @@ impl Default for ShardConfig {
             limits: Limits::default(),
             auth: Auth::default(),
             game: Game::default(),
+            ages: Ages::default(),
         }
     }
 }
@@ -218,6 +225,7 @@ impl ShardConfig {
                 return Err(ConfigError(format!("limits.{name}: wanted at least 1, found 0")));
             }
         }
+        self.ages.check()?;
         self.status_address().map(drop)
     }
 
@@ -260,7 +268,7 @@ impl ShardConfig {
             true => OnDuplicate::Kick,
             false => OnDuplicate::Refuse,
         };
-        VaultConfig {
+        let mut vault = VaultConfig {
             strict: strict_vault,
             on_duplicate,
             restricted,
@@ -269,7 +277,9 @@ impl ShardConfig {
             most_in_inbox: self.limits.nodes_in_inbox,
             any_temporary_age: self.auth.temporary_ages,
             ..VaultConfig::default()
-        }
+        };
+        self.ages.tell(&mut vault);
+        vault
     }
 
     /// How ages behave.
@@ -347,6 +357,7 @@ impl fmt::Display for Commented<'_> {
             limits,
             auth,
             game,
+            ages,
         } = self.0;
         let text = |text: &str| toml::Value::String(text.to_owned()).to_string();
         let encryption = match encryption {
@@ -430,6 +441,20 @@ relevance = {relevance}
 directed_anywhere = {directed_anywhere}
 # Console commands that objects of this shard's ages may run on the consoles of other players.
 console_commands = {console_commands}
+
+[ages]
+# Ages that may be entered without being in the vault, and ages that their owners may make public.
+temporary = {temporary}
+public = {may_be_public}
+# Whoever knows an age may enter it, as on other shards: books can be shared. If not, ages that are
+# not public are entered by their owners and by those whom they invite.
+open = {open}
+# The city to which new players have a link, and the neighbourhoods that they join.
+city = {city}
+neighbourhood = {neighbourhood}
+# Further public ages, made at the start, such as {{ filename = \"Fern\", instance_name = \"Fern\" }}.
+# instance = \"UUID\" gives one a certain instance.
+fixed = [{fixed}]
 ",
             listen = text(&listen.to_string()),
             public = text(public_address),
@@ -455,6 +480,12 @@ console_commands = {console_commands}
             relevance = game.relevance,
             directed_anywhere = game.directed_anywhere,
             console_commands = toml::Value::from(game.console_commands.clone()),
+            temporary = toml::Value::from(ages.temporary.clone()),
+            may_be_public = toml::Value::from(ages.public.clone()),
+            open = ages.open,
+            city = ages.city.shown(),
+            neighbourhood = ages.neighbourhood.shown(),
+            fixed = ages.fixed.iter().map(FixedAge::shown).collect::<Vec<_>>().join(", "),
         )
     }
 }
@@ -501,7 +532,28 @@ mod tests {
                 directed_anywhere: true,
                 console_commands: vec!["Foo.Bar".to_owned()],
             },
+            ages: Ages {
+                temporary: Vec::new(),
+                public: vec!["a".to_owned(), "b".to_owned()],
+                open: true,
+                city: FixedAge { filename: "Town".to_owned(), ..FixedAge::default() },
+                neighbourhood: FixedAge {
+                    filename: "Hood".to_owned(),
+                    user_name: "\"The\"".to_owned(),
+                    ..FixedAge::default()
+                },
+                fixed: vec![
+                    FixedAge { filename: "Fern".to_owned(), ..FixedAge::default() },
+                    FixedAge {
+                        filename: "Fern".to_owned(),
+                        instance: "12345678-1234-5678-1234-567812345678".to_owned(),
+                        ..FixedAge::default()
+                    },
+                ],
+            },
         };
+        let vault = other.vault();
+        assert!(vault.open_ages && vault.static_ages[1].instance.is_some());
         assert_eq!(ShardConfig::parse(&other.commented()), Ok(other));
     }
 
@@ -534,6 +586,19 @@ mod tests {
             "limits.connections: wanted at least 1, found 0"
         );
         assert!(error("status = \"yes\"").starts_with("status: wanted an address with a port"));
+        for (age, problem) in [
+            ("city = {}", "ages.city: wanted a filename, found none"),
+            (
+                "fixed = [{ filename = \"x\", instance = \"y\" }]",
+                "ages.fixed: wanted a UUID, found \"y\"",
+            ),
+            (
+                "neighbourhood = { filename = \"x\", instance = \"12345678-1234-5678-1234-567812345678\" }",
+                "ages.neighbourhood: wanted no instance: there may be several",
+            ),
+        ] {
+            assert_eq!(error(&format!("[ages]\n{age}")), problem);
+        }
         let unknown = error("build = 1\nlisen = 1");
         assert!(unknown.starts_with("line 2: unknown field `lisen`"), "{unknown}");
         let secret = error("database = \"postgres://uru:secret@host/\" shard");

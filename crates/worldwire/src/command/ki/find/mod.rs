@@ -1,10 +1,12 @@
 //! `worldwire ki find`.
 
+mod check;
+
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use worldwire_core::json::{Style, string, write_node};
-use worldwire_core::{Limits, Reader, Tree};
+use worldwire_core::{Diagnostic, Limits, Reader, Severity, Tree};
 use worldwire_dissect::Time;
 use worldwire_dissect::filter::{Filter, Subject};
 use worldwire_ki::file::wad::Inflater;
@@ -32,7 +34,7 @@ pub(super) fn run(arguments: &KiFind, common: &Common) -> Result<(), Failure> {
     let classes = types::load(&arguments.types, common)?;
     let filter = with_classes(&arguments.filter);
     let filter = Filter::parse(&filter).map_err(|error| Failure::Run(error.to_string()))?;
-    check(&filter, &classes)?;
+    check::check(&filter, &classes)?;
     let paths = filter.field_names();
     let search = Search {
         classes: &classes,
@@ -111,11 +113,18 @@ impl Search<'_> {
         if bytes.starts_with(MAGIC) {
             self.object(input, &bytes, &mut seen)?;
         } else if is_xml(&bytes) {
-            // What cannot be read of it is said by `ki op encode`.
+            // What else is odd about it is said by `ki op encode`.
             let loaded = xml::load(self.classes, &input.subject(), &bytes);
+            let Some(objects) = loaded.objects else {
+                let errors = |said: &&Diagnostic| said.severity() == Severity::Error;
+                return Err(match loaded.diagnostics.iter().find(errors) {
+                    Some(error) => format!("line {}: {}", error.line(), error.message()),
+                    None => "wanted objects in XML".to_owned(),
+                });
+            };
             let flags = STATEFUL | COMPACT | HUMAN_READABLE;
             let header = Header { flags, is_compressed: false, is_packed: false };
-            for object in loaded.objects.unwrap_or_default() {
+            for object in objects {
                 let bytes = self.strict.encode(&object, header).map_err(|e| e.to_string())?;
                 self.object(input, &bytes, &mut seen)?;
             }
@@ -202,7 +211,7 @@ impl Search<'_> {
 }
 
 /// Whether a text file may have objects in it.
-fn is_xml(bytes: &[u8]) -> bool {
+pub(super) fn is_xml(bytes: &[u8]) -> bool {
     const ROOT: &[u8] = b"<Objects";
     let head = bytes.get(..LOOK).unwrap_or(bytes);
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
@@ -212,25 +221,6 @@ fn is_xml(bytes: &[u8]) -> bool {
 /// A filter in which `class Name`, as classes are called, is the one word that filters have for
 /// what something is.
 fn with_classes(filter: &str) -> String {
-    /// Words that may stand behind a field of the name `class`.
-    const OPERATORS: [&str; 16] = [
-        "and",
-        "or",
-        "not",
-        "in",
-        "contains",
-        "startswith",
-        "endswith",
-        "matches",
-        "has",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "is",
-    ];
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '*' | '$' | '.' | ':');
     let mut out = String::with_capacity(filter.len());
     let mut rest = filter;
@@ -247,7 +237,7 @@ fn with_classes(filter: &str) -> String {
             rest = behind;
             let next = behind.trim_start();
             let name = next.split(|c| !is_word(c)).next().unwrap_or_default();
-            let is_name = !name.is_empty() && !OPERATORS.contains(&name);
+            let is_name = !name.is_empty() && !Filter::is_keyword(name);
             if word == KIND && is_name && next.len() < behind.len() {
                 out.push('.');
                 rest = next;
@@ -271,49 +261,6 @@ fn quoted(text: &str, is_raw: bool) -> usize {
         }
     }
     text.len()
-}
-
-/// Refuses names that no class and no property has: nothing would ever be found.
-fn check(filter: &Filter, classes: &Classes) -> Result<(), Failure> {
-    let names = || {
-        classes.all().iter().map(|class| match class.name.split_once(' ') {
-            Some((_, name)) => name,
-            None => &*class.name,
-        })
-    };
-    for name in filter.message_names() {
-        let bare = name.strip_prefix("class.").unwrap_or(name);
-        let is_pattern = bare.contains('*') || bare == "ki";
-        if is_pattern || names().any(|known| known == bare) {
-            continue;
-        }
-        let is_property =
-            classes.all().iter().flat_map(|class| class.properties()).any(|it| *it.name == *bare);
-        let hint = match is_property {
-            true => format!("; a property is tested with exists({bare})"),
-            false => match worldwire_core::nearest(bare, names()) {
-                Some(near) => format!("; did you mean {near}?"),
-                None => String::new(),
-            },
-        };
-        return Err(Failure::Run(printable(&format!("--where: no class is called {bare}{hint}"))));
-    }
-    let mut known = BTreeSet::new();
-    for property in classes.all().iter().flat_map(|class| class.properties()) {
-        known.insert(&*property.name);
-    }
-    for path in filter.field_names() {
-        // Behind a property there may be the parts of a group of numbers.
-        let Some(name) = path.first() else { continue };
-        if known.contains(name) || name.starts_with(['$', '0']) {
-            continue;
-        }
-        let near = worldwire_core::nearest(name, known.iter().copied());
-        let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-        let text = format!("--where: no class has a property {name}{hint}");
-        return Err(Failure::Run(printable(&text)));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

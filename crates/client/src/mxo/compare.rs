@@ -1,0 +1,113 @@
+//! What a client sees against what it should see.
+
+use core::fmt;
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+/// A view that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Difference {
+    /// The client lacks it.
+    Missing(u64),
+    /// The client has it, and should not.
+    Leaked(u64),
+    /// A field is another.
+    Other {
+        /// The view.
+        view: u64,
+        /// The path to the field.
+        field: String,
+        /// What the server has.
+        wanted: String,
+        /// What the client has.
+        found: String,
+    },
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(view) => write!(f, "view {view} is missing"),
+            Self::Leaked(view) => write!(f, "view {view} should not be there"),
+            Self::Other { view, field, wanted, found } => {
+                write!(f, "view {view}: {field}: wanted {wanted}, found {found}")
+            }
+        }
+    }
+}
+
+/// Compares views as JSON, as [`Replica::write_json`](worldwire_mxo::replica::Replica::write_json)
+/// writes them: what the server says the client should see, and what it sees. At most this many
+/// differences are listed.
+///
+/// The time that a server puts behind positions of the own view is no difference.
+#[must_use]
+pub fn compare(wanted: &Json, found: &Json, most: usize) -> Vec<Difference> {
+    let (wanted, found) = (by_id(wanted), by_id(found));
+    let mut differences = Vec::new();
+    for (view, wanted) in &wanted {
+        match found.get(view) {
+            None => differences.push(Difference::Missing(*view)),
+            Some(found) => values(*view, "", wanted, found, &mut differences),
+        }
+    }
+    let leaked = found.keys().filter(|view| !wanted.contains_key(view));
+    differences.extend(leaked.map(|view| Difference::Leaked(*view)));
+    differences.truncate(most);
+    differences
+}
+
+fn by_id(views: &Json) -> BTreeMap<u64, &Json> {
+    let all = views.as_array().into_iter().flatten();
+    all.filter_map(|view| Some((view.get("view")?.as_u64()?, view))).collect()
+}
+
+fn values(view: u64, path: &str, wanted: &Json, found: &Json, out: &mut Vec<Difference>) {
+    let (Json::Object(ours), Json::Object(theirs)) = (wanted, found) else {
+        if wanted != found {
+            let (wanted, found) = (wanted.to_string(), found.to_string());
+            out.push(Difference::Other { view, field: path.to_owned(), wanted, found });
+        }
+        return;
+    };
+    let names = ours.keys().chain(theirs.keys().filter(|name| !ours.contains_key(*name)));
+    for name in names {
+        let field = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        if field == "movement.time" {
+            continue;
+        }
+        let none = Json::Null;
+        let [ours, theirs] = [ours, theirs].map(|map| map.get(name).unwrap_or(&none));
+        values(view, &field, ours, theirs, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_difference_is_found() {
+        let parse = |text: &str| serde_json::from_str::<Json>(text).unwrap();
+        let wanted = parse(
+            r#"[{"view":2,"movement":{"yaw":3}},{"view":3,"properties":{"A":1}},{"view":4}]"#,
+        );
+        let found = parse(
+            r#"[{"view":2,"movement":{"yaw":3,"time":9}},{"view":3,"properties":{"A":2,"B":1}},
+                {"view":5}]"#,
+        );
+        assert_eq!(compare(&wanted, &wanted, 9), []);
+        let said: Vec<String> =
+            compare(&wanted, &found, 9).iter().map(ToString::to_string).collect();
+        let all = [
+            "view 3: properties.A: wanted 1, found 2",
+            "view 3: properties.B: wanted null, found 1",
+            "view 4 is missing",
+            "view 5 should not be there",
+        ];
+        assert_eq!(said, all);
+        assert_eq!(compare(&wanted, &found, 2).len(), 2);
+    }
+}

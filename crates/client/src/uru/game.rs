@@ -1,0 +1,348 @@
+//! A game connection: a player in an age.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use worldwire_core::{Bytes32, Field, Reader, Writer};
+use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::message::game::client::{ClientMessage, JoinAgeRequest, PropagateBuffer};
+use worldwire_uru::net_message::{
+    GameMessage, GameStateRequest, LoadClone, MembersListReq, NetFlags, NetHeader, NetMessage,
+    PlayerPage, SdlState, SdlStateBCast, SharedState, Stream, TestAndSet,
+};
+use worldwire_uru::plasma_message::{
+    AvatarInputStateMsg, BroadcastFlags, ChatFlags, Child, InputState, KiCommand, KiMsg,
+    LoadAvatarMsg, LoadCloneMsg, MessageHeader, PlasmaMessage,
+};
+use worldwire_uru::schema::Descriptors;
+use worldwire_uru::sdl::{Blob, Scalar, State};
+use worldwire_uru::types::{
+    ClassIndex, CloneIds, Double, Key, Location, LocationFlags, SequenceNumber, UnifiedTime, Uoid,
+    Uuid,
+};
+
+use super::notification::Notifications;
+use super::{Age, ClientError, Link, Result, Scene, Seen, Shard};
+
+/// A player in an age. Clones share the connection; the player leaves when the last one is dropped,
+/// or when the auth connection of the player ends.
+#[derive(Clone, Debug)]
+pub struct Game {
+    link: Link,
+    player: u32,
+}
+
+/// A net message as it came, not yet read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetBuffer {
+    /// Its class.
+    pub class: ClassIndex,
+    /// Its bytes, which begin with the class.
+    pub bytes: Vec<u8>,
+}
+
+impl NetBuffer {
+    /// Reads the message.
+    ///
+    /// # Errors
+    /// As [`received`](worldwire_uru::net_message::received).
+    pub fn decode(&self) -> worldwire_core::Result<NetMessage<'_>> {
+        worldwire_uru::net_message::received(self.class, &self.bytes, &LIMITS)
+    }
+}
+
+static LIMITS: worldwire_core::Limits = worldwire_core::Limits::DEFAULT;
+
+/// The descriptor of where an avatar is.
+pub(super) const PHYSICAL: &str = "avatarPhysical";
+/// The page of avatars, which belong to no age.
+const AVATARS: (i32, u16) = (-6, 1);
+
+impl Game {
+    /// Joins an age that the auth server has said the way to ([`Auth::age`](super::Auth::age)). What
+    /// others do comes as [`Notification::NetMessage`](super::Notification::NetMessage); a [`Scene`] makes sense of it.
+    ///
+    /// # Errors
+    /// As for [`Link::connect`]. A refusal: `PlayerNotFound`, `AgeNotFound`, `ServerBusy`.
+    pub async fn join(
+        shard: &Shard,
+        age: &Age,
+        account_id: Uuid,
+        player_id: u32,
+    ) -> Result<(Self, Notifications)> {
+        let host = age.game_server.to_string();
+        let (link, notifications) =
+            Link::connect_to(shard, Service::Game, &host, shard.port).await?;
+        let age_mcp_id = age.mcp_id;
+        let request = |trans_id| {
+            ClientMessage::from(JoinAgeRequest { trans_id, age_mcp_id, account_id, player_id })
+        };
+        link.granted(request).await?;
+        Ok((Self { link, player: player_id }, notifications))
+    }
+
+    /// The connection.
+    #[must_use]
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// The player.
+    #[must_use]
+    pub fn player(&self) -> u32 {
+        self.player
+    }
+
+    /// The avatar of the player, for a shape: `male` or `female`.
+    #[must_use]
+    pub fn avatar(&self, shape: &str) -> Uoid<'static> {
+        let name = if shape.eq_ignore_ascii_case("male") { "Male" } else { "Female" };
+        let (prefix, page) = AVATARS;
+        let sequence_number =
+            SequenceNumber::from_page(prefix, page).unwrap_or(SequenceNumber(u32::MAX));
+        Uoid {
+            location: Location { sequence_number, flags: LocationFlags::Reserved },
+            load_mask: None,
+            class_index: SCENE_OBJECT,
+            object_id: 10,
+            name: name.into(),
+            clone: Some(CloneIds { id: 1, filler: 0, player_id: self.player }),
+        }
+    }
+
+    /// What a message of this player begins with: the time of this machine, and the player.
+    #[must_use]
+    pub fn header(&self, more: NetFlags) -> NetHeader {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seconds = u32::try_from(since.as_secs()).unwrap_or(u32::MAX);
+        let time = UnifiedTime { seconds, microseconds: since.subsec_micros() };
+        NetHeader::from_client(time, self.player, more)
+    }
+
+    /// Sends a net message.
+    ///
+    /// # Errors
+    /// What cannot be encoded; when the connection is over.
+    pub async fn send<'m>(&self, message: impl Into<NetMessage<'m>>) -> Result<()> {
+        let message: NetMessage<'m> = message.into();
+        let buffer = encoded(&message)?;
+        let class = buffer.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));
+        let (type_, buffer) = (ClassIndex(class.into()), Bytes32::new(buffer));
+        let message = ClientMessage::from(PropagateBuffer { type_, buffer });
+        self.link.say(Message::from(message)).await
+    }
+
+    /// Does what a client does when its player arrives: shows the avatar, and asks who and what is
+    /// there. Returns when everything that is there was told.
+    ///
+    /// # Errors
+    /// A message of the server that cannot be read; no answer in time, or none any more.
+    pub async fn arrive(
+        &self,
+        shape: &str,
+        scene: &mut Scene,
+        notifications: &mut Notifications,
+    ) -> Result<Vec<Seen>> {
+        let request = "GameStateRequest";
+        self.send(self.load_avatar(shape)?).await?;
+        let object = self.avatar(shape);
+        let header = self.header(NetFlags(0));
+        self.send(PlayerPage { header, unload: false.into(), object }).await?;
+        let system = NetFlags::IsSystemMessage;
+        self.send(MembersListReq { header: self.header(system) }).await?;
+        let header = self.header(system | NetFlags::InitialAgeStateRequest);
+        self.send(GameStateRequest { header, rooms: Vec::new().into() }).await?;
+        let mut seen = Vec::new();
+        let told = async {
+            while let Some(notification) = notifications.next().await {
+                let news = scene.follow(&notification)?;
+                let is_all = news.contains(&Seen::AllThere);
+                seen.extend(news);
+                if is_all {
+                    return Ok(());
+                }
+            }
+            Err(self.link.failure(request))
+        };
+        let told = tokio::time::timeout(self.link.patience(), told).await;
+        told.unwrap_or(Err(ClientError::Timeout { request }))?;
+        Ok(seen)
+    }
+
+    /// The message that shows the avatar to others.
+    fn load_avatar(&self, shape: &str) -> Result<LoadClone<'static>> {
+        let uoid = self.avatar(shape);
+        let fixed = |class_index, name: &'static str| {
+            let location = Location { sequence_number: SequenceNumber(0), flags: LocationFlags(0) };
+            let name = name.into();
+            let (load_mask, object_id, clone) = (None, 0, None);
+            Key(Some(Uoid { location, load_mask, class_index, object_id, name, clone }))
+        };
+        let payload = LoadAvatarMsg {
+            clone_msg: LoadCloneMsg {
+                message: MessageHeader {
+                    receivers: vec![fixed(NET_CLIENT, "kNetClientMgr_KEY")].into(),
+                    ..message_header()
+                },
+                clone: Key(Some(uoid.clone())),
+                requestor: fixed(AVATAR_MANAGER, "kAvatarMgr_KEY"),
+                originating_player_id: self.player,
+                user_data: 0,
+                valid: true.into(),
+                loading: true.into(),
+                trigger: Child::NONE,
+            },
+            is_player: true.into(),
+            spawn_point: Key(None),
+            has_initial_task: false.into(),
+            initial_task: None,
+            user_string: "".into(),
+        };
+        Ok(LoadClone {
+            header: self.header(NetFlags(0)),
+            stream: Stream::new(encoded(&PlasmaMessage::from(payload))?),
+            has_delivery_time: false.into(),
+            delivery_time: None,
+            uoid,
+            is_player: true.into(),
+            is_loading: true.into(),
+            is_initial_state: false.into(),
+        })
+    }
+
+    /// Says something to all who are in the age, under a name: that of the player.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub async fn say(&self, name: &str, text: &str) -> Result<()> {
+        let chat = KiMsg {
+            message: message_header(),
+            command: KiCommand(0),
+            user: name.into(),
+            player_id: self.player,
+            text: text.into(),
+            flags: ChatFlags(0),
+            delay: 0.0.into(),
+            value: 0,
+        };
+        self.send(self.game_message(&chat.into(), NetFlags(0))?).await
+    }
+
+    /// The message that tells others which keys move the avatar.
+    ///
+    /// # Errors
+    /// None: all keys can be sent.
+    pub fn keys(&self, keys: InputState) -> Result<GameMessage<'static>> {
+        let pressed = AvatarInputStateMsg { message: message_header(), state: keys };
+        self.game_message(&pressed.into(), NetFlags::UseRelevanceRegions)
+    }
+
+    fn game_message(
+        &self,
+        payload: &PlasmaMessage<'_>,
+        flags: NetFlags,
+    ) -> Result<GameMessage<'static>> {
+        Ok(GameMessage {
+            header: self.header(flags),
+            stream: Stream::new(encoded(payload)?),
+            has_delivery_time: false.into(),
+            delivery_time: None,
+        })
+    }
+
+    /// The message that tells others where the avatar is, and which servers may leave out for those
+    /// who are too far away, or read too slowly; `None` if the shard has no descriptor
+    /// `avatarPhysical`.
+    ///
+    /// # Errors
+    /// When the descriptor has no `position` of three numbers.
+    pub fn position(
+        &self,
+        shape: &str,
+        descriptors: &Descriptors,
+        position: [f32; 3],
+    ) -> Result<Option<SdlStateBCast<'static>>> {
+        let Some(descriptor) = descriptors.newest(PHYSICAL) else { return Ok(None) };
+        let mut state = State::new(descriptor);
+        let now = UnifiedTime { seconds: 0, microseconds: 0 };
+        let blob = state
+            .set("position", &[Scalar::Triple(position)], &now)
+            .and_then(|()| state.to_blob().to_bytes())
+            .map_err(not_sent)?;
+        let flags = NetFlags::UseRelevanceRegions;
+        let (mut state, is_avatar) = (self.state(self.avatar(shape), blob), true);
+        state.header = self.header(flags);
+        (state.persist_on_server, state.is_avatar_state) = (false.into(), is_avatar.into());
+        Ok(Some(SdlStateBCast { state }))
+    }
+
+    /// Changes the state of an object, for others and for those who come later.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub async fn change(&self, object: Uoid<'static>, change: &Blob<'_>) -> Result<()> {
+        let blob = change.to_bytes().map_err(not_sent)?;
+        self.send(SdlStateBCast { state: self.state(object, blob) }).await
+    }
+
+    fn state(&self, object: Uoid<'static>, blob: Vec<u8>) -> SdlState<'static> {
+        SdlState {
+            header: self.header(NetFlags(0)),
+            object,
+            stream: Stream::new(blob),
+            is_initial_state: false.into(),
+            persist_on_server: true.into(),
+            is_avatar_state: false.into(),
+        }
+    }
+
+    /// Asks for the lock of an object, or releases it. A request is answered: [`Seen::Lock`].
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub async fn lock(&self, object: Uoid<'static>, request: bool) -> Result<()> {
+        self.send(TestAndSet {
+            header: self.header(NetFlags(0)),
+            object,
+            stream: Stream::new(encoded(&SharedState::trigger(request))?),
+            lock_request: request.into(),
+        })
+        .await
+    }
+
+    /// Leaves, and waits until what was sent is written.
+    pub async fn leave(self) {
+        self.link.close().await;
+    }
+}
+
+/// The class of scene objects.
+const SCENE_OBJECT: u16 = 1;
+/// The classes of two objects that every client has.
+const NET_CLIENT: u16 = 0x52;
+const AVATAR_MANAGER: u16 = 0xf4;
+
+/// What a Plasma message begins with that goes to everybody.
+fn message_header() -> MessageHeader<'static> {
+    MessageHeader {
+        sender: Key(None),
+        receivers: Vec::new().into(),
+        timestamp: Double(0.0),
+        bcast_flags: BroadcastFlags::NetPropagate | BroadcastFlags::LocalPropagate,
+    }
+}
+
+fn encoded<'d>(value: &impl Field<'d>) -> Result<Vec<u8>> {
+    let mut writer = Writer::new();
+    value.encode(&mut writer).map_err(not_sent)?;
+    Ok(writer.into_bytes())
+}
+
+fn not_sent(error: worldwire_core::Error) -> ClientError {
+    ClientError::NotSent { request: "PropagateBuffer", error: error.into() }
+}
+
+/// Reads a Plasma message out of a stream.
+pub(super) fn payload<'p>(stream: &'p [u8]) -> worldwire_core::Result<PlasmaMessage<'p>> {
+    PlasmaMessage::decode(&mut Reader::within(stream, &LIMITS), "payload")
+        .map_err(worldwire_core::Error::closed)
+}

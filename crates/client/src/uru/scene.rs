@@ -1,0 +1,298 @@
+//! What a player sees in an age.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use worldwire_core::{Error, Field as _, Limits, Reader};
+use worldwire_uru::inflate::Inflater;
+use worldwire_uru::net_message::{GamePayload, NetMessage, SdlState, Stream};
+use worldwire_uru::plasma_message::{PlasmaMessage, ReplyType};
+use worldwire_uru::schema::Descriptors;
+use worldwire_uru::sdl::{Blob, Change, Rule, Scalar, Sent, State, StateDb};
+use worldwire_uru::types::{ClassIndex, UnifiedTime, Uoid};
+
+use super::game::{PHYSICAL, payload};
+use super::{ClientError, Notification, Result};
+
+/// Who and what is in an age, as a client knows it: members, clones, states, and whether it is the
+/// one that answers for what belongs to nobody. [`follow`](Self::follow) keeps it up to date.
+#[derive(Debug)]
+pub struct Scene {
+    player: u32,
+    descriptors: Arc<Descriptors>,
+    members: BTreeMap<u32, String>,
+    /// By clone id and player, in no order that matters.
+    clones: Vec<Uoid<'static>>,
+    states: StateDb,
+    is_owner: bool,
+    inflater: Inflater,
+}
+
+/// What a player sees happen.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Seen {
+    /// A player is here.
+    Came {
+        /// The player's number.
+        player: u32,
+        /// The player's name.
+        name: String,
+    },
+    /// A player is gone.
+    Went {
+        /// The player's number.
+        player: u32,
+        /// The player's name.
+        name: String,
+    },
+    /// Somebody says something.
+    Chat {
+        /// Who it is, as the server knows.
+        player: u32,
+        /// The name that the speaker's client gives.
+        name: String,
+        /// What is said.
+        text: String,
+    },
+    /// An avatar or a thing appears, or, not `loaded`, vanishes.
+    Clone {
+        /// The thing.
+        object: Uoid<'static>,
+        /// Whether it is the avatar of a player.
+        is_avatar: bool,
+        /// Whether it is there now.
+        loaded: bool,
+    },
+    /// The avatar of a player moves.
+    Moved {
+        /// The player.
+        player: u32,
+        /// Where the avatar is; none if only its keys were told.
+        position: Option<[f32; 3]>,
+    },
+    /// The state of an object is another one.
+    State {
+        /// The object.
+        object: Uoid<'static>,
+        /// The descriptor.
+        descriptor: String,
+        /// Who changed it; nobody if it was so before this player came, or the server did.
+        player: Option<u32>,
+        /// What is different; none if the descriptor is not known.
+        changes: Option<Vec<Change>>,
+    },
+    /// The answer to a request for a lock.
+    Lock {
+        /// The object.
+        object: Uoid<'static>,
+        /// Whether this player has the lock.
+        granted: bool,
+    },
+    /// Whether this client answers for what belongs to nobody.
+    Owner(bool),
+    /// Everything that was there before this player has been told.
+    AllThere,
+    /// Another message.
+    Other {
+        /// Who sent it; nobody for the server.
+        player: Option<u32>,
+        /// Its class.
+        class: ClassIndex,
+        /// The class of the Plasma message in it.
+        payload: Option<u16>,
+    },
+}
+
+impl Scene {
+    /// What a player knows who has just joined. States are read by descriptors that the shard hands
+    /// out as secure files.
+    #[must_use]
+    pub fn new(player: u32, descriptors: Arc<Descriptors>) -> Self {
+        Self {
+            player,
+            descriptors,
+            members: BTreeMap::new(),
+            clones: Vec::new(),
+            states: StateDb::default(),
+            is_owner: false,
+            inflater: Inflater::new(),
+        }
+    }
+
+    /// The other players who are here, with their names.
+    pub fn members(&self) -> impl ExactSizeIterator<Item = (u32, &str)> {
+        self.members.iter().map(|(player, name)| (*player, name.as_str()))
+    }
+
+    /// Avatars and things of others.
+    #[must_use]
+    pub fn clones(&self) -> &[Uoid<'static>] {
+        &self.clones
+    }
+
+    /// The states of all objects, the age's own included.
+    #[must_use]
+    pub fn states(&self) -> &StateDb {
+        &self.states
+    }
+
+    /// Whether this client answers for what belongs to nobody.
+    #[must_use]
+    pub fn is_owner(&self) -> bool {
+        self.is_owner
+    }
+
+    /// Takes in what the server said, and says what this player sees of it.
+    ///
+    /// # Errors
+    /// Malformed, for a net message that cannot be read.
+    pub fn follow(&mut self, notification: &Notification) -> Result<Vec<Seen>> {
+        let Notification::NetMessage(buffer) = notification else { return Ok(Vec::new()) };
+        let malformed = |error: Error| ClientError::Malformed {
+            request: "PropagateBuffer",
+            error: error.into(),
+        };
+        let message = buffer.decode().map_err(malformed)?;
+        self.take(buffer.class, &message).map_err(malformed)
+    }
+
+    fn take(
+        &mut self,
+        class: ClassIndex,
+        message: &NetMessage<'_>,
+    ) -> worldwire_core::Result<Vec<Seen>> {
+        let player = message.header().and_then(|header| header.player_id);
+        Ok(match message {
+            NetMessage::MembersList(list) => {
+                let members = list.members.iter().filter_map(|member| {
+                    let name = member.client.player_name.as_ref();
+                    Some((member.client.player_id?, name.map(|name| name.to_text().into_owned())))
+                });
+                let now: BTreeMap<u32, String> = members
+                    .map(|(player, name)| (player, name.unwrap_or_default()))
+                    .filter(|(player, _)| *player != self.player)
+                    .collect();
+                let before = core::mem::replace(&mut self.members, now);
+                let came = self.members.iter().filter(|(player, _)| !before.contains_key(player));
+                let mut seen: Vec<Seen> =
+                    came.map(|(player, name)| came_or_went(*player, name, true)).collect();
+                let went = before.iter().filter(|(player, _)| !self.members.contains_key(player));
+                seen.extend(went.map(|(player, name)| came_or_went(*player, name, false)));
+                seen
+            }
+            NetMessage::MemberUpdate(update) => {
+                let client = &update.member.client;
+                let Some(player) = client.player_id else { return Ok(Vec::new()) };
+                let name = client.player_name.as_ref();
+                let name = name.map(|name| name.to_text().into_owned()).unwrap_or_default();
+                let came = update.was_added.is_true();
+                let seen = came_or_went(player, &name, came);
+                match came {
+                    true => drop(self.members.insert(player, name)),
+                    false => drop(self.members.remove(&player)),
+                }
+                vec![seen]
+            }
+            NetMessage::GroupOwner(owner) => {
+                self.is_owner = owner.groups.first().is_some_and(|group| group.owned.is_true());
+                vec![Seen::Owner(self.is_owner)]
+            }
+            NetMessage::InitialAgeStateSent(_) => vec![Seen::AllThere],
+            NetMessage::LoadClone(load) => {
+                let object = load.uoid.clone().into_owned();
+                let (is_avatar, loaded) = (load.is_player.is_true(), load.is_loading.is_true());
+                let was_there = self.clones.contains(&object);
+                match loaded {
+                    true if !was_there => self.clones.push(object.clone()),
+                    true => return Ok(Vec::new()),
+                    false => {
+                        self.clones.retain(|known| *known != object);
+                        self.states.remove(&object);
+                    }
+                }
+                vec![Seen::Clone { object, is_avatar, loaded }]
+            }
+            NetMessage::SdlState(state) => vec![self.state(state, None)?],
+            NetMessage::SdlStateBCast(broadcast) => vec![self.state(&broadcast.state, player)?],
+            NetMessage::GameMessage(game) => vec![self.game(class, player, &game.stream)?],
+            NetMessage::GameMessageDirected(directed) => {
+                vec![self.game(class, player, &directed.game.stream)?]
+            }
+            _ => vec![Seen::Other { player, class, payload: None }],
+        })
+    }
+
+    fn state(&mut self, state: &SdlState<'_>, player: Option<u32>) -> worldwire_core::Result<Seen> {
+        let object = state.object.clone().into_owned();
+        let bytes = state.stream.payload(&mut self.inflater, &LIMITS)?;
+        let mut reader = Reader::within(bytes, &LIMITS);
+        let blob = match Blob::decode(&self.descriptors, &mut reader) {
+            Ok(blob) => blob,
+            Err(error) => {
+                let mut reader = Reader::within(bytes, &LIMITS);
+                let Ok(head) = worldwire_uru::sdl::Head::decode_fields(&mut reader) else {
+                    return Err(error.closed());
+                };
+                let descriptor = head.name.to_text();
+                return Ok(Seen::State { object, descriptor, player, changes: None });
+            }
+        };
+        let descriptor = blob.descriptor.name().to_owned();
+        let is_position = descriptor.eq_ignore_ascii_case(PHYSICAL);
+        let before = self.states.get(&object, &descriptor).map(|stored| stored.state.clone());
+        let before = before.unwrap_or_else(|| State::new(blob.descriptor.clone()));
+        let sent = Sent {
+            persist: state.persist_on_server.is_true(),
+            avatar: state.is_avatar_state.is_true(),
+            player_id: player.unwrap_or(0),
+        };
+        let never = UnifiedTime { seconds: 0, microseconds: 0 };
+        let applied = self.states.apply(&object, &blob, sent, Rule::CLIENT, &never);
+        let Ok(stored) = applied else {
+            // An older version, or more states than there is room for.
+            return Ok(Seen::State { object, descriptor, player, changes: None });
+        };
+        if is_position && let Some(ids) = object.clone {
+            let position = match stored.state.scalar("position") {
+                Some(Scalar::Triple(position)) => Some(position),
+                _ => None,
+            };
+            return Ok(Seen::Moved { player: ids.player_id, position });
+        }
+        let changes = Some(before.diff(&stored.state));
+        Ok(Seen::State { object, descriptor, player, changes })
+    }
+
+    fn game(
+        &mut self,
+        class: ClassIndex,
+        player: Option<u32>,
+        stream: &Stream<'_, GamePayload>,
+    ) -> worldwire_core::Result<Seen> {
+        let bytes = stream.payload(&mut self.inflater, &LIMITS)?;
+        let other = Seen::Other { player, class, payload: stream.class() };
+        Ok(match (payload(bytes), player) {
+            (Ok(PlasmaMessage::KiMsg(chat)), Some(player)) if chat.command.0 == 0 => {
+                let (name, text) = (chat.user.to_text(), chat.text.to_text());
+                Seen::Chat { player, name, text }
+            }
+            (Ok(PlasmaMessage::AvatarInputStateMsg(_)), Some(player)) => {
+                Seen::Moved { player, position: None }
+            }
+            (Ok(PlasmaMessage::ServerReplyMsg(reply)), _) => {
+                let receiver = reply.message.receivers.iter().find_map(|key| key.0.clone());
+                let Some(object) = receiver.map(Uoid::into_owned) else { return Ok(other) };
+                Seen::Lock { object, granted: reply.reply_type == ReplyType::Affirm }
+            }
+            _ => other,
+        })
+    }
+}
+
+static LIMITS: Limits = Limits::DEFAULT;
+
+fn came_or_went(player: u32, name: &str, came: bool) -> Seen {
+    let name = name.to_owned();
+    if came { Seen::Came { player, name } } else { Seen::Went { player, name } }
+}

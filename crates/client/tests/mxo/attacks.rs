@@ -1,0 +1,148 @@
+//! What hostile peers do, and that others do not notice.
+
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::time::{sleep, timeout};
+use worldwire_core::Sampler;
+use worldwire_core::connection::{Event, EventOf};
+use worldwire_mxo::connection::{ClientConfig, Connection, News, Sender, Session};
+use worldwire_mxo::crypt::SessionKey;
+use worldwire_net::{Application, Capacity, Clock, Driver, End, Flow, udp};
+use worldwire_server::mxo::{OPEN_KEY, OPEN_SESSION};
+
+use crate::sockets::{Running, sees_all};
+
+/// An honest client sees all there is, whatever the others do.
+async fn is_unaffected(world: &Running, uid: u64) {
+    let visit = world.enter(uid).await;
+    worldwire_client::mxo::ask(world.status, "POST", "/hold").await.unwrap();
+    visit.seen(|eyes| eyes.walk(false));
+    sees_all(world, &visit).await;
+    visit.leave().await;
+}
+
+fn client(clock: Clock, uid: u64) -> Connection {
+    let session = Session::new(OPEN_SESSION, SessionKey::new(&OPEN_KEY), &[3; 16]);
+    Connection::client(ClientConfig::new(Duration::from_secs(1), uid), session, clock.now())
+}
+
+/// Sends object sections that it may not send.
+struct Rogue(Vec<Vec<u8>>);
+
+impl Application<Connection> for Rogue {
+    type Notice = ();
+
+    async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
+        if let Event::News(News::Established) = event {
+            for section in &self.0 {
+                sender.send_objects(section, None).unwrap();
+            }
+        }
+        Flow::Continue(())
+    }
+}
+
+/// Lets a rogue talk for a while.
+async fn rogue(world: &Running, sections: Vec<Vec<u8>>) {
+    let clock = Clock::start();
+    let socket = udp::dial(world.address).await.unwrap();
+    let driving = async {
+        udp::drive(&Driver::client(clock), socket, client(clock, 666), Rogue(sections)).await
+    };
+    let end: Result<End, _> = timeout(Duration::from_secs(2), driving).await;
+    assert!(end.is_err(), "{end:?}");
+}
+
+async fn open(world: &Running) -> u64 {
+    world.status().await["connections"]["open"].as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn sections_that_break_rules_are_refused_and_end_their_sender() {
+    let world = Running::start(|config| config.replicator.enter = 6_000.0).await;
+    // Views of others, creates, deletes of 65,535 views, pending updates of 64 KiB, a cut one.
+    let sections = [
+        &[3, 0, 1, 2, 0, 0, 0][..],
+        &[1, 0, 0x0c, 0x9f, 1, 1, 0xcd, 0xab, 0, 0, 9, 0, 0, 0, 0],
+        &[1, 0, 1, 0xff, 0xff, 3, 0],
+        &[1, 0, 2, 0xff, 0xff, 3, 0],
+        &[2, 0, 2, 0xff, 0xff, 0xff, 0xff],
+        &[2, 0, 1, 8, 0, 0, 0xc0, 0x7f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    ];
+    let all = sections.iter().map(|section| section.to_vec());
+    rogue(&world, all.cycle().take(30).collect()).await;
+    assert_eq!(world.figures.broken_rules(), 16);
+    assert_eq!(open(&world).await, 0, "it was thrown out");
+    is_unaffected(&world, 1).await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn datagrams_of_strangers_make_no_connections() {
+    let world = Running::start(|config| config.replicator.enter = 6_000.0).await;
+    let visit = world.enter(1).await;
+    let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut sampler = Sampler::new(5);
+    let key = SessionKey::new(&OPEN_KEY);
+    for length in 0..400 {
+        let noise = sampler.bytes(length % 80);
+        stranger.send_to(&noise, world.address).await.unwrap();
+        // Sealed under the right key, but without a hello.
+        let sealed = key.seal_datagram(&[9; 16], &noise);
+        stranger.send_to(&sealed, world.address).await.unwrap();
+        // A torn hello, and one under another key.
+        let hello = [&[0, 0, 0, 0, 0, 0, 3, 8, 0, 0, 0][..], &sampler.bytes(32)].concat();
+        let torn = &hello[..hello.len() - 1 - length % 30];
+        stranger.send_to(torn, world.address).await.unwrap();
+        stranger.send_to(&hello, world.address).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    sleep(Duration::from_millis(300)).await;
+    let status = world.status().await;
+    assert_eq!(status["connections"]["accepted"], 1);
+    assert!(!visit.is_over());
+    visit.leave().await;
+    is_unaffected(&world, 2).await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn half_open_clients_end_and_a_flood_has_no_room() {
+    let world = Running::start(|config| {
+        config.idle_time = Duration::from_secs(1);
+        config.capacity = Capacity { total: 40, per_address: 40 };
+        config.replicator.enter = 6_000.0;
+    });
+    let world = world.await;
+    let visit = world.enter(1).await;
+    // A hello each, and not a word more.
+    let mut sockets = Vec::new();
+    for uid in 0..120 {
+        use worldwire_core::Side;
+        use worldwire_core::connection::Connection as _;
+        let socket = udp::dial(world.address).await.unwrap();
+        let mut machine = client(Clock::start(), 1_000 + uid);
+        let hello = machine.poll_transmit(Side::Server).unwrap();
+        socket.send(&hello).await.unwrap();
+        sockets.push(socket);
+        tokio::task::yield_now().await;
+    }
+    sleep(Duration::from_millis(300)).await;
+    let status = world.status().await;
+    assert_eq!(status["connections"]["open"], 40);
+    assert!(status["connections"]["refused"].as_u64().unwrap() >= 81, "{status}");
+    assert!(!visit.is_over());
+    visit.leave().await;
+    for _ in 0..100 {
+        if open(&world).await == 0 {
+            break;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    let status = world.status().await;
+    // Their characters are gone with them.
+    assert_eq!((&status["connections"]["open"], &status["objects"]), (&0.into(), &500.into()));
+    is_unaffected(&world, 2).await;
+    world.stop().await;
+}

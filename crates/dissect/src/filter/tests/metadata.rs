@@ -1,0 +1,90 @@
+//! What is known of a message beside its fields, and columns of tables.
+
+use super::super::{Column, Filter};
+use super::{check, with_subject};
+
+#[test]
+fn ends_and_moments_are_known() {
+    check(
+        &[
+            "src == \"2001:db8::1\" and dst == 192.0.2.10",
+            "addr == 192.0.2.10 and addr == \"2001:db8:0::1\" and addr in {10.0.0.1, 192.0.2.10}",
+            "srcport == 14617 and dstport in {49152..65535} and port == 14617 and port > 40000",
+            "date == \"2026-01-01 00:00:00.631500\" and date == 1767225600.631500000",
+            "date > \"2026-01-01\" and date < \"2026-01-01T01:00:00+00:59\"",
+            "message.src startswith \"2001:\" and date in {1767225600..1767225601}",
+        ],
+        &[
+            "src == 192.0.2.10",
+            "port != 14617",
+            "addr == 192.0.2.1",
+            "date == \"2026-01-01\"",
+            "date < 1767225600",
+            "not exists(src)",
+        ],
+    );
+    let definitions = crate::Definitions::built_in();
+    for (filter, wanted) in [
+        ("src == server", "`src` is an address, such as `192.0.2.1`, never `server`"),
+        (
+            "date > yesterday",
+            "`date` is a moment, such as `\"2026-01-01 00:00:00\"`, never `yesterday`",
+        ),
+        ("port == http", "`port` is a number, never `http`"),
+    ] {
+        let values = Filter::parse(filter).unwrap().unknown_values(&definitions);
+        assert_eq!(values.iter().map(ToString::to_string).collect::<Vec<_>>(), [wanted]);
+    }
+    for filter in
+        ["dst == \"2001:db8::1\"", "date >= 1767225600.5", "port in {1..3} and addr == 1.2.3.4"]
+    {
+        assert_eq!(Filter::parse(filter).unwrap().unknown_values(&definitions), [], "{filter}");
+    }
+}
+
+#[test]
+fn columns_are_fields_or_what_is_known() {
+    let definitions = crate::Definitions::built_in();
+    let column = |text: &str| Column::parse(text, &definitions);
+    with_subject(|subject| {
+        for (name, wanted) in [
+            ("time", "1.5"),
+            ("date", "1767225600.631500000"),
+            ("src", "2001:db8::1"),
+            ("port", "14617;49154"),
+            ("name", "auth.AcctLoginReply"),
+            ("result", "PlayerAlreadyExists"),
+            ("auth.AcctLoginReply.result", "PlayerAlreadyExists"),
+            ("AcctLoginReply.result", "PlayerAlreadyExists"),
+            ("utf8", "Guild"),
+            ("refs.parentId", "5;6"),
+            ("numbers", "[3,4,5]"),
+        ] {
+            let mut out = "|".to_owned();
+            if column(name).unwrap().write(subject, &mut out) {
+                assert_eq!(out, format!("|{wanted}"), "{name}");
+            } else {
+                panic!("{name} is not there");
+            }
+        }
+        for missing in ["auth.AcctLoginRequest.result", "missing", "refs.missing"] {
+            let mut out = String::new();
+            assert!(!column(missing).unwrap().write(subject, &mut out) && out.is_empty());
+        }
+    });
+    for wrong in ["", "a b", "result == 3", "auth.AcctLoginReply.", "a) or (b"] {
+        assert!(column(wrong).is_err(), "{wrong}");
+    }
+    let misspelt = column("auth.AcctLoginReply.resultt").unwrap().filter();
+    assert!(misspelt.unknown_fields(&definitions)[0].is_certain);
+    assert!(column("transId").unwrap().is_field() && !column("time").unwrap().is_field());
+}
+
+#[test]
+fn the_names_in_a_filter_are_told() {
+    let filter =
+        "class.A and (fields.m_list[3].m_id == 1 or not m_b > 2) and exists(m_c) and time < 1";
+    let filter = Filter::parse(filter).expect("it is right");
+    assert_eq!(filter.message_names(), ["class.A"]);
+    assert_eq!(filter.field_names(), [vec!["m_list", "m_id"], vec!["m_b"], vec!["m_c"]]);
+}

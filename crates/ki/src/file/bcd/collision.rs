@@ -1,0 +1,216 @@
+//! One thing to collide with.
+
+use std::borrow::Cow;
+
+use worldwire_core::json::{FieldsOf, Given};
+use worldwire_core::{Error, Field, Float, Reader, Result, Sampler, Trace, Value, Writer};
+
+use super::super::primitive::{Matrix3, Text, Vector3};
+use super::{CollisionFlags, CollisionType, Mesh, Params};
+
+/// Something to collide with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collision<'d> {
+    /// What it is.
+    pub category_flags: CollisionFlags,
+    /// What it collides with.
+    pub collision_flags: CollisionFlags,
+    /// The mesh, of one that is a mesh.
+    pub mesh: Option<Mesh>,
+    /// The type in front, where it is not that of [`Self::params`]. Such a file can be read by
+    /// [`BcdFile::open`] only, and is not written.
+    pub other_type: Option<CollisionType>,
+    /// The name.
+    pub name: Text<'d>,
+    /// How it is turned.
+    pub rotation: Matrix3,
+    /// Where it is.
+    pub location: Vector3,
+    /// Unverified: its size is multiplied by this.
+    pub scale: Float,
+    /// The name of its material.
+    pub material: Text<'d>,
+    /// How large it is; this is also its type.
+    pub params: Params,
+}
+
+/// What to do when the two types of a collision differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Types {
+    MustAgree,
+    MayDiffer,
+}
+
+/// The fewest bytes of a collision: a sphere without a name and material.
+pub(super) const LEAST: usize = 80;
+
+impl<'d> Collision<'d> {
+    pub(super) fn read<'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        name: &'n str,
+        types: Types,
+    ) -> Result<Self> {
+        reader.record(name, |reader| {
+            let first = kind(reader, "type")?;
+            let category_flags = CollisionFlags::decode(reader, "category_flags")?;
+            let collision_flags = CollisionFlags::decode(reader, "collision_flags")?;
+            let mesh = match first {
+                CollisionType::Mesh => Some(Mesh::decode(reader, "mesh")?),
+                _ => None,
+            };
+            let name = Text::decode(reader, "name")?;
+            let rotation = Matrix3::decode(reader, "rotation")?;
+            let location = Vector3::decode(reader, "location")?;
+            let scale = Float::decode(reader, "scale")?;
+            let material = Text::decode(reader, "material")?;
+            let at = reader.position() as u64;
+            let second = kind(reader, "type_again")?;
+            if first != second && types == Types::MustAgree {
+                let error = Error::malformed(first.to_string(), second.to_string());
+                return Err(error.at(at).inside("type_again"));
+            }
+            let params = Params::read(reader, second)?;
+            let other_type = (first != second).then_some(first);
+            Ok(Self {
+                category_flags,
+                collision_flags,
+                mesh,
+                other_type,
+                name,
+                rotation,
+                location,
+                scale,
+                material,
+                params,
+            })
+        })
+    }
+
+    /// The type.
+    #[must_use]
+    pub fn kind(&self) -> CollisionType {
+        self.params.kind()
+    }
+}
+
+impl<'d> Field<'d> for Collision<'d> {
+    type Owned = Collision<'static>;
+    const LEAST: usize = LEAST;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("Collision")
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        Self::read(reader, name, Types::MustAgree)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        let kind = self.kind();
+        if let Some(other) = self.other_type {
+            return Err(Error::value(other.to_string(), kind.to_string()).inside("type_again"));
+        }
+        kind.encode(writer)?;
+        self.category_flags.encode(writer)?;
+        self.collision_flags.encode(writer)?;
+        match (&self.mesh, kind) {
+            (Some(mesh), CollisionType::Mesh) => mesh.encode(writer)?,
+            (None, CollisionType::Mesh) => {
+                return Err(Error::value("vertices and faces", "none").inside("mesh"));
+            }
+            (Some(_), _) => {
+                let found = "vertices and faces";
+                return Err(Error::value(format!("none for a {kind}"), found).inside("mesh"));
+            }
+            (None, _) => {}
+        }
+        self.name.encode(writer).map_err(|error| error.inside("name"))?;
+        self.rotation.encode(writer)?;
+        self.location.encode(writer)?;
+        self.scale.encode(writer)?;
+        self.material.encode(writer).map_err(|error| error.inside("material"))?;
+        kind.encode(writer)?;
+        self.params.encode(writer)
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let mut fields = FieldsOf::new(json)?;
+        let first: CollisionType = fields.value("type")?;
+        let again = fields.given_optional("type_again").map(CollisionType::from_json).transpose();
+        let again = again.map_err(|error| error.inside("type_again"))?.unwrap_or(first);
+        if again != first {
+            return Err(Error::value(first.to_string(), again.to_string()).inside("type_again"));
+        }
+        let mesh = fields.given_optional("mesh").filter(|mesh| !mesh.is_null());
+        let mesh = mesh.map(Mesh::from_json).transpose().map_err(|error| error.inside("mesh"))?;
+        let params = match fields.given_optional("params") {
+            None if first == CollisionType::Mesh => Params::Mesh,
+            None => fields.given("params").map(|_| Params::Mesh)?,
+            Some(json) => Params::from_json(first, json).map_err(|error| error.inside("params"))?,
+        };
+        let collision = Self {
+            category_flags: fields.value("category_flags")?,
+            collision_flags: fields.value("collision_flags")?,
+            mesh,
+            other_type: None,
+            name: Text::from_json(fields.given("name")?).map_err(|error| error.inside("name"))?,
+            rotation: fields.value("rotation")?,
+            location: fields.value("location")?,
+            scale: fields.value("scale")?,
+            material: Text::from_json(fields.given("material")?)
+                .map_err(|error| error.inside("material"))?,
+            params,
+        };
+        fields.end()?;
+        Ok(collision)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        let params = Params::sample(sampler);
+        Self {
+            category_flags: CollisionFlags::sample(sampler),
+            collision_flags: CollisionFlags::sample(sampler),
+            mesh: (params == Params::Mesh).then(|| Mesh::sample(sampler)),
+            other_type: None,
+            name: Text::sample(sampler),
+            rotation: Matrix3::sample(sampler),
+            location: Vector3::sample(sampler),
+            scale: Float::sample(sampler),
+            material: Text::sample(sampler),
+            params,
+        }
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        let Self { category_flags, collision_flags, mesh, other_type, .. } = self;
+        let Self { rotation, location, scale, params, .. } = self;
+        let (name, material) = (self.name.into_owned(), self.material.into_owned());
+        Collision {
+            category_flags,
+            collision_flags,
+            mesh,
+            other_type,
+            name,
+            rotation,
+            location,
+            scale,
+            material,
+            params,
+        }
+    }
+}
+
+/// A type that there is.
+fn kind<'n, T: Trace<'n>>(reader: &mut Reader<'_, T>, name: &'n str) -> Result<CollisionType> {
+    let at = reader.position() as u64;
+    let kind = reader.shown(
+        name,
+        |reader| reader.take_array().map(u32::from_le_bytes).map(CollisionType),
+        |kind| Value::Enum(i64::from(kind.0), CollisionType::NAMES),
+    )?;
+    if kind.name().is_none() {
+        let error = Error::malformed("a type from 0 to 6", kind.to_string());
+        return Err(error.at(at).inside(name));
+    }
+    Ok(kind)
+}

@@ -1,0 +1,155 @@
+//! What objects do by themselves: they walk along a path, and change a value again and again.
+
+use std::time::Duration;
+
+use worldwire_mxo::message::Movement;
+use worldwire_mxo::replicator::Place;
+
+/// Walking from point to point, round and round.
+#[derive(Clone, Debug)]
+pub(super) struct Walk {
+    /// The points, from where the object stands, each with the moment at which it is left for the
+    /// next one and how long that takes.
+    legs: Vec<Leg>,
+    /// How long a round takes.
+    round: f64,
+}
+
+#[derive(Clone, Debug)]
+struct Leg {
+    from: Place,
+    to: Place,
+    /// Seconds since the round began.
+    leaves: f64,
+    takes: f64,
+}
+
+/// Where a walker is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Position {
+    pub(super) offset: Place,
+    /// 256 are a full turn.
+    pub(super) yaw: u8,
+    pub(super) walks: bool,
+}
+
+/// The actions of a movement that stand for walking and standing.
+///
+/// Unverified: what the numbers mean to the client. They were seen of characters that moved and of
+/// those that did not.
+const ACTIONS: [u8; 2] = [0, 2];
+
+impl Walk {
+    pub(super) fn new(points: &[Place], speed: f64, pause: f64) -> Self {
+        let mut moment = 0.0;
+        let next = points.iter().cycle().skip(1);
+        let legs = points.iter().zip(next).map(|(from, to)| {
+            let leaves = moment + pause;
+            let takes = distance(from, to) / speed;
+            moment = leaves + takes;
+            Leg { from: *from, to: *to, leaves, takes }
+        });
+        let legs = legs.collect();
+        Self { legs, round: moment }
+    }
+
+    /// Where the walker is after so long, from where it stood.
+    pub(super) fn at(&self, time: Duration) -> Position {
+        let mut left = time.as_secs_f64();
+        if self.round > 0.0 {
+            left %= self.round;
+        }
+        let behind = |leg: &&Leg| left < leg.leaves + leg.takes;
+        let Some(leg) = self.legs.iter().find(behind).or(self.legs.last()) else {
+            return Position { offset: [0.0; 3], yaw: 0, walks: false };
+        };
+        let part = if leg.takes > 0.0 { (left - leg.leaves) / leg.takes } else { 0.0 };
+        let part = part.clamp(0.0, 1.0);
+        let offset =
+            core::array::from_fn(|at| (leg.to[at] - leg.from[at]).mul_add(part, leg.from[at]));
+        let [x, _, z] = [0, 1, 2].map(|at| leg.to[at] - leg.from[at]);
+        Position { offset, yaw: turn(x, z), walks: part > 0.0 && part < 1.0 }
+    }
+}
+
+impl Position {
+    /// The movement of one who stands at a place and has walked from there.
+    pub(super) fn movement(self, place: Place) -> Movement {
+        #[expect(clippy::cast_possible_truncation, reason = "the wire has no more")]
+        let position = core::array::from_fn(|at| (place[at] + self.offset[at]) as f32);
+        let [stands, walks] = ACTIONS;
+        let action = Some(if self.walks { walks } else { stands });
+        Movement { action, yaw: Some(self.yaw), position: Some(position), ..Movement::default() }
+    }
+}
+
+/// A property that has one value after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Cycle {
+    pub(super) property: Box<str>,
+    values: Vec<Vec<u8>>,
+    every: f64,
+}
+
+impl Cycle {
+    pub(super) fn new(property: &str, values: Vec<Vec<u8>>, every: f64) -> Self {
+        Self { property: property.into(), values, every }
+    }
+
+    /// The value after so long. `first` is where this object begins.
+    pub(super) fn at(&self, time: Duration, first: usize) -> &[u8] {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "seconds since the start are few"
+        )]
+        let turn = (time.as_secs_f64() / self.every) as usize;
+        let at = turn.wrapping_add(first) % self.values.len().max(1);
+        self.values.get(at).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn distance(from: &Place, to: &Place) -> f64 {
+    from.iter().zip(to).map(|(from, to)| (to - from).powi(2)).sum::<f64>().sqrt()
+}
+
+/// The direction as a part of a full turn.
+fn turn(x: f64, z: f64) -> u8 {
+    let part = x.atan2(z) / core::f64::consts::TAU * 256.0;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is from 0 to 255"
+    )]
+    let turn = part.round().rem_euclid(256.0) as u8;
+    turn
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walker_goes_round_and_round() {
+        let walk = Walk::new(&[[0.0; 3], [100.0, 0.0, 0.0]], 50.0, 1.0);
+        let at = |seconds: f64| walk.at(Duration::from_secs_f64(seconds));
+        let places = [(0.5, 0.0), (2.0, 50.0), (3.5, 100.0), (5.0, 50.0), (6.0, 0.0), (8.0, 50.0)];
+        for (seconds, x) in places {
+            assert!((at(seconds).offset[0] - x).abs() < 1e-9, "{seconds}: {:?}", at(seconds));
+        }
+        assert_eq!((at(2.0).yaw, at(5.0).yaw), (64, 192));
+        assert!(at(2.0).walks && !at(0.5).walks);
+        // One point, and points at one place, are no walk.
+        for points in [vec![[3.0; 3]], vec![[3.0; 3]; 2]] {
+            let walk = Walk::new(&points, 1.0, 0.0);
+            assert_eq!(walk.at(Duration::from_secs(7)).offset, [3.0; 3]);
+        }
+    }
+
+    #[test]
+    fn values_take_turns() {
+        let cycle = Cycle::new("x", vec![vec![1], vec![2]], 2.0);
+        let at = |seconds, first| cycle.at(Duration::from_secs(seconds), first)[0];
+        assert_eq!([at(0, 0), at(1, 0), at(2, 0), at(4, 0), at(0, 1)], [1, 1, 2, 1, 2]);
+    }
+}

@@ -1,0 +1,87 @@
+//! Figures of a world, for operators.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How many ticks are remembered: a minute and more.
+const TICKS: usize = 2_048;
+
+/// What a world did so far. Clones share their figures.
+#[derive(Clone, Debug, Default)]
+pub struct Figures(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    ticks: Mutex<VecDeque<Duration>>,
+    ticked: AtomicU64,
+    sent: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Figures {
+    pub(super) fn ticked(&self, took: Duration) {
+        self.0.ticked.fetch_add(1, Ordering::Relaxed);
+        let mut ticks = self.0.ticks.lock().unwrap_or_else(PoisonError::into_inner);
+        if ticks.len() >= TICKS {
+            ticks.pop_front();
+        }
+        ticks.push_back(took);
+    }
+
+    pub(super) fn sent(&self, bytes: usize) {
+        self.0.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn refused(&self) {
+        self.0.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many ticks there were.
+    #[must_use]
+    pub fn ticks(&self) -> u64 {
+        self.0.ticked.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of object sections that were sent.
+    #[must_use]
+    pub fn section_bytes(&self) -> u64 {
+        self.0.sent.load(Ordering::Relaxed)
+    }
+
+    /// Datagrams and sections of clients that broke a rule.
+    #[must_use]
+    pub fn broken_rules(&self) -> u64 {
+        self.0.refused.load(Ordering::Relaxed)
+    }
+
+    /// How long the last ticks took: half of them no longer than the first, and 99 of 100 no longer
+    /// than the second.
+    #[must_use]
+    pub fn tick_times(&self) -> [Duration; 2] {
+        let ticks = self.0.ticks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sorted: Vec<Duration> = ticks.iter().copied().collect();
+        drop(ticks);
+        sorted.sort_unstable();
+        let at = |percent: usize| {
+            sorted.get((sorted.len() * percent / 100).min(sorted.len().saturating_sub(1)))
+        };
+        [50, 99].map(|percent| at(percent).copied().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_ranked() {
+        let figures = Figures::default();
+        assert_eq!(figures.tick_times(), [Duration::ZERO; 2]);
+        (1..=200).for_each(|millis| figures.ticked(Duration::from_millis(millis)));
+        assert_eq!(figures.tick_times(), [101, 199].map(Duration::from_millis));
+        (0..TICKS).for_each(|_| figures.ticked(Duration::ZERO));
+        assert_eq!((figures.tick_times(), figures.ticks()), ([Duration::ZERO; 2], 2_248));
+    }
+}

@@ -1,0 +1,118 @@
+//! The status page: plain HTTP for operators, and for clients that compare.
+//!
+//! | path | what it says |
+//! | --- | --- |
+//! | `/status` | JSON: clients, objects, ticks, traffic |
+//! | `/views/CHARACTER` | JSON: `settled`, and in `views` what the client should see |
+//! | `/hold`, `/go` | objects stop what they do by themselves, for a minute at most; and go on |
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::time::sleep;
+use worldwire_core::json::Style;
+use worldwire_net::Signal;
+
+use super::Shared;
+use super::world::LONGEST_HOLD;
+use crate::page;
+
+/// How long visitors may keep the world from closing.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Serves the page until the signal comes.
+///
+/// # Errors
+/// Those of the system.
+pub(super) async fn serve(
+    tcp: TcpListener,
+    shared: Arc<Shared>,
+    mut signal: Signal,
+) -> io::Result<()> {
+    let serving = page::serve(tcp, router(shared), signal.clone());
+    let late = async move {
+        signal.stopping().await;
+        sleep(GRACE).await;
+    };
+    tokio::select! {
+        served = serving => served,
+        () = late => Ok(()),
+    }
+}
+
+fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/status", get(status))
+        .route("/views/{uid}", get(views))
+        .route("/hold", post(hold))
+        .route("/go", post(go))
+        .with_state(shared)
+}
+
+async fn status(State(shared): State<Arc<Shared>>) -> Response {
+    let world = shared.world();
+    let clients: Vec<_> = world
+        .clients()
+        .map(|(client, uid)| {
+            let traffic = world.traffic(client).unwrap_or_default();
+            json!({
+                "character": uid, "views": world.views(client),
+                "settled": world.is_settled(client), "bytes": traffic.first,
+                "bytes_again": traffic.again, "sections": traffic.sections,
+            })
+        })
+        .collect();
+    let (objects, figures) = (world.objects(), &shared.figures);
+    drop(world);
+    let [median, slowest] = figures.tick_times().map(|time| time.as_secs_f64() * 1000.0);
+    let counts = &shared.counts;
+    Json(json!({
+        "objects": objects, "ticks": figures.ticks(),
+        "tick_ms": { "p50": median, "p99": slowest },
+        "section_bytes": figures.section_bytes(),
+        "connections": { "open": counts.open(), "accepted": counts.accepted(),
+                         "refused": counts.refused() },
+        "broken_rules": figures.broken_rules(), "clients": clients,
+    }))
+    .into_response()
+}
+
+async fn views(State(shared): State<Arc<Shared>>, Path(uid): Path<u64>) -> Response {
+    let mut text = String::new();
+    {
+        let world = shared.world();
+        let Some(client) = world.client_of(uid) else {
+            let problem = format!("there is no client with the character {uid}\n");
+            return (StatusCode::NOT_FOUND, problem).into_response();
+        };
+        let Ok(truth) = world.truth(client) else {
+            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        };
+        text.push_str("{\"settled\":");
+        text.push_str(if world.is_settled(client) { "true" } else { "false" });
+        text.push_str(",\"views\":");
+        truth.write_json(Style::default(), &mut text);
+        text.push_str("}\n");
+    }
+    ([(CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+async fn hold(State(shared): State<Arc<Shared>>) -> StatusCode {
+    let until = shared.clock.now().saturating_add(LONGEST_HOLD);
+    shared.world().hold(until);
+    StatusCode::NO_CONTENT
+}
+
+async fn go(State(shared): State<Arc<Shared>>) -> StatusCode {
+    shared.world().go_on();
+    StatusCode::NO_CONTENT
+}

@@ -1,0 +1,121 @@
+//! What is done with a connection.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use worldwire_core::Error;
+use worldwire_core::connection::{Event, EventOf};
+use worldwire_mxo::connection::{Connection, Sender, Unit};
+use worldwire_mxo::message::MPM_ID;
+use worldwire_mxo::replicator::ClientId;
+use worldwire_net::{Application, End, Flow, Peer};
+
+use super::Shared;
+
+/// So many broken rules close a connection. Datagrams that somebody else sends in its name are
+/// damaged ones at the most: they are counted, and close nothing.
+const MOST_BROKEN_RULES: u32 = 16;
+
+/// One client.
+#[derive(Debug)]
+pub(super) struct Visitor {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    client: Option<ClientId>,
+    ticked: watch::Receiver<u64>,
+    broken_rules: u32,
+}
+
+impl Visitor {
+    pub(super) fn new(shared: Arc<Shared>, peer: Peer, ticked: watch::Receiver<u64>) -> Self {
+        Self { shared, address: peer.address, client: None, ticked, broken_rules: 0 }
+    }
+
+    /// The client said hello. One that says it again is the same.
+    fn enter(&mut self, uid: u64) -> Flow {
+        if self.client.is_some() {
+            return Flow::Continue(());
+        }
+        let entered = self.shared.world().enter(uid);
+        match entered {
+            Ok(client) => {
+                self.client = Some(client);
+                tracing::info!(address = %self.address, uid, "a client has come");
+                Flow::Continue(())
+            }
+            Err(error) => {
+                if let Some(count) = self.shared.full.count() {
+                    tracing::warn!(address = %self.address, %error, count, "clients not let in");
+                }
+                Flow::Break(())
+            }
+        }
+    }
+
+    /// The client broke a rule.
+    fn refuse(&mut self, error: &Error, is_its_own: bool) -> Flow {
+        self.shared.figures.refused();
+        if let Some(count) = self.shared.refused.count() {
+            tracing::warn!(address = %self.address, %error, count, "refused");
+        }
+        self.broken_rules += u32::from(is_its_own);
+        if self.broken_rules >= MOST_BROKEN_RULES { Flow::Break(()) } else { Flow::Continue(()) }
+    }
+}
+
+impl Application<Connection> for Visitor {
+    type Notice = ();
+
+    async fn event(&mut self, event: EventOf<'_, Connection>, _: &mut Sender) -> Flow {
+        match event {
+            Event::Received(piece) => match piece.unit {
+                Unit::Hello(hello) => return self.enter(hello.character_uid),
+                Unit::Section { id: MPM_ID, number } => {
+                    let Some(client) = self.client else { return Flow::Continue(()) };
+                    let heard = self.shared.world().hear(client, number, piece.bytes);
+                    if let Err(error) = heard {
+                        return self.refuse(&error, true);
+                    }
+                }
+                // The world has nothing that RPC messages could be about.
+                _ => {}
+            },
+            Event::News(news) => {
+                if let Some(client) = self.client {
+                    self.shared.world().news(client, &news);
+                }
+            }
+            // A datagram that opens with no key may be anybody's.
+            Event::Fault { error, .. } => return self.refuse(&error, false),
+            _ => {}
+        }
+        Flow::Continue(())
+    }
+
+    async fn notified(&mut self) {
+        if self.ticked.changed().await.is_err() {
+            // Time has ended: the server stops.
+            core::future::pending::<()>().await;
+        }
+    }
+
+    async fn notice(&mut self, (): (), sender: &mut Sender) -> Flow {
+        let Some(client) = self.client else { return Flow::Continue(()) };
+        let spoken = self.shared.world().speak(client, sender);
+        match spoken {
+            Ok(bytes) => {
+                self.shared.figures.sent(bytes);
+                Flow::Continue(())
+            }
+            Err(_) => Flow::Break(()),
+        }
+    }
+
+    async fn ended(&mut self, end: &End) {
+        if let Some(client) = self.client.take() {
+            self.shared.world().leave(client);
+            tracing::info!(address = %self.address, %end, "a client has gone");
+        }
+    }
+}

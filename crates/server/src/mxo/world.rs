@@ -1,0 +1,364 @@
+//! The world: its objects, what they do, and the clients in it. It does no IO.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::{Error, Result, Side};
+use worldwire_mxo::connection::{News, Sender};
+use worldwire_mxo::frame::SequenceNumber;
+use worldwire_mxo::message::{Create, Movement, Operation, Properties, Section, Update};
+use worldwire_mxo::replica::Replica;
+use worldwire_mxo::replicator::{
+    ClientId, Config, ObjectId, Place, Replicator, Spawn, Traffic, ViewState,
+};
+use worldwire_mxo::schema::Objects;
+use worldwire_mxo::types::text;
+
+use super::scene::{Scene, Thing, set_position};
+
+/// The goobj of players' characters.
+const CHARACTER: u16 = 12;
+/// A hold ends by itself after so long.
+pub const LONGEST_HOLD: Duration = Duration::from_secs(60);
+
+/// A small open world that many clients are in.
+///
+/// Every call takes the time since the server's start, which never goes back.
+#[derive(Debug)]
+pub struct World {
+    replicator: Replicator,
+    start: Place,
+    actors: Vec<Actor>,
+    /// What was spawned, for who asks what a client should see.
+    known: HashMap<ObjectId, Known>,
+    players: HashMap<ClientId, Player>,
+    now: Duration,
+    /// How long nothing was done by itself, because somebody looked.
+    held: Duration,
+    hold_until: Option<Duration>,
+    section: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    goid: u16,
+    world_id: Option<u32>,
+}
+
+/// An object that does something by itself.
+#[derive(Debug)]
+struct Actor {
+    object: ObjectId,
+    thing: Thing,
+    /// Begins later than others, so that not all do the same at once.
+    lag: Duration,
+    turn: usize,
+}
+
+#[derive(Debug)]
+struct Player {
+    character: ObjectId,
+    uid: u64,
+    /// The packet whose movement was taken last: what comes late is old.
+    heard: Option<SequenceNumber>,
+}
+
+impl World {
+    /// A world with these objects.
+    ///
+    /// # Errors
+    /// Those of [`Replicator::new`] and [`Replicator::spawn`].
+    pub fn new(objects: &Arc<Objects>, scene: &Scene, config: Config) -> Result<Self> {
+        let mut world = Self {
+            replicator: Replicator::new(Arc::clone(objects), config)?,
+            start: scene.start,
+            actors: Vec::new(),
+            known: HashMap::new(),
+            players: HashMap::new(),
+            now: Duration::ZERO,
+            held: Duration::ZERO,
+            hold_until: None,
+            section: Vec::new(),
+        };
+        for (index, thing) in scene.things.iter().enumerate() {
+            let movement = match &thing.walk {
+                Some(walk) => walk.at(Duration::ZERO).movement(thing.place),
+                None => Movement::default(),
+            };
+            let object = world.spawn(Spawn {
+                goid: thing.goid,
+                world_id: thing.world_id,
+                place: thing.place,
+                properties: thing.properties.clone(),
+                movement,
+            })?;
+            if thing.walk.is_some() || thing.cycle.is_some() {
+                let lag = Duration::from_millis(index as u64 * 7_919 % 60_000);
+                world.actors.push(Actor { object, thing: thing.clone(), lag, turn: index });
+            }
+        }
+        Ok(world)
+    }
+
+    /// A client comes, whose character begins at the start.
+    ///
+    /// # Errors
+    /// The limits on clients and objects; value, when there is no class of characters.
+    pub fn enter(&mut self, uid: u64) -> Result<ClientId> {
+        let objects = Arc::clone(self.replicator.objects());
+        let Some((_, class)) = objects.class_of(CHARACTER) else {
+            return Err(Error::value("tables with the goobj 12, of characters", "none"));
+        };
+        let client = self.replicator.join()?;
+        let place = self.start_of(uid);
+        let mut properties = Properties::new();
+        set_position(&mut properties, class, place);
+        for (name, value) in [("RealFirstName", "Visitor"), ("RealLastName", &*uid.to_string())] {
+            let slot = class.create().index_of(name).and_then(|index| {
+                let kind = class.create().slot(index)?.kind();
+                Some((u16::try_from(index).ok()?, usize::from(kind.size())))
+            });
+            if let Some((index, size)) = slot {
+                let mut bytes = text::encode(value).unwrap_or_default();
+                bytes.resize(size, 0);
+                properties.set(index, bytes);
+            }
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "the wire has no more")]
+        let position = Some(place.map(|part| part as f32));
+        let movement = Movement { position, yaw: Some(0), ..Movement::default() };
+        let spawn = Spawn { place, properties, movement, ..Spawn::new(CHARACTER) };
+        let character = self
+            .spawn(spawn)
+            .and_then(|character| self.replicator.possess(client, character).map(|()| character));
+        match character {
+            Ok(character) => {
+                self.players.insert(client, Player { character, uid, heard: None });
+                Ok(client)
+            }
+            Err(error) => {
+                self.replicator.leave(client)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// A client is gone, and its character with it.
+    pub fn leave(&mut self, client: ClientId) {
+        if let Some(player) = self.players.remove(&client) {
+            self.known.remove(&player.character);
+            let _ = self.replicator.despawn(player.character);
+        }
+        let _ = self.replicator.leave(client);
+    }
+
+    /// Reads an object section of a client, from its id on, out of the packet of a number.
+    ///
+    /// # Errors
+    /// Those of [`Replicator::read`] and [`Replicator::follow`]. Nothing of the section counts then.
+    pub fn hear(&mut self, client: ClientId, number: SequenceNumber, section: &[u8]) -> Result<()> {
+        let (section, used) = self.replicator.read(client, section)?;
+        debug_assert!(used > 0, "it has an id");
+        let Some(player) = self.players.get_mut(&client) else { return Ok(()) };
+        let is_late = |heard: SequenceNumber| !number.is_newer_than(heard);
+        if player.heard.is_some_and(is_late) {
+            return Ok(());
+        }
+        let movements = section.operations.iter().filter_map(|operation| match operation {
+            Operation::Update(update) => update.movement,
+            _ => None,
+        });
+        for movement in movements {
+            self.replicator.follow(client, &movement)?;
+        }
+        player.heard = Some(number);
+        Ok(())
+    }
+
+    /// What became of packets.
+    pub fn news(&mut self, client: ClientId, news: &News) {
+        // A client that is gone has no packets.
+        let _ = match news {
+            News::Delivered(number) => self.replicator.delivered(client, number.0),
+            News::Lost(number) => self.replicator.lost(client, number.0),
+            News::Reset => self.replicator.reset(client),
+            _ => Ok(()),
+        };
+    }
+
+    /// Time passes: objects do what they do, and it is found out who is to be told what.
+    pub fn tick(&mut self, now: Duration) {
+        let passed = now.saturating_sub(self.now);
+        self.now = self.now.max(now);
+        if self.hold_until.is_some_and(|until| until <= self.now) {
+            self.hold_until = None;
+        }
+        if self.hold_until.is_some() {
+            self.held += passed;
+        } else {
+            let time = self.now.saturating_sub(self.held);
+            for actor in &self.actors {
+                actor.act(time, &mut self.replicator);
+            }
+        }
+        self.replicator.tick(self.now);
+    }
+
+    /// Sends a client what it is to be told, within its budget. Returns the bytes of sections.
+    ///
+    /// # Errors
+    /// Value, when the client is gone.
+    pub fn speak(&mut self, client: ClientId, sender: &mut Sender) -> Result<usize> {
+        let mut bytes = 0;
+        loop {
+            self.section.clear();
+            if !self.replicator.poll(client, &mut self.section)? {
+                return Ok(bytes);
+            }
+            let behind_id = self.section.get(1..).unwrap_or_default();
+            // What cannot be sent now is polled again in the next tick.
+            let Ok(number) = sender.send_objects(behind_id, None) else { return Ok(bytes) };
+            self.replicator.sent(client, number.0)?;
+            bytes += self.section.len();
+        }
+    }
+
+    /// Nothing is done by itself until a moment, at most [`LONGEST_HOLD`] away, so that what clients
+    /// see can be compared with what there is. Clients may still walk.
+    pub fn hold(&mut self, until: Duration) {
+        self.hold_until = Some(until.min(self.now.saturating_add(LONGEST_HOLD)));
+    }
+
+    /// Objects go on with what they do.
+    pub fn go_on(&mut self) {
+        self.hold_until = None;
+    }
+
+    /// What a client should see: the views it was given, with the newest values of their objects.
+    ///
+    /// # Errors
+    /// Value, when the client is gone.
+    pub fn truth(&self, client: ClientId) -> Result<Replica> {
+        // An error if it is gone.
+        self.replicator.traffic(client)?;
+        let objects = Arc::clone(self.replicator.objects());
+        let mut operations = Vec::new();
+        for view in self.replicator.views(client) {
+            let is_told = matches!(view.state, ViewState::Creating | ViewState::Live);
+            let known = view.object.filter(|_| is_told);
+            let Some((object, known)) = known.and_then(|it| Some((it, self.known.get(&it)?)))
+            else {
+                continue;
+            };
+            let Some((class, layout)) = objects.class_of(known.goid) else { continue };
+            let mut properties = Properties::new();
+            for (index, slot) in (0..).zip(layout.create().slots()) {
+                let property = self.replicator.property(known.goid, slot.name());
+                if let Some(bytes) = property.and_then(|it| self.replicator.value(object, it)) {
+                    properties.set(index, bytes.to_vec());
+                }
+            }
+            let create = match known.world_id {
+                Some(world) => Create::of_world(known.goid, world, class, view.spawn_seq, view.id),
+                None => Create::dynamic(known.goid, class, view.spawn_seq, view.id),
+            };
+            operations.push(Operation::Create(create.with(properties)));
+            let movement =
+                self.replicator.movement(object).filter(|it| **it != Movement::default());
+            if let Some(movement) = movement {
+                let movement = Some(Movement { time: None, ..*movement });
+                let (view, guess, properties) = (view.id, false, None);
+                operations.push(Operation::Update(Update {
+                    view,
+                    class,
+                    guess,
+                    movement,
+                    properties,
+                }));
+            }
+        }
+        let mut truth = Replica::new(Arc::clone(&objects));
+        truth.apply(&Section { operations, unterminated: false }, Side::Server)?;
+        Ok(truth)
+    }
+
+    /// Whether a client has all that it should have: see [`Replicator::is_settled`].
+    #[must_use]
+    pub fn is_settled(&self, client: ClientId) -> bool {
+        self.replicator.is_settled(client).unwrap_or(true)
+    }
+
+    /// The client that came with a character's number; of several, any.
+    #[must_use]
+    pub fn client_of(&self, uid: u64) -> Option<ClientId> {
+        self.players.iter().find(|(_, player)| player.uid == uid).map(|(client, _)| *client)
+    }
+
+    /// The clients, with the numbers of their characters.
+    pub fn clients(&self) -> impl Iterator<Item = (ClientId, u64)> {
+        self.players.iter().map(|(client, player)| (*client, player.uid))
+    }
+
+    /// What a client was sent so far.
+    ///
+    /// # Errors
+    /// Value, when it is gone.
+    pub fn traffic(&self, client: ClientId) -> Result<Traffic> {
+        self.replicator.traffic(client)
+    }
+
+    /// How many views a client has, with those that are being deleted.
+    #[must_use]
+    pub fn views(&self, client: ClientId) -> usize {
+        self.replicator.views(client).count()
+    }
+
+    /// How many objects there are, characters among them.
+    #[must_use]
+    pub fn objects(&self) -> usize {
+        self.known.len()
+    }
+
+    /// How many clients there are.
+    #[must_use]
+    pub fn players(&self) -> usize {
+        self.players.len()
+    }
+
+    fn spawn(&mut self, spawn: Spawn<'_>) -> Result<ObjectId> {
+        let known = Known { goid: spawn.goid, world_id: spawn.world_id };
+        let object = self.replicator.spawn(spawn)?;
+        self.known.insert(object, known);
+        Ok(object)
+    }
+
+    /// Characters do not all begin at one point.
+    fn start_of(&self, uid: u64) -> Place {
+        let [x, y, z] = self.start;
+        let step = |part: u64| f64::from(u32::try_from(part % 10).unwrap_or(0)) * 40.0 - 200.0;
+        [x + step(uid), y, z + step(uid / 10)]
+    }
+}
+
+impl Actor {
+    fn act(&self, time: Duration, replicator: &mut Replicator) {
+        let time = time + self.lag;
+        if let Some(walk) = &self.thing.walk {
+            let movement = walk.at(time).movement(self.thing.place);
+            if replicator.movement(self.object) != Some(&movement) {
+                let done = replicator.set_movement(self.object, &movement);
+                debug_assert!(done.is_ok(), "{done:?}");
+            }
+        }
+        if let Some(cycle) = &self.thing.cycle
+            && let Some(property) = replicator.property(self.thing.goid, &cycle.property)
+        {
+            let value = cycle.at(time, self.turn);
+            if replicator.value(self.object, property) != Some(value) {
+                let done = replicator.set(self.object, property, value);
+                debug_assert!(done.is_ok(), "{done:?}");
+            }
+        }
+    }
+}

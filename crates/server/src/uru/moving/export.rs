@@ -1,0 +1,515 @@
+//! Moving out: the rows that another server keeps, made of a dump.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use worldwire_uru::crypt::login::is_email_name;
+use worldwire_uru::message::AccountFlags;
+use worldwire_uru::types::{TermStr, Uuid};
+use worldwire_uru::vault::{Blob, NodeType, VaultNode};
+
+use super::{Result, reversed, whole};
+use crate::uru::game::records::Kept;
+use crate::uru::vault::{Dump, decode, uuid_of};
+
+/// What tells the two servers apart.
+pub(super) struct Server {
+    /// The flag of beta testers.
+    pub(super) beta_tester: u32,
+    /// Whether players stand in a table of their own.
+    has_players: bool,
+    /// The most characters of a Text.
+    most_text: usize,
+}
+
+pub(super) const DIRTSAND: Server = Server { beta_tester: 4, has_players: true, most_text: 1024 };
+pub(super) const MOULARS: Server =
+    Server { beta_tester: 2, has_players: false, most_text: usize::MAX };
+
+/// A table, by its names in both databases.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// With its schema, as it stands in statements.
+    pub(super) dirtsand: &'static str,
+    pub(super) moulars: &'static str,
+    /// The same of each column.
+    pub(super) columns: &'static [(&'static str, &'static str)],
+}
+
+/// A value of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Null,
+    Signed(i64),
+    /// Of 32 bits. dirtsand keeps it with a sign.
+    Unsigned(u32),
+    Flag(bool),
+    Text(String),
+    Uuid(Uuid),
+    Blob(Vec<u8>),
+}
+
+/// The rows of a table.
+pub(super) struct Filled {
+    pub(super) table: &'static Table,
+    pub(super) rows: Vec<Vec<Value>>,
+    /// The number that its next row gets.
+    pub(super) next: u32,
+}
+
+/// Everything that moves out.
+pub(super) struct Rows {
+    pub(super) tables: Vec<Filled>,
+    /// The highest number that an age has among its like.
+    pub(super) last_age: u32,
+    pub(super) left: Vec<String>,
+}
+
+/// The first node of both servers.
+const FIRST_NODE: u32 = 10_001;
+/// The most characters of any other text.
+const MOST_SHORT: usize = 64;
+/// What accounts of both have: it is paid.
+const BILLING: i64 = 1;
+
+const ACCOUNTS: Table = Table {
+    dirtsand: "auth.\"Accounts\"",
+    moulars: "accounts",
+    columns: &[
+        ("idx", "idx"),
+        ("Login", "account_name"),
+        ("PassHash", "pass_hash"),
+        ("AcctUuid", "account_id"),
+        ("AcctFlags", "account_flags"),
+        ("BillingType", "billing_type"),
+    ],
+};
+
+const PLAYERS: Table = Table {
+    dirtsand: "auth.\"Players\"",
+    moulars: "",
+    columns: &[
+        ("idx", ""),
+        ("AcctUuid", ""),
+        ("PlayerIdx", ""),
+        ("PlayerName", ""),
+        ("AvatarShape", ""),
+        ("Explorer", ""),
+    ],
+};
+
+const SCORES: Table = Table {
+    dirtsand: "auth.\"Scores\"",
+    moulars: "scores",
+    columns: &[
+        ("idx", "idx"),
+        ("CreateTime", "create_time"),
+        ("OwnerIdx", "owner_idx"),
+        ("Type", "type"),
+        ("Name", "name"),
+        ("Points", "points"),
+    ],
+};
+
+const NODES: Table = Table {
+    dirtsand: "vault.\"Nodes\"",
+    moulars: "nodes",
+    columns: &[
+        ("idx", "idx"),
+        ("CreateTime", "create_time"),
+        ("ModifyTime", "modify_time"),
+        ("CreateAgeName", "create_age_name"),
+        ("CreateAgeUuid", "create_age_uuid"),
+        ("CreatorUuid", "creator_uuid"),
+        ("CreatorIdx", "creator_idx"),
+        ("NodeType", "node_type"),
+        ("Int32_1", "int32_1"),
+        ("Int32_2", "int32_2"),
+        ("Int32_3", "int32_3"),
+        ("Int32_4", "int32_4"),
+        ("Uint32_1", "uint32_1"),
+        ("Uint32_2", "uint32_2"),
+        ("Uint32_3", "uint32_3"),
+        ("Uint32_4", "uint32_4"),
+        ("Uuid_1", "uuid_1"),
+        ("Uuid_2", "uuid_2"),
+        ("Uuid_3", "uuid_3"),
+        ("Uuid_4", "uuid_4"),
+        ("String64_1", "string64_1"),
+        ("String64_2", "string64_2"),
+        ("String64_3", "string64_3"),
+        ("String64_4", "string64_4"),
+        ("String64_5", "string64_5"),
+        ("String64_6", "string64_6"),
+        ("IString64_1", "istring64_1"),
+        ("IString64_2", "istring64_2"),
+        ("Text_1", "text_1"),
+        ("Text_2", "text_2"),
+        ("Blob_1", "blob_1"),
+        ("Blob_2", "blob_2"),
+    ],
+};
+
+const REFS: Table = Table {
+    dirtsand: "vault.\"NodeRefs\"",
+    moulars: "node_refs",
+    columns: &[
+        ("idx", "idx"),
+        ("ParentIdx", "parent_idx"),
+        ("ChildIdx", "child_idx"),
+        ("OwnerIdx", "owner_idx"),
+    ],
+};
+
+const SERVERS: Table = Table {
+    dirtsand: "game.\"Servers\"",
+    moulars: "servers",
+    columns: &[
+        ("idx", "idx"),
+        ("AgeUuid", "instance_uuid"),
+        ("AgeFilename", "age_filename"),
+        ("DisplayName", "display_name"),
+        ("AgeIdx", "age_idx"),
+        ("SdlIdx", "sdl_idx"),
+        ("Temporary", "temporary"),
+    ],
+};
+
+const AGE_STATES: Table = Table {
+    dirtsand: "game.\"AgeStates\"",
+    moulars: "age_states",
+    columns: &[
+        ("idx", "idx"),
+        ("ServerIdx", "server_idx"),
+        ("Descriptor", "descriptor"),
+        ("ObjectKey", "object_key"),
+        ("SdlBlob", "sdl_blob"),
+    ],
+};
+
+const GLOBAL_STATES: Table = Table {
+    dirtsand: "vault.\"GlobalStates\"",
+    moulars: "global_states",
+    columns: &[("idx", "idx"), ("Descriptor", "descriptor"), ("SdlBlob", "sdl_blob")],
+};
+
+/// The rows of a dump for a server, and what it cannot keep.
+///
+/// # Errors
+/// When there are no random numbers.
+pub(super) fn rows(dump: &Dump, server: &Server) -> Result<Rows> {
+    let mut exporter = Exporter { dump, server, nodes: BTreeMap::new(), left: Vec::new() };
+    for (id, content) in &dump.nodes {
+        let node = decode(content).map_err(|_| whole(&format!("node {id} is damaged")))?;
+        exporter.nodes.insert(*id, node);
+    }
+    let accounts = exporter.accounts()?;
+    let players = exporter.players();
+    let scores = exporter.scores();
+    let (servers, numbers) = exporter.servers();
+    let (age_states, global_states) = exporter.states(&numbers);
+    let nodes = exporter.nodes();
+    let refs = exporter.refs();
+    let mut tables = vec![accounts];
+    tables.extend(server.has_players.then_some(players));
+    tables.extend([scores, nodes, refs, global_states, servers, age_states]);
+    let ages = exporter.nodes.values().filter(|node| node.node_type == Some(NodeType::AgeInfo));
+    let last_age = ages.filter_map(|info| u32::try_from(info.int32_1?).ok()).max().unwrap_or(0);
+    Ok(Rows { tables, last_age, left: exporter.left })
+}
+
+struct Exporter<'d> {
+    dump: &'d Dump,
+    server: &'d Server,
+    nodes: BTreeMap<u32, VaultNode<'d>>,
+    left: Vec<String>,
+}
+
+impl Exporter<'_> {
+    fn accounts(&mut self) -> Result<Filled> {
+        let mut rows = Vec::new();
+        let mut other_flags = BTreeMap::<u32, usize>::new();
+        let mut dated = 0;
+        for (id, account) in &self.dump.accounts {
+            let name = &account.name;
+            let digest = match self.dump.passwords.get(id) {
+                Some(password) if is_email_name(name) => password.0,
+                Some(password) => reversed(password.0),
+                None => {
+                    self.left.push(format!("account {name}: it has no password to take along"));
+                    let mut unknown = [0; 20];
+                    getrandom::fill(&mut unknown).map_err(|error| whole(&error.to_string()))?;
+                    unknown
+                }
+            };
+            let (admin, banned) = (AccountFlags::Admin.0, AccountFlags::Banned.0);
+            let tester = AccountFlags::BetaTester.0;
+            let other = account.flags & !(admin | banned | tester);
+            if other != 0 {
+                *other_flags.entry(other).or_default() += 1;
+            }
+            dated += usize::from(account.created != 0);
+            let is_tester = account.flags & tester != 0;
+            let tester = if is_tester { self.server.beta_tester } else { 0 };
+            rows.push(vec![
+                number(rows.len()),
+                Value::Text(name.clone()),
+                Value::Text(digest.iter().map(|byte| format!("{byte:02x}")).collect()),
+                Value::Uuid(*id),
+                Value::Unsigned(account.flags & (admin | banned) | tester),
+                Value::Signed(BILLING),
+            ]);
+        }
+        let flags = other_flags.into_iter();
+        self.left.extend(
+            flags.map(|(flags, count)| {
+                format!("{}: the flags {flags:#x}", counted(count, "account"))
+            }),
+        );
+        if dated > 0 {
+            self.left.push(format!("{}: when they were made", counted(dated, "account")));
+        }
+        Ok(filled(&ACCOUNTS, rows))
+    }
+
+    /// Players, and what the nodes say of them where there is no table.
+    fn players(&mut self) -> Filled {
+        let mut rows = Vec::new();
+        for (id, player) in &self.dump.players {
+            // What was read from a dump was checked there.
+            let account = uuid_of(&player.account).unwrap_or_default();
+            if let Some(node) = self.nodes.get_mut(id) {
+                if node.create_time != Some(player.created) {
+                    self.left.push(format!("player {id} ({}): when it was made", player.name));
+                }
+                if !self.server.has_players {
+                    node.uuid_1 = Some(account);
+                    node.istring64_1 = Some(TermStr::from(&*player.name));
+                    node.string64_1 = Some(TermStr::from(&*player.shape));
+                    node.int32_2 = Some(i32::try_from(player.explorer).unwrap_or(1));
+                }
+            }
+            rows.push(vec![
+                number(rows.len()),
+                Value::Uuid(account),
+                Value::Unsigned(*id),
+                Value::Text(player.name.clone()),
+                Value::Text(player.shape.clone()),
+                Value::Unsigned(player.explorer),
+            ]);
+        }
+        filled(&PLAYERS, rows)
+    }
+
+    fn scores(&self) -> Filled {
+        let rows = self.dump.scores.iter().map(|(id, score)| {
+            vec![
+                Value::Unsigned(*id),
+                Value::Unsigned(score.created),
+                Value::Unsigned(score.owner),
+                Value::Unsigned(score.kind),
+                Value::Text(score.name.clone()),
+                Value::Signed(score.value.into()),
+            ]
+        });
+        Filled { table: &SCORES, rows: rows.collect(), next: self.dump.head.next_score }
+    }
+
+    /// The instances, and their numbers there.
+    fn servers(&mut self) -> (Filled, HashMap<Uuid, u32>) {
+        let (mut rows, mut numbers) = (Vec::new(), HashMap::new());
+        for (age, node) in &self.nodes {
+            if node.node_type != Some(NodeType::Age) {
+                continue;
+            }
+            let instance = node.uuid_1.unwrap_or_default();
+            let serial = u32::try_from(rows.len() + 1).unwrap_or(u32::MAX);
+            if instance.is_zero() || numbers.contains_key(&instance) {
+                self.left.push(format!("age {age} as an instance: it has no UUID of its own"));
+                continue;
+            }
+            numbers.insert(instance, serial);
+            let info = self.below(*age, NodeType::AgeInfo);
+            let states = info.and_then(|(info, _)| self.below(info, NodeType::SDL));
+            let text = |field: &Option<TermStr<'_>>| {
+                field.as_ref().map(TermStr::to_text).filter(|text| !text.is_empty())
+            };
+            let filename = text(&node.string64_1).unwrap_or_default();
+            // As both name it to other players.
+            let shown = info.and_then(|(_, info)| text(&info.text_1).or(text(&info.string64_3)));
+            rows.push(vec![
+                Value::Unsigned(serial),
+                Value::Uuid(instance),
+                Value::Text(filename.clone()),
+                Value::Text(plain(&shown.unwrap_or(filename)).chars().take(1024).collect()),
+                Value::Unsigned(*age),
+                Value::Unsigned(states.map_or(0, |(states, _)| states)),
+                Value::Flag(false),
+            ]);
+        }
+        (filled(&SERVERS, rows), numbers)
+    }
+
+    /// The first child of a type.
+    fn below(&self, parent: u32, kind: NodeType) -> Option<(u32, &VaultNode<'_>)> {
+        let children = self.dump.refs.range((parent, 0)..=(parent, u32::MAX));
+        let mut nodes =
+            children.filter_map(|((_, child), _)| Some((*child, self.nodes.get(child)?)));
+        nodes.find(|(_, node)| node.node_type == Some(kind))
+    }
+
+    /// The states of objects, and what is set for all instances of an age: nodes here, and rows
+    /// there.
+    fn states(&mut self, servers: &HashMap<Uuid, u32>) -> (Filled, Filled) {
+        let (mut objects, mut settings) = (Vec::new(), Vec::new());
+        let mut taken = HashSet::new();
+        for (id, node) in &self.nodes {
+            match Kept::of(node) {
+                None => continue,
+                Some(Kept::Object { instance, descriptor, object, state }) => {
+                    match servers.get(&instance) {
+                        Some(server) => objects.push(vec![
+                            number(objects.len()),
+                            Value::Unsigned(*server),
+                            Value::Text(descriptor),
+                            // Text in both.
+                            Value::Text(STANDARD.encode(&object)),
+                            Value::Blob(state),
+                        ]),
+                        None => self.left.push(format!(
+                            "the state of an object ({descriptor}) in node {id}: its age is gone"
+                        )),
+                    }
+                }
+                Some(Kept::Settings { age, state }) => settings.push(vec![
+                    number(settings.len()),
+                    Value::Text(age),
+                    Value::Blob(state),
+                ]),
+            }
+            taken.insert(*id);
+        }
+        self.nodes.retain(|id, _| !taken.contains(id));
+        (filled(&AGE_STATES, objects), filled(&GLOBAL_STATES, settings))
+    }
+
+    fn nodes(&mut self) -> Filled {
+        let (mut rows, mut unmade) = (Vec::new(), 0);
+        for (id, node) in &self.nodes {
+            let most_text = self.server.most_text;
+            let left = &mut self.left;
+            let mut text = |name: &str, field: &Option<TermStr<'_>>, most| {
+                field.as_ref().map_or(Value::Null, |field| {
+                    let (text, lost) = fitting(field, most);
+                    left.extend(lost.map(|lost| format!("node {id}: {name}: {lost}")));
+                    Value::Text(text)
+                })
+            };
+            macro_rules! fields {
+                ($make:ident: $($field:ident),*) => {
+                    [$(node.$field.as_ref().map_or(Value::Null, $make)),*]
+                };
+            }
+            macro_rules! texts {
+                ($most:expr; $($name:literal $field:ident),*) => {
+                    [$(text($name, &node.$field, $most)),*]
+                };
+            }
+            let age_name = text("CreateAgeName", &node.create_age_name, MOST_SHORT);
+            let strings = texts!(MOST_SHORT;
+                "String64_1" string64_1, "String64_2" string64_2, "String64_3" string64_3,
+                "String64_4" string64_4, "String64_5" string64_5, "String64_6" string64_6,
+                "IString64_1" istring64_1, "IString64_2" istring64_2);
+            let long = texts!(most_text; "Text_1" text_1, "Text_2" text_2);
+            let made = fields!(unsigned: create_time, modify_time, creator_id);
+            let creator = node.creator_acct;
+            unmade += usize::from(creator.is_none() || made.contains(&Value::Null));
+            let or_zero = |value: &Value| match value {
+                Value::Null => Value::Unsigned(0),
+                value => value.clone(),
+            };
+            let [create_time, modify_time, creator_id] = made.each_ref().map(or_zero);
+            let row = [
+                Value::Unsigned(*id),
+                create_time,
+                modify_time,
+                age_name,
+                node.create_age_uuid.as_ref().map_or(Value::Null, uuid),
+                Value::Uuid(creator.unwrap_or_default()),
+                creator_id,
+                Value::Unsigned(node.node_type.unwrap_or_default().0),
+            ];
+            let numbers = fields!(signed: int32_1, int32_2, int32_3, int32_4).into_iter();
+            let numbers = numbers.chain(fields!(unsigned: uint32_1, uint32_2, uint32_3, uint32_4));
+            let uuids = fields!(uuid: uuid_1, uuid_2, uuid_3, uuid_4);
+            let blobs = fields!(blob: blob_1, blob_2);
+            let row = row.into_iter().chain(numbers).chain(uuids);
+            rows.push(row.chain(strings).chain(long).chain(blobs).collect());
+        }
+        if unmade > 0 {
+            let count = counted(unmade, "node");
+            self.left.push(format!("{count}: that nothing says when and by whom they were made"));
+        }
+        Filled { table: &NODES, rows, next: self.dump.head.next_node.max(FIRST_NODE) }
+    }
+
+    fn refs(&self) -> Filled {
+        let refs = self.dump.refs.iter().enumerate();
+        let rows = refs.map(|(at, ((parent, child), owner))| {
+            let ends = [parent, child, owner].map(|id| Value::Unsigned(*id));
+            [number(at)].into_iter().chain(ends).collect()
+        });
+        filled(&REFS, rows.collect())
+    }
+}
+
+/// Rows that are numbered from 1.
+fn filled(table: &'static Table, rows: Vec<Vec<Value>>) -> Filled {
+    let next = u32::try_from(rows.len() + 1).unwrap_or(u32::MAX);
+    Filled { table, rows, next }
+}
+
+/// The number of the row behind so many.
+fn number(rows: usize) -> Value {
+    Value::Signed(i64::try_from(rows + 1).unwrap_or(i64::MAX))
+}
+
+fn signed(number: &i32) -> Value {
+    Value::Signed((*number).into())
+}
+
+fn unsigned(number: &u32) -> Value {
+    Value::Unsigned(*number)
+}
+
+fn uuid(uuid: &Uuid) -> Value {
+    Value::Uuid(*uuid)
+}
+
+fn blob(blob: &Blob<'_>) -> Value {
+    Value::Blob(blob.to_vec())
+}
+
+/// A text as a database can keep it, in so many characters, and what is lost of it.
+fn fitting(field: &TermStr<'_>, most: usize) -> (String, Option<String>) {
+    let text = field.to_text();
+    let kept: String = plain(&text).chars().take(most).collect();
+    let lost = if kept != text {
+        Some(format!("what stands behind {} characters", kept.chars().count()))
+    } else if TermStr::from(&*text) != *field {
+        Some("units that are no characters".to_owned())
+    } else {
+        None
+    };
+    (kept, lost)
+}
+
+/// A text up to the first zero, which PostgreSQL keeps in none.
+fn plain(text: &str) -> &str {
+    text.split('\0').next().unwrap_or_default()
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,117 @@
+//! States that move in: those of objects in ages, and what is set for all instances of an age.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use worldwire_core::{Field as _, Reader};
+use worldwire_uru::schema::Descriptors;
+use worldwire_uru::sdl::{Blob, Head};
+use worldwire_uru::types::{Uoid, Uuid};
+use worldwire_uru::vault::{NodeType, VaultNode};
+
+use super::row::At;
+use super::{Cell, Mover, Result, Row, whole};
+use crate::uru::game::records::Kept;
+
+impl Mover<'_> {
+    /// Adds the nodes that hold them here, behind those that are there. One that no age could use
+    /// is left, with the reason.
+    pub(super) fn states(&mut self, nodes: &mut BTreeMap<u32, VaultNode<'static>>) -> Result<()> {
+        let ages = self.ages(nodes)?;
+        let (mut left, mut kept) = (Vec::new(), Vec::new());
+        let mut seen = HashSet::new();
+        for row in by_number(self.rows("agestates")) {
+            let at = At { table: "agestates", row };
+            let number = at.number("idx")?.unwrap_or(0);
+            let descriptor = at.text("descriptor")?.unwrap_or_default();
+            let server = at.number("serveridx")?.unwrap_or(0);
+            let mut leave =
+                |why: &str| left.push(format!("state {number} of an object ({descriptor}): {why}"));
+            let Some(&(instance, age)) = ages.get(&server) else {
+                leave("its age is missing");
+                continue;
+            };
+            let (Ok(Some(object)), Ok(Some(state))) = (at.blob("objectkey"), at.blob("sdlblob"))
+            else {
+                leave("wanted base64");
+                continue;
+            };
+            let readable = is_object(&object).and_then(|()| check(self.descriptors, &state));
+            if let Err(why) = readable {
+                leave(&why);
+                continue;
+            }
+            let [object, state] = [object, state].map(|blob| blob.to_vec());
+            if !seen.insert((instance, descriptor.to_lowercase(), object.clone())) {
+                leave("there is one already");
+                continue;
+            }
+            kept.push(Kept::Object { instance, descriptor, object, state }.node(age));
+        }
+        let mut names = HashSet::new();
+        for row in by_number(self.rows("globalstates")) {
+            let at = At { table: "globalstates", row };
+            let age = at.text("descriptor")?.unwrap_or_default();
+            let mut leave = |why: &str| left.push(format!("shard-wide settings of {age}: {why}"));
+            match at.blob("sdlblob") {
+                Ok(Some(state)) => match check(self.descriptors, &state) {
+                    Err(why) => leave(&why),
+                    Ok(()) if !names.insert(age.clone()) => leave("there are some already"),
+                    Ok(()) => kept.push(Kept::Settings { age, state: state.to_vec() }.node(0)),
+                },
+                _ => leave("wanted base64"),
+            }
+        }
+        self.house.left.append(&mut left);
+        let mut next = nodes.keys().next_back().copied().unwrap_or(0);
+        for node in kept {
+            next = next.checked_add(1).ok_or_else(|| whole("no number is left for a node"))?;
+            let (node_id, time) = (Some(next), Some(0));
+            nodes.insert(next, VaultNode { node_id, create_time: time, modify_time: time, ..node });
+        }
+        Ok(())
+    }
+
+    /// The instances with their Age nodes, by the numbers that their servers had.
+    fn ages(&self, nodes: &BTreeMap<u32, VaultNode<'static>>) -> Result<HashMap<i64, (Uuid, u32)>> {
+        let mut ages = HashMap::new();
+        for row in self.rows("servers") {
+            let at = At { table: "servers", row };
+            let number = at.number("idx")?.unwrap_or(0);
+            let instance = at.uuid("ageuuid")?.or(at.uuid("instanceuuid")?).unwrap_or_default();
+            let age = at.unsigned("ageidx")?.unwrap_or(0);
+            // A temporary age has no node, and its states were not meant to last.
+            if nodes.get(&age).is_some_and(|node| node.node_type == Some(NodeType::Age)) {
+                ages.insert(number, (instance, age));
+            }
+        }
+        Ok(ages)
+    }
+}
+
+/// Rows by their `idx`: a dump has them in any order.
+fn by_number(rows: &[Row]) -> Vec<&Row> {
+    let mut rows: Vec<_> = rows.iter().collect();
+    rows.sort_by_key(|row| match row.get("idx") {
+        Some(Cell::Number(number)) => *number,
+        _ => 0,
+    });
+    rows
+}
+
+fn is_object(bytes: &[u8]) -> std::result::Result<(), String> {
+    let mut reader = Reader::new(bytes);
+    let read = Uoid::decode(&mut reader, "object").and_then(|_| reader.end());
+    read.map_err(|error| error.closed().to_string())
+}
+
+/// Whether a state can be read; of one whose descriptor is not there, as much as can be known.
+fn check(descriptors: &Descriptors, state: &[u8]) -> std::result::Result<(), String> {
+    let mut reader = Reader::new(state);
+    let head = Head::decode_fields(&mut reader).map_err(|error| error.closed().to_string())?;
+    if descriptors.find(&head.name.to_bytes(), head.version).is_err() {
+        return Ok(());
+    }
+    let mut reader = Reader::new(state);
+    let read = Blob::decode(descriptors, &mut reader).and_then(|_| reader.end());
+    read.map_err(|error| error.closed().to_string())
+}

@@ -1,0 +1,530 @@
+//! Decisions that clients can see: the same tests run over sockets, in `worldwire-client`.
+
+use std::time::Duration;
+
+use worldwire_core::{Field, Reader};
+use worldwire_uru::age::{Config, DropKind};
+use worldwire_uru::net_message::{
+    GetSharedState, ListenListUpdate, NetFlags, NetHeader, NetMessage, ObjStateRequest,
+    ObjectUpdateFilter,
+};
+use worldwire_uru::plasma_message::{
+    BroadcastFlags, ChatFlags, Child, ConsoleCommand, ControlEventMsg, InputEventMsg, PlasmaMessage,
+};
+use worldwire_uru::types::{List, Uuid};
+
+use crate::world::{
+    A, B, C, D, Got, WRONG, World, avatar, broadcast, bytes, chat, class_name, clone, directed,
+    game, header, ki, load_avatar, load_clone, lock, members_request, message_header, notify,
+    object, payload, position, regions, reply, state, state_request, voice, warp,
+};
+
+fn three() -> World {
+    let mut world = World::new();
+    [A, B, C].into_iter().for_each(|player| world.join(player));
+    world.try_join(1, D).unwrap();
+    world.forget();
+    world
+}
+
+fn dropped(world: &World, kind: DropKind, count: u64) {
+    world.inside(|age| assert_eq!(age.counts().dropped(kind), count, "{kind:?}"));
+}
+
+/// The answers to requests for locks that a player got.
+fn answers(world: &mut World, player: u32) -> Vec<i32> {
+    world.got(player).iter().filter_map(reply).collect()
+}
+
+/// What a clone's message says: clone, sender in the header, originator in the payload.
+pub(crate) fn clone_of(packet: &Got) -> (String, Option<u32>, u32, bool) {
+    let NetMessage::LoadClone(load) = packet.decode().unwrap() else { panic!("no clone") };
+    let payload = payload(packet);
+    let payload = PlasmaMessage::decode(&mut Reader::new(&payload), "").unwrap();
+    let clone = match payload {
+        PlasmaMessage::LoadCloneMsg(clone) => clone,
+        PlasmaMessage::LoadAvatarMsg(avatar) => avatar.clone_msg,
+        other => panic!("{other:?}"),
+    };
+    let name = load.uoid.name.to_text();
+    let is_initial = load.is_initial_state.is_true();
+    (name, load.header.player_id, clone.originating_player_id, is_initial)
+}
+
+#[test]
+fn d_03_the_player_is_the_one_who_sent_it() {
+    let mut world = three();
+    world.send(A, game(B, &notify(), NetFlags(0)));
+    let mut without = game(A, &notify(), NetFlags(0));
+    without.header = NetHeader::from_server(WRONG, NetFlags(0));
+    world.send(A, without);
+    for packet in world.got(B) {
+        assert_eq!(packet.decode().unwrap().header().unwrap().player_id, Some(A));
+    }
+    assert_eq!(world.heard(C).len(), 2);
+}
+
+#[test]
+fn d_04_an_echo_comes_back_if_it_is_wanted() {
+    let mut world = three();
+    let echo = NetFlags::EchoBackToSender;
+    let mut state = broadcast(A, object(1, "O"), world.lever(1));
+    state.state.header.flags = state.state.header.flags | echo;
+    let mut clone = load_clone(A, "N", 2, true);
+    clone.header.flags = clone.header.flags | echo;
+    let sent: [NetMessage<'_>; 4] =
+        [game(A, &notify(), echo).into(), state.into(), clone.into(), voice(A, &[B], echo).into()];
+    for message in sent {
+        world.send(A, message);
+        assert_eq!((world.got(A).len(), world.got(B).len()), (1, 1));
+    }
+    // Who lists itself is one of the receivers.
+    world.forget();
+    world.send(A, directed(A, &notify(), &[A, B, B], NetFlags(0)));
+    assert_eq!((world.got(A).len(), world.got(B).len(), world.got(C).len()), (1, 1, 0));
+    world.send(A, directed(A, &notify(), &[B], echo));
+    assert_eq!((world.got(A).len(), world.got(B).len()), (1, 1));
+}
+
+#[test]
+fn d_05_only_administrators_reach_all_players() {
+    let all = NetFlags::RouteToAllPlayers;
+    let mut world = World::new();
+    world.admins.push(A);
+    [A, B].into_iter().for_each(|player| world.join(player));
+    world.try_join(1, D).unwrap();
+    world.forget();
+    world.send(A, game(A, &chat(ChatFlags(0)), all));
+    assert_eq!((world.got(B).len(), world.got(D).len(), world.got(A).len()), (1, 1, 0));
+    // Others, and other messages, stay in the age and lose the flag.
+    world.send(B, game(B, &chat(ChatFlags(0)), all));
+    world.send(A, directed(A, &notify(), &[B, A], all));
+    let (a, b) = (world.got(A), world.got(B));
+    assert_eq!((a.len(), b.len(), world.got(D).len()), (2, 1, 0));
+    for packet in a.iter().chain(&b) {
+        assert!(!packet.decode().unwrap().header().unwrap().flags.contains(all));
+    }
+}
+
+#[test]
+fn d_08_only_administrators_chat_as_such() {
+    let mut world = World::new();
+    world.admins.push(C);
+    [A, B, C].into_iter().for_each(|player| world.join(player));
+    world.forget();
+    let flags = |packet: &Got| match PlasmaMessage::decode(&mut Reader::new(&payload(packet)), "")
+        .unwrap()
+    {
+        PlasmaMessage::KiMsg(chat) => chat.flags,
+        other => panic!("{other:?}"),
+    };
+    let private = ChatFlags::Admin | ChatFlags::Private;
+    world.send(A, game(A, &chat(ChatFlags::Admin), NetFlags(0)));
+    world.send(A, directed(A, &chat(private), &[B], NetFlags(0)));
+    world.send(C, game(C, &chat(ChatFlags::Admin), NetFlags(0)));
+    let got: Vec<_> = world.got(B).iter().map(flags).collect();
+    assert_eq!(got, [ChatFlags(0), ChatFlags::Private, ChatFlags::Admin]);
+}
+
+#[test]
+fn d_09_receivers_set_the_non_local_bit_themselves() {
+    let mut world = three();
+    world.send(A, game(A, &notify(), NetFlags(0)));
+    let payload = payload(&world.got(B)[0]);
+    assert_eq!(payload, bytes(&notify()));
+    let PlasmaMessage::NotifyMsg(notify) =
+        PlasmaMessage::decode(&mut Reader::new(&payload), "").unwrap()
+    else {
+        panic!("another message")
+    };
+    assert!(!notify.message.bcast_flags.contains(BroadcastFlags::NetNonLocal));
+}
+
+#[test]
+fn d_10_directed_messages_leave_the_age_if_they_say_so_or_are_private_chat() {
+    let private = chat(ChatFlags::Private);
+    let mut world = three();
+    world.send(A, directed(A, &notify(), &[B, D], NetFlags(0)));
+    world.send(A, directed(A, &chat(ChatFlags(0)), &[D], NetFlags(0)));
+    assert_eq!((world.got(B).len(), world.got(D).len()), (1, 0));
+    world.send(A, directed(A, &notify(), &[D], NetFlags::InterAgeRouting));
+    world.send(A, directed(A, &private, &[D, D], NetFlags(0)));
+    let got = world.got(D);
+    assert_eq!(got.len(), 2);
+    assert_eq!(got[1].decode().unwrap().header().unwrap().player_id, Some(A));
+    let mut world = World::with(Config { directed_anywhere: true, ..Config::default() }, "Fern");
+    world.join(A);
+    world.try_join(1, D).unwrap();
+    world.forget();
+    world.send(A, directed(A, &notify(), &[D], NetFlags(0)));
+    assert_eq!(world.got(D).len(), 1);
+}
+
+#[test]
+fn d_18_relevance_regions_filter_what_asks_for_it_if_the_shard_wants_it() {
+    let run = |relevance| {
+        let mut world = World::with(Config { relevance, ..Config::default() }, "Fern");
+        [A, B, C].into_iter().for_each(|player| world.join(player));
+        world.send(A, regions(A, &[0, 1], &[1]));
+        world.send(B, regions(B, &[0, 2], &[2]));
+        world.forget();
+        let mut got = Vec::new();
+        // Just joined; settled; the same without the flag.
+        let first = position(&world, A, 1.0);
+        world.send(A, first);
+        got.push((world.got(B).len(), world.got(C).len()));
+        world.wait(Duration::from_secs(11));
+        let next = position(&world, A, 2.0);
+        world.send(A, next);
+        got.push((world.got(B).len(), world.got(C).len()));
+        world.send(A, game(A, &notify(), NetFlags(0)));
+        got.push((world.got(B).len(), world.got(C).len()));
+        got
+    };
+    assert_eq!(run(true), [(1, 1), (0, 1), (1, 1)]);
+    assert_eq!(run(false), [(1, 1), (1, 1), (1, 1)]);
+}
+
+#[test]
+fn d_31_context_and_transaction_are_kept() {
+    let mut world = three();
+    let flags = NetFlags::HasContext | NetFlags::HasTransactionID | NetFlags::HasAcctUUID;
+    let mut message = game(A, &notify(), flags);
+    message.header.context = Some(11);
+    message.header.transaction_id = Some(12);
+    message.header.account_uuid = Some(Uuid([13; 16]));
+    let sent = bytes(&NetMessage::from(message));
+    world.send_bytes(A, &sent);
+    let got = world.got(B);
+    assert!(world.is_forwarded(&got[0], &sent, A));
+}
+
+#[test]
+fn d_37_payloads_in_the_wrong_message_are_dropped() {
+    let mut world = three();
+    let loading = crate::world::clone_msg(avatar(A), A, true);
+    world.send(A, game(A, &loading.into(), NetFlags(0)));
+    world.send(A, crate::world::load(A, avatar(A), &notify(), true, true));
+    assert_eq!(world.got(B).len(), 0);
+    dropped(&world, DropKind::Wrapper, 2);
+    // So are those that say something else than the message around them.
+    let mut other = load_avatar(A, true);
+    other.uoid = clone("Female", 1, A);
+    let mut unloading = load_avatar(A, true);
+    unloading.is_loading = false.into();
+    let mut thing = load_avatar(A, true);
+    thing.is_player = false.into();
+    for message in [other, unloading, thing] {
+        world.send(A, message);
+    }
+    assert_eq!(world.got(B).len(), 0);
+    dropped(&world, DropKind::Contradiction, 3);
+}
+
+#[test]
+fn d_38_a_list_may_have_255_receivers() {
+    let mut world = three();
+    let mut receivers: Vec<u32> = (1000..1254).collect();
+    receivers.push(B);
+    world.send(A, directed(A, &notify(), &receivers, NetFlags(0)));
+    world.send(A, voice(A, &receivers, NetFlags(0)));
+    assert_eq!((world.got(B).len(), world.got(C).len()), (2, 0));
+}
+
+#[test]
+fn d_40_messages_that_nobody_handles_are_read_counted_and_ignored() {
+    let mut world = three();
+    let header = || header(A, NetFlags(0));
+    let name = b"TrigState".to_vec();
+    let filter = ObjectUpdateFilter {
+        header: header(),
+        objects: List::default(),
+        max_update_frequency: 1.0.into(),
+    };
+    let listen =
+        ListenListUpdate { header: header(), adding: true.into(), receivers: vec![B].into() };
+    let shared = GetSharedState {
+        header: header(),
+        object: object(1, "O"),
+        shared_state_name: std::str::from_utf8(&name).unwrap().into(),
+    };
+    let request = ObjStateRequest { header: header(), object: object(1, "O") };
+    let sent: [NetMessage<'_>; 4] = [filter.into(), listen.into(), shared.into(), request.into()];
+    for message in sent {
+        world.send(A, message);
+    }
+    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
+    dropped(&world, DropKind::Unhandled, 4);
+    world.inside(|age| assert_eq!(age.counts().dropped_in_all(), 4));
+}
+
+#[test]
+fn d_11_a_release_is_not_answered() {
+    let mut world = World::new();
+    [A, B].into_iter().for_each(|player| world.join(player));
+    world.send(A, lock(A, "O", true));
+    world.forget();
+    world.send(B, lock(B, "O", false));
+    world.send(A, lock(A, "O", false));
+    world.send(A, lock(A, "O", false));
+    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
+    world.inside(|age| assert_eq!(age.locks(), 0));
+}
+
+#[test]
+fn d_12_a_holder_gets_its_lock_again() {
+    let mut world = World::new();
+    [A, B].into_iter().for_each(|player| world.join(player));
+    for _ in 0..2 {
+        world.send(A, lock(A, "O", true));
+        world.send(B, lock(B, "O", true));
+    }
+    assert_eq!(answers(&mut world, A), [1, 1]);
+    assert_eq!(answers(&mut world, B), [0, 0]);
+    // One release is enough.
+    world.send(A, lock(A, "O", false));
+    world.send(B, lock(B, "O", true));
+    assert_eq!(answers(&mut world, B), [1]);
+}
+
+#[test]
+fn two_race_for_a_lock_and_exactly_one_wins() {
+    for first in [A, B] {
+        let mut world = World::new();
+        [A, B].into_iter().for_each(|player| world.join(player));
+        let second = A + B - first;
+        for round in 0..5 {
+            let (winner, loser) = if round % 2 == 0 { (first, second) } else { (second, first) };
+            world.forget();
+            world.send(winner, lock(winner, "O", true));
+            world.send(loser, lock(loser, "O", true));
+            assert_eq!(answers(&mut world, winner), [1]);
+            assert_eq!(answers(&mut world, loser), [0]);
+            // The loser cannot take it away.
+            world.send(loser, lock(loser, "O", false));
+            world.inside(|age| assert_eq!(age.lock_holder(&object(0x2d, "O")), Some(winner)));
+            world.send(winner, lock(winner, "O", false));
+        }
+    }
+}
+
+#[test]
+fn d_13_the_locks_of_who_vanishes_are_free() {
+    let mut world = World::new();
+    [A, B].into_iter().for_each(|player| world.join(player));
+    world.send(A, lock(A, "O", true));
+    world.send(A, lock(A, "Other", true));
+    world.send(B, lock(B, "Third", true));
+    world.leave(A);
+    world.forget();
+    world.inside(|age| assert_eq!(age.lock_holders().collect::<Vec<_>>(), [B]));
+    world.send(B, lock(B, "O", true));
+    assert_eq!(answers(&mut world, B), [1]);
+}
+
+#[test]
+fn the_owner_leaves_and_the_next_one_is_told() {
+    let mut world = World::new();
+    [A, B, C].into_iter().for_each(|player| world.enter(player));
+    world.leave(B);
+    assert_eq!(world.heard(A), ["plNetMsgLoadClone", "plNetMsgMemberUpdate"]);
+    world.inside(|age| assert_eq!(age.owner(), Some(A)));
+    world.forget();
+    world.leave(A);
+    let last = ["plNetMsgLoadClone", "plNetMsgMemberUpdate", "plNetMsgGroupOwner"];
+    assert_eq!(world.heard(C), last);
+    world.inside(|age| assert_eq!(age.owner(), Some(C)));
+    world.leave(C);
+    world.inside(|age| assert_eq!(age.owner(), None));
+    world.forget();
+    world.join(B);
+    let got = world.got(B);
+    let NetMessage::GroupOwner(owner) = got[0].decode().unwrap() else { panic!() };
+    assert!(owner.groups[0].owned.is_true());
+}
+
+#[test]
+fn a_late_joiner_gets_clones_before_states_and_an_exact_count() {
+    let mut world = World::new();
+    world.enter(A);
+    world.enter(B);
+    world.send(B, load_clone(B, "Crab", 2, true));
+    world.send(B, broadcast(B, clone("Crab", 2, B), world.lever(1)));
+    let there = position(&world, A, 1.0);
+    world.send(A, there);
+    // Between join and request the others go on; nothing of it is lost or counted twice.
+    world.join(C);
+    world.send(A, load_clone(A, "Hen", 3, true));
+    world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
+    world.forget();
+    world.send(C, members_request(C));
+    world.send(C, state_request(C, &[]));
+    world.send(A, game(A, &notify(), NetFlags(0)));
+    let got = world.got(C);
+    let classes: Vec<String> = got.iter().map(class_name).collect();
+    let wanted = [
+        &["plNetMsgMembersList"][..],
+        &["plNetMsgLoadClone"; 4],
+        &["plNetMsgSDLState"; 4],
+        &["plNetMsgInitialAgeStateSent", "plNetMsgGameMessage"],
+    ];
+    assert_eq!(classes, wanted.concat());
+    let NetMessage::InitialAgeStateSent(sent) = got[9].decode().unwrap() else { panic!() };
+    assert_eq!(sent.state_count, 8);
+    let initial = got.iter().filter(|packet| match packet.decode().unwrap() {
+        NetMessage::LoadClone(load) => load.is_initial_state.is_true(),
+        NetMessage::SdlState(state) => state.is_initial_state.is_true(),
+        _ => false,
+    });
+    assert_eq!(initial.count(), 8);
+}
+
+#[test]
+fn d_14_who_joins_gets_the_original_messages_of_clones_and_an_exact_count() {
+    let mut world = World::new();
+    world.enter(A);
+    world.send(A, load_clone(A, "Crab", 2, true));
+    world.join(B);
+    world.send(B, load_avatar(B, true));
+    world.send(B, members_request(B));
+    world.forget();
+    world.wait(Duration::from_secs(9));
+    world.send(B, state_request(B, &[]));
+    let got = world.got(B);
+    // Not its own avatar; the state of the age is the third one.
+    let clones: Vec<_> = got[..2].iter().map(clone_of).collect();
+    assert_eq!(clones[0], ("Crab".into(), Some(A), A, true));
+    assert_eq!(clones[1], ("Male".into(), Some(A), A, true));
+    let NetMessage::InitialAgeStateSent(sent) = got[3].decode().unwrap() else { panic!() };
+    assert_eq!((got.len(), sent.state_count), (4, 3));
+    // The spawn point is still there: nothing but time, and the bit that says initial, changed.
+    let mut wanted = bytes(&NetMessage::from(load_avatar(A, true)));
+    *wanted.last_mut().unwrap() = 1;
+    assert!(world.is_forwarded(&got[1], &wanted, A));
+}
+
+#[test]
+fn d_15_clones_come_first_and_avatars_after_the_others() {
+    let mut world = World::new();
+    world.enter(A);
+    world.enter(B);
+    world.send(B, load_clone(B, "Crab", 2, true));
+    world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
+    world.send(B, broadcast(B, clone("Crab", 2, B), world.lever(2)));
+    world.join(C);
+    world.send(C, members_request(C));
+    world.forget();
+    world.send(C, state_request(C, &[]));
+    let shown = |packet: &Got| match packet.decode().unwrap() {
+        NetMessage::LoadClone(it) => {
+            format!("clone {} {}", it.uoid.name.to_text(), it.header.player_id.unwrap())
+        }
+        NetMessage::SdlState(it) => format!("state {}", it.object.name.to_text()),
+        NetMessage::InitialAgeStateSent(it) => format!("count {}", it.state_count),
+        other => panic!("{other:?}"),
+    };
+    let got: Vec<_> = world.got(C).iter().map(shown).collect();
+    let wanted = ["clone Crab 20200", "clone Male 20100", "clone Male 20200", "state AgeSDLHook"];
+    assert_eq!(got[..4], wanted);
+    assert_eq!(got[4..], ["state Crab", "state O", "count 6"]);
+}
+
+/// The owner of a clone crashes; whoever joins later still gets it, in the name of a member.
+#[test]
+fn d_42_clones_that_are_handed_over_name_their_new_owner() {
+    let mut world = World::new();
+    world.enter(B);
+    world.enter(A);
+    world.send(A, load_clone(A, "Hen", 3, true));
+    let mut large = crate::world::clone_msg(clone("Crab", 4, A), A, true);
+    large.message.receivers = (0..30).map(|_| large.requestor.clone()).collect::<Vec<_>>().into();
+    let large = crate::world::load(A, clone("Crab", 4, A), &large.into(), false, true);
+    assert!(large.stream.compression() == worldwire_uru::net_message::Compression::Zlib);
+    world.send(A, large);
+    world.leave(A);
+    world.join(C);
+    world.send(C, members_request(C));
+    world.forget();
+    world.send(C, state_request(C, &[]));
+    let clones: Vec<_> = world.got(C)[..3].iter().map(clone_of).collect();
+    assert_eq!(clones[0], ("Hen".into(), Some(B), B, true));
+    assert_eq!(clones[1], ("Crab".into(), Some(B), B, true));
+    assert_eq!(clones[2], ("Male".into(), Some(B), B, true));
+    // The new owner may unload it.
+    let payload = PlasmaMessage::from(crate::world::clone_msg(clone("Hen", 3, A), B, false));
+    world.send(B, crate::world::load(B, clone("Hen", 3, A), &payload, false, false));
+    assert_eq!(world.heard(C), ["plNetMsgLoadClone"]);
+}
+
+fn control(command: &str) -> PlasmaMessage<'_> {
+    ControlEventMsg {
+        input: InputEventMsg { message: message_header(), event: 0 },
+        control_code: 0,
+        activated: true.into(),
+        percent: 1.0.into(),
+        turn_to: [0.0_f32; 3].into(),
+        command: ConsoleCommand(command.into()),
+    }
+    .into()
+}
+
+#[test]
+fn d_07_what_players_must_not_send_goes_nowhere() {
+    let console_commands = vec!["Avatar.Spawn.DontPanic".to_owned()];
+    let mut world = World::with(Config { console_commands, ..Config::default() }, "Fern");
+    world.admins.push(C);
+    [A, B, C].into_iter().for_each(|player| world.join(player));
+    world.forget();
+    let mut trigger = crate::world::clone_msg(clone("N", 2, A), A, true);
+    trigger.trigger = Child::from(warp());
+    let trigger = PlasmaMessage::from(trigger);
+    let nested = crate::world::load(A, clone("N", 2, A), &trigger, false, true);
+    let sent: [NetMessage<'_>; 5] = [
+        game(A, &warp(), NetFlags(0)).into(),
+        game(A, &ki(40, ChatFlags(0), "x"), NetFlags(0)).into(),
+        game(A, &control("Game.Quit"), NetFlags(0)).into(),
+        directed(A, &warp(), &[B], NetFlags(0)).into(),
+        nested.into(),
+    ];
+    let count = sent.len();
+    for message in sent {
+        world.send(A, message);
+    }
+    assert_eq!(world.got(B).len(), 0);
+    dropped(&world, DropKind::Unsafe, count as u64);
+    world.inside(|age| assert_eq!(age.clone_count(), 0));
+    world.send(A, game(A, &control("avatar.spawn.dontpanic"), NetFlags(0)));
+    world.send(C, game(C, &warp(), NetFlags(0)));
+    assert_eq!(world.got(B).len(), 2);
+}
+
+#[test]
+fn d_30_versions_other_than_12_6_are_malformed() {
+    let mut world = three();
+    let mut message = game(A, &notify(), NetFlags::HasVersion);
+    message.header.version = Some(worldwire_uru::net_message::NetVersion);
+    let mut sent = bytes(&NetMessage::from(message));
+    world.send_bytes(A, &sent);
+    assert_eq!(world.got(B).len(), 1);
+    sent[7] = 7;
+    world.send_bytes(A, &sent);
+    assert_eq!(world.got(B).len(), 0);
+    dropped(&world, DropKind::Malformed, 1);
+}
+
+/// A text whose first byte negates to one without bit 7 ends clients, wherever it stands.
+#[test]
+fn d_41_texts_that_end_clients_go_nowhere() {
+    let mut world = three();
+    let eowyn = "\u{c9}owyn";
+    world.send(A, game(A, &ki(0, ChatFlags(0), eowyn), NetFlags(0)));
+    world.send(A, broadcast(A, object(1, eowyn), world.lever(1)));
+    world.send(A, state(A, object(1, eowyn), world.lever(1)));
+    world.send(A, lock(A, eowyn, true));
+    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
+    dropped(&world, DropKind::Text, 4);
+    world.inside(|age| assert!(age.states().is_empty()));
+    // An accent elsewhere does no harm.
+    world.send(A, game(A, &ki(0, ChatFlags(0), "E\u{f3}wyn"), NetFlags(0)));
+    assert_eq!(world.got(B).len(), 1);
+}

@@ -1,0 +1,198 @@
+//! Decisions about states that clients can see: the same tests run over sockets, in
+//! `worldwire-client`.
+
+use worldwire_core::{Field, Reader};
+use worldwire_uru::age::DropKind;
+use worldwire_uru::net_message::{NetMessage, SdlState};
+use worldwire_uru::sdl::{Blob, Scalar, State, hook};
+use worldwire_uru::types::Uoid;
+
+use crate::world::{A, B, PREFIX, World, broadcast, object, page, state, state_request};
+
+pub(crate) fn two() -> World {
+    let mut world = World::new();
+    [A, B].into_iter().for_each(|player| world.join(player));
+    world.forget();
+    world
+}
+
+pub(crate) fn the_hook() -> Uoid<'static> {
+    hook::object(PREFIX).unwrap()
+}
+
+/// The states that a player gets when it asks, by object and descriptor.
+pub(crate) fn asked(
+    world: &mut World,
+    player: u32,
+    pages: &[u16],
+) -> Vec<(SdlState<'static>, State)> {
+    world.forget();
+    world.send(player, state_request(player, pages));
+    let mut states = Vec::new();
+    for packet in world.got(player) {
+        if let NetMessage::SdlState(state) = packet.decode().unwrap() {
+            assert!(state.is_initial_state.is_true());
+            let mut reader = Reader::new(state.stream.as_bytes());
+            let blob = Blob::decode(&world.descriptors, &mut reader).unwrap();
+            let read = State::of(&blob);
+            states.push((state.into_owned(), read));
+        }
+    }
+    states
+}
+
+/// A state as B gets it.
+fn stored(world: &mut World, of: &Uoid<'_>, descriptor: &str) -> State {
+    let states = asked(world, B, &[]).into_iter();
+    let is_it = |(sent, state): &(SdlState<'_>, State)| {
+        sent.object == *of && state.descriptor().name() == descriptor
+    };
+    states.filter(is_it).map(|(_, state)| state).next().unwrap()
+}
+
+#[test]
+fn d_16_a_list_of_rooms_limits_the_states() {
+    let mut world = two();
+    let elsewhere = Uoid { location: page(3), ..object(1, "Gate") };
+    world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
+    world.send(A, broadcast(A, elsewhere.clone(), world.lever(2)));
+    assert_eq!(asked(&mut world, B, &[]).len(), 3);
+    let states = asked(&mut world, B, &[3, 9]);
+    // The state of the age belongs to no room.
+    let names: Vec<_> = states.iter().map(|(state, _)| state.object.clone()).collect();
+    assert_eq!(names, [the_hook(), elsewhere]);
+}
+
+#[test]
+fn d_20_nested_variables_merge() {
+    let mut world = two();
+    let descriptor = world.descriptors.newest("band").unwrap();
+    let tune = |index: u32, simple: u32, value: i32| {
+        use worldwire_uru::schema::Type;
+        use worldwire_uru::sdl::{
+            Element, Elements, Nested, Record, Simple, SimpleFlags, ValueHead,
+        };
+        let simple = Simple {
+            index: simple,
+            head: ValueHead::client(),
+            flags: SimpleFlags::Dirty,
+            time: None,
+            value: Some(Elements::new(Type::Int, &[Scalar::Int(value)]).unwrap()),
+        };
+        let record = Record { simple: vec![simple], ..Record::default() };
+        let nested = Nested {
+            index: 0,
+            head: ValueHead::client(),
+            flags: 0,
+            length: 2,
+            elements: vec![Element { index, record }],
+        };
+        let mut blob = State::new(descriptor.clone()).to_blob();
+        blob.record.nested.push(nested);
+        blob.to_bytes().unwrap()
+    };
+    world.send(A, broadcast(A, object(1, "Band"), tune(0, 0, 5)));
+    world.send(A, broadcast(A, object(1, "Band"), tune(1, 0, 6)));
+    world.send(A, broadcast(A, object(1, "Band"), tune(0, 1, 7)));
+    let stored = stored(&mut world, &object(1, "Band"), "band");
+    let element = |index| stored.view().element("players", index).unwrap();
+    assert_eq!(element(0).scalar("volume"), Some(Scalar::Int(5)));
+    assert_eq!(element(0).scalar("pitch"), Some(Scalar::Int(7)));
+    assert_eq!(element(1).scalar("volume"), Some(Scalar::Int(6)));
+    assert!(!element(1).is_set("pitch"));
+}
+
+#[test]
+fn d_21_variables_that_are_not_dirty_count() {
+    let mut world = two();
+    let mut blob = world.lever(4);
+    let mut reader = Reader::new(&blob);
+    let mut clean = Blob::decode(&world.descriptors, &mut reader).unwrap().into_owned();
+    clean.record.simple[0].flags = worldwire_uru::sdl::SimpleFlags(0);
+    clean.record.simple[0].time = None;
+    blob = clean.to_bytes().unwrap();
+    world.send(A, broadcast(A, object(1, "O"), blob));
+    let stored = stored(&mut world, &object(1, "O"), "lever");
+    assert_eq!(stored.scalar("place"), Some(Scalar::Int(4)));
+}
+
+#[test]
+fn d_23_an_empty_hint_keeps_the_old_one() {
+    let mut world = two();
+    let hinted = |world: &World, hint: &str| {
+        let bytes = world.lever(4);
+        let mut blob =
+            Blob::decode(&world.descriptors, &mut Reader::new(&bytes)).unwrap().into_owned();
+        blob.record.simple[0].head.hint = Some(hint.into());
+        blob.to_bytes().unwrap()
+    };
+    for hint in ["clanged", ""] {
+        let blob = hinted(&world, hint);
+        world.send(A, broadcast(A, object(1, "O"), blob));
+        let stored = stored(&mut world, &object(1, "O"), "lever");
+        assert_eq!(stored.view().hint("place"), "clanged");
+    }
+    let eowyn = hinted(&world, "\u{c9}owyn");
+    world.send(A, broadcast(A, object(1, "O"), eowyn));
+    world.inside(|age| assert_eq!(age.counts().dropped(DropKind::Text), 1));
+}
+
+#[test]
+fn d_24_states_are_read_in_full_and_go_on_as_they_came() {
+    let mut world = two();
+    let mut message = broadcast(A, object(1, "O"), world.lever(4));
+    message.state.is_initial_state = true.into();
+    let blob = message.state.stream.as_bytes().to_vec();
+    world.send(A, message);
+    let got = world.got(B);
+    let NetMessage::SdlStateBCast(state) = got[0].decode().unwrap() else { panic!() };
+    assert_eq!(state.state.stream.as_bytes(), blob);
+    // Only the server says what is initial.
+    assert!(!state.state.is_initial_state.is_true());
+    // What only goes to the server goes nowhere else.
+    world.send(A, crate::world::state(A, object(1, "O"), world.lever(5)));
+    assert_eq!(world.got(B).len(), 0);
+    let stored = stored(&mut world, &object(1, "O"), "lever");
+    assert_eq!(stored.scalar("place"), Some(Scalar::Int(5)));
+    // A byte too many, a byte too few.
+    for length in [blob.len() - 1, blob.len() + 1] {
+        let mut blob = blob.clone();
+        blob.resize(length, 0);
+        world.send(A, broadcast(A, object(1, "O"), blob));
+    }
+    world.inside(|age| assert_eq!(age.counts().dropped(DropKind::Malformed), 2));
+    assert_eq!(world.got(B).len(), 0);
+}
+
+#[test]
+fn d_25_states_of_unknown_descriptors_go_nowhere() {
+    let mut world = two();
+    let mut unknown = world.lever(1);
+    unknown[9] = 77;
+    let mut misnamed = world.lever(1);
+    misnamed[4] = !b'n';
+    for blob in [unknown, misnamed] {
+        world.send(A, broadcast(A, object(1, "O"), blob));
+    }
+    // An older version than that of the state is not known to those who sent the newer one.
+    world.send(A, broadcast(A, object(1, "O"), world.blob("lever", 2, &[("place", 1)])));
+    assert_eq!(world.got(B).len(), 1);
+    world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
+    world.inside(|age| assert_eq!(age.counts().dropped(DropKind::Descriptor), 3));
+    assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
+    world.inside(|age| assert_eq!(age.states().len(), 1));
+}
+
+#[test]
+fn d_27_an_object_has_a_state_for_each_descriptor() {
+    let mut world = two();
+    world.send(A, state(A, object(1, "O"), world.lever(1)));
+    world.send(A, state(A, object(1, "O"), world.blob("tune", 1, &[("volume", 2)])));
+    world.send(A, state(A, object(1, "O"), world.lever(3)));
+    world.inside(|age| assert_eq!(age.states().of(&object(1, "O")).len(), 2));
+    // The number of an object is another one in another build of its page.
+    let mut other = object(1, "O");
+    other.object_id = 9;
+    world.send(A, state(A, other, world.lever(4)));
+    world.inside(|age| assert_eq!(age.states().len(), 2));
+}

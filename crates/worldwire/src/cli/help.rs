@@ -1,0 +1,170 @@
+//! Help as it is printed: prose fits the terminal, and lines that begin with two blanks, such as
+//! commands, stay whole, so that they can be copied.
+
+use std::io::Write as _;
+
+use clap::error::ErrorKind;
+use clap::{Command, CommandFactory, FromArgMatches};
+
+use super::Cli;
+
+/// Lines are broken at blanks, but not at these. They are blanks again when they are printed.
+const NO_BREAK: &str = "\u{a0}";
+
+/// Reads the command line. Help, the version and a wrong command line end the program.
+pub(crate) fn parse() -> Cli {
+    let matches = command().try_get_matches();
+    let cli = matches.and_then(|mut matches| {
+        Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))
+    });
+    cli.unwrap_or_else(|error| end(&error))
+}
+
+/// The command line with help that can be printed.
+fn command() -> Command {
+    laid_out(Cli::command())
+}
+
+fn laid_out(mut command: Command) -> Command {
+    if let Some(text) = command.get_after_help().map(|text| lines(&text.to_string())) {
+        command = command.after_help(text);
+    }
+    if let Some(text) = command.get_long_about().map(|text| lines(&text.to_string())) {
+        command = command.long_about(text);
+    }
+    command.mut_subcommands(laid_out)
+}
+
+/// Joins the lines of prose, which are broken where the terminal ends, and keeps the others whole.
+fn lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut was_prose = false;
+    for line in text.lines() {
+        let is_prose = !line.is_empty() && !line.starts_with("  ");
+        if !out.is_empty() {
+            out.push(if was_prose && is_prose { ' ' } else { '\n' });
+        }
+        match is_prose {
+            true => out.push_str(line),
+            false => out.push_str(&line.replace(' ', NO_BREAK)),
+        }
+        was_prose = is_prose;
+    }
+    out
+}
+
+fn end(error: &clap::Error) -> ! {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let text = error.render().ansi().to_string().replace(NO_BREAK, " ");
+            // Nobody may be listening.
+            let _ = match error.use_stderr() {
+                true => anstream::stderr().lock().write_all(text.as_bytes()),
+                false => anstream::stdout().lock().write_all(text.as_bytes()),
+            };
+            std::process::exit(error.exit_code())
+        }
+        _ => error.exit(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+
+    use super::{NO_BREAK, command, lines};
+
+    /// All commands below one, with what is written to call them.
+    fn all(command: &Command, name: &str, found: &mut Vec<(String, Command)>) {
+        found.push((name.to_owned(), command.clone()));
+        for inner in command.get_subcommands() {
+            all(inner, &format!("{name} {}", inner.get_name()), found);
+        }
+    }
+
+    fn commands() -> Vec<(String, Command)> {
+        let mut found = Vec::new();
+        all(&command(), "worldwire", &mut found);
+        found
+    }
+
+    /// The examples in the help of a command.
+    fn examples(command: &Command) -> Vec<String> {
+        let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let plain = text.replace(NO_BREAK, " ");
+        let lines = plain.lines().filter(|line| line.starts_with("  "));
+        lines.map(|line| line.trim().to_owned()).filter(|it| it.contains("worldwire ")).collect()
+    }
+
+    /// The commands of a line for a shell, each as its words.
+    fn words(line: &str) -> Vec<Vec<String>> {
+        let (mut commands, mut words) = (Vec::new(), Vec::new());
+        let (mut word, mut quote, mut is_word) = (String::new(), None, false);
+        for part in line.chars().chain([' ']) {
+            match (part, quote) {
+                ('\'' | '"', None) => (quote, is_word) = (Some(part), true),
+                (_, Some(open)) if part == open => quote = None,
+                (' ' | '|', None) => {
+                    if is_word {
+                        words.push(std::mem::take(&mut word));
+                        is_word = false;
+                    }
+                    if part == '|' {
+                        commands.push(std::mem::take(&mut words));
+                    }
+                }
+                _ => {
+                    word.push(part);
+                    is_word = true;
+                }
+            }
+        }
+        assert_eq!(quote, None, "{line}");
+        commands.push(words);
+        for words in &mut commands {
+            // What goes to a file is an argument no more.
+            if let Some(at) = words.iter().position(|word| word == ">") {
+                words.truncate(at);
+            }
+        }
+        commands
+    }
+
+    #[test]
+    fn every_example_is_a_command_line() {
+        let mut count = 0;
+        for (name, of) in commands() {
+            for example in examples(&of) {
+                let lines = words(&example);
+                let ours = lines.iter().filter(|words| words[0] == "worldwire");
+                assert!(ours.clone().count() > 0, "{name}: {example}");
+                for words in ours {
+                    let outcome = command().try_get_matches_from(words);
+                    assert!(outcome.is_ok(), "{name}: {example}: {outcome:?}");
+                    count += 1;
+                }
+            }
+        }
+        assert!(count > 100, "{count}");
+    }
+
+    #[test]
+    fn examples_are_not_wrapped() {
+        for (name, of) in commands() {
+            let help = of.clone().term_width(60).render_long_help().to_string();
+            let help = help.replace(NO_BREAK, " ");
+            for example in examples(&of) {
+                let line = format!("  {example}");
+                assert!(help.lines().any(|other| other == line), "{name}: {example}\n{help}");
+            }
+        }
+    }
+
+    #[test]
+    fn prose_is_wrapped_at_the_terminal() {
+        let text = "One of\ntwo lines.\n\nExample:\n  a b\n  c\nand prose";
+        let wanted =
+            "One of two lines.\n\nExample:\n\u{a0}\u{a0}a\u{a0}b\n\u{a0}\u{a0}c\nand prose";
+        assert_eq!(lines(text), wanted);
+    }
+}

@@ -1,0 +1,207 @@
+//! `worldwire client mxo`.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+use worldwire_client::mxo::{Difference, Truth, Visit, VisitConfig, ask, compare};
+use worldwire_core::json::{self, Json, Style};
+use worldwire_dissect::MxoObjects;
+use worldwire_mxo::crypt::SessionKey;
+use worldwire_net::rough::Conditions;
+
+use crate::cli::{ClientMxo, Common};
+use crate::command::open_files;
+use crate::command::serve::key_of;
+use crate::definitions;
+use crate::output::{Failure, complain, print, say};
+
+/// How long to wait before it is compared again.
+const PAUSE: Duration = Duration::from_millis(250);
+/// So many differences of a client are listed.
+const MOST_LISTED: usize = 5;
+
+pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure> {
+    let objects = definitions::load_from(&arguments.data, common)?.part::<MxoObjects>();
+    let mut first = [0; 8];
+    getrandom::fill(&mut first)
+        .map_err(|error| Failure::Run(format!("no random numbers: {error}")))?;
+    // JSON of other programs keeps 53 bits of a number.
+    let first = arguments.character.unwrap_or(u64::from_le_bytes(first) >> 16);
+    let mut config = VisitConfig::new(first);
+    config.objects = Arc::clone(objects.objects());
+    config.session = arguments.session;
+    if let Some(key) = &arguments.key {
+        config.key = SessionKey::new(&key_of(key)?);
+    }
+    if arguments.count > 1 {
+        open_files::allow_most();
+    }
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
+    runtime.block_on(visit(arguments, &config, common))
+}
+
+async fn visit(
+    arguments: &ClientMxo,
+    config: &VisitConfig,
+    common: &Common,
+) -> Result<(), Failure> {
+    let mut visits = Vec::new();
+    for number in 0..u64::from(arguments.count) {
+        let uid = config.uid.wrapping_add(number);
+        let config =
+            VisitConfig { uid, conditions: conditions(arguments, number), ..config.clone() };
+        let visit = Visit::to(&arguments.server, config).await;
+        let visit =
+            visit.map_err(|error| Failure::Run(format!("{}: {error}", arguments.server)))?;
+        visit.seen(|eyes| eyes.walk(!arguments.still));
+        visits.push(visit);
+    }
+    sleep(Duration::from_secs(arguments.seconds)).await;
+    visits.iter().for_each(|visit| visit.seen(|eyes| eyes.walk(false)));
+    let is_equal = match arguments.compare {
+        Some(address) => at_rest(arguments, address, &visits, common).await?,
+        None => true,
+    };
+    if arguments.views {
+        for visit in visits.iter().take(if arguments.json { usize::MAX } else { 1 }) {
+            print(&shown(visit, arguments.json))?;
+        }
+    }
+    if !common.quiet {
+        summary(&visits);
+    }
+    let are_there = visits.iter().filter(|visit| visit.is_over()).inspect(|visit| {
+        complain(&format!("client {}", visit.uid()), "the server has closed the connection");
+    });
+    let are_there = are_there.count() == 0;
+    for visit in visits {
+        visit.leave().await;
+    }
+    if is_equal && are_there { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// The network that was asked for, if it is a bad one.
+fn conditions(arguments: &ClientMxo, number: u64) -> Option<Conditions> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "they are from 0 to 100"
+    )]
+    let [loss, duplication, reordering] =
+        [arguments.loss, arguments.duplicate, arguments.reorder].map(|part| (part * 10.0) as u64);
+    let delay = Duration::from_millis(arguments.delay);
+    let is_bad = loss + duplication + reordering > 0 || !delay.is_zero();
+    let seed = arguments.character.unwrap_or_default().wrapping_add(number);
+    is_bad.then_some(Conditions { delay, loss, duplication, reordering, seed })
+}
+
+/// Waits until everything is at rest, and says whether all clients see what they should.
+async fn at_rest(
+    arguments: &ClientMxo,
+    address: SocketAddr,
+    visits: &[Visit],
+    common: &Common,
+) -> Result<bool, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
+    let start = Instant::now();
+    let patience = Duration::from_secs(arguments.patience);
+    let mut is_equal = true;
+    for visit in visits {
+        loop {
+            // Objects stand still for a minute.
+            ask(address, "POST", "/hold").await.map_err(|error| failed(&error))?;
+            let truth = Truth::of(address, visit.uid()).await.map_err(|error| failed(&error))?;
+            let (is_told, differences) = differences(visit, &truth)?;
+            if is_told && truth.is_settled && differences.is_empty() {
+                break;
+            }
+            if start.elapsed() > patience {
+                is_equal = false;
+                let client = format!("client {}", visit.uid());
+                if differences.is_empty() {
+                    complain(&client, "sees all it should, but the server is not certain of it");
+                }
+                for difference in differences {
+                    complain(&client, &difference.to_string());
+                }
+                break;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+    ask(address, "POST", "/go").await.map_err(|error| failed(&error))?;
+    if is_equal && !common.quiet {
+        let (count, took) = (visits.len(), start.elapsed().as_secs_f64());
+        let clients =
+            if count == 1 { "1 client sees".to_owned() } else { format!("{count} clients see") };
+        say(format_args!(
+            "worldwire: {clients} what the server has, {took:.1} s after the last step"
+        ));
+    }
+    Ok(is_equal)
+}
+
+/// Whether the server knows where the character is, and what a client sees otherwise.
+fn differences(visit: &Visit, truth: &Truth) -> Result<(bool, Vec<Difference>), Failure> {
+    let mut text = String::new();
+    let is_told = visit.seen(|eyes| {
+        eyes.replica().write_json(Style::default(), &mut text);
+        eyes.is_told()
+    });
+    let own: Json = json::parse(&text).map_err(|error| Failure::Run(error.to_string()))?;
+    Ok((is_told, compare(&truth.views, &own, MOST_LISTED)))
+}
+
+fn shown(visit: &Visit, is_json: bool) -> String {
+    let mut text = String::new();
+    visit.seen(|eyes| {
+        let replica = eyes.replica();
+        if is_json {
+            let _ = write!(text, "{{\"character\":{},\"views\":", visit.uid());
+            replica.write_json(Style::default(), &mut text);
+            text.push_str("}\n");
+        } else {
+            replica.write_text(&mut text);
+        }
+    });
+    text
+}
+
+fn summary(visits: &[Visit]) {
+    let (mut views, mut sections, mut bytes, mut odd) = (0, 0, 0, 0);
+    let (mut arrived, mut lost, mut again, mut late) = (0, 0, 0, 0);
+    for visit in visits {
+        visit.seen(|eyes| {
+            let (more_sections, more_bytes) = eyes.received();
+            (sections, bytes) = (sections + more_sections, bytes + more_bytes);
+            (views, odd) = (views + eyes.replica().len(), odd + eyes.notices());
+        });
+        if let Some(counts) = visit.counts() {
+            arrived += counts.arrived();
+            lost += counts.lost();
+            again += counts.again();
+            late += counts.late();
+        }
+    }
+    let plural =
+        |count: usize, one: &str| if count == 1 { one.to_owned() } else { format!("{one}s") };
+    let clients = visits.len();
+    say(format_args!(
+        "worldwire: {clients} {}, {views} {}, {sections} sections, {bytes} bytes of objects",
+        plural(clients, "client"),
+        plural(views, "view"),
+    ));
+    if odd > 0 {
+        say(format_args!("worldwire: {odd} operations that make no sense"));
+    }
+    if arrived + lost > 0 {
+        say(format_args!(
+            "worldwire: of the datagrams {arrived} arrived, {again} of them twice, {late} late; \
+             {lost} were lost"
+        ));
+    }
+}

@@ -1,0 +1,253 @@
+//! A client in an age.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use worldwire_client::uru::{
+    Age, ClientError, Game, Notification, Notifications, Player, Result, Scene, Seen, Shard,
+};
+use worldwire_core::Field as _;
+use worldwire_uru::net_message::{NetFlags, NetHeader, NetMessage};
+use worldwire_uru::plasma_message::InputState;
+use worldwire_uru::schema::Descriptors;
+use worldwire_uru::sdl::Blob;
+use worldwire_uru::types::{Location, LocationFlags, SequenceNumber, Uoid, Uuid};
+
+use super::shown::seen;
+use super::step::Thing;
+
+/// A player in an age.
+#[derive(Debug)]
+pub(super) struct InAge {
+    game: Game,
+    player: Player,
+    descriptors: Arc<Descriptors>,
+    ears: Ears,
+    steps: u32,
+}
+
+/// Who takes what comes.
+#[derive(Debug)]
+enum Ears {
+    /// The steps do, and show it.
+    Open(Box<Scene>, Notifications),
+    /// A task does, and measures how long it was under way.
+    Measuring(JoinHandle<()>, Arc<Mutex<Vec<u64>>>),
+}
+
+/// How far from the middle an avatar walks, in feet, and how many steps its round has.
+const RADIUS: f32 = 10.0;
+const ROUND: u16 = 24;
+const SECOND: Duration = Duration::from_secs(1);
+
+impl InAge {
+    /// Joins an age, shows the avatar, and learns what is there.
+    pub(super) async fn enter(
+        shard: &Shard,
+        age: &Age,
+        account: Uuid,
+        player: Player,
+        descriptors: Arc<Descriptors>,
+        measures: bool,
+    ) -> Result<(Self, Vec<Json>)> {
+        let (game, mut notifications) = Game::join(shard, age, account, player.id).await?;
+        let mut scene = Scene::new(player.id, Arc::clone(&descriptors));
+        let told = game.arrive(&player.shape, &mut scene, &mut notifications).await?;
+        let values = told.iter().map(seen).collect();
+        let ears = match measures {
+            false => Ears::Open(scene.into(), notifications),
+            true => {
+                let delays = Arc::default();
+                let task = tokio::spawn(measure(notifications, Arc::clone(&delays)));
+                Ears::Measuring(task, delays)
+            }
+        };
+        Ok((Self { game, player, descriptors, ears, steps: 0 }, values))
+    }
+
+    /// Says something to everybody.
+    pub(super) async fn say(&self, text: &str) -> Result<()> {
+        self.game.say(&self.player.name, text).await
+    }
+
+    /// Walks in a circle, a step a second. Avatars take their steps at different moments of a
+    /// second, as people do.
+    pub(super) async fn walk(&mut self, seconds: u64) -> Result<Vec<Json>> {
+        let mut values = Vec::new();
+        // The golden section spreads what is numbered.
+        let phase = f64::from(self.player.id) * 0.618_033_988_749_895;
+        let phase = Duration::from_secs_f64(phase.fract());
+        for _ in 0..seconds {
+            let since = epoch().elapsed();
+            let whole = Duration::from_secs(since.saturating_sub(phase).as_secs());
+            let next = if since < phase { phase } else { whole + SECOND + phase };
+            values.extend(self.hear_until(epoch() + next).await?);
+            self.steps += 1;
+            let part = self.steps % u32::from(ROUND);
+            let angle = f32::from(u16::try_from(part).unwrap_or(0)) / f32::from(ROUND);
+            let (sin, cos) = (angle * core::f32::consts::TAU).sin_cos();
+            let position = [RADIUS * cos, RADIUS * sin, 0.0];
+            let (game, shape) = (&self.game, &self.player.shape);
+            match game.position(shape, &self.descriptors, position)? {
+                Some(mut message) => {
+                    self.stamp(&mut message.state.header);
+                    self.game.send(message).await?;
+                }
+                None => {
+                    let mut message = game.keys(InputState::Forward)?;
+                    self.stamp(&mut message.header);
+                    self.game.send(message).await?;
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    /// Under load, says when a message was sent; servers hand this on as it is.
+    fn stamp(&self, header: &mut NetHeader) {
+        if let Ears::Measuring(..) = self.ears {
+            header.flags = header.flags | NetFlags::HasTransactionID;
+            header.transaction_id = Some(micros());
+        }
+    }
+
+    /// Asks for a lock, and waits for the answer.
+    pub(super) async fn lock(&mut self, thing: &Thing) -> Result<Vec<Json>> {
+        let object = object(thing);
+        self.game.lock(object.clone(), true).await?;
+        let Ears::Open(scene, notifications) = &mut self.ears else { return Ok(Vec::new()) };
+        let mut values = Vec::new();
+        while let Some(notification) = notifications.next().await {
+            for one in scene.follow(&notification)? {
+                values.push(seen(&one));
+                if matches!(&one, Seen::Lock { object: of, .. } if of.name == object.name) {
+                    return Ok(values);
+                }
+            }
+        }
+        Err(self.over().await)
+    }
+
+    pub(super) async fn release(&self, thing: &Thing) -> Result<()> {
+        self.game.lock(object(thing), false).await
+    }
+
+    /// Changes variables of the state of an object.
+    pub(super) async fn set_state(
+        &self,
+        thing: &Thing,
+        descriptor: &str,
+        variables: &[(String, Json)],
+    ) -> Result<()> {
+        let not_sent = |error: worldwire_core::Error| ClientError::NotSent {
+            request: "set-state",
+            error: error.into(),
+        };
+        let newest = self.descriptors.newest(descriptor).ok_or_else(|| {
+            let wanted = "a descriptor of the shard";
+            not_sent(worldwire_core::Error::value(wanted, descriptor.to_owned()))
+        })?;
+        let variables: serde_json::Map<String, Json> = variables
+            .iter()
+            .map(|(name, value)| {
+                (name.clone(), json!({"hint": "", "flags": ["Dirty"], "value": value}))
+            })
+            .collect();
+        let update = json!({
+            "flags": ["AddedVarLengthIO"],
+            "descriptor": newest.name(),
+            "version": newest.version(),
+            "variables": variables,
+        });
+        let update = Blob::from_json(&self.descriptors, &update).map_err(not_sent)?;
+        self.game.change(object(thing), &update).await
+    }
+
+    /// Takes in what happens until a moment.
+    pub(super) async fn hear_until(&mut self, end: Instant) -> Result<Vec<Json>> {
+        let Ears::Open(scene, notifications) = &mut self.ears else {
+            sleep_until(end).await;
+            return Ok(Vec::new());
+        };
+        let mut values = Vec::new();
+        loop {
+            match timeout_at(end, notifications.next()).await {
+                Ok(Some(notification)) => {
+                    values.extend(scene.follow(&notification)?.iter().map(seen));
+                }
+                Ok(None) => return Err(self.over().await),
+                Err(_) => return Ok(values),
+            }
+        }
+    }
+
+    /// Why there is nothing more to hear.
+    async fn over(&self) -> ClientError {
+        match self.game.link().ping().await {
+            Err(error) => error,
+            Ok(()) => ClientError::Overflow,
+        }
+    }
+
+    pub(super) async fn leave(self) {
+        if let Ears::Measuring(task, _) = self.ears {
+            task.abort();
+        }
+        self.game.leave().await;
+    }
+
+    /// How long messages were under way that came since the last look, in microseconds.
+    pub(super) fn delays(&self) -> Vec<u64> {
+        match &self.ears {
+            Ears::Open(..) => Vec::new(),
+            Ears::Measuring(_, delays) => {
+                core::mem::take(&mut *delays.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+        }
+    }
+}
+
+/// Notes how long messages were under way, as their senders in this process stamped them.
+async fn measure(mut notifications: Notifications, delays: Arc<Mutex<Vec<u64>>>) {
+    while let Some(notification) = notifications.next().await {
+        let now = micros();
+        let Notification::NetMessage(buffer) = notification else { continue };
+        let header = buffer.decode().ok().and_then(|message| header(&message));
+        if let Some(sent) = header.and_then(|header| header.transaction_id) {
+            let delay = u64::from(now.wrapping_sub(sent));
+            delays.lock().unwrap_or_else(PoisonError::into_inner).push(delay);
+        }
+    }
+}
+
+fn header(message: &NetMessage<'_>) -> Option<NetHeader> {
+    message.header().cloned()
+}
+
+/// When this process began to count.
+fn epoch() -> Instant {
+    static EPOCH: OnceLock<Instant> = OnceLock::new();
+    *EPOCH.get_or_init(Instant::now)
+}
+
+/// A clock that starts anew after an hour, which no message takes.
+fn micros() -> u32 {
+    u32::try_from(epoch().elapsed().as_micros() & u128::from(u32::MAX)).unwrap_or(0)
+}
+
+fn object(thing: &Thing) -> Uoid<'static> {
+    let Thing { name, sequence, flags } = thing;
+    let (sequence_number, flags) = (SequenceNumber(*sequence), LocationFlags(*flags));
+    Uoid {
+        location: Location { sequence_number, flags },
+        load_mask: None,
+        class_index: 1,
+        object_id: 0,
+        name: name.as_str().into(),
+        clone: None,
+    }
+    .into_owned()
+}

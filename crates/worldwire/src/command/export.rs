@@ -1,0 +1,269 @@
+//! `worldwire export`.
+
+use std::collections::HashMap;
+
+use md5::{Digest as _, Md5};
+use worldwire_core::{Limits, Reader};
+use worldwire_dissect::filter::Subject;
+use worldwire_dissect::{Item, Scratch};
+use worldwire_uru::file::name::relative;
+use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::message::{auth, file};
+use worldwire_uru::types::{NetError, TransId};
+
+use super::capture;
+use super::dissect::read_filter;
+use crate::cli::{Common, Export, ExportFiles};
+use crate::definitions;
+use crate::output::{Failure, LastFolder, NewFolder, complain, say};
+
+pub(crate) fn run(command: &Export, common: &Common) -> Result<(), Failure> {
+    match command {
+        Export::Files(arguments) => files(arguments, common),
+    }
+}
+
+/// The most bytes of files that are not complete.
+const MOST_BYTES: usize = 1 << 30;
+/// The most downloads that are not complete.
+const MOST_DOWNLOADS: usize = 65_536;
+
+fn files(arguments: &ExportFiles, common: &Common) -> Result<(), Failure> {
+    let definitions = definitions::load(&arguments.capture.data, common)?;
+    let filter = arguments.filter.as_deref();
+    let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
+    let limits = Limits::DEFAULT;
+    let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<Part>| {
+        if arguments.stream.is_some_and(|stream| stream != item.stamp.stream) {
+            return;
+        }
+        let Some(mut part) = Part::of(item) else { return };
+        if let Some(filter) = &filter {
+            let name = &mut scratch.name;
+            name.clear();
+            item.push_name(name);
+            let tree = item.tree(core::mem::take(&mut scratch.tree).recycle(), &limits);
+            part.fits = filter.matches(&Subject::of(item, name, &tree));
+            scratch.tree = tree.recycle();
+        }
+        out.push(part);
+    };
+    let mut downloads = Downloads {
+        folder: NewFolder::new(&arguments.output, arguments.force),
+        last: LastFolder::default(),
+        open: HashMap::new(),
+        bytes: 0,
+        stored: HashMap::new(),
+        files: 0,
+        faults: 0,
+    };
+    let (dissection, clean) =
+        capture::read(&arguments.capture, common, definitions, show, |parts: &Vec<Part>| {
+            parts.iter().try_for_each(|part| downloads.take(part))
+        })?;
+    if let Some(stream) = arguments.stream {
+        capture::conversation(&dissection, stream)?;
+    }
+    downloads.end();
+    let Downloads { files, faults, .. } = downloads;
+    let summary = dissection.summary();
+    if !common.quiet {
+        let plural = if files == 1 { "" } else { "s" };
+        say(format_args!("{files} file{plural} written, {faults} not; {summary}"));
+    }
+    if clean && faults == 0 && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// A step of a download.
+struct Part {
+    /// The conversation and the transaction.
+    key: (u64, u32),
+    /// Whether it is asked for.
+    fits: bool,
+    what: What,
+}
+
+enum What {
+    /// A client asks for a file of this name.
+    Request(String),
+    /// A piece of a file of so many bytes; where it stands, if it says that.
+    Piece { total: u32, offset: Option<u32>, bytes: Vec<u8> },
+    /// The server has no such file.
+    Refused(NetError),
+}
+
+impl Part {
+    /// The step that an item is, if it is one.
+    fn of(item: &Item<'_>) -> Option<Self> {
+        let said = item.message().filter(|_| item.family == "uru")?;
+        if !said.is_message() {
+            return None;
+        }
+        let mut name = String::new();
+        said.push_name(&mut name);
+        let service = match &*name {
+            "file.FileDownloadRequest" | "file.FileDownloadReply" => Service::File,
+            "auth.FileDownloadRequest" | "auth.FileDownloadChunk" => Service::Auth,
+            _ => return None,
+        };
+        let message = Message::decode(service, item.from, &mut Reader::new(item.bytes())).ok()?;
+        let (TransId(number), what) = match message {
+            Message::FileClient(file::client::ClientMessage::FileDownloadRequest(request)) => {
+                (request.trans_id, What::Request(request.filename.to_text()))
+            }
+            Message::AuthClient(auth::client::ClientMessage::FileDownloadRequest(request)) => {
+                (request.trans_id, What::Request(request.filename.to_text()))
+            }
+            Message::FileServer(file::server::ServerMessage::FileDownloadReply(reply)) => {
+                let (total, bytes) = (reply.total_file_size, reply.data.to_vec());
+                let piece = What::Piece { total, offset: None, bytes };
+                (reply.trans_id, of_result(reply.result, piece))
+            }
+            Message::AuthServer(auth::server::ServerMessage::FileDownloadChunk(chunk)) => {
+                let (total, offset) = (chunk.total_file_size, Some(chunk.chunk_offset));
+                let piece = What::Piece { total, offset, bytes: chunk.chunk.to_vec() };
+                (chunk.trans_id, of_result(chunk.result, piece))
+            }
+            _ => return None,
+        };
+        Some(Self { key: (item.stamp.stream, number), fits: true, what })
+    }
+}
+
+fn of_result(result: NetError, piece: What) -> What {
+    if result == NetError::Success { piece } else { What::Refused(result) }
+}
+
+/// The downloads of a capture.
+struct Downloads {
+    folder: NewFolder,
+    last: LastFolder,
+    open: HashMap<(u64, u32), Download>,
+    /// How many bytes wait for the rest of their files.
+    bytes: usize,
+    /// What was written: the lower-case name, with the sum of the bytes.
+    stored: HashMap<String, [u8; 16]>,
+    files: u64,
+    faults: u64,
+}
+
+/// A file on its way.
+struct Download {
+    name: String,
+    fits: bool,
+    bytes: Vec<u8>,
+    total: Option<u32>,
+    /// A piece is missing.
+    is_torn: bool,
+}
+
+impl Downloads {
+    fn take(&mut self, part: &Part) -> Result<(), Failure> {
+        match &part.what {
+            What::Request(name) => {
+                let (bytes, total, is_torn) = (Vec::new(), None, false);
+                let new = Download { name: name.clone(), fits: part.fits, bytes, total, is_torn };
+                if self.open.len() < MOST_DOWNLOADS
+                    && let Some(old) = self.open.insert(part.key, new)
+                {
+                    self.bytes -= old.bytes.len();
+                    self.give_up(part.key, &old);
+                }
+                Ok(())
+            }
+            What::Refused(why) => {
+                if let Some(download) = self.open.remove(&part.key) {
+                    self.bytes -= download.bytes.len();
+                    if download.fits || part.fits {
+                        self.fault(part.key, &download.name, &format!("refused: {why}"));
+                    }
+                }
+                Ok(())
+            }
+            What::Piece { total, offset, bytes } => self.piece(part, *total, *offset, bytes),
+        }
+    }
+
+    fn piece(
+        &mut self,
+        part: &Part,
+        total: u32,
+        offset: Option<u32>,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
+        // What was asked for before the capture began has no name.
+        let Some(download) = self.open.get_mut(&part.key) else { return Ok(()) };
+        download.fits |= part.fits;
+        let have = download.bytes.len();
+        let is_next = offset.is_none_or(|offset| usize::try_from(offset) == Ok(have));
+        let same = download.total.is_none_or(|known| known == total);
+        download.is_torn |= !is_next || !same || self.bytes + bytes.len() > MOST_BYTES;
+        download.total = Some(total);
+        if download.is_torn {
+            self.bytes -= core::mem::take(&mut download.bytes).len();
+            return Ok(());
+        }
+        download.bytes.extend_from_slice(bytes);
+        self.bytes += bytes.len();
+        match u32::try_from(download.bytes.len()) {
+            Ok(have) if have < total => Ok(()),
+            Ok(have) if have == total => {
+                let Some(download) = self.open.remove(&part.key) else { return Ok(()) };
+                self.bytes -= download.bytes.len();
+                if download.fits { self.store(part.key, &download) } else { Ok(()) }
+            }
+            _ => {
+                download.is_torn = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes a file that is complete.
+    fn store(&mut self, key: (u64, u32), download: &Download) -> Result<(), Failure> {
+        let Some(path) = relative(&download.name) else {
+            self.fault(key, &download.name, "its name leads out of the directory");
+            return Ok(());
+        };
+        let sum: [u8; 16] = Md5::digest(&download.bytes).into();
+        let spelling = path.to_string_lossy().to_lowercase();
+        match self.stored.get(&spelling) {
+            Some(before) if *before == sum => return Ok(()),
+            Some(_) => {
+                let text = "an earlier file has the name, and other bytes";
+                self.fault(key, &download.name, text);
+                return Ok(());
+            }
+            None => {}
+        }
+        self.folder.store(&mut self.last, &path, &download.bytes)?;
+        self.stored.insert(spelling, sum);
+        self.files += 1;
+        Ok(())
+    }
+
+    /// The capture is over.
+    fn end(&mut self) {
+        let mut open: Vec<_> = core::mem::take(&mut self.open).into_iter().collect();
+        open.sort_unstable_by_key(|(key, _)| *key);
+        for (key, download) in open {
+            self.give_up(key, &download);
+        }
+    }
+
+    fn give_up(&mut self, key: (u64, u32), download: &Download) {
+        if download.fits {
+            let text = match (download.is_torn, download.total) {
+                (true, _) => "a part of it is missing in the capture".to_owned(),
+                (false, Some(total)) => format!("{} of {total} bytes came", download.bytes.len()),
+                (false, None) => "it was never sent".to_owned(),
+            };
+            self.fault(key, &download.name, &text);
+        }
+    }
+
+    fn fault(&mut self, (stream, _): (u64, u32), name: &str, why: &str) {
+        self.faults += 1;
+        complain(&format!("conversation {stream}, {name}"), why);
+    }
+}

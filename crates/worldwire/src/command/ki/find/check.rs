@@ -1,0 +1,99 @@
+//! What a filter asks for and nothing has: most likely it is misspelt.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use worldwire_core::nearest;
+use worldwire_dissect::filter::Filter;
+use worldwire_ki::schema::classes::{Choices, Classes, Kind, Property, Tuple};
+
+use crate::output::{Failure, printable};
+
+/// Refuses names that no class and no property has: nothing would ever be found.
+pub(super) fn check(filter: &Filter, classes: &Classes) -> Result<(), Failure> {
+    let mut known: BTreeMap<&str, Vec<&Property>> = BTreeMap::new();
+    for property in classes.all().iter().flat_map(|class| class.properties()) {
+        known.entry(&property.name).or_default().push(property);
+    }
+    check_classes(filter, classes, &known)?;
+    check_properties(filter, &known)?;
+    check_options(filter, &known)
+}
+
+/// All properties by their names.
+type Known<'c> = BTreeMap<&'c str, Vec<&'c Property>>;
+
+fn refuse(problem: &str, hint: &str) -> Failure {
+    Failure::Run(printable(&format!("--where: {problem}{hint}")))
+}
+
+fn did_you_mean(near: Option<&str>) -> String {
+    near.map_or_else(String::new, |near| format!("; did you mean {near}?"))
+}
+
+fn check_classes(filter: &Filter, classes: &Classes, known: &Known<'_>) -> Result<(), Failure> {
+    let names = || {
+        classes.all().iter().map(|class| match class.name.split_once(' ') {
+            Some((_, name)) => name,
+            None => &*class.name,
+        })
+    };
+    for name in filter.message_names() {
+        let bare = name.strip_prefix("class.").unwrap_or(name);
+        let is_pattern = bare.contains('*') || bare == "ki";
+        if is_pattern || names().any(|known| known == bare) {
+            continue;
+        }
+        let hint = match known.contains_key(bare) {
+            true => format!("; a property is tested with exists({bare})"),
+            false => did_you_mean(nearest(bare, names())),
+        };
+        return Err(refuse(&format!("no class is called {bare}"), &hint));
+    }
+    Ok(())
+}
+
+fn check_properties(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
+    // What stands below a property may be a part of a group of numbers.
+    let parts: BTreeSet<&str> =
+        Tuple::ALL.iter().flat_map(|tuple| tuple.names()).copied().collect();
+    for path in filter.field_names() {
+        for (depth, name) in path.into_iter().enumerate() {
+            // Names of ours, and properties without one.
+            let is_free = name.starts_with(['$', '0']);
+            if is_free || known.contains_key(name) || (depth > 0 && parts.contains(name)) {
+                continue;
+            }
+            let near = nearest(name, known.keys().copied());
+            return Err(refuse(&format!("no class has a property {name}"), &did_you_mean(near)));
+        }
+    }
+    Ok(())
+}
+
+/// Names of options that no property of the name has. Where one is text, it may be anything.
+fn check_options(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
+    for (path, word) in filter.compared_words() {
+        let Some(properties) = path.last().and_then(|name| known.get(name)) else { continue };
+        let sets: Option<Vec<&Choices>> = properties.iter().map(|it| choices(it)).collect();
+        let mut options = BTreeSet::new();
+        for set in sets.iter().flatten() {
+            options.extend(set.names().iter().map(|(_, name)| name));
+            options.extend(set.texts().iter().map(|(name, _)| &**name));
+        }
+        if options.is_empty() || options.contains(word) {
+            continue;
+        }
+        let problem = format!("no value of {} is called {word}", path.join("."));
+        return Err(refuse(&problem, &did_you_mean(nearest(word, options))));
+    }
+    Ok(())
+}
+
+/// The options of a property whose values are nothing else.
+fn choices(property: &Property) -> Option<&Choices> {
+    let has_options = matches!(property.kind(), Kind::Enum | Kind::Flags);
+    property
+        .choices
+        .as_deref()
+        .filter(|choices| has_options && choices.names().iter().next().is_some())
+}

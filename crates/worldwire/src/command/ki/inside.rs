@@ -1,0 +1,75 @@
+//! Paths that lead into archives: `Root.wad/Spells/Fire.xml` is one file of `Root.wad`.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use worldwire_ki::file::wad::{Archive, Entry};
+
+use crate::input::title;
+use crate::output::{Failure, complain};
+
+/// Whether a file that begins with this is an archive.
+pub(crate) fn is_archive(head: &[u8]) -> bool {
+    head.starts_with(b"KIWAD")
+}
+
+/// Whether a file is an archive, by what it begins with.
+pub(crate) fn is_archive_file(path: &Path) -> bool {
+    let mut head = Vec::new();
+    path.is_file()
+        && File::open(path).is_ok_and(|file| file.take(8).read_to_end(&mut head).is_ok())
+        && is_archive(&head)
+}
+
+/// The archive on the way that a path takes, and the name of the file in it. `None` if the path
+/// itself exists, or no archive is on the way.
+pub(crate) fn split(path: &Path) -> Option<(PathBuf, String)> {
+    if path == Path::new("-") || fs::symlink_metadata(path).is_ok() {
+        return None;
+    }
+    let archive = path.ancestors().skip(1).find(|above| above.is_file())?;
+    if !is_archive_file(archive) {
+        return None;
+    }
+    // As it was written: names in archives need not be tidy.
+    let (whole, above) = (path.to_string_lossy(), archive.to_string_lossy());
+    let name = whole.strip_prefix(&*above)?.strip_prefix(std::path::is_separator)?;
+    let name = if cfg!(windows) { name.replace('\\', "/") } else { name.to_owned() };
+    Some((archive.to_owned(), name))
+}
+
+/// The file of this name; the first one, if there are several.
+///
+/// # Errors
+/// When there is none; it is told then.
+pub(crate) fn entry<'a, 'd>(
+    path: &Path,
+    archive: &'a Archive<'d>,
+    name: &str,
+) -> Result<&'a Entry<'d>, Failure> {
+    let entries = archive.entries();
+    entries.iter().find(|entry| *entry.name == *name.as_bytes()).ok_or_else(|| {
+        let all: Vec<_> = entries.iter().map(Entry::name_lossy).collect();
+        let near = meant(name, all.iter().map(|name| &**name));
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
+        complain(&title(path), &format!("no file {name}{hint}"));
+        Failure::Input
+    })
+}
+
+/// The name that was most likely meant: the same in other letters or with other separators, else
+/// one in some directory, else the nearest one.
+pub(crate) fn meant<'n>(
+    typed: &str,
+    names: impl Iterator<Item = &'n str> + Clone,
+) -> Option<&'n str> {
+    let typed = typed.replace('\\', "/").to_lowercase();
+    if typed.is_empty() {
+        return None;
+    }
+    let same = names.clone().find(|name| name.to_lowercase() == typed);
+    let below = format!("/{typed}");
+    let below = || names.clone().find(|name| name.to_lowercase().ends_with(&below));
+    same.or_else(below).or_else(|| worldwire_core::nearest(&typed, names.clone()))
+}

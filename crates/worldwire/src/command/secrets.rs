@@ -1,0 +1,59 @@
+//! `worldwire secrets`.
+
+use std::fmt::Write as _;
+
+use worldwire_dissect::{Item, Overview, Scratch};
+use zeroize::Zeroizing;
+
+use super::capture::{self, Told};
+use crate::cli::{Common, Secrets, SecretsExport};
+use crate::definitions;
+use crate::output::{Failure, say, write_secret};
+
+pub(crate) fn run(command: &Secrets, common: &Common) -> Result<(), Failure> {
+    match command {
+        Secrets::Export(arguments) => export(arguments, common),
+    }
+}
+
+/// Writes the keys of conversations that could be read, as a key file that opens these alone.
+fn export(arguments: &SecretsExport, common: &Common) -> Result<(), Failure> {
+    let definitions = definitions::load(&arguments.capture.data, common)?;
+    let nothing = |_: &Item<'_>, _: &mut Scratch, (): &mut ()| {};
+    let told = Told { secrets: true, ..Told::default() };
+    let (dissection, clean) =
+        capture::read_telling(&arguments.capture, common, definitions, told, nothing, |()| Ok(()))?;
+    if let Some(stream) = arguments.stream {
+        capture::conversation(&dissection, stream)?;
+    }
+    let wanted = |overview: &Overview| arguments.stream.is_none_or(|it| it == overview.stream);
+    let overviews = dissection.overviews().into_iter().filter(|overview| wanted(overview));
+    let text = key_file(overviews);
+    if text.is_empty() {
+        let problem = "no conversation was read with keys, so there are none to export";
+        return Err(Failure::Run(problem.to_owned()));
+    }
+    write_secret(&arguments.target, text.as_bytes())?;
+    let summary = dissection.summary();
+    if !common.quiet {
+        let count = text.lines().filter(|line| line.starts_with("# conversation ")).count();
+        let plural = if count == 1 { "" } else { "s" };
+        say(format_args!("{count} conversation{plural} with keys; {summary}"));
+    }
+    if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// The keys of conversations, each below a line that names it. Cleared on drop.
+pub(crate) fn key_file<'o>(overviews: impl Iterator<Item = &'o Overview>) -> Zeroizing<String> {
+    let mut text = Zeroizing::new(String::new());
+    for overview in overviews {
+        let Some(secrets) = &overview.secrets else { continue };
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let Overview { stream, client, server, .. } = overview;
+        let _ = writeln!(text, "# conversation {stream}, {client} > {server}");
+        text.push_str(secrets);
+    }
+    text
+}

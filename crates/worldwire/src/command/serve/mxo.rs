@@ -1,0 +1,136 @@
+//! `worldwire serve mxo`.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_dissect::MxoObjects;
+use worldwire_mxo::crypt::SessionKey;
+use worldwire_mxo::replicator;
+use worldwire_net::Stop;
+use worldwire_server::mxo::{OPEN_KEY, OpenWorld, Scene, SceneError, WorldConfig};
+
+use super::begin_log;
+use crate::cli::{Common, ServeMxo};
+use crate::command::open_files;
+use crate::definitions;
+use crate::output::{Failure, Interruption, print, say};
+
+pub(crate) fn run(arguments: &ServeMxo, common: &Common) -> Result<(), Failure> {
+    begin_log(arguments.verbose, common);
+    let (config, key) = config(arguments, common)?;
+    let scene = match &arguments.scene {
+        Some(path) => Scene::read(path, &config.objects),
+        None => Scene::built_in(&config.objects),
+    };
+    let scene = scene.map_err(|error| match (&arguments.scene, &error) {
+        (None, _) | (_, SceneError::Io { .. }) => Failure::Run(error.to_string()),
+        (Some(path), _) => Failure::Run(format!("{}: {error}", path.display())),
+    })?;
+    if let Some(path) = &arguments.secrets {
+        append(path, arguments.session, &key)?;
+    }
+    open_files::allow_most();
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
+    runtime.block_on(serve(arguments, config, &scene, &key, common))
+}
+
+/// What the options say, and the key.
+fn config(arguments: &ServeMxo, common: &Common) -> Result<(WorldConfig, [u8; 16]), Failure> {
+    let objects = definitions::load_from(&arguments.data, common)?.part::<MxoObjects>();
+    let key = match arguments.key.as_deref() {
+        Some("random") => {
+            let mut key = [0; 16];
+            getrandom::fill(&mut key)
+                .map_err(|error| Failure::Run(format!("no random numbers: {error}")))?;
+            key
+        }
+        Some(digits) => key_of(digits)?,
+        None if arguments.listen.ip().is_loopback() => OPEN_KEY,
+        None => {
+            let problem = "--listen: off this machine, the session needs a key of its own";
+            return Err(Failure::Run(format!("{problem}; --key random makes one")));
+        }
+    };
+    let packet_bytes = replicator::Config::default().packet_bytes;
+    let config = WorldConfig {
+        listen: arguments.listen,
+        status: (!arguments.no_status).then_some(arguments.status),
+        session: arguments.session,
+        key: SessionKey::new(&key),
+        objects: Arc::clone(objects.objects()),
+        tick: Duration::from_millis(arguments.tick),
+        replicator: replicator::Config {
+            enter: arguments.reach,
+            leave: arguments.reach * 1.2,
+            tick_bytes: usize::try_from(arguments.budget).unwrap_or(packet_bytes),
+            ..replicator::Config::default()
+        },
+        ..WorldConfig::default()
+    };
+    Ok((config, key))
+}
+
+/// A key of 32 hexadecimal digits.
+pub(crate) fn key_of(digits: &str) -> Result<[u8; 16], Failure> {
+    let bytes = worldwire_core::value::parse_hex(digits);
+    let key = bytes.and_then(|bytes| bytes.try_into().ok());
+    // The key itself is not repeated: it is a secret.
+    key.ok_or_else(|| Failure::Run("--key: wanted 32 hexadecimal digits".to_owned()))
+}
+
+/// Appends the session to a key file.
+fn append(path: &Path, session: u32, key: &[u8; 16]) -> Result<(), Failure> {
+    let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let lines = format!("[[mxo.session]]\nid = {session:#x}\nkey = \"{digits}\"\n");
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path);
+    file.and_then(|mut file| file.write_all(lines.as_bytes()))
+        .map_err(|error| Failure::io(path, &error))
+}
+
+async fn serve(
+    arguments: &ServeMxo,
+    config: WorldConfig,
+    scene: &Scene,
+    key: &[u8; 16],
+    common: &Common,
+) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
+    let world = OpenWorld::open(config, scene).await.map_err(|error| failed(&error))?;
+    // Ctrl-C has its say before anything is printed: a script may take that for the start.
+    let stop = Stop::new();
+    let signal = stop.signal();
+    let interruption = Interruption::ask_first(move || stop.stop());
+    if arguments.key.as_deref() == Some("random") && arguments.secrets.is_none() {
+        let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        print(&format!("{digits}\n"))?;
+    }
+    if !common.quiet {
+        let address = world.address().map_err(|error| failed(&error))?;
+        say(format_args!("worldwire: {} objects; clients connect to {address}", scene.len()));
+        if let Some(status) = world.status_address() {
+            say(format_args!("worldwire: the status page is http://{status}/status"));
+        }
+        say("worldwire: Ctrl-C stops the world");
+    }
+    let figures = world.figures();
+    let served = world.serve(signal).await;
+    drop(interruption);
+    served.map_err(|error| failed(&error))?;
+    if !common.quiet {
+        let [median, slowest] = figures.tick_times();
+        say(format_args!(
+            "worldwire: the world has stopped after {} ticks (of the last, half took {median:.1?}, \
+             and 99 of 100 at most {slowest:.1?})",
+            figures.ticks()
+        ));
+    }
+    Ok(())
+}

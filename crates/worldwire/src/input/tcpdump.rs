@@ -1,0 +1,93 @@
+//! tcpdump as the program that captures.
+//!
+//! It is a child rather than a library: whoever may capture on a system may run it, so this program
+//! needs no privileges of its own, and reads packets of strangers without them. Its filters are the
+//! ones that everybody knows.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::process::{self, ChildStdout, Command, Stdio};
+
+use worldwire_capture::{CaptureError, CaptureWriter, LinkType, Packet};
+
+use super::packets::Refusal;
+use crate::cli::Tcpdump;
+use crate::output::{Failure, occupied, reason};
+
+/// A tcpdump that runs. It ends with this.
+pub(super) struct Child(process::Child);
+
+impl Child {
+    /// Starts it. What it captures comes out as it comes, and is written to a file as well if that
+    /// is asked for; what it says goes to standard error.
+    pub(super) fn start(
+        asked: &Tcpdump,
+    ) -> Result<(Self, (ChildStdout, Option<PacketCopy>)), Refusal> {
+        let copy = asked.write.as_deref().map(|path| {
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(asked.force).create_new(!asked.force);
+            let file = options.open(path).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Failure::Run(occupied(path)),
+                _ => Failure::io(path, &error),
+            })?;
+            PacketCopy::new(file).map_err(|error| Failure::Run(error.to_string()))
+        });
+        let copy = copy.transpose().map_err(Refusal::Failed)?;
+        let mut command = Command::new("tcpdump");
+        // Whole packets, each as soon as it is there, to standard output.
+        command.args(["-U", "-s", "0", "-w", "-", "-i", &asked.interface, "--"]);
+        command.args(&asked.filter).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| {
+            let text = match error.kind() {
+                io::ErrorKind::NotFound => {
+                    "tcpdump was not found, which captures; install it, or pipe a capture of \
+                     another program into `worldwire dissect -`"
+                        .to_owned()
+                }
+                _ => format!("tcpdump: {}", reason(&error)),
+            };
+            Refusal::Failed(Failure::Run(text))
+        })?;
+        let stdout = child.stdout.take();
+        let child = Self(child);
+        let stdout = stdout.ok_or_else(|| {
+            Refusal::Failed(Failure::Run("tcpdump: its output cannot be read".to_owned()))
+        })?;
+        Ok((child, (stdout, copy)))
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // It has ended already where both were interrupted.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A pcapng file that packets are written to as they come: whatever ends the program, all of them
+/// up to then are in it.
+pub(super) struct PacketCopy {
+    writer: CaptureWriter<File>,
+    /// The number of the interface with each link type.
+    links: Vec<LinkType>,
+}
+
+impl PacketCopy {
+    fn new(file: File) -> Result<Self, CaptureError> {
+        Ok(Self { writer: CaptureWriter::new(file, &[])?, links: Vec::new() })
+    }
+
+    /// Writes a packet.
+    pub(super) fn write(&mut self, packet: &Packet<'_>) -> Result<(), CaptureError> {
+        let known = self.links.iter().position(|link| *link == packet.link);
+        let interface = match known.and_then(|place| u32::try_from(place).ok()) {
+            Some(interface) => interface,
+            None => {
+                self.links.push(packet.link);
+                self.writer.interface(packet.link, &[])?
+            }
+        };
+        self.writer.packet(interface, packet.time, packet.data, packet.original_length, None)
+    }
+}
