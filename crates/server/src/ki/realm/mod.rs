@@ -2,7 +2,7 @@
 //! zones.
 //!
 //! Everything is read from memory. A change is committed to the [`Ledger`]
-//! before it is made here, and before anybody hears of it ([`write`]).
+//! before it is made here, and before anybody hears of it.
 
 mod accounts;
 mod characters;
