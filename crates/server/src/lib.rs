@@ -1,6 +1,7 @@
 //! Servers of the worlds.
 //!
-//! * [`uru`]: a shard of Uru; [`ki`]: a login server of Wizard101 and Pirate101;
+//! * [`uru`]: a shard of Uru; [`ki`]: a login server of Wizard101 and Pirate101; [`mxo`]: a world of The
+//!   Matrix Online;
 //! * [`store`]: databases; [`operators`]: the local socket of a server that runs.
 
 mod folder;

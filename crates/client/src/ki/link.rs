@@ -1,6 +1,6 @@
 //! A connection, driven in a task of its own.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -41,6 +41,12 @@ struct State {
     end: Option<End>,
 }
 
+/// The definitions that are built in; all clients of a process share them.
+fn built_in() -> Arc<Protocols> {
+    static BUILT_IN: OnceLock<Arc<Protocols>> = OnceLock::new();
+    Arc::clone(BUILT_IN.get_or_init(|| Arc::new(Protocols::built_in())))
+}
+
 fn state(shared: &Mutex<State>) -> MutexGuard<'_, State> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -70,7 +76,7 @@ impl Link {
         let (tell, messages) = mpsc::channel(QUEUE);
         let (set_up, is_set_up) = oneshot::channel();
         let shared = Arc::<Mutex<State>>::default();
-        let protocols = Arc::new(Protocols::built_in());
+        let protocols = built_in();
         let messenger = Messenger {
             commands: receiver,
             tell,

@@ -17,7 +17,7 @@
 //!
 //! # Map
 //!
-//! * [`config`]: `ki.toml`;
+//! * [`config`], which is `ki.toml`;
 //! * [`login`]: the login of one client, as a state machine without IO; [`wire`]: what clients say
 //!   and servers answer; [`Refusal`]: why not;
 //! * [`realm`]: what all connections share;

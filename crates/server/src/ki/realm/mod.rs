@@ -1,8 +1,8 @@
 //! What all connections of a login server share: accounts, characters, CK2s, the queue, keys of
 //! zones.
 //!
-//! Everything is read from memory. A change is committed to the [`Ledger`](crate::store::Ledger)
-//! before it is made here, and before anybody hears of it ([`write`]).
+//! Everything is read from memory. A change is committed to the [`Ledger`]
+//! before it is made here, and before anybody hears of it.
 
 mod accounts;
 mod characters;
