@@ -122,8 +122,8 @@ mod tests {
         assert_eq!(quote, None, "{line}");
         commands.push(words);
         for words in &mut commands {
-            // What goes to a file is an argument no more.
-            if let Some(at) = words.iter().position(|word| word == ">") {
+            // Files behind these are arguments no more.
+            if let Some(at) = words.iter().position(|word| matches!(&**word, "<" | ">")) {
                 words.truncate(at);
             }
         }
