@@ -116,7 +116,7 @@ fn what_is_exported_is_what_was_asked_for() {
     let target = folder.path().join("zone.gltf");
     let (code, _, err) = run(&[&"bcd", &"export", &sample("ki-zone.wad"), &"-o", &target]);
     assert_eq!(code, 0, "{err}");
-    assert!(err.contains("1 rays and planes are left out"), "{err}");
+    assert!(err.contains("1 ray or plane is left out"), "{err}");
     let gltf: serde_json::Value = serde_json::from_slice(&fs::read(target).unwrap()).unwrap();
     assert_eq!(gltf["nodes"].as_array().unwrap().len(), 4);
     let (code, svg, _) = run(&[&"bcd", &"draw", &sample("ki-zone.wad")]);

@@ -183,6 +183,17 @@ fn an_object_takes_the_name_of_no_other_file() {
     let wanted = "both.wad/a/S2.xml: not decoded: the archive also contains a/S2.xml.json\n";
     assert!(err.contains(wanted), "{err}");
     assert!(!home.at("out/a").exists() && home.at("out/b.xml.json").is_file());
+    // Of files with the same name the first counts.
+    home.archive("twice.wad", &[("a.xml", &pet), ("b.xml", &pet)]);
+    let mut twice = fs::read(home.at("twice.wad")).unwrap();
+    let at = twice.windows(5).position(|window| window == b"b.xml").unwrap();
+    twice[at] = b'a';
+    fs::write(home.at("twice.wad"), twice).unwrap();
+    let decode = ["op", "decode", "twice.wad", "-t", "types.json", "-o", "first"];
+    let (_, err) = ends(&home.run(&decode), 1);
+    let wanted = "worldwire: twice.wad/a.xml: skipped: an earlier file of the archive has the \
+                  same name\n1 decoded, 0 skipped, 1 failed; ";
+    assert!(err.starts_with(wanted), "{err}");
     // A damaged file is named once.
     let mut bytes = fs::read(home.at("pets.wad")).unwrap();
     let last = bytes.len() - 1;

@@ -54,7 +54,13 @@ pub fn load(name: &str, bytes: &[u8]) -> Loaded {
 fn table(element: &Element<'_>, missing: &mut usize, notes: &mut Notes<'_>) -> Table<'static> {
     let first = element.records.first().map_or(&[][..], Vec::as_slice);
     let columns: Vec<_> = first.iter().filter_map(|item| column(item, notes)).collect();
-    let known: HashSet<&[u8]> = columns.iter().map(|column| column.name.as_bytes()).collect();
+    let mut known: HashSet<&[u8]> = HashSet::with_capacity(columns.len());
+    for item in first {
+        if !known.insert(item.name.as_bytes()) {
+            let text = format!("{} occurs twice in a record", item.name);
+            notes.error(&item.span, text, "give each column a name of its own");
+        }
+    }
     let mut records = Vec::with_capacity(element.records.len());
     for (index, items) in element.records.iter().enumerate() {
         // Of items with one name the first counts.
@@ -79,6 +85,10 @@ fn table(element: &Element<'_>, missing: &mut usize, notes: &mut Notes<'_>) -> T
             })
         });
         records.push(Row { values: values.collect(), stated_size: None });
+        if index > 0 && named.len() < items.len() {
+            let text = format!("record {index} has several values of one column");
+            notes.odd(&element.span, text, "the first counts");
+        }
         for item in items.iter().filter(|_| index > 0) {
             if !known.contains(item.name.as_bytes()) {
                 let text = format!("{} is not a column of {}", item.name, element.name);
@@ -110,6 +120,26 @@ impl TableFile<'_> {
         self.to_xml_within(&Limits::DEFAULT)
     }
 
+    /// What [`Self::to_xml`] has no place for, and leaves out without an error: the columns of
+    /// tables without records, and flags that are not [`USUAL_FLAGS`].
+    pub fn lost_in_xml(&self) -> impl Iterator<Item = String> {
+        self.tables.iter().flat_map(|table| {
+            let name = shown(table.name.as_bytes());
+            let mut lost = Vec::new();
+            if table.records.is_empty() && !table.columns.is_empty() {
+                lost.push(format!("the columns of {name}, which has no records"));
+            }
+            if table.target_flags != USUAL_FLAGS {
+                lost.push(format!("the flags of the target of {name}"));
+            }
+            let columns = table.columns.iter().filter(|column| column.flags != USUAL_FLAGS);
+            lost.extend(columns.map(|column| {
+                format!("the flags of the column {} of {name}", shown(column.name.as_bytes()))
+            }));
+            lost
+        })
+    }
+
     /// The same within other limits.
     ///
     /// # Errors
@@ -120,6 +150,13 @@ impl TableFile<'_> {
         for table in &self.tables {
             let name = element(table.name.as_bytes())?;
             let _ = writeln!(out, "  <{name}>");
+            let mut known = HashSet::with_capacity(table.columns.len());
+            if let Some(twice) = table.columns.iter().find(|it| !known.insert(it.name.as_bytes())) {
+                let found = format!("two {}", shown(twice.name.as_bytes()));
+                return Err(Error::value("columns with names of their own", found)
+                    .inside(name)
+                    .hint("JSON and CSV can hold them"));
+            }
             binary += table.template_bytes() as u64;
             for (index, row) in table.records.iter().enumerate() {
                 out.push_str("    <RECORD>");
@@ -190,6 +227,35 @@ mod tests {
         let xml = file.to_xml().expect("it can be written");
         let again = load("again.xml", xml.as_bytes()).file.expect("it was written just now");
         assert_eq!(again, file);
+    }
+
+    #[test]
+    fn what_xml_cannot_hold_is_told() {
+        let repeated =
+            "<T><X><RECORD><a TYPE=\"UINT\">1</a><a TYPE=\"UINT\">2</a></RECORD></X></T>";
+        let loaded = load("t.xml", repeated.as_bytes());
+        assert!(loaded.file.is_none());
+        assert!(loaded.diagnostics[0].message().contains("a occurs twice in a record"));
+        let column = |flags| Column { name: Str::from("a"), kind: FieldType::Uint, flags };
+        let table = |columns| TableFile {
+            tables: vec![Table {
+                name: Str::from("X"),
+                columns,
+                target_flags: USUAL_FLAGS,
+                stated_size: None,
+                records: Vec::new(),
+            }],
+        };
+        let twice = table(vec![column(USUAL_FLAGS), column(USUAL_FLAGS)]);
+        let error = twice.to_xml().unwrap_err().to_string();
+        assert!(
+            error.starts_with("X: wanted columns with names of their own, found two"),
+            "{error}"
+        );
+        let odd: Vec<String> = table(vec![column(1)]).lost_in_xml().collect();
+        assert_eq!(odd.len(), 2, "{odd:?}");
+        let usual = load("t.xml", XML.as_bytes()).file.unwrap();
+        assert_eq!(usual.lost_in_xml().count(), 0);
     }
 
     #[test]

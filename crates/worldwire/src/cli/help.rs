@@ -92,8 +92,14 @@ mod tests {
     fn examples(command: &Command) -> Vec<String> {
         let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let plain = text.replace(NO_BREAK, " ");
-        let lines = plain.lines().filter(|line| line.starts_with("  "));
-        lines.map(|line| line.trim().to_owned()).filter(|it| it.contains("worldwire ")).collect()
+        let mut is_continued = false;
+        let is_example = |line: &&str| {
+            let is_one = is_continued || line.contains("worldwire ");
+            is_continued = is_one && line.ends_with('\\');
+            is_one
+        };
+        let lines = plain.lines().filter_map(|line| line.strip_prefix("  "));
+        lines.filter(is_example).map(str::to_owned).collect()
     }
 
     /// The commands of a line for a shell, each as its words.
@@ -122,8 +128,8 @@ mod tests {
         assert_eq!(quote, None, "{line}");
         commands.push(words);
         for words in &mut commands {
-            // What goes to a file is an argument no more.
-            if let Some(at) = words.iter().position(|word| word == ">") {
+            // Files behind these are arguments no more.
+            if let Some(at) = words.iter().position(|word| matches!(&**word, "<" | ">")) {
                 words.truncate(at);
             }
         }
@@ -134,8 +140,10 @@ mod tests {
     fn every_example_is_a_command_line() {
         let mut count = 0;
         for (name, of) in commands() {
-            for example in examples(&of) {
-                let lines = words(&example);
+            // A backslash at the end of a line joins it to the next one.
+            let text = examples(&of).join("\n").replace("\\\n", "");
+            for example in text.lines() {
+                let lines = words(example);
                 let ours = lines.iter().filter(|words| words[0] == "worldwire");
                 assert!(ours.clone().count() > 0, "{name}: {example}");
                 for words in ours {

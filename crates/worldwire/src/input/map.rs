@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use memmap2::Mmap;
+use worldwire_core::Limits;
 
 use crate::output::{Failure, shown};
 
@@ -16,6 +17,8 @@ pub(crate) enum Bytes {
 
 /// The most bytes of a file: archives are bounded by their format only, 4 GiB and a table.
 const MOST: u64 = 8 << 30;
+/// What archives begin with.
+const ARCHIVE: &[u8] = b"KIWAD";
 /// Reading less than this takes less time than mapping it.
 const LARGE: u64 = 128 << 10;
 
@@ -31,7 +34,7 @@ pub(crate) fn open(path: &Path) -> Result<Bytes, Failure> {
     let file = File::open(path).map_err(fail)?;
     let about = file.metadata().map_err(fail)?;
     if about.len() > MOST {
-        return Err(too_large(path));
+        return Err(too_large(path, MOST));
     }
     if about.is_file() && about.len() >= LARGE {
         #[expect(
@@ -50,16 +53,23 @@ pub(crate) fn open(path: &Path) -> Result<Bytes, Failure> {
     read(file, about.len(), path)
 }
 
-/// Reads what cannot be mapped, or is not worth it.
-fn read(from: impl Read, size: u64, path: &Path) -> Result<Bytes, Failure> {
+/// Reads what cannot be mapped, or is not worth it. What has no size in advance may have no end
+/// either: only an archive may be as large as one.
+fn read(mut from: impl Read, size: u64, path: &Path) -> Result<Bytes, Failure> {
+    let fail = |error| Failure::io(path, &error);
     let mut bytes = Vec::with_capacity(usize::try_from(size.min(LARGE)).unwrap_or(0));
-    let outcome = from.take(MOST + 1).read_to_end(&mut bytes);
-    outcome.map_err(|error| Failure::io(path, &error))?;
-    if bytes.len() as u64 > MOST { Err(too_large(path)) } else { Ok(Bytes::Read(bytes)) }
+    from.by_ref().take(ARCHIVE.len() as u64).read_to_end(&mut bytes).map_err(fail)?;
+    let most = match size > 0 || bytes == ARCHIVE {
+        true => MOST,
+        false => Limits::DEFAULT.file_bytes,
+    };
+    let rest = (most + 1).saturating_sub(bytes.len() as u64);
+    from.take(rest).read_to_end(&mut bytes).map_err(fail)?;
+    if bytes.len() as u64 > most { Err(too_large(path, most)) } else { Ok(Bytes::Read(bytes)) }
 }
 
-fn too_large(path: &Path) -> Failure {
-    Failure::Run(format!("{}: larger than {MOST} bytes (file bytes)", super::title(path)))
+fn too_large(path: &Path, most: u64) -> Failure {
+    Failure::Run(format!("{}: larger than {most} bytes (file bytes)", super::title(path)))
 }
 
 impl std::ops::Deref for Bytes {
@@ -70,5 +80,22 @@ impl std::ops::Deref for Bytes {
             Self::Mapped(bytes) => bytes,
             Self::Read(bytes) => bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::Path;
+
+    use super::{Bytes, read};
+
+    #[test]
+    fn what_has_no_end_is_given_up() {
+        let Err(failure) = read(io::repeat(0), 0, Path::new("-")) else { panic!("it has no end") };
+        let text = format!("{failure:?}");
+        assert!(text.contains("standard input: larger than 268435456 bytes"), "{text}");
+        let Ok(Bytes::Read(bytes)) = read(&b"ab"[..], 0, Path::new("x")) else { panic!("bytes") };
+        assert_eq!(bytes, b"ab");
     }
 }

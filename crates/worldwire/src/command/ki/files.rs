@@ -48,7 +48,7 @@ fn check_folder(folder: Option<&Path>) -> Result<(), Failure> {
 
 fn load(path: &Path, common: &Common) -> Result<FileList, Failure> {
     let bytes = input::read(path)?;
-    let tables = super::table::tables(path, &bytes, None)?;
+    let (tables, _) = super::table::tables(path, &bytes, None)?;
     for name in tables.missing() {
         let text = format!("table {name} is missing, though _TableList names it");
         complain(&title(path), &format!("warning: {text}"));

@@ -28,7 +28,7 @@ pub(crate) fn run(
         Failure::Input
     };
     let bytes = input::read(path)?;
-    let mut file = tables(path, &bytes, only)?;
+    let (mut file, mut is_lossy) = tables(path, &bytes, only)?;
     let mut warnings = file.warnings();
     for warning in warnings.by_ref().take(MOST_WARNINGS) {
         complain(&subject, &format!("warning: {warning}"));
@@ -51,6 +51,17 @@ pub(crate) fn run(
             return Err(Failure::Input);
         }
     }
+    if to == KiTableForm::Xml {
+        let mut lost = file.lost_in_xml();
+        for lost in lost.by_ref().take(MOST_WARNINGS) {
+            is_lossy = true;
+            complain(&subject, &format!("warning: XML has no place for {lost}"));
+        }
+        let more = lost.count();
+        if more > 0 {
+            complain(&subject, &format!("warning: {more} more like these"));
+        }
+    }
     let written = match (to, &file.tables[..]) {
         (KiTableForm::Bin, _) => file.to_bytes(),
         (KiTableForm::Xml, _) => file.to_xml().map(String::into_bytes),
@@ -59,7 +70,7 @@ pub(crate) fn run(
         (KiTableForm::Json, _) => json(&file, style),
     };
     write_all(target, &written.map_err(|error| bad(&error))?)?;
-    if missing.is_empty() { Ok(()) } else { Err(Failure::Input) }
+    if missing.is_empty() && !is_lossy { Ok(()) } else { Err(Failure::Input) }
 }
 
 /// Numbers that look as if some program had rounded them.
@@ -75,23 +86,26 @@ fn find_rounded(json: &Json, found: &mut Vec<i128>) {
     }
 }
 
-/// The tables of a file in any form; a CSV file without a name of its own has this one.
+/// The tables of a file in any form, and whether something of it was left out, which was reported; a
+/// CSV file without a name of its own has this one.
 pub(super) fn tables<'b>(
     path: &Path,
     bytes: &'b [u8],
     only: Option<&str>,
-) -> Result<TableFile<'b>, Failure> {
+) -> Result<(TableFile<'b>, bool), Failure> {
     let subject = path.display().to_string();
     let bad = |error: Error| {
         complain(&subject, &error.to_string());
         Failure::Input
     };
+    let whole = |file| (file, false);
     match form(path, bytes) {
-        KiTableForm::Bin => TableFile::decode(&mut Reader::new(bytes)).map_err(bad),
+        KiTableForm::Bin => TableFile::decode(&mut Reader::new(bytes)).map(whole).map_err(bad),
         KiTableForm::Xml => {
             let loaded = xml::load(&subject, bytes);
             report::diagnostics(&loaded.diagnostics);
-            loaded.file.ok_or(Failure::Input)
+            let is_lossy = !loaded.diagnostics.is_empty();
+            loaded.file.map(|file| (file, is_lossy)).ok_or(Failure::Input)
         }
         KiTableForm::Json => {
             let json: Json = serde_json::from_slice(bytes).map_err(|error| {
@@ -106,13 +120,13 @@ pub(super) fn tables<'b>(
                     "programs that keep numbers as doubles do that; write JSON with --json-safe";
                 complain(&subject, &format!("warning: {number} {what}; {help}"));
             }
-            TableFile::from_json(&json).map_err(bad)
+            TableFile::from_json(&json).map(whole).map_err(bad)
         }
         KiTableForm::Csv => {
             let text = String::from_utf8_lossy(bytes);
             let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
             let name = only.map(str::to_owned).or(name).unwrap_or_default();
-            TableFile::from_csv(&text, &name).map_err(bad)
+            TableFile::from_csv(&text, &name).map(whole).map_err(bad)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -194,19 +194,19 @@ impl Work<'_> {
             _ => true,
         };
         let targets = targets(inputs, folder, |name| self.show.name(name), is_wanted)?;
-        let items: Vec<(&Input<'_>, Option<PathBuf>)> = inputs.iter().zip(targets).collect();
+        let items: Vec<(&Input<'_>, inputs::Target)> = inputs.iter().zip(targets).collect();
         let folder = NewFolder::new(folder, self.arguments.target.force);
         let taken = taken(inputs.iter().filter_map(Input::entry_name));
         let bar = work::progress(items.len(), common);
         let is_over = AtomicBool::new(false);
         let need = || (Inflater::new(), LastFolder::default());
         let act = |(inflater, last): &mut (Inflater, LastFolder),
-                   (input, target): &(&Input<'_>, Option<PathBuf>)| {
+                   (input, target): &(&Input<'_>, inputs::Target)| {
             if is_over.load(Ordering::Relaxed) {
                 return Stored::Passed;
             }
             let place = (&folder, &taken, last);
-            let stored = self.store(input, target.as_deref(), place, inflater);
+            let stored = self.store(input, target, place, inflater);
             is_over.fetch_or(matches!(stored, Stored::Over(_)), Ordering::Relaxed);
             bar.inc(1);
             stored
@@ -232,11 +232,18 @@ impl Work<'_> {
     fn store(
         &self,
         input: &Input<'_>,
-        target: Option<&Path>,
+        target: &inputs::Target,
         (folder, taken, last): (&NewFolder, &HashSet<String>, &mut LastFolder),
         inflater: &mut Inflater,
     ) -> Stored {
-        let Some(target) = target else { return Stored::Passed };
+        let target = match target {
+            Ok(Some(target)) => target,
+            Ok(None) => return Stored::Passed,
+            Err(fault) => {
+                tell(input, &[(*fault).to_owned()]);
+                return Stored::Failed;
+            }
+        };
         let (bytes, is_whole) = match self.several(input, inflater, false) {
             Outcome::Passed => return Stored::Passed,
             Outcome::Failed(lines) => {

@@ -121,21 +121,23 @@ fn several(
     let is_wanted =
         |input: &Input<'_>| !matches!(encode(input, &mut Inflater::new()), Ok(Found::Other));
     let targets = targets(inputs, folder, encoded_name, is_wanted)?;
-    let items: Vec<(&Input<'_>, Option<PathBuf>)> = inputs.iter().zip(targets).collect();
+    let items: Vec<(&Input<'_>, inputs::Target)> = inputs.iter().zip(targets).collect();
     let folder = NewFolder::new(folder, arguments.target.force);
     let is_over = AtomicBool::new(false);
     let bar = work::progress(items.len(), common);
     let need = || (Inflater::new(), LastFolder::default());
     let act = |(inflater, last): &mut (Inflater, LastFolder),
-               (input, target): &(&Input<'_>, Option<PathBuf>)| {
-        let Some(target) = target.as_deref().filter(|_| !is_over.load(Ordering::Relaxed)) else {
-            return Outcome::Passed;
-        };
+               (input, target): &(&Input<'_>, inputs::Target)| {
         let fail = |message: &str| {
             if !message.is_empty() {
                 complain(&input.subject(), message);
             }
             Outcome::Failed
+        };
+        let target = match target {
+            Ok(Some(target)) if !is_over.load(Ordering::Relaxed) => target,
+            Ok(_) => return Outcome::Passed,
+            Err(fault) => return fail(fault),
         };
         bar.inc(1);
         let bytes = match encode(input, inflater) {
@@ -168,7 +170,8 @@ fn several(
             Outcome::Written(size) => {
                 done += 1;
                 bytes += size;
-                let name = target.as_deref().unwrap_or_else(|| Path::new(""));
+                let name = target.as_ref().ok().and_then(Option::as_deref);
+                let name = name.unwrap_or_else(|| Path::new(""));
                 let _ = writeln!(written, "~ {}", printable(&name.to_string_lossy()));
             }
             Outcome::Over(failure) => return Err(failure),

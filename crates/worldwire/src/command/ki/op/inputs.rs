@@ -52,6 +52,16 @@ impl Input<'_> {
         }
     }
 
+    /// Whether both were found in one archive, under one name.
+    fn is_twin(&self, other: &Self) -> bool {
+        match (&self.place, &other.place) {
+            (Place::Entry { archive, .. }, Place::Entry { archive: others, .. }) => {
+                self.is_found && std::ptr::eq(*archive, *others) && self.name == other.name
+            }
+            _ => false,
+        }
+    }
+
     /// How much there is to do, as far as that is known without a look.
     pub(crate) fn size(&self) -> u64 {
         /// So that a thread takes many of them at a time.
@@ -224,11 +234,6 @@ impl Sources {
             self.parts.push(Part::Archive(self.archives.len() - 1));
             return Ok(());
         }
-        let most = Limits::DEFAULT.file_bytes;
-        if bytes.len() as u64 > most {
-            let message = format!("{}: larger than {most} bytes (file bytes)", title(path));
-            return Err(Failure::Run(message));
-        }
         self.parts.push(Part::Held(bytes));
         Ok(())
     }
@@ -264,24 +269,32 @@ pub(crate) fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
+/// Where the result of an input goes: `None` if it has none, or why it has no place.
+pub(crate) type Target = Result<Option<PathBuf>, &'static str>;
+
 /// Where the results of the inputs go, each to a place of its own. Of those that would go to the
-/// same, `is_wanted` says whether there is a result at all: `None` stands for those without one.
+/// same, `is_wanted` says whether there is a result at all. Of files of one archive with the same
+/// name, the first has the place.
 pub(crate) fn targets(
     inputs: &[Input<'_>],
     folder: &Path,
     name: impl Fn(&Path) -> PathBuf,
     is_wanted: impl Fn(&Input<'_>) -> bool,
-) -> Result<Vec<Option<PathBuf>>, Failure> {
-    let mut targets: Vec<_> = inputs.iter().map(|it| Some(name(&it.name))).collect();
+) -> Result<Vec<Target>, Failure> {
+    let mut targets: Vec<Target> = inputs.iter().map(|it| Ok(Some(name(&it.name)))).collect();
     let mut taken: HashMap<PathBuf, usize> = HashMap::with_capacity(inputs.len());
     for (index, input) in inputs.iter().enumerate() {
-        let Some(target) = targets.get(index).cloned().flatten() else { continue };
+        let Some(Ok(Some(target))) = targets.get(index).cloned() else { continue };
         let Some(other) = taken.get(&target).copied() else {
             taken.insert(target, index);
             continue;
         };
         let rival = inputs.get(other).filter(|rival| is_wanted(rival));
         match (rival, is_wanted(input)) {
+            (Some(rival), true) if rival.is_twin(input) => {
+                let fault = "skipped: an earlier file of the archive has the same name";
+                set(&mut targets, index, Err(fault));
+            }
             (Some(rival), true) => {
                 let (one, other) = (rival.subject(), input.subject());
                 let target = shown(&folder.join(target));
@@ -290,9 +303,9 @@ pub(crate) fn targets(
                     "{one} and {other} would both be written to {target}; {way}"
                 )));
             }
-            (Some(_), false) => clear(&mut targets, index),
+            (Some(_), false) => set(&mut targets, index, Ok(None)),
             (None, _) => {
-                clear(&mut targets, other);
+                set(&mut targets, other, Ok(None));
                 taken.insert(target, index);
             }
         }
@@ -300,9 +313,9 @@ pub(crate) fn targets(
     Ok(targets)
 }
 
-fn clear(targets: &mut [Option<PathBuf>], index: usize) {
+fn set(targets: &mut [Target], index: usize, to: Target) {
     if let Some(target) = targets.get_mut(index) {
-        *target = None;
+        *target = to;
     }
 }
 
