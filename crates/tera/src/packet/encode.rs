@@ -17,8 +17,8 @@ impl Packets {
     /// passed over.
     ///
     /// # Errors
-    /// Value, when the JSON is something else, or names what the build does not have. A version that
-    /// is deprecated at the build's patch is only written if messages are read with it.
+    /// Value, when the JSON is something else, or names what the build does not have. A version
+    /// that is deprecated at the build's patch is only written if messages are read with it.
     pub fn encode_json(&self, json: &Json) -> Result<Vec<u8>> {
         self.encode_json_with(json, Leniency::Strict)
     }
