@@ -96,10 +96,8 @@ impl Packets {
         let name = &*entry.name;
         let chosen = match version {
             Some(version) => find(&self.definitions, name, version),
-            None => entry.write.or_else(|| match leniency {
-                Leniency::Strict => None,
-                Leniency::Lenient => entry.read,
-            }),
+            None if leniency == Leniency::Lenient => entry.write.or(entry.read),
+            None => entry.write,
         };
         let is_refused = |index: &usize| {
             let used = [entry.read, entry.write].contains(&Some(*index));
