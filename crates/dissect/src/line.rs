@@ -61,8 +61,8 @@ impl<'l> Line<'l> {
 
     /// The bytes of the message. Unchanged JSON gives the bytes that were read, decrypted and without
     /// the frame around them; definitions that choose a build choose it here too. A message that
-    /// could not be read whole is its `payload`, whatever its fields say. `None` for a step of setup
-    /// that is no message.
+    /// could not be read whole is its `payload`, whatever its fields say. `None` for a step of
+    /// setup that is no message.
     ///
     /// # Errors
     /// Value, for a family or message that is not known, and fields that the message does not have.

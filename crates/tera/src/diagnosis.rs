@@ -77,8 +77,8 @@ pub enum Finding {
         /// How many messages.
         count: u64,
     },
-    /// A message has definitions, but all of them are deprecated at the patch of the build, and none
-    /// is good for reading.
+    /// A message has definitions, but all of them are deprecated at the patch of the build, and
+    /// none is good for reading.
     Deprecated {
         /// The opcode.
         opcode: u16,

@@ -138,8 +138,8 @@ impl TeraDefinitions {
         }
     }
 
-    /// The messages of the build that a line of JSON names, if there is a map of it; else those that
-    /// blobs are read with.
+    /// The messages of the build that a line of JSON names, if there is a map of it; else those
+    /// that blobs are read with.
     fn packets_of(&self, json: &Json) -> Result<Arc<Packets>> {
         let revision = json.get("revision").filter(|revision| !revision.is_null());
         let revision = revision.map(|revision| json::integer(revision, "the revision of a client"));
@@ -341,7 +341,9 @@ mod tests {
     #[test]
     fn a_line_names_its_build() {
         let mut tera = two_builds();
-        let line = |revision: Option<u32>| serde_json::json!({ "opcode": 5, "fields": {}, "revision": revision });
+        let line = |revision: Option<u32>| -> Json {
+            serde_json::json!({ "opcode": 5, "fields": {}, "revision": revision })
+        };
         assert_eq!(tera.encode(&line(Some(7))).unwrap(), [8, 0, 5, 0, 0, 0, 0, 0]);
         assert_eq!(tera.encode(&line(Some(8))).unwrap(), [5, 0, 5, 0, 0]);
         for unknown in [None, Some(9)] {

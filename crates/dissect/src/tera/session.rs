@@ -120,8 +120,8 @@ impl Build {
         let name = self.packets.get(opcode).map_or("", |packet| packet.name);
         match seal {
             Seal::First if !replace(&mut self.is_told, true) => Some(
-                "messages of the client have counter and checksum, and no list names them: they are \
-                 read with those; worldwire tera integrity writes the list"
+                "messages of the client have counter and checksum, and no list names them: they \
+                 are read with those; worldwire tera integrity writes the list"
                     .to_owned(),
             ),
             Seal::Perhaps if !replace(&mut self.is_hinted, true) => Some(format!(
@@ -129,8 +129,8 @@ impl Build {
                  checksum; one message does not tell"
             )),
             Seal::Refuted => Some(format!(
-                "{name} has no counter and checksum: the messages of that name before this one were \
-                 read wrong"
+                "{name} has no counter and checksum: the messages of that name before this one \
+                 were read wrong"
             )),
             _ => None,
         }
@@ -181,8 +181,8 @@ fn introduced(received: &Received<'_>, definitions: &TeraDefinitions) -> Option<
 fn unmapped(packets: &Packets) -> Option<String> {
     (!packets.has_map()).then(|| match packets.known().revision {
         Some(revision) => format!(
-            "there is no map of opcodes for revision {revision}: its messages have no names without \
-             protocol.{revision}.map, give it with --data"
+            "there is no map of opcodes for revision {revision}: its messages have no names \
+             without protocol.{revision}.map, give it with --data"
         ),
         None => "the client does not say which build it is; name it with --revision".to_owned(),
     })

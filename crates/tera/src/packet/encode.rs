@@ -17,8 +17,8 @@ impl Packets {
     /// passed over.
     ///
     /// # Errors
-    /// Value, when the JSON is something else, or names what the build does not have. A version that
-    /// is deprecated at the build's patch is only written if messages are read with it.
+    /// Value, when the JSON is something else, or names what the build does not have. A version
+    /// that is deprecated at the build's patch is only written if messages are read with it.
     pub fn encode_json(&self, json: &Json) -> Result<Vec<u8>> {
         self.encode_json_with(json, Leniency::Strict)
     }
@@ -96,10 +96,8 @@ impl Packets {
         let name = &*entry.name;
         let chosen = match version {
             Some(version) => find(&self.definitions, name, version),
-            None => entry.write.or_else(|| match leniency {
-                Leniency::Strict => None,
-                Leniency::Lenient => entry.read,
-            }),
+            None if leniency == Leniency::Lenient => entry.write.or(entry.read),
+            None => entry.write,
         };
         let is_refused = |index: &usize| {
             let used = [entry.read, entry.write].contains(&Some(*index));

@@ -178,8 +178,8 @@ impl Packets {
         rest.get(..count).unwrap_or_default()
     }
 
-    /// Whether a definition is deprecated at the build's patch, by name and version: messages are not
-    /// to be written with it.
+    /// Whether a definition is deprecated at the build's patch, by name and version: messages are
+    /// not to be written with it.
     #[must_use]
     pub fn is_deprecated(&self, name: &str, version: u32) -> bool {
         find(&self.definitions, name, version).is_some_and(|index| self.rules_out(index))

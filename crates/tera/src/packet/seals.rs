@@ -19,8 +19,8 @@ use crate::schema::Definition;
 ///
 /// One message proves nothing: a layout that has grown by 8 bytes looks the same. So a header is
 /// found where a counter rises from one message to the next. Once a client is known to have
-/// counters, the first message of another opcode is read with the header too, and is taken back when
-/// the next one does not count. Before patch 92 nothing is looked for.
+/// counters, the first message of another opcode is read with the header too, and is taken back
+/// when the next one does not count. Before patch 92 nothing is looked for.
 ///
 /// Unverified: no list is known for patches after 98, and no capture of one; the header is taken to
 /// be that of patch 93 to 98, and either way to count is accepted. A capture of a later client would

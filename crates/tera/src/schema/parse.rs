@@ -190,8 +190,8 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// Bytes of a name, at most. It is shown for every value, so a long one in a list would make much of
-/// little.
+/// Bytes of a name, at most. It is shown for every value, so a long one in a list would make much
+/// of little.
 pub(crate) const MOST_NAME: usize = 255;
 
 /// A line that cannot be read, after that was said.

@@ -101,7 +101,8 @@ impl Skill {
         Self { reserved, npc, kind, zone, id }
     }
 
-    /// Puts a word together. Of a monster's skill that is not of type 1 the hunting zone is left out.
+    /// Puts a word together. Of a monster's skill that is not of type 1 the hunting zone is left
+    /// out.
     ///
     /// # Errors
     /// When a part is too big for its bits. Skills of players have none for a hunting zone.

@@ -59,8 +59,8 @@ pub(super) fn run(
     }
 }
 
-/// Says what is wrong, and what there is. So many warnings and errors about the files themselves were
-/// reported before.
+/// Says what is wrong, and what there is. So many warnings and errors about the files themselves
+/// were reported before.
 fn tell(set: &Set, of_files: (usize, usize), json: bool, common: &Common) -> Result<(), Failure> {
     let mut out = String::new();
     if json {

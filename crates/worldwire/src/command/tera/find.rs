@@ -78,8 +78,8 @@ pub(super) fn run(
     print(&out)
 }
 
-/// The fewest bytes of a message, with a header of 4: that of zeros and empty lists. `None` when that
-/// is too long for any message.
+/// The fewest bytes of a message, with a header of 4: that of zeros and empty lists. `None` when
+/// that is too long for any message.
 fn least(definition: &Definition) -> Option<usize> {
     let mut shortest = Vec::with_capacity(HEADER_BYTES);
     definition.plan().encode(Head::plain(0), &Value::Absent, &mut shortest).ok()?;

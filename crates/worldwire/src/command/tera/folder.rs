@@ -11,8 +11,8 @@ use crate::input;
 use crate::output::{Failure, complain, shown};
 use crate::report;
 
-/// The names and texts of all definitions of some paths, those in a `data.json` too. Of two files of
-/// one name the later one counts.
+/// The names and texts of all definitions of some paths, those in a `data.json` too. Of two files
+/// of one name the later one counts.
 #[derive(Default)]
 pub(super) struct Texts {
     pub(super) files: Vec<(String, String)>,
