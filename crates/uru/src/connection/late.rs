@@ -258,7 +258,10 @@ fn beginning(unread: &[u8], offset: u64, answer: &[u8]) -> Beginning {
             [] | [0] => is_unknown = true,
             [0, LEAST_SETUP..=MOST_SETUP, ..] => return Beginning::Setup(at),
             [0, PLAIN_SETUP, ..] => match answer {
-                [] | [SETUP_ENCRYPT] => return Beginning::Unknown,
+                // A client waits for it, and says no more.
+                [] | [SETUP_ENCRYPT] if unread.len() < MOST_TRIED_BYTES => {
+                    return Beginning::Unknown;
+                }
                 [SETUP_ENCRYPT, PLAIN_SETUP, ..] => return Beginning::Setup(at),
                 _ => {}
             },
