@@ -32,7 +32,7 @@ use row::At;
 /// A shard that moves in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct House {
-    /// The lines of a [`Dump`](super::vault::Dump). They hold digests of passwords, which are as
+    /// The lines of a [`Dump`]. They hold digests of passwords, which are as
     /// good as passwords.
     pub lines: Vec<String>,
     /// What is not in the lines, for people.
