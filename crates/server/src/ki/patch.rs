@@ -218,7 +218,7 @@ mod tests {
         assert!(list.warnings.is_empty());
         let archive = fs::read(wad).unwrap();
         assert!(list.files[0].is(&archive) && list.files[1].is(b"hello"));
-        let header = list.files[0].header_size.unwrap() as usize;
+        let header = usize::try_from(list.files[0].header_size.unwrap()).unwrap();
         assert_eq!(list.files[0].header_crc, Some(wad::crc(&archive[..header])));
         assert_eq!(list.files[0].url(&answer.prefix), "http://a.example/r1/Data/GameData/Root.wad");
     }
