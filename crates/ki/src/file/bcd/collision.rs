@@ -18,7 +18,7 @@ pub struct Collision<'d> {
     /// The mesh, of one that is a mesh.
     pub mesh: Option<Mesh>,
     /// The type in front, where it is not that of [`Self::params`]. Such a file can be read by
-    /// [`BcdFile::open`] only, and is not written.
+    /// [`BcdFile::open`](super::BcdFile::open) only, and is not written.
     pub other_type: Option<CollisionType>,
     /// The name.
     pub name: Text<'d>,
