@@ -141,7 +141,9 @@ fn counters_are_found_without_a_list() {
     let list: Vec<_> = diagnosis.integrity().iter().map(str::to_owned).collect();
     assert_eq!(list, ["C_START_SKILL"]);
     let findings = diagnosis.findings(&library.deprecated);
-    assert!(findings.iter().any(|finding| matches!(finding, Finding::Sealed { .. })));
+    let sealed = findings.iter().find(|finding| matches!(finding, Finding::Sealed { .. }));
+    let wanted = "the client counts messages that no integrity list names: C_START_SKILL";
+    assert_eq!(sealed.map(ToString::to_string).as_deref(), Some(wanted));
     let misfit = |finding: &Finding| matches!(finding, Finding::Misfit { .. });
     assert!(!findings.iter().any(misfit), "{findings:?}");
 }
