@@ -163,6 +163,9 @@ impl Stream {
     pub(super) fn search_for(&mut self, service: Service) {
         let at = self.incoming.offset();
         let mut search = Search::new(0, at);
+        if service == Service::File {
+            search = search.sized();
+        }
         search.segment(at, self.incoming.unread().len());
         self.set_phase(Phase::Searching(service, search));
     }
