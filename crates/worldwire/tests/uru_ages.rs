@@ -29,6 +29,8 @@ use worldwire_uru::net_message::{MembersListReq, NetFlags, NetMessage, received}
 use worldwire_uru::types::{ClassIndex, NetError, Uuid};
 
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Before something is tried again.
+const SHORT: Duration = Duration::from_millis(5);
 const PASSWORD: &str = "linking book";
 const INSTANCE: Uuid = Uuid([7; 16]);
 
@@ -93,8 +95,17 @@ impl Running {
             assert!(head["next_node"].as_u64() <= Some((*player).into()), "{head}");
             head["next_node"] = (*player).into();
             lines[0] = head.to_string();
-            let dump = Dump::read(lines.iter().map(String::as_str)).unwrap();
-            self.vault.import(dump, true).await.unwrap();
+            // The one before is about to be logged out.
+            let imported = async {
+                loop {
+                    let dump = Dump::read(lines.iter().map(String::as_str)).unwrap();
+                    match self.vault.import(dump, true).await {
+                        Err(NetError::LoggedInElsewhere) => tokio::time::sleep(SHORT).await,
+                        outcome => return outcome,
+                    }
+                }
+            };
+            timeout(PATIENCE, imported).await.unwrap().unwrap();
             let account = player.to_string();
             let added = self.vault.add_account(&account, PASSWORD, AccountFlags(0)).await;
             assert!(matches!(added, Ok(_) | Err(NetError::AccountAlreadyExists)));

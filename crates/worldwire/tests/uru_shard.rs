@@ -6,10 +6,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use worldwire_server::operators::Listener;
 use worldwire_server::store;
 use worldwire_server::store::lock::FolderLock;
 use worldwire_server::store::seal::{KEY_FILE, ServerKey};
-use worldwire_server::operators::Listener;
 use worldwire_server::uru::vault::{Vault, VaultConfig};
 
 /// Runs a command on the shard in a folder: exit code, standard output, standard error.

@@ -27,6 +27,8 @@ use worldwire_uru::types::{ClassIndex, NetError, Uuid};
 pub(crate) use crate::messages::*;
 
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Before something is tried again.
+const SHORT: Duration = Duration::from_millis(5);
 const PASSWORD: &str = "linking book";
 const PLAYERS: [u32; 5] = [A, B, C, D, P];
 /// An advance of time after which connections are still alive.
@@ -119,9 +121,18 @@ async fn lines(vault: &Vault) -> Vec<String> {
     vault.export().await.unwrap().lines().collect()
 }
 
+/// Puts a vault in the place of the one that is there, once nobody is logged in any more.
 async fn import(vault: &Vault, lines: &[String]) {
-    let dump = Dump::read(lines.iter().map(String::as_str)).unwrap();
-    vault.import(dump, true).await.unwrap();
+    let imported = async {
+        loop {
+            let dump = Dump::read(lines.iter().map(String::as_str)).unwrap();
+            match vault.import(dump, true).await {
+                Err(NetError::LoggedInElsewhere) => tokio::time::sleep(SHORT).await,
+                outcome => return outcome,
+            }
+        }
+    };
+    timeout(PATIENCE, imported).await.unwrap().unwrap();
 }
 
 impl Running {

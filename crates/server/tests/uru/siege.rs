@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use tokio::net::TcpSocket;
 use tokio::time::timeout;
-use worldwire_core::{Bytes32, Field as _, Reader};
+use worldwire_core::{Bytes32, Field as _, Limits, Reader};
 use worldwire_uru::connection::ClientConfig;
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::inflate::Inflater;
 use worldwire_uru::message::game::client as game;
 use worldwire_uru::net_message::{
     GameMessage, LoadClone, MembersListReq, NetFlags, NetMessage, Stream,
@@ -87,6 +88,11 @@ impl Visitor {
     }
 }
 
+fn chat_bytes(chat: &GameMessage<'_>) -> Vec<u8> {
+    let mut inflater = Inflater::new();
+    chat.stream.payload(&mut inflater, &Limits::DEFAULT).unwrap().to_vec()
+}
+
 /// D-34: who reads nothing is closed when too much waits, and nobody waits for that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_does_not_read_is_sent_away() {
@@ -107,7 +113,10 @@ async fn who_does_not_read_is_sent_away() {
     let told = async {
         loop {
             for _ in 0..50 {
-                yeesha.says(yeesha.chat(&format!("{sent} {long}"))).await;
+                let mut chat = yeesha.chat(&format!("{sent} {long}"));
+                // Deflated, it would be short.
+                chat.stream = Stream::uncompressed(chat_bytes(&chat));
+                yeesha.says(chat).await;
                 sent += 1;
             }
             yeesha.says(MembersListReq { header: yeesha.header(NetFlags(0)) }).await;
@@ -179,7 +188,7 @@ async fn the_clone_of_a_dead_player_has_a_new_owner() {
 /// A lost auth connection keeps its player in the age for as long as its session waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_loses_the_auth_connection_stays_for_a_while() {
-    let shard = Running::start(prepare, |config| config.auth.reconnect_seconds = 2).await;
+    let shard = Running::start(prepare, |config| config.auth.reconnect_seconds = 1).await;
     let [(ann, mut yeesha), (bob, mut atrus)] = two(&shard).await;
     let (token, player) = (bob.token, bob.player);
     bob.auth.lose();
@@ -187,7 +196,7 @@ async fn who_loses_the_auth_connection_stays_for_a_while() {
     let mut back = Player::connect_over(stream, &shard, token).await;
     back.register().await;
     // The session goes on, and so does the player in the age, beyond the time that it would wait.
-    tokio::time::sleep(Duration::from_millis(2500)).await;
+    tokio::time::sleep(Duration::from_millis(1300)).await;
     assert_eq!(atrus.asks_for_members().await, ["Yeesha"]);
     assert_eq!(yeesha.asks_for_members().await, ["Atrus"]);
     // Nobody comes back this time.

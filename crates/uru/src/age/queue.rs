@@ -1,6 +1,7 @@
 //! What waits for a client that reads slowly.
 
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::packet::{Importance, Packet};
@@ -42,8 +43,26 @@ pub struct Queue {
     /// Positions of which a newer one waits.
     outdated: BTreeSet<u64>,
     /// The newest position of each object.
-    newest: HashMap<(Box<[u8]>, u64), u64>,
+    newest: HashMap<OfObject, u64>,
     left_out: u64,
+}
+
+/// A position, which equals another one of the same object and descriptor.
+#[derive(Clone, Debug)]
+struct OfObject(Packet);
+
+impl PartialEq for OfObject {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.position() == other.0.position()
+    }
+}
+
+impl Eq for OfObject {}
+
+impl Hash for OfObject {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.position().hash(state);
+    }
 }
 
 /// What a message takes beside its bytes.
@@ -79,10 +98,12 @@ impl Queue {
                 self.voice.insert(number);
             }
             Importance::Position(_) => {
-                let key = packet.position().map(|(object, state)| (object.into(), state));
-                if let Some(older) = key.and_then(|key| self.newest.insert(key, number)) {
+                let position = OfObject(packet.clone());
+                // The key, too, is to be the newer one: the bytes of the older one may go.
+                if let Some((_, older)) = self.newest.remove_entry(&position) {
                     self.outdated.insert(older);
                 }
+                self.newest.insert(position, number);
             }
         }
         self.packets.insert(number, packet);
@@ -137,10 +158,10 @@ impl Queue {
                 self.voice.remove(&number);
             }
             Importance::Position(_) => {
-                if !self.outdated.remove(&number)
-                    && let Some((object, state)) = packet.position()
-                {
-                    self.newest.remove(&(object.into(), state));
+                if !self.outdated.remove(&number) {
+                    let position = OfObject(packet);
+                    self.newest.remove(&position);
+                    return Some(position.0);
                 }
             }
         }

@@ -1,14 +1,13 @@
 //! Clones: who gets them when, what becomes of them when their owner is gone.
 
-use worldwire_core::{Field, Reader};
-use worldwire_uru::age::{AgeBounds, Config, DropKind, Packet};
+use worldwire_uru::age::{AgeBounds, Config, DropKind};
 use worldwire_uru::net_message::NetMessage;
 use worldwire_uru::plasma_message::PlasmaMessage;
 
 use crate::decisions::clone_of;
 use crate::world::{
-    A, B, C, UNIX, World, avatar, broadcast, bytes, clone, load_avatar, load_clone, lock,
-    members_request, object, payload, state, state_request,
+    A, B, C, World, avatar, broadcast, bytes, clone, load_avatar, load_clone, lock, object, state,
+    state_request,
 };
 
 #[test]

@@ -2,23 +2,15 @@
 
 use std::time::Duration;
 
-use worldwire_core::{Field, Reader};
 use worldwire_uru::age::{AgeBounds, CloseReason, Config, DropKind, Event, Importance, Queue};
-use worldwire_uru::net_message::patch::{HeaderLayout, restamp};
-use worldwire_uru::net_message::{
-    GetSharedState, ListenListUpdate, NetFlags, NetHeader, NetMessage, ObjStateRequest,
-    ObjectUpdateFilter, PagingRoom, Room, Stream,
-};
-use worldwire_uru::plasma_message::{
-    AvBrainGeneric, AvatarChild, BroadcastFlags, ChatFlags, Child, ConsoleCommand, ControlEventMsg,
-    InputEventMsg, PlasmaMessage,
-};
-use worldwire_uru::types::{ClassIndex, List, UnifiedTime, Uuid};
+use worldwire_uru::net_message::patch::HeaderLayout;
+use worldwire_uru::net_message::{NetFlags, NetMessage, ObjStateRequest, PagingRoom, Room, Stream};
+use worldwire_uru::plasma_message::{AvBrainGeneric, AvatarChild, ChatFlags, Child, PlasmaMessage};
+use worldwire_uru::types::{ClassIndex, List, UnifiedTime};
 
 use crate::world::{
-    A, B, C, D, UNIX, WRONG, World, avatar, broadcast, bytes, chat, directed, game, header, ki,
-    load_avatar, load_clone, message_header, notify, object, page, payload, player_page, position,
-    regions, state, voice, warp,
+    A, B, C, D, UNIX, World, avatar, broadcast, bytes, chat, game, header, ki, load_avatar,
+    message_header, notify, object, page, player_page, position, voice, warp,
 };
 
 fn three() -> World {

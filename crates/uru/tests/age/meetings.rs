@@ -10,8 +10,8 @@ use worldwire_uru::net_message::{NetFlags, NetMessage};
 use worldwire_uru::types::NetError;
 
 use crate::world::{
-    A, B, C, D, P, World, broadcast, bytes, class_name, clone, game, load_avatar, load_clone, lock,
-    members_request, notify, object, outer, position, reply, state_request, voice,
+    A, B, C, D, P, World, broadcast, bytes, game, load_avatar, load_clone, lock, notify, object,
+    outer, reply, voice,
 };
 
 /// The answers to requests for locks that a player got.

@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use worldwire_core::Reader;
 use worldwire_uru::age::{AgeBounds, Config, DropKind, Event};
-use worldwire_uru::net_message::{NetMessage, SdlState};
-use worldwire_uru::sdl::{Blob, Scalar, State, hook};
-use worldwire_uru::types::{UnifiedTime, Uoid};
+use worldwire_uru::sdl::{Blob, Scalar, State};
+use worldwire_uru::types::UnifiedTime;
 
 use crate::merging::{asked, the_hook, two};
 use crate::world::{
-    A, B, C, PREFIX, UNIX, World, avatar, broadcast, clone, object, page, position, state,
-    state_request,
+    A, B, C, UNIX, World, avatar, broadcast, clone, object, position, state, state_request,
 };
 
 fn at(seconds: u32) -> Option<UnifiedTime> {
