@@ -25,6 +25,13 @@ pub trait AcceptDatagrams: Accept {
     /// A machine that reads the first datagram and is thrown away: a connection is only made of
     /// what it accepts, so that stray and forged datagrams cost nothing that lasts.
     fn probe(&self, peer: Peer, now: Duration) -> Self::Connection;
+
+    /// Whether a connection can begin with a datagram, by its shape alone. Machines may accept more
+    /// than that, such as packets that nobody knows.
+    fn begins_with(&self, datagram: &[u8]) -> bool {
+        let _ = datagram;
+        true
+    }
 }
 
 /// Receives datagrams and keeps a connection for every peer.
@@ -107,7 +114,10 @@ impl Listener {
         let Options { settings, clock, .. } = self.options;
         let peer = Peer { address: from, local: self.socket.local_addr().unwrap_or(from) };
         let now = clock.now();
-        let probe = caught(async { reads(accept.probe(peer, now), now, datagram) }).await;
+        let probe = caught(async {
+            accept.begins_with(datagram) && reads(accept.probe(peer, now), now, datagram)
+        });
+        let probe = probe.await;
         if probe != Ok(true) {
             tracing::debug!(address = %from, "a first datagram that no connection begins with");
             return;

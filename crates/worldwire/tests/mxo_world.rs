@@ -102,7 +102,7 @@ fn clients_see_what_the_server_has_whatever_the_network_does() {
     assert!(code == Some(2) && err.contains("the status page at 127.0.0.1:1: "), "{err}");
 
     let id = serving.child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert!(serving.child.wait().unwrap().success());
     let mut said = String::new();
     while serving.log.read_line(&mut said).unwrap() > 0 {}

@@ -110,7 +110,7 @@ async fn datagrams_of_strangers_make_no_connections() {
 #[tokio::test]
 async fn half_open_clients_end_and_a_flood_has_no_room() {
     let world = Running::start(|config| {
-        config.idle_time = Duration::from_secs(1);
+        config.idle_time = Duration::from_secs(4);
         config.capacity = Capacity { total: 40, per_address: 40 };
         config.replicator.enter = 6_000.0;
     });
@@ -134,7 +134,7 @@ async fn half_open_clients_end_and_a_flood_has_no_room() {
     assert!(status["connections"]["refused"].as_u64().unwrap() >= 81, "{status}");
     assert!(!visit.is_over());
     visit.leave().await;
-    for _ in 0..100 {
+    for _ in 0..300 {
         if open(&world).await == 0 {
             break;
         }

@@ -60,7 +60,7 @@ impl Walk {
             left %= self.round;
         }
         let behind = |leg: &&Leg| left < leg.leaves + leg.takes;
-        let Some(leg) = self.legs.iter().find(behind).or(self.legs.last()) else {
+        let Some(leg) = self.legs.iter().find(behind).or_else(|| self.legs.last()) else {
             return Position { offset: [0.0; 3], yaw: 0, walks: false };
         };
         let part = if leg.takes > 0.0 { (left - leg.leaves) / leg.takes } else { 0.0 };

@@ -40,9 +40,10 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
-use worldwire_core::Error;
+use worldwire_core::{Error, Reader};
 use worldwire_mxo::connection::{Connection, ServerConfig, Session};
 use worldwire_mxo::crypt::SessionKey;
+use worldwire_mxo::frame::{Datagram, Plain};
 use worldwire_mxo::replicator;
 use worldwire_mxo::schema::Objects;
 use worldwire_net::udp::{AcceptDatagrams, Listener};
@@ -287,5 +288,10 @@ impl AcceptDatagrams for Visitors {
     fn probe(&self, _: Peer, now: Duration) -> Connection {
         // It never sends anything.
         self.connection(&[0; 16], now)
+    }
+
+    fn begins_with(&self, datagram: &[u8]) -> bool {
+        let read = Datagram::decode(&mut Reader::new(datagram));
+        matches!(read, Ok(Datagram::Plain(Plain::Hello(_))))
     }
 }

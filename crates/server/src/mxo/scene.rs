@@ -198,7 +198,7 @@ impl Entry {
         for number in 0..count {
             let place = along(self.at, self.step, number % row);
             let place = along(place, self.next_row, number / row);
-            if place.iter().any(|part| !(part.abs() <= FURTHEST)) {
+            if !place.iter().all(is_near) {
                 return Err(format!("at: wanted coordinates up to {FURTHEST}, found {place:?}"));
             }
             set_position(&mut values, class, place);
@@ -223,7 +223,7 @@ impl Entry {
         if !(1..=MOST_STEPS).contains(&points.len()) {
             return Err(format!("path: wanted 1 to {MOST_STEPS} points, found {}", points.len()));
         }
-        if points.iter().flatten().any(|part| !(part.abs() <= FURTHEST)) {
+        if !points.iter().flatten().all(is_near) {
             return Err(format!("path: wanted coordinates up to {FURTHEST}"));
         }
         let range = 0.0..=FURTHEST;
@@ -286,6 +286,11 @@ pub(super) fn set_position(values: &mut Properties<'static>, class: &Class, plac
     {
         values.set(index, bytes);
     }
+}
+
+/// Whether a coordinate is a number that is not too large.
+fn is_near(part: &f64) -> bool {
+    part.abs() <= FURTHEST
 }
 
 fn along(place: Place, step: Place, times: usize) -> Place {

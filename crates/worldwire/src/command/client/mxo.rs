@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure>
     getrandom::fill(&mut first)
         .map_err(|error| Failure::Run(format!("no random numbers: {error}")))?;
     // JSON of other programs keeps 53 bits of a number.
-    let first = arguments.character.unwrap_or(u64::from_le_bytes(first) >> 16);
+    let first = arguments.character.unwrap_or_else(|| u64::from_le_bytes(first) >> 16);
     let mut config = VisitConfig::new(first);
     config.objects = Arc::clone(objects.objects());
     config.session = arguments.session;
