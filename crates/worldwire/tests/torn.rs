@@ -497,7 +497,7 @@ fn what_is_lost_makes_nothing_up() {
         ("uru-age.pcapng", "uru-keys.toml", "sdl", 0.8),
         ("ki-login.pcapng", "ki-keys.toml", "ki-types.json", 0.9),
         ("tera-login.pcapng", "mxo-keys.toml", "tera", 0.5),
-        ("mxo-world.pcapng", "mxo-keys.toml", "mxo-door.json", 0.5),
+        ("mxo-world.pcapng", "mxo-keys.toml", "sdl", 0.5),
     ] {
         let arguments = ["dissect", "--json", "--keys", keys, "--data", data];
         let all = packets(name);

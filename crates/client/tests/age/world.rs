@@ -162,7 +162,7 @@ impl Running {
                 let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
                 let account = value.get_mut("account");
                 let is_admin = |name: &serde_json::Value| {
-                    admins.iter().any(|admin| *name == admin.to_string())
+                    name.as_str().is_some_and(|name| admins.iter().any(|it| it.to_string() == name))
                 };
                 match account.filter(|account| is_admin(&account["name"])) {
                     Some(account) => {

@@ -246,7 +246,7 @@ fn known_keys_make_up_for_a_torn_exchange() {
             assert!(messages.is_empty(), "{heard:?}");
         }
         // What is missing of the messages is not read, but what follows is.
-        let (messages, _, heard) = hear(&[keys.clone()], &[3, 4, 6, 7]);
+        let (messages, _, heard) = hear(std::slice::from_ref(&keys), &[3, 4, 6, 7]);
         assert!(messages.len() + 3 > whole.len(), "{heard:?}");
         // A hello that is missing needs no keys, also where some are known.
         assert_eq!(hear(&[other], &[0]).0, whole);

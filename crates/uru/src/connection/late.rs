@@ -33,6 +33,8 @@ pub(super) struct Candidate {
 /// The services with a setup packet, and how long their connect packets are.
 const SET_UP: [(Service, u64); 3] =
     [(Service::Gatekeeper, 51), (Service::Auth, 51), (Service::Game, 67)];
+/// How long the connect packet of a file connection is.
+const FILE_CONNECT: u64 = 43;
 /// How long a client's setup packet may be behind a gap. Shorter ones are possible, but come up once
 /// in 2^32 connections.
 const LEAST_SETUP: u8 = MOST_SETUP - 4;
@@ -61,7 +63,7 @@ impl Connection {
             (Side::Server, Phase::Late, Phase::Setup) => {
                 // Without the seed only a file connection can be read.
                 server.incoming.skip(length);
-                server.search_for(Service::File);
+                server.search_for(Service::File, None);
             }
             _ => return false,
         }
@@ -103,9 +105,9 @@ impl Connection {
                 self.streams[side.index()].set_phase(Phase::Setup);
             }
             Beginning::Messages => {
-                for stream in &mut self.streams {
+                for (stream, begin) in self.streams.iter_mut().zip([Some(FILE_CONNECT), None]) {
                     if !matches!(stream.phase(), Phase::Searching(..)) {
-                        stream.search_for(Service::File);
+                        stream.search_for(Service::File, begin);
                     }
                 }
             }

@@ -159,14 +159,19 @@ impl Stream {
         self.set_phase(Phase::Late);
     }
 
-    /// Looks for a message of a service from the next unread byte on.
-    pub(super) fn search_for(&mut self, service: Service) {
+    /// Looks for a message of a service from the next unread byte on; the first one begins at
+    /// `begin`, if that is known.
+    pub(super) fn search_for(&mut self, service: Service, begin: Option<u64>) {
         let at = self.incoming.offset();
         let mut search = Search::new(0, at);
         if service == Service::File {
             search = search.sized();
         }
         search.segment(at, self.incoming.unread().len());
+        // Peers send messages whole, also the first ones.
+        if let Some(begin) = begin.filter(|begin| (at + 1..self.incoming.end()).contains(begin)) {
+            search.segment(begin, 0);
+        }
         self.set_phase(Phase::Searching(service, search));
     }
 

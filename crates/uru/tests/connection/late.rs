@@ -41,7 +41,7 @@ fn watch(
     heard
 }
 
-fn messages<'h>(heard: &'h [String], service: Service) -> Vec<&'h str> {
+fn messages(heard: &[String], service: Service) -> Vec<&str> {
     let name = format!(" {}.", service.name());
     let mut lines: Vec<_> =
         heard.iter().map(String::as_str).filter(|line| line.contains(&name)).collect();

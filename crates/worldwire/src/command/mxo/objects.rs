@@ -94,9 +94,10 @@ fn number_of(object: &str) -> Option<u16> {
 /// The goobj of a name, in any case.
 fn goobj_named(object: &str, objects: &MxoObjects) -> Result<Option<u16>, Failure> {
     const MOST_LISTED: usize = 10;
-    let is_it = |name: &Box<str>| name.to_lowercase() == object.to_lowercase();
+    let wanted = object.to_lowercase();
+    let is_it = |name: &str| name.to_lowercase() == wanted;
     let goobjs =
-        objects.tables().goobjs().filter(|(_, goobj)| goobj.name.as_ref().is_some_and(is_it));
+        objects.tables().goobjs().filter(|(_, goobj)| goobj.name.as_deref().is_some_and(is_it));
     let numbers: Vec<u16> = goobjs.map(|(number, _)| number).collect();
     if numbers.len() < 2 {
         return Ok(numbers.first().copied());

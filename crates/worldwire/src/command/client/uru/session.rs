@@ -325,13 +325,13 @@ impl<'s> Session<'s> {
         let refused = |error| ClientError::Refused { request: "enter", error };
         let id = self.player;
         let player = self.players()?.iter().find(|player| player.id == id).cloned();
-        let player = player.ok_or(refused(NetError::PlayerNotFound))?;
+        let player = player.ok_or_else(|| refused(NetError::PlayerNotFound))?;
         let account = self.login.as_ref().map_or(Uuid::ZERO, |login| login.account_id);
         let instance = match instance {
             Some(instance) => instance,
             None => {
                 let ages = self.auth().await?.public_ages(filename).await?;
-                let first = ages.first().ok_or(refused(NetError::AgeNotFound))?;
+                let first = ages.first().ok_or_else(|| refused(NetError::AgeNotFound))?;
                 first.instance_id
             }
         };
