@@ -178,10 +178,10 @@ pub(crate) struct ClientMxo {
     /// Stand still
     #[arg(long)]
     pub(crate) still: bool,
-    /// The number of the first character; others follow it [random]
+    /// The number of the first character; others follow it (default random)
     #[arg(long, value_name = "NUMBER")]
     pub(crate) character: Option<u64>,
-    /// The Twofish key of the session, 32 hexadecimal digits [the one that everybody knows]
+    /// The Twofish key of the session, 32 hexadecimal digits (default the one that everybody knows)
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
     /// The id of the session

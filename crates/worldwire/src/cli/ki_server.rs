@@ -122,22 +122,22 @@ pub(crate) struct ServeKi {
     /// Where the status page listens [127.0.0.1:12080]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) status: Option<SocketAddr>,
-    /// How many players are let in; others wait in a queue [2000]
+    /// How many players are let in; others wait in a queue (default 2000)
     #[arg(long, value_name = "NUMBER")]
     pub(crate) players: Option<usize>,
-    /// How many connections are let in from one address [32]
+    /// How many connections are let in from one address (default 32)
     #[arg(long, value_name = "NUMBER")]
     pub(crate) per_address: Option<usize>,
-    /// How long a client may take to accept a session [15]
+    /// How long a client may take to accept a session (default 15)
     #[arg(long, value_name = "SECONDS")]
     pub(crate) accept_time: Option<u32>,
-    /// How often to ask whether a client lives [60]
+    /// How often to ask whether a client lives (default 60)
     #[arg(long, value_name = "SECONDS")]
     pub(crate) keep_alive: Option<u32>,
-    /// How long a client may say nothing [900]
+    /// How long a client may say nothing (default 900)
     #[arg(long, value_name = "SECONDS")]
     pub(crate) afk: Option<u32>,
-    /// How long the secret of a login is good [300]
+    /// How long the secret of a login is good (default 300)
     #[arg(long, value_name = "SECONDS")]
     pub(crate) ck2_life: Option<u32>,
     /// Refuse logins from a machine, by its MachineID; can be given more than once
@@ -153,7 +153,7 @@ pub(crate) struct ServeKi {
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientKi {
-    /// Where the login server is: HOST[:PORT], or its folder
+    /// Where the login server is: HOST or HOST:PORT, or its folder
     pub(crate) server: String,
     /// What to do, with + between steps [login + validate + list + args]
     #[arg(value_name = "STEP")]

@@ -75,7 +75,7 @@ pub(crate) struct ServeUru {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeMxo {
-    /// The scene [a square with 500 objects]
+    /// The scene (default a square with 500 objects)
     pub(crate) scene: Option<PathBuf>,
     /// Tables of game objects, over what is built in: files or directories
     #[arg(short, long, value_name = "PATH")]
