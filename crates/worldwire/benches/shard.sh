@@ -14,7 +14,8 @@ seconds=${3:-20}
 folder=$(mktemp -d)
 server=
 trap '[ -n "$server" ] && kill "$server" && wait "$server"; rm -rf "$folder"' EXIT
-port=$((20000 + RANDOM % 20000))
+# Below the ports that the system gives to clients.
+port=$((20000 + RANDOM % 10000))
 cd "$folder"
 export WORLDWIRE_PASSWORD=secret
 ulimit -n "$(ulimit -Hn)"
@@ -24,18 +25,15 @@ ulimit -n "$(ulimit -Hn)"
 server=$!
 until [ -e shard/shard.sqlite ]; do sleep 0.2; kill -0 "$server" || { cat first.log; exit 1; }; done
 sleep 2
-kill "$server"; wait "$server"
+kill "$server"; wait "$server"; server=
 sed -i 's/^connections_per_address = .*/connections_per_address = 10000/' shard/shard.toml
 mkdir -p shard/data/files/Big shard/data/secure/SDL
 echo 'STATEDESC avatarPhysical { VERSION 1 VAR POINT3 position[1] }' > shard/data/secure/SDL/avatar.sdl
 head -c 280000000 /dev/urandom > shard/data/files/Big/page.prp
 
-# A shard with a configuration and no keys is taken for one that has lost them.
-"$program" uru keys generate -o shard/keys.toml
-
 "$program" serve uru shard --quiet > serve.log 2>&1 &
 server=$!
-until "$program" uru account list --shard shard > /dev/null 2>&1; do sleep 0.2; done
+until [ -e shard/admin.sock ]; do sleep 0.2; kill -0 "$server" || { cat serve.log; exit 1; }; done
 echo secret > password
 seq "$clients" | xargs -P 4 -I {} "$program" uru account add load-{} --shard shard --password-file password \
     --quiet > accounts.log 2>&1 || { cat accounts.log; exit 1; }

@@ -1,7 +1,7 @@
 //! A client in an age.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value as Json, json};
 use tokio::task::JoinHandle;
@@ -210,14 +210,15 @@ impl InAge {
     }
 }
 
-/// Notes how long messages were under way, as their senders in this process stamped them.
+/// Notes how long messages were under way, as their senders on this machine stamped them.
 async fn measure(mut notifications: Notifications, delays: Arc<Mutex<Vec<u64>>>) {
     while let Some(notification) = notifications.next().await {
         let now = micros();
         let Notification::NetMessage(buffer) = notification else { continue };
         let header = buffer.decode().ok().and_then(|message| header(&message));
         if let Some(sent) = header.and_then(|header| header.transaction_id) {
-            let delay = u64::from(now.wrapping_sub(sent));
+            // Clocks of two processes may differ by less than a message takes.
+            let delay = now.wrapping_sub(sent).cast_signed().max(0).unsigned_abs().into();
             delays.lock().unwrap_or_else(PoisonError::into_inner).push(delay);
         }
     }
@@ -233,9 +234,16 @@ fn epoch() -> Instant {
     *EPOCH.get_or_init(Instant::now)
 }
 
-/// A clock that starts anew after an hour, which no message takes.
+/// A clock that all processes on this machine have, and that starts anew after an hour, which no
+/// message takes.
 fn micros() -> u32 {
-    u32::try_from(epoch().elapsed().as_micros() & u128::from(u32::MAX)).unwrap_or(0)
+    static BEGIN: OnceLock<Duration> = OnceLock::new();
+    let begin = *BEGIN.get_or_init(|| {
+        let since = epoch().elapsed();
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(since)
+    });
+    let now = begin.saturating_add(epoch().elapsed());
+    u32::try_from(now.as_micros() & u128::from(u32::MAX)).unwrap_or(0)
 }
 
 fn object(thing: &Thing) -> Uoid<'static> {
