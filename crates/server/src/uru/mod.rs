@@ -41,7 +41,7 @@ pub mod keys;
 pub mod moving;
 pub mod players;
 pub mod scores;
-pub(crate) mod status;
+mod status;
 pub mod vault;
 
 use std::fs;
