@@ -1,11 +1,11 @@
 //! Writes `docs/dissect.svg`: what the program shows of a login, in its colours.
 //!
-//! `cargo run -p worldwire --example picture` runs the program on a sample and draws what it
-//! prints; the bytes are always the same.
+//! `cargo build && cargo run --example picture` runs the program that stands beside the examples on
+//! a sample and draws what it prints; the bytes are always the same.
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The command in the picture, a line of the prompt each.
@@ -23,11 +23,13 @@ const BASELINE: usize = 14;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let output = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--locked", "--package", "worldwire", "--", "--color", "always"])
+    let program = program()?;
+    let output = Command::new(&program)
+        .args(["--color", "always"])
         .args(COMMAND.concat())
         .current_dir(&root)
-        .output()?;
+        .output()
+        .map_err(|error| format!("{}: {error}; run `cargo build` first", program.display()))?;
     let messages = String::from_utf8(output.stderr)?;
     if !output.status.success() {
         return Err(messages.into());
@@ -37,6 +39,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     text.push_str(&messages);
     std::fs::write(root.join("docs/dissect.svg"), svg(&text)?)?;
     Ok(())
+}
+
+/// The program of the same build as this example: one folder up. Building it from here would take
+/// another cargo, and with the features of one package alone.
+fn program() -> Result<PathBuf, Box<dyn Error>> {
+    let example = std::env::current_exe()?;
+    let folder = example.parent().and_then(Path::parent).ok_or("an example without a folder")?;
+    Ok(folder.join(format!("worldwire{}", std::env::consts::EXE_SUFFIX)))
 }
 
 /// The command as somebody would type it.
