@@ -4,6 +4,7 @@
 //!   Matrix Online;
 //! * [`store`]: databases; [`operators`]: the local socket of a server that runs.
 
+mod config;
 mod folder;
 pub mod ki;
 mod metrics;
@@ -12,3 +13,5 @@ pub mod operators;
 mod page;
 pub mod store;
 pub mod uru;
+
+pub use config::ConfigError;

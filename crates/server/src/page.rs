@@ -14,24 +14,64 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 use tokio::time::{Sleep, sleep};
 use worldwire_net::{Capacity, Seat, Seats, Signal};
 
 /// How long a visitor may keep a server from stopping.
-pub(crate) const PAGE_GRACE: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_secs(1);
 /// How long a connection may last.
 const LIFE: Duration = Duration::from_secs(10);
 /// How many may be open.
 const CAPACITY: Capacity = Capacity { total: 256, per_address: 16 };
 
-/// Serves pages until the signal comes.
+/// Opens the port of a page, if there is to be one.
+///
+/// # Errors
+/// Those of the system, with the address.
+pub(crate) async fn bind(
+    address: Option<SocketAddr>,
+) -> Result<Option<TcpListener>, (SocketAddr, io::Error)> {
+    let Some(address) = address else { return Ok(None) };
+    let bound = TcpListener::bind(address).await;
+    bound.map(Some).map_err(|error| (address, error))
+}
+
+/// Serves pages until the signal comes, and to those who are there a little longer.
 ///
 /// # Errors
 /// Those of the system.
-pub(crate) async fn serve(tcp: TcpListener, router: Router, mut signal: Signal) -> io::Result<()> {
+pub(crate) async fn serve(tcp: TcpListener, router: Router, signal: Signal) -> io::Result<()> {
     let listener = Listener { tcp, seats: Seats::new(CAPACITY) };
-    let stopped = async move { signal.stopping().await };
-    axum::serve(listener, router).with_graceful_shutdown(stopped).await
+    let (mut stop, mut late) = (signal.clone(), signal);
+    let stopped = async move { stop.stopping().await };
+    let late = async move {
+        late.stopping().await;
+        sleep(GRACE).await;
+    };
+    tokio::select! {
+        served = axum::serve(listener, router).with_graceful_shutdown(stopped) => served,
+        () = late => Ok(()),
+    }
+}
+
+/// A page that is served by a task of its own, or none.
+pub(crate) struct Serving(Option<JoinHandle<io::Result<()>>>);
+
+impl Serving {
+    /// Starts to serve.
+    pub(crate) fn start(tcp: Option<TcpListener>, router: Router, signal: Signal) -> Self {
+        Self(tcp.map(|tcp| tokio::spawn(serve(tcp, router, signal))))
+    }
+
+    /// Waits for the end, which follows the signal.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) async fn ended(self) -> io::Result<()> {
+        let Some(task) = self.0 else { return Ok(()) };
+        task.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
 }
 
 /// The answer of `/metrics`.

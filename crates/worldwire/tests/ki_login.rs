@@ -117,4 +117,13 @@ fn from_nothing_to_a_player_in_a_zone() {
     assert!(rest.contains("the login server has stopped"), "{rest}");
     let gone = worldwire(&["client", "ki", &address, "ping"]);
     assert_eq!(gone.status.code(), Some(2));
+
+    // Without a server the folder is opened as its settings say.
+    let list = ["ki", "account", "list", "--server", server];
+    assert!(printed(&worldwire(&list)).starts_with("merle\n"));
+    let settings = Path::new(server).join("ki.toml");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(&settings, text.replace("players = 2000", "players = 0")).unwrap();
+    let refused = String::from_utf8(worldwire(&list).stderr).unwrap();
+    assert!(refused.contains("ki.toml: limits.players: wanted at least 1, found 0"), "{refused}");
 }

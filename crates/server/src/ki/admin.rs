@@ -15,7 +15,7 @@ use worldwire_net::Clock;
 
 use super::realm::{Privileges, Realm, RealmError};
 use super::{CONFIG, KiConfig, SQLITE_FILE};
-use crate::folder::database_url;
+use crate::config::{self, ConfigError};
 use crate::operators::{self, Operated};
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
@@ -124,12 +124,12 @@ pub enum AdminError {
         source: io::Error,
     },
     /// `ki.toml` cannot be read.
-    #[error("{}: {problem}", file.display())]
+    #[error("{}: {error}", file.display())]
     Config {
         /// The file.
         file: PathBuf,
         /// What is wrong.
-        problem: String,
+        error: ConfigError,
     },
     /// The server's key.
     #[error(transparent)]
@@ -157,18 +157,20 @@ impl Admin {
     /// As [`AdminError`] says.
     pub async fn open(folder: &Path) -> Result<Self, AdminError> {
         let folder = folder.to_owned();
-        let config = folder.join(CONFIG);
-        if !config.exists() {
+        let file = folder.join(CONFIG);
+        if !file.exists() {
             return Err(AdminError::NoServer(folder));
         }
         let lock = FolderLock::take(&folder);
         let lock = lock.map_err(|source| AdminError::Silent { folder: folder.clone(), source })?;
         let Some(lock) = lock else { return Ok(Self { folder, here: None }) };
-        let url = database_url(&config);
-        let url = url.map_err(|problem| AdminError::Config { file: config, problem })?;
-        let store = store::open_file(&folder.join(SQLITE_FILE), url.as_deref()).await?;
+        let config = config::read(&file, KiConfig::parse);
+        let config = config.map_err(|error| AdminError::Config { file, error })?;
+        let config = config.unwrap_or_default();
+        let url = config::database(&config.database);
+        let store = store::open_file(&folder.join(SQLITE_FILE), url).await?;
         let key = ServerKey::load(&folder.join(KEY_FILE))?;
-        let realm = Realm::open(store, key, KiConfig::default(), Clock::start()).await?;
+        let realm = Realm::open(store, key, config, Clock::start()).await?;
         Ok(Self { folder, here: Some((realm, lock)) })
     }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use worldwire_net::Capacity;
 
 use super::login::{Legacy, Rules};
-use crate::folder::toml_problem;
+use crate::config::{ConfigError, address, parse};
 
 /// The port of login servers.
 pub const PORT: u16 = 12_000;
@@ -191,19 +191,13 @@ impl Default for Patch {
     }
 }
 
-/// What is wrong with a configuration.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ConfigError(String);
-
 impl KiConfig {
     /// Reads `ki.toml`. What it does not say has its default.
     ///
     /// # Errors
     /// The first line that cannot be read, or a value that cannot be served.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let config: Self =
-            toml::from_str(text).map_err(|error| ConfigError(toml_problem(text, &error)))?;
+        let config: Self = parse(text)?;
         config.check()?;
         Ok(config)
     }
@@ -297,17 +291,6 @@ impl KiConfig {
     #[must_use]
     pub fn commented(&self) -> String {
         Commented(self).to_string()
-    }
-}
-
-/// An address with a port, or none.
-fn address(name: &str, text: &str) -> Result<Option<SocketAddr>, ConfigError> {
-    match text.trim() {
-        "" => Ok(None),
-        text => text.parse().map(Some).map_err(|_| {
-            let wanted = "wanted an address with a port, such as 127.0.0.1:12080";
-            ConfigError(format!("{name}: {wanted}, found \"{text}\""))
-        }),
     }
 }
 

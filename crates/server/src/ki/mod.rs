@@ -46,7 +46,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 use worldwire_ki::schema::{Mode, Protocols};
 use worldwire_net::{Clock, Options, Signal, tcp};
@@ -60,9 +59,10 @@ use realm::{Realm, RealmError};
 use reception::{Door, Reception};
 use secrets::Secrets;
 
-use crate::folder::{configuration, write_secret};
+use crate::config::{ConfigError, database};
+use crate::folder::write_secret;
 use crate::operators;
-use crate::page::{self, PAGE_GRACE};
+use crate::page::{self, Serving};
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
 use crate::store::{self, StoreError};
@@ -90,7 +90,7 @@ pub enum ServerError {
         /// Its file.
         path: PathBuf,
         /// What is wrong.
-        error: config::ConfigError,
+        error: ConfigError,
     },
     /// Definitions or type lists.
     #[error("{}: {problem}", path.display())]
@@ -168,10 +168,10 @@ impl LoginServer {
         let lock = FolderLock::take(folder).map_err(at(folder))?;
         let lock = lock.ok_or_else(|| ServerError::Taken(folder.to_owned()))?;
         let file = folder.join(CONFIG);
-        let text = configuration(&file).map_err(at(&file))?;
-        let is_new = text.is_none();
         let wrong = |error| ServerError::Config { path: file.clone(), error };
-        let mut config = KiConfig::parse(&text.unwrap_or_default()).map_err(wrong)?;
+        let config = crate::config::read(&file, KiConfig::parse).map_err(wrong)?;
+        let is_new = config.is_none();
+        let mut config = config.unwrap_or_default();
         if let Some(change) = start.change {
             change(&mut config);
         }
@@ -191,18 +191,13 @@ impl LoginServer {
             Some(address) => Some(listen(address, options).await?),
             None => None,
         };
-        let status = match config.status_address().map_err(wrong)? {
-            Some(address) => {
-                let bound = TcpListener::bind(address).await;
-                Some(bound.map_err(|error| ServerError::Listen { address, error })?)
-            }
-            None => None,
-        };
+        let status = page::bind(config.status_address().map_err(wrong)?).await;
+        let status = status.map_err(|(address, error)| ServerError::Listen { address, error })?;
         if is_new {
             // Not before the ports are known to be free. The URL of a database may hold a password.
             write_secret(&file, config.commented().as_bytes()).map_err(at(&file))?;
         }
-        let url = Some(config.database.as_str()).filter(|url| !url.is_empty());
+        let url = database(&config.database);
         let store = store::open_file(&folder.join(SQLITE_FILE), url).await?;
         let key = folder.join(KEY_FILE);
         if !key.exists() && !store.accounts().await?.is_empty() {
@@ -264,9 +259,7 @@ impl LoginServer {
         let figures: Arc<Figures> = Arc::clone(&reception.figures);
         let shown =
             Page { figures, counts: listener.counts(), realm: realm.clone(), open: config.open };
-        let page = status.map(|tcp| {
-            tokio::spawn(page::serve(tcp, figures::router(shown.into()), signal.clone()))
-        });
+        let page = Serving::start(status, figures::router(shown.into()), signal.clone());
         let door = Arc::new(Door(reception));
         let patch = async {
             if let Some(listener) = patch {
@@ -277,14 +270,7 @@ impl LoginServer {
         operators.abort();
         realm.close().await;
         drop(lock);
-        let Some(mut page) = page else { return Ok(()) };
-        match timeout(PAGE_GRACE, &mut page).await {
-            Ok(ended) => ended.unwrap_or_else(|error| Err(io::Error::other(error))),
-            Err(_) => {
-                page.abort();
-                Ok(())
-            }
-        }
+        page.ended().await
     }
 }
 

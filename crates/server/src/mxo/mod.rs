@@ -55,6 +55,8 @@ pub use world::{LONGEST_HOLD, World};
 
 use visitor::Visitor;
 
+use crate::page::Serving;
+
 /// The key that everybody knows, for a world on this machine alone: the protocol has no packets
 /// without encryption.
 pub const OPEN_KEY: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
@@ -168,13 +170,8 @@ impl OpenWorld {
         let listener = Listener::bind(address, options)
             .await
             .map_err(|error| OpenError::Listen { address, error })?;
-        let page = match config.status {
-            None => None,
-            Some(address) => {
-                let bound = TcpListener::bind(address).await;
-                Some(bound.map_err(|error| OpenError::Listen { address, error })?)
-            }
-        };
+        let page = crate::page::bind(config.status).await;
+        let page = page.map_err(|(address, error)| OpenError::Listen { address, error })?;
         let shared = Arc::new(Shared {
             world: Mutex::new(world),
             figures: Figures::default(),
@@ -215,19 +212,14 @@ impl OpenWorld {
         let (ticks, ticked) = watch::channel(0);
         let visitors = Visitors { shared: Arc::clone(&shared), config, ticked, clock };
         let tick = visitors.config.tick;
-        let listening = async {
-            listener.serve(Arc::new(visitors), signal.clone()).await;
-            Ok(())
-        };
-        let page = async {
-            match page {
-                Some(page) => page::serve(page, Arc::clone(&shared), signal.clone()).await,
-                None => Ok(()),
-            }
+        let page = Serving::start(page, page::router(Arc::clone(&shared)), signal.clone());
+        let serving = async {
+            listener.serve(Arc::new(visitors), signal).await;
+            page.ended().await
         };
         // The time goes on until the last client is gone.
         tokio::select! {
-            served = async { tokio::try_join!(listening, page) } => served.map(drop),
+            served = serving => served,
             never = run(&shared, &ticks, tick) => match never {},
         }
     }

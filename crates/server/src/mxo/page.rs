@@ -6,9 +6,7 @@
 //! | `/views/CHARACTER` | JSON: `settled`, and in `views` what the client should see |
 //! | `/hold`, `/go` | objects stop what they do by themselves, for a minute at most; and go on |
 
-use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -17,39 +15,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::json;
-use tokio::net::TcpListener;
-use tokio::time::sleep;
 use worldwire_core::json::Style;
-use worldwire_net::Signal;
 
 use super::Shared;
 use super::world::LONGEST_HOLD;
-use crate::page;
 
-/// How long visitors may keep the world from closing.
-const GRACE: Duration = Duration::from_secs(1);
-
-/// Serves the page until the signal comes.
-///
-/// # Errors
-/// Those of the system.
-pub(super) async fn serve(
-    tcp: TcpListener,
-    shared: Arc<Shared>,
-    mut signal: Signal,
-) -> io::Result<()> {
-    let serving = page::serve(tcp, router(shared), signal.clone());
-    let late = async move {
-        signal.stopping().await;
-        sleep(GRACE).await;
-    };
-    tokio::select! {
-        served = serving => served,
-        () = late => Ok(()),
-    }
-}
-
-fn router(shared: Arc<Shared>) -> Router {
+pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/status", get(status))
         .route("/views/{uid}", get(views))

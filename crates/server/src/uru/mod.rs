@@ -52,7 +52,6 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 use worldwire_core::Error;
 use worldwire_net::{Flow, Options, Signal, tcp};
 use worldwire_uru::connection::{BuildPolicy, ServerConfig};
@@ -70,9 +69,10 @@ use hosts::Hosts;
 use keys::KeysError;
 use vault::{Vault, VaultError};
 
+use crate::config::{ConfigError, database};
 use crate::folder::write_secret;
 use crate::operators;
-use crate::page::{self, PAGE_GRACE};
+use crate::page::{self, Serving};
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
 use crate::store::{self, Store, StoreError};
@@ -98,7 +98,7 @@ pub enum ShardError {
         /// Its file.
         path: PathBuf,
         /// What is wrong.
-        error: config::ConfigError,
+        error: ConfigError,
     },
     /// The keys.
     #[error("{}: {error}", path.display())]
@@ -211,18 +211,14 @@ impl Shard {
         let address = config.listen;
         let listener = tcp::Listener::bind(address, options).await;
         let listener = listener.map_err(|error| ShardError::Listen { address, error })?;
-        let status = match config.status_address() {
-            Ok(Some(address)) => {
-                let bound = TcpListener::bind(address).await;
-                Some(bound.map_err(|error| ShardError::Listen { address, error })?)
-            }
-            _ => None,
-        };
+        let wrong = |error| ShardError::Config { path: file.clone(), error };
+        let status = page::bind(config.status_address().map_err(wrong)?).await;
+        let status = status.map_err(|(address, error)| ShardError::Listen { address, error })?;
         if is_new {
             // Not before the ports are known to be free. The URL of a database may hold a password.
             write_secret(&file, config.commented().as_bytes()).map_err(at(&file))?;
         }
-        let url = Some(config.database.as_str()).filter(|url| !url.is_empty());
+        let url = database(&config.database);
         let store = store::open(folder, url).await?;
         let key = server_key(&folder.join(KEY_FILE), &*store).await?;
         let vault = Vault::open(store, key, config.vault()).await?;
@@ -308,23 +304,14 @@ impl Shard {
             counts: listener.counts(),
             vault: vault.clone(),
         };
-        let page = status.map(|tcp| {
-            tokio::spawn(page::serve(tcp, status::router(shown.into()), signal.clone()))
-        });
+        let page = Serving::start(status, status::router(shown.into()), signal.clone());
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
         operators.abort();
         reconnections.close();
         games.close().await;
         vault.close().await;
         drop(lock);
-        let Some(mut page) = page else { return Ok(()) };
-        match timeout(PAGE_GRACE, &mut page).await {
-            Ok(ended) => ended.unwrap_or_else(|error| Err(io::Error::other(error))),
-            Err(_) => {
-                page.abort();
-                Ok(())
-            }
-        }
+        page.ended().await
     }
 }
 
@@ -340,9 +327,9 @@ fn configuration(
 ) -> Result<(ShardConfig, bool), ShardError> {
     let path = folder.join(CONFIG);
     let wrong = |error| ShardError::Config { path: path.clone(), error };
-    let text = crate::folder::configuration(&path).map_err(at(&path))?;
-    let is_new = text.is_none();
-    let mut config = ShardConfig::parse(&text.unwrap_or_default()).map_err(wrong)?;
+    let config = crate::config::read(&path, ShardConfig::parse).map_err(wrong)?;
+    let is_new = config.is_none();
+    let mut config = config.unwrap_or_default();
     change(&mut config);
     config.check().map_err(wrong)?;
     Ok((config, is_new))

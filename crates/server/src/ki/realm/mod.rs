@@ -337,13 +337,13 @@ impl Realm {
 
     fn account_answer(&self, address: IpAddr, name: &str) -> Answer {
         let mut fresh = [0; 64];
+        // Without random numbers nobody logs in.
         let is_random = getrandom::fill(&mut fresh).is_ok();
         let (now, shared) = (self.0.clock.now(), &*self.0);
         let state = self.state();
         let found = state.user_named(name).and_then(|user| state.account(user, shared));
         let pause = state.failures.pause(address, &folded(name), now);
-        // Without random numbers nobody logs in.
-        let too_many = shared.pausing.load(Ordering::Relaxed) >= MOST_PAUSING || !is_random;
+        let too_many = shared.pausing.load(Ordering::Relaxed) >= MOST_PAUSING;
         let pause = Some(pause).filter(|pause| is_random && (pause.is_zero() || !too_many));
         Answer::Account { found, pause, fresh }
     }

@@ -18,7 +18,7 @@ use super::CONFIG;
 use super::accounts::{AccountSummary, PasswordSet};
 use super::config::ShardConfig;
 use super::vault::{Dump, Finding, TreeLine, Vault, VaultError, fields_of};
-use crate::folder;
+use crate::config::{self, ConfigError};
 use crate::operators::{self, Operated};
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
@@ -150,12 +150,12 @@ pub enum AdminError {
         source: io::Error,
     },
     /// `shard.toml` cannot be read.
-    #[error("{}: {problem}", file.display())]
+    #[error("{}: {error}", file.display())]
     Config {
         /// The file.
         file: PathBuf,
         /// What is wrong.
-        problem: String,
+        error: ConfigError,
     },
     /// The server's key.
     #[error(transparent)]
@@ -196,8 +196,11 @@ impl Admin {
         let Some(lock) = FolderLock::take(folder).map_err(silent)? else {
             return Ok(Self(Place::Running(folder.to_owned())));
         };
-        let config = configuration(folder)?;
-        let url = Some(config.database.as_str()).filter(|url| !url.is_empty());
+        let file = folder.join(CONFIG);
+        let config = config::read(&file, ShardConfig::parse);
+        let config = config.map_err(|error| AdminError::Config { file, error })?;
+        let config = config.unwrap_or_default();
+        let url = config::database(&config.database);
         if url.is_none() && !folder.join(SQLITE_FILE).exists() {
             return Err(no_shard());
         }
@@ -234,15 +237,6 @@ impl Admin {
 }
 
 /// What a folder's `shard.toml` says, if there is one.
-fn configuration(folder: &Path) -> Result<ShardConfig, AdminError> {
-    let file = folder.join(CONFIG);
-    let text = folder::configuration(&file).map_err(|error| error.to_string());
-    let parsed = text.and_then(|text| {
-        ShardConfig::parse(&text.unwrap_or_default()).map_err(|error| error.to_string())
-    });
-    parsed.map_err(|problem| AdminError::Config { file, problem })
-}
-
 /// Answers a request, in JSON values of which each is a line. `lines` is the dump of an import.
 ///
 /// # Errors

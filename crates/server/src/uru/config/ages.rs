@@ -5,7 +5,7 @@ use worldwire_core::Field as _;
 use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::MOST_STRING_UNITS;
 
-use super::ConfigError;
+use crate::config::ConfigError;
 use crate::uru::vault::{AgeNames, StaticAge, VaultConfig};
 
 /// Which ages there are, and who may enter them.

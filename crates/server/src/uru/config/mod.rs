@@ -12,7 +12,7 @@ use worldwire_uru::connect::BUILD_ID;
 use worldwire_uru::connection::Encryption;
 
 use super::vault::{OnDuplicate, VaultConfig};
-use crate::folder::toml_problem;
+use crate::config::{ConfigError, address, parse};
 
 mod ages;
 
@@ -185,19 +185,13 @@ impl Default for Auth {
     }
 }
 
-/// What is wrong with a configuration.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ConfigError(String);
-
 impl ShardConfig {
     /// Reads `shard.toml`. What it does not say has its default.
     ///
     /// # Errors
     /// The first line that cannot be read, or a value that cannot be served.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let config: Self =
-            toml::from_str(text).map_err(|error| ConfigError(toml_problem(text, &error)))?;
+        let config: Self = parse(text)?;
         config.check()?;
         Ok(config)
     }
@@ -234,13 +228,7 @@ impl ShardConfig {
     /// # Errors
     /// A text that is neither an address nor empty.
     pub fn status_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
-        match self.status.trim() {
-            "" => Ok(None),
-            text => text.parse().map(Some).map_err(|_| {
-                let wanted = "wanted an address with a port, such as 127.0.0.1:14680";
-                ConfigError(format!("status: {wanted}, found \"{text}\""))
-            }),
-        }
+        address("status", &self.status)
     }
 
     /// How connections are encrypted, where they are accepted.
