@@ -173,15 +173,30 @@ impl<'d, 'p> View<'d, 'p> {
     }
 
     /// Reads a field of a scope that begins at `start`.
-    // Most fields are of fixed size, and take few steps.
     #[inline(always)]
     fn item(&self, field: &'p Field, scope: u32, start: u16) -> Result<Item<'d, 'p>> {
-        if let FieldKind::Scalar { scalar, spot: Spot { segment: 0, offset } } = field.kind()
-            && let Some(bytes) = self.data.get(usize::from(start) + usize::from(*offset)..)
-            && let Some(value) = read_scalar(*scalar, bytes)
-        {
-            return Ok(Item::Scalar(value));
+        match self.scalar(field, start) {
+            Some(value) => Ok(Item::Scalar(value)),
+            None => self.named_item(field, scope, start),
         }
+    }
+
+    /// Reads a field of fixed size in the first segment of a scope. Most fields are, and it takes few
+    /// steps.
+    #[inline(always)]
+    fn scalar(&self, field: &Field, start: u16) -> Option<ScalarValue> {
+        match field.kind() {
+            FieldKind::Scalar { scalar, spot: Spot { segment: 0, offset } } => {
+                let bytes = self.data.get(usize::from(start) + usize::from(*offset)..)?;
+                read_scalar(*scalar, bytes)
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads any field, and puts its name to an error.
+    #[inline(never)]
+    fn named_item(&self, field: &'p Field, scope: u32, start: u16) -> Result<Item<'d, 'p>> {
         self.any_item(field, scope, start).map_err(|error| match field.name() {
             // Its index is put to it.
             "" => error,
@@ -189,7 +204,6 @@ impl<'d, 'p> View<'d, 'p> {
         })
     }
 
-    #[inline(never)]
     fn any_item(&self, field: &'p Field, scope: u32, start: u16) -> Result<Item<'d, 'p>> {
         let at = |spot: Spot| {
             let (start, floor) = (start.into(), self.floor.into());
@@ -282,7 +296,11 @@ impl<'d, 'p> RecordView<'d, 'p> {
         let Some(field) = self.view.plan.fields_of(self.fields).get(slot) else {
             return Ok(None);
         };
-        self.view.item(field, self.scope, self.start).map(Some)
+        // Put into its place at once: an item that is moved is read back before it is written.
+        match self.view.scalar(field, self.start) {
+            Some(value) => Ok(Some(Item::Scalar(value))),
+            None => self.view.named_item(field, self.scope, self.start).map(Some),
+        }
     }
 
     /// All fields with their names.

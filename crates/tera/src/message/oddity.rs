@@ -74,8 +74,12 @@ pub struct Oddity {
 
 /// All that is odd about a message. A message without notes is canonical: its fields alone encode
 /// to the same bytes.
+// Nearly all messages have none: that is one word, which goes through calls in a register.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Oddities {
+pub struct Oddities(Option<Box<Notes>>);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Notes {
     list: Vec<Oddity>,
     more: usize,
 }
@@ -83,41 +87,42 @@ pub struct Oddities {
 impl Oddities {
     #[cold]
     pub(crate) fn add(&mut self, kind: NoteKind, at: usize) {
-        if self.list.len() < MOST_NOTES {
-            self.list.push(Oddity { kind, at });
+        let notes = self.0.get_or_insert_default();
+        if notes.list.len() < MOST_NOTES {
+            notes.list.push(Oddity { kind, at });
         } else {
-            self.more += 1;
+            notes.more += 1;
         }
     }
 
     /// The first 256.
     #[must_use]
     pub fn list(&self) -> &[Oddity] {
-        &self.list
+        self.0.as_deref().map_or(&[], |notes| &notes.list)
     }
 
     /// How many more there were.
     #[must_use]
     pub fn more(&self) -> usize {
-        self.more
+        self.0.as_deref().map_or(0, |notes| notes.more)
     }
 
     /// Whether there is nothing odd.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.0.is_none()
     }
 
     /// Whether something of a kind is among the first 256.
     #[must_use]
     pub fn has(&self, kind: NoteKind) -> bool {
-        self.list.iter().any(|note| note.kind == kind)
+        self.list().iter().any(|note| note.kind == kind)
     }
 
     /// Whether bytes at the end are all that is odd.
     #[must_use]
     pub fn only_trailing(&self) -> bool {
-        self.list.iter().all(|note| note.kind == NoteKind::TrailingBytes)
+        self.list().iter().all(|note| note.kind == NoteKind::TrailingBytes)
     }
 }
 
