@@ -112,6 +112,8 @@ pub struct Dissection {
     /// Whether the capture has ended.
     is_over: bool,
     batch: Batch,
+    /// The memory of a batch that was read, for the next one.
+    spare: Batch,
     overviews: Vec<Overview>,
 }
 
@@ -196,6 +198,7 @@ impl Dissection {
             lingering: 0,
             is_over: false,
             batch: Batch::default(),
+            spare: Batch::default(),
             overviews: Vec::new(),
         }
     }
@@ -242,9 +245,9 @@ impl Dissection {
         meanwhile: impl FnOnce(&mut Feed<'_>) -> R + Send,
     ) -> R {
         let Batch { start, last, size, .. } = self.batch;
-        let fresh = Batch { start, last, size, ..Batch::default() };
+        let fresh = Batch { start, last, size, ..core::mem::take(&mut self.spare) };
         let before = out.len();
-        let batch = core::mem::replace(&mut self.batch, fresh);
+        let mut batch = core::mem::replace(&mut self.batch, fresh);
         let (mut tasks, owners): (Vec<Task<S>>, _) = self.share_out(&batch);
         let (options, facts) = (&self.options, &self.facts);
         let mut feed = Feed { conversations: &mut self.conversations, batch: &mut self.batch };
@@ -266,6 +269,9 @@ impl Dissection {
         }
         merge.finish(&owners, out);
         self.batch.size = size.next(out.len() - before);
+        batch.events.clear();
+        batch.bytes.clear();
+        self.spare = batch;
         result
     }
 
@@ -273,16 +279,25 @@ impl Dissection {
     /// every event, which task is its conversation's.
     fn share_out<S: Sink>(&mut self, batch: &Batch) -> (Vec<Task<S>>, Vec<usize>) {
         let mut tasks: Vec<Task<S>> = Vec::new();
+        let mut counts: Vec<usize> = Vec::new();
         let mut owners = Vec::with_capacity(batch.events.len());
         let mut places: HashMap<u64, usize, RandomState> = HashMap::default();
-        for (index, event) in batch.events.iter().enumerate() {
+        for event in &batch.events {
             let stream = event.stamp.stream;
             let place = *places.entry(stream).or_insert_with(|| {
                 tasks.push(Task::new(stream, self.open.remove(&stream)));
+                counts.push(0);
                 tasks.len() - 1
             });
-            tasks[place].events.push(index);
+            counts[place] += 1;
             owners.push(place);
+        }
+        // Most conversations are short, and there may be thousands.
+        for (task, count) in tasks.iter_mut().zip(counts) {
+            task.expect(count);
+        }
+        for (index, place) in owners.iter().enumerate() {
+            tasks[*place].events.push(index);
         }
         (tasks, owners)
     }
@@ -491,7 +506,11 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
     fn count_and_show(&mut self, item: &Item<'_>) {
         match item.note().map(|note| note.kind) {
             None if matches!(item.body, ItemBody::Wire(_)) => {}
-            None => count(self.overview, item, &mut self.scratch.name),
+            None => {
+                count(self.overview, item, &mut self.scratch.name);
+                let is_whole = item.message().is_none_or(|message| message.is_whole());
+                self.overview.problems += u64::from(!is_whole);
+            }
             Some(NoteKind::Problem) => self.overview.problems += 1,
             // Gaps count for every conversation, recognised or not.
             Some(_) => {}

@@ -13,7 +13,7 @@ use crate::{Codec, CodecOptions, Dissection, Families, Format, Item, Keys, Optio
 /// Any bytes as a capture, dissected to text and JSON.
 ///
 /// # Panics
-/// When a line of JSON is none, or a panic was caught.
+/// When a line of JSON is none, a message is whole and its tree is not, or a panic was caught.
 pub fn dissect(data: &[u8]) {
     let limits = worldwire_capture::fuzzing::SMALL;
     let Ok(mut capture) = CaptureReader::new(data, &limits) else {
@@ -37,6 +37,9 @@ pub fn dissect(data: &[u8]) {
         item.push_name(&mut scratch.name);
         let tree = item.tree(worldwire_core::Tree::new(), &limits);
         render(&tree, Style::default());
+        if let Some(message) = item.message() {
+            assert_eq!(message.is_whole(), tree.error().is_none(), "{:?}", tree.error());
+        }
         Format::Json(Style::default()).write(item, &scratch.name, &tree, out);
         let mut text = String::new();
         let style = TextStyle { ranges: true, ..TextStyle::default() };

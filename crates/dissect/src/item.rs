@@ -6,6 +6,7 @@ use core::ops::Range;
 use core::time::Duration;
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Result, Side, Tree};
@@ -80,6 +81,10 @@ pub trait Message: fmt::Debug {
     /// Whether it is a message, rather than a step of connection setup.
     fn is_message(&self) -> bool;
 
+    /// Whether it can be read to its end: whether [`tree`](Self::tree) holds no error. It is asked of
+    /// every message, whatever is shown of it, and is to be quicker than making the tree.
+    fn is_whole(&self) -> bool;
+
     /// Its tree, in the memory of an old one. Places count from the start of the sender's stream.
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t>;
 
@@ -140,29 +145,27 @@ pub struct Item<'i> {
 }
 
 /// The ends of a conversation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Ends {
     /// Client and server, by [`Side::index`].
     of: [SocketAddr; 2],
-    /// What a line of JSON says of them, by the side that sends.
-    members: [String; 2],
+    /// What a line of JSON says of them, by the side that sends; written when it is first asked for.
+    members: [OnceLock<String>; 2],
 }
+
+impl PartialEq for Ends {
+    fn eq(&self, other: &Self) -> bool {
+        self.of == other.of
+    }
+}
+
+impl Eq for Ends {}
 
 impl Ends {
     /// A client and its server.
     #[must_use]
     pub fn new(client: SocketAddr, server: SocketAddr) -> Self {
-        let members = |from: SocketAddr, to: SocketAddr| {
-            format!(
-                ",\"src\":\"{}\",\"srcport\":{},\"dst\":\"{}\",\"dstport\":{}",
-                from.ip(),
-                from.port(),
-                to.ip(),
-                to.port()
-            )
-        };
-        let members = [members(client, server), members(server, client)];
-        Self { of: [client, server], members }
+        Self { of: [client, server], members: Default::default() }
     }
 
     /// The address of a side.
@@ -173,7 +176,16 @@ impl Ends {
 
     /// Who sends, and to whom, as members of a line of JSON: `,"src":"192.0.2.1",...`.
     pub(crate) fn members(&self, from: Side) -> &str {
-        &self.members[from.index()]
+        self.members[from.index()].get_or_init(|| {
+            let [from, to] = [from, from.other()].map(|side| self.of(side));
+            format!(
+                ",\"src\":\"{}\",\"srcport\":{},\"dst\":\"{}\",\"dstport\":{}",
+                from.ip(),
+                from.port(),
+                to.ip(),
+                to.port()
+            )
+        })
     }
 
     /// Client and server change places.

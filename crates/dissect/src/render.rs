@@ -99,6 +99,9 @@ fn write_text(
         item.push_inside(out);
         item.push_number(out);
         out.push_str(reset);
+        if item.message().is_some_and(|message| !message.is_whole()) {
+            let _ = write!(out, "  {red}! cannot be read to its end{reset}");
+        }
         out.push('\n');
         return;
     }

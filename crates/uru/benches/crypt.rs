@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p worldwire-uru --bench crypt`
 
+use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
+use crypto_bigint::{Odd, U512};
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 use num_bigint::BigUint;
@@ -65,6 +67,31 @@ fn exchange_num_bigint(bencher: Bencher<'_, '_>) {
         let mut key = KEY;
         key.iter_mut().zip(s).for_each(|(byte, mask)| *byte ^= mask);
         key
+    });
+}
+
+#[divan::bench(name = "uru/exchange/capture/ours")]
+fn exchange_capture(bencher: Bencher<'_, '_>) {
+    let server = server();
+    let (y, _) = server.public().client_begin(&[0x5a; 64]).ok().unwrap_or_else(|| unreachable!());
+    bencher
+        .counter(ItemsCount::new(1_usize))
+        .bench_local(|| server.captured_key(black_box(y.as_bytes()), KEY));
+}
+
+/// The library in variable time, its modulus made ready before.
+#[divan::bench(name = "uru/exchange/capture/crypto-bigint")]
+fn exchange_capture_library(bencher: Bencher<'_, '_>) {
+    let server = server();
+    let (y, _) = server.public().client_begin(&[0x5a; 64]).ok().unwrap_or_else(|| unreachable!());
+    let n = Odd::new(U512::from_be_slice(&server.n().to_be_bytes())).into_option();
+    let params = FixedMontyParams::new_vartime(n.unwrap_or_else(|| unreachable!()));
+    let a = U512::from_be_slice(&*server.a());
+    let mut number = [0; 64];
+    number[..y.as_bytes().len()].copy_from_slice(y.as_bytes());
+    bencher.counter(ItemsCount::new(1_usize)).bench_local(|| {
+        let y = U512::from_le_slice(black_box(&number));
+        FixedMontyForm::new(&y, &params).pow_vartime(&a).retrieve()
     });
 }
 

@@ -86,3 +86,77 @@ fn what_contradicts_itself_is_refused() {
     let output = worldwire(&["encode", "uru.safe-string", "--hex"], "\"\u{e9}\"");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
 }
+
+/// With a definition of another build, a message ends too early. However it is shown, that is a
+/// problem of the input; its bytes are there.
+#[test]
+fn a_message_that_cannot_be_read_is_a_problem_and_keeps_its_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+    let edit = |file: &str, change: &dyn Fn(&str) -> String| {
+        let text = std::fs::read_to_string(samples.join(file)).unwrap();
+        let changed = change(&text);
+        assert_ne!(changed, text, "{file}");
+        let path = folder.path().join(Path::new(file).file_name().unwrap());
+        std::fs::write(&path, changed).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let tera =
+        edit("tera/definitions/S_LOGIN_ARBITER.1.def", &|text| format!("{text}\nint64 more\n"));
+    let ki = edit("ki-messages/MadeUpMessages.xml", &|text| {
+        text.replace("<Wind TYPE=\"FLT\">", "<More TYPE=\"GID\"></More><Wind TYPE=\"FLT\">")
+    });
+    let of_tera = ["samples/tera-login.pcapng", "--data", "samples/tera", "--data", &tera];
+    let of_ki = ["samples/ki-login.pcapng", "--data", &ki, "--keys", "samples/ki-keys.toml"];
+    for (name, capture) in [("S_LOGIN_ARBITER", of_tera), ("MSG_WEATHER", of_ki)] {
+        let dissect = |more: &[&str]| {
+            let output = worldwire(&[&["dissect"][..], &capture, more].concat(), "");
+            let text = |bytes| String::from_utf8(bytes).unwrap();
+            (text(output.stdout), text(output.stderr), output.status.code().unwrap())
+        };
+        let (brief, said, code) = dissect(&["--brief"]);
+        let lines = brief.lines().filter(|line| line.contains(name) && !line.contains("! warning"));
+        let marked = |line: &str| line.ends_with("! cannot be read to its end");
+        let lines: Vec<&str> = lines.collect();
+        assert!(!lines.is_empty() && lines.iter().all(|line| marked(line)), "{brief}");
+        assert_eq!(brief.lines().filter(|line| marked(line)).count(), lines.len(), "{brief}");
+        let problems = if lines.len() == 1 { ", 1 problem" } else { " problems" };
+        assert!(code == 1 && said.contains(problems), "{said}");
+        let (_, _, code) = dissect(&["--quiet"]);
+        assert_eq!(code, 1);
+        let (json, _, code) = dissect(&["--json", "--quiet", "--filter", name]);
+        assert_eq!(code, 1);
+        let line = json.lines().find(|line| line.contains("\"error\"")).unwrap();
+        let value: serde_json::Value = serde_json::from_str(line).unwrap();
+        let payload = value["payload"]["$hex"].as_str().unwrap();
+        let encoded = worldwire(&["encode", "--lines", "--hex"], line);
+        assert!(!payload.is_empty(), "{line}");
+        assert_eq!(String::from_utf8(encoded.stdout).unwrap().trim(), payload);
+    }
+}
+
+/// What was read of the lines does not stay in memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn lines_of_any_length_in_all_are_encoded_in_little_memory() {
+    let line = lines_of_the_sample();
+    let line = line.lines().find(|line| line.contains("auth.PingRequest")).unwrap();
+    let what = "x".repeat(1 << 20);
+    let long = r#"{"family":"uru","from":"client","name":"gap","fields":{"what":"WHAT"}}"#;
+    let note = long.replace("WHAT", &what) + "\n";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(["encode", "--lines", "--hex"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut running = command.spawn().unwrap();
+    let mut input = running.stdin.take().unwrap();
+    for _ in 0..128 {
+        input.write_all(note.as_bytes()).unwrap();
+    }
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.id())).unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let most: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
+    writeln!(input, "{line}").unwrap();
+    drop(input);
+    let output = running.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stdout.len() > 8, "{output:?}");
+    assert!(most < 64 << 10, "{most} KiB for 128 MiB of lines");
+}

@@ -211,6 +211,22 @@ fn exported_keys_open_what_they_were_read_from() {
     assert_eq!((one.matches("[[uru.session]]").count(), code), (1, 0));
     let (_, err, code) = program(&[&export[..], &["--stream", "1"]].concat());
     assert!(code == 2 && err.contains("none to export"), "{err}");
+    // MxO's: a key that opens nothing here is left out, and the hello tells an id that is not given.
+    let (mxo, known) = (folder.path().join("mxo.toml"), folder.path().join("known.toml"));
+    let key = "000102030405060708090a0b0c0d0e0f";
+    let other = "ffffffffffffffffffffffffffffffff";
+    let table = |key| format!("[[mxo.session]]\nkey = \"{key}\"\n");
+    std::fs::write(&known, table(other) + &table(key)).unwrap();
+    let [mxo, known] = [&mxo, &known].map(|path| path.to_str().unwrap());
+    let export = ["secrets", "export", "mxo-world.pcapng", "--keys", known, "-o", mxo];
+    let (_, err, code) = program(&export);
+    assert_eq!(code, 0, "{err}");
+    let text = std::fs::read_to_string(mxo).unwrap();
+    assert!(text.contains("id = 0x1f2e3d4c") && text.contains(key), "{text}");
+    assert!(!text.contains(other), "{text}");
+    let (whole, _, _) = brief("mxo-world.pcapng", "mxo-keys.toml");
+    let (again, err, code) = brief("mxo-world.pcapng", mxo);
+    assert_eq!((again, code), (whole, 0), "{err}");
     // TERA's are in the capture: they open one that lost them.
     let tera = folder.path().join("tera.toml");
     let tera = tera.to_str().unwrap();

@@ -49,6 +49,12 @@ impl<S: Sink> Task<S> {
         }
     }
 
+    /// Makes room for so many events and what becomes of each.
+    pub(super) fn expect(&mut self, events: usize) {
+        self.events.reserve_exact(events);
+        self.parts.reserve_exact(events);
+    }
+
     /// Reads its events up to the one behind which it has to wait for a fact.
     pub(super) fn run(
         &mut self,

@@ -57,6 +57,24 @@ impl Message for KiMessage<'_> {
         self.received.is_message()
     }
 
+    fn is_whole(&self) -> bool {
+        let inside = self.body();
+        let mut reader = Reader::new(inside);
+        match self.received.unit {
+            Unit::Control(opcode) => {
+                Control::decode(opcode, Some(self.received.side), &mut reader).is_ok()
+            }
+            Unit::Message { service, order } => {
+                let definition = self.protocols.message(service, order);
+                let large = inside.len() > usize::from(u16::MAX);
+                // Quick for those that fit, which are nearly all.
+                definition.is_some_and(|message| message.fits(self.received.payload()))
+                    || RawMessage::decode_named(&mut reader, large, self.protocols).is_ok()
+            }
+            Unit::Empty => true,
+        }
+    }
+
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
         let Received { message, range, side, .. } = &self.received;
         let inside = self.body();

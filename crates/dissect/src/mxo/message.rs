@@ -12,9 +12,14 @@ use worldwire_mxo::message::{Operation, Section as Objects};
 use super::objects::ObjectSections;
 use crate::item::Message;
 
-/// What a datagram is, by which it is named.
+/// What a datagram is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind(&'static str);
+pub(super) struct Kind {
+    /// By this it is named.
+    name: &'static str,
+    /// Whether it can be read to its end.
+    is_whole: bool,
+}
 
 /// Names of packets: those with objects, else those with RPC messages, else others.
 pub(super) const PACKETS: [&str; 5] =
@@ -24,33 +29,38 @@ pub(super) const PLAIN: [&str; 4] = ["setup.Hello", "setup.Answer", "setup.Ping"
 
 impl Kind {
     pub(super) fn of(received: &Received<'_>, sections: &ObjectSections<'_>) -> Self {
-        Self(match received.unit {
-            Unit::Hello(_) => "setup.Hello",
-            Unit::Packet { flags, .. } => packet(received, flags, sections),
+        let name = match received.unit {
+            Unit::Packet { flags, .. } => packet(received, flags, sections).ok_or("game.Unknown"),
             _ => match Plain::decode(&mut Reader::new(received.bytes)) {
-                Ok(Plain::Hello(_)) => "setup.Hello",
-                Ok(Plain::Answer) => "setup.Answer",
-                Ok(Plain::Ping(_)) => "setup.Ping",
-                _ => "setup.Other",
+                Ok(Plain::Hello(_)) => Ok("setup.Hello"),
+                Ok(Plain::Answer) => Ok("setup.Answer"),
+                Ok(Plain::Ping(_)) => Ok("setup.Ping"),
+                Ok(_) => Ok("setup.Other"),
+                Err(_) => Err("setup.Other"),
             },
-        })
+        };
+        let (Ok(text) | Err(text)) = name;
+        Self { name: text, is_whole: name.is_ok() }
     }
 }
 
-fn packet(received: &Received<'_>, flags: RccFlags, sections: &ObjectSections<'_>) -> &'static str {
+/// The name of a packet; `None` when it cannot be read.
+fn packet(
+    received: &Received<'_>,
+    flags: RccFlags,
+    sections: &ObjectSections<'_>,
+) -> Option<&'static str> {
     let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
     let mut reader = Reader::new(received.bytes);
-    let Ok(packet) = Packet::decode_lenient(&mut reader, Some(received.side), &mut measure) else {
-        return "game.Unknown";
-    };
+    let packet = Packet::decode_lenient(&mut reader, Some(received.side), &mut measure).ok()?;
     let has = |id: u8| packet.sections.iter().any(|section| section.id() == id);
-    match packet.sections.is_empty() {
+    Some(match packet.sections.is_empty() {
         true if flags.contains(RccFlags::Reset) => "game.Reset",
         true => "game.Ack",
         false if has(OBJECTS) => "game.Objects",
         false if has(RPC) => "game.Rpc",
         false => "game.Unknown",
-    }
+    })
 }
 
 /// A datagram, decrypted, with what is needed to read it.
@@ -104,7 +114,7 @@ fn about(operation: &Operation<'_>, views: &mut BTreeSet<u16>) {
 
 impl Message for MxoMessage<'_> {
     fn push_name(&self, name: &mut String) {
-        name.push_str(self.kind.0);
+        name.push_str(self.kind.name);
     }
 
     fn push_number(&self, text: &mut String) {
@@ -120,6 +130,10 @@ impl Message for MxoMessage<'_> {
 
     fn is_message(&self) -> bool {
         self.received.is_message()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.kind.is_whole
     }
 
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {

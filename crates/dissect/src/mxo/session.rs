@@ -2,6 +2,7 @@
 
 use worldwire_core::{Reader, Side};
 use worldwire_mxo::connection::{Connection, MissingKey, News, Received, Unit};
+use worldwire_mxo::crypt::KeyFile;
 use worldwire_mxo::frame::{Datagram, Hello, Plain, Sealed, SequenceNumber};
 
 use super::MxoObjects;
@@ -124,6 +125,12 @@ impl Interpreter<Connection> for Reading {
                 emit.note(Note::problem(format!("{packet}objects: {error}")));
             }
         }
+    }
+
+    fn secrets(&self, connection: &Connection) -> Option<String> {
+        let sessions = connection.opened_with();
+        let tables: Vec<String> = sessions.iter().map(KeyFile::format_session).collect();
+        (!tables.is_empty()).then(|| tables.join("\n"))
     }
 
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {

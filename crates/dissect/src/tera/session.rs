@@ -235,6 +235,16 @@ impl Message for TeraMessage<'_> {
         self.received.is_message()
     }
 
+    fn is_whole(&self) -> bool {
+        match self.received.unit {
+            Unit::Hello | Unit::Key { .. } => true,
+            Unit::Message { .. } => {
+                let mut reader = Reader::new(self.received.bytes);
+                self.packets.decode_as(&mut reader, self.form).is_ok()
+            }
+        }
+    }
+
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
         let mut reader = Reader::traced_within("stream", self.received.bytes, tree, limits)
             .opening(&**self.packets);

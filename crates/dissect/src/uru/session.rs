@@ -274,6 +274,11 @@ impl Message for Opened<'_> {
         connection::Piece::is_message(self.received)
     }
 
+    /// Where a message ends is known only from having read it.
+    fn is_whole(&self) -> bool {
+        true
+    }
+
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
         match self.received.unit {
             Unit::Message(Service::Game) => self.received.tree_opening(tree, limits, self.states),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use worldwire_core::connection::{Bounds, Piece};
 use worldwire_core::json::{FieldsOf, Given, Json};
 use worldwire_core::{
-    Diagnostic, Limits, MessageInfo, Names, Reader, Result, Side, Source, Tree, TreeBuilder, Writer,
+    Diagnostic, Limits, MessageInfo, Names, Reader, Result, Side, Source, Trace, Tree, Writer,
 };
 use worldwire_dissect::{
     Codec, CodecOptions, Definitions, Emit, Fact, Facts, Families, Family, Interpreter, Keys,
@@ -252,6 +252,16 @@ impl ItemMessage for ToyMessage<'_> {
         Piece::is_message(&self.received)
     }
 
+    fn is_whole(&self) -> bool {
+        match self.received.unit {
+            Unit::Hello => true,
+            Unit::Message(channel) => {
+                let mut reader = Reader::new(self.received.bytes);
+                decode(channel, self.received.side, &mut reader).is_ok()
+            }
+        }
+    }
+
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
         let Received { side, unit, bytes, .. } = self.received;
         let mut reader = Reader::traced_within("stream", bytes, tree, limits).opening(self.flags);
@@ -285,10 +295,10 @@ impl ItemMessage for ToyMessage<'_> {
     }
 }
 
-fn decode<'t>(
+fn decode<'d, 'n, T: Trace<'n>>(
     channel: Channel,
     side: Side,
-    reader: &mut Reader<'t, TreeBuilder<'t>>,
+    reader: &mut Reader<'d, T>,
 ) -> Result<()> {
     Message::decode(channel, side, reader).and_then(|_| reader.end())
 }

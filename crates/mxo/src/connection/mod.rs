@@ -170,6 +170,12 @@ impl Connection {
         Self::new(relay, Arc::clone(&config.sessions), now)
     }
 
+    /// The sessions whose keys opened datagrams, for an observer or a relay.
+    #[must_use]
+    pub fn opened_with(&self) -> Vec<KnownSession> {
+        self.keys.opened().collect()
+    }
+
     /// The same client or server with something that finds the end of object sections.
     #[must_use]
     pub fn measuring(mut self, measure: Box<dyn Measure>) -> Self {

@@ -12,7 +12,10 @@ use crate::frame::{SEALED, fits, is_whole};
 /// The key of a session, made ready for work once. What it holds is wiped when it is dropped, and
 /// never shown.
 #[derive(Clone)]
-pub struct SessionKey(Twofish);
+pub struct SessionKey {
+    cipher: Twofish,
+    bytes: Zeroizing<[u8; BLOCK_BYTES]>,
+}
 
 impl fmt::Debug for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,7 +27,7 @@ impl SessionKey {
     /// Takes the key. The caller wipes its own copy.
     #[must_use]
     pub fn new(key: &[u8; BLOCK_BYTES]) -> Self {
-        Self(Twofish::new(key))
+        Self { cipher: Twofish::new(key), bytes: Zeroizing::new(*key) }
     }
 
     /// Reads the 32 hexadecimal digits of a key.
@@ -33,6 +36,12 @@ impl SessionKey {
         let bytes = Zeroizing::new(parse_hex(text)?);
         let key = Zeroizing::new(<[u8; BLOCK_BYTES]>::try_from(bytes.as_slice()).ok()?);
         Some(Self::new(&key))
+    }
+
+    /// The key itself, for writing key files.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; BLOCK_BYTES] {
+        &self.bytes
     }
 
     /// Encrypts a packet to a datagram: 01, the initial vector, the packet with PKCS#7 padding.
@@ -58,7 +67,7 @@ impl SessionKey {
         let (blocks, _) = out.get_mut(from..).unwrap_or_default().as_chunks_mut();
         for block in blocks {
             xor(block, &last);
-            self.0.encrypt(block);
+            self.cipher.encrypt(block);
             last = *block;
         }
     }
@@ -75,7 +84,7 @@ impl SessionKey {
         let mut plain = sealed.to_vec();
         let (mut last, (blocks, _)) = (iv, plain.as_chunks_mut());
         for (block, sealed) in blocks.iter_mut().zip(sealed.as_chunks().0) {
-            self.0.decrypt(block);
+            self.cipher.decrypt(block);
             xor(block, last);
             last = sealed;
         }
@@ -95,7 +104,7 @@ impl SessionKey {
     #[must_use]
     pub fn seal_block(&self, block: &[u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {
         let mut block = *block;
-        self.0.encrypt(&mut block);
+        self.cipher.encrypt(&mut block);
         block
     }
 
@@ -103,7 +112,7 @@ impl SessionKey {
     #[must_use]
     pub fn open_block(&self, block: &[u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {
         let mut block = *block;
-        self.0.decrypt(&mut block);
+        self.cipher.decrypt(&mut block);
         block
     }
 

@@ -9,10 +9,12 @@
 //!
 //! Other tables are left to other families.
 
+use core::fmt::Write as _;
 use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use worldwire_core::value::push_hex;
 use worldwire_core::{Diagnostic, Source, nearest};
 
 use super::key::SessionKey;
@@ -60,6 +62,19 @@ impl KeyFile {
         let ours = root.get_ref().get(TABLE).filter(|_| errors.is_empty());
         let sessions = ours.map(|ours| file.sessions(ours)).unwrap_or_default();
         file.close(Self::new(sessions))
+    }
+
+    /// The table of a session, as [`parse`](Self::parse) reads it.
+    #[must_use]
+    pub fn format_session(session: &KnownSession) -> String {
+        let mut text = String::from("[[mxo.session]]\n");
+        if let Some(id) = session.id {
+            let _ = writeln!(text, "id = {id:#x}");
+        }
+        text.push_str("key = \"");
+        push_hex(&mut text, session.key.as_bytes());
+        text.push_str("\"\n");
+        text
     }
 
     /// Whether nothing is known.
@@ -204,6 +219,9 @@ mod tests {
         let ids: Vec<_> = file.sessions().iter().map(|session| session.id).collect();
         assert_eq!(ids, [Some(0x12), None]);
         assert!(KeyFile::parse("keys", "Key.Auth.N = 1").expect("not ours").is_empty());
+        let tables: Vec<_> = file.sessions().iter().map(KeyFile::format_session).collect();
+        let again = tables.concat();
+        assert!(text.replace("[uru]\ndroid = \"00\"\n", "") == again, "{again}");
     }
 
     #[test]

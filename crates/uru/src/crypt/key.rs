@@ -13,6 +13,8 @@ use crypto_primes::{Flavor, is_prime, random_prime};
 use rand_core::CryptoRng;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
+use super::power::Montgomery;
+
 /// Bytes of a modulus, of a secret and of every residue.
 pub const KEY_BYTES: usize = 64;
 
@@ -93,7 +95,10 @@ pub enum KeyError {
 /// Odd and of exactly 512 bits. That it is prime is *not* assumed, as a server must run with the
 /// keys its clients have; see [`Modulus::primality`].
 #[derive(Clone, PartialEq, Eq)]
-pub struct Modulus(FixedMontyParams<8>);
+pub struct Modulus {
+    params: FixedMontyParams<8>,
+    quick: Montgomery,
+}
 
 impl Modulus {
     /// Takes the modulus as text forms have it, most significant byte first.
@@ -107,7 +112,10 @@ impl Modulus {
             return Err(KeyError::ModulusBits { found });
         }
         let odd = Odd::new(n).into_option().ok_or(KeyError::ModulusEven)?;
-        Ok(Self(FixedMontyParams::new_vartime(odd)))
+        Ok(Self {
+            params: FixedMontyParams::new_vartime(odd),
+            quick: Montgomery::new(n.to_words()),
+        })
     }
 
     /// The modulus, most significant byte first.
@@ -129,12 +137,12 @@ impl Modulus {
     }
 
     pub(super) fn value(&self) -> &U512 {
-        self.0.modulus().as_ref()
+        self.params.modulus().as_ref()
     }
 
     /// `base^exponent mod n` in a time that depends on neither. `base` must be below n.
     pub(super) fn power(&self, base: &U512, exponent: &U512) -> U512 {
-        let mut form = FixedMontyForm::new(base, &self.0);
+        let mut form = FixedMontyForm::new(base, &self.params);
         let mut result = form.pow(exponent);
         let value = result.retrieve();
         form.zeroize();
@@ -145,10 +153,10 @@ impl Modulus {
     /// The same in a time that depends on the exponent, which is quicker: for those who read what
     /// they captured with a key of their own, where nobody measures.
     pub(super) fn power_vartime(&self, base: &U512, exponent: &U512) -> U512 {
-        let mut form = FixedMontyForm::new(base, &self.0);
-        let mut result = form.pow_vartime(exponent);
+        let base = FixedMontyForm::new(base, &self.params).to_montgomery();
+        let power = self.quick.power(&base.to_words(), &exponent.to_words());
+        let mut result = FixedMontyForm::from_montgomery(U512::from_words(power), &self.params);
         let value = result.retrieve();
-        form.zeroize();
         result.zeroize();
         value
     }

@@ -12,12 +12,13 @@
 //!   [`file::secure`](crate::file::secure)).
 //!
 //! No function reads a clock or draws a random number by itself; random bytes are arguments.
-//! Operations on secrets run in constant time, types that hold secrets clear them when dropped and
+//! Operations on secrets run in constant time, but for keys of captures; types that hold secrets clear them when dropped and
 //! do not show them in `Debug`.
 
 pub mod exchange;
 pub mod key;
 pub mod login;
+mod power;
 pub mod rc4;
 pub mod xtea;
 pub use worldwire_core::sha0;

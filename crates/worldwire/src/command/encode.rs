@@ -1,6 +1,7 @@
 //! `worldwire encode`.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use worldwire_core::Limits;
@@ -23,7 +24,6 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
         Some("-") => "standard input".to_owned(),
         _ => path.display().to_string(),
     };
-    let text = input::read_text(path)?;
     let keys = input::keys(arguments.keys.as_deref())?;
     let limits = Limits::DEFAULT;
     let mut definitions = definitions::load(&arguments.data, common)?;
@@ -37,22 +37,38 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
         limits: &limits,
     };
     let mut said = BTreeSet::new();
-    let messages = match codec {
-        Some(codec) => vec![one(codec, &text, &subject, &options, &mut said)?],
-        None => lines(&text, &subject, &options, &mut said)?,
-    };
+    let mut encoded = Encoded { bytes: Vec::new(), is_hex: arguments.hex };
+    match codec {
+        Some(codec) => {
+            let text = input::read_text(path)?;
+            encoded.push(&one(codec, &text, &subject, &options, &mut said)?);
+        }
+        None => lines(path, &subject, &options, &mut said, &mut encoded)?,
+    }
     for text in said {
         common.note(&subject, &text);
     }
-    if !arguments.hex {
-        return write_all(&arguments.target, &messages.concat());
+    write_all(&arguments.target, &encoded.bytes)
+}
+
+/// What was encoded so far.
+struct Encoded {
+    bytes: Vec<u8>,
+    /// Whether each message is a line of digits.
+    is_hex: bool,
+}
+
+impl Encoded {
+    fn push(&mut self, message: &[u8]) {
+        if self.is_hex {
+            let mut line = String::with_capacity(2 * message.len() + 1);
+            push_hex(&mut line, message);
+            line.push('\n');
+            self.bytes.extend_from_slice(line.as_bytes());
+        } else {
+            self.bytes.extend_from_slice(message);
+        }
     }
-    let mut out = String::new();
-    for bytes in &messages {
-        push_hex(&mut out, bytes);
-        out.push('\n');
-    }
-    write_all(&arguments.target, out.as_bytes())
 }
 
 /// The bytes of one JSON document.
@@ -79,37 +95,55 @@ fn one(
     })
 }
 
-/// The bytes of each message of a dissection. Nothing is written unless all of them can be encoded.
+/// The bytes of each message of a dissection, one line at a time. Nothing is written unless all of
+/// them can be encoded.
 fn lines(
-    text: &str,
+    path: &Path,
     subject: &str,
     options: &CodecOptions<'_>,
     said: &mut BTreeSet<String>,
-) -> Result<Vec<Vec<u8>>, Failure> {
-    let tera = options.definitions.part::<TeraDefinitions>();
-    let mut messages = Vec::new();
-    let mut is_whole = true;
-    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
-        let mut problem = |problem: String| {
-            complain(subject, &format!("line {number}: {problem}"));
-            is_whole = false;
-        };
-        let json = match json::parse(line) {
-            Ok(json) => json,
-            Err(error) => {
-                problem(format!("invalid JSON: {error}"));
-                continue;
-            }
-        };
-        if json.get("family").is_some_and(|family| family == "tera") {
-            said.extend(tera.deprecation(&json));
+    encoded: &mut Encoded,
+) -> Result<(), Failure> {
+    let most = options.limits.file_bytes;
+    let mut input = BufReader::new(input::open(path)?);
+    let (mut line, mut is_whole) = (Vec::new(), true);
+    for number in 1_u64.. {
+        line.clear();
+        let read = input.by_ref().take(most + 1).read_until(b'\n', &mut line);
+        if read.map_err(|error| Failure::io(path, &error))? == 0 {
+            break;
         }
-        match Line::parse(&json)
-            .and_then(|line| Ok(line.map(|line| line.encode(options)).transpose()?.flatten()))
-        {
-            Ok(message) => messages.extend(message),
-            Err(error) => problem(error.to_string()),
+        if line.len() as u64 > most {
+            let problem = format!("line {number}: longer than {most} bytes (file bytes)");
+            return Err(Failure::Run(format!("{subject}: {problem}")));
+        }
+        match encoded_line(&line, options, said) {
+            Ok(message) => message.iter().for_each(|message| encoded.push(message)),
+            Err(problem) => {
+                complain(subject, &format!("line {number}: {problem}"));
+                is_whole = false;
+            }
         }
     }
-    if is_whole { Ok(messages) } else { Err(Failure::Input) }
+    if is_whole { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// The bytes of the message in a line; none for notes, and lines with nothing in them.
+fn encoded_line(
+    line: &[u8],
+    options: &CodecOptions<'_>,
+    said: &mut BTreeSet<String>,
+) -> Result<Option<Vec<u8>>, String> {
+    let line = str::from_utf8(line)
+        .map_err(|error| format!("at byte {}: wanted UTF-8 text", error.valid_up_to()))?;
+    if line.trim().is_empty() {
+        return Ok(None);
+    }
+    let json = json::parse(line.trim_end()).map_err(|error| format!("invalid JSON: {error}"))?;
+    if json.get("family").is_some_and(|family| family == "tera") {
+        said.extend(options.definitions.part::<TeraDefinitions>().deprecation(&json));
+    }
+    let message = Line::parse(&json)
+        .and_then(|line| Ok(line.map(|line| line.encode(options)).transpose()?.flatten()));
+    message.map_err(|error| error.to_string())
 }

@@ -66,6 +66,10 @@ mod tests {
             true
         }
 
+        fn is_whole(&self) -> bool {
+            true
+        }
+
         fn tree<'t>(&'t self, tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
             tree
         }
