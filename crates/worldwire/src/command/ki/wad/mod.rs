@@ -77,9 +77,10 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
         KiWad::Create { folder, archive_version, flags, packing, target } => {
             create::create(folder, *archive_version, *flags, packing, target, common)
         }
-        KiWad::Update { archive, from, types, hints, remove, packing, target } => {
+        KiWad::Update { archive, from, types, hints, remove, allow_overlaps, packing, target } => {
             let from = from.as_deref().map(|folder| update::From { folder, types, hints });
-            update::run(archive, from.as_ref(), remove, packing, target, common)
+            let how = update::How { remove, allow_overlaps: *allow_overlaps, packing, target };
+            update::run(archive, from.as_ref(), &how, common)
         }
         KiWad::Diff { before, after, json, reading } => {
             diff::run(before, after, *json, reading, common)
@@ -256,8 +257,8 @@ fn overlaps<'a, 'd>(
     told.collect()
 }
 
-/// Refuses an archive with overlaps.
-fn refuse_overlaps(path: &Path, archive: &Archive<'_>) -> Result<(), Failure> {
+/// Refuses an archive with overlaps, and says what else can be done.
+fn refuse_overlaps(path: &Path, archive: &Archive<'_>, hint: &str) -> Result<(), Failure> {
     let overlaps = archive.overlaps();
     let Some((_, first)) = overlaps.first() else { return Ok(()) };
     let name = archive.entries().get(*first).map(Entry::name_lossy).unwrap_or_default();
@@ -266,6 +267,6 @@ fn refuse_overlaps(path: &Path, archive: &Archive<'_>) -> Result<(), Failure> {
         count => format!(" and {} more", count - 1),
     };
     let what = "inside the data of others";
-    complain(&title(path), &format!("refused: the data of {name}{others} begins {what}"));
+    complain(&title(path), &format!("refused: the data of {name}{others} begins {what}{hint}"));
     Err(Failure::Input)
 }
