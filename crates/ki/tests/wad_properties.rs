@@ -220,10 +220,8 @@ fn offsets_follow_a_table_that_was_edited() {
     let mut json = json_of(&bytes);
     json["entries"][0]["name"] = "a longer name".into();
     let renamed = ArchiveFile::from_json(&json).unwrap().to_bytes().unwrap();
-    let wanted = Files::from([
-        ("a longer name".into(), vec![7; 500]),
-        ("b.ogg".into(), vec![1, 2, 3]),
-    ]);
+    let wanted =
+        Files::from([("a longer name".into(), vec![7; 500]), ("b.ogg".into(), vec![1, 2, 3])]);
     assert_eq!(extracted(&renamed), wanted);
     json["entries"].as_array_mut().unwrap().remove(0);
     let error = ArchiveFile::from_json(&json).unwrap_err().to_string();

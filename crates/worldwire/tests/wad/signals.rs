@@ -173,8 +173,14 @@ fn an_archive_that_is_cut_while_it_is_read_is_told() {
     let cat = cat.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // This waits for the reader.
     let mut types = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
-    fs::OpenOptions::new().write(true).open(home.path().join("a.wad")).unwrap().set_len(99).unwrap();
-    types.write_all(br#"{"version": 2, "classes": {}}"#).unwrap();
+    fs::OpenOptions::new()
+        .write(true)
+        .open(home.path().join("a.wad"))
+        .unwrap()
+        .set_len(99)
+        .unwrap();
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/ki-types.json");
+    types.write_all(&fs::read(sample).unwrap()).unwrap();
     drop(types);
     let outcome = cat.wait_with_output().unwrap();
     assert_eq!(said(&outcome, 2), "worldwire: a file became shorter while it was read\n");

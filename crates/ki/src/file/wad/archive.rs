@@ -146,11 +146,12 @@ impl<'d> Archive<'d> {
         let mut ranges = self.ranges();
         ranges.sort_unstable();
         let (mut unused, mut reached) = (0, self.table_size as u64);
+        let size = self.bytes.len() as u64;
         for (start, end, _) in ranges {
-            unused += start.saturating_sub(reached);
+            unused += start.min(size).saturating_sub(reached);
             reached = reached.max(end);
         }
-        unused + (self.bytes.len() as u64).saturating_sub(reached)
+        unused + size.saturating_sub(reached)
     }
 
     /// Where the data of each entry that has any begins and ends, with the index of the entry.

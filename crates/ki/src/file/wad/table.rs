@@ -279,7 +279,8 @@ impl<'d> Table<'d> {
         let entries: Vec<_> = entries.map_err(|error| error.inside("entries"))?;
         let count = entries.len();
         if let Some(promised) = promised.filter(|it| it.as_u64() != Some(count as u64)) {
-            let error = Error::value(format!("{count}, as there are entries"), promised.to_string());
+            let error =
+                Error::value(format!("{count}, as there are entries"), promised.to_string());
             return Err(error.inside("file_count"));
         }
         Ok(Table { version, flags, entries })

@@ -193,11 +193,9 @@ fn po(
         let translation = translations.get(stem(&found)).unwrap_or(&none);
         let file = read(&found)?;
         let count = file.entries.iter().filter(|entry| entry.text.to_text().is_empty()).count();
-        let without = (count > 0).then(|| {
-            match count {
-                1 => "an entry without a text is left out".to_owned(),
-                count => format!("{count} entries without a text are left out"),
-            }
+        let without = (count > 0).then(|| match count {
+            1 => "an entry without a text is left out".to_owned(),
+            count => format!("{count} entries without a text are left out"),
         });
         warn(&found, file.check(None).chain(without));
         out.write(file.to_po(stem(&found), translation).as_bytes())

@@ -94,9 +94,7 @@ impl Input<'_> {
                 let read = input::read_if(path, &is_wanted, |size| loader.make_room(size));
                 read.map(|bytes| bytes.map(Cow::Owned)).map_err(|failure| fault(path, failure))
             }
-            Place::Held(bytes) => {
-                Ok(Some(Cow::Borrowed(*bytes)).filter(|bytes| is_wanted(bytes)))
-            }
+            Place::Held(bytes) => Ok(Some(Cow::Borrowed(*bytes)).filter(|bytes| is_wanted(bytes))),
             Place::Entry { archive, entry, .. } => {
                 let read = loader.read_if(archive, entry, is_wanted).map_err(|error| {
                     // The name is said already.
@@ -110,10 +108,7 @@ impl Input<'_> {
     }
 
     /// The bytes of the only input, without which there is nothing to do.
-    pub(crate) fn open<'b>(
-        &'b self,
-        loader: &'b mut Loader<'_>,
-    ) -> Result<Cow<'b, [u8]>, Failure> {
+    pub(crate) fn open<'b>(&'b self, loader: &'b mut Loader<'_>) -> Result<Cow<'b, [u8]>, Failure> {
         if let Place::File(path) = &self.place {
             return input::read(path).map(Cow::Owned);
         }

@@ -157,7 +157,9 @@ impl Look<'_, '_> {
             Ok(Found::Object(bytes)) => (own, Some(bytes)),
             // What `extract` called so is no other file, whatever somebody made of it; and XML that
             // lost its first line stays an object.
-            Ok(Found::Other) if entry.is_some_and(|entry| self.is_meant(entry, name, text, loader)) => {
+            Ok(Found::Other)
+                if entry.is_some_and(|entry| self.is_meant(entry, name, text, loader)) =>
+            {
                 match self.encoder.named(&subject, text) {
                     Ok(bytes) => (own, Some(bytes)),
                     Err(error) => return Verdict::Failed(error),
