@@ -286,3 +286,16 @@ fn standard_output_gets_nothing_of_an_object_that_is_cut() {
     assert_eq!(out, "");
     assert!(err.starts_with("worldwire: cut.bin: object."), "{err}");
 }
+
+#[test]
+fn codes_in_objects_of_archives_are_shown_with_their_texts() {
+    let home = Home::new();
+    let named = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transcripts/ki-files/named.bin");
+    home.archive("a.wad", &[("Pet.xml", &fs::read(named).unwrap())]);
+    fs::write(home.at("zone.wad"), sample("ki-zone.wad")).unwrap();
+    let cat = ["wad", "cat", "a.wad", "Pet.xml", "-t", "types.json", "--lang", "zone.wad"];
+    let (out, _) = ends(&home.run(&[&cat[..], &["--decode", "text"]].concat()), 0);
+    assert!(out.contains("MadeUp_00000001 = \"Meadow of #1\""), "{out}");
+    let (_, err) = ends(&home.run(&[&cat[..], &["--decode", "json"]].concat()), 2);
+    assert!(err.contains("--lang needs --decode text"), "{err}");
+}

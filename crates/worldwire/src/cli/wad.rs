@@ -184,6 +184,10 @@ pub(crate) struct KiWadDecoding {
     /// With --decode text, show the position of every value
     #[arg(long, requires = "decode")]
     pub(crate) bytes: bool,
+    /// With --decode text, show the texts of codes like Items_31939071: locale files, archives,
+    /// directories
+    #[arg(long, value_name = "PATH", requires = "decode")]
+    pub(crate) lang: Vec<PathBuf>,
     /// With --decode, reject objects with more values than this for each of their bytes
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::DEFAULT.values_per_byte)]
     pub(crate) values_per_byte: u64,

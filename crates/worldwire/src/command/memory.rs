@@ -38,7 +38,10 @@ impl Memory {
     /// A thread must have nothing left of an earlier share: two that wait for each other would
     /// wait forever.
     pub(crate) fn take(&self, bytes: u64) -> Share<'_> {
-        let bytes = if bytes < SMALL { 0 } else { bytes.min(self.all) };
+        if bytes < SMALL {
+            return Share { memory: self, bytes: 0 };
+        }
+        let bytes = bytes.min(self.all);
         let mut free = self.free();
         while *free < bytes {
             free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);

@@ -248,9 +248,9 @@ mod tests {
             .iter()
             .map(|part| f32::from_le_bytes(*part).into())
             .collect();
-        let scale = numbers("scale", 3).unwrap_or(vec![1.0; 3]);
-        let turn = numbers("rotation", 4).unwrap_or(vec![0.0, 0.0, 0.0, 1.0]);
-        let move_by = numbers("translation", 3).unwrap_or(vec![0.0; 3]);
+        let scale = numbers("scale", 3).unwrap_or_else(|| vec![1.0; 3]);
+        let turn = numbers("rotation", 4).unwrap_or_else(|| vec![0.0, 0.0, 0.0, 1.0]);
+        let move_by = numbers("translation", 3).unwrap_or_else(|| vec![0.0; 3]);
         let cross = |a: [f64; 3], b: [f64; 3]| {
             [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
         };
@@ -293,7 +293,7 @@ mod tests {
                 collisions.push(Collision {
                     params: params.clone(),
                     mesh: None,
-                    rotation: rotation.clone(),
+                    rotation: *rotation,
                     location: Vector3([10.0, 20.0, 30.0]),
                     scale: Float(2.0),
                     ..file().collisions.swap_remove(0)

@@ -67,7 +67,7 @@ pub(super) fn run(
         bar.inc(1);
         found
     };
-    let found = work::share(&work::pool(reading.threads)?, &pairs, &size, need, look);
+    let found = work::share(&work::pool(reading.threads)?, &pairs, size, need, look);
     bar.finish_and_clear();
     let mut out = String::new();
     for (pair, Finding { kind, .. }) in pairs.iter().zip(&found) {

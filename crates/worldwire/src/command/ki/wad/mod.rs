@@ -17,7 +17,6 @@ use std::ptr;
 
 use worldwire_core::json::Style;
 use worldwire_core::{Error, ErrorKind, Limits};
-use worldwire_ki::file::lang::Locale;
 use worldwire_ki::file::wad::{Archive, Entry};
 use worldwire_ki::schema::classes::Classes;
 
@@ -25,10 +24,11 @@ use self::names::brief;
 pub(super) use self::names::taken;
 use self::patterns::Patterns;
 use super::inside::is_archive_file;
+use super::lang;
 use super::op::inputs::{is_pattern, matching};
 use super::op::show::Show;
 use super::op::stream::Choices;
-use crate::cli::{Common, KiStream, KiWad, KiWadDecoding, KiWadNamed, KiWadReading};
+use crate::cli::{Common, KiObjectForm, KiStream, KiWad, KiWadDecoding, KiWadNamed, KiWadReading};
 use crate::input::map::{self, Bytes};
 use crate::input::title;
 use crate::output::{Failure, complain};
@@ -143,6 +143,11 @@ fn with_show<R>(
         }
         return act(None);
     };
+    if !decoding.lang.is_empty() && form != KiObjectForm::Text {
+        let message = "--lang needs --decode text; for JSON there is ki lang explain";
+        return Err(Failure::Run(message.to_owned()));
+    }
+    let locale = lang::load(&decoding.lang, common)?;
     let choices = Choices::new(&decoding.stream)?;
     let classes = types::load(&decoding.types, common)?;
     choices.check(&classes, common);
@@ -156,7 +161,7 @@ fn with_show<R>(
         limits: Limits { values_per_byte: decoding.values_per_byte, ..LIMITS },
         style: Style { safe: decoding.json_safe },
         seals,
-        locale: &Locale::new(),
+        locale: &locale,
     }))
 }
 
