@@ -153,3 +153,21 @@ fn values_of_objects_follow_the_bytes_on_the_wire() {
     assert!(packed.len() < 100);
     codec.decode_all(&packed, &mut ()).unwrap();
 }
+
+#[test]
+fn lists_that_no_decoder_takes_are_not_written() {
+    let classes = list_of_bool();
+    let codec = ObjectCodec::new(&classes, ObjectOptions::default());
+    let limits = Limits { elements: 3, ..Limits::DEFAULT };
+    let mut object = Object::new();
+    for (count, is_good) in [(3, true), (4, false)] {
+        let header = codec.decode_all(&falses(count), &mut object).unwrap().header;
+        let read = codec.decode_all_within(&falses(count), &limits, &mut ());
+        let written = codec.encode_within(&object, header, &limits);
+        assert_eq!((read.is_ok(), written.is_ok()), (is_good, is_good));
+        if let Err(error) = written {
+            let wanted = ErrorKind::Limit { name: "elements", limit: 3, asked: 4 };
+            assert_eq!(error.kind(), wanted, "{error}");
+        }
+    }
+}

@@ -6,9 +6,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use worldwire_core::{ErrorKind, Limits};
+use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::{ErrorKind, Limits, Reader, Tree, Value};
 use worldwire_ki::file::wad::{
-    Archive, BuildOptions, Change, Inflater, Packer, Plan, build, diff, is_stored_kind,
+    Archive, ArchiveFile, BuildOptions, Change, Inflater, Packer, Plan, build, diff, is_stored_kind,
 };
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -160,4 +161,78 @@ fn what_cannot_be_an_archive_is_refused() {
     assert!(build(&BuildOptions { level: 13, ..BuildOptions::default() }, []).is_err(), "level 13");
     let plan = Plan::new(&BuildOptions::default(), vec![Cow::Borrowed(b"a")]).unwrap();
     assert!(plan.finish().is_err(), "a file is missing");
+}
+
+#[test]
+fn the_head_of_a_file_takes_no_more_than_it_is() {
+    let noise: Vec<u8> = (0_u64..90_000).map(|at| (at * at * 7919).to_le_bytes()[2]).collect();
+    let files = Files::from([("a".into(), vec![7; 500_000]), ("b.ogg".into(), noise.clone())]);
+    let bytes = made(&BuildOptions::default(), &files);
+    // A file of this size is refused as a whole.
+    let limits = Limits { inflated_bytes: 1000, ..Limits::DEFAULT };
+    let archive = Archive::parse(&bytes, &limits).unwrap();
+    let mut inflater = Inflater::new();
+    let [packed, stored] = archive.entries() else { panic!("two files") };
+    assert!(archive.read(packed, &mut inflater).is_err());
+    for most in [0, 1, 4096, 100_000] {
+        assert_eq!(archive.head(packed, most, &mut inflater).unwrap().unwrap(), vec![7; most]);
+        let head = archive.head(stored, most, &mut inflater).unwrap().unwrap();
+        assert_eq!(head, &noise[..most.min(noise.len())]);
+    }
+    let mut bytes = bytes.clone();
+    *bytes.last_mut().unwrap() ^= 1;
+    let archive = Archive::parse(&bytes, &limits).unwrap();
+    assert!(archive.head(&archive.entries()[1], 4, &mut inflater).is_err(), "the CRC is checked");
+}
+
+#[test]
+fn what_no_file_has_is_counted() {
+    let files = Files::from([("a".into(), vec![7; 500]), ("b.ogg".into(), vec![1, 2, 3])]);
+    let mut bytes = made(&BuildOptions::default(), &files);
+    let unused = |bytes: &[u8]| Archive::parse(bytes, &Limits::DEFAULT).unwrap().unused();
+    assert_eq!(unused(&bytes), 0);
+    bytes.extend([0; 30]);
+    assert_eq!(unused(&bytes), 30);
+    // The sound begins two bytes later.
+    let table = Archive::parse(&bytes, &Limits::DEFAULT).unwrap().table().clone();
+    let mut later = table.clone();
+    later.entries[1].offset += 2;
+    let head = usize::try_from(table.encoded_size()).unwrap();
+    let moved = [later.to_bytes().unwrap(), bytes[head..].to_vec()].concat();
+    assert_eq!(unused(&moved), 30);
+    assert_eq!(unused(&[&moved[..], &[0]].concat()), 31);
+}
+
+/// The JSON of an archive, as people edit it.
+fn json_of(bytes: &[u8]) -> Json {
+    let mut reader = Reader::traced("file", bytes, Tree::new());
+    ArchiveFile::decode(&mut reader).unwrap();
+    let mut text = String::new();
+    let tree = reader.finish();
+    write_children(Value::Record, tree.roots(), Style::default(), &mut text);
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn offsets_follow_a_table_that_was_edited() {
+    let files = Files::from([("a".into(), vec![7; 500]), ("b.ogg".into(), vec![1, 2, 3])]);
+    let bytes = made(&BuildOptions::default(), &files);
+    let mut json = json_of(&bytes);
+    json["entries"][0]["name"] = "a longer name".into();
+    let renamed = ArchiveFile::from_json(&json).unwrap().to_bytes().unwrap();
+    let wanted =
+        Files::from([("a longer name".into(), vec![7; 500]), ("b.ogg".into(), vec![1, 2, 3])]);
+    assert_eq!(extracted(&renamed), wanted);
+    json["entries"].as_array_mut().unwrap().remove(0);
+    let error = ArchiveFile::from_json(&json).unwrap_err().to_string();
+    assert_eq!(error, "file_count: wanted 1, as there are entries, found 2");
+    json["file_count"] = 1.into();
+    let removed = ArchiveFile::from_json(&json).unwrap().to_bytes().unwrap();
+    assert_eq!(extracted(&removed), Files::from([("b.ogg".into(), vec![1, 2, 3])]));
+    json["magic"] = "KIWAP".into();
+    assert!(ArchiveFile::from_json(&json).unwrap_err().to_string().starts_with("magic: wanted"));
+    // What somebody wrote without the size of a table says its offsets itself.
+    let mut json = json_of(&bytes);
+    json.as_object_mut().unwrap().remove("table_size");
+    assert_eq!(ArchiveFile::from_json(&json).unwrap().to_bytes().unwrap(), bytes);
 }

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use worldwire_core::{Diagnostic, Limits, Severity};
 use worldwire_dissect::{Definitions, KiObjects, MxoObjects, TeraDefinitions};
-use worldwire_ki::file::wad::Inflater;
 use worldwire_ki::schema::Protocols;
 use worldwire_tera::file::library::Known;
 
 use crate::cli::{Common, Data};
 use crate::command::ki::inside;
+use crate::command::ki::loader::Loader;
 use crate::command::ki::op::inputs;
 use crate::command::tera::folder::{named, one_set};
 use crate::input::{files, read};
@@ -115,10 +115,10 @@ fn messages_of(
     /// What message XML has, and no other XML.
     const MARK: &[u8] = b"_ProtocolInfo";
     inputs::with(&[path.to_owned()], &Limits::DEFAULT, |inputs| {
-        let mut inflater = Inflater::new();
+        let mut loader = Loader::alone();
         let mut found = Vec::new();
         for input in inputs.iter().filter(|input| definitions.may_be_in(&input.subject())) {
-            match input.read(&mut inflater) {
+            match input.read(&mut loader) {
                 Ok(Some(bytes)) if bytes.windows(MARK.len()).any(|part| part == MARK) => {
                     found.push((input.subject(), bytes.into_owned()));
                 }

@@ -69,6 +69,17 @@ pub(super) fn names(expression: &Expression) -> Vec<Vec<&str>> {
     found
 }
 
+/// The names under which a filter asks for what is known about every message.
+pub(super) fn metadata(expression: &Expression) -> Vec<&str> {
+    let mut found = Vec::new();
+    each_path(expression, &mut Vec::new(), &mut |path, _, _| {
+        if let (true, Some(Step::Name(name))) = (path.is_known(), path.steps().last()) {
+            found.push(&**name);
+        }
+    });
+    found
+}
+
 /// The names on the way to a field; `None` for what is known about every message.
 pub(super) fn path_names(path: &Path) -> Option<Vec<&str>> {
     let skipped = match path.start() {

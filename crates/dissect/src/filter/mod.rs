@@ -275,6 +275,13 @@ impl Filter {
         fields::names(&self.0)
     }
 
+    /// The names of metadata that is tested, such as `time`, unless a field of that name is certain
+    /// to be meant: `fields.time`.
+    #[must_use]
+    pub fn metadata_names(&self) -> Vec<&str> {
+        fields::metadata(&self.0)
+    }
+
     /// The words without quotes that fields are compared with, each with the names on the way to
     /// the field, as [`Self::field_names`] gives them: names of values of enumerations and flags,
     /// or text.

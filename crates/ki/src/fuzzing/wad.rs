@@ -30,9 +30,13 @@ fn wad(data: &[u8]) {
     assert!(diff(archive.table(), archive.table()).is_empty(), "differs from itself");
     assert!(archive.overlaps().len() <= archive.entries().len());
     let mut inflater = Inflater::new();
+    assert!(archive.unused() <= data.len() as u64);
     for entry in archive.entries().iter().take(64) {
         if let Ok(Some(file)) = archive.read(entry, &mut inflater) {
             assert_eq!(file.len(), entry.size as usize, "another size");
+            let begins = file.get(..9).unwrap_or(file).to_vec();
+            let head = archive.head(entry, 9, &mut inflater);
+            assert_eq!(head, Ok(Some(&*begins)), "begins otherwise");
         }
     }
     repack(&archive);

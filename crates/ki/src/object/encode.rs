@@ -31,8 +31,7 @@ pub(super) fn encode(
     if is_stateful && !may_pack {
         out.u32(flags);
     }
-    let most_depth = limits.depth;
-    let mut encoder = Encoder { classes, options, flags, depth: 0, most_depth, out };
+    let mut encoder = Encoder { classes, options, flags, depth: 0, limits, out };
     encoder.value(None, root)?;
     let mut bytes = encoder.out.into_bytes();
     // What compresses so well that decoding would refuse it is written as it is.
@@ -74,7 +73,7 @@ struct Encoder<'o> {
     options: &'o ObjectOptions,
     flags: u32,
     depth: u32,
-    most_depth: u32,
+    limits: &'o Limits,
     out: Writer,
 }
 
@@ -99,8 +98,8 @@ impl Encoder<'_> {
     }
 
     fn nested(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        if self.depth == self.most_depth {
-            let limit = u64::from(self.most_depth);
+        if self.depth == self.limits.depth {
+            let limit = u64::from(self.limits.depth);
             return Err(Error::limit("depth", limit, limit + 1));
         }
         self.depth += 1;
@@ -292,6 +291,9 @@ impl Encoder<'_> {
             }
             (true, true, _) => self.nested(|this| {
                 let count = value.children().count();
+                if count as u64 > this.limits.elements {
+                    return Err(Error::limit("elements", this.limits.elements, count as u64));
+                }
                 this.length(count, true)?;
                 for (index, child) in value.children().enumerate() {
                     let outcome = this.value(Some(property), child);

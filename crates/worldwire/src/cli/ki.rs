@@ -383,6 +383,9 @@ pub(crate) struct KiOpDecode {
     /// compressed objects can have more than 8
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::DEFAULT.values_per_byte)]
     pub(crate) values_per_byte: u64,
+    /// Leave existing files as they are
+    #[arg(long, requires = "output", conflicts_with = "force")]
+    pub(crate) skip_existing: bool,
     /// How many threads to use, up to 256; 0 uses all cores
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,

@@ -85,7 +85,8 @@ Links are followed.")]
   worldwire ki wad update Root.wad --from root/ --types types.json -o Root.new.wad
   worldwire ki wad update Root.wad --from changed/ --remove 'Old/**' -o Root.new.wad
 
-Files that are equal to those of the archive stay as they are stored. Objects that `ki wad extract
+Files that are equal to those of the archive stay as they are stored; what belongs to no file is left
+out. Objects that `ki wad extract
 --decode` wrote as JSON or XML are encoded if they were changed. Every change is listed:
 + added, - removed, ~ changed.")]
     Update {
@@ -103,6 +104,10 @@ Files that are equal to those of the archive stay as they are stored. Objects th
         /// Remove files that match
         #[arg(long, value_name = "GLOB")]
         remove: Vec<String>,
+        /// Write out an archive in which the data of files overlaps: each file gets its own, so that
+        /// a small archive can fill the disk
+        #[arg(long)]
+        allow_overlaps: bool,
         #[command(flatten)]
         packing: KiWadPacking,
         #[command(flatten)]
@@ -179,6 +184,10 @@ pub(crate) struct KiWadDecoding {
     /// With --decode text, show the position of every value
     #[arg(long, requires = "decode")]
     pub(crate) bytes: bool,
+    /// With --decode text, show the texts of codes like Items_31939071: locale files, archives,
+    /// directories
+    #[arg(long, value_name = "PATH", requires = "decode")]
+    pub(crate) lang: Vec<PathBuf>,
     /// With --decode, reject objects with more values than this for each of their bytes
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::DEFAULT.values_per_byte)]
     pub(crate) values_per_byte: u64,

@@ -14,6 +14,7 @@ pub(crate) mod filter;
 pub(crate) mod follow;
 pub(crate) mod ki;
 pub(crate) mod live;
+pub(crate) mod memory;
 pub(crate) mod mxo;
 mod open_files;
 mod packets;

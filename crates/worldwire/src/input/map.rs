@@ -40,7 +40,7 @@ pub(crate) fn open(path: &Path) -> Result<Bytes, Failure> {
         #[expect(
             unsafe_code,
             reason = "files are mapped for reading only; one that somebody \
-                 shortens meanwhile ends the program, as it does with every tool that maps"
+                 shortens meanwhile ends the program with a message, see `output::signals`"
         )]
         let mapped = unsafe { Mmap::map(&file) };
         if let Ok(mapped) = mapped {

@@ -39,6 +39,18 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
 
 /// Reads a whole file of bounded size.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    read_if(path, |_| true, |_| ()).map(Option::unwrap_or_default)
+}
+
+/// The same if the first bytes are such, of which there are 64 KiB unless the file is shorter; else
+/// `None`. Before more is read, `make_room` hears how much there is.
+pub(crate) fn read_if(
+    path: &Path,
+    is_wanted: impl Fn(&[u8]) -> bool,
+    make_room: impl FnOnce(u64),
+) -> Result<Option<Vec<u8>>, Failure> {
+    /// Most files are smaller, and read at once.
+    const FIRST: u64 = 64 << 10;
     let most = Limits::DEFAULT.file_bytes;
     let fail = |error| Failure::io(path, &error);
     let mut bytes = Vec::new();
@@ -52,20 +64,31 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         }
         // A file is mostly as long as it says. One byte more shows that it ends there.
         let size = if about.is_file() { about.len().min(most) } else { 0 };
-        let size = usize::try_from(size).unwrap_or(0);
-        bytes.reserve_exact(size + 1);
-        let mut rest = file.by_ref().take(size as u64 + 1);
-        let is_whole = rest.read_to_end(&mut bytes).map_err(fail)? <= size;
-        if !is_whole {
-            let rest = (most + 1).saturating_sub(bytes.len() as u64);
-            file.take(rest).read_to_end(&mut bytes).map_err(fail)?;
+        let mut make_room = Some(make_room);
+        for part in [size.min(FIRST), size] {
+            let part = usize::try_from(part).unwrap_or(0);
+            let more = (part + 1).saturating_sub(bytes.len());
+            bytes.try_reserve_exact(more).map_err(|_| {
+                Failure::Run(format!("{}: too little memory for {size} bytes", shown(path)))
+            })?;
+            if file.by_ref().take(more as u64).read_to_end(&mut bytes).map_err(fail)? < more {
+                return Ok(Some(bytes).filter(|bytes| is_wanted(bytes)));
+            }
+            if !is_wanted(&bytes) {
+                return Ok(None);
+            }
+            if let Some(make_room) = make_room.take() {
+                make_room(size);
+            }
         }
+        let rest = (most + 1).saturating_sub(bytes.len() as u64);
+        file.take(rest).read_to_end(&mut bytes).map_err(fail)?;
     }
     if bytes.len() as u64 > most {
         let message = format!("{}: larger than {most} bytes (file bytes)", shown(path));
         return Err(Failure::Run(message));
     }
-    Ok(bytes)
+    Ok(Some(bytes).filter(|bytes| is_wanted(bytes)))
 }
 
 /// Reads a whole text file.

@@ -46,6 +46,11 @@ impl NewFolder {
         Self { home: home.to_owned(), force, made: RwLock::default() }
     }
 
+    /// Whether there is a file, or a link, of this name.
+    pub(crate) fn has(&self, name: &Path) -> bool {
+        std::fs::symlink_metadata(self.home.join(name)).is_ok_and(|about| !about.is_dir())
+    }
+
     /// Writes a file whose name is a path in the folder.
     pub(crate) fn store(
         &self,

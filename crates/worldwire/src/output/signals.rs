@@ -39,9 +39,36 @@ fn interrupted(code: i32) {
     }
 }
 
+/// The signal of a thread that read bytes of a mapped file that somebody made shorter meanwhile. It
+/// is heard as the others are; the thread gets it again and again until the program ends.
+#[cfg(target_os = "linux")]
+fn of_cut_files() -> i32 {
+    // What Rust does about this signal by itself ends the program at once; on Linux it is of no use
+    // there, since a stack that is too deep gives another one.
+    #[expect(unsafe_code, reason = "there is no safe way to the default action of a signal")]
+    let _ = unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
+    libc::SIGBUS
+}
+
+/// Says that a file was cut, without the lock of standard error, which the thread that stopped may
+/// have.
+#[cfg(target_os = "linux")]
+fn cut() -> ! {
+    use std::io::Write as _;
+    use std::os::fd::AsFd as _;
+
+    if let Ok(stderr) = std::io::stderr().as_fd().try_clone_to_owned() {
+        let text = b"worldwire: a file became shorter while it was read\n";
+        let _ = std::fs::File::from(stderr).write_all(text);
+    }
+    give_up(2)
+}
+
 /// Ctrl-C, a closed terminal and a polite kill leave no half-written file behind. The exit code is
 /// 128 and the number of the signal, as shells have it; unless the signal ended the input only, see
 /// [`Interruption`].
+///
+/// So does a mapped file that somebody shortens meanwhile, with the exit code 2.
 #[cfg(unix)]
 pub(crate) fn clean_up_when_interrupted() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -53,11 +80,18 @@ pub(crate) fn clean_up_when_interrupted() {
         Some(set) => set & (1 << (signal - 1)) == 0,
         None => *signal != SIGHUP,
     };
-    let wanted: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(is_heard).collect();
+    #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "only Linux has one more"))]
+    let mut wanted: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(is_heard).collect();
+    #[cfg(target_os = "linux")]
+    wanted.push(of_cut_files());
     // Without a handler the default action ends the program, which is nearly as good.
     if let Ok(mut signals) = Signals::new(wanted) {
         std::thread::spawn(move || {
             for signal in signals.forever() {
+                #[cfg(target_os = "linux")]
+                if signal == libc::SIGBUS {
+                    cut();
+                }
                 interrupted(128 + signal);
             }
         });

@@ -158,3 +158,31 @@ fn writes_into(program: &Child, folder: &Path) -> bool {
     let mut open = open.flatten().filter_map(|file| fs::read_link(file.path()).ok());
     open.any(|file| file.parent() == Some(folder) && file.extension().is_none_or(|it| it == "part"))
 }
+
+/// The type list is a FIFO, so the archive is open when somebody shortens it, and not read yet.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_archive_that_is_cut_while_it_is_read_is_told() {
+    let home = tempdir().unwrap();
+    let large = vec![1; 1 << 20];
+    fs::write(home.path().join("a.wad"), craft(&[("x", &large)])).unwrap();
+    let fifo = home.path().join("types.json");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let arguments = ["ki", "wad", "cat", "a.wad", "x", "--decode", "json", "-t", "types.json"];
+    let mut cat = program(home.path(), &arguments);
+    let cat = cat.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // This waits for the reader.
+    let mut types = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+    fs::OpenOptions::new()
+        .write(true)
+        .open(home.path().join("a.wad"))
+        .unwrap()
+        .set_len(99)
+        .unwrap();
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/ki-types.json");
+    types.write_all(&fs::read(sample).unwrap()).unwrap();
+    drop(types);
+    let outcome = cat.wait_with_output().unwrap();
+    assert_eq!(said(&outcome, 2), "worldwire: a file became shorter while it was read\n");
+    assert!(outcome.stdout.is_empty());
+}

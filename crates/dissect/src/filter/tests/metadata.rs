@@ -87,4 +87,7 @@ fn the_names_in_a_filter_are_told() {
     let filter = Filter::parse(filter).expect("it is right");
     assert_eq!(filter.message_names(), ["class.A"]);
     assert_eq!(filter.field_names(), [vec!["m_list", "m_id"], vec!["m_b"], vec!["m_c"]]);
+    assert_eq!(filter.metadata_names(), ["time"]);
+    let filter = Filter::parse("message.port == 1 or fields.stream == 2").expect("it is right");
+    assert_eq!(filter.metadata_names(), ["port"]);
 }

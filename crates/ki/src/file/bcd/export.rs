@@ -1,16 +1,12 @@
-//! Collisions as 3D files: Wavefront OBJ and glTF.
+//! Collisions as 3D files, and as Wavefront OBJ.
 //!
-//! Both have y up and z to the viewer, so a place (x, y, z) becomes (x, z, -y).
+//! OBJ and glTF have y up and z to the viewer, so a place (x, y, z) becomes (x, z, -y).
 
 use std::fmt::Write as _;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
-use worldwire_core::json::Json;
 use worldwire_core::{Error, Result};
 
-use super::{BcdFile, Collision, CollisionFlags, Surface};
+use super::{BcdFile, Collision, Surface};
 
 /// The most vertices of an export: a round shape of 80 bytes gets over a hundred.
 pub const MOST_VERTICES: usize = 1 << 22;
@@ -59,82 +55,6 @@ impl BcdFile<'_> {
         Ok(Exported { text, left_out, skipped_faces })
     }
 
-    /// The shapes as glTF 2.0 in one file: a node for each collision, with its name, and with type,
-    /// material and flags as extras. Normals are left to the viewer, since files have them by face.
-    /// Rays and planes are left out.
-    ///
-    /// # Errors
-    /// The limits on collisions and vertices, [`MOST_COLLISIONS`] and [`MOST_VERTICES`].
-    pub fn to_gltf(&self) -> Result<Exported> {
-        let mut buffer: Vec<u8> = Vec::new();
-        let (mut nodes, mut meshes) = (Vec::new(), Vec::new());
-        let (mut views, mut accessors) = (Vec::new(), Vec::new());
-        let (left_out, skipped_faces) =
-            self.each_surface(MOST_VERTICES, |index, collision, surface| {
-                if surface.faces.is_empty() {
-                    return;
-                }
-                let start = buffer.len();
-                let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
-                for vertex in &surface.vertices {
-                    let vertex = y_up(*vertex);
-                    for (part, (low, high)) in vertex.iter().zip(low.iter_mut().zip(&mut high)) {
-                        buffer.extend(part.to_le_bytes());
-                        (*low, *high) = (low.min(*part), high.max(*part));
-                    }
-                }
-                let middle = buffer.len();
-                for at in surface.faces.as_flattened() {
-                    buffer.extend(at.to_le_bytes());
-                }
-                // 34962 and 34963 are buffers of vertices and of indices; 5126 is f32, 5125 is u32.
-                for (start, end, target) in [(start, middle, 34962), (middle, buffer.len(), 34963)]
-                {
-                    let length = end - start;
-                    views.push(json!({
-                        "buffer": 0, "byteOffset": start, "byteLength": length, "target": target,
-                    }));
-                }
-                accessors.push(json!({
-                    "bufferView": views.len() - 2, "componentType": 5126, "type": "VEC3",
-                    "count": surface.vertices.len(), "min": low, "max": high,
-                }));
-                accessors.push(json!({
-                    "bufferView": views.len() - 1, "componentType": 5125, "type": "SCALAR",
-                    "count": surface.faces.len() * 3,
-                }));
-                meshes.push(json!({"primitives": [{
-                    "attributes": {"POSITION": accessors.len() - 2}, "indices": accessors.len() - 1,
-                }]}));
-                nodes.push(json!({
-                    "name": collision.name.to_lossy(), "mesh": meshes.len() - 1,
-                    "extras": {
-                        "collision": index, "type": collision.kind().name(),
-                        "material": collision.material.to_lossy(),
-                        "category_flags": flags(collision.category_flags),
-                        "collision_flags": flags(collision.collision_flags),
-                    },
-                }));
-            })?;
-        let all: Vec<usize> = (0..nodes.len()).collect();
-        let mut gltf = json!({
-            "asset": {"version": "2.0", "generator": "worldwire"},
-            "scene": 0, "scenes": [if all.is_empty() { json!({}) } else { json!({"nodes": all}) }],
-        });
-        // Empty lists are not allowed.
-        if !nodes.is_empty() {
-            let uri = format!("data:application/octet-stream;base64,{}", STANDARD.encode(&buffer));
-            gltf["nodes"] = nodes.into();
-            gltf["meshes"] = meshes.into();
-            gltf["accessors"] = accessors.into();
-            gltf["bufferViews"] = views.into();
-            gltf["buffers"] = json!([{"byteLength": buffer.len(), "uri": uri}]);
-        }
-        let mut text = gltf.to_string();
-        text.push('\n');
-        Ok(Exported { text, left_out, skipped_faces })
-    }
-
     /// Hands out all surfaces. Gives how many collisions have none, and how many faces were left
     /// out.
     fn each_surface(
@@ -142,10 +62,7 @@ impl BcdFile<'_> {
         most: usize,
         mut take: impl FnMut(usize, &Collision<'_>, &Surface),
     ) -> Result<(usize, usize)> {
-        if self.collisions.len() > MOST_COLLISIONS {
-            let (most, asked) = (MOST_COLLISIONS as u64, self.collisions.len() as u64);
-            return Err(Error::limit("collisions of an export", most, asked));
-        }
+        self.check_collisions()?;
         let (mut vertices, mut left_out, mut skipped) = (0, 0, 0);
         for (index, collision) in self.collisions.iter().enumerate() {
             let Some(surface) = collision.surface() else {
@@ -153,27 +70,35 @@ impl BcdFile<'_> {
                 continue;
             };
             vertices += surface.vertices.len();
-            if vertices > most {
-                let (most, asked) = (most as u64, vertices as u64);
-                return Err(Error::limit("vertices of an export", most, asked));
-            }
+            check_vertices(vertices, most)?;
             skipped += surface.skipped;
             take(index, collision, &surface);
         }
         Ok((left_out, skipped))
     }
+
+    /// Refuses more collisions than an export may have.
+    pub(super) fn check_collisions(&self) -> Result<()> {
+        if self.collisions.len() > MOST_COLLISIONS {
+            let (most, asked) = (MOST_COLLISIONS as u64, self.collisions.len() as u64);
+            return Err(Error::limit("collisions of an export", most, asked));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses more vertices than an export may have.
+pub(super) fn check_vertices(count: usize, most: usize) -> Result<()> {
+    if count > most {
+        return Err(Error::limit("vertices of an export", most as u64, count as u64));
+    }
+    Ok(())
 }
 
 /// A place with y up, in single precision and without -0.
-fn y_up([x, y, z]: [f64; 3]) -> [f32; 3] {
+pub(super) fn y_up([x, y, z]: [f64; 3]) -> [f32; 3] {
     #[expect(clippy::cast_possible_truncation, reason = "surfaces fit into single precision")]
     [x, z, -y].map(|part| part as f32 + 0.0)
-}
-
-fn flags(flags: CollisionFlags) -> Vec<Json> {
-    let (names, rest) = CollisionFlags::NAMES.flags(flags.0.into());
-    let rest = (rest != 0).then(|| Json::from(format!("0x{rest:x}")));
-    names.into_iter().map(Json::from).chain(rest).collect()
 }
 
 /// A name as one word.
@@ -183,13 +108,13 @@ fn word(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use serde_json::json;
     use worldwire_core::Float;
 
     use super::super::*;
-    use super::*;
 
-    fn file() -> BcdFile<'static> {
+    pub(in crate::file::bcd) fn file() -> BcdFile<'static> {
         let json = json!({"collisions": [
             {"type": "Mesh", "category_flags": ["WALKABLE", "0x4"], "collision_flags": [],
              "name": "the ground\n", "mesh": {"vertices": [[0, 0, 1], [10, 0, 2], [0, 10.5, 3]],
@@ -217,28 +142,6 @@ mod tests {
         v 0 3 -10.5
         f 1 2 3
         "#);
-    }
-
-    #[test]
-    fn gltf_points_at_what_is_there() {
-        let gltf = file().to_gltf().unwrap();
-        assert_eq!((gltf.left_out, gltf.skipped_faces), (1, 1));
-        let json: Json = serde_json::from_str(&gltf.text).unwrap();
-        assert_eq!(json["nodes"][0]["name"], "the ground\n");
-        assert_eq!(json["nodes"][0]["extras"]["category_flags"], json!(["WALKABLE", "0x4"]));
-        assert_eq!(json["accessors"][0]["max"], json!([10.0, 3.0, 0.0]));
-        let uri = json["buffers"][0]["uri"].as_str().unwrap();
-        let bytes = STANDARD.decode(uri.rsplit(',').next().unwrap()).unwrap();
-        assert_eq!(json["buffers"][0]["byteLength"], bytes.len());
-        let view = &json["bufferViews"][1];
-        let start = usize::try_from(view["byteOffset"].as_u64().unwrap()).unwrap();
-        assert_eq!(bytes[start..], [0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0]);
-        let empty = BcdFile::default().to_gltf().unwrap().text;
-        assert_eq!(
-            empty,
-            "{\"asset\":{\"generator\":\"worldwire\",\"version\":\"2.0\"},\
-                           \"scene\":0,\"scenes\":[{}]}\n"
-        );
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod check;
 mod collision;
 mod draw;
 mod export;
+mod gltf;
 mod mesh;
 mod params;
 mod shape;

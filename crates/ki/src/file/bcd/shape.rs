@@ -20,7 +20,73 @@ pub struct Surface {
     pub skipped: usize,
 }
 
+/// A shape without its size, which many collisions have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Unit {
+    /// From -1 to 1 along all axes.
+    Box,
+    /// Of radius 1.
+    Sphere,
+    /// Of radius 1, from -1 to 1 along z.
+    Cylinder,
+    /// A capsule of radius 1, and half its length without the ends, as the bits of an `f32`.
+    Tube(u32),
+}
+
+/// Where a shape stands, and how large it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Placed {
+    pub(super) unit: Unit,
+    /// How many times the unit, along x, y and z. All are positive and finite.
+    pub(super) size: [f64; 3],
+    /// A quaternion: x, y, z, w.
+    pub(super) rotation: [f64; 4],
+    pub(super) location: [f64; 3],
+}
+
+impl Unit {
+    /// The shape as triangles.
+    pub(super) fn surface(self) -> Surface {
+        let mut surface = Surface::default();
+        match self {
+            Self::Box => surface.add_box([1.0; 3]),
+            Self::Sphere => surface.add_round(1.0, 0.0, true),
+            Self::Cylinder => surface.add_round(1.0, 1.0, false),
+            Self::Tube(half) => surface.add_round(1.0, f32::from_bits(half).into(), true),
+        }
+        surface
+    }
+}
+
 impl Collision<'_> {
+    /// The shape as a unit with a place. `None` for rays, planes and meshes, for what has no size or
+    /// an infinite one, and for a rotation that is none: it stretches or mirrors.
+    pub(super) fn placed(&self) -> Option<Placed> {
+        let (unit, size) = match &self.params {
+            Params::Box(params) => {
+                (Unit::Box, [params.length, params.width, params.depth].map(|side| half(side.0)))
+            }
+            Params::Sphere(params) => (Unit::Sphere, [params.radius.0.into(); 3]),
+            Params::Cylinder(params) => {
+                let radius = params.radius.0.into();
+                (Unit::Cylinder, [radius, radius, half(params.length.0)])
+            }
+            Params::Tube(params) => {
+                let ratio = params.length.0 / 2.0 / params.radius.0;
+                let is_good = ratio > 0.0 && ratio.is_finite();
+                (is_good.then_some(Unit::Tube(ratio.to_bits()))?, [params.radius.0.into(); 3])
+            }
+            Params::Ray(_) | Params::Plane(_) | Params::Mesh => return None,
+        };
+        let size = size.map(|size| size * f64::from(self.scale.0));
+        let location = self.location.0.map(f64::from);
+        let (least, most) = (f64::from(f32::MIN_POSITIVE), f64::from(f32::MAX));
+        let is_good = size.iter().all(|size| (least..=most).contains(size))
+            && location.iter().all(|part| part.is_finite());
+        let rotation = quaternion(self.rotation.0.each_ref().map(|row| row.0.map(f64::from)));
+        Some(Placed { unit, size, rotation: rotation.filter(|_| is_good)?, location })
+    }
+
     /// The shape as triangles; round ones have 16 corners. `None` for rays and planes.
     ///
     /// A place p of the shape is at location + scale * (rotation * p). Unverified: that the scale
@@ -64,6 +130,37 @@ impl Collision<'_> {
         }
         world
     }
+}
+
+/// A rotation as a quaternion: x, y, z, w. `None` if the matrix stretches or mirrors.
+fn quaternion(rows: [[f64; 3]; 3]) -> Option<[f64; 4]> {
+    /// How far from 1 and from 0 the products of rows may be: files have single precision.
+    const SLACK: f64 = 1e-4;
+    let [x, y, z] = rows;
+    let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+    let cross = [y[1] * z[2] - y[2] * z[1], y[2] * z[0] - y[0] * z[2], y[0] * z[1] - y[1] * z[0]];
+    let of_one = [dot(x, x), dot(y, y), dot(z, z), dot(x, cross)];
+    let is_rotation = of_one.iter().all(|product| (product - 1.0).abs() <= SLACK)
+        && [dot(x, y), dot(y, z), dot(z, x)].iter().all(|product| product.abs() <= SLACK);
+    if !is_rotation {
+        return None;
+    }
+    // Four times the squares of the parts. The largest is divided by, so that it is never near 0.
+    let squares = [
+        1.0 + x[0] - y[1] - z[2],
+        1.0 - x[0] + y[1] - z[2],
+        1.0 - x[0] - y[1] + z[2],
+        1.0 + x[0] + y[1] + z[2],
+    ];
+    let largest = (0..4).max_by(|a, b| squares[*a].total_cmp(&squares[*b]))?;
+    let products = match largest {
+        0 => [squares[0], x[1] + y[0], x[2] + z[0], z[1] - y[2]],
+        1 => [x[1] + y[0], squares[1], y[2] + z[1], x[2] - z[0]],
+        2 => [x[2] + z[0], y[2] + z[1], squares[2], y[0] - x[1]],
+        _ => [z[1] - y[2], x[2] - z[0], y[0] - x[1], squares[3]],
+    };
+    let length = products.iter().map(|part| part * part).sum::<f64>().sqrt();
+    Some(products.map(|part| part / length))
 }
 
 fn half(side: f32) -> f64 {

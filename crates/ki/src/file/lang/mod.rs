@@ -92,9 +92,9 @@ impl<'d> LangFile<'d> {
 
     /// Reads a file as tools want it, with warnings instead of errors where that is possible: no mark
     /// or that of big-endian units, half a unit at the end, a last line without its end, an entry
-    /// that lacks lines (it is left out), a number that is written oddly, unpaired surrogates,
-    /// repeated keys. No bytes, and nothing but zeros, which is what stands in archives for a file
-    /// that is not downloaded yet, are a file without entries.
+    /// that lacks lines (it is left out), a number that is written oddly, unpaired surrogates. No
+    /// bytes, and nothing but zeros, which is what stands in archives for a file that is not
+    /// downloaded yet, are a file without entries.
     ///
     /// # Errors
     /// Malformed, for what is no locale file; the limits.
@@ -461,8 +461,10 @@ fn no_mark(bytes: &[u8]) -> Error {
         head => Cow::Owned(format!("{head:02x?}")),
     };
     let error = Error::malformed("UTF-16 with the byte-order mark ff fe", found);
-    match bytes.first() {
-        Some(b'0'..=b'9' | 0xef) => error.hint("is it UTF-8? Locale files are UTF-16"),
+    match *bytes {
+        [b'0'..=b'9', 0, ..] => error.hint("all else looks like UTF-16; put ff fe in front"),
+        [0, b'0'..=b'9', ..] | [0xfe, 0xff, ..] => error.hint("is it UTF-16 in big-endian order?"),
+        [b'0'..=b'9' | 0xef, ..] => error.hint("is it UTF-8? Locale files are UTF-16"),
         _ => error,
     }
 }

@@ -1,5 +1,6 @@
 //! An archive over its bytes: looking things up, checking, inflating.
 
+use flate2::{Decompress, FlushDecompress};
 use libdeflater::{DecompressionError, Decompressor};
 use worldwire_core::{Error, Limits, Reader, Result};
 
@@ -18,7 +19,15 @@ pub struct Archive<'d> {
 pub struct Inflater {
     decompressor: Decompressor,
     buffer: Vec<u8>,
+    /// For beginnings, which the other one cannot give.
+    beginner: Option<Decompress>,
 }
+
+/// What new memory is filled with, piece by piece.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// A buffer that is larger is for one file only: see [`Inflater::release`].
+const KEPT: usize = 16 << 20;
 
 impl<'d> Archive<'d> {
     /// Reads the table of an archive. The data of entries is looked at only when asked for.
@@ -103,6 +112,58 @@ impl<'d> Archive<'d> {
         }
     }
 
+    /// The first bytes of the file of an entry, at most so many: enough to see what it is, without
+    /// the memory that the whole of it takes. The CRC is checked; how the file goes on is not.
+    /// `Ok(None)` as in [`Self::verified`].
+    ///
+    /// # Errors
+    /// As [`Self::verified`]; Malformed, for data that does not begin a zlib stream.
+    pub fn head<'b>(
+        &self,
+        entry: &Entry<'_>,
+        most: usize,
+        inflater: &'b mut Inflater,
+    ) -> Result<Option<&'b [u8]>>
+    where
+        'd: 'b,
+    {
+        match self.verified(entry)? {
+            None => Ok(None),
+            Some(stored) if !entry.is_compressed() => {
+                Ok(Some(stored.get(..most).unwrap_or(stored)))
+            }
+            Some(stored) => inflater
+                .head(stored, most.min(entry.size as usize))
+                .map(Some)
+                .map_err(|error| about(entry, error)),
+        }
+    }
+
+    /// How many bytes belong to nothing: neither to the table nor to the data of an entry. Patched
+    /// archives have some where files were that are elsewhere now.
+    #[must_use]
+    pub fn unused(&self) -> u64 {
+        let mut ranges = self.ranges();
+        ranges.sort_unstable();
+        let (mut unused, mut reached) = (0, self.table_size as u64);
+        let size = self.bytes.len() as u64;
+        for (start, end, _) in ranges {
+            unused += start.min(size).saturating_sub(reached);
+            reached = reached.max(end);
+        }
+        unused + size.saturating_sub(reached)
+    }
+
+    /// Where the data of each entry that has any begins and ends, with the index of the entry.
+    fn ranges(&self) -> Vec<(u64, u64, usize)> {
+        let entries = self.table.entries.iter().enumerate();
+        let ranges = entries.filter(|(_, entry)| entry.stored_size() > 0).map(|(index, entry)| {
+            let start = u64::from(entry.offset);
+            (start, start + u64::from(entry.stored_size()), index)
+        });
+        ranges.collect()
+    }
+
     /// Checks what reading these entries takes, from the table alone. Entries may share their
     /// data, so a small archive can promise any amount of files.
     ///
@@ -125,14 +186,7 @@ impl<'d> Archive<'d> {
     /// that stands before, and the one that begins too early.
     #[must_use]
     pub fn overlaps(&self) -> Vec<(usize, usize)> {
-        let entries = self.table.entries.iter().enumerate();
-        let mut ranges: Vec<(u64, u64, usize)> = entries
-            .filter(|(_, entry)| entry.stored_size() > 0)
-            .map(|(index, entry)| {
-                let start = u64::from(entry.offset);
-                (start, start + u64::from(entry.stored_size()), index)
-            })
-            .collect();
+        let mut ranges = self.ranges();
         ranges.sort_unstable();
         let mut found = Vec::new();
         let mut furthest: Option<(u64, usize)> = None;
@@ -154,7 +208,15 @@ impl Inflater {
     /// A new one, with an empty buffer.
     #[must_use]
     pub fn new() -> Self {
-        Self { decompressor: Decompressor::new(), buffer: Vec::new() }
+        Self { decompressor: Decompressor::new(), buffer: Vec::new(), beginner: None }
+    }
+
+    /// Gives back the buffer of a large file: more than 16 MiB. Whoever reads on several threads
+    /// does that before the next file, so that they do not all keep what one of them needs.
+    pub fn release(&mut self) {
+        if self.buffer.len() > KEPT {
+            self.buffer = Vec::new();
+        }
     }
 
     /// Inflates a zlib stream that must give exactly `size` bytes.
@@ -162,12 +224,17 @@ impl Inflater {
         limits.check_inflated(stream.len(), size.into())?;
         let size = size as usize;
         if self.buffer.len() < size {
-            // New memory comes zeroed from the system, and nothing of the old is copied. Twice as
-            // much as before, so that files that get larger one by one do not each take a new one.
-            let most = usize::try_from(limits.inflated_bytes).unwrap_or(usize::MAX);
-            let room = self.buffer.len().saturating_mul(2).clamp(size, most.max(size));
+            // Nothing of the old is copied. Twice as much as before, so that files that get larger
+            // one by one do not each take a new one.
+            let room = self.buffer.len().saturating_mul(2).min(KEPT).max(size);
             self.buffer = Vec::new();
-            self.buffer = vec![0; room];
+            self.buffer.try_reserve_exact(room).map_err(|_| {
+                Error::malformed(format!("memory for a file of {size} bytes"), "too little")
+            })?;
+            while self.buffer.len() < room {
+                let piece = ZEROS.len().min(room - self.buffer.len());
+                self.buffer.extend_from_slice(ZEROS.get(..piece).unwrap_or_default());
+            }
         }
         let wanted = || format!("a zlib stream of {size} bytes");
         let Some(room) = self.buffer.get_mut(..size) else {
@@ -181,6 +248,22 @@ impl Inflater {
             }
             Err(DecompressionError::BadData) => Err(Error::malformed(wanted(), "something else")),
         }
+    }
+
+    /// Inflates the first bytes of a zlib stream.
+    fn head(&mut self, stream: &[u8], most: usize) -> Result<&[u8]> {
+        let beginner = self.beginner.get_or_insert_with(|| Decompress::new(true));
+        beginner.reset(true);
+        if self.buffer.len() < most {
+            self.buffer.resize(most, 0);
+        }
+        let room = self.buffer.get_mut(..most).unwrap_or_default();
+        // All of the stream is there, so one call fills the room or comes to the end.
+        beginner
+            .decompress(stream, room, FlushDecompress::None)
+            .map_err(|_| Error::malformed("a zlib stream", "something else"))?;
+        let count = usize::try_from(beginner.total_out()).unwrap_or(usize::MAX);
+        Ok(room.get(..count).unwrap_or(room))
     }
 }
 

@@ -238,9 +238,26 @@ impl<'d> Table<'d> {
         head + (self.entries.len() * ENTRY_BYTES) as u64 + names.sum::<u64>()
     }
 
+    /// Moves the data that stood behind a table of this size behind the one that it is now.
+    fn move_data(&mut self, before: u64) -> Result<()> {
+        let now = self.encoded_size();
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            let Some(behind) = u64::from(entry.offset).checked_sub(before) else { continue };
+            let offset = now + behind;
+            entry.offset = u32::try_from(offset).map_err(|_| {
+                let error = Error::limit("archive offset", u64::from(u32::MAX), offset);
+                error.inside("offset").inside_item(index).inside("entries")
+            })?;
+        }
+        Ok(())
+    }
+
     fn from_fields(fields: &mut FieldsOf<'_>) -> Result<Table<'static>> {
-        fields.take_optional("magic");
-        fields.take_optional("file_count");
+        let magic = fields.take_optional("magic");
+        if let Some(magic) = magic.filter(|magic| magic.as_str() != Some("KIWAD")) {
+            return Err(Error::value("\"KIWAD\"", magic.to_string()).inside("magic"));
+        }
+        let promised = fields.take_optional("file_count");
         let version = fields.value("version")?;
         let flags = match fields.take_optional("flags") {
             None => 0,
@@ -259,7 +276,13 @@ impl<'d> Table<'d> {
             };
             items.iter().enumerate().map(one).collect()
         });
-        let entries = entries.map_err(|error| error.inside("entries"))?;
+        let entries: Vec<_> = entries.map_err(|error| error.inside("entries"))?;
+        let count = entries.len();
+        if let Some(promised) = promised.filter(|it| it.as_u64() != Some(count as u64)) {
+            let error =
+                Error::value(format!("{count}, as there are entries"), promised.to_string());
+            return Err(error.inside("file_count"));
+        }
         Ok(Table { version, flags, entries })
     }
 }
@@ -270,7 +293,13 @@ impl<'d> ArchiveFile<'d> {
     /// # Errors
     /// As [`Table::decode`]; nothing is incomplete here.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let start = reader.position();
         let table = Table::decode(reader).map_err(Error::closed)?;
+        if T::ON {
+            let size = (reader.position() - start) as u64;
+            let place = reader.place_if_on();
+            reader.leaf_from("table_size", place, Value::Unsigned(size));
+        }
         let data = reader.bytes("data", reader.remaining())?;
         Ok(Self { table, data: Cow::Borrowed(data) })
     }
@@ -286,13 +315,19 @@ impl<'d> ArchiveFile<'d> {
         Ok(writer.into_bytes())
     }
 
-    /// Reads it from JSON.
+    /// Reads it from JSON. `table_size` is the size that the table had: where names or entries were
+    /// changed, the data moves, and the offsets with it. Without `table_size` they stay.
     ///
     /// # Errors
-    /// Value, when the JSON is something else.
+    /// Value, when the JSON is something else; for another magic or count of files; for an offset
+    /// of 4 GiB or more.
     pub fn from_json(json: &Json) -> Result<ArchiveFile<'static>> {
         let mut fields = FieldsOf::new(json)?;
-        let table = Table::from_fields(&mut fields)?;
+        let mut table = Table::from_fields(&mut fields)?;
+        if let Some(size) = fields.take_optional("table_size") {
+            let size = size.as_u64().ok_or_else(|| json::expected("a number", size));
+            table.move_data(size.map_err(|error| error.inside("table_size"))?)?;
+        }
         let data = json::bytes(fields.take("data")?).map_err(|error| error.inside("data"))?;
         fields.end()?;
         Ok(ArchiveFile { table, data: Cow::Owned(data) })

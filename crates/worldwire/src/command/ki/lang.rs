@@ -8,8 +8,8 @@ use std::rc::Rc;
 use serde_json::json;
 use worldwire_ki::file::lang::{LangFile, Locale, Translation, codes_in};
 
-use super::Counts;
 use super::found::{Found, Kind, LIMITS, each, has_ending};
+use super::{Counts, MOST_SAID};
 use crate::cli::{Common, KiLang, Target};
 use crate::input;
 use crate::output::{Failure, Output, complain, print, printable};
@@ -161,7 +161,9 @@ fn csv(paths: &[PathBuf], target: &Target, common: &Common) -> Result<(), Failur
     let mut out = Output::open(target)?;
     let mut has_heading = true;
     let outcome = each(paths, &LANG, common, |found| {
-        let csv = read(&found)?.to_csv(stem(&found), has_heading).map_err(|error| {
+        let file = read(&found)?;
+        warn(&found, file.check(None));
+        let csv = file.to_csv(stem(&found), has_heading).map_err(|error| {
             complain(&found.title, &error.to_string());
             Failure::Input
         })?;
@@ -189,9 +191,27 @@ fn po(
     out.write(LangFile::po_head().as_bytes())?;
     let outcome = each(paths, &LANG, common, |found| {
         let translation = translations.get(stem(&found)).unwrap_or(&none);
-        out.write(read(&found)?.to_po(stem(&found), translation).as_bytes())
+        let file = read(&found)?;
+        let count = file.entries.iter().filter(|entry| entry.text.to_text().is_empty()).count();
+        let without = (count > 0).then(|| match count {
+            1 => "an entry without a text is left out".to_owned(),
+            count => format!("{count} entries without a text are left out"),
+        });
+        warn(&found, file.check(None).chain(without));
+        out.write(file.to_po(stem(&found), translation).as_bytes())
     });
     keep(out, outcome)
+}
+
+/// Tells what is odd about a file, though it is written all the same.
+fn warn(found: &Found<'_>, mut said: impl Iterator<Item = String>) {
+    for said in said.by_ref().take(MOST_SAID) {
+        complain(&found.title, &format!("warning: {said}"));
+    }
+    let more = said.count();
+    if more > 0 {
+        complain(&found.title, &format!("{more} more like these"));
+    }
 }
 
 /// What was written stays if all that went wrong is that some of the input could not be read.

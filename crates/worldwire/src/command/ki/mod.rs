@@ -9,6 +9,7 @@ mod find;
 mod found;
 pub(crate) mod inside;
 mod lang;
+pub(crate) mod loader;
 mod nav;
 pub(crate) mod op;
 mod poi;

@@ -5,14 +5,15 @@ use std::fmt::Write as _;
 
 use worldwire_core::json::string;
 use worldwire_core::{Limits, Result as Read};
-use worldwire_ki::file::wad::Inflater;
 use worldwire_ki::object::{Leaf, MAGIC, ObjectCodec, ObjectOptions, Slot, Visitor};
 use worldwire_ki::schema::Protocols;
 use worldwire_ki::schema::classes::Classes;
 use worldwire_ki::{Dictionary, djb2_31, property_hash, string_id};
 
+use super::loader::Loader;
 use super::op::inputs::{self, Input};
 use crate::cli::{Common, KiStringId};
+use crate::command::memory::Memory;
 use crate::command::work;
 use crate::output::{Failure, complain, print, printable};
 use crate::{definitions, input, types};
@@ -145,11 +146,13 @@ impl Search {
         let codec = classes.map(|classes| ObjectCodec::new(classes, ObjectOptions::file()));
         let bar = work::progress(inputs.len(), common);
         let empty = Self { wanted: self.wanted.clone(), found: BTreeSet::new() };
-        let look = |inflater: &mut Inflater, input: &Input<'_>| {
+        let memory = Memory::new();
+        let need = || Loader::new(&memory, Loader::OBJECT);
+        let look = |loader: &mut Loader<'_>, input: &Input<'_>| {
             bar.inc(1);
             let mut search = empty.clone();
             search.name(&input.name.to_string_lossy());
-            let outcome = match input.read(inflater) {
+            let outcome = match input.read(loader) {
                 Ok(Some(bytes)) => search.content(&bytes, codec.as_ref()),
                 Ok(None) => Ok(()),
                 Err(fault) => Err(fault),
@@ -157,7 +160,7 @@ impl Search {
             (search.found, outcome)
         };
         let pool = work::pool(0)?;
-        let outcomes = work::share(&pool, inputs, Input::size, Inflater::new, look);
+        let outcomes = work::share(&pool, inputs, Input::size, need, look);
         bar.finish_and_clear();
         for (input, (found, outcome)) in inputs.iter().zip(outcomes) {
             self.found.extend(found);

@@ -15,6 +15,7 @@ pub(super) fn check(filter: &Filter, classes: &Classes) -> Result<(), Failure> {
         known.entry(&property.name).or_default().push(property);
     }
     check_classes(filter, classes, &known)?;
+    check_metadata(filter, &known)?;
     check_properties(filter, &known)?;
     check_options(filter, &known)
 }
@@ -50,6 +51,19 @@ fn check_classes(filter: &Filter, classes: &Classes, known: &Known<'_>) -> Resul
         return Err(refuse(&format!("no class is called {bare}"), &hint));
     }
     Ok(())
+}
+
+/// What is known about the messages of captures, and of no file.
+fn check_metadata(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
+    let has_none = |name: &&str| !["name", "family", "length"].contains(name);
+    let names = filter.metadata_names();
+    match names.into_iter().filter(has_none).find(|name| !known.contains_key(name)) {
+        None => Ok(()),
+        Some(name) => Err(refuse(
+            &format!("no class has a property {name}"),
+            "; only messages of captures have that",
+        )),
+    }
 }
 
 fn check_properties(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 
 mod check;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -9,13 +10,13 @@ use worldwire_core::json::{Style, string, write_node};
 use worldwire_core::{Diagnostic, Limits, Reader, Severity, Tree};
 use worldwire_dissect::Time;
 use worldwire_dissect::filter::{Filter, Subject};
-use worldwire_ki::file::wad::Inflater;
 use worldwire_ki::object::{COMPACT, HUMAN_READABLE, Header, MAGIC, STATEFUL};
 use worldwire_ki::object::{ObjectCodec, ObjectOptions, xml};
-use worldwire_ki::schema::classes::Classes;
 
 use super::op::inputs::{self, Input};
 use crate::cli::{Common, KiFind};
+use crate::command::ki::loader::Loader;
+use crate::command::memory::Memory;
 use crate::command::work;
 use crate::output::{Failure, complain, counted, print, printable, say, spent};
 use crate::types;
@@ -37,7 +38,6 @@ pub(super) fn run(arguments: &KiFind, common: &Common) -> Result<(), Failure> {
     check::check(&filter, &classes)?;
     let paths = filter.field_names();
     let search = Search {
-        classes: &classes,
         strict: ObjectCodec::new(&classes, ObjectOptions::file()),
         lenient: ObjectCodec::new(
             &classes,
@@ -50,12 +50,14 @@ pub(super) fn run(arguments: &KiFind, common: &Common) -> Result<(), Failure> {
     };
     inputs::with(&arguments.inputs, &Limits::DEFAULT, |inputs| {
         let bar = work::progress(inputs.len(), common);
-        let look = |inflater: &mut Inflater, input: &Input<'_>| {
+        let look = |loader: &mut Loader<'_>, input: &Input<'_>| {
             bar.inc(1);
-            search.look(input, inflater)
+            search.look(input, loader)
         };
+        let memory = Memory::new();
+        let need = || Loader::new(&memory, Loader::OBJECT);
         let pool = work::pool(arguments.threads)?;
-        let outcomes = work::share(&pool, inputs, Input::size, Inflater::new, look);
+        let outcomes = work::share(&pool, inputs, Input::size, need, look);
         bar.finish_and_clear();
         let (mut objects, mut found, mut failed) = (0_u64, 0_u64, 0_u64);
         let mut out = String::new();
@@ -87,7 +89,6 @@ pub(super) fn run(arguments: &KiFind, common: &Common) -> Result<(), Failure> {
 
 /// What all threads need.
 struct Search<'s> {
-    classes: &'s Classes,
     strict: ObjectCodec<'s>,
     /// For objects of which something is not known.
     lenient: ObjectCodec<'s>,
@@ -107,27 +108,10 @@ struct Seen {
 }
 
 impl Search<'_> {
-    fn look(&self, input: &Input<'_>, inflater: &mut Inflater) -> Result<Seen, String> {
+    fn look(&self, input: &Input<'_>, loader: &mut Loader<'_>) -> Result<Seen, String> {
         let mut seen = Seen::default();
-        let Some(bytes) = input.read(inflater)? else { return Ok(seen) };
-        if bytes.starts_with(MAGIC) {
-            self.object(input, &bytes, &mut seen)?;
-        } else if is_xml(&bytes) {
-            // What else is odd about it is said by `ki op encode`.
-            let loaded = xml::load(self.classes, &input.subject(), &bytes);
-            let Some(objects) = loaded.objects else {
-                let errors = |said: &&Diagnostic| said.severity() == Severity::Error;
-                return Err(match loaded.diagnostics.iter().find(errors) {
-                    Some(error) => format!("line {}: {}", error.line(), error.message()),
-                    None => "wanted objects in XML".to_owned(),
-                });
-            };
-            let flags = STATEFUL | COMPACT | HUMAN_READABLE;
-            let header = Header { flags, is_compressed: false, is_packed: false };
-            for object in objects {
-                let bytes = self.strict.encode(&object, header).map_err(|e| e.to_string())?;
-                self.object(input, &bytes, &mut seen)?;
-            }
+        for object in objects(input, loader, &self.strict)? {
+            self.object(input, &object, &mut seen)?;
         }
         Ok(seen)
     }
@@ -208,6 +192,33 @@ impl Search<'_> {
         out.push('\n');
         Some(out)
     }
+}
+
+/// The objects of a file, as they stand in one: it is one, it has some in XML, or it is something
+/// else.
+pub(super) fn objects<'b>(
+    input: &'b Input<'_>,
+    loader: &'b mut Loader<'_>,
+    codec: &ObjectCodec<'_>,
+) -> Result<Vec<Cow<'b, [u8]>>, String> {
+    let is_wanted = |head: &[u8]| head.starts_with(MAGIC) || is_xml(head);
+    let Some(bytes) = input.read_if(loader, is_wanted)? else { return Ok(Vec::new()) };
+    if bytes.starts_with(MAGIC) {
+        return Ok(vec![bytes]);
+    }
+    // What else is odd about it is said by `ki op encode`.
+    let loaded = xml::load(codec.classes(), &input.subject(), &bytes);
+    let Some(objects) = loaded.objects else {
+        let errors = |said: &&Diagnostic| said.severity() == Severity::Error;
+        return Err(match loaded.diagnostics.iter().find(errors) {
+            Some(error) => format!("line {}: {}", error.line(), error.message()),
+            None => "wanted objects in XML".to_owned(),
+        });
+    };
+    let flags = STATEFUL | COMPACT | HUMAN_READABLE;
+    let header = Header { flags, is_compressed: false, is_packed: false };
+    let encoded = |object| codec.encode(&object, header).map(Cow::Owned);
+    objects.into_iter().map(encoded).collect::<Result<_, _>>().map_err(|it| it.to_string())
 }
 
 /// Whether a text file may have objects in it.

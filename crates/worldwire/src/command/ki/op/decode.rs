@@ -9,7 +9,6 @@ use std::time::Instant;
 use rayon::prelude::*;
 use worldwire_core::Limits;
 use worldwire_core::json::Style;
-use worldwire_ki::file::wad::Inflater;
 use worldwire_ki::object::MAGIC;
 
 use super::inputs::{self, Input, targets, unsafe_name};
@@ -17,7 +16,9 @@ use super::show::Show;
 use super::stream::Choices;
 use crate::cli::{Common, KiObjectForm, KiOpDecode, Target};
 use crate::command::ki::lang;
+use crate::command::ki::loader::Loader;
 use crate::command::ki::wad::taken;
+use crate::command::memory::Memory;
 use crate::command::work;
 use crate::output::{
     Failure, LastFolder, NewFolder, Output, complain, counted, say, spent, write_all,
@@ -26,6 +27,8 @@ use crate::types;
 
 /// Files that are decoded at the same time; their results wait for each other.
 const BATCH: usize = 64;
+/// These have at most so many bytes, or are one.
+const BATCH_BYTES: u64 = 64 << 20;
 /// Larger objects are written while they are read.
 const LARGE: usize = 4 << 20;
 
@@ -64,12 +67,16 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
             Some(folder) => work.as_files(inputs, folder, common)?,
             None => work.as_lines(inputs)?,
         };
-        let Counts { decoded, passed, failed, bytes } = counts;
+        let Counts { decoded, passed, existing, failed, bytes } = counts;
         if !common.quiet {
             let size = counted(bytes, "byte");
             let time = spent(start);
+            let existing = match existing {
+                0 => String::new(),
+                count => format!("{count} already there, "),
+            };
             say(format_args!(
-                "{decoded} decoded, {passed} skipped, {failed} failed; {size} in {time}"
+                "{decoded} decoded, {passed} skipped, {existing}{failed} failed; {size} in {time}"
             ));
         }
         if failed == 0 { Ok(()) } else { Err(Failure::Input) }
@@ -80,6 +87,7 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
 struct Counts {
     decoded: u64,
     passed: u64,
+    existing: u64,
     failed: u64,
     /// How many bytes were written.
     bytes: u64,
@@ -97,6 +105,8 @@ enum Outcome {
 /// What became of the result of an input.
 enum Stored {
     Passed,
+    /// There was one before.
+    Existing,
     Failed,
     /// So many bytes were written, of an object that could not be read to its end or could.
     Partly(usize),
@@ -113,11 +123,25 @@ struct Work<'w> {
 impl Work<'_> {
     /// The only input: its result goes where the user says.
     fn one(&self, input: &Input<'_>) -> Result<(), Failure> {
-        let mut inflater = Inflater::new();
-        let bytes = input.open(&mut inflater)?;
+        let mut loader = Loader::alone();
+        let bytes = input.open(&mut loader)?;
         let subject = input.subject();
         let target = self.arguments.target.of_file(|| self.show.name(&input.name))?;
+        let there = target.output.as_deref().filter(|_| !target.is_stdout());
+        if self.arguments.skip_existing && there.is_some_and(|path| path.is_file()) {
+            if !self.show.quiet {
+                complain(&subject, "skipped: already there");
+            }
+            return Ok(());
+        }
         if self.arguments.to == KiObjectForm::Json && bytes.len() > LARGE {
+            // Standard output cannot be taken back, so it gets nothing of an object with an error.
+            if target.is_stdout() {
+                self.show.check(&bytes).map_err(|message| {
+                    complain(&subject, &message);
+                    Failure::Input
+                })?;
+            }
             let mut sink = Sink { output: Output::open(&target)?, failure: None };
             let shown = self.show.json(&bytes, None, &subject, &mut sink);
             return match (sink.failure, shown) {
@@ -149,10 +173,15 @@ impl Work<'_> {
         let pool = work::pool(self.arguments.threads)?;
         let mut counts = Counts::default();
         let mut stdout = Output::open(&Target { output: None, force: false })?;
-        for batch in inputs.chunks(BATCH) {
+        let memory = Memory::new();
+        let need = || Loader::new(&memory, Loader::OBJECT);
+        let mut rest = inputs;
+        while !rest.is_empty() {
+            let (batch, behind) = rest.split_at(batch(rest));
+            rest = behind;
             let results: Vec<_> = pool.install(|| {
-                let decode = |inflater: &mut Inflater, input| self.several(input, inflater, true);
-                batch.par_iter().map_init(Inflater::new, decode).collect()
+                let decode = |loader: &mut Loader<'_>, input| self.several(input, loader, true);
+                batch.par_iter().map_init(need, decode).collect()
             });
             for (input, outcome) in batch.iter().zip(results) {
                 let bytes = match outcome {
@@ -189,9 +218,10 @@ impl Work<'_> {
         folder: &Path,
         common: &Common,
     ) -> Result<Counts, Failure> {
-        let is_wanted = |input: &Input<'_>| match input.read(&mut Inflater::new()) {
-            Ok(Some(bytes)) => !self.passes(input, &bytes),
-            _ => true,
+        let is_wanted = |input: &Input<'_>| {
+            let mut loader = Loader::alone();
+            let read = input.read_if(&mut loader, |head| !self.passes(input, head));
+            !matches!(read, Ok(None))
         };
         let targets = targets(inputs, folder, |name| self.show.name(name), is_wanted)?;
         let items: Vec<(&Input<'_>, inputs::Target)> = inputs.iter().zip(targets).collect();
@@ -199,14 +229,15 @@ impl Work<'_> {
         let taken = taken(inputs.iter().filter_map(Input::entry_name));
         let bar = work::progress(items.len(), common);
         let is_over = AtomicBool::new(false);
-        let need = || (Inflater::new(), LastFolder::default());
-        let act = |(inflater, last): &mut (Inflater, LastFolder),
+        let memory = Memory::new();
+        let need = || (Loader::new(&memory, Loader::OBJECT), LastFolder::default());
+        let act = |(loader, last): &mut (Loader<'_>, LastFolder),
                    (input, target): &(&Input<'_>, inputs::Target)| {
             if is_over.load(Ordering::Relaxed) {
                 return Stored::Passed;
             }
             let place = (&folder, &taken, last);
-            let stored = self.store(input, target, place, inflater);
+            let stored = self.store(input, target, place, loader);
             is_over.fetch_or(matches!(stored, Stored::Over(_)), Ordering::Relaxed);
             bar.inc(1);
             stored
@@ -218,6 +249,7 @@ impl Work<'_> {
         for stored in stored {
             let (count, bytes) = match stored {
                 Stored::Passed => (&mut counts.passed, 0),
+                Stored::Existing => (&mut counts.existing, 0),
                 Stored::Failed => (&mut counts.failed, 0),
                 Stored::Partly(bytes) => (&mut counts.failed, bytes),
                 Stored::Done(bytes) => (&mut counts.decoded, bytes),
@@ -234,7 +266,7 @@ impl Work<'_> {
         input: &Input<'_>,
         target: &inputs::Target,
         (folder, taken, last): (&NewFolder, &HashSet<String>, &mut LastFolder),
-        inflater: &mut Inflater,
+        loader: &mut Loader<'_>,
     ) -> Stored {
         let target = match target {
             Ok(Some(target)) => target,
@@ -244,7 +276,10 @@ impl Work<'_> {
                 return Stored::Failed;
             }
         };
-        let (bytes, is_whole) = match self.several(input, inflater, false) {
+        if self.arguments.skip_existing && folder.has(target) {
+            return Stored::Existing;
+        }
+        let (bytes, is_whole) = match self.several(input, loader, false) {
             Outcome::Passed => return Stored::Passed,
             Outcome::Failed(lines) => {
                 tell(input, &lines);
@@ -272,15 +307,12 @@ impl Work<'_> {
     }
 
     /// One of several inputs.
-    fn several(&self, input: &Input<'_>, inflater: &mut Inflater, is_line: bool) -> Outcome {
-        let bytes = match input.read(inflater) {
+    fn several(&self, input: &Input<'_>, loader: &mut Loader<'_>, is_line: bool) -> Outcome {
+        let bytes = match input.read_if(loader, |head| !self.passes(input, head)) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Outcome::Passed,
             Err(fault) => return Outcome::Failed(vec![fault]),
         };
-        if self.passes(input, &bytes) {
-            return Outcome::Passed;
-        }
         let subject = input.subject();
         match self.show.form(&bytes, is_line.then_some(&*subject), &subject) {
             Ok((text, true)) => Outcome::Done(text),
@@ -294,6 +326,16 @@ impl Work<'_> {
     fn passes(&self, input: &Input<'_>, bytes: &[u8]) -> bool {
         input.is_found && !bytes.starts_with(MAGIC) && self.show.choices.is_file()
     }
+}
+
+/// How many of the inputs are decoded at the same time.
+fn batch(inputs: &[Input<'_>]) -> usize {
+    let mut bytes = 0;
+    let fits = inputs.iter().take(BATCH).take_while(|input| {
+        bytes += input.size();
+        bytes <= BATCH_BYTES
+    });
+    fits.count().max(1)
 }
 
 fn tell(input: &Input<'_>, lines: &[String]) {

@@ -8,12 +8,13 @@ use std::time::Instant;
 use serde::de::IgnoredAny;
 use worldwire_core::Limits;
 use worldwire_core::value::push_hex;
-use worldwire_ki::file::wad::Inflater;
 
 use super::encoder::{Encoder, Found};
 use super::inputs::{self, Input, targets, unsafe_name};
 use super::stream::Choices;
 use crate::cli::{Common, KiOpEncode};
+use crate::command::ki::loader::Loader;
+use crate::command::memory::Memory;
 use crate::command::work;
 use crate::output::{
     Failure, LastFolder, NewFolder, complain, counted, print, printable, say, spent, write_all,
@@ -62,8 +63,8 @@ fn one(
     arguments: &KiOpEncode,
     common: &Common,
 ) -> Result<(), Failure> {
-    let mut inflater = Inflater::new();
-    let (text, subject) = (input.open(&mut inflater)?, input.subject());
+    let mut loader = Loader::alone();
+    let (text, subject) = (input.open(&mut loader)?, input.subject());
     let encoded = encoder.named(&subject, &text).map_err(|message| {
         if is_of_several(&text) {
             let way = "`ki op decode -o FOLDER` writes files that `ki op encode FOLDER` reads";
@@ -111,22 +112,23 @@ fn several(
     common: &Common,
 ) -> Result<(), Failure> {
     let start = Instant::now();
-    let encode = |input: &Input<'_>, inflater: &mut Inflater| {
-        let Some(text) = input.read(inflater)? else { return Ok(Found::Other) };
+    let encode = |input: &Input<'_>, loader: &mut Loader<'_>| {
+        let Some(text) = input.read(loader)? else { return Ok(Found::Other) };
         match input.is_found {
             true => encoder.found(&input.subject(), &name_of(input), &text),
             false => encoder.named(&input.subject(), &text).map(Found::Object),
         }
     };
     let is_wanted =
-        |input: &Input<'_>| !matches!(encode(input, &mut Inflater::new()), Ok(Found::Other));
+        |input: &Input<'_>| !matches!(encode(input, &mut Loader::alone()), Ok(Found::Other));
     let targets = targets(inputs, folder, encoded_name, is_wanted)?;
     let items: Vec<(&Input<'_>, inputs::Target)> = inputs.iter().zip(targets).collect();
     let folder = NewFolder::new(folder, arguments.target.force);
     let is_over = AtomicBool::new(false);
     let bar = work::progress(items.len(), common);
-    let need = || (Inflater::new(), LastFolder::default());
-    let act = |(inflater, last): &mut (Inflater, LastFolder),
+    let memory = Memory::new();
+    let need = || (Loader::new(&memory, Loader::OBJECT), LastFolder::default());
+    let act = |(loader, last): &mut (Loader<'_>, LastFolder),
                (input, target): &(&Input<'_>, inputs::Target)| {
         let fail = |message: &str| {
             if !message.is_empty() {
@@ -140,7 +142,7 @@ fn several(
             Err(fault) => return fail(fault),
         };
         bar.inc(1);
-        let bytes = match encode(input, inflater) {
+        let bytes = match encode(input, loader) {
             Ok(Found::Other) => return Outcome::Passed,
             Ok(Found::Unchanged(_)) => return Outcome::Unchanged,
             Ok(Found::Object(bytes)) => bytes,

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use serde_json::json;
 use worldwire_core::Limits;
 use worldwire_core::value::parse_hex;
-use worldwire_ki::file::wad::Inflater;
 use worldwire_ki::object::{
     COMPACT, CoreTable, FLAG_NAMES, HUMAN_READABLE, MAGIC, Object, ObjectCodec, ObjectOptions,
     STATEFUL, ZLIB,
@@ -17,6 +16,8 @@ use worldwire_ki::schema::classes::Classes;
 use super::inputs::{self, Input};
 use super::stream;
 use crate::cli::{Common, KiOpGuess};
+use crate::command::ki::loader::Loader;
+use crate::command::memory::Memory;
 use crate::command::work;
 use crate::output::{Failure, complain, counted, print, printable, say};
 use crate::types;
@@ -43,7 +44,7 @@ pub(super) fn run(arguments: &KiOpGuess, common: &Common) -> Result<(), Failure>
         paths => paths,
     };
     inputs::with(paths, &Limits::DEFAULT, |inputs| match inputs {
-        [only] if !only.is_found => guess.one(&only.subject(), &only.open(&mut Inflater::new())?),
+        [only] if !only.is_found => guess.one(&only.subject(), &only.open(&mut Loader::alone())?),
         _ => guess.several(inputs, arguments.threads, common),
     })
 }
@@ -78,8 +79,10 @@ impl Guess<'_> {
         common: &Common,
     ) -> Result<(), Failure> {
         let bar = work::progress(inputs.len(), common);
-        let look = |inflater: &mut Inflater, input: &Input<'_>| {
-            let bytes = input.read(inflater);
+        let memory = Memory::new();
+        let need = || Loader::new(&memory, Loader::OBJECT);
+        let look = |loader: &mut Loader<'_>, input: &Input<'_>| {
+            let bytes = input.read(loader);
             bar.inc(1);
             Ok(match bytes? {
                 None => None,
@@ -87,7 +90,7 @@ impl Guess<'_> {
             })
         };
         let pool = work::pool(threads)?;
-        let found = work::share(&pool, inputs, Input::size, Inflater::new, look);
+        let found = work::share(&pool, inputs, Input::size, need, look);
         bar.finish_and_clear();
         let mut out = String::new();
         let (mut read, mut failed) = (0_usize, 0);

@@ -6,9 +6,10 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::GlobBuilder;
 use worldwire_core::Limits;
-use worldwire_ki::file::wad::{Archive, Entry, Inflater, safe_path};
+use worldwire_ki::file::wad::{Archive, Entry, safe_path};
 
 use crate::command::ki::inside::{self, is_archive, is_archive_file};
+use crate::command::ki::loader::Loader;
 use crate::command::ki::wad::{check_total, explained, parse};
 use crate::input::map::{self, Bytes};
 use crate::input::{self, title};
@@ -76,16 +77,26 @@ impl Input<'_> {
     /// Its bytes; `None` for a file of an archive that is not downloaded yet.
     pub(crate) fn read<'b>(
         &'b self,
-        inflater: &'b mut Inflater,
+        loader: &'b mut Loader<'_>,
+    ) -> Result<Option<Cow<'b, [u8]>>, String> {
+        self.read_if(loader, |_| true)
+    }
+
+    /// The same if the first bytes are such, of which there are 4 KiB unless the file is shorter;
+    /// else `None`. What is not wanted takes no memory.
+    pub(crate) fn read_if<'b>(
+        &'b self,
+        loader: &'b mut Loader<'_>,
+        is_wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<Cow<'b, [u8]>>, String> {
         match &self.place {
-            Place::File(path) => match input::read(path) {
-                Ok(bytes) => Ok(Some(Cow::Owned(bytes))),
-                Err(failure) => Err(fault(path, failure)),
-            },
-            Place::Held(bytes) => Ok(Some(Cow::Borrowed(bytes))),
+            Place::File(path) => {
+                let read = input::read_if(path, &is_wanted, |size| loader.make_room(size));
+                read.map(|bytes| bytes.map(Cow::Owned)).map_err(|failure| fault(path, failure))
+            }
+            Place::Held(bytes) => Ok(Some(Cow::Borrowed(*bytes)).filter(|bytes| is_wanted(bytes))),
             Place::Entry { archive, entry, .. } => {
-                let read = archive.read(entry, inflater).map_err(|error| {
+                let read = loader.read_if(archive, entry, is_wanted).map_err(|error| {
                     // The name is said already.
                     let (name, fault) = (entry.name_lossy(), explained(error));
                     let bare = fault.strip_prefix(&*name).and_then(|it| it.strip_prefix(": "));
@@ -97,11 +108,11 @@ impl Input<'_> {
     }
 
     /// The bytes of the only input, without which there is nothing to do.
-    pub(crate) fn open<'b>(&'b self, inflater: &'b mut Inflater) -> Result<Cow<'b, [u8]>, Failure> {
+    pub(crate) fn open<'b>(&'b self, loader: &'b mut Loader<'_>) -> Result<Cow<'b, [u8]>, Failure> {
         if let Place::File(path) = &self.place {
             return input::read(path).map(Cow::Owned);
         }
-        let fault = match self.read(inflater) {
+        let fault = match self.read(loader) {
             Ok(Some(bytes)) => return Ok(bytes),
             Ok(None) => "not downloaded yet".to_owned(),
             Err(fault) => fault,
@@ -283,8 +294,22 @@ pub(crate) fn targets(
 ) -> Result<Vec<Target>, Failure> {
     let mut targets: Vec<Target> = inputs.iter().map(|it| Ok(Some(name(&it.name)))).collect();
     let mut taken: HashMap<PathBuf, usize> = HashMap::with_capacity(inputs.len());
+    // Names in folders are as this system has them; those in archives may not fit beside each other.
+    let mut spelled: HashMap<String, usize> = HashMap::new();
     for (index, input) in inputs.iter().enumerate() {
         let Some(Ok(Some(target))) = targets.get(index).cloned() else { continue };
+        if input.entry_name().is_some() {
+            let other = *spelled.entry(target.to_string_lossy().to_lowercase()).or_insert(index);
+            let is_other = |it: &Target| matches!(it, Ok(Some(it)) if *it != target);
+            if targets.get(other).is_some_and(is_other) && is_wanted(input) {
+                if inputs.get(other).is_some_and(&is_wanted) {
+                    let fault = "refused: differs only in case from an earlier file of the archive";
+                    set(&mut targets, index, Err(fault));
+                    continue;
+                }
+                spelled.insert(target.to_string_lossy().to_lowercase(), index);
+            }
+        }
         let Some(other) = taken.get(&target).copied() else {
             taken.insert(target, index);
             continue;

@@ -145,6 +145,13 @@ impl Show<'_> {
         writeln!(out, ",\"stream\":{}}}", stream.to_json()).map_err(failed)
     }
 
+    /// Whether all of an object can be read.
+    pub(super) fn check(&self, bytes: &[u8]) -> Result<(), String> {
+        let codec = ObjectCodec::new(self.classes, self.choices.of(bytes));
+        let decoded = codec.decode_all_within(bytes, &self.limits, &mut ());
+        decoded.map(drop).map_err(|error| explained(error).to_string())
+    }
+
     /// The object alone, written while it is read; and whether doubles do not hold its integers.
     fn object(
         &self,

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use globset::GlobBuilder;
 use serde_json::{Value, json};
 use worldwire_core::{Limits, Result as Read};
-use worldwire_ki::file::wad::Inflater;
-use worldwire_ki::object::{CoreId, MAGIC, ObjectCodec, ObjectOptions, Slot, Visitor};
+use worldwire_ki::object::{CoreId, ObjectCodec, ObjectOptions, Slot, Visitor};
 use worldwire_ki::schema::classes::{Class, Classes, Property};
 
 use super::inputs::{self, Input};
 use crate::cli::Common;
+use crate::command::ki::find::objects;
+use crate::command::ki::loader::Loader;
+use crate::command::memory::Memory;
 use crate::command::work;
 use crate::output::{Failure, complain, counted, print, printable, say};
 use crate::types;
@@ -35,9 +37,12 @@ pub(super) fn run(
             say(format_args!("worldwire: only the first {} are listed", Classes::MOST_NOTES));
         }
     }
-    let counts = match used_in {
-        [] => None,
-        paths => Some(count(&classes, paths, common)?),
+    let (counts, faults) = match used_in {
+        [] => (None, 0),
+        paths => {
+            let (counts, faults) = count(&classes, paths, common)?;
+            (Some(counts), faults)
+        }
     };
     let mut out = String::new();
     if counts.is_none()
@@ -83,7 +88,8 @@ pub(super) fn run(
         complain(word, &format!("no such class{hint}"));
         return Err(Failure::Input);
     }
-    print(&out)
+    print(&out)?;
+    if faults == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
 /// Tells whether a name is meant.
@@ -105,12 +111,12 @@ fn search(word: &str) -> Result<Fits, Failure> {
     }))
 }
 
-/// How many objects of each class there are, by hash.
+/// How many objects of each class there are, by hash, and how many files could not be read.
 fn count(
     classes: &Classes,
     paths: &[PathBuf],
     common: &Common,
-) -> Result<HashMap<u32, u64>, Failure> {
+) -> Result<(HashMap<u32, u64>, usize), Failure> {
     /// Counts what it hears of.
     #[derive(Default)]
     struct Count(HashMap<u32, u64>);
@@ -125,19 +131,18 @@ fn count(
     inputs::with(paths, &Limits::DEFAULT, |inputs| {
         let codec = ObjectCodec::new(classes, ObjectOptions::file());
         let bar = work::progress(inputs.len(), common);
-        let look = |inflater: &mut Inflater, input: &Input<'_>| {
+        let memory = Memory::new();
+        let need = || Loader::new(&memory, Loader::OBJECT);
+        let look = |loader: &mut Loader<'_>, input: &Input<'_>| {
             bar.inc(1);
             let mut found = Count::default();
-            match input.read(inflater)? {
-                Some(bytes) if bytes.starts_with(MAGIC) => {
-                    let outcome = codec.decode_all(&bytes, &mut found);
-                    outcome.map_err(|error| error.to_string())?;
-                }
-                _ => {}
+            for object in objects(input, loader, &codec)? {
+                let outcome = codec.decode_all(&object, &mut found);
+                outcome.map_err(|error| error.to_string())?;
             }
             Ok(found.0)
         };
-        let found = work::share(&work::pool(0)?, inputs, Input::size, Inflater::new, look);
+        let found = work::share(&work::pool(0)?, inputs, Input::size, need, look);
         bar.finish_and_clear();
         let mut all: HashMap<u32, u64> = HashMap::new();
         let mut faults = 0_usize;
@@ -158,7 +163,7 @@ fn count(
         if faults > 0 {
             complain("not counted", &counted(faults, "file"));
         }
-        Ok(all)
+        Ok((all, faults))
     })
 }
 

@@ -4,15 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use rayon::ThreadPool;
-use worldwire_ki::file::wad::{Archive, Entry, Inflater};
+use worldwire_ki::file::wad::{Archive, Entry};
 use worldwire_ki::object::MAGIC;
 
 use super::contents::Content;
 use crate::cli::Common;
 use crate::command::ki::find::is_xml;
+use crate::command::ki::loader::Loader;
 use crate::command::ki::op::encoded_name;
 use crate::command::ki::op::encoder::{Encoder, Found};
 use crate::command::ki::op::stream::hash;
+use crate::command::memory::Memory;
 use crate::command::work;
 use crate::input::map;
 use crate::output::{Failure, complain, printable, shown};
@@ -65,11 +67,13 @@ pub(super) fn new(
     let files: Vec<(String, PathBuf, u64)> =
         files.into_iter().map(|(name, (path, size))| (name, path, size)).collect();
     let bar = work::progress(files.len(), common);
-    let act = |inflater: &mut Inflater, (name, path, size): &(String, PathBuf, u64)| {
+    let memory = Memory::new();
+    let need = || Loader::new(&memory, Loader::OBJECT);
+    let act = |loader: &mut Loader<'_>, (name, path, size): &(String, PathBuf, u64)| {
         bar.inc(1);
-        look.at(name, path, *size, inflater)
+        look.at(name, path, *size, loader)
     };
-    let verdicts = work::share(pool, &files, |(_, _, size)| *size, Inflater::new, act);
+    let verdicts = work::share(pool, &files, |(_, _, size)| *size, need, act);
     bar.finish_and_clear();
     let mut new = BTreeMap::new();
     let mut sources: HashMap<String, &Path> = HashMap::new();
@@ -109,14 +113,14 @@ impl Look<'_, '_> {
         name: &str,
         path: &Path,
         size: u64,
-        inflater: &mut Inflater,
+        loader: &mut Loader<'_>,
     ) -> Result<Verdict, Failure> {
         let entry = self.entries.get(name.as_bytes()).copied();
         let may_be_text = |end: &str| name.len() > end.len() && name.ends_with(end);
         // JSON that the archive has itself is a file like any other.
         if may_be_text(".json") && entry.is_none() || may_be_text(".xml") {
             let text = map::open(path)?;
-            return Ok(self.text(name, path, &text, inflater));
+            return Ok(self.text(name, path, &text, loader));
         }
         if entry.is_none()
             && let Some(own) = name.strip_suffix(".txt")
@@ -127,7 +131,7 @@ impl Look<'_, '_> {
             return Ok(Verdict::Failed(text));
         }
         if let Some(entry) = entry
-            && self.is_same(entry, &map::open(path)?, inflater)
+            && self.is_same(entry, &map::open(path)?, loader)
         {
             return Ok(Verdict::Same);
         }
@@ -135,13 +139,13 @@ impl Look<'_, '_> {
     }
 
     /// A file that may be an object in text.
-    fn text(&self, name: &str, path: &Path, text: &[u8], inflater: &mut Inflater) -> Verdict {
+    fn text(&self, name: &str, path: &Path, text: &[u8], loader: &mut Loader<'_>) -> Verdict {
         let subject = path.to_string_lossy();
         let own = self.name(name);
         let entry = self.entries.get(own.as_bytes()).copied();
         let (name, bytes) = match self.encoder.found(&subject, &own, text) {
             Ok(Found::Unchanged(source))
-                if entry.is_some_and(|entry| self.is_of(entry, &source, inflater)) =>
+                if entry.is_some_and(|entry| self.is_of(entry, &source, loader)) =>
             {
                 return Verdict::Same;
             }
@@ -153,7 +157,9 @@ impl Look<'_, '_> {
             Ok(Found::Object(bytes)) => (own, Some(bytes)),
             // What `extract` called so is no other file, whatever somebody made of it; and XML that
             // lost its first line stays an object.
-            Ok(Found::Other) if entry.is_some_and(|entry| self.is_meant(entry, name, text)) => {
+            Ok(Found::Other)
+                if entry.is_some_and(|entry| self.is_meant(entry, name, text, loader)) =>
+            {
                 match self.encoder.named(&subject, text) {
                     Ok(bytes) => (own, Some(bytes)),
                     Err(error) => return Verdict::Failed(error),
@@ -164,7 +170,7 @@ impl Look<'_, '_> {
         };
         let entry = self.entries.get(name.as_bytes()).copied();
         let content = bytes.as_deref().unwrap_or(text);
-        if entry.is_some_and(|entry| self.is_same(entry, content, inflater)) {
+        if entry.is_some_and(|entry| self.is_same(entry, content, loader)) {
             return Verdict::Same;
         }
         let content = match bytes {
@@ -190,22 +196,26 @@ impl Look<'_, '_> {
     }
 
     /// Whether a file that does not look like an object of ours is to be the object of an entry.
-    fn is_meant(&self, entry: &Entry<'_>, name: &str, text: &[u8]) -> bool {
-        let mut inflater = Inflater::new();
-        let old = self.archive.read(entry, &mut inflater);
-        let was_object = matches!(old, Ok(Some(old)) if old.starts_with(MAGIC));
-        was_object && (name.ends_with(".json") || is_xml(text))
+    fn is_meant(
+        &self,
+        entry: &Entry<'_>,
+        name: &str,
+        text: &[u8],
+        loader: &mut Loader<'_>,
+    ) -> bool {
+        let old = loader.read_if(self.archive, entry, |head| head.starts_with(MAGIC));
+        matches!(old, Ok(Some(_))) && (name.ends_with(".json") || is_xml(text))
     }
 
     /// Whether an entry has the content of this hash.
-    fn is_of(&self, entry: &Entry<'_>, source: &str, inflater: &mut Inflater) -> bool {
-        matches!(self.archive.read(entry, inflater), Ok(Some(old)) if hash(&[old]) == source)
+    fn is_of(&self, entry: &Entry<'_>, source: &str, loader: &mut Loader<'_>) -> bool {
+        matches!(loader.read(self.archive, entry), Ok(Some(old)) if hash(&[old]) == source)
     }
 
     /// Whether an entry has this content: the same bytes, or the same object compressed by another
     /// program.
-    fn is_same(&self, entry: &Entry<'_>, content: &[u8], inflater: &mut Inflater) -> bool {
-        match self.archive.read(entry, inflater) {
+    fn is_same(&self, entry: &Entry<'_>, content: &[u8], loader: &mut Loader<'_>) -> bool {
+        match loader.read(self.archive, entry) {
             Ok(Some(old)) => old == content || self.encoder.is_same(old, content),
             // What is damaged or not there yet is replaced.
             _ => false,

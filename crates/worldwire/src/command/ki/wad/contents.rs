@@ -9,7 +9,7 @@ use worldwire_ki::file::wad::{Archive, Entry, Packed, safe_path};
 use super::names::check_new;
 use super::patterns::Patterns;
 use crate::cli::Common;
-use crate::input;
+use crate::input::{self, title};
 use crate::output::{Failure, FilePlace, complain, is_unfinished, printable, shown};
 
 /// Where the content of an entry comes from.
@@ -46,8 +46,17 @@ pub(super) fn keep<'d>(
     let entries = archive.entries().iter();
     let removed = gone.choose(entries, |entry| entry.name_lossy(), "of the archive")?;
     let removed = removed.iter().map(|entry| entry.name_lossy().into_owned()).collect();
-    for entry in archive.entries() {
+    for (index, entry) in archive.entries().iter().enumerate() {
         if !gone.is_match(&entry.name_lossy()) {
+            if entry.name.is_empty() || entry.name.contains(&0) {
+                let (found, hint) = match entry.name.is_empty() {
+                    true => ("none", "; --remove '' removes it"),
+                    false => ("one with a NUL", "; --remove with a pattern removes it"),
+                };
+                let text = format!("entry {index}: wanted a name, found {found}{hint}");
+                complain(&title(path), &text);
+                return Err(Failure::Input);
+            }
             let kept = archive.packed(entry).map_err(|error| super::bad(path, &error))?;
             if contents.insert(entry.name.to_vec(), Content::Kept(kept)).is_some() {
                 complain(&entry.name_lossy(), "occurs twice");

@@ -9,6 +9,7 @@ use worldwire_core::Error;
 use worldwire_ki::file::wad::{Archive, Entry, Inflater, Pair, pairs};
 
 use crate::cli::{Common, KiWadReading};
+use crate::command::memory::Memory;
 use crate::command::work;
 use crate::input::{map, title};
 use crate::output::{Failure, complain, print};
@@ -58,8 +59,11 @@ pub(super) fn run(
         sides.map(|entry| u64::from(entry.size)).sum()
     };
     let need = || [Inflater::new(), Inflater::new()];
+    let memory = Memory::new();
     let look = |inflaters: &mut [Inflater; 2], pair: &Pair<'_>| {
+        let _share = memory.take(size(pair));
         let found = compare(&old, &new, pair, inflaters);
+        inflaters.iter_mut().for_each(Inflater::release);
         bar.inc(1);
         found
     };

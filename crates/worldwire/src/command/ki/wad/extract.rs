@@ -7,13 +7,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use worldwire_ki::file::wad::{Archive, Entry, Inflater, safe_path};
+use worldwire_ki::file::wad::{Archive, Entry, safe_path};
 use worldwire_ki::object::MAGIC;
 
 use super::Wad;
 use super::names::{self, judge, parents};
 use crate::cli::{Common, KiWadReading};
+use crate::command::ki::loader::Loader;
 use crate::command::ki::op::show::Show;
+use crate::command::memory::Memory;
 use crate::command::work;
 use crate::input::title;
 use crate::output::{
@@ -162,10 +164,12 @@ fn one(
         is_over: AtomicBool::new(false),
     };
     let bar = work::progress(wanted.len(), common);
-    let need = || (Inflater::new(), LastFolder::default());
-    let write = |(inflater, last): &mut (Inflater, LastFolder),
+    let memory = Memory::new();
+    let times = if how.show.is_some() { Loader::OBJECT } else { 1 };
+    let need = || (Loader::new(&memory, times), LastFolder::default());
+    let write = |(loader, last): &mut (Loader<'_>, LastFolder),
                  (entry, name): &(&Entry<'_>, &str)| {
-        let outcome = work.one(entry, name, inflater, last);
+        let outcome = work.one(entry, name, loader, last);
         bar.inc(1);
         outcome
     };
@@ -224,7 +228,7 @@ impl Work<'_> {
         &self,
         entry: &Entry<'_>,
         name: &str,
-        inflater: &mut Inflater,
+        loader: &mut Loader<'_>,
         last: &mut LastFolder,
     ) -> Outcome {
         if self.is_over.load(Ordering::Relaxed) {
@@ -233,7 +237,7 @@ impl Work<'_> {
         if self.how.skip_existing && self.exists(name) {
             return Outcome::Existing;
         }
-        let file = match self.archive.read(entry, inflater) {
+        let file = match loader.read(self.archive, entry) {
             Ok(Some(file)) => file,
             Ok(None) => return Outcome::Unpatched,
             Err(error) => return Outcome::Failed(Fault::File(super::explained(error))),

@@ -17,7 +17,6 @@ use std::ptr;
 
 use worldwire_core::json::Style;
 use worldwire_core::{Error, ErrorKind, Limits};
-use worldwire_ki::file::lang::Locale;
 use worldwire_ki::file::wad::{Archive, Entry};
 use worldwire_ki::schema::classes::Classes;
 
@@ -25,10 +24,11 @@ use self::names::brief;
 pub(super) use self::names::taken;
 use self::patterns::Patterns;
 use super::inside::is_archive_file;
+use super::lang;
 use super::op::inputs::{is_pattern, matching};
 use super::op::show::Show;
 use super::op::stream::Choices;
-use crate::cli::{Common, KiStream, KiWad, KiWadDecoding, KiWadNamed, KiWadReading};
+use crate::cli::{Common, KiObjectForm, KiStream, KiWad, KiWadDecoding, KiWadNamed, KiWadReading};
 use crate::input::map::{self, Bytes};
 use crate::input::title;
 use crate::output::{Failure, complain};
@@ -77,9 +77,10 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
         KiWad::Create { folder, archive_version, flags, packing, target } => {
             create::create(folder, *archive_version, *flags, packing, target, common)
         }
-        KiWad::Update { archive, from, types, hints, remove, packing, target } => {
+        KiWad::Update { archive, from, types, hints, remove, allow_overlaps, packing, target } => {
             let from = from.as_deref().map(|folder| update::From { folder, types, hints });
-            update::run(archive, from.as_ref(), remove, packing, target, common)
+            let how = update::How { remove, allow_overlaps: *allow_overlaps, packing, target };
+            update::run(archive, from.as_ref(), &how, common)
         }
         KiWad::Diff { before, after, json, reading } => {
             diff::run(before, after, *json, reading, common)
@@ -142,6 +143,11 @@ fn with_show<R>(
         }
         return act(None);
     };
+    if !decoding.lang.is_empty() && form != KiObjectForm::Text {
+        let message = "--lang needs --decode text; for JSON there is ki lang explain";
+        return Err(Failure::Run(message.to_owned()));
+    }
+    let locale = lang::load(&decoding.lang, common)?;
     let choices = Choices::new(&decoding.stream)?;
     let classes = types::load(&decoding.types, common)?;
     choices.check(&classes, common);
@@ -155,7 +161,7 @@ fn with_show<R>(
         limits: Limits { values_per_byte: decoding.values_per_byte, ..LIMITS },
         style: Style { safe: decoding.json_safe },
         seals,
-        locale: &Locale::new(),
+        locale: &locale,
     }))
 }
 
@@ -256,8 +262,8 @@ fn overlaps<'a, 'd>(
     told.collect()
 }
 
-/// Refuses an archive with overlaps.
-fn refuse_overlaps(path: &Path, archive: &Archive<'_>) -> Result<(), Failure> {
+/// Refuses an archive with overlaps, and says what else can be done.
+fn refuse_overlaps(path: &Path, archive: &Archive<'_>, hint: &str) -> Result<(), Failure> {
     let overlaps = archive.overlaps();
     let Some((_, first)) = overlaps.first() else { return Ok(()) };
     let name = archive.entries().get(*first).map(Entry::name_lossy).unwrap_or_default();
@@ -266,6 +272,6 @@ fn refuse_overlaps(path: &Path, archive: &Archive<'_>) -> Result<(), Failure> {
         count => format!(" and {} more", count - 1),
     };
     let what = "inside the data of others";
-    complain(&title(path), &format!("refused: the data of {name}{others} begins {what}"));
+    complain(&title(path), &format!("refused: the data of {name}{others} begins {what}{hint}"));
     Err(Failure::Input)
 }

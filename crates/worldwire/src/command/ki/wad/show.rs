@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use serde_json::json;
-use worldwire_ki::file::wad::{Entry, FLAGS, Inflater, Table};
+use worldwire_ki::file::wad::{Entry, FLAGS, Table};
 
 use super::Wad;
 use super::names::judge;
 use crate::cli::{Common, KiWadReading};
+use crate::command::ki::loader::Loader;
+use crate::command::memory::Memory;
 use crate::command::work;
 use crate::input::title;
 use crate::output::{Failure, complain, counted, print, say, spent};
@@ -115,23 +117,25 @@ fn test_one(
 ) -> Result<(), Failure> {
     let start = Instant::now();
     if refuse_overlaps {
-        super::refuse_overlaps(path, archive)?;
+        super::refuse_overlaps(path, archive, "")?;
     }
     super::check_total(path, archive, chosen.iter().copied())?;
     let bar = work::progress(chosen.len(), common);
-    let look = |inflater: &mut Inflater, entry: &&Entry<'_>| {
-        let outcome = archive.read(entry, inflater);
+    let memory = Memory::new();
+    let look = |loader: &mut Loader<'_>, entry: &&Entry<'_>| {
+        let outcome = loader.read(archive, entry).map(|file| file.is_some());
         bar.inc(1);
         match outcome {
-            Ok(Some(_)) => None,
-            Ok(None) => {
+            Ok(true) => None,
+            Ok(false) => {
                 Some((entry.name_lossy().into_owned(), "unpatched", "not downloaded yet".into()))
             }
             Err(error) => Some((entry.name_lossy().into_owned(), "error", super::explained(error))),
         }
     };
     let size = |entry: &&Entry<'_>| u64::from(entry.size);
-    let found = work::share(&work::pool(reading.threads)?, chosen, size, Inflater::new, look);
+    let need = || Loader::new(&memory, 1);
+    let found = work::share(&work::pool(reading.threads)?, chosen, size, need, look);
     let found: Vec<_> = found.into_iter().flatten().collect();
     bar.finish_and_clear();
     let mut out = String::new();

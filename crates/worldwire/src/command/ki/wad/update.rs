@@ -13,7 +13,7 @@ use crate::cli::{Common, KiStream, KiWadPacking, KiWadTarget};
 use crate::command::ki::op::encoder::Encoder;
 use crate::command::ki::op::stream::Choices;
 use crate::command::work;
-use crate::input::map;
+use crate::input::{map, title};
 use crate::output::{Failure, counted, print, printable, say, spent};
 
 /// Where changed files come from, and what it takes to encode objects.
@@ -23,18 +23,34 @@ pub(super) struct From<'f> {
     pub(super) hints: &'f [PathBuf],
 }
 
+/// What is done with the archive.
+pub(super) struct How<'h> {
+    pub(super) remove: &'h [String],
+    /// Files that share their data get each their own.
+    pub(super) allow_overlaps: bool,
+    pub(super) packing: &'h KiWadPacking,
+    pub(super) target: &'h KiWadTarget,
+}
+
 pub(super) fn run(
     path: &Path,
     from: Option<&From<'_>>,
-    remove: &[String],
-    packing: &KiWadPacking,
-    target: &KiWadTarget,
+    &How { remove, allow_overlaps, packing, target }: &How<'_>,
     common: &Common,
 ) -> Result<(), Failure> {
     let start = Instant::now();
     let target = place(target)?;
     let bytes = map::open(path)?;
     let archive: Archive<'_> = super::parse(path, &bytes, &super::LIMITS)?;
+    if !allow_overlaps {
+        super::refuse_overlaps(path, &archive, "; --allow-overlaps gives each file its own data")?;
+    }
+    let unused = archive.unused();
+    if unused > 0 {
+        let (bytes, verb) = (counted(unused, "byte"), if unused == 1 { "is" } else { "are" });
+        let text = format!("warning: {bytes} that no file has {verb} left out");
+        common.note(&title(path), &text);
+    }
     let mut contents = Contents::new();
     let removed = keep(path, &archive, remove, &mut contents)?;
     let mut changes: Vec<(String, Change)> =

@@ -1,0 +1,97 @@
+//! The memory that threads share for large files.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Memory that all threads have together for what is large. Whoever wants some waits until others
+/// gave it back, so that twice the threads do not take twice the memory.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    all: u64,
+    free: Mutex<u64>,
+    freed: Condvar,
+}
+
+/// A part of the memory, which is given back when this goes.
+#[derive(Debug)]
+pub(crate) struct Share<'m> {
+    memory: &'m Memory,
+    bytes: u64,
+}
+
+/// What is smaller is not waited for: threads are too few for that to become much.
+const SMALL: u64 = 1 << 20;
+
+impl Memory {
+    /// The bytes that two of the largest files of archives take.
+    const ALL: u64 = 512 << 20;
+
+    pub(crate) fn new() -> Self {
+        Self::of(Self::ALL)
+    }
+
+    fn of(all: u64) -> Self {
+        Self { all, free: Mutex::new(all), freed: Condvar::new() }
+    }
+
+    /// So many bytes, once they are free. What is more than there is gets all.
+    ///
+    /// A thread must have nothing left of an earlier share: two that wait for each other would
+    /// wait forever.
+    pub(crate) fn take(&self, bytes: u64) -> Share<'_> {
+        if bytes < SMALL {
+            return Share { memory: self, bytes: 0 };
+        }
+        let bytes = bytes.min(self.all);
+        let mut free = self.free();
+        while *free < bytes {
+            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= bytes;
+        Share { memory: self, bytes }
+    }
+
+    fn free(&self) -> MutexGuard<'_, u64> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            *self.memory.free() += self.bytes;
+            self.memory.freed.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::{Memory, SMALL};
+
+    #[test]
+    fn threads_never_have_more_than_there_is() {
+        let memory = Memory::of(10 * SMALL);
+        let (held, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let (memory, held, most) = (&memory, &held, &most);
+                scope.spawn(move || {
+                    for step in 0..200 {
+                        let wanted = (1 + (thread * 7 + step) % 12) * SMALL;
+                        let share = memory.take(wanted);
+                        let taken = wanted.min(10 * SMALL);
+                        let now = held.fetch_add(taken, Ordering::SeqCst) + taken;
+                        most.fetch_max(now, Ordering::SeqCst);
+                        held.fetch_sub(taken, Ordering::SeqCst);
+                        drop(share);
+                    }
+                });
+            }
+        });
+        assert!(most.into_inner() <= 10 * SMALL);
+        assert_eq!(*memory.free(), 10 * SMALL, "all of it is back");
+        assert_eq!(memory.take(SMALL - 1).bytes, 0, "what is small is not counted");
+    }
+}
