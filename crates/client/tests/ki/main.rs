@@ -4,7 +4,11 @@
 
 mod attacks;
 mod chaos;
+mod characters;
+#[path = "../../../server/tests/support/database.rs"]
+mod database;
 mod load;
+mod refusals;
 mod rules;
 mod sockets;
 mod stage;
