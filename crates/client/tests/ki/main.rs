@@ -8,6 +8,8 @@ mod characters;
 #[path = "../../../server/tests/support/database.rs"]
 mod database;
 mod load;
+#[path = "../support/log.rs"]
+mod log;
 mod refusals;
 mod rules;
 mod sockets;

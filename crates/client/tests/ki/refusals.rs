@@ -10,6 +10,7 @@ use worldwire_ki::character::{Character, MOST_NAME_INDICES};
 use worldwire_ki::crypt::login::{Secret, password_hash};
 use worldwire_server::ki::Refusal;
 
+use crate::log::Log;
 use crate::stage::{Stage, refused, settings};
 
 /// How many answers to one address may wait.
@@ -195,4 +196,47 @@ async fn a_free_player_counts_once_and_room_is_made_by_whoever_goes() {
     game.close().await;
     sleep(Duration::from_secs(1)).await;
     other.log_in("other", &hash).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_refusals_is_one_line_a_minute_and_no_line_has_a_secret() {
+    let log = Log::begin();
+    let stage = Stage::new(|_| ()).await;
+    let [right, wrong] = ["hunter2", "x"].map(password_hash);
+    let flood = async || {
+        for _ in 0..8 {
+            let mut client = stage.client().await;
+            for _ in 0..5 {
+                assert_eq!(refused(client.log_in("nobody", &wrong).await), "AuthenFailed");
+            }
+        }
+    };
+    let began = Instant::now();
+    flood().await;
+    // The later ones had to wait.
+    let minutes = usize::try_from(began.elapsed().as_secs() / 60).unwrap();
+    let lines = log.with("logins refused");
+    assert!((1..=minutes + 1).contains(&lines.len()), "{minutes} minutes: {lines:?}");
+    assert!(lines[0].contains("why=AuthenFailed count=1"), "{lines:?}");
+    // One that comes late says how many there were.
+    sleep(Duration::from_secs(120)).await;
+    flood().await;
+    let counts = log.with("logins refused").into_iter().map(|line| {
+        line.split("count=").nth(1).unwrap().split(' ').next().unwrap().parse::<u32>().unwrap()
+    });
+    let counted: u32 = counts.sum();
+    assert!((41..=80).contains(&counted), "{counted}");
+
+    // K-01: what makes somebody log in is in no log, whatever its level.
+    let mut client = stage.client().await;
+    let pass = client.log_in("merle", &right).await.unwrap();
+    let (_, ck2) = stage.realm.token("merle").unwrap();
+    client.create(plain("Merle").as_bytes()).await.unwrap();
+    let character = client.characters().await.unwrap().list[0].global_id();
+    let to = client.select(character).await.unwrap();
+    stage.client().await.attach(&to).await.unwrap();
+    assert!(!log.with("logged in").is_empty());
+    for secret in [pass.ck2.as_str(), ck2.as_str(), right.as_str(), &to.key, "hunter2"] {
+        assert_eq!(log.with(secret), Vec::<String>::new());
+    }
 }
