@@ -22,7 +22,7 @@ pub struct Sample {
     pub is_udp: bool,
 }
 
-pub const SAMPLES: [Sample; 6] = [
+pub const SAMPLES: [Sample; 7] = [
     Sample {
         family: "uru",
         capture: include_bytes!("../../../../samples/uru-login.pcapng"),
