@@ -93,8 +93,10 @@ async fn names(folder: &Path) -> BTreeMap<String, u64> {
     let accounts = admin.ask(Request::Accounts).await.unwrap();
     admin.close().await;
     let characters = accounts.iter().flat_map(|one| one["characters"].as_array().unwrap());
-    let named =
-        characters.map(|one| (one[1].as_str().unwrap().to_owned(), one[0].as_u64().unwrap()));
+    let named = characters.map(|one| {
+        let id = one["id"].as_str().unwrap().parse().unwrap();
+        (one["name"].as_str().unwrap().to_owned(), id)
+    });
     named.collect()
 }
 

@@ -58,6 +58,7 @@ use login::Rules;
 use realm::{Realm, RealmError};
 use reception::{Door, Reception};
 use secrets::Secrets;
+use wire::FileListAnswer;
 
 use crate::config::{ConfigError, database};
 use crate::folder::write_secret;
@@ -148,6 +149,7 @@ pub struct LoginServer {
     patch: Option<tcp::Listener>,
     status: Option<TcpListener>,
     operators: operators::Listener<Realm>,
+    files: Option<Arc<FileListAnswer>>,
     is_new: bool,
     lock: FolderLock,
 }
@@ -174,6 +176,7 @@ impl LoginServer {
 
         let protocols = protocols(folder, &config)?;
         let rules = rules(folder, &config).await?;
+        let files = rules.files.clone();
         let secrets = match &start.secrets {
             Some(path) => Some(Secrets::open(path).map_err(at(path))?),
             None => None,
@@ -208,7 +211,7 @@ impl LoginServer {
         let operators = operators::Listener::bind(folder, realm.clone()).map_err(at(folder))?;
         let reception = Reception::new(&config, rules, protocols.into(), realm, clock, epoch);
         let reception = Arc::new(reception.with_secrets(secrets));
-        Ok(Self { config, reception, listener, patch, status, operators, is_new, lock })
+        Ok(Self { config, reception, listener, patch, status, operators, files, is_new, lock })
     }
 
     /// Whether this is the first start: there was no `ki.toml`.
@@ -235,6 +238,12 @@ impl LoginServer {
     #[must_use]
     pub fn status_address(&self) -> Option<SocketAddr> {
         self.status.as_ref()?.local_addr().ok()
+    }
+
+    /// What patch clients are told, if there is a patch service.
+    #[must_use]
+    pub fn files(&self) -> Option<&FileListAnswer> {
+        self.files.as_deref()
     }
 
     /// What all connections share.
@@ -319,10 +328,10 @@ fn is_messages(file: &Path) -> bool {
 
 async fn rules(folder: &Path, config: &KiConfig) -> Result<Rules, ServerError> {
     let files = folder.join(&config.patch.folder);
-    let patch = config.patch.clone();
+    let (prefix, version) = (config.url_prefix(), config.patch.version);
     let list = match files.is_dir() {
         true => {
-            let made = spawn_blocking(move || patch::publish(&files, &patch)).await;
+            let made = spawn_blocking(move || patch::publish(&files, &prefix, version)).await;
             let made = made.map_err(|error| at(folder)(io::Error::other(error)))?;
             Some(made.map_err(|(path, error)| ServerError::Io { path, error })?.into())
         }
