@@ -61,4 +61,6 @@ mod settings;
 mod string_id;
 pub mod types;
 
-pub use string_id::{Dictionary, LoginError, LoginErrorInt, djb2_31, property_hash, string_id};
+pub use string_id::{
+    Dictionary, LoginError, LoginErrorInt, SCHOOLS, djb2_31, property_hash, string_id,
+};

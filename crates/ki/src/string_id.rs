@@ -7,6 +7,10 @@ use worldwire_core::wire_enum;
 /// The most words of one id that a dictionary keeps.
 const MOST_WORDS: usize = 64;
 
+/// The schools of magic, by the names whose ids `m_schoolOfFocus` of characters holds. Their places here are
+/// the numbers that `MSG_LOGINLOGCHARACTERCREATION` gives them.
+pub const SCHOOLS: [&str; 7] = ["Fire", "Ice", "Storm", "Myth", "Life", "Death", "Balance"];
+
 /// The id of a text: type tags, error codes, school and state names.
 ///
 /// The hash takes the raw bytes of the text, UTF-8 in practice. For bytes below 0x20, which no
@@ -86,6 +90,17 @@ macro_rules! errors {
                 /// The name of a new character is refused.
                 /// Unverified: the text was found by a search for words with this id.
                 InvalidName = 1_745_079_928,
+                /// Of `worldwire serve ki`, as the rest is: no document has an id for it. No login, or
+                /// not let in yet.
+                NotAdmitted = 548_851_844,
+                /// The blob of a new character cannot be read.
+                MalformedCharacter = 344_871_311,
+                /// The account has no slot left.
+                SlotLimit = 789_879_832,
+                /// There is no such character, or it is another account's.
+                UnknownCharacter = 991_218_962,
+                /// The key with which a client enters a zone is wrong, used or out of date.
+                WrongKey = 307_639_470,
             }
         }
     )*};
@@ -110,7 +125,6 @@ impl Dictionary {
     /// The names of the known errors and the schools of magic.
     #[must_use]
     pub fn new() -> Self {
-        const SCHOOLS: [&str; 7] = ["Fire", "Ice", "Storm", "Myth", "Life", "Death", "Balance"];
         let errors = LoginError::NAMES.iter().map(|(_, name)| name);
         let errors = errors.filter(|name| *name != "Success");
         let mut dictionary = Self::default();

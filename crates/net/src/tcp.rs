@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, ToSocketAddrs, lookup_host};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use worldwire_core::Side;
 
@@ -25,6 +25,9 @@ pub struct Listener {
     guests: Guests<()>,
 }
 
+/// How many connections may wait until they are accepted, as far as the system allows. Of those
+/// that find no room, the system lets the clients believe that they are connected.
+const WAITING: u32 = 4_096;
 /// How long to wait when the system has no sockets left.
 const OUT_OF_SOCKETS: Duration = Duration::from_millis(100);
 
@@ -34,8 +37,14 @@ impl Listener {
     /// # Errors
     /// Those of the system: the address is in use, or not this machine's.
     pub async fn bind(address: impl ToSocketAddrs, options: Options) -> io::Result<Self> {
-        let tcp = TcpListener::bind(address).await?;
-        Ok(Self { tcp, options, guests: Guests::new(&options) })
+        let mut last = io::ErrorKind::NotFound.into();
+        for address in lookup_host(address).await? {
+            match listen(address) {
+                Ok(tcp) => return Ok(Self { tcp, options, guests: Guests::new(&options) }),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
     }
 
     /// Where it listens: with port 0 the system chose one.
@@ -105,6 +114,15 @@ impl Listener {
             }
         });
     }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A server that starts again takes its port back. On Windows it would take that of others, too.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(WAITING)
 }
 
 /// Connects to a server, trying each of its addresses for so long.

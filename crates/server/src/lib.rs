@@ -12,6 +12,7 @@ pub mod mxo;
 pub mod operators;
 mod page;
 pub mod store;
+mod unseen;
 pub mod uru;
 
 pub use config::ConfigError;

@@ -102,11 +102,37 @@ fn from_nothing_to_a_player_in_a_zone() {
     let load = ["client", "ki", &address, "--account", "merle", "--count", "5", "login"];
     assert!(printed(&worldwire(&load)).starts_with("5 clients in "));
 
+    // What a user gets wrong is told.
+    let fails = |steps: &str, code: i32, wanted: &str| {
+        let words: Vec<&str> = client.into_iter().chain(steps.split(' ')).collect();
+        let output = worldwire(&words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), said.contains(wanted)), (Some(code), true), "{said}");
+    };
+    fails("login + create Zed storn", 2, "create: wanted Fire, Ice, Storm");
+    fails("validate", 1, "wanted a login before");
+    fails("login + files --patience 1", 1, "the server may have no patch service");
+    let twins = "login + create Zed storm + create Zed Ice + delete Zed";
+    fails(twins, 1, "2 characters are called \"Zed\": wanted 24488322973827074, 24488322973827075");
+    let steps = "login + list + logout --json";
+    let words: Vec<&str> = client.into_iter().chain(steps.split(' ')).collect();
+    let said = printed(&worldwire(&words));
+    assert!(said.contains("\"school\":\"Storm\""), "{said}");
+    assert!(said.ends_with("{\"step\":\"logout\"}\n"), "{said}");
+    let kick = worldwire(&["ki", "account", "kick", "merle", "--server", server]);
+    assert!(String::from_utf8_lossy(&kick.stderr).contains("merle: was not connected"));
+    let list = printed(&worldwire(&["ki", "account", "list", "--json", "--server", server]));
+    assert!(list.contains("{\"id\":\"24488322973827074\",\"name\":\"Zed\"}"), "{list}");
+    let token = printed(&worldwire(&["ki", "account", "token", "merle", "--server", server]));
+    let ck2 = token.split(' ').nth(2).unwrap();
+    let tries = ["client", "ki", &address, "token", "..1", ck2, "+", "validate", "+", "ping"];
+    assert_eq!(printed(&worldwire(&tries)), "token: ok\nvalidate: ok\nping: ok\n");
+
     running.signal("-USR1");
     running.hear("sessions are stale");
     printed(&worldwire(&["ki", "refresh", "--server", server]));
     let list = printed(&worldwire(&["ki", "account", "list", "--server", server]));
-    assert!(list.starts_with("merle\n  ") && list.ends_with("  Merle\n"), "{list}");
+    assert!(list.starts_with("merle\n  24488322973827073  Merle\n"), "{list}");
     let token = printed(&worldwire(&["ki", "account", "token", "merle", "--server", server]));
     assert!(token.starts_with("-U ..1 "), "{token}");
 

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use worldwire_core::Error;
-use worldwire_ki::{LoginError, string_id};
+use worldwire_ki::LoginError;
 use worldwire_net::End;
 
 /// The outcome of what a client wants.
@@ -23,8 +23,14 @@ pub enum ClientError {
         /// What the system says.
         error: Arc<io::Error>,
     },
-    /// The server hung up before there was a session.
-    #[error("{address} closed the connection before there was a session: {end}")]
+    /// The server said nothing, or nothing that a login server says first.
+    #[error("{address} offered no session in time: wanted a login server")]
+    NoOffer {
+        /// Where.
+        address: String,
+    },
+    /// The server hung up before there was a session, as servers do that have no room.
+    #[error("{address} let nobody in: {end}; its limits may be reached")]
     NoSession {
         /// Where.
         address: String,
@@ -38,6 +44,12 @@ pub enum ClientError {
         request: &'static str,
         /// The answer.
         code: Code,
+    },
+    /// The client still waits in the queue.
+    #[error("still waiting in the queue, at {position}")]
+    Waiting {
+        /// The position that the server told last.
+        position: u32,
     },
     /// The server did not answer in time.
     #[error("{request}: no answer in time")]
@@ -87,18 +99,12 @@ impl ClientError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Code(pub u32);
 
-/// Names that only `worldwire serve ki` uses.
-const OURS: [&str; 5] =
-    ["NotAdmitted", "MalformedCharacter", "SlotLimit", "UnknownCharacter", "WrongKey"];
-
 impl Code {
     /// Its name, if that is known.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
-        let known = LoginError::NAMES.iter().filter(|(id, _)| *id != 0);
-        let known = known.map(|(id, name)| (u32::try_from(id).unwrap_or_default(), name));
-        let ours = OURS.into_iter().map(|name| (string_id(name.as_bytes()), name));
-        known.chain(ours).find_map(|(id, name)| (id == self.0).then_some(name))
+        let mut known = LoginError::NAMES.iter().filter(|(id, _)| *id != 0);
+        known.find_map(|(id, name)| (id == i64::from(self.0)).then_some(name))
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
-use worldwire_core::connection::{Event, EventOf, Sender as _};
+use worldwire_core::connection::{CloseReason, Event, EventOf, Sender as _};
 use worldwire_ki::connection::{ClientConfig, Connection, News, Sender, Unit};
 use worldwire_ki::crypt::login::Salt;
 use worldwire_ki::message::{Put, RawMessage};
@@ -86,8 +86,13 @@ impl Link {
         };
         tokio::spawn(async move { driver.drive(stream, connection, messenger).await });
         if !matches!(timeout(settings.patience, is_set_up).await, Ok(Ok(()))) {
-            let end = state(&shared).end.clone().unwrap_or(End::Application);
-            return Err(ClientError::NoSession { address: address.to_owned(), end });
+            let (address, end) = (address.to_owned(), state(&shared).end.clone());
+            return Err(match end {
+                None | Some(End::Closed(CloseReason::Timeout(_))) => {
+                    ClientError::NoOffer { address }
+                }
+                Some(end) => ClientError::NoSession { address, end },
+            });
         }
         Ok(Self { commands, messages, shared, protocols })
     }

@@ -209,13 +209,29 @@ impl Client {
     /// Waits until the server lets the client in. Patience begins anew with every step forward.
     ///
     /// # Errors
-    /// As [`ClientError`] says.
+    /// As [`ClientError`] says; [`ClientError::Waiting`], when the queue does not move.
     pub async fn admitted(&mut self) -> Result<()> {
         while self.position != Some(0) {
-            let moved = |told| matches!(told, Told::Admit(_)).then_some(Ok(()));
-            self.expect("MSG_USER_ADMIT_IND", moved).await?;
+            self.moved().await?;
         }
         Ok(())
+    }
+
+    /// Waits until the position in the queue is another one, and returns it; 0 is in.
+    ///
+    /// # Errors
+    /// As [`ClientError`] says; [`ClientError::Waiting`], when the queue does not move.
+    pub async fn moved(&mut self) -> Result<u32> {
+        let moved = |told| match told {
+            Told::Admit(position) => Some(Ok(position)),
+            _ => None,
+        };
+        match (self.expect("MSG_USER_ADMIT_IND", moved).await, self.position) {
+            (Err(ClientError::Timeout { .. }), Some(position)) => {
+                Err(ClientError::Waiting { position })
+            }
+            (outcome, _) => outcome,
+        }
     }
 
     /// The position in the queue that the server told last; 0 is in.

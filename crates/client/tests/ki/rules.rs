@@ -7,6 +7,8 @@ use tokio::time::{sleep, timeout};
 use worldwire_core::{Reader, Side};
 use worldwire_ki::control::{Control, SessionOffer};
 use worldwire_ki::frame::{Body, Frame};
+use worldwire_ki::message::Put;
+use worldwire_ki::schema::Protocols;
 
 use crate::stage::Stage;
 
@@ -220,4 +222,43 @@ async fn an_offer_says_that_nothing_is_encrypted() {
     assert_eq!(frame[22..], [1, 0, 0, 0, 0, 0]);
     let decoded = Frame::decode(&mut Reader::new(&frame), Some(Side::Server)).unwrap();
     assert_eq!(decoded.to_bytes().unwrap(), frame);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_had_is_free_as_soon_as_it_says_goodbye() {
+    let stage = Stage::new(|config| config.limits.players = 1).await;
+    // In the zone, and in the one seat: both say goodbye, and keep their streams open.
+    let (mut login, _) = stage.logged_in("merle").await;
+    let plain = worldwire_ki::character::Character::plain("Merle", "Fire", 1);
+    login.create(plain.as_bytes()).await.unwrap();
+    let character = login.characters().await.unwrap().list[0].global_id();
+    let to = login.select(character).await.unwrap();
+    sleep(Duration::from_secs(2)).await;
+    let (mut zone, _) = Raw::established(&stage).await;
+    let attach = Protocols::built_in().compose(
+        5,
+        "MSG_ATTACH",
+        &[
+            ("LoginKey", Put::text(&to.key)),
+            ("UserID", Put::from(to.user)),
+            ("CharID", Put::from(to.character)),
+        ],
+    );
+    let attach = attach.unwrap();
+    let length = u16::try_from(attach.payload.len() + 4).unwrap().to_le_bytes();
+    let head = [attach.service, attach.order, length[0], length[1]];
+    zone.say(&[&head, &attach.payload]).await;
+    assert!(zone.frame().await.is_some(), "it is in");
+    assert_eq!(stage.realm.census().playing, 1);
+    let (mut seated, _) = stage.logged_in("other").await;
+    seated.characters().await.unwrap();
+    assert_eq!(stage.realm.census().seated, 1);
+    let mut next = stage.validated("merle").await;
+    seated.say(5, "MSG_CLIENT_DISCONNECT", &[]).await.unwrap();
+    zone.say(&[&[5, 40, 4, 0]]).await;
+    sleep(Duration::from_millis(10)).await;
+    let census = stage.realm.census();
+    assert_eq!((census.playing, census.seated, census.waiting), (0, 1, 0));
+    next.admitted().await.unwrap();
+    next.select(character).await.unwrap();
 }

@@ -63,6 +63,8 @@ async fn k_16_the_queue_moves_on() {
         assert_eq!(client.position(), Some(position));
         assert_eq!(refused(client.characters().await), "NotAdmitted");
     }
+    let error = second.admitted().await.unwrap_err();
+    assert_eq!(error.to_string(), "still waiting in the queue, at 1");
     // Whoever waits and goes frees a place, too.
     let fourth = stage.validated("merle").await;
     drop(second);
@@ -262,4 +264,17 @@ async fn the_next_session_after_all_is_refused() {
     worldwire_net::Application::ended(&mut client, &End::Stopped).await;
     assert_eq!(stage.door.0.sessions(), MOST - 1);
     stage.client().await.ping().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_nothing_or_has_no_room_is_told_from_one_that_refuses() {
+    let error = |ended: Result<Client, ClientError>| ended.unwrap_err().to_string();
+    let (near, silent) = tokio::io::duplex(64);
+    let patient = Client::over(near, &settings()).await;
+    assert_eq!(error(patient), "the server offered no session in time: wanted a login server");
+    drop(silent);
+    let (near, _) = tokio::io::duplex(64);
+    let hung_up = error(Client::over(near, &settings()).await);
+    assert!(hung_up.starts_with("the server let nobody in: "), "{hung_up}");
+    assert!(hung_up.ends_with("; its limits may be reached"), "{hung_up}");
 }

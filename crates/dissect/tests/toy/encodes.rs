@@ -22,7 +22,7 @@ pub struct Sample {
     pub is_udp: bool,
 }
 
-pub const SAMPLES: [Sample; 6] = [
+pub const SAMPLES: [Sample; 7] = [
     Sample {
         family: "uru",
         capture: include_bytes!("../../../../samples/uru-login.pcapng"),
@@ -46,6 +46,19 @@ pub const SAMPLES: [Sample; 6] = [
         family: "ki",
         capture: include_bytes!("../../../../samples/ki-login.pcapng"),
         keys: Some(include_str!("../../../../samples/ki-keys.toml")),
+        data: &[],
+        not_encoded: &[
+            "control.KeepAlive",
+            "control.KeepAliveRsp",
+            "control.SessionAccept",
+            "control.SessionOffer",
+        ],
+        is_udp: false,
+    },
+    Sample {
+        family: "ki",
+        capture: include_bytes!("../../../../samples/ki-server.pcapng"),
+        keys: Some(include_str!("../../../../samples/ki-server-keys.toml")),
         data: &[],
         not_encoded: &[
             "control.KeepAlive",

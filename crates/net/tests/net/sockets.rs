@@ -222,3 +222,17 @@ async fn who_hangs_up_is_told_apart_from_whom_the_network_lost() {
     stop.stop();
     serving.await.unwrap();
 }
+
+#[tokio::test]
+async fn a_crowd_that_comes_at_once_finds_room_to_wait() {
+    let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+    let most = most.trim().parse().unwrap_or(128_usize).min(400);
+    let listener = tcp::Listener::bind("127.0.0.1:0", Options::default()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    // Nobody accepts them yet.
+    let mut crowd = Vec::new();
+    for number in 0..most {
+        let connected = timeout(Duration::from_millis(900), TcpStream::connect(address)).await;
+        crowd.push(connected.unwrap_or_else(|_| panic!("{number} wait already")).unwrap());
+    }
+}

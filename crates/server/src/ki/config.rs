@@ -1,7 +1,7 @@
 //! `ki.toml`: what an operator chooses.
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub struct KiConfig {
     pub patch_listen: String,
     /// Where the status page listens; empty for none.
     pub status: String,
-    /// What clients are told to connect to.
+    /// What clients are told to connect to; empty for the address that this server listens at.
     pub public_address: String,
     /// The name of the server.
     pub name: String,
@@ -116,7 +116,8 @@ pub struct ZoneSettings {
 pub struct Patch {
     /// The folder with the client's files; without it there is no patch service.
     pub folder: PathBuf,
-    /// The URL under which a web server offers that folder.
+    /// The URL under which a web server offers that folder; empty for `/patch` of the host that
+    /// clients are told to connect to.
     pub url_prefix: String,
     /// The number of the version.
     pub version: u32,
@@ -128,7 +129,7 @@ impl Default for KiConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
             patch_listen: String::new(),
             status: "127.0.0.1:12080".to_owned(),
-            public_address: "127.0.0.1".to_owned(),
+            public_address: String::new(),
             name: "worldwire".to_owned(),
             open: true,
             messages: PathBuf::new(),
@@ -187,7 +188,7 @@ impl Default for ZoneSettings {
 
 impl Default for Patch {
     fn default() -> Self {
-        Self { folder: "patch".into(), url_prefix: "http://127.0.0.1/patch".to_owned(), version: 1 }
+        Self { folder: "patch".into(), url_prefix: String::new(), version: 1 }
     }
 }
 
@@ -227,9 +228,6 @@ impl KiConfig {
                 return Err(ConfigError(format!("{name}: wanted at least 1, found 0")));
             }
         }
-        if self.public_address.is_empty() {
-            return Err(ConfigError("public_address: wanted a host, found nothing".to_owned()));
-        }
         if !self.zone.address.is_empty() && self.zone.tcp_port == 0 {
             return Err(ConfigError("zone.tcp_port: wanted a port, found 0".to_owned()));
         }
@@ -253,10 +251,33 @@ impl KiConfig {
         address("patch_listen", &self.patch_listen)
     }
 
-    /// The public address.
+    /// What clients are told to connect to. A server that listens at all addresses of its machine
+    /// does not know which of them clients can reach: then it is this machine.
     #[must_use]
-    pub fn host(&self) -> &str {
-        &self.public_address
+    pub fn host(&self) -> String {
+        match self.listen.ip() {
+            _ if !self.public_address.is_empty() => self.public_address.clone(),
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.to_string(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.to_string(),
+            ip => ip.to_string(),
+        }
+    }
+
+    /// Whether clients of other machines are told to connect to their own.
+    #[must_use]
+    pub fn misleads_others(&self) -> bool {
+        self.public_address.is_empty() && self.listen.ip().is_unspecified()
+    }
+
+    /// Where the client's files are offered.
+    #[must_use]
+    pub fn url_prefix(&self) -> String {
+        let prefix = self.patch.url_prefix.trim_end_matches('/');
+        match self.host() {
+            _ if !prefix.is_empty() => prefix.to_owned(),
+            host if host.contains(':') => format!("http://[{host}]/patch"),
+            host => format!("http://{host}/patch"),
+        }
     }
 
     /// How long a CK2 is good.
@@ -321,7 +342,8 @@ listen = {listen}
 patch_listen = {patch_listen}
 # The status page, with /status, /metrics and /health. Empty for none.
 status = {status}
-# What clients are told to connect to, if there is no other zone server.
+# What clients are told to connect to, if there is no other zone server. Empty for the address of
+# listen, which must not be 0.0.0.0 then.
 public_address = {public}
 # The name of this server, as clients are told.
 name = {name}
@@ -381,7 +403,8 @@ location = {location}
 # The client's files. A list of them is written to LatestFileList.bin in this folder when the server
 # starts. Without the folder there is no patch service.
 folder = {folder}
-# Where a web server offers this folder.
+# Where a web server offers this folder. Empty for http://HOST/patch, with the host that clients are
+# told to connect to.
 url_prefix = {prefix}
 # The number of the version.
 version = {version}
@@ -462,6 +485,28 @@ mod tests {
             patch: Patch { folder: "p".into(), url_prefix: "http://x".to_owned(), version: 9 },
         };
         assert_eq!(KiConfig::parse(&other.commented()), Ok(other));
+    }
+
+    #[test]
+    fn clients_are_told_where_the_server_listens() {
+        let at = |listen: &str, public: &str| {
+            let (listen, public_address) = (listen.parse().unwrap(), public.to_owned());
+            let config = KiConfig { listen, public_address, ..KiConfig::default() };
+            (config.host(), config.url_prefix(), config.misleads_others())
+        };
+        let told = |host: &str, url: &str, misleads| (host.to_owned(), url.to_owned(), misleads);
+        for (listen, public, wanted) in [
+            ("127.0.0.1:1", "", told("127.0.0.1", "http://127.0.0.1/patch", false)),
+            ("192.0.2.7:1", "", told("192.0.2.7", "http://192.0.2.7/patch", false)),
+            ("[2001:db8::1]:1", "", told("2001:db8::1", "http://[2001:db8::1]/patch", false)),
+            ("0.0.0.0:1", "", told("127.0.0.1", "http://127.0.0.1/patch", true)),
+            ("[::]:1", "", told("::1", "http://[::1]/patch", true)),
+            ("0.0.0.0:1", "ki.example", told("ki.example", "http://ki.example/patch", false)),
+        ] {
+            assert_eq!(at(listen, public), wanted, "{listen} {public:?}");
+        }
+        let given = KiConfig::parse("[patch]\nurl_prefix = \"https://a.example/r1/\"").unwrap();
+        assert_eq!(given.url_prefix(), "https://a.example/r1");
     }
 
     #[test]

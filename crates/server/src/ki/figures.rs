@@ -32,7 +32,7 @@ pub(super) struct Figures {
     pub(super) malformed: AtomicU64,
     pub(super) creations: AtomicU64,
     pub(super) no_ids: AtomicU64,
-    /// Failed logins, in the order of [`Refusal::ALL`].
+    /// What was refused, in the order of [`Refusal::ALL`].
     refused: [AtomicU64; Refusal::ALL.len()],
     /// What is logged of failed logins, of messages that are ignored, and of connections for which
     /// there is no session id.
@@ -106,8 +106,8 @@ impl Figures {
         }
         let refused: Vec<_> =
             Refusal::ALL.iter().zip(&self.refused).map(|(why, n)| (why.name(), of(n))).collect();
-        let help = "Logins that were refused.";
-        metrics.add("logins_refused_total", "counter", help, "reason", &refused);
+        let help = "Logins and requests that were refused.";
+        metrics.add("refused_total", "counter", help, "reason", &refused);
         metrics.into_text()
     }
 }

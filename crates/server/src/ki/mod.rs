@@ -58,6 +58,7 @@ use login::Rules;
 use realm::{Realm, RealmError};
 use reception::{Door, Reception};
 use secrets::Secrets;
+use wire::FileListAnswer;
 
 use crate::config::{ConfigError, database};
 use crate::folder::write_secret;
@@ -92,14 +93,9 @@ pub enum ServerError {
         /// What is wrong.
         error: ConfigError,
     },
-    /// Definitions or type lists.
-    #[error("{}: {problem}", path.display())]
-    Definitions {
-        /// Their file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
+    /// Definitions or type lists: the file, and what is wrong with it.
+    #[error("{0}")]
+    Definitions(String),
     /// Another process has the folder.
     #[error("{}: a server runs here already", .0.display())]
     Taken(PathBuf),
@@ -153,6 +149,7 @@ pub struct LoginServer {
     patch: Option<tcp::Listener>,
     status: Option<TcpListener>,
     operators: operators::Listener<Realm>,
+    files: Option<Arc<FileListAnswer>>,
     is_new: bool,
     lock: FolderLock,
 }
@@ -179,6 +176,7 @@ impl LoginServer {
 
         let protocols = protocols(folder, &config)?;
         let rules = rules(folder, &config).await?;
+        let files = rules.files.clone();
         let secrets = match &start.secrets {
             Some(path) => Some(Secrets::open(path).map_err(at(path))?),
             None => None,
@@ -213,7 +211,7 @@ impl LoginServer {
         let operators = operators::Listener::bind(folder, realm.clone()).map_err(at(folder))?;
         let reception = Reception::new(&config, rules, protocols.into(), realm, clock, epoch);
         let reception = Arc::new(reception.with_secrets(secrets));
-        Ok(Self { config, reception, listener, patch, status, operators, is_new, lock })
+        Ok(Self { config, reception, listener, patch, status, operators, files, is_new, lock })
     }
 
     /// Whether this is the first start: there was no `ki.toml`.
@@ -240,6 +238,12 @@ impl LoginServer {
     #[must_use]
     pub fn status_address(&self) -> Option<SocketAddr> {
         self.status.as_ref()?.local_addr().ok()
+    }
+
+    /// What patch clients are told, if there is a patch service.
+    #[must_use]
+    pub fn files(&self) -> Option<&FileListAnswer> {
+        self.files.as_deref()
     }
 
     /// What all connections share.
@@ -302,8 +306,8 @@ fn protocols(folder: &Path, config: &KiConfig) -> Result<Protocols, ServerError>
         files.push(path.clone());
     }
     if files.is_empty() {
-        let problem = "wanted message XML (*Messages*.xml), found none".to_owned();
-        return Err(ServerError::Definitions { path, problem });
+        let problem = "wanted message XML (*Messages*.xml), found none";
+        return Err(ServerError::Definitions(format!("{}: {problem}", path.display())));
     }
     for file in files {
         let bytes = fs::read(&file).map_err(at(&file))?;
@@ -311,7 +315,7 @@ fn protocols(folder: &Path, config: &KiConfig) -> Result<Protocols, ServerError>
         let error =
             |one: &&worldwire_core::Diagnostic| one.severity() == worldwire_core::Severity::Error;
         if let Some(wrong) = said.iter().find(error) {
-            return Err(ServerError::Definitions { path: file, problem: wrong.to_string() });
+            return Err(ServerError::Definitions(wrong.to_string()));
         }
     }
     Ok(protocols)
@@ -324,10 +328,10 @@ fn is_messages(file: &Path) -> bool {
 
 async fn rules(folder: &Path, config: &KiConfig) -> Result<Rules, ServerError> {
     let files = folder.join(&config.patch.folder);
-    let patch = config.patch.clone();
+    let (prefix, version) = (config.url_prefix(), config.patch.version);
     let list = match files.is_dir() {
         true => {
-            let made = spawn_blocking(move || patch::publish(&files, &patch)).await;
+            let made = spawn_blocking(move || patch::publish(&files, &prefix, version)).await;
             let made = made.map_err(|error| at(folder)(io::Error::other(error)))?;
             Some(made.map_err(|(path, error)| ServerError::Io { path, error })?.into())
         }
@@ -344,7 +348,7 @@ fn classes(folder: &Path, config: &KiConfig) -> Result<Option<Classes>, ServerEr
         let path = folder.join(list);
         let bytes = fs::read(&path).map_err(at(&path))?;
         if let Err(error) = lists.add(&path.to_string_lossy(), &bytes) {
-            return Err(ServerError::Definitions { path, problem: error.to_string() });
+            return Err(ServerError::Definitions(error.to_string()));
         }
     }
     Ok(Some(lists.compile()).filter(|_| !config.types.is_empty()))

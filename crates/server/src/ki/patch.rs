@@ -16,7 +16,6 @@ use worldwire_ki::file::table::{Column, Row, Table, TableFile, USUAL_FLAGS};
 use worldwire_ki::file::wad::{self, Crc};
 use worldwire_ki::types::{FieldType, FieldValue, Str};
 
-use super::config::Patch;
 use super::wire::FileListAnswer;
 
 /// The name of the list.
@@ -47,7 +46,8 @@ const COLUMNS: [(&str, FieldType); 8] = [
 /// The file or folder that cannot be read or written, and why.
 pub(super) fn publish(
     folder: &Path,
-    patch: &Patch,
+    prefix: &str,
+    version: u32,
 ) -> Result<FileListAnswer, (PathBuf, io::Error)> {
     let mut files = Vec::new();
     find(folder, "", 0, &mut files)?;
@@ -76,9 +76,8 @@ pub(super) fn publish(
     fs::write(&part, &bytes).and_then(|()| fs::rename(&part, &path)).map_err(at)?;
     let made = fs::metadata(&path).and_then(|data| data.modified()).map_err(at)?;
     let time = made.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let prefix = patch.url_prefix.trim_end_matches('/');
     Ok(FileListAnswer {
-        version: patch.version,
+        version,
         name: LIST_FILE.to_owned(),
         time: u32::try_from(time).unwrap_or(u32::MAX),
         size: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
@@ -204,10 +203,10 @@ mod tests {
         fs::create_dir_all(folder.path().join("Data/GameData")).unwrap();
         fs::copy(wad, folder.path().join("Data/GameData/Root.wad")).unwrap();
         fs::write(folder.path().join("readme.txt"), "hello").unwrap();
-        let patch = Patch { url_prefix: "http://a.example/r1/".to_owned(), ..Patch::default() };
-        let answer = publish(folder.path(), &patch).unwrap();
+        let publish = || publish(folder.path(), "http://a.example/r1", 1).unwrap();
+        let answer = publish();
         // The list does not list itself.
-        assert_eq!(publish(folder.path(), &patch).unwrap().crc, answer.crc);
+        assert_eq!(publish().crc, answer.crc);
         assert_eq!(answer.url, "http://a.example/r1/LatestFileList.bin");
         let bytes = fs::read(folder.path().join(LIST_FILE)).unwrap();
         assert_eq!((answer.size as usize, answer.crc), (bytes.len(), wad::crc(&bytes)));

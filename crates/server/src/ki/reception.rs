@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use worldwire_core::connection::{Connection as _, Event, EventOf, Sender as _};
 use worldwire_ki::connection::{
-    Connection, Life, News, ObserverKeys, Received, Sender, ServerConfig, SessionIds, Unit,
+    Connection, Ignored, Life, News, ObserverKeys, Received, Sender, ServerConfig, SessionIds, Unit,
 };
 use worldwire_ki::schema::Protocols;
 use worldwire_net::{Accept, Application, Clock, End, Flow, Peer};
@@ -196,12 +196,16 @@ impl Client {
                     self.login.answer(self.reception.clock.now(), answer);
                 }
                 Output::Pause(time) => {
-                    let token = self.reception.realm.pausing();
+                    let token = self.reception.realm.pausing(self.peer.address.ip());
                     sleep(time).await;
                     drop(token);
                 }
                 Output::Tell(note) => self.note(note),
-                Output::Close => return Flow::Break(()),
+                Output::Close => {
+                    // What the client had is free at once, and not when the stream has ended.
+                    self.reception.realm.depart(self.number);
+                    return Flow::Break(());
+                }
             }
         }
         Flow::Continue(())
@@ -217,6 +221,9 @@ impl Client {
                 self.reception.figures.selections.fetch_add(1, Ordering::Relaxed);
             }
             _ => {}
+        }
+        if let Some(refusal) = reply.refusal() {
+            self.reception.figures.refused(refusal);
         }
         let written = match self.reception.dialect.write(reply) {
             Ok(message) => sender.send(&message),
@@ -246,9 +253,8 @@ impl Client {
             }
             Note::Failed { name, why } => {
                 realm.failed(address.ip(), &name);
-                figures.refused(why);
                 if let Some(count) = figures.failed_logins.count() {
-                    tracing::info!(%address, %why, count, "logins refused");
+                    tracing::info!(%address, account = ?name, %why, count, "logins refused");
                 }
             }
             Note::LoggedIn(user) => {
@@ -293,8 +299,11 @@ impl Application<Connection> for Client {
         match event {
             Event::News(News::Established { previous, .. }) => self.established(previous, sender),
             Event::Received(received) => self.hear(&received),
-            Event::News(News::Ignored { unit: Unit::Message { service, order }, .. }) => {
-                self.ignored(service, order, "its session may not send it now");
+            // What meets a stale session is sent again.
+            Event::News(News::Ignored { unit: Unit::Message { service, order }, why, .. })
+                if why != Ignored::Stale =>
+            {
+                self.ignored(service, order, "its session may not send it");
             }
             _ => {}
         }

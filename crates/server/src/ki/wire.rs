@@ -230,6 +230,21 @@ pub enum Reply {
     AttachFailed(Refusal),
 }
 
+impl Reply {
+    /// What it refuses with, if it refuses something.
+    #[must_use]
+    pub fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::Authenticated { outcome, .. } => outcome.as_ref().err().copied(),
+            Self::Validated { outcome, .. } => outcome.err(),
+            Self::EndList(refusal) | Self::Created(refusal) | Self::Deleted(refusal) => *refusal,
+            Self::Selected(outcome) => outcome.as_ref().err().copied(),
+            Self::AttachFailed(refusal) => Some(*refusal),
+            _ => None,
+        }
+    }
+}
+
 /// The definitions in use.
 #[derive(Clone, Debug)]
 pub struct Dialect {

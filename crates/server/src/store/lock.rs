@@ -1,13 +1,13 @@
-//! Which process has a shard's folder.
+//! Which process has a server's folder.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// The file of the lock in a shard's folder.
-pub const LOCK_FILE: &str = "shard.lock";
+/// The file of the lock in a server's folder.
+pub const LOCK_FILE: &str = "server.lock";
 
-/// A shard's folder, taken. Ends when it is dropped, and with the process, however that ends.
+/// A server's folder, taken. Ends when it is dropped, and with the process, however that ends.
 #[derive(Debug)]
 pub struct FolderLock {
     _file: File,

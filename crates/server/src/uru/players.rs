@@ -7,6 +7,7 @@ use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use crate::store::CharacterRow;
+use crate::unseen::is_unseen;
 use crate::uru::vault::{ConnectionId, Facts, OnDuplicate, Outcome, Session, State, text};
 
 /// A player, as `AcctPlayerInfo` and `PlayerCreateReply` show it.
@@ -269,32 +270,9 @@ fn shown(online: bool, place: &str, instance: Uuid) -> VaultNode<'static> {
     }
 }
 
-/// Whether a character is not seen, or changes how others are shown: two names would look alike.
-const fn is_format(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{34f}'
-            | '\u{61c}'
-            | '\u{115f}'..='\u{1160}'
-            | '\u{17b4}'..='\u{17b5}'
-            | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}'
-            | '\u{feff}'
-            | '\u{ffa0}'
-            | '\u{fff0}'..='\u{fffb}'
-            | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0000}'..='\u{e0fff}'
-    )
-}
-
 /// A player's name as clients tidy it: without spaces around it, and one at a time inside.
 fn tidy_name(name: &str) -> Result<String, NetError> {
-    if name.contains(|c: char| c.is_control() || c == '\u{fffd}' || is_format(c)) {
+    if name.contains(|c: char| c.is_control() || c == '\u{fffd}' || is_unseen(c)) {
         return Err(NetError::PlayerNameInvalid);
     }
     let tidy = name.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -82,9 +82,10 @@ Examples:
 Steps, with + between them:
   ping                      wait for an answer of the server
   login                     log in with --account and the password
+  token USER CK2            take what another login yielded, as -U or `ki account token` has it
   validate                  connect again with what the login yielded, and wait to be let in
   list                      the characters of the account
-  create NAME SCHOOL        make a plain character, such as Merle Fire
+  create NAME SCHOOL        make a plain character, of Fire, Ice, Storm, Myth, Life, Death or Balance
   create-from FILE          make a character from a blob
   delete CHARACTER          delete a character, by name or number
   select CHARACTER          select a character; the server ends the connection

@@ -116,12 +116,15 @@ pub(crate) struct ServeKi {
     /// Where clients connect [127.0.0.1:12000]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
-    /// What clients are told to connect to [127.0.0.1]
+    /// What clients are told to connect to [the address of --listen]
     #[arg(long, value_name = "HOST")]
     pub(crate) public_address: Option<String>,
     /// Where the status page listens [127.0.0.1:12080]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) status: Option<SocketAddr>,
+    /// No status page
+    #[arg(long, conflicts_with = "status")]
+    pub(crate) no_status: bool,
     /// How many players are let in; others wait in a queue (default 2000)
     #[arg(long, value_name = "NUMBER")]
     pub(crate) players: Option<usize>,
@@ -153,7 +156,7 @@ pub(crate) struct ServeKi {
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientKi {
-    /// Where the login server is: HOST or HOST:PORT, or its folder
+    /// Where the login server is: HOST or HOST:PORT, or its folder, whose ki.toml says where
     pub(crate) server: String,
     /// What to do, with + between steps [login + validate + list + args]
     #[arg(value_name = "STEP")]

@@ -7,6 +7,7 @@ use worldwire_ki::schema::classes::Classes;
 use super::{Login, Pending, Phase, Query, Reply, Said, Selected, Zone};
 use crate::ki::realm::Place;
 use crate::ki::refusal::Refusal;
+use crate::unseen::is_unseen;
 
 /// Bytes of a character's blob at most; real ones have about a hundred.
 const MOST_BLOB: usize = 16 << 10;
@@ -94,7 +95,9 @@ fn character(blob: &[u8], classes: Option<&Classes>) -> Result<Character, Refusa
         let decoded = ObjectCodec::new(classes, options).decode_all(blob, &mut Object::new());
         decoded.map_err(|_| Refusal::MalformedCharacter)?;
     }
-    let is_plain = |name: &str| !name.contains(char::is_control) && name.trim() == name;
+    let is_plain = |name: &str| {
+        !name.contains(|c: char| c.is_control() || is_unseen(c)) && name.trim() == name
+    };
     let name = core::str::from_utf8(character.name()).ok().filter(|name| is_plain(name));
     let fits = name.is_some_and(|name| name.len() <= MOST_NAME);
     match fits && character.name_indices() <= MOST_NAME_INDICES {

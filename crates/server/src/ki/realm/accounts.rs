@@ -1,6 +1,6 @@
 //! Accounts: who may log in.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use worldwire_ki::crypt::login::{Secret, password_hash};
 
 use super::{Realm, RealmError, Shared, State, folded, no_account};
@@ -44,8 +44,22 @@ pub struct AccountSummary {
     pub slots: u32,
     /// When it was made, Unix seconds.
     pub created: u32,
-    /// Its characters: ids and names.
-    pub characters: Vec<(u64, String)>,
+    /// Its characters.
+    pub characters: Vec<CharacterSummary>,
+}
+
+/// A character, as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CharacterSummary {
+    /// `CharID`, as text in JSON: other programs keep 53 bits of a number.
+    #[serde(serialize_with = "as_text")]
+    pub id: u64,
+    /// The name, or the indices of its parts.
+    pub name: String,
+}
+
+fn as_text<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(number)
 }
 
 /// An account in memory.
@@ -190,7 +204,7 @@ impl Realm {
             paying: entry.is_paying(),
             slots: entry.purchased(),
             created: entry.created,
-            characters: state.names(*user),
+            characters: state.summaries(*user),
         };
         let mut all: Vec<_> = state.accounts.iter().map(summary).collect();
         all.sort_by_cached_key(|account| folded(&account.name));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use worldwire_ki::character::Character;
 use worldwire_ki::crypt::login::Secret;
 
-use super::accounts::{NEXT_CHARACTER, account_id, number_setting, unix_now};
+use super::accounts::{CharacterSummary, NEXT_CHARACTER, account_id, number_setting, unix_now};
 use super::{Number, Realm, State, ZONE_KEY_LIFE};
 use crate::ki::config::SLOTS;
 use crate::ki::login::Zone;
@@ -80,8 +80,10 @@ impl State {
         self.entries(user).map(|(_, entry)| entry.blob.clone()).collect()
     }
 
-    pub(super) fn names(&self, user: u64) -> Vec<(u64, String)> {
-        self.entries(user).map(|(id, entry)| (global(id), entry.name.clone())).collect()
+    pub(super) fn summaries(&self, user: u64) -> Vec<CharacterSummary> {
+        let all = self.entries(user);
+        all.map(|(id, entry)| CharacterSummary { id: global(id), name: entry.name.clone() })
+            .collect()
     }
 
     fn entries(&self, user: u64) -> impl Iterator<Item = (u32, &CharacterEntry)> {
@@ -156,11 +158,7 @@ impl Realm {
         state.zone_keys.insert(id, ZoneKey { key: Secret::new(key.clone()), user, expires });
         let zone = &config.zone;
         Ok(Box::new(Selected {
-            ip: if zone.address.is_empty() {
-                config.host().to_owned()
-            } else {
-                zone.address.clone()
-            },
+            ip: if zone.address.is_empty() { config.host() } else { zone.address.clone() },
             tcp_port: zone.tcp_port,
             udp_port: zone.udp_port,
             key,

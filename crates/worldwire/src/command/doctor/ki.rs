@@ -26,8 +26,14 @@ pub(super) fn closed(item: &Item<'_>, tree: &Tree<'_>, has_logins: bool) -> Opti
         _ => return None,
     }
     let why = match has_logins {
-        false => "give the password of the account with --keys, as [[ki.login]]",
-        true => "no account of the key file proves it; check its user and password",
+        false => {
+            "give the password or the ck2 of the account with --keys, as [[ki.login]]; \
+             serve ki --secrets writes the ck2 of all logins"
+        }
+        true => {
+            "no account of the key file proves it; check its user and password. A login that was \
+             refused has no ck2"
+        }
     };
     Some(format!("{name}.{SECRET} stays closed: {why}"))
 }

@@ -44,7 +44,8 @@ pub(crate) fn run(command: &KiAccount, common: &Common) -> Result<(), Failure> {
         }
     };
     let answer = ask(&server.server, request)?;
-    common.note(name, done);
+    let connections = answer.first().and_then(|answer| answer["connections"].as_u64());
+    common.note(name, if connections == Some(0) { "was not connected" } else { done });
     if server.json { print_lines(&answer) } else { Ok(()) }
 }
 
@@ -98,7 +99,7 @@ fn table(accounts: &[Json]) -> String {
             if marks.is_empty() { String::new() } else { format!("  ({})", marks.join(", ")) };
         let _ = writeln!(out, "{}{marks}", text(&account["name"]));
         for character in account["characters"].as_array().into_iter().flatten() {
-            let _ = writeln!(out, "  {}  {}", character[0], text(&character[1]));
+            let _ = writeln!(out, "  {}  {}", text(&character["id"]), text(&character["name"]));
         }
     }
     out

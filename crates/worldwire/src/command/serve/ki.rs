@@ -46,12 +46,15 @@ async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Failure> {
 /// What the options say.
 fn changes(arguments: &ServeKi) -> impl FnOnce(&mut KiConfig) + Send + use<> {
     let ServeKi { listen, status, players, per_address, accept_time, keep_alive, .. } = *arguments;
-    let ServeKi { afk, ck2_life, .. } = *arguments;
+    let ServeKi { afk, ck2_life, no_status, .. } = *arguments;
     let public_address = arguments.public_address.clone();
     let machines = arguments.ban_machine.clone();
     move |config| {
         if let Some(status) = status {
             config.status = status.to_string();
+        }
+        if no_status {
+            config.status.clear();
         }
         config.login.banned_machines.extend(machines);
         set(&mut config.listen, listen);
@@ -104,6 +107,13 @@ fn introduce(server: &LoginServer, arguments: &ServeKi, common: &Common) {
         say(format_args!(
             "worldwire: clients connect to {address}; start them with -L {host} {port}"
         ));
+    }
+    if server.config().misleads_others() {
+        say("worldwire: with a character, clients of other machines are sent to their own, too: \
+             give --public-address, or public_address in ki.toml");
+    }
+    if let Some(files) = server.files() {
+        say(format_args!("worldwire: patch clients are told of {}", files.url));
     }
     if let Some(status) = server.status_address() {
         say(format_args!("worldwire: the status page is http://{status}/status"));

@@ -35,7 +35,7 @@ pub(super) async fn run(setup: Setup, arguments: &ClientKi, count: u32) -> Resul
         });
     }
     let mut times = Vec::new();
-    let mut problems = BTreeMap::<String, u32>::new();
+    let mut problems = BTreeMap::<String, usize>::new();
     while let Some(ended) = clients.join_next().await {
         match ended {
             Ok(Ok(time)) => times.push(time),
@@ -45,9 +45,13 @@ pub(super) async fn run(setup: Setup, arguments: &ClientKi, count: u32) -> Resul
     }
     print(&report(&mut times, began.elapsed(), arguments.json))?;
     for (problem, count) in &problems {
-        complain(&format!("{count} clients"), &printable(problem));
+        complain(&named(*count), &printable(problem));
     }
     if problems.is_empty() { Ok(()) } else { Err(Failure::Input) }
+}
+
+fn named(count: usize) -> String {
+    if count == 1 { "1 client".to_owned() } else { format!("{count} clients") }
 }
 
 fn report(times: &mut [Duration], all: Duration, as_json: bool) -> String {
@@ -66,8 +70,12 @@ fn report(times: &mut [Duration], all: Duration, as_json: bool) -> String {
         });
         return format!("{line}\n");
     }
+    if times.is_empty() {
+        return "no client took all steps\n".to_owned();
+    }
     let mut out = String::new();
-    let _ = writeln!(out, "{} clients in {seconds:.1} s: {rate:.0} a second", times.len());
+    let count = named(times.len());
+    let _ = writeln!(out, "{count} in {seconds:.1} s: {rate:.0} a second");
     let _ = writeln!(out, "a client: median {median:.0} ms, p99 {high:.0} ms, most {most:.0} ms");
     out
 }

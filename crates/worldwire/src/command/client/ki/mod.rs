@@ -12,7 +12,7 @@ use worldwire_ki::crypt::login::{Secret, password_hash};
 use worldwire_server::ki::config::PORT;
 use worldwire_server::ki::{CONFIG, KiConfig};
 
-use crate::cli::ClientKi;
+use crate::cli::{ClientKi, Common};
 use crate::command::{open_files, password};
 use crate::input;
 use crate::output::{Failure, complain, print, printable, shown};
@@ -27,16 +27,18 @@ struct Setup {
     port: u16,
     settings: Settings,
     account: Option<(String, Secret)>,
+    quiet: bool,
 }
 
-pub(crate) fn run(arguments: &ClientKi) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ClientKi, common: &Common) -> Result<(), Failure> {
     let steps = step::sequence(&words(arguments, None)).map_err(wrong)?;
-    if steps.contains(&Step::Login) && arguments.account.is_none() {
+    let logs_in = steps.iter().any(|step| matches!(step, Step::Login));
+    if logs_in && arguments.account.is_none() {
         return Err(Failure::Run("login: wanted --account, found none".into()));
     }
     let (host, port) = place(&arguments.server)?;
     let account = match &arguments.account {
-        Some(account) if steps.contains(&Step::Login) => {
+        Some(account) if logs_in => {
             let password = password::known(arguments.password_file.as_deref())?;
             Some((account.clone(), password_hash(&password)))
         }
@@ -47,7 +49,7 @@ pub(crate) fn run(arguments: &ClientKi) -> Result<(), Failure> {
         patience: Duration::from_secs(arguments.patience.max(1)),
         ..Settings::default()
     };
-    let setup = Setup { host, port, settings, account };
+    let setup = Setup { host, port, settings, account, quiet: common.quiet };
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
     match arguments.count {
@@ -74,9 +76,11 @@ async fn script(setup: &Setup, steps: &[Step], arguments: &ClientKi) -> Result<(
 fn failure(step: &Step, error: &session::Problem) -> Failure {
     let said = printable(&error.to_string());
     match error {
-        session::Problem::Client(ClientError::Connect { .. } | ClientError::NoSession { .. }) => {
-            Failure::Run(said)
-        }
+        session::Problem::Client(
+            ClientError::Connect { .. }
+            | ClientError::NoOffer { .. }
+            | ClientError::NoSession { .. },
+        ) => Failure::Run(said),
         _ => {
             complain(step.name(), &said);
             Failure::Input

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use tokio::time::Instant;
-use worldwire_client::ki::{Client, ClientError, Pass, Selected};
+use worldwire_client::ki::{Client, ClientError, Pass, Selected, Told};
 use worldwire_ki::Dictionary;
 use worldwire_ki::character::Character;
 use worldwire_ki::client_args::Argument;
 
 use super::{Setup, numbered};
 use crate::command::client::ki::step::Step;
-use crate::output::printable;
+use crate::output::{printable, say};
 
 /// Why a step was not taken.
 #[derive(Debug)]
@@ -66,12 +66,20 @@ impl<'s> Session<'s> {
                 self.pass = Some(pass);
                 return Ok(vec![json!({ "user": user })]);
             }
+            Step::Token(user, ck2) => self.pass = Some(Pass { user: *user, ck2: ck2.clone() }),
             Step::Validate => {
                 let pass = self.pass.clone().ok_or_else(|| said("wanted a login before"))?;
                 self.close().await;
+                // Many clients would all say where they are.
+                let tells = self.number.is_none() && !self.setup.quiet;
                 let client = self.client().await?;
                 client.validate(&pass).await?;
-                client.admitted().await?;
+                while client.position() != Some(0) {
+                    let position = client.moved().await?;
+                    if position > 0 && tells {
+                        say(format_args!("worldwire: waiting in the queue, at {position}"));
+                    }
+                }
             }
             Step::List => {
                 let list = self.client().await?.characters().await?.list;
@@ -110,7 +118,12 @@ impl<'s> Session<'s> {
                 return Ok(vec![json!({ "zone": zone.zone, "zoneId": zone.id })]);
             }
             Step::Files => {
-                let list = self.client().await?.file_list().await?;
+                let list = self.client().await?.file_list().await.map_err(|error| match error {
+                    ClientError::Timeout { .. } => {
+                        Problem::Said(format!("{error}; the server may have no patch service"))
+                    }
+                    error => error.into(),
+                })?;
                 return Ok(vec![json!({
                     "version": list.version, "url": list.url, "size": list.size, "crc": list.crc,
                     "prefix": list.prefix,
@@ -148,9 +161,17 @@ impl<'s> Session<'s> {
             return Ok(id);
         }
         let list = self.client().await?.characters().await?.list;
-        let found = list.iter().find(|character| character.name() == text.as_bytes());
-        let none = || Problem::Said(format!("wanted a character of the account, found {text:?}"));
-        found.map(Character::global_id).ok_or_else(none)
+        let found = list.iter().filter(|character| character.name() == text.as_bytes());
+        let found: Vec<u64> = found.map(Character::global_id).collect();
+        match found[..] {
+            [id] => Ok(id),
+            [] => Err(Problem::Said(format!("wanted a character of the account, found {text:?}"))),
+            _ => {
+                let ids: Vec<String> = found.iter().map(u64::to_string).collect();
+                let (count, ids) = (found.len(), ids.join(", "));
+                Err(Problem::Said(format!("{count} characters are called {text:?}: wanted {ids}")))
+            }
+        }
     }
 
     /// The command line of the graphical client.
@@ -176,7 +197,7 @@ impl<'s> Session<'s> {
         let client = self.client().await?;
         let mut all = Vec::new();
         while let Some(told) = client.listen(end.saturating_duration_since(Instant::now())).await? {
-            all.push(json!({ "told": format!("{told:?}") }));
+            all.push(told_json(&told));
         }
         Ok(all)
     }
@@ -184,6 +205,23 @@ impl<'s> Session<'s> {
 
 fn said(text: &str) -> Problem {
     Problem::Said(text.to_owned())
+}
+
+/// What a server says unasked.
+fn told_json(told: &Told) -> Json {
+    match told {
+        Told::Admit(0) => json!({ "told": "let in" }),
+        Told::Admit(position) => json!({ "told": "in the queue", "position": position }),
+        Told::Message(text) => json!({ "told": "a message", "text": text }),
+        Told::Other { service, order } => {
+            json!({ "told": "something else", "service": service, "order": order })
+        }
+        answer => {
+            let text = format!("{answer:?}");
+            let kind = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+            json!({ "told": "an answer", "to": kind })
+        }
+    }
 }
 
 fn character_json(character: &Character) -> Json {
@@ -210,15 +248,26 @@ pub(super) fn shown(step: &Step, values: &[Json], as_json: bool) -> String {
             continue;
         }
         let pairs = fields.map(|(key, value)| match value {
-            Json::String(text) if *step == Step::Args => printable(text),
+            Json::String(text) if matches!(step, Step::Args) => printable(text),
             Json::String(text) => format!("{key} {}", printable(text)),
             other => format!("{key} {other}"),
         });
-        let _ = writeln!(out, "{}", pairs.collect::<Vec<_>>().join("  "));
+        let label = match step {
+            Step::Select(_) | Step::Enter => format!("{}: ", step.name()),
+            _ => String::new(),
+        };
+        let _ = writeln!(out, "{label}{}", pairs.collect::<Vec<_>>().join("  "));
     }
-    if values.is_empty() && !as_json {
-        let is_list = matches!(step, Step::List | Step::Wait(_));
-        let _ = writeln!(out, "{}: {}", step.name(), if is_list { "none" } else { "ok" });
+    // A list without entries is no line of JSON; of what yields nothing a program has to know, too.
+    match (matches!(step, Step::List | Step::Wait(_)), as_json) {
+        _ if !values.is_empty() => {}
+        (true, true) => {}
+        (false, true) => {
+            let _ = writeln!(out, "{}", json!({ "step": step.name() }));
+        }
+        (is_list, false) => {
+            let _ = writeln!(out, "{}: {}", step.name(), if is_list { "none" } else { "ok" });
+        }
     }
     out
 }

@@ -1,14 +1,19 @@
 //! The steps that a client takes.
 
+use worldwire_ki::SCHOOLS;
+use worldwire_ki::crypt::login::Secret;
+
 /// A step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) enum Step {
     Ping,
     Login,
+    /// What another login yielded: the account's number and a CK2.
+    Token(u64, Secret),
     Validate,
     List,
     /// A name and a school.
-    Create(String, String),
+    Create(String, &'static str),
     /// The file of a blob.
     CreateFrom(String),
     Delete(String),
@@ -26,6 +31,7 @@ impl Step {
         match self {
             Self::Ping => "ping",
             Self::Login => "login",
+            Self::Token(..) => "token",
             Self::Validate => "validate",
             Self::List => "list",
             Self::Create(..) => "create",
@@ -49,6 +55,11 @@ pub(super) fn sequence(words: &[String]) -> Result<Vec<Step>, String> {
     words.split(|word| word == "+").map(step).collect()
 }
 
+/// The words of the step may be secrets.
+fn wanted_token() -> String {
+    "token: wanted the number of an account and a CK2, as -U has them".to_owned()
+}
+
 fn step(words: &[String]) -> Result<Step, String> {
     let Some((name, rest)) = words.split_first() else {
         return Err("wanted a step on either side of +, found none".to_owned());
@@ -60,7 +71,15 @@ fn step(words: &[String]) -> Result<Step, String> {
         ("login", []) => Step::Login,
         ("validate", []) => Step::Validate,
         ("list", []) => Step::List,
-        ("create", [name, school]) => Step::Create((*name).to_owned(), (*school).to_owned()),
+        ("token", [user, ck2]) => {
+            let user = user.trim_start_matches('.').parse();
+            Step::Token(user.map_err(|_| wanted_token())?, Secret::new(*ck2))
+        }
+        ("create", [name, given]) => {
+            let school = SCHOOLS.iter().find(|school| school.eq_ignore_ascii_case(given));
+            let wanted = || format!("create: wanted {}, found {given:?}", SCHOOLS.join(", "));
+            Step::Create((*name).to_owned(), school.ok_or_else(wanted)?)
+        }
         ("create-from", [file]) => Step::CreateFrom((*file).to_owned()),
         ("delete", [character]) => Step::Delete((*character).to_owned()),
         ("select", [character]) => Step::Select((*character).to_owned()),
@@ -71,6 +90,7 @@ fn step(words: &[String]) -> Result<Step, String> {
             Step::Wait(seconds.parse().map_err(|_| wanted("a number of seconds"))?)
         }
         ("logout", []) => Step::Logout,
+        ("token", _) => return Err(wanted_token()),
         ("create", _) => return Err(wanted("a name and a school")),
         ("create-from", _) => return Err(wanted("a file")),
         ("delete" | "select", _) => return Err(wanted("a character")),
@@ -89,14 +109,19 @@ mod tests {
     #[test]
     fn steps_are_read_and_what_is_wrong_is_named() {
         let read = |text: &str| sequence(&text.split(' ').map(str::to_owned).collect::<Vec<_>>());
-        let create = Step::Create("Merle".to_owned(), "Fire".to_owned());
-        assert_eq!(
-            read("login + create Merle Fire + wait 3"),
-            Ok(vec![Step::Login, create, Step::Wait(3)])
-        );
+        let steps = read("token ..7 a+b= + create Merle fire + wait 3").unwrap();
+        let [Step::Token(7, ck2), Step::Create(name, school), Step::Wait(3)] = &steps[..] else {
+            panic!("{steps:?}");
+        };
+        assert_eq!((ck2.as_str(), name.as_str(), *school), ("a+b=", "Merle", "Fire"));
         let error = |text: &str| read(text).unwrap_err();
         assert_eq!(error("wait x"), "wait: wanted a number of seconds, found \"x\"");
         assert_eq!(error("create Merle"), "create: wanted a name and a school, found \"Merle\"");
+        assert_eq!(
+            error("create Merle Stone"),
+            "create: wanted Fire, Ice, Storm, Myth, Life, Death, Balance, found \"Stone\""
+        );
+        assert!(!error("token x secret").contains("secret"));
         assert_eq!(error("ping 1"), "ping: wanted nothing more, found \"1\"");
         assert_eq!(error("login +"), "wanted a step on either side of +, found none");
         assert_eq!(error("sing"), "sing: is not a step; see worldwire client ki --help");
