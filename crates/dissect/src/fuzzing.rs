@@ -174,6 +174,7 @@ fn mxo_seeds(codec: &str) -> Vec<(Side, Vec<u8>)> {
 fn captures() -> Vec<Vec<u8>> {
     let samples = [
         &include_bytes!("../../../samples/ki-login.pcapng")[..],
+        &include_bytes!("../../../samples/ki-server.pcapng")[..],
         &include_bytes!("../../../samples/mxo-crowd.pcapng")[..],
         &include_bytes!("../../../samples/mxo-world.pcapng")[..],
         &include_bytes!("../../../samples/tera-login.pcapng")[..],

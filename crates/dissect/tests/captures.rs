@@ -63,6 +63,14 @@ const KI: Sample = Sample {
     data: &[],
 };
 
+const KI_SERVER: Sample = Sample {
+    capture: include_bytes!("../../../samples/ki-server.pcapng"),
+    keys: include_str!("../../../samples/ki-server-keys.toml"),
+    conversations: 3,
+    busy: (50_102, 2),
+    data: &[],
+};
+
 const MXO: Sample = Sample {
     capture: include_bytes!("../../../samples/mxo-world.pcapng"),
     keys: include_str!("../../../samples/mxo-keys.toml"),
@@ -179,7 +187,7 @@ fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, Summary) {
 
 #[test]
 fn no_filter_for_a_field_that_is_there_is_refused() {
-    for sample in [&URU, &URU_AGE, &KI, &MXO, &MXO_CROWD, &TERA] {
+    for sample in [&URU, &URU_AGE, &KI, &KI_SERVER, &MXO, &MXO_CROWD, &TERA] {
         let limits = Limits::DEFAULT;
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<String>| {
             let mut name = String::new();
@@ -309,7 +317,7 @@ fn the_names_that_a_type_list_gives_to_values_are_known() {
 
 #[test]
 fn the_samples_are_read_to_their_last_byte() {
-    for sample in [&URU, &URU_AGE, &KI, &MXO, &MXO_CROWD, &TERA] {
+    for sample in [&URU, &URU_AGE, &KI, &KI_SERVER, &MXO, &MXO_CROWD, &TERA] {
         let (told, summary) = told(sample, &packets(sample));
         assert_eq!(summary.conversations, sample.conversations);
         assert_eq!(summary.recognised, sample.conversations);

@@ -7,10 +7,11 @@ use std::time::Duration;
 use tokio::net::ToSocketAddrs;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use worldwire_core::connection::{Event, EventOf, Sender as _};
 use worldwire_mxo::connection::{ClientConfig, Connection, News, Sender, Session, Unit};
 use worldwire_mxo::crypt::SessionKey;
+use worldwire_mxo::frame::{LEAVE, RpcMessage};
 use worldwire_mxo::message::MPM_ID;
 use worldwire_mxo::schema::Objects;
 use worldwire_net::rough::{Conditions, Stretch, StretchCounts};
@@ -165,7 +166,9 @@ impl Visit {
         self.driving.is_finished()
     }
 
-    /// Leaves. UDP has no end: the server hears nothing more.
+    /// Leaves: says so, and waits until the server knows it, for two seconds at most. UDP has no
+    /// end: a server that is not of this project, or that the message does not reach, notices later
+    /// that nothing more comes.
     pub async fn leave(mut self) -> Option<End> {
         let _ = self.state.leaves.send(true);
         (&mut self.driving).await.ok()
@@ -186,7 +189,13 @@ struct Walker {
     state: Arc<State>,
     steps: tokio::time::Interval,
     leaves: watch::Receiver<bool>,
+    /// Since when the client is leaving.
+    leaving: Option<Instant>,
 }
+
+/// How long the server may take to hear that a client leaves, and how often to ask whether it has.
+const FAREWELL: Duration = Duration::from_secs(2);
+const BETWEEN: Duration = Duration::from_millis(10);
 
 /// Why a walker wakes.
 enum Wake {
@@ -199,7 +208,23 @@ impl Walker {
         let mut steps = interval(step);
         steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let leaves = state.leaves.subscribe();
-        Self { state, steps, leaves }
+        Self { state, steps, leaves, leaving: None }
+    }
+
+    /// Says that the client leaves, and ends the connection when the server knows.
+    fn leave(&mut self, sender: &mut Sender) -> Flow {
+        let is_said = match self.leaving {
+            Some(since) => since.elapsed() < FAREWELL,
+            None => {
+                self.leaving = Some(Instant::now());
+                sender.send(&RpcMessage::new(LEAVE, b"")).is_ok()
+            }
+        };
+        if is_said && sender.unacknowledged_bytes() > 0 {
+            return Flow::Continue(());
+        }
+        sender.close();
+        Flow::Break(())
     }
 }
 
@@ -225,6 +250,10 @@ impl Application<Connection> for Walker {
     }
 
     async fn notified(&mut self) -> Wake {
+        if self.leaving.is_some() {
+            sleep(BETWEEN).await;
+            return Wake::Leave;
+        }
         tokio::select! {
             _ = self.steps.tick() => Wake::Step,
             _ = self.leaves.wait_for(|leaves| *leaves) => Wake::Leave,
@@ -238,10 +267,7 @@ impl Application<Connection> for Walker {
                 let _ = self.state.eyes().step(sender);
                 Flow::Continue(())
             }
-            Wake::Leave => {
-                sender.close();
-                Flow::Break(())
-            }
+            Wake::Leave => self.leave(sender),
         }
     }
 }

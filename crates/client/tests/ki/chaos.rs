@@ -2,7 +2,7 @@
 //!
 //! A child process serves clients that make characters, and prints what they were told is made; it
 //! is killed in the middle, and what it printed must be there. `WORLDWIRE_CHAOS_ROUNDS=N` does N
-//! rounds; a plain `cargo test` does a few.
+//! rounds over SQLite and a fifth of that over PostgreSQL; a plain `cargo test` does a few.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -17,22 +17,42 @@ use worldwire_server::ki::admin::{Admin, Request};
 use worldwire_server::ki::realm::Privileges;
 use worldwire_server::ki::{LoginServer, Start};
 
+use crate::database::Database;
+
 const FOLDER: &str = "WORLDWIRE_KI_CHAOS_FOLDER";
+const URL: &str = "WORLDWIRE_KI_CHAOS_URL";
 const ROUND: &str = "WORLDWIRE_KI_CHAOS_ROUND";
 const ROUNDS: &str = "WORLDWIRE_CHAOS_ROUNDS";
 const WORKERS: usize = 4;
 
+fn wanted() -> usize {
+    std::env::var(ROUNDS).ok().map_or(2, |rounds| rounds.parse().unwrap())
+}
+
 #[tokio::test]
-async fn no_acknowledged_character_is_lost() {
-    let rounds: usize = std::env::var(ROUNDS).ok().map_or(2, |rounds| rounds.parse().unwrap());
-    let folder = tempfile::tempdir().unwrap();
+async fn no_acknowledged_character_is_lost_over_sqlite() {
+    let lines = rounds(&Database::sqlite(), wanted()).await;
+    println!("{} kills over SQLite: {lines} acknowledged changes, all there", wanted());
+}
+
+#[tokio::test]
+async fn no_acknowledged_character_is_lost_over_postgres() {
+    let Some(database) = Database::postgres() else { return };
+    let number = wanted().div_ceil(5);
+    let lines = rounds(&database, number).await;
+    println!("{number} kills over PostgreSQL: {lines} acknowledged changes, all there");
+}
+
+async fn rounds(database: &Database, rounds: usize) -> usize {
+    let folder = database.folder.path();
     // What was acknowledged: names, and whether the character was deleted again.
     let mut told = BTreeMap::<String, bool>::new();
     let mut lines = 0;
     for round in 0..rounds {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "chaos::server", "--nocapture"]);
-        command.env(FOLDER, folder.path()).env(ROUND, round.to_string());
+        command.env(FOLDER, folder).env(ROUND, round.to_string());
+        command.env(URL, database.url.as_deref().unwrap_or_default());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let enough = lines + 20 + round * 17 % 31;
         for line in BufReader::new(child.stdout.take().unwrap()).lines() {
@@ -50,7 +70,7 @@ async fn no_acknowledged_character_is_lost() {
         }
         child.wait().unwrap();
         assert!(lines >= enough, "round {round}: the server ended by itself");
-        let there = names(folder.path()).await;
+        let there = names(folder).await;
         let lost = told.iter().filter(|(name, gone)| !**gone && !there.contains_key(*name));
         // One that was being deleted when the end came may be gone, and nobody was told.
         let lost: Vec<_> = lost.filter(|(name, _)| !is_deleted_later(name)).collect();
@@ -58,7 +78,7 @@ async fn no_acknowledged_character_is_lost() {
         let kept = told.iter().filter(|(name, gone)| **gone && there.contains_key(*name)).count();
         assert_eq!(kept, 0, "round {round}: what was deleted is there");
     }
-    println!("{rounds} kills: {lines} acknowledged changes, all there");
+    lines
 }
 
 /// Whether the writers delete a character that they have made.
@@ -82,12 +102,13 @@ async fn names(folder: &Path) -> BTreeMap<String, u64> {
 #[test]
 fn server() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let round = std::env::var(ROUND).unwrap();
+    let (round, url) = (std::env::var(ROUND).unwrap(), std::env::var(URL).unwrap());
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let start = Start {
-            change: Some(Box::new(|config| {
+            change: Some(Box::new(move |config| {
+                config.database = url;
                 config.listen = "127.0.0.1:0".parse().unwrap();
                 config.status = String::new();
             })),

@@ -4,7 +4,13 @@
 
 mod attacks;
 mod chaos;
+mod characters;
+#[path = "../../../server/tests/support/database.rs"]
+mod database;
 mod load;
+#[path = "../support/log.rs"]
+mod log;
+mod refusals;
 mod rules;
 mod sockets;
 mod stage;

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use worldwire_client::ki::{Client, Settings};
 use worldwire_ki::character::Character;
@@ -10,32 +12,54 @@ use worldwire_ki::crypt::login::password_hash;
 use worldwire_net::Stop;
 use worldwire_server::ki::admin::{Admin, Request};
 use worldwire_server::ki::realm::{Privileges, Realm};
-use worldwire_server::ki::{LoginServer, Start};
+use worldwire_server::ki::{KiConfig, LoginServer, ServerError, Start};
 
-struct Running {
-    address: String,
-    realm: Realm,
+use crate::database::Database;
+
+/// A server that listens at a port of its own.
+pub(crate) struct Running {
+    pub(crate) address: String,
+    pub(crate) realm: Realm,
     stop: Stop,
     serving: JoinHandle<std::io::Result<()>>,
 }
 
 impl Running {
-    async fn start(folder: &Path, secrets: Option<&Path>) -> Self {
+    pub(crate) async fn open(
+        folder: &Path,
+        change: impl FnOnce(&mut KiConfig) + Send + 'static,
+        secrets: Option<&Path>,
+    ) -> Result<LoginServer, ServerError> {
         let start = Start {
             change: Some(Box::new(|config| {
                 config.listen = "127.0.0.1:0".parse().unwrap();
                 config.status = String::new();
+                change(config);
             })),
             secrets: secrets.map(Path::to_owned),
         };
-        let server = LoginServer::open(folder, start).await.unwrap();
+        LoginServer::open(folder, start).await
+    }
+
+    pub(crate) async fn start(
+        folder: &Path,
+        change: impl FnOnce(&mut KiConfig) + Send + 'static,
+        secrets: Option<&Path>,
+    ) -> Self {
+        let server = Self::open(folder, change, secrets).await.unwrap();
         let (stop, realm) = (Stop::new(), server.realm().clone());
         let address = server.address().unwrap().to_string();
         let serving = tokio::spawn(server.serve(stop.signal()));
         Self { address, realm, stop, serving }
     }
 
-    async fn end(self) {
+    /// A server whose accounts and characters are in this database.
+    async fn over(database: &Database, secrets: Option<&Path>) -> Self {
+        let url = database.url.clone().unwrap_or_default();
+        Self::start(database.folder.path(), |config| config.database = url, secrets).await
+    }
+
+    pub(crate) async fn end(self) {
         self.stop.stop();
         self.serving.await.unwrap().unwrap();
     }
@@ -43,11 +67,17 @@ impl Running {
 
 #[tokio::test]
 async fn from_the_password_to_the_zone_and_back() {
-    let folder = tempfile::tempdir().unwrap();
+    for database in Database::all() {
+        there_and_back(&database).await;
+    }
+}
+
+async fn there_and_back(database: &Database) {
+    let folder = &database.folder;
     std::fs::create_dir(folder.path().join("patch")).unwrap();
     std::fs::write(folder.path().join("patch/readme.txt"), "hello").unwrap();
     let secrets = folder.path().join("secrets.toml");
-    let server = Running::start(folder.path(), Some(&secrets)).await;
+    let server = Running::over(database, Some(&secrets)).await;
     let privileges = Privileges { paying: true, slots: 2 };
     server.realm.add_account("Merle", "hunter2", privileges).await.unwrap();
     let settings = Settings { machine: 5, ..Settings::default() };
@@ -92,7 +122,7 @@ async fn from_the_password_to_the_zone_and_back() {
     assert!(said.contains(pass.ck2.as_str()));
 
     // All of it is there after a new start.
-    let server = Running::start(folder.path(), None).await;
+    let server = Running::over(database, None).await;
     let mut again = Client::connect(&server.address, &settings).await.unwrap();
     let pass = again.log_in("Merle", &password_hash("hunter2")).await.unwrap();
     let kept = again.characters().await.unwrap().list.remove(0);
@@ -103,9 +133,15 @@ async fn from_the_password_to_the_zone_and_back() {
 
 #[tokio::test]
 async fn operators_are_heard_while_the_server_runs_and_while_it_does_not() {
-    let folder = tempfile::tempdir().unwrap();
+    for database in Database::all() {
+        operate(&database).await;
+    }
+}
+
+async fn operate(database: &Database) {
+    let folder = &database.folder;
     assert!(Admin::open(folder.path()).await.is_err(), "there is no server");
-    let server = Running::start(folder.path(), None).await;
+    let server = Running::over(database, None).await;
     let add = |name: &str| Request::AddAccount {
         name: name.to_owned(),
         password: "hunter2".to_owned(),
@@ -143,4 +179,60 @@ async fn operators_are_heard_while_the_server_runs_and_while_it_does_not() {
     let accounts = admin.ask(Request::Accounts).await.unwrap();
     assert_eq!(accounts[1]["user"], 3, "no number comes again");
     admin.close().await;
+}
+
+#[tokio::test]
+async fn k_23_the_last_message_arrives_although_the_client_goes_on_talking() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Running::start(folder.path(), |_| (), None).await;
+    server.realm.add_account("merle", "hunter2", Privileges::default()).await.unwrap();
+    // Between the two, a wire that keeps what the server says until it was told everything.
+    let wire = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = wire.local_addr().unwrap().to_string();
+    let settings = Settings::default();
+    let client = async {
+        let mut client = Client::connect(&address, &settings).await.unwrap();
+        client.log_in("merle", &password_hash("hunter2")).await.unwrap();
+        client.create(Character::plain("Merle", "Fire", 1).as_bytes()).await.unwrap();
+        let character = client.characters().await.unwrap().list[0].global_id();
+        client.select(character).await.unwrap()
+    };
+    let carrying = async {
+        let (near, _) = wire.accept().await.unwrap();
+        let far = TcpStream::connect(&server.address).await.unwrap();
+        let (mut from_client, mut to_client) = near.into_split();
+        let (mut from_server, mut to_server) = far.into_split();
+        let mut asked = tokio::spawn(async move {
+            let mut piece = [0; 4096];
+            loop {
+                let count = from_client.read(&mut piece).await.unwrap();
+                to_server.write_all(&piece[..count]).await.unwrap();
+                if piece[..count].windows(2).any(|order| order == [7, 10]) {
+                    return to_server;
+                }
+            }
+        });
+        let mut piece = [0; 4096];
+        let mut to_server = loop {
+            tokio::select! {
+                count = from_server.read(&mut piece) => {
+                    to_client.write_all(&piece[..count.unwrap()]).await.unwrap();
+                }
+                to_server = &mut asked => break to_server.unwrap(),
+            }
+        };
+        // The server has answered, and its stream has ended: what comes now meets nobody.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        for _ in 0..5 {
+            let alive = [0x0d, 0xf0, 10, 0, 1, 3, 0, 0, 1, 2, 3, 4, 5, 6];
+            to_server.write_all(&alive).await.expect("the server still listens");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let mut rest = Vec::new();
+        from_server.read_to_end(&mut rest).await.expect("an end, and no reset");
+        to_client.write_all(&rest).await.unwrap();
+    };
+    let (to, ()) = tokio::join!(client, carrying);
+    assert_eq!(to.zone, "WizardCity/Tutorial_Exterior");
+    server.end().await;
 }

@@ -11,6 +11,7 @@ use worldwire_mxo::crypt::SessionKey;
 use worldwire_net::{Application, Capacity, Clock, Driver, End, Flow, udp};
 use worldwire_server::mxo::{OPEN_KEY, OPEN_SESSION};
 
+use crate::log::Log;
 use crate::sockets::{Running, sees_all};
 
 /// An honest client sees all there is, whatever the others do.
@@ -60,6 +61,7 @@ async fn open(world: &Running) -> u64 {
 
 #[tokio::test]
 async fn sections_that_break_rules_are_refused_and_end_their_sender() {
+    let log = Log::begin();
     let world = Running::start(|config| config.replicator.enter = 6_000.0).await;
     // Views of others, creates, deletes of 65,535 views, pending updates of 64 KiB, a cut one.
     let sections = [
@@ -73,6 +75,9 @@ async fn sections_that_break_rules_are_refused_and_end_their_sender() {
     let all = sections.iter().map(|section| section.to_vec());
     rogue(&world, all.cycle().take(30).collect()).await;
     assert_eq!(world.figures.broken_rules(), 16);
+    // A flood does not fill the log.
+    let lines = log.with("refused");
+    assert!(lines.len() == 1 && lines[0].ends_with("count=1"), "{lines:?}");
     assert_eq!(open(&world).await, 0, "it was thrown out");
     is_unaffected(&world, 1).await;
     world.stop().await;

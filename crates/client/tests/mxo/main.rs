@@ -5,4 +5,6 @@
 
 mod attacks;
 mod crowd;
+#[path = "../support/log.rs"]
+mod log;
 mod sockets;

@@ -1,7 +1,7 @@
 //! The server and clients over real sockets.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -109,5 +109,33 @@ async fn another_key_or_session_is_not_answered() {
     visit.await.unwrap().leave().await;
     let unknown = Truth::of(world.status, 77).await.unwrap_err().to_string();
     assert!(unknown.ends_with("there is no client with the character 77"), "{unknown}");
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_says_that_it_leaves_is_gone_at_once() {
+    let world = Running::start(|_| ()).await;
+    let rough = Conditions { duplication: 500, reordering: 300, ..Conditions::default() };
+    for conditions in [None, Some(rough)] {
+        let stays = world.enter(1).await;
+        let goes = VisitConfig { conditions, ..VisitConfig::new(2) };
+        let goes = Visit::to(world.address, goes).await.unwrap();
+        assert_eq!(world.status().await["objects"], 502);
+        let began = Instant::now();
+        goes.leave().await;
+        while world.status().await["objects"] != 501 {
+            assert!(began.elapsed() < Duration::from_secs(5), "it is still there");
+            sleep(Duration::from_millis(20)).await;
+        }
+        assert!(!stays.is_over());
+        stays.leave().await;
+        assert_eq!(world.status().await["objects"], 500);
+    }
+    // Their connections go, too.
+    let began = Instant::now();
+    while world.status().await["connections"]["open"] != 0 {
+        assert!(began.elapsed() < Duration::from_secs(5), "a connection is still there");
+        sleep(Duration::from_millis(20)).await;
+    }
     world.stop().await;
 }

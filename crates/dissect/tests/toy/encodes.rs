@@ -56,6 +56,19 @@ pub const SAMPLES: [Sample; 6] = [
         is_udp: false,
     },
     Sample {
+        family: "ki",
+        capture: include_bytes!("../../../../samples/ki-server.pcapng"),
+        keys: Some(include_str!("../../../../samples/ki-server-keys.toml")),
+        data: &[],
+        not_encoded: &[
+            "control.KeepAlive",
+            "control.KeepAliveRsp",
+            "control.SessionAccept",
+            "control.SessionOffer",
+        ],
+        is_udp: false,
+    },
+    Sample {
         family: "mxo",
         capture: include_bytes!("../../../../samples/mxo-world.pcapng"),
         keys: Some(include_str!("../../../../samples/mxo-keys.toml")),

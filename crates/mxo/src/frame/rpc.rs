@@ -41,6 +41,11 @@ pub struct RpcMessage<'d> {
     pub body: Cow<'d, [u8]>,
 }
 
+/// The opcode with which clients of this project say that they leave, without data; its server then
+/// removes their characters at once. The game has no message that is known to mean this: of other
+/// clients a server hears nothing more.
+pub const LEAVE: u16 = 0xffff;
+
 /// Names of the opcodes that clients send, as far as they are known.
 pub static CLIENT_RPCS: Names = Names::fixed(&[
     (0x05, "ReadyForSpawn"),
@@ -48,6 +53,7 @@ pub static CLIENT_RPCS: Names = Names::fixed(&[
     (0x80c8, "ObjectInteraction"),
     (0x80c9, "RegionLoaded"),
     (0x8151, "Target"),
+    (0xffff, "Leave"),
 ]);
 
 /// Names of the opcodes that servers send, as far as they are known.

@@ -92,14 +92,9 @@ pub enum ServerError {
         /// What is wrong.
         error: ConfigError,
     },
-    /// Definitions or type lists.
-    #[error("{}: {problem}", path.display())]
-    Definitions {
-        /// Their file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
+    /// Definitions or type lists: the file, and what is wrong with it.
+    #[error("{0}")]
+    Definitions(String),
     /// Another process has the folder.
     #[error("{}: a server runs here already", .0.display())]
     Taken(PathBuf),
@@ -302,8 +297,8 @@ fn protocols(folder: &Path, config: &KiConfig) -> Result<Protocols, ServerError>
         files.push(path.clone());
     }
     if files.is_empty() {
-        let problem = "wanted message XML (*Messages*.xml), found none".to_owned();
-        return Err(ServerError::Definitions { path, problem });
+        let problem = "wanted message XML (*Messages*.xml), found none";
+        return Err(ServerError::Definitions(format!("{}: {problem}", path.display())));
     }
     for file in files {
         let bytes = fs::read(&file).map_err(at(&file))?;
@@ -311,7 +306,7 @@ fn protocols(folder: &Path, config: &KiConfig) -> Result<Protocols, ServerError>
         let error =
             |one: &&worldwire_core::Diagnostic| one.severity() == worldwire_core::Severity::Error;
         if let Some(wrong) = said.iter().find(error) {
-            return Err(ServerError::Definitions { path: file, problem: wrong.to_string() });
+            return Err(ServerError::Definitions(wrong.to_string()));
         }
     }
     Ok(protocols)
@@ -344,7 +339,7 @@ fn classes(folder: &Path, config: &KiConfig) -> Result<Option<Classes>, ServerEr
         let path = folder.join(list);
         let bytes = fs::read(&path).map_err(at(&path))?;
         if let Err(error) = lists.add(&path.to_string_lossy(), &bytes) {
-            return Err(ServerError::Definitions { path, problem: error.to_string() });
+            return Err(ServerError::Definitions(error.to_string()));
         }
     }
     Ok(Some(lists.compile()).filter(|_| !config.types.is_empty()))

@@ -196,7 +196,7 @@ impl Client {
                     self.login.answer(self.reception.clock.now(), answer);
                 }
                 Output::Pause(time) => {
-                    let token = self.reception.realm.pausing();
+                    let token = self.reception.realm.pausing(self.peer.address.ip());
                     sleep(time).await;
                     drop(token);
                 }

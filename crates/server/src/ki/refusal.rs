@@ -36,7 +36,7 @@ refusals! {
     MachineBanned,
     /// The server lets nobody in: `open` in `ki.toml`.
     AISNoLogin,
-    /// Too many logins wait for their answer.
+    /// Too many logins from one address wait for their answer.
     Timeout,
     /// As many free players are in as may be: `free_players` in `ki.toml`.
     FtpCapped,

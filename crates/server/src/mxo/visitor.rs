@@ -1,12 +1,16 @@
 //! What is done with a connection.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 use worldwire_core::Error;
 use worldwire_core::connection::{Event, EventOf};
 use worldwire_mxo::connection::{Connection, Sender, Unit};
+use worldwire_mxo::frame::{LEAVE, RpcMessage};
 use worldwire_mxo::message::MPM_ID;
 use worldwire_mxo::replicator::ClientId;
 use worldwire_net::{Application, End, Flow, Peer};
@@ -17,6 +21,9 @@ use super::Shared;
 /// damaged ones at the most: they are counted, and close nothing.
 const MOST_BROKEN_RULES: u32 = 16;
 
+/// How long the connection of a client that has left is kept, so that it hears that this is known.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// One client.
 #[derive(Debug)]
 pub(super) struct Visitor {
@@ -25,16 +32,19 @@ pub(super) struct Visitor {
     client: Option<ClientId>,
     ticked: watch::Receiver<u64>,
     broken_rules: u32,
+    /// When the client said that it leaves.
+    left: Option<Instant>,
 }
 
 impl Visitor {
     pub(super) fn new(shared: Arc<Shared>, peer: Peer, ticked: watch::Receiver<u64>) -> Self {
-        Self { shared, address: peer.address, client: None, ticked, broken_rules: 0 }
+        let address = peer.address;
+        Self { shared, address, client: None, ticked, broken_rules: 0, left: None }
     }
 
     /// The client said hello. One that says it again is the same.
     fn enter(&mut self, uid: u64) -> Flow {
-        if self.client.is_some() {
+        if self.client.is_some() || self.left.is_some() {
             return Flow::Continue(());
         }
         let entered = self.shared.world().enter(uid);
@@ -50,6 +60,14 @@ impl Visitor {
                 }
                 Flow::Break(())
             }
+        }
+    }
+
+    /// The client is gone, and its character with it.
+    fn leave(&mut self, end: &dyn fmt::Display) {
+        if let Some(client) = self.client.take() {
+            self.shared.world().leave(client);
+            tracing::info!(address = %self.address, %end, "a client has gone");
         }
     }
 
@@ -78,7 +96,11 @@ impl Application<Connection> for Visitor {
                         return self.refuse(&error, true);
                     }
                 }
-                // The world has nothing that RPC messages could be about.
+                Unit::Rpc { .. } if RpcMessage::of(piece.bytes).opcode() == LEAVE => {
+                    self.left.get_or_insert_with(Instant::now);
+                    self.leave(&"it has left");
+                }
+                // The world has nothing that other RPC messages could be about.
                 _ => {}
             },
             Event::News(news) => {
@@ -101,6 +123,9 @@ impl Application<Connection> for Visitor {
     }
 
     async fn notice(&mut self, (): (), sender: &mut Sender) -> Flow {
+        if self.left.is_some_and(|left| left.elapsed() >= FAREWELL) {
+            return Flow::Break(());
+        }
         let Some(client) = self.client else { return Flow::Continue(()) };
         let spoken = self.shared.world().speak(client, sender);
         match spoken {
@@ -113,9 +138,6 @@ impl Application<Connection> for Visitor {
     }
 
     async fn ended(&mut self, end: &End) {
-        if let Some(client) = self.client.take() {
-            self.shared.world().leave(client);
-            tracing::info!(address = %self.address, %end, "a client has gone");
-        }
+        self.leave(end);
     }
 }

@@ -3,11 +3,11 @@
 #![allow(dead_code, reason = "each test uses its part")]
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Arc, OnceLock};
+mod database;
 
-use tempfile::TempDir;
+use std::sync::Arc;
+
+pub(crate) use database::Database;
 use worldwire_core::{Field as _, Reader, Writer};
 use worldwire_server::store::seal::ServerKey;
 use worldwire_server::store::{self, Store};
@@ -18,33 +18,7 @@ use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::TermStr;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-/// A database of a test's own, which is gone when this is dropped.
-pub(crate) struct Database {
-    pub(crate) folder: TempDir,
-    pub(crate) url: Option<String>,
-}
-
 impl Database {
-    pub(crate) fn sqlite() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), url: None }
-    }
-
-    /// A new database of a private PostgreSQL server; none where there is no PostgreSQL, which is
-    /// said aloud.
-    pub(crate) fn postgres() -> Option<Self> {
-        static SERVER: OnceLock<Option<Postgres>> = OnceLock::new();
-        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
-        let server = SERVER.get_or_init(Postgres::start).as_ref()?;
-        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let url = server.make(&format!("shard{number}"));
-        Some(Self { folder: tempfile::tempdir().unwrap(), url: Some(url) })
-    }
-
-    /// SQLite, and PostgreSQL if there is one.
-    pub(crate) fn all() -> Vec<Self> {
-        [Some(Self::sqlite()), Self::postgres()].into_iter().flatten().collect()
-    }
-
     pub(crate) async fn store(&self) -> Arc<dyn Store> {
         store::open(self.folder.path(), self.url.as_deref()).await.unwrap()
     }
@@ -137,104 +111,4 @@ pub(crate) fn titled(title: &str) -> Vec<u8> {
 
 pub(crate) fn text(field: &Option<TermStr<'_>>) -> String {
     field.as_ref().map(TermStr::to_text).unwrap_or_default()
-}
-
-/// A PostgreSQL server in a folder of its own, on a socket there and no port. It ends with the
-/// test: whoever starts it dies with its parent.
-struct Postgres {
-    folder: PathBuf,
-    user: Option<&'static str>,
-    bin: PathBuf,
-}
-
-impl Postgres {
-    fn start() -> Option<Self> {
-        let Some(bin) = binaries() else {
-            skipped("there is no initdb");
-            return None;
-        };
-        let folder = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap().keep();
-        let root = Command::new("id").arg("-u").output().unwrap().stdout.starts_with(b"0\n");
-        let user = root.then_some("postgres");
-        if root {
-            let owner = Command::new("chown").args(["postgres"]).arg(&folder).status();
-            if !owner.is_ok_and(|status| status.success()) {
-                skipped("root cannot run it, and there is no user postgres");
-                return None;
-            }
-        }
-        let server = Self { folder, user, bin };
-        let data = server.folder.join("data");
-        server.run("initdb", &["-D", path(&data), "-U", "shard", "-A", "trust", "--no-sync"]);
-        let options = format!(
-            "-c listen_addresses= -c unix_socket_directories={} -c max_connections=200",
-            path(&server.folder)
-        );
-        let log = server.folder.join("log");
-        server.run("pg_ctl", &["-D", path(&data), "-l", path(&log), "-w", "-o", &options, "start"]);
-        // Ends the server and removes its folder when this process is gone, and the pipe with it.
-        let watch = format!(
-            "read nothing; '{}' -D '{}' -m immediate stop; rm -rf '{}'",
-            path(&server.bin.join("pg_ctl")),
-            path(&data),
-            path(&server.folder),
-        );
-        let watcher = server
-            .command("sh", &["-c", &watch])
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .current_dir("/tmp")
-            .spawn()
-            .unwrap();
-        std::mem::forget(watcher);
-        Some(server)
-    }
-
-    fn make(&self, name: &str) -> String {
-        self.run("createdb", &["-h", path(&self.folder), "-U", "shard", name]);
-        let host = path(&self.folder).replace('/', "%2F");
-        format!("postgres://shard@{host}/{name}")
-    }
-
-    fn run(&self, program: &str, arguments: &[&str]) {
-        let program = self.bin.join(program);
-        let output = self.command(path(&program), arguments);
-        let output =
-            { output }.current_dir("/tmp").stdin(std::process::Stdio::null()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}: {said}", program.display());
-    }
-
-    fn command(&self, program: &str, arguments: &[&str]) -> Command {
-        let mut command = match self.user {
-            Some(user) => {
-                let mut command = Command::new("setpriv");
-                command.args(["--reuid", user, "--regid", user, "--clear-groups", program]);
-                command
-            }
-            None => Command::new(program),
-        };
-        command.args(arguments);
-        command
-    }
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-/// Says it past the test harness, which hides what passing tests print.
-fn skipped(reason: &str) {
-    let line = format!("SKIPPED: the tests over PostgreSQL, because {reason}\n");
-    std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).unwrap();
-}
-
-/// Where the programs of PostgreSQL are.
-fn binaries() -> Option<PathBuf> {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut folders: Vec<_> = versions.map(|version| version.path().join("bin")).collect();
-    folders.sort();
-    folders.extend(["/usr/local/bin", "/usr/bin"].map(PathBuf::from));
-    folders.into_iter().find(|folder| folder.join("initdb").exists())
 }

@@ -5,6 +5,7 @@
 mod ki;
 mod ki_files;
 mod ki_objects;
+mod ki_server;
 mod ki_wad;
 mod mxo;
 mod mxo_crowd;
@@ -29,6 +30,7 @@ fn main() -> Outcome<()> {
     std::fs::create_dir_all(&folder)?;
     ki::write(&folder)?;
     ki_objects::write(&folder)?;
+    ki_server::write(&folder)?;
     ki_files::write(&folder)?;
     mxo::write(&folder)?;
     mxo_crowd::write(&folder)?;

@@ -11,9 +11,9 @@ mod queue;
 mod slow;
 mod write;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -105,8 +105,6 @@ struct Shared {
     clock: Clock,
     config: KiConfig,
     is_failing: AtomicBool,
-    /// Connections whose answers wait.
-    pausing: AtomicUsize,
 }
 
 /// What is in memory.
@@ -120,6 +118,8 @@ struct State {
     next_character: u32,
     passes: Passes,
     failures: Failures,
+    /// How many answers wait, by the address that they go to.
+    pausing: HashMap<IpAddr, usize>,
     queue: Queue,
     guests: HashMap<Number, Guest>,
     next_guest: Number,
@@ -129,8 +129,9 @@ struct State {
     playing: HashMap<u32, Number>,
 }
 
-/// How many answers may wait because of failed logins.
-const MOST_PAUSING: usize = 256;
+/// How many answers to one address may wait because of failed logins. There is no bound for all
+/// together: it would let anybody lock others out.
+const MOST_PAUSING: usize = 16;
 
 /// Figures of a realm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +169,7 @@ impl Realm {
             next_character: 1,
             passes: Passes::default(),
             failures: Failures::default(),
+            pausing: HashMap::new(),
             queue: Queue::new(seats),
             guests: HashMap::new(),
             next_guest: 1,
@@ -186,7 +188,6 @@ impl Realm {
             clock,
             config,
             is_failing: AtomicBool::new(false),
-            pausing: AtomicUsize::new(0),
         })))
     }
 
@@ -301,9 +302,9 @@ impl Realm {
     }
 
     /// The wait of an answer begins; its end is when the token is dropped.
-    pub(super) fn pausing(&self) -> Pausing {
-        self.0.pausing.fetch_add(1, Ordering::Relaxed);
-        Pausing(Arc::clone(&self.0))
+    pub(super) fn pausing(&self, address: IpAddr) -> Pausing {
+        *self.state().pausing.entry(address).or_default() += 1;
+        Pausing { realm: self.clone(), address }
     }
 
     /// Answers a query of a connection.
@@ -343,7 +344,7 @@ impl Realm {
         let state = self.state();
         let found = state.user_named(name).and_then(|user| state.account(user, shared));
         let pause = state.failures.pause(address, &folded(name), now);
-        let too_many = shared.pausing.load(Ordering::Relaxed) >= MOST_PAUSING;
+        let too_many = state.pausing.get(&address).is_some_and(|count| *count >= MOST_PAUSING);
         let pause = Some(pause).filter(|pause| is_random && (pause.is_zero() || !too_many));
         Answer::Account { found, pause, fresh }
     }
@@ -355,11 +356,20 @@ impl Realm {
 
 /// An answer that waits.
 #[derive(Debug)]
-pub(super) struct Pausing(Arc<Shared>);
+pub(super) struct Pausing {
+    realm: Realm,
+    address: IpAddr,
+}
 
 impl Drop for Pausing {
     fn drop(&mut self) {
-        self.0.pausing.fetch_sub(1, Ordering::Relaxed);
+        let mut state = self.realm.state();
+        if let Some(count) = state.pausing.get_mut(&self.address) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                state.pausing.remove(&self.address);
+            }
+        }
     }
 }
 
@@ -391,11 +401,11 @@ impl State {
         let entry = self.accounts.get(&user)?;
         let most = shared.config.limits.free_players;
         let capped = !entry.is_paying() && most > 0 && {
-            let free = self.guests.values().filter(|guest| {
-                let of = guest.user.and_then(|user| self.accounts.get(&user));
-                of.is_some_and(|entry| !entry.is_paying())
+            // Other players, each once: a player may have several connections.
+            let free = self.guests.values().filter_map(|guest| guest.user).filter(|other| {
+                *other != user && self.accounts.get(other).is_some_and(|entry| !entry.is_paying())
             });
-            free.count() >= most
+            free.collect::<HashSet<_>>().len() >= most
         };
         Some(Account {
             user,

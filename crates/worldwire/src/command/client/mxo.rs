@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 use worldwire_client::mxo::{Difference, Truth, Visit, VisitConfig, ask, compare};
 use worldwire_core::json::{self, Json, Style};
@@ -78,9 +79,11 @@ async fn visit(
         complain(&format!("client {}", visit.uid()), "the server has closed the connection");
     });
     let are_there = are_there.count() == 0;
+    let mut leaving = JoinSet::new();
     for visit in visits {
-        visit.leave().await;
+        leaving.spawn(visit.leave());
     }
+    leaving.join_all().await;
     if is_equal && are_there { Ok(()) } else { Err(Failure::Input) }
 }
 

@@ -1,0 +1,242 @@
+//! Every refusal over a connection, by its name, and what comes behind it.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use worldwire_client::ki::{Client, Pass};
+use worldwire_ki::character::{Character, MOST_NAME_INDICES};
+use worldwire_ki::crypt::login::{Secret, password_hash};
+use worldwire_server::ki::Refusal;
+
+use crate::log::Log;
+use crate::stage::{Stage, refused, settings};
+
+/// How many answers to one address may wait.
+const MOST_PAUSING: usize = 16;
+
+fn plain(name: &str) -> Character {
+    Character::plain(name, "Fire", 1)
+}
+
+/// Lets as many logins from a new address wait as may.
+async fn waiting(stage: &Stage, address: &str) -> JoinSet<Client> {
+    let connect = async || Client::over(stage.stream_from(address).0, &settings()).await.unwrap();
+    let [right, wrong] = ["hunter2", "x"].map(password_hash);
+    let mut failing = connect().await;
+    for _ in 0..4 {
+        assert_eq!(refused(failing.log_in("nobody", &wrong).await), "AuthenFailed");
+    }
+    let mut waiting = JoinSet::new();
+    for _ in 0..MOST_PAUSING {
+        let (mut client, right) = (connect().await, right.clone());
+        waiting.spawn(async move {
+            client.log_in("other", &right).await.unwrap();
+            client
+        });
+    }
+    sleep(Duration::from_millis(10)).await;
+    waiting
+}
+
+/// What a client hears where a refusal has its place, and the client.
+async fn provoke(refusal: Refusal) -> (&'static str, Client, Stage) {
+    let stage = Stage::new(|config| match refusal {
+        Refusal::MachineBanned => config.login.banned_machines = vec![1, settings().machine],
+        Refusal::AISNoLogin => config.open = false,
+        Refusal::FtpCapped => config.limits.free_players = 1,
+        _ => {}
+    });
+    let stage = stage.await;
+    let hash = password_hash("hunter2");
+    let mut client = stage.client().await;
+    if matches!(
+        refusal,
+        Refusal::ErrorNoLock
+            | Refusal::FailedUpload
+            | Refusal::InvalidName
+            | Refusal::MalformedCharacter
+            | Refusal::SlotLimit
+            | Refusal::UnknownCharacter
+            | Refusal::WrongKey
+    ) {
+        client.log_in("merle", &hash).await.unwrap();
+    }
+    let heard = match refusal {
+        Refusal::AuthenFailed => refused(client.log_in("merle", &password_hash("x")).await),
+        Refusal::AccountBanned => {
+            stage.realm.ban("merle", true).await.unwrap();
+            refused(client.log_in("merle", &hash).await)
+        }
+        Refusal::MachineBanned | Refusal::AISNoLogin => {
+            refused(client.log_in("merle", &hash).await)
+        }
+        Refusal::Timeout => {
+            let _waiting = waiting(&stage, "192.0.2.1:1").await;
+            refused(client.log_in("merle", &hash).await)
+        }
+        Refusal::FtpCapped => {
+            let _other = stage.logged_in("other").await;
+            refused(client.log_in("merle", &hash).await)
+        }
+        Refusal::ErrorNoLock | Refusal::WrongKey => {
+            client.create(plain("Merle").as_bytes()).await.unwrap();
+            let character = client.characters().await.unwrap().list[0].global_id();
+            let mut selecting = stage.logged_in("merle").await.0;
+            let to = selecting.select(character).await.unwrap();
+            let mut zone = stage.client().await;
+            zone.attach(&to).await.unwrap();
+            let heard = match refusal {
+                Refusal::ErrorNoLock => refused(client.delete(character).await),
+                _ => refused(client.attach(&to).await),
+            };
+            assert_eq!(stage.realm.census().playing, 1);
+            heard
+        }
+        Refusal::FailedUpload => {
+            stage.memory.is_failing.store(true, Ordering::Relaxed);
+            refused(client.create(plain("Merle").as_bytes()).await)
+        }
+        Refusal::ValidateFailed => {
+            let made_up = Pass { user: 1, ck2: Secret::new("made up") };
+            refused(client.validate(&made_up).await)
+        }
+        Refusal::InvalidName => {
+            let character = Character::plain("", "Fire", MOST_NAME_INDICES + 1);
+            refused(client.create(character.as_bytes()).await)
+        }
+        Refusal::NotAdmitted => refused(client.characters().await),
+        Refusal::MalformedCharacter => refused(client.create(&plain("").as_bytes()[..30]).await),
+        Refusal::SlotLimit => {
+            for _ in 0..6 {
+                client.create(plain("").as_bytes()).await.unwrap();
+            }
+            refused(client.create(plain("").as_bytes()).await)
+        }
+        Refusal::UnknownCharacter => refused(client.select(5).await),
+    };
+    (heard, client, stage)
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_17_every_refusal_is_heard_by_name_and_ends_nothing() {
+    for refusal in Refusal::ALL {
+        let (heard, mut client, stage) = provoke(*refusal).await;
+        assert_eq!(heard, refusal.name());
+        client.ping().await.unwrap();
+        let created = if *refusal == Refusal::SlotLimit { 6 } else { 0 };
+        let of_zone = matches!(refusal, Refusal::ErrorNoLock | Refusal::WrongKey);
+        assert_eq!(stage.realm.census().characters, created + usize::from(of_zone), "{refusal}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_17_what_is_no_name_or_no_character_is_not_kept() {
+    let stage = Stage::new(|_| ()).await;
+    let (mut client, _) = stage.logged_in("merle").await;
+    let long = "x".repeat(65);
+    for name in ["Mer\nle", " Merle", &long] {
+        assert_eq!(refused(client.create(plain(name).as_bytes()).await), "InvalidName", "{name:?}");
+    }
+    let whole = plain("Merle").into_bytes();
+    let mut of_another_class = whole.clone();
+    of_another_class[0] += 1;
+    let mut long_name = whole.clone();
+    long_name[9] = 0xff;
+    for blob in [&[][..], &whole[..49], &of_another_class, &long_name, &[0; 20_000]] {
+        assert_eq!(refused(client.create(blob).await), "MalformedCharacter", "{}", blob.len());
+    }
+    assert!(client.characters().await.unwrap().list.is_empty());
+    client.create(&whole).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_18_whoever_floods_an_address_with_failures_shuts_out_no_other() {
+    let stage = Stage::new(|_| ()).await;
+    let hash = password_hash("hunter2");
+    // From many addresses at once, each as much as it may.
+    let mut all = Vec::new();
+    for number in 1..=20 {
+        let address = format!("203.0.113.{number}:1");
+        all.push(waiting(&stage, &address).await);
+        let mut one_more = Client::over(stage.stream_from(&address).0, &settings()).await.unwrap();
+        assert_eq!(refused(one_more.log_in("merle", &hash).await), "Timeout");
+    }
+    let began = Instant::now();
+    stage.logged_in("merle").await;
+    assert!(began.elapsed() <= Duration::from_secs(4), "{:?}", began.elapsed());
+    for mut waiting in all {
+        while let Some(logged_in) = waiting.join_next().await {
+            logged_in.unwrap();
+        }
+    }
+    // There is room again.
+    stage.logged_in("merle").await;
+    let again = stage.stream_from("203.0.113.1:1").0;
+    Client::over(again, &settings()).await.unwrap().log_in("merle", &hash).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_free_player_counts_once_and_room_is_made_by_whoever_goes() {
+    let stage = Stage::new(|config| config.limits.free_players = 1).await;
+    let hash = password_hash("hunter2");
+    let (patch_client, pass) = stage.logged_in("merle").await;
+    // The game's own program comes while the patch client is still there.
+    let mut game = stage.client().await;
+    game.validate(&pass).await.unwrap();
+    let mut other = stage.client().await;
+    assert_eq!(refused(other.log_in("other", &hash).await), "FtpCapped");
+    let paying = worldwire_server::ki::realm::Privileges { paying: true, slots: 0 };
+    stage.realm.add_account("payer", "hunter2", paying).await.unwrap();
+    stage.logged_in("payer").await;
+    patch_client.close().await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(refused(other.log_in("other", &hash).await), "FtpCapped");
+    game.close().await;
+    sleep(Duration::from_secs(1)).await;
+    other.log_in("other", &hash).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_refusals_is_one_line_a_minute_and_no_line_has_a_secret() {
+    let log = Log::begin();
+    let stage = Stage::new(|_| ()).await;
+    let [right, wrong] = ["hunter2", "x"].map(password_hash);
+    let flood = async || {
+        for _ in 0..8 {
+            let mut client = stage.client().await;
+            for _ in 0..5 {
+                assert_eq!(refused(client.log_in("nobody", &wrong).await), "AuthenFailed");
+            }
+        }
+    };
+    let began = Instant::now();
+    flood().await;
+    // The later ones had to wait.
+    let minutes = usize::try_from(began.elapsed().as_secs() / 60).unwrap();
+    let lines = log.with("logins refused");
+    assert!((1..=minutes + 1).contains(&lines.len()), "{minutes} minutes: {lines:?}");
+    assert!(lines[0].contains("why=AuthenFailed count=1"), "{lines:?}");
+    // One that comes late says how many there were.
+    sleep(Duration::from_secs(120)).await;
+    flood().await;
+    let counts = log.with("logins refused").into_iter().map(|line| {
+        line.split("count=").nth(1).unwrap().split(' ').next().unwrap().parse::<u32>().unwrap()
+    });
+    let counted: u32 = counts.sum();
+    assert!((41..=80).contains(&counted), "{counted}");
+
+    // K-01: what makes somebody log in is in no log, whatever its level.
+    let mut client = stage.client().await;
+    let pass = client.log_in("merle", &right).await.unwrap();
+    let (_, ck2) = stage.realm.token("merle").unwrap();
+    client.create(plain("Merle").as_bytes()).await.unwrap();
+    let character = client.characters().await.unwrap().list[0].global_id();
+    let to = client.select(character).await.unwrap();
+    stage.client().await.attach(&to).await.unwrap();
+    assert!(!log.with("logged in").is_empty());
+    for secret in [pass.ck2.as_str(), ck2.as_str(), right.as_str(), &to.key, "hunter2"] {
+        assert_eq!(log.with(secret), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,71 @@
+//! What is logged, for tests of it.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::fmt::{Debug, Write as _};
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Event, Metadata, Subscriber};
+
+/// All lines that this thread logs, of any level, until it is dropped.
+pub(crate) struct Log {
+    lines: Lines,
+    _guard: DefaultGuard,
+}
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    pub(crate) fn begin() -> Self {
+        let lines = Lines::default();
+        Self { _guard: tracing::subscriber::set_default(lines.clone()), lines }
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lines.0.lock().unwrap().clone()
+    }
+
+    /// The lines with these words.
+    pub(crate) fn with(&self, words: &str) -> Vec<String> {
+        let mut lines = self.lines();
+        lines.retain(|line| line.contains(words));
+        lines
+    }
+}
+
+/// The fields of an event, in one line.
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, " {field}={value:?}").unwrap();
+    }
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("worldwire")
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
