@@ -110,6 +110,25 @@ fn clients_see_what_the_server_has_whatever_the_network_does() {
 }
 
 #[test]
+fn a_client_without_the_servers_tables_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = folder.path().join("lamp.objects");
+    let lamp = "worldwire-mxo-objects 1\n\nclass lamp mine\n  create:\n    Position LTVector3d\n\
+                \x20   Brightness uint8\n  update plain:\n    Brightness\n\n\
+                goobj 60001 lamp Lamp Post\n  source: made up\n";
+    fs::write(&tables, lamp).unwrap();
+    let tables = tables.to_str().unwrap();
+    let lamps = "[[object]]\ngoobj = 'Lamp Post'\nat = [100.0, 0.0, 100.0]\ncount = 3\n";
+    let serving = serve(&[&scene(folder.path(), lamps), "--data", tables]);
+    let with = ["--seconds", "1", "--data", tables, "--views"];
+    let (code, out, err) = visit(&serving, &with);
+    assert!(code == Some(0) && out.contains("Lamp Post (60001)"), "{out} {err}");
+    let (code, _, err) = visit(&serving, &["--seconds", "1"]);
+    assert!(code == Some(1) && err.contains("could not be read; the first: "), "{err}");
+    assert!(err.contains("60001") && err.contains("does --data name"), "{err}");
+}
+
+#[test]
 fn what_cannot_be_served_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let fails = |words: &[&str]| {
@@ -119,6 +138,11 @@ fn what_cannot_be_served_is_told() {
     };
     let err = fails(&["--listen", "0.0.0.0:0"]);
     assert!(err.contains("the session needs a key of its own; --key random makes one"), "{err}");
+    // Warnings stand in front of what goes wrong.
+    let known = ["--key", "000102030405060708090a0b0c0d0e0f", "--status", "0.0.0.0:0"];
+    let err = fails(&[&["--listen", "0.0.0.0:0", "none.toml"][..], &known].concat());
+    assert!(err.contains("--key: everybody knows this key"), "{err}");
+    assert!(err.contains("--status: the page has no password"), "{err}");
     let err = fails(&["--key", "00"]);
     assert!(err.ends_with("--key: wanted 32 hexadecimal digits\n"), "{err}");
     let missing = folder.path().join("none.toml");
@@ -129,7 +153,9 @@ fn what_cannot_be_served_is_told() {
     let walks =
         "[[object]]\ngoobj = 414\nat = [0.0, 0.0, 0.0]\npath = [[1.0, 0.0, 0.0]]\nspeed = 1.0\n";
     let err = fails(&[&scene(folder.path(), walks), "--listen", "127.0.0.1:0"]);
-    assert!(err.contains("movement"), "{err}");
+    let wanted =
+        "scene.toml: object 1: path: wanted an object that walks, found one of class door364";
+    assert!(err.contains(wanted), "{err}");
     let (code, _, err) =
         text(&worldwire(&["client", "mxo", "127.0.0.1:1", "--loss", "101"]).output().unwrap());
     assert!(code == Some(2) && err.contains("wanted a number from 0 to 100"), "{err}");

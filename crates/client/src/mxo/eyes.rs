@@ -34,6 +34,8 @@ pub struct Eyes {
     sections: u64,
     bytes: u64,
     notices: u64,
+    unread: u64,
+    why: Option<Error>,
 }
 
 impl Eyes {
@@ -52,6 +54,8 @@ impl Eyes {
             sections: 0,
             bytes: 0,
             notices: 0,
+            unread: 0,
+            why: None,
         }
     }
 
@@ -85,11 +89,26 @@ impl Eyes {
         self.notices
     }
 
+    /// How many sections could not be read, and why the first one could not: most often because the
+    /// client lacks a table that the server has.
+    #[must_use]
+    pub fn unread(&self) -> Option<(u64, &Error)> {
+        self.why.as_ref().map(|why| (self.unread, why))
+    }
+
     /// An object section of the server, from its id on.
     ///
     /// # Errors
-    /// Those of [`Replica::receive`]; nothing has changed then.
+    /// Those of [`Replica::receive`]; nothing has changed then but what [`unread`](Self::unread)
+    /// says.
     pub fn hear(&mut self, section: &[u8]) -> Result<()> {
+        self.take(section).inspect_err(|error| {
+            self.unread += 1;
+            self.why.get_or_insert_with(|| error.clone());
+        })
+    }
+
+    fn take(&mut self, section: &[u8]) -> Result<()> {
         let (_, notices) = self.replica.receive(section, Side::Server, Rules::STRICT)?;
         self.sections += 1;
         self.bytes += section.len() as u64;

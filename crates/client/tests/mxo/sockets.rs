@@ -113,6 +113,36 @@ async fn another_key_or_session_is_not_answered() {
 }
 
 #[tokio::test]
+async fn a_character_is_in_the_world_once() {
+    let world = Running::start(|config| config.replicator.enter = 6_000.0).await;
+    let first = world.enter(7).await;
+    let second = world.enter(7).await;
+    assert_eq!(world.status().await["objects"], 501);
+    let began = Instant::now();
+    while !first.is_over() && world.status().await["connections"]["open"] != 1 {
+        assert!(began.elapsed() < Duration::from_secs(5), "the first one is still there");
+        sleep(Duration::from_millis(20)).await;
+    }
+    ask(world.status, "POST", "/hold").await.unwrap();
+    second.seen(|eyes| eyes.walk(false));
+    sees_all(&world, &second).await;
+    assert_eq!(world.figures.broken_rules(), 0);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn there_may_be_no_room_from_an_address() {
+    let world = Running::start(|config| config.capacity.per_address = 1).await;
+    let only = world.enter(1).await;
+    let patience = Duration::from_millis(300);
+    let config = VisitConfig { setup_time: patience, ..VisitConfig::new(2) };
+    let refused = Visit::to(world.address, config).await.unwrap_err().to_string();
+    assert!(refused.contains("room for one more client from this address"), "{refused}");
+    only.leave().await;
+    world.stop().await;
+}
+
+#[tokio::test]
 async fn whoever_says_that_it_leaves_is_gone_at_once() {
     let world = Running::start(|_| ()).await;
     let rough = Conditions { duplication: 500, reordering: 300, ..Conditions::default() };

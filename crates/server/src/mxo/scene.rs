@@ -32,7 +32,7 @@ use serde::Deserialize;
 use worldwire_core::json::{Given, Json};
 use worldwire_mxo::message::Properties;
 use worldwire_mxo::replicator::Place;
-use worldwire_mxo::schema::{Class, Objects, Order};
+use worldwire_mxo::schema::{Class, Objects, Order, Updates};
 
 use super::actor::{Cycle, Walk};
 
@@ -192,7 +192,7 @@ impl Entry {
             return Err(format!("count: wanted at most {MOST_OBJECTS} objects in all"));
         }
         let mut values = values(&self.values, class).map_err(|error| format!("values: {error}"))?;
-        let walk = self.walk()?.map(Arc::new);
+        let walk = self.walk(class)?.map(Arc::new);
         let cycle = self.cycle(class)?.map(Arc::new);
         let row = self.row.unwrap_or(usize::MAX).max(1);
         for number in 0..count {
@@ -214,12 +214,16 @@ impl Entry {
         Ok(())
     }
 
-    fn walk(&self) -> Result<Option<Walk>, String> {
+    fn walk(&self, class: &Class) -> Result<Option<Walk>, String> {
         let (points, speed) = match (&self.path, self.speed) {
             (None, None) => return Ok(None),
             (Some(points), Some(speed)) => (points, speed),
             _ => return Err("wanted both a path and a speed, or neither".to_owned()),
         };
+        if !matches!(class.updates(), Updates::Npc(_) | Updates::Player { .. }) {
+            let found = class.name();
+            return Err(format!("path: wanted an object that walks, found one of class {found}"));
+        }
         if !(1..=MOST_STEPS).contains(&points.len()) {
             return Err(format!("path: wanted 1 to {MOST_STEPS} points, found {}", points.len()));
         }

@@ -101,7 +101,8 @@ impl World {
         Ok(world)
     }
 
-    /// A client comes, whose character begins at the start.
+    /// A client comes, whose character begins at the start. A client with the same character goes:
+    /// it may be the same one, whose connection was lost.
     ///
     /// # Errors
     /// The limits on clients and objects; value, when there is no class of characters.
@@ -110,6 +111,9 @@ impl World {
         let Some((_, class)) = objects.class_of(CHARACTER) else {
             return Err(Error::value("tables with the goobj 12, of characters", "none"));
         };
+        if let Some(before) = self.client_of(uid) {
+            self.leave(before);
+        }
         let client = self.replicator.join()?;
         let place = self.start_of(uid);
         let mut properties = Properties::new();
@@ -158,9 +162,10 @@ impl World {
     /// # Errors
     /// Those of [`Replicator::read`] and [`Replicator::follow`]. Nothing of the section counts then.
     pub fn hear(&mut self, client: ClientId, number: SequenceNumber, section: &[u8]) -> Result<()> {
+        // Its character may have come anew, through another connection.
+        let Some(player) = self.players.get_mut(&client) else { return Ok(()) };
         let (section, used) = self.replicator.read(client, section)?;
         debug_assert!(used > 0, "it has an id");
-        let Some(player) = self.players.get_mut(&client) else { return Ok(()) };
         let is_late = |heard: SequenceNumber| !number.is_newer_than(heard);
         if player.heard.is_some_and(is_late) {
             return Ok(());

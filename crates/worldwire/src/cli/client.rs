@@ -1,6 +1,5 @@
 //! The command line of `worldwire client`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -166,7 +165,7 @@ pub(crate) struct ClientUru {
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientMxo {
-    /// Where the world is
+    /// Where the world is: HOST, or HOST:PORT
     #[arg(default_value = "127.0.0.1:10000")]
     pub(crate) server: String,
     /// How many clients to run
@@ -210,10 +209,10 @@ pub(crate) struct ClientMxo {
     /// Write views as JSON, one object per client
     #[arg(long, requires = "views")]
     pub(crate) json: bool,
-    /// Compare with what the server says that clients should see, by its status page
-    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1,
-        default_missing_value = "127.0.0.1:10080")]
-    pub(crate) compare: Option<SocketAddr>,
+    /// Compare with what the server says that clients should see, by its status page (default port
+    /// 10080 of the server)
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) compare: Option<String>,
     /// How long the world may take to come to rest
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) patience: u64,

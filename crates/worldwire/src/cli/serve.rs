@@ -109,6 +109,14 @@ pub(crate) struct ServeMxo {
     /// A client gets a view of what is this close, in world units: 100 are a metre
     #[arg(long, value_name = "UNITS", default_value_t = 10_000.0)]
     pub(crate) reach: f64,
+    /// How many clients are let in
+    #[arg(long, value_name = "NUMBER", default_value_t = 256,
+        value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub(crate) clients: u32,
+    /// How many of them from one address
+    #[arg(long, value_name = "NUMBER", default_value_t = 64,
+        value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub(crate) per_address: u32,
     /// Log every datagram that begins no connection
     #[arg(short, long)]
     pub(crate) verbose: bool,

@@ -5,12 +5,26 @@ mod mxo;
 mod uru;
 
 use crate::cli::{Client, ClientCommand, Common};
-use crate::output::Failure;
+use crate::output::{Failure, printable};
 
 pub(crate) fn run(arguments: &Client, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
         ClientCommand::Ki(ki) => ki::run(ki, common),
         ClientCommand::Uru(uru) => uru::run(uru, common),
         ClientCommand::Mxo(mxo) => mxo::run(mxo, common),
+    }
+}
+
+/// A host, and its port or the usual one.
+fn host_and_port(server: &str, usual: u16) -> Result<(String, u16), Failure> {
+    let bare = |host: &str| host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    match server.rsplit_once(':') {
+        Some((host, text)) if !host.contains(':') || host.ends_with(']') => {
+            let port = text.parse().ok().filter(|port| *port > 0);
+            let wanted =
+                || Failure::Run(printable(&format!("{server}: wanted a port, found {text:?}")));
+            Ok((bare(host), port.ok_or_else(wanted)?))
+        }
+        _ => Ok((bare(server), usual)),
     }
 }

@@ -8,17 +8,22 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use worldwire_client::mxo::{Difference, Truth, Visit, VisitConfig, ask, compare};
+use worldwire_core::Error;
 use worldwire_core::json::{self, Json, Style};
 use worldwire_dissect::MxoObjects;
 use worldwire_mxo::crypt::SessionKey;
 use worldwire_net::rough::Conditions;
+use worldwire_server::mxo::PORT;
 
+use super::host_and_port;
 use crate::cli::{ClientMxo, Common};
 use crate::command::open_files;
 use crate::command::serve::key_of;
 use crate::definitions;
 use crate::output::{Failure, complain, print, say};
 
+/// The port of a status page, if nothing else is said.
+const STATUS_PORT: u16 = 10_080;
 /// How long to wait before it is compared again.
 const PAUSE: Duration = Duration::from_millis(250);
 /// So many differences of a client are listed.
@@ -50,20 +55,37 @@ async fn visit(
     config: &VisitConfig,
     common: &Common,
 ) -> Result<(), Failure> {
+    let (host, port) = host_and_port(&arguments.server, PORT)?;
+    let page = match &arguments.compare {
+        Some(page) => Some(page_of(page, &host).await?),
+        None => None,
+    };
     let mut visits = Vec::new();
+    let mut is_whole = true;
     for number in 0..u64::from(arguments.count) {
         let uid = config.uid.wrapping_add(number);
         let config =
             VisitConfig { uid, conditions: conditions(arguments, number), ..config.clone() };
-        let visit = Visit::to(&arguments.server, config).await;
-        let visit =
-            visit.map_err(|error| Failure::Run(format!("{}: {error}", arguments.server)))?;
-        visit.seen(|eyes| eyes.walk(!arguments.still));
-        visits.push(visit);
+        match Visit::to((host.as_str(), port), config).await {
+            Ok(visit) => {
+                visit.seen(|eyes| eyes.walk(!arguments.still));
+                visits.push(visit);
+            }
+            Err(error) if visits.is_empty() => {
+                return Err(Failure::Run(format!("{}: {error}", arguments.server)));
+            }
+            // Those who are in go on.
+            Err(error) => {
+                let client = format!("client {} of {}", number + 1, arguments.count);
+                complain(&client, &format!("{error}; no more are tried"));
+                is_whole = false;
+                break;
+            }
+        }
     }
     sleep(Duration::from_secs(arguments.seconds)).await;
     visits.iter().for_each(|visit| visit.seen(|eyes| eyes.walk(false)));
-    let is_equal = match arguments.compare {
+    let is_equal = match page {
         Some(address) => at_rest(arguments, address, &visits, common).await?,
         None => true,
     };
@@ -75,16 +97,45 @@ async fn visit(
     if !common.quiet {
         summary(&visits);
     }
-    let are_there = visits.iter().filter(|visit| visit.is_over()).inspect(|visit| {
-        complain(&format!("client {}", visit.uid()), "the server has closed the connection");
-    });
-    let are_there = are_there.count() == 0;
+    for visit in &visits {
+        let client = format!("client {}", visit.uid());
+        if visit.is_over() {
+            complain(&client, "the server has closed the connection");
+            is_whole = false;
+        }
+        if let Some(why) = visit.seen(|eyes| eyes.unread().map(unread)) {
+            complain(&client, &why);
+            is_whole = false;
+        }
+    }
     let mut leaving = JoinSet::new();
     for visit in visits {
         leaving.spawn(visit.leave());
     }
     leaving.join_all().await;
-    if is_equal && are_there { Ok(()) } else { Err(Failure::Input) }
+    if is_equal && is_whole { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Where the status page is: as it was said, or at the server. Whether it is there is found out
+/// before anybody walks.
+async fn page_of(page: &str, server: &str) -> Result<SocketAddr, Failure> {
+    let (host, port) = match page {
+        "" => (server.to_owned(), STATUS_PORT),
+        page => host_and_port(page, STATUS_PORT)?,
+    };
+    let failed = |error: &dyn std::fmt::Display| Failure::Run(format!("--compare: {error}"));
+    let found = tokio::net::lookup_host((host.as_str(), port)).await;
+    let mut found = found.map_err(|error| failed(&format_args!("{host}: {error}")))?;
+    let none = || failed(&format_args!("{host}: has no address"));
+    let address = found.next().ok_or_else(none)?;
+    ask(address, "GET", "/status").await.map_err(|error| failed(&error))?;
+    Ok(address)
+}
+
+/// What a client could not read.
+fn unread((count, why): (u64, &Error)) -> String {
+    let sections = if count == 1 { "1 section" } else { &format!("{count} sections") };
+    format!("{sections} could not be read; the first: {why}; does --data name the server's tables?")
 }
 
 /// The network that was asked for, if it is a bad one.
@@ -194,9 +245,10 @@ fn summary(visits: &[Visit]) {
         |count: usize, one: &str| if count == 1 { one.to_owned() } else { format!("{one}s") };
     let clients = visits.len();
     say(format_args!(
-        "worldwire: {clients} {}, {views} {}, {sections} sections, {bytes} bytes of objects",
+        "worldwire: {clients} {}, {views} {}, {sections} {}, {bytes} bytes of objects",
         plural(clients, "client"),
         plural(views, "view"),
+        plural(usize::try_from(sections).unwrap_or(usize::MAX), "section"),
     ));
     if odd > 0 {
         say(format_args!("worldwire: {odd} operations that make no sense"));

@@ -9,18 +9,19 @@ use std::time::Duration;
 use worldwire_dissect::MxoObjects;
 use worldwire_mxo::crypt::SessionKey;
 use worldwire_mxo::replicator;
-use worldwire_net::Stop;
+use worldwire_net::{Capacity, Stop};
 use worldwire_server::mxo::{OPEN_KEY, OpenWorld, Scene, SceneError, WorldConfig};
 
 use super::begin_log;
 use crate::cli::{Common, ServeMxo};
 use crate::command::open_files;
 use crate::definitions;
-use crate::output::{Failure, Interruption, print, say};
+use crate::output::{Failure, Interruption, complain, print, say};
 
 pub(crate) fn run(arguments: &ServeMxo, common: &Common) -> Result<(), Failure> {
     begin_log(arguments.verbose, common);
     let (config, key) = config(arguments, common)?;
+    warn(arguments, &key);
     let scene = match &arguments.scene {
         Some(path) => Scene::read(path, &config.objects),
         None => Scene::built_in(&config.objects),
@@ -69,9 +70,26 @@ fn config(arguments: &ServeMxo, common: &Common) -> Result<(WorldConfig, [u8; 16
             tick_bytes: usize::try_from(arguments.budget).unwrap_or(packet_bytes),
             ..replicator::Config::default()
         },
+        capacity: Capacity {
+            total: usize::try_from(arguments.clients).unwrap_or(usize::MAX),
+            per_address: usize::try_from(arguments.per_address).unwrap_or(usize::MAX),
+        },
         ..WorldConfig::default()
     };
     Ok((config, key))
+}
+
+/// Says what others could do with a world that they can reach.
+fn warn(arguments: &ServeMxo, key: &[u8; 16]) {
+    if !arguments.listen.ip().is_loopback() && *key == OPEN_KEY {
+        complain("--key", "everybody knows this key, and reads what is sent under it");
+    }
+    if !arguments.no_status && !arguments.status.ip().is_loopback() {
+        complain(
+            "--status",
+            "the page has no password: whoever reaches it can hold the world still",
+        );
+    }
 }
 
 /// A key of 32 hexadecimal digits.

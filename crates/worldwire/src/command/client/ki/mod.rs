@@ -12,6 +12,7 @@ use worldwire_ki::crypt::login::{Secret, password_hash};
 use worldwire_server::ki::config::PORT;
 use worldwire_server::ki::{CONFIG, KiConfig};
 
+use super::host_and_port;
 use crate::cli::{ClientKi, Common};
 use crate::command::{open_files, password};
 use crate::input;
@@ -114,13 +115,5 @@ fn place(server: &str) -> Result<(String, u16), Failure> {
             .map_err(|error| Failure::Run(format!("{}: {error}", shown(&file))))?;
         return Ok((config.host().to_owned(), config.listen.port()));
     }
-    let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
-    let bare = |host: &str| host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    match server.rsplit_once(':') {
-        Some((host, text)) if !host.contains(':') || host.ends_with(']') => {
-            let wanted = || Failure::Run(format!("{server}: wanted a port, found {text:?}"));
-            Ok((bare(host), port(text).ok_or_else(wanted)?))
-        }
-        _ => Ok((bare(server), PORT)),
-    }
+    host_and_port(server, PORT)
 }
