@@ -160,6 +160,13 @@ fn the_recipe_of_the_guide_works() {
     assert!(rows[1]["of"] == "ping" && rows[1]["count"].as_u64() > Some(4), "{printed}");
     assert!(rows[1]["p50"].as_f64() <= rows[1]["p99"].as_f64(), "{printed}");
 
+    // What fails at once is not tried as often as it can fail.
+    let output = client(folder, "--quiet --count 2 --seconds 1 login + node made");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let failed = said.split_once("node: ").and_then(|(_, rest)| rest.split_once(" failed; "));
+    let failed: u32 = failed.unwrap_or_else(|| panic!("{said}")).0.parse().unwrap();
+    assert!(output.status.code() == Some(1) && (4..=20).contains(&failed), "{said}");
+
     // Each client has an account, a player and a node of its own.
     for number in 1..=2 {
         let name = format!("load-{number}");

@@ -58,6 +58,13 @@ fn everything(folder: &Path) {
     done(&["account", "ban", "ann@example.org", "--lift"], "");
     let listed = done(&["account", "list", "--json"], "");
     assert!(listed.contains("\"banned\":false") && !listed.contains("secret"), "{listed}");
+    let kick = |who: &str| {
+        let (code, out, err) = run(&["kick", who], "");
+        assert_eq!((code, &*out), (1, ""));
+        err
+    };
+    assert!(kick("ann@example.org").ends_with(": \"ann@example.org\" is not logged in\n"));
+    assert!(kick("Yeesha").ends_with(": no account or player is called \"Yeesha\"\n"));
     done(&["account", "delete", "ann@example.org"], "");
     assert_eq!(done(&["account", "list"], ""), "");
 

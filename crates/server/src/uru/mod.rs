@@ -23,7 +23,7 @@
 //! * [`vault`]: everything that lasts, with [`accounts`], [`players`], [`ages`] and [`scores`];
 //! * [`moving`]: shards that move in from other servers, and back;
 //! * [`admin`]: what operators do, while the shard runs and while it does not;
-//! * `hosts`: where the ages are; `game`: the ages that run;
+//! * `hosts`: where the ages are; `game`: the ages that run, and the [`Outbox`] of each client;
 //! * `status`: the status page; `figures`: what it shows to operators.
 
 pub mod accounts;
@@ -59,6 +59,7 @@ use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 
 pub use config::ShardConfig;
+pub use game::{Outbox, hand_out};
 
 use auth::{Reconnections, SecureFiles};
 use dispatch::Dispatcher;

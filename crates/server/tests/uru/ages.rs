@@ -4,10 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::Value as Json;
 use worldwire_core::{Bytes32, Field, Reader, Writer};
+use worldwire_server::uru::admin::{Request, perform};
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::message::AccountFlags;
 use worldwire_uru::message::auth::client as ask;
 use worldwire_uru::message::auth::server as reply;
 use worldwire_uru::message::auth::server::ServerMessage as Reply;
@@ -535,6 +538,45 @@ async fn only_those_are_let_in_whom_auth_announced() {
     // Who is gone from the shard is gone from the age.
     drop(ann);
     assert!(again.game.hear().await.is_none());
+    shard.stop().await;
+}
+
+/// An operator names a player or an account: the client is told, is gone from its age, and may come
+/// back at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_throws_players_out() {
+    let shard = Running::start(prepare, |_| ()).await;
+    let kick = async |who: &str| {
+        let request = Request::Kick { who: who.to_owned() };
+        perform(&shard.vault, request, &[]).await.map(|lines| Json::from(lines).to_string())
+    };
+    let bob = Traveller::to_fern(&shard, ACCOUNTS[1], "Atrus").await;
+    let mut atrus = bob.join(&shard).await;
+    assert!(matches!(atrus.hears().await, NetMessage::GroupOwner(_)));
+    for by_account in [false, true] {
+        let mut ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
+        let mut yeesha = ann.join(&shard).await;
+        let who = if by_account { ACCOUNTS[0].0 } else { "yeesha" };
+        let thrown_out = kick(who).await.unwrap();
+        let named = [format!("{:?}", ACCOUNTS[0].0), ann.player.to_string(), "Yeesha".to_owned()];
+        assert!(named.iter().all(|name| thrown_out.contains(name)), "{thrown_out}");
+        let reason = auth_reply!(ann.auth, KickedOff, |it: &reply::KickedOff| it.reason);
+        assert_eq!(reason, NetError::KickedByCCR);
+        assert!(ann.auth.hear().await.is_none());
+        while yeesha.game.hear().await.is_some() {}
+        for added in [true, false] {
+            let NetMessage::MemberUpdate(update) = atrus.hears().await else { panic!() };
+            assert_eq!(update.was_added.is_true(), added);
+        }
+        let again = kick(&ann.player.to_string()).await;
+        assert_eq!(again, Err(format!("\"{}\" is not logged in", ann.player)));
+    }
+    assert_eq!(kick("Gehn").await, Err("no account or player is called \"Gehn\"".to_owned()));
+    // An account has the name of the player of another one.
+    shard.vault.add_account("atrus", "secret", AccountFlags(0)).await.unwrap();
+    assert!(kick("Atrus").await.unwrap_err().contains("give the number of the player"));
+    kick(&bob.player.to_string()).await.unwrap();
+    while atrus.game.hear().await.is_some() {}
     shard.stop().await;
 }
 

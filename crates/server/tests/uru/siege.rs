@@ -1,6 +1,5 @@
 //! Ages under siege, over sockets: what one client does or suffers is harmless to the others.
 
-use std::process::Command;
 use std::time::Duration;
 
 use tokio::net::TcpSocket;
@@ -21,8 +20,8 @@ use worldwire_uru::sdl::Scalar;
 use worldwire_uru::types::{ClassIndex, CloneIds, Key, Matrix44, NetError, Uoid};
 
 use crate::ages::{Traveller, Visitor, blob, bytes, message_header, object, prepare};
-use crate::attacks::Log;
 use crate::client::{ACCOUNTS, Client, PATIENCE, Running};
+use crate::log::{self, Log};
 use crate::player::Player;
 
 /// Two players in one age who have seen each other come.
@@ -294,27 +293,14 @@ async fn who_comes_and_goes_all_the_time_disturbs_nobody() {
     shard.stop().await;
 }
 
-/// Says that this process is the child.
-const CHILD: &str = "WORLDWIRE_SIEGE_LOG_TEST";
-
-/// In a process of its own, since it listens to the log.
 #[test]
 fn what_is_dropped_is_named_in_the_log_once() {
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "siege::log", "--nocapture"]).env(CHILD, "1");
-    let output = child.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+    log::run_alone("siege::log_of_drops");
 }
 
-/// The child. As a test of its own it does nothing.
 #[tokio::test]
-async fn log() {
-    if std::env::var_os(CHILD).is_none() {
-        return;
-    }
-    let log = Log::default();
-    log.listen();
+async fn log_of_drops() {
+    let Some(log) = Log::alone() else { return };
     let shard = Running::start(prepare, |_| ()).await;
     let [(ann, mut yeesha), (bob, mut eve)] = two(&shard).await;
     let matrix = Matrix44 { has_data: false.into(), rows: None };

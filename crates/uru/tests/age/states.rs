@@ -16,16 +16,6 @@ fn at(seconds: u32) -> Option<UnifiedTime> {
     Some(UnifiedTime { seconds: UNIX + seconds, microseconds: 0 })
 }
 
-#[test]
-fn d_22_times_are_those_of_the_server() {
-    let mut world = two();
-    world.wait(Duration::from_secs(7));
-    // The client's stamp says otherwise.
-    world.send(A, broadcast(A, object(1, "O"), world.lever(4)));
-    let stored = world.age().states().get(&object(1, "O"), "lever").unwrap();
-    assert_eq!(stored.state.view().time("place"), at(7));
-}
-
 fn stored(events: &[Event]) -> Vec<(String, bool)> {
     let state = |event: &Event| match event {
         Event::StoreState { object, blob, .. } => Some((object.name.to_text(), blob.is_some())),
@@ -78,7 +68,7 @@ fn d_26_what_is_to_be_kept_is_stored() {
 }
 
 #[test]
-fn d_28_the_age_is_known_by_name_and_page() {
+fn d_28_the_age_is_stored_as_such() {
     let mut world = two();
     let blob = || world.blob("Fern", 2, &[("tide", 9)]);
     let (hook, other) = (blob(), blob());

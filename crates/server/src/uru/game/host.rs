@@ -14,7 +14,7 @@ use worldwire_uru::types::{ClassIndex, NetError};
 
 use super::games::{Games, Place};
 use super::keeper::{Keeper, News};
-use super::outbox::Outbox;
+use super::outbox::{Outbox, hand_out};
 
 /// What an age is told.
 #[derive(Debug)]
@@ -275,13 +275,10 @@ impl Host {
     /// Hands out everything that came of what happened.
     fn settle(&mut self) {
         loop {
-            let mut gone = Vec::new();
-            while let Some(delivery) = self.instance.poll_delivery() {
-                let member = self.members.get(&delivery.to);
-                if member.is_some_and(|member| !member.outbox.push(delivery.packet)) {
-                    gone.push((delivery.to, "the client reads too slowly"));
-                }
-            }
+            let outbox_of = |player| self.members.get(&player).map(|member| &*member.outbox);
+            let slow = hand_out(&mut self.instance, outbox_of).into_iter();
+            let mut gone: Vec<_> =
+                slow.map(|player| (player, "the client reads too slowly")).collect();
             while let Some(event) = self.instance.poll_event() {
                 gone.extend(self.happened(event));
             }

@@ -27,6 +27,7 @@ use tokio::time::Instant;
 use worldwire_core::Messages as _;
 use worldwire_core::connection::Sender as _;
 use worldwire_net::Flow;
+use worldwire_uru::age::Packet;
 use worldwire_uru::connection::Sender;
 use worldwire_uru::message::game::client::ClientMessage;
 use worldwire_uru::message::game::server::{JoinAgeReply, ServerMessage};
@@ -34,12 +35,12 @@ use worldwire_uru::types::NetError;
 
 pub(super) use files::AgeFiles;
 pub(super) use games::{Games, Presence};
+pub use outbox::{Outbox, hand_out};
 
 use super::Shared;
 use super::sent;
 use games::Seat;
 use host::Command;
-use outbox::Outbox;
 
 /// How much is handed to the connection at once.
 const PORTION: usize = 64 << 10;
@@ -52,6 +53,8 @@ pub(super) struct GameService {
     shared: Arc<Shared>,
     address: SocketAddr,
     outbox: Arc<Outbox>,
+    /// What is being sent.
+    taken: Vec<Packet>,
     seat: Option<Seat>,
     heard: Instant,
 }
@@ -59,7 +62,7 @@ pub(super) struct GameService {
 impl GameService {
     pub(super) fn new(shared: Arc<Shared>, address: SocketAddr) -> Self {
         let (outbox, heard) = (Arc::new(Outbox::new()), Instant::now());
-        Self { shared, address, outbox, seat: None, heard }
+        Self { shared, address, outbox, taken: Vec::new(), seat: None, heard }
     }
 
     /// Answers a message. Before a join nothing but that, and pings, is allowed.
@@ -140,12 +143,9 @@ impl GameService {
     }
 
     /// Sends some of what waits.
-    pub(super) fn room(&self, sender: &mut Sender) -> Flow {
-        let mut bytes = 0;
-        while bytes < PORTION
-            && let Some(packet) = self.outbox.pop()
-        {
-            bytes += packet.bytes().len();
+    pub(super) fn room(&mut self, sender: &mut Sender) -> Flow {
+        self.outbox.take(PORTION, &mut self.taken);
+        for packet in self.taken.drain(..) {
             let message: ServerMessage<'_> = packet.message().into();
             sent(sender.send(&message.into()))?;
         }

@@ -1,17 +1,36 @@
 //! What an age has for one client, between the age's task and the client's connection.
 
+use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use worldwire_uru::age::{Packet, Queue};
+use worldwire_uru::age::{Instance, Packet, Queue};
 
 /// How many bytes may wait for a client that reads slowly; see [`Queue`].
 const MOST_WAITING: usize = 4 << 20;
 
 /// What waits for a client. The age puts it in, and never waits; the connection takes it out as its
 /// client reads.
+///
+/// ```
+/// use worldwire_server::uru::Outbox;
+///
+/// # async fn write(outbox: &Outbox) {
+/// let mut packets = Vec::new();
+/// while outbox.end().is_none() {
+///     outbox.news().await;
+///     // Until nothing waits: of what comes meanwhile there is no other news.
+///     while !outbox.is_empty() {
+///         outbox.take(64 << 10, &mut packets);
+///         for packet in packets.drain(..) {
+///             // Send it.
+///         }
+///     }
+/// }
+/// # }
+/// ```
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub struct Outbox {
     inner: Mutex<Inner>,
     news: Notify,
 }
@@ -23,8 +42,16 @@ struct Inner {
     closed: Option<&'static str>,
 }
 
+impl Default for Outbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Outbox {
-    pub(super) fn new() -> Self {
+    /// One with nothing in it.
+    #[must_use]
+    pub fn new() -> Self {
         let inner = Inner { queue: Queue::new(MOST_WAITING), closed: None };
         Self { inner: Mutex::new(inner), news: Notify::new() }
     }
@@ -35,50 +62,83 @@ impl Outbox {
 
     /// Puts a message in. False when there is no room for it: the client reads too slowly, and its
     /// connection ends.
-    pub(super) fn push(&self, packet: Packet) -> bool {
+    pub fn push(&self, packet: Packet) -> bool {
         let mut inner = self.inner();
         if inner.closed.is_some() {
             return false;
         }
+        let is_news = inner.queue.is_empty();
         let has_room = inner.queue.push(packet).is_ok();
+        let mut waited = None;
         if !has_room {
             inner.closed = Some("the client reads too slowly");
-            inner.queue = Queue::new(0);
+            waited = Some(mem::replace(&mut inner.queue, Queue::new(0)));
         }
         drop(inner);
-        self.news.notify_one();
+        drop(waited);
+        // Who takes things out goes on until nothing waits: one wake-up is enough for all of them.
+        if is_news || !has_room {
+            self.news.notify_one();
+        }
         has_room
     }
 
     /// Ends the connection, once what waits was written.
-    pub(super) fn close(&self, why: &'static str) {
+    pub fn close(&self, why: &'static str) {
         self.inner().closed.get_or_insert(why);
         self.news.notify_one();
     }
 
-    /// The next message.
-    pub(super) fn pop(&self) -> Option<Packet> {
-        self.inner().queue.pop()
+    /// Moves the next messages to `packets`, until they have so many bytes or nothing waits.
+    pub fn take(&self, bytes: usize, packets: &mut Vec<Packet>) {
+        let mut inner = self.inner();
+        let mut taken = 0;
+        while taken < bytes
+            && let Some(packet) = inner.queue.pop()
+        {
+            taken += packet.bytes().len();
+            packets.push(packet);
+        }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.inner().queue.is_empty()
     }
 
     /// Why the connection has to end, when nothing waits any more.
-    pub(super) fn end(&self) -> Option<&'static str> {
+    #[must_use]
+    pub fn end(&self) -> Option<&'static str> {
         let inner = self.inner();
         inner.closed.filter(|_| inner.queue.is_empty())
     }
 
-    /// Waits until something was put in, or the connection has to end. Cancel safe.
-    pub(super) async fn news(&self) {
+    /// Waits until something was put in while nothing waited, or the connection has to end. Cancel
+    /// safe.
+    pub async fn news(&self) {
         self.news.notified().await;
     }
 }
 
+/// Hands out everything that an age has for its members; returns those without room for it.
+pub fn hand_out<'o>(
+    instance: &mut Instance,
+    outbox_of: impl Fn(u32) -> Option<&'o Outbox>,
+) -> Vec<u32> {
+    let mut full = Vec::new();
+    while let Some(delivery) = instance.poll_delivery() {
+        if outbox_of(delivery.to).is_some_and(|outbox| !outbox.push(delivery.packet)) {
+            full.push(delivery.to);
+        }
+    }
+    full
+}
+
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
     use std::time::Duration;
 
     use worldwire_uru::age::{Config, Instance, Player};
@@ -114,7 +174,30 @@ mod tests {
         assert!(outbox.push(packet.clone()));
         outbox.close("the age ends");
         assert_eq!(outbox.end(), None);
-        assert_eq!(outbox.pop(), Some(packet));
+        let mut taken = Vec::new();
+        outbox.take(1, &mut taken);
+        assert_eq!(taken, [packet]);
         assert_eq!(outbox.end(), Some("the age ends"));
+    }
+
+    /// A flood costs its receiver one wake-up, and takes as many rounds as it has portions.
+    #[tokio::test]
+    async fn who_has_not_read_all_is_not_told_again() {
+        let (outbox, packet) = (Outbox::new(), packet());
+        let is_told = || {
+            pin!(outbox.news()).as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        };
+        for _ in 0..2 {
+            (0..5).for_each(|_| assert!(outbox.push(packet.clone())));
+            assert!(is_told());
+            let mut taken = Vec::new();
+            outbox.take(packet.bytes().len() * 2, &mut taken);
+            assert_eq!(taken.len(), 2);
+            assert!(outbox.push(packet.clone()));
+            assert!(!is_told());
+            outbox.take(usize::MAX, &mut taken);
+            assert_eq!(taken.len(), 6);
+            assert!(outbox.is_empty());
+        }
     }
 }

@@ -23,7 +23,7 @@ use crate::store::seal::{KEY_FILE, ServerKey};
 use crate::store::{Store, StoreError};
 use crate::uru::accounts::{AccountSummary, LoggedIn, Login, PasswordSet};
 use crate::uru::ages::{AgeFound, InitAge, PublicAge};
-use crate::uru::players::PlayerSummary;
+use crate::uru::players::{PlayerSummary, ThrownOut};
 use crate::uru::scores::ScoreSummary;
 
 /// What tells connections apart.
@@ -255,6 +255,18 @@ impl Vault {
     pub async fn delete_account(&self, name: &str) -> Result<Uuid, NetError> {
         let name = name.to_owned();
         Ok(self.call(None, None, move |state| state.delete_account(&name)).await?.0)
+    }
+
+    /// Throws out a player, by number or name, or all who are logged in to an account. They may come
+    /// back at once.
+    ///
+    /// # Errors
+    /// [`NetError::AccountNotFound`] for a name that nobody has;
+    /// [`NetError::InvalidParameter`] for one that an account and the player of another have;
+    /// [`NetError::PlayerNotFound`] when nobody of that name is there.
+    pub async fn throw_out(&self, who: &str) -> Result<Vec<ThrownOut>, NetError> {
+        let who = who.to_owned();
+        Ok(self.call(None, None, move |state| state.throw_out_by_name(&who)).await?.0)
     }
 
     /// The tree below a node (the System node by default), to a depth.

@@ -21,6 +21,10 @@ use crate::output::{Failure, complain, print, printable};
 /// How many clients come in at the same time; more of them would measure their own crowd.
 const COMING: usize = 16;
 
+/// How long a client waits after steps of which one failed, the first time and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
 /// How long messages of avatars that walk are under way to others.
 const DELIVERY: &str = "delivery";
 
@@ -56,6 +60,11 @@ impl Measured {
 
     fn fail(&mut self, step: &'static str, error: &ClientError) {
         self.failures.entry(step).or_insert_with(|| (0, error.to_string())).0 += 1;
+    }
+
+    /// How many steps failed.
+    fn failed(&self) -> u64 {
+        self.failures.values().map(|(count, _)| count).sum()
     }
 
     fn merge(&mut self, other: Self) {
@@ -142,13 +151,35 @@ async fn client(
         // Whoever was thrown out meanwhile learns it now.
         measured.take(&mut session, &Step::Ping).await;
     }
+    let mut pause = Pause::default();
     while goes_on && !again.is_empty() && Instant::now() < end {
+        let failed = measured.failed();
         for step in again {
             goes_on = goes_on && measured.take(&mut session, step).await;
+        }
+        let pause = pause.after(measured.failed() > failed);
+        if !pause.is_zero() {
+            sleep_until(end.min(Instant::now() + pause)).await;
         }
     }
     session.close().await;
     measured
+}
+
+/// How long a client waits before it repeats its steps: steps that fail may take no time at all, and
+/// would only measure how fast they do.
+#[derive(Debug, Default)]
+struct Pause(Duration);
+
+impl Pause {
+    /// No time if no step failed; otherwise twice as long as the time before.
+    fn after(&mut self, failed: bool) -> Duration {
+        self.0 = match failed {
+            false => Duration::ZERO,
+            true => (self.0 * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
+        };
+        self.0
+    }
 }
 
 /// The steps that are done once, and those that are done again and again.
@@ -224,6 +255,16 @@ mod tests {
         assert_eq!(parts(&all[..1]), (&[][..], &all[..1]));
         let all = [ping.clone(), again, login, ping];
         assert_eq!(parts(&all), (&all[..1], &all[2..]));
+    }
+
+    #[test]
+    fn who_fails_waits_longer_each_time() {
+        let mut pause = Pause::default();
+        assert!(pause.after(false).is_zero());
+        let waited: Vec<_> = (0..9).map(|_| pause.after(true).as_millis()).collect();
+        assert_eq!(waited, [10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+        assert!(pause.after(false).is_zero());
+        assert_eq!(pause.after(true), FIRST_PAUSE);
     }
 
     #[test]
