@@ -52,6 +52,7 @@ struct Capture {
     said: Vec<Said>,
     /// What lies beside the capture, if anything: by player, what the server should say.
     expected: BTreeMap<u32, Vec<Json>>,
+    names: BTreeMap<u32, String>,
 }
 
 /// A message of a game connection.
@@ -88,7 +89,7 @@ impl Recording {
         let mut captures: Vec<Capture> = paths(&folder)
             .iter()
             .filter(|path| path.extension().is_some_and(|ending| ending == "pcapng"))
-            .map(|path| Capture { said: conversations(path, &keys), expected: expected_of(path) })
+            .map(|path| Capture::read(path, &keys))
             .collect();
         captures.sort_by_key(|capture| capture.said.first().map(|first| first.time));
         let descriptors = expected::descriptors(&folder);
@@ -131,19 +132,23 @@ impl Recording {
         assert_eq!(fields > 0, is_expected);
     }
 
-    /// The numbers of all players, ascending.
-    #[allow(dead_code, reason = "only a shard needs to know them before")]
-    pub(crate) fn players(&self) -> BTreeSet<u32> {
-        let joins = self.captures.iter().flat_map(|capture| &capture.said).filter_map(|said| {
-            let mut reader = Reader::new(&said.bytes);
-            match Message::decode(Service::Game, said.from, &mut reader).unwrap() {
-                Message::GameClient(game::client::ClientMessage::JoinAgeRequest(join)) => {
-                    Some(join.player_id)
+    /// All players: their numbers, and the names that are expected of them.
+    pub(crate) fn players(&self) -> BTreeMap<u32, String> {
+        let mut players = BTreeMap::new();
+        for capture in &self.captures {
+            for said in &capture.said {
+                let mut reader = Reader::new(&said.bytes);
+                let message = Message::decode(Service::Game, said.from, &mut reader).unwrap();
+                if let Message::GameClient(game::client::ClientMessage::JoinAgeRequest(join)) =
+                    message
+                {
+                    let player = join.player_id;
+                    let name = capture.names.get(&player).cloned();
+                    players.insert(player, name.unwrap_or_else(|| format!("Player {player}")));
                 }
-                _ => None,
             }
-        });
-        joins.collect()
+        }
+        players
     }
 }
 
@@ -152,6 +157,10 @@ impl Recording {
 fn reason(sign: char, text: &str) -> Option<&'static str> {
     let is = |start: &str| text.starts_with(start);
     let has = |part: &str| text.contains(part);
+    if sign == '=' {
+        let (line, field) = text.split_once(" | ")?;
+        return field_reason(line, field);
+    }
     Some(match sign {
         _ if is("InitialAgeStateSent") => "D-14: clones count as initial messages, too",
         _ if is("MembersList") => {
@@ -179,6 +188,54 @@ fn reason(sign: char, text: &str) -> Option<&'static str> {
     })
 }
 
+/// Why a field of a message is not as the recorded server has it.
+fn field_reason(line: &str, field: &str) -> Option<&'static str> {
+    let (name, why) = field.split_once(": ")?;
+    let class = line.split(' ').next()?;
+    Some(match (class, name) {
+        ("GameMessage" | "GameMessageDirected", "msg") if is_non_local(why) => {
+            "D-09: the recorded server sets the non-local bit, which clients set themselves"
+        }
+        ("GameMessage" | "GameMessageDirected", "text") if line.contains("[beyond ASCII]") => {
+            "chapter 10: the recorded server garbles wide text"
+        }
+        ("LoadClone", "flags" | "object" | "spawn" | "msg")
+            if line.starts_with("LoadClone initial") =>
+        {
+            "D-14: the message that loaded the clone; the recorded server makes up a new one"
+        }
+        ("MembersList", "members") if why.starts_with('[') => {
+            "members in the order in which they joined; the recorded server keeps none"
+        }
+        ("MemberUpdate", "member") if line.ends_with("false") && why.contains("0xffffffff") => {
+            "chapter 8: an avatar that was unloaded is forgotten; the recorded server still names it"
+        }
+        ("SDLState", "compression") if why.starts_with("wanted 0, found Dont ") => {
+            "chapter 4: bytes that are not deflated may be of type 0 or 3"
+        }
+        ("SDLState", "vars") if why.starts_with(".$") && why.ends_with(": not wanted") => {
+            "D-20: nested variables merge; the recorded server forgets what was not sent again"
+        }
+        ("SDLStateBCast", "flags" | "compression") => {
+            "D-24: the message as it was sent; the recorded server writes it anew"
+        }
+        ("SDLStateBCast", "vars") if why.ends_with(": missing") => {
+            "D-24: what was changed goes on; the recorded server sends the whole state"
+        }
+        _ => return None,
+    })
+}
+
+/// Whether two sets of flags differ by the non-local bit alone.
+fn is_non_local(why: &str) -> bool {
+    let numbers = why.strip_prefix("wanted ").and_then(|rest| rest.split_once(", found 0x"));
+    numbers.is_some_and(|(wanted, found)| {
+        let found = found.split(' ').next().unwrap_or_default();
+        let found = u32::from_str_radix(found, 16).unwrap();
+        wanted.parse::<u32>().unwrap() ^ found == 0x400
+    })
+}
+
 pub(crate) fn paths(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -186,18 +243,23 @@ pub(crate) fn paths(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What is expected of a capture, by player.
-fn expected_of(capture: &Path) -> BTreeMap<u32, Vec<Json>> {
-    let path = PathBuf::from(format!("{}.expected.json", capture.display()));
-    let Ok(text) = std::fs::read_to_string(path) else { return BTreeMap::new() };
-    let expected: Json = serde_json::from_str(&text).unwrap();
-    let mut players: BTreeMap<u32, Vec<Json>> = BTreeMap::new();
-    for connection in expected["game_connections"].as_array().unwrap() {
-        let player = connection["ki"].as_u64().unwrap().try_into().unwrap();
-        let server = connection["server"].as_array().unwrap();
-        players.entry(player).or_default().extend_from_slice(server);
+impl Capture {
+    fn read(path: &Path, keys: &str) -> Self {
+        let said = conversations(path, keys);
+        let mut capture = Self { said, expected: BTreeMap::new(), names: BTreeMap::new() };
+        let expected = PathBuf::from(format!("{}.expected.json", path.display()));
+        if let Ok(text) = std::fs::read_to_string(expected) {
+            let expected: Json = serde_json::from_str(&text).unwrap();
+            for connection in expected["game_connections"].as_array().unwrap() {
+                let player = connection["ki"].as_u64().unwrap().try_into().unwrap();
+                let server = connection["server"].as_array().unwrap();
+                capture.expected.entry(player).or_default().extend_from_slice(server);
+                let name = connection["player"].as_str().unwrap().to_owned();
+                capture.names.insert(player, name);
+            }
+        }
+        capture
     }
-    players
 }
 
 /// The messages of all game connections of a capture, in order.
@@ -240,7 +302,7 @@ impl Replay {
     }
 }
 
-fn replay(Capture { said, expected }: &Capture, stage: &mut impl Stage) -> Replay {
+fn replay(Capture { said, expected, .. }: &Capture, stage: &mut impl Stage) -> Replay {
     let first = said.first().map_or(0, |said| said.time);
     let at = |time: i64| Duration::from_nanos(u64::try_from(time - first).unwrap());
     stage.start(Duration::from_nanos(u64::try_from(first).unwrap()));

@@ -362,14 +362,17 @@ fn variables(shape: Shape<'_>, record: &Record<'_>) -> Json {
         let variable = shape.simple(entry.index as usize).unwrap();
         let simple = variable.simple_type().unwrap();
         if let Some(elements) = &entry.value {
-            let scalars: Vec<Json> = elements.scalars(simple).map(|it| printed(&it).into()).collect();
+            let scalars: Vec<Json> =
+                elements.scalars(simple).map(|it| printed(&it).into()).collect();
             all[variable.name()] = scalars.into();
         }
     }
     for entry in &record.nested {
         let (variable, inner) = shape.nested(entry.index as usize).unwrap();
-        let elements: Vec<Json> =
-            entry.elements.iter().map(|element| variables(inner, &element.record)).collect();
+        let mut elements = vec![Json::Object(Default::default()); entry.length as usize];
+        for element in &entry.elements {
+            elements[element.index as usize] = variables(inner, &element.record);
+        }
         all[format!("${}", variable.name())] = elements.into();
     }
     all

@@ -23,8 +23,8 @@ use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::inflate::Inflater;
 use worldwire_uru::message::game;
 use worldwire_uru::net_message::{NetMessage, received};
-use worldwire_uru::schema::Descriptors;
 use worldwire_uru::safety::{Reason, Rules, check, lint};
+use worldwire_uru::schema::Descriptors;
 use worldwire_uru::types::ClassIndex;
 
 #[test]
