@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::net::TcpSocket;
 use tokio::time::timeout;
 use worldwire_core::{Bytes32, Field as _, Limits, Reader};
+use worldwire_server::uru::admin::{Request, perform};
 use worldwire_uru::connection::ClientConfig;
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::frame::{Message, Service};
@@ -294,7 +295,7 @@ async fn who_comes_and_goes_all_the_time_disturbs_nobody() {
 }
 
 #[test]
-fn what_is_dropped_is_named_in_the_log_once() {
+fn what_is_dropped_and_who_is_thrown_out_is_named_in_the_log_once() {
     log::run_alone("siege::log_of_drops");
 }
 
@@ -318,6 +319,10 @@ async fn log_of_drops() {
     }
     assert_eq!(log.count("joins refused"), 1, "{}", log.text());
     yeesha.settles().await;
+    // So is who is thrown out.
+    let kick = Request::Kick { who: "Atrus".to_owned() };
+    perform(&shard.vault, kick, &[]).await.unwrap();
+    assert_eq!(log.count("an operator threw a player out"), 1, "{}", log.text());
     drop((ann, bob));
     shard.stop().await;
 }
