@@ -16,7 +16,10 @@ use worldwire_server::uru::{Outbox, hand_out};
 use worldwire_uru::age::{Config, Instance, Player};
 use worldwire_uru::file::age::AgeFile;
 use worldwire_uru::net_message::{
-    NetFlags, NetHeader, NetMessage, SdlState, SdlStateBCast, Stream,
+    GameMessage, NetFlags, NetHeader, NetMessage, SdlState, SdlStateBCast, Stream,
+};
+use worldwire_uru::plasma_message::{
+    AvatarInputStateMsg, BroadcastFlags, InputState, MessageHeader, PlasmaMessage,
 };
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::{Scalar, State};

@@ -27,6 +27,8 @@ pub(super) struct Figures {
     pub(super) refused_logins: Tally,
     /// What is logged of clients that are turned away, and of joins that are refused.
     pub(super) turned_away: Tally,
+    /// What is logged of connections that ages close.
+    pub(super) sent_away: Tally,
 }
 
 /// How often is logged what a client can make happen often.
@@ -36,7 +38,7 @@ impl Default for Figures {
     fn default() -> Self {
         let (established, open) = (Default::default(), Default::default());
         let [logins, logins_refused, returns] = Default::default();
-        let [refused_logins, turned_away] = [(); 2].map(|()| Tally::new(LOG_EVERY));
+        let [refused_logins, turned_away, sent_away] = [(); 3].map(|()| Tally::new(LOG_EVERY));
         let started = Instant::now();
         Self {
             started,
@@ -47,6 +49,7 @@ impl Default for Figures {
             returns,
             refused_logins,
             turned_away,
+            sent_away,
         }
     }
 }

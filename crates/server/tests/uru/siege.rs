@@ -18,7 +18,7 @@ use worldwire_uru::plasma_message::{
     ChatFlags, Child, KiCommand, KiMsg, LoadCloneMsg, PlasmaMessage, WarpMsg,
 };
 use worldwire_uru::sdl::Scalar;
-use worldwire_uru::types::{ClassIndex, CloneIds, Key, Matrix44, NetError, Uoid};
+use worldwire_uru::types::{ClassIndex, CloneIds, Key, Matrix44, NetError, SequenceNumber, Uoid};
 
 use crate::ages::{Traveller, Visitor, blob, bytes, message_header, object, prepare};
 use crate::client::{ACCOUNTS, Client, PATIENCE, Running};
@@ -96,7 +96,8 @@ fn chat_bytes(chat: &GameMessage<'_>) -> Vec<u8> {
 /// D-34: who reads nothing is closed when too much waits, and nobody waits for that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_does_not_read_is_sent_away() {
-    let shard = Running::start(prepare, |_| ()).await;
+    // Otherwise she would have to wait.
+    let shard = Running::start(prepare, |config| config.game.bytes_per_second = u32::MAX).await;
     let ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
     let bob = Traveller::to_fern(&shard, ACCOUNTS[1], "Atrus").await;
     let mut yeesha = ann.join(&shard).await;
@@ -206,6 +207,42 @@ async fn who_loses_the_auth_connection_stays_for_a_while() {
     assert!(atrus.game.hear().await.is_none());
     assert_eq!(yeesha.asks_for_members().await, [""; 0]);
     drop((ann, yeesha));
+    shard.stop().await;
+}
+
+/// A player is who auth says, at the address where auth knows it: elsewhere nobody is that player,
+/// whatever else is known of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_joins_as_a_player_from_another_address() {
+    let shard = Running::start(prepare, |_| ()).await;
+    let ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let stream = socket.connect(shard.address).await.unwrap();
+    let key = shard.keys.public(ServerKind::Game).cloned();
+    let game = Client::connect_over(stream, ClientConfig::new(Service::Game, key)).await;
+    let mut eve = Visitor { game, player: ann.player };
+    let refused = eve.ask_in(ann.number, ann.account, ann.player).await;
+    assert_eq!(refused, NetError::PlayerNotFound);
+    let refused = eve.ask_in(ann.number + 9, ann.account, ann.player).await;
+    assert_eq!(refused, NetError::AgeNotFound);
+    ann.join(&shard).await;
+    shard.stop().await;
+}
+
+/// No age has the special pages: what is there goes nowhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn states_of_special_pages_go_nowhere() {
+    let shard = Running::start(prepare, |_| ()).await;
+    let [(ann, mut yeesha), (bob, atrus)] = two(&shard).await;
+    for page in [1, 0x20, 0xff00_0000, 0xffff_ffff, 0] {
+        let mut lever = object(1, "Lever");
+        lever.location.sequence_number = SequenceNumber(page);
+        atrus.changes(lever, blob("lever", "place", Scalar::Int(1))).await;
+    }
+    let NetMessage::SdlStateBCast(one) = yeesha.hears().await else { panic!("a state") };
+    assert_eq!(one.state.object.location.sequence_number.0, 0);
+    drop((ann, bob));
     shard.stop().await;
 }
 

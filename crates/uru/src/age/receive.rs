@@ -20,7 +20,7 @@ use crate::net_message::{
     GameStateRequest, LoadClone, NetFlags, NetMessage, PlayerPage, SdlState, TestAndSet,
     class_info, received,
 };
-use crate::safety::check;
+use crate::safety::{Reason, Refusal, check};
 use crate::sdl::{ObjectKey, Sent};
 use crate::types::{ClassIndex, Uoid};
 
@@ -229,6 +229,11 @@ impl Instance {
     ) -> Result<(), Dropped> {
         let config = Arc::clone(&self.config);
         let object = &message.object;
+        let page = object.location.sequence_number;
+        // Fixed objects are in page 0; the other special pages are in no age.
+        if page.0 != 0 && page.is_special() {
+            return Err(Refusal::at(Reason::LocalObject, None, 0).into());
+        }
         if !self.clones.may_set_state(object, sender.id) {
             return Err(Dropped::NotTheirs);
         }

@@ -127,11 +127,12 @@ impl States {
         let name = update.descriptor.name();
         let old = self.db.get(object, name);
         let (was_durable, old_weight) =
-            old.map_or((false, 0), |old| (old.is_durable(), weight(old.state.record())));
+            old.map_or((false, 0), |old| (old.is_durable(), weight_of(old)));
+        let named = object.name.stored().len() + weight(&update.record);
         let old = old.map(|old| old.sent.player_id);
         is_small(old_weight, update)?;
-        self.has_share(sent.player_id, old, old_weight, weight(&update.record))?;
-        if self.bytes - old_weight + old_weight.max(weight(&update.record)) > self.limit {
+        self.has_share(sent.player_id, old, old_weight, named)?;
+        if self.bytes - old_weight + old_weight.max(named) > self.limit {
             return Err(Dropped::Limit { what: "bytes of states", limit: self.limit });
         }
         let part = part_of(object).filter(|_| self.db.of(object).is_empty());
@@ -139,7 +140,7 @@ impl States {
         if let Some(part) = part {
             self.parts.entry(part).or_default().push(stored.object.clone());
         }
-        let new_weight = weight(stored.state.record());
+        let new_weight = weight_of(stored);
         self.bytes = self.bytes - old_weight + new_weight;
         if let Some(old) = old {
             give_back(&mut self.taken, old, old_weight);
@@ -191,9 +192,9 @@ impl States {
         known(&object).map_err(|refusal| refusal.error().clone().inside("object"))?;
         let state = State::of(blob);
         let replaced = self.db.get(&object, state.descriptor().name());
-        let replaced = replaced.map(|old| (old.sent.player_id, weight(old.state.record())));
+        let replaced = replaced.map(|old| (old.sent.player_id, weight_of(old)));
         let old = replaced.map_or(0, |(_, weight)| weight);
-        let bytes = self.bytes - old + weight(state.record());
+        let bytes = self.bytes - old + object.name.stored().len() + weight(state.record());
         if bytes > self.limit {
             return Err(Error::limit("bytes of states", self.limit as u64, bytes as u64));
         }
@@ -271,6 +272,14 @@ impl States {
         Ok(true)
     }
 
+    /// What is stored of the age is not what it is.
+    pub(super) fn store_age_again(&mut self, due: Duration) {
+        if self.age.is_some() {
+            self.age_changed = true;
+            self.due.get_or_insert(due);
+        }
+    }
+
     /// The state of the age as clients see it.
     pub(super) fn shown_age(&self) -> Option<State> {
         self.age.as_ref().map(AgeState::shown)
@@ -305,7 +314,7 @@ impl States {
         let parts = part_of(clone).and_then(|part| self.parts.remove(&part));
         for object in parts.iter().flatten() {
             for stored in self.db.remove(object) {
-                let weight = weight(stored.state.record());
+                let weight = weight_of(&stored);
                 self.bytes -= weight;
                 give_back(&mut self.taken, stored.sent.player_id, weight);
             }
@@ -318,7 +327,7 @@ impl States {
         self.db.retain(|stored| {
             let goes = stored.sent.avatar && stored.sent.player_id == player_id;
             if goes {
-                let weight = weight(stored.state.record());
+                let weight = weight_of(stored);
                 *bytes -= weight;
                 give_back(taken, player_id, weight);
             }
@@ -391,7 +400,12 @@ impl Pages {
     }
 }
 
-/// What a record takes in memory, roughly.
+/// What a state takes in memory, roughly.
+fn weight_of(stored: &Stored) -> usize {
+    stored.object.name.stored().len() + weight(stored.state.record())
+}
+
+/// What a record takes of it.
 fn weight(record: &Record<'_>) -> usize {
     let hint = |head: &ValueHead<'_>| head.hint.as_ref().map_or(0, |hint| hint.stored().len());
     let simple = record.simple.iter().map(|entry| {

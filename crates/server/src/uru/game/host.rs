@@ -5,16 +5,18 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 use worldwire_net::Tally;
 use worldwire_uru::age::{Event, Instance, JoinRefused, Packet, Player};
 use worldwire_uru::types::{ClassIndex, NetError};
 
+use super::drops::Drops;
 use super::games::{Games, Place};
 use super::keeper::{Keeper, News};
 use super::outbox::{Outbox, hand_out};
+use super::pace::Effort;
 
 /// What an age is told.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub(super) enum Command {
         serial: u64,
         class: ClassIndex,
         bytes: Vec<u8>,
+        /// Held until the message is handled.
+        turn: OwnedSemaphorePermit,
     },
     /// A message for the game manager, which there is not.
     GameManager {
@@ -38,9 +42,10 @@ pub(super) enum Command {
         player: u32,
         serial: u64,
     },
-    /// The shard wants the player out.
+    /// The shard wants the player out, if it is still on this connection.
     Kick {
         player: u32,
+        serial: u64,
     },
     Deliver {
         packet: Packet,
@@ -60,6 +65,7 @@ pub(super) struct Arrival {
     pub(super) serial: u64,
     pub(super) auth: u64,
     pub(super) outbox: Arc<Outbox>,
+    pub(super) effort: Arc<Effort>,
     pub(super) reply: oneshot::Sender<Result<(), NetError>>,
 }
 
@@ -78,7 +84,7 @@ pub(super) struct Host {
     started: Instant,
     members: HashMap<u32, Seated>,
     keeper: Keeper,
-    dropped: Tally,
+    dropped: Drops,
     crowded: Tally,
     is_over: bool,
 }
@@ -87,6 +93,7 @@ pub(super) struct Host {
 struct Seated {
     serial: u64,
     outbox: Arc<Outbox>,
+    effort: Arc<Effort>,
 }
 
 impl Host {
@@ -151,7 +158,7 @@ impl Host {
             started: Instant::now(),
             members: HashMap::new(),
             keeper,
-            dropped: Tally::new(LOG_EVERY),
+            dropped: Drops::default(),
             crowded: Tally::new(LOG_EVERY),
             is_over: false,
         })
@@ -185,6 +192,7 @@ impl Host {
             self.send_away(player, "the age ends");
         }
         self.settle();
+        self.dropped.report(&self.place.name);
         let left = self.keeper.finish().await;
         let (name, number) = (&self.place.name, self.number);
         if left > 0 {
@@ -201,10 +209,14 @@ impl Host {
         let now = self.now();
         match command {
             Command::Join(arrival) => self.join(arrival),
-            Command::Message { player, serial, class, bytes } => {
-                if self.members.get(&player).is_some_and(|member| member.serial == serial) {
+            Command::Message { player, serial, class, bytes, turn } => {
+                let member = self.members.get(&player).filter(|member| member.serial == serial);
+                if let Some(member) = member {
+                    let begun = std::time::Instant::now();
                     self.instance.receive(now, player, class, &bytes);
+                    member.effort.add(begun.elapsed());
                 }
+                drop(turn);
             }
             Command::GameManager { player } => self.instance.skip_game_manager(now, player),
             Command::Heard { player } => self.instance.heard(now, player),
@@ -213,7 +225,11 @@ impl Host {
                     self.leave(player);
                 }
             }
-            Command::Kick { player } => self.send_away(player, "the player has left the shard"),
+            Command::Kick { player, serial } => {
+                if self.members.get(&player).is_some_and(|member| member.serial == serial) {
+                    self.send_away(player, "the player has left the shard");
+                }
+            }
             Command::Deliver { packet, players } => self.instance.deliver(&packet, &players),
             Command::DeliverToAll { packet } => self.instance.deliver_to_all(&packet),
             Command::Stop => self.is_over = true,
@@ -221,7 +237,7 @@ impl Host {
     }
 
     fn join(&mut self, arrival: Arrival) {
-        let Arrival { player, serial, auth, outbox, reply } = arrival;
+        let Arrival { player, serial, auth, outbox, effort, reply } = arrival;
         let id = player.id;
         let now = self.now();
         // Who comes a second time has lost the first connection.
@@ -233,7 +249,7 @@ impl Host {
         self.instance.set_clock(now, unix());
         let joined = self.instance.join(now, player);
         if joined.is_ok() {
-            self.members.insert(id, Seated { serial, outbox });
+            self.members.insert(id, Seated { serial, outbox, effort });
         }
         let name = &self.place.name;
         tracing::debug!(name, player = id, auth, ?joined, "a join");
@@ -308,8 +324,8 @@ impl Host {
                 }
             }
             Event::Dropped { player_id, why } => {
-                if let Some(count) = self.dropped.count() {
-                    tracing::info!(name, player = player_id, %why, count, "a message was dropped");
+                if self.dropped.is_first(name, player_id, why.kind()) {
+                    tracing::info!(name, player = player_id, %why, "a message was dropped");
                 }
             }
             Event::Over => self.is_over = true,

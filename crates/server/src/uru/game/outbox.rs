@@ -7,7 +7,10 @@ use tokio::sync::Notify;
 use worldwire_uru::age::{Instance, Packet, Queue};
 
 /// How many bytes may wait for a client that reads slowly; see [`Queue`].
-const MOST_WAITING: usize = 4 << 20;
+/// Whoever joins a full age gets all of it at once.
+const MOST_WAITING: usize = 8 << 20;
+/// How many messages are taken at once: a connection has room for 1,024.
+const MOST_TAKEN: usize = 256;
 
 /// What waits for a client. The age puts it in, and never waits; the connection takes it out as its
 /// client reads.
@@ -89,11 +92,12 @@ impl Outbox {
         self.news.notify_one();
     }
 
-    /// Moves the next messages to `packets`, until they have so many bytes or nothing waits.
+    /// Moves the next messages to `packets`, until they have so many bytes, are 256, or nothing waits.
     pub fn take(&self, bytes: usize, packets: &mut Vec<Packet>) {
         let mut inner = self.inner();
         let mut taken = 0;
         while taken < bytes
+            && packets.len() < MOST_TAKEN
             && let Some(packet) = inner.queue.pop()
         {
             taken += packet.bytes().len();
@@ -141,8 +145,15 @@ mod tests {
     use std::task::{Context, Waker};
     use std::time::Duration;
 
+    use worldwire_core::{Field as _, Writer};
     use worldwire_uru::age::{Config, Instance, Player};
     use worldwire_uru::file::age::AgeFile;
+    use worldwire_uru::net_message::{GameStateRequest, NetFlags, NetHeader, NetMessage};
+    use worldwire_uru::schema::Descriptors;
+    use worldwire_uru::sdl::{Scalar, State};
+    use worldwire_uru::types::{
+        ClassIndex, Location, LocationFlags, SequenceNumber, UnifiedTime, Uoid,
+    };
 
     use super::*;
 
@@ -178,6 +189,63 @@ mod tests {
         outbox.take(1, &mut taken);
         assert_eq!(taken, [packet]);
         assert_eq!(outbox.end(), Some("the age ends"));
+    }
+
+    const TIME: UnifiedTime = UnifiedTime { seconds: 1_700_000_000, microseconds: 0 };
+
+    /// An age with as many states as it takes, each a list of so many numbers.
+    fn full(numbers: usize) -> (Instance, usize) {
+        let sdl = "STATEDESC list { VERSION 1 VAR INT list[] }";
+        let descriptors = std::sync::Arc::new(Descriptors::load([("list.sdl", sdl)]));
+        let mut state = State::new(descriptors.newest("list").unwrap());
+        state.set("list", &vec![Scalar::Int(7); numbers], &TIME).unwrap();
+        let blob = state.to_blob().to_bytes().unwrap();
+        let (file, config) = (AgeFile::default(), Config::default());
+        let unix = Duration::from_secs(1_700_000_000);
+        let mut age = Instance::new(Duration::ZERO, unix, "Lab", file, descriptors, config);
+        for number in 0.. {
+            let name = format!("a state that an age keeps, and whoever joins gets: {number}");
+            let location =
+                Location { sequence_number: SequenceNumber(0x78_0021), flags: LocationFlags(0) };
+            let object = Uoid {
+                location,
+                load_mask: None,
+                class_index: 1,
+                object_id: number,
+                name: name.as_str().into(),
+                clone: None,
+            };
+            if age.restore(object, &blob).is_err() {
+                return (age, number as usize);
+            }
+        }
+        unreachable!()
+    }
+
+    /// Otherwise one player could close an age to all others.
+    #[test]
+    fn who_joins_a_full_age_gets_all_of_it() {
+        for numbers in [0, 1, 20, 300, 9_000] {
+            let (mut age, states) = full(numbers);
+            age.join(Duration::ZERO, Player::new(5, "Yeesha")).unwrap();
+            let flags = NetFlags::IsSystemMessage | NetFlags::InitialAgeStateRequest;
+            let header = NetHeader::from_client(TIME, 5, flags);
+            let request = GameStateRequest { header, rooms: Vec::new().into() };
+            let mut writer = Writer::new();
+            NetMessage::from(request).encode(&mut writer).unwrap();
+            let class = ClassIndex::plNetMsgGameStateRequest;
+            age.receive(Duration::ZERO, 5, class, writer.as_bytes());
+            let outbox = Outbox::new();
+            assert_eq!(hand_out(&mut age, |_| Some(&outbox)), [0; 0], "{numbers}");
+            // A connection has room for 1,024 messages.
+            let (mut taken, mut all) = (Vec::new(), 0);
+            while !outbox.is_empty() {
+                outbox.take(64 << 10, &mut taken);
+                assert!((1..1024).contains(&taken.len()));
+                all += taken.drain(..).count();
+            }
+            assert_eq!(all, states + 2, "{numbers}");
+        }
     }
 
     /// A flood costs its receiver one wake-up, and takes as many rounds as it has portions.
