@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use worldwire_net::{Counts, Tally};
 use worldwire_uru::frame::Service;
 
+use super::game::AgeFigures;
 use crate::metrics::Metrics;
 
 /// What a shard counts beside its connections.
@@ -77,7 +78,7 @@ impl Figures {
     }
 
     /// All figures in Prometheus' text format.
-    pub(super) fn prometheus(&self, counts: &Counts) -> String {
+    pub(super) fn prometheus(&self, counts: &Counts, ages: &AgeFigures) -> String {
         let mut metrics = Metrics::default();
         let mut metric = |name: &str, kind: &str, help: &str, values: &[(&str, i128)]| {
             metrics.add(name, kind, help, "service", values);
@@ -112,6 +113,13 @@ impl Figures {
         let help = "Connections whose setup was completed, by service.";
         let values = by_service(established.map(i128::from));
         metric("service_connections_total", "counter", help, &values);
+        let gauge = |value: usize| [("", i128::try_from(value).unwrap_or_default())];
+        metric("ages", "gauge", "Ages that run.", &gauge(ages.ages));
+        metric("players_in_ages", "gauge", "Players in ages.", &gauge(ages.players));
+        let dropped = ages.dropped.iter().map(|(why, count)| (*why, i128::from(*count)));
+        let help = "Messages that ages dropped, by reason.";
+        let dropped: Vec<_> = dropped.collect();
+        metrics.add("dropped_messages_total", "counter", help, "reason", &dropped);
         metrics.into_text()
     }
 }

@@ -304,15 +304,20 @@ impl Shard {
             figures: Arc::clone(&shared.figures),
             counts: listener.counts(),
             vault: vault.clone(),
+            games: games.clone(),
         };
         let page = Serving::start(status, status::router(shown.into()), signal.clone());
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
         operators.abort();
         reconnections.close();
-        games.close().await;
+        let lost = games.close().await;
         vault.close().await;
         drop(lock);
-        page.ended().await
+        page.ended().await?;
+        match lost {
+            0 => Ok(()),
+            _ => Err(io::Error::other(format!("the last changes of {lost} ages were not written"))),
+        }
     }
 }
 

@@ -232,9 +232,10 @@ async fn what_a_player_may_not_do_has_a_result() {
 async fn nobody_learns_the_account_of_another() {
     let shard = Running::start(|_| (), |_| ()).await;
     let (mut ann, ann_id) = Player::enter(&shard, ANN, "Ann").await;
-    let (mut bob, _) = Player::enter(&shard, BOB, "Bob").await;
     let node = info(&shard, ann_id).await;
-    let (own, seen) = (ann.fetch(node).await.unwrap(), bob.fetch(node).await.unwrap());
+    let own = ann.fetch(node).await.unwrap();
+    let (mut bob, _) = Player::enter(&shard, BOB, "Bob").await;
+    let seen = bob.fetch(node).await.unwrap();
     assert!(own.creator_acct.is_some_and(|account| !account.is_zero()));
     assert_eq!(seen, VaultNode { creator_acct: Some(Uuid::ZERO), ..own });
     shard.stop().await;

@@ -129,6 +129,7 @@ impl Instance {
             self.owner = Some(player_id);
         }
         self.send_made(player_id, answer::group_owner(self.time(now), is_owner));
+        self.states.joined(player_id, player.account);
         let member = Member::new(player, now);
         if let Ok(update) = answer::member_update(self.time(now), &member, true) {
             self.send_to_all(&update);

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use worldwire_core::Reader;
-use worldwire_uru::age::{AgeBounds, Config, DropKind, Event};
+use worldwire_uru::age::{AgeBounds, Config, DropKind, Event, Player};
 use worldwire_uru::sdl::{Blob, Scalar, State};
-use worldwire_uru::types::UnifiedTime;
+use worldwire_uru::types::{UnifiedTime, Uuid};
 
 use crate::merging::{asked, the_hook, two};
 use crate::world::{
@@ -214,6 +214,27 @@ fn states_are_bounded() {
     }
     assert!(world.age().state_bytes() <= 2_000);
     assert!(world.age().counts().dropped(DropKind::Limit) > 0);
+}
+
+/// Who comes back as another player of the same account finds no more room.
+#[test]
+fn players_of_an_account_share_their_room() {
+    let bounds = AgeBounds { states: 8, share: 4, ..AgeBounds::default() };
+    let mut world = World::with(Config { bounds, ..Config::default() }, "Fern");
+    for (player, account) in [(A, 1), (B, 1), (C, 2)] {
+        let player = Player::new(player, "x").of_account(Uuid([account; 16]));
+        let now = world.now;
+        world.age_mut().join(now, player).unwrap();
+    }
+    world.send(A, state(A, object(1, "a"), world.lever(1)));
+    for name in ["b", "c"] {
+        world.send(B, state(B, object(1, name), world.lever(1)));
+    }
+    assert_eq!((world.age().states().len(), world.age().counts().dropped(DropKind::Limit)), (2, 1));
+    // What is theirs they may change, both of them.
+    world.send(B, state(B, object(1, "a"), world.lever(2)));
+    world.send(C, state(C, object(1, "d"), world.lever(1)));
+    assert_eq!((world.age().states().len(), world.age().counts().dropped(DropKind::Limit)), (3, 1));
 }
 
 /// Objects that exist on one client only are not taken from the network.

@@ -173,8 +173,11 @@ pub(crate) enum UruVault {
         shard: UruShard,
     },
     /// Change fields of a node; players who see it are told
+    ///
+    /// What a node is stays: its number, type, maker and times, the names of players, and those of the
+    /// shard's own ages, which are in shard.toml.
     #[command(after_help = "Example:
-  worldwire uru vault set 10007 \"String64_4=The quiet\" Int32_2=1")]
+  worldwire uru vault set 10031 \"Text_1=The gate is open\" Int32_2=1")]
     Set {
         /// The node
         node: u32,

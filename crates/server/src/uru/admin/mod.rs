@@ -271,6 +271,7 @@ pub async fn perform(
         }
         Request::Ban { name, banned } => {
             vault.ban_account(&name, banned).await.map_err(about(&name))?;
+            tracing::info!(name, banned, "an operator changed who is banned");
             Ok(Vec::new())
         }
         Request::Kick { who } => {
@@ -291,6 +292,7 @@ pub async fn perform(
         }
         Request::DeleteAccount { name } => {
             vault.delete_account(&name).await.map_err(about(&name))?;
+            tracing::info!(name, "an operator deleted an account");
             Ok(Vec::new())
         }
         Request::Tree { node, depth } => {
@@ -394,6 +396,10 @@ fn said(error: NetError) -> String {
         NetError::AccountAlreadyExists => "exists already",
         NetError::AccountNotFound => "does not exist",
         NetError::VaultNodeNotFound => "does not exist",
+        NetError::VaultNodeAccessViolation => {
+            "numbers, types, makers and times of nodes stay as they are, and so do the names of \
+             players and of the shard's own ages ([ages] in shard.toml)"
+        }
         NetError::InvalidParameter => "a value is empty, too long, or not allowed",
         NetError::TimeoutOdbc => "the database did not answer in time",
         NetError::InternalError => "the database failed; the log says more",

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
-use worldwire_uru::age::{Config, Packet, Player};
+use worldwire_uru::age::{Config, DropKind, Packet, Player};
 use worldwire_uru::types::{NetError, Uuid};
 
 use super::files::AgeFiles;
@@ -62,6 +62,17 @@ struct Inner {
     config: Config,
     tables: Mutex<Tables>,
     next: AtomicU64,
+    /// In the order of [`DropKind::ALL`].
+    dropped: [AtomicU64; DropKind::ALL.len()],
+}
+
+/// What ages are doing, for operators.
+#[derive(Debug)]
+pub(in crate::uru) struct AgeFigures {
+    pub(in crate::uru) ages: usize,
+    pub(in crate::uru) players: usize,
+    /// How many messages were dropped, by reason.
+    pub(in crate::uru) dropped: Vec<(&'static str, u64)>,
 }
 
 #[derive(Debug, Default)]
@@ -79,7 +90,7 @@ struct Tables {
 struct Running {
     serial: u64,
     commands: mpsc::Sender<Command>,
-    task: JoinHandle<()>,
+    task: JoinHandle<usize>,
 }
 
 /// A player who asked for an age.
@@ -124,8 +135,8 @@ pub(super) struct Seat {
 
 impl Games {
     pub(in crate::uru) fn new(vault: Vault, files: AgeFiles, config: Config) -> Self {
-        let (tables, next) = Default::default();
-        Self(Arc::new(Inner { vault, files: files.into(), config, tables, next }))
+        let (tables, next, dropped) = Default::default();
+        Self(Arc::new(Inner { vault, files: files.into(), config, tables, next, dropped }))
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
@@ -142,6 +153,24 @@ impl Games {
 
     pub(super) fn config(&self) -> &Config {
         &self.0.config
+    }
+
+    /// A message was dropped.
+    pub(super) fn dropped(&self, why: DropKind) {
+        if let Some(count) = self.0.dropped.get(why as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What the ages are doing.
+    pub(in crate::uru) fn figures(&self) -> AgeFigures {
+        let (ages, players) = {
+            let tables = self.tables();
+            (tables.hosts.len(), tables.present.len())
+        };
+        let counts = self.0.dropped.iter().map(|count| count.load(Ordering::Relaxed));
+        let dropped = DropKind::ALL.iter().map(|kind| kind.name()).zip(counts).collect();
+        AgeFigures { ages, players, dropped }
     }
 
     /// The player of an auth connection asked for an age, and is on the way into it.
@@ -229,7 +258,7 @@ impl Games {
             expected.clone()
         };
         let Traveller { name, is_admin, .. } = &expected.traveller;
-        let member = Player { id: player, name: name.clone(), is_admin: *is_admin };
+        let member = Player { id: player, name: name.clone(), is_admin: *is_admin, account };
         for _ in 0..MOST_TRIES {
             let (serial, commands) = self.host(number, &expected.place)?;
             let seat = self.0.next.fetch_add(1, Ordering::Relaxed);
@@ -350,8 +379,9 @@ impl Games {
         }
     }
 
-    /// Ends all ages; returns when everything is written that is to be stored.
-    pub(in crate::uru) async fn close(&self) {
+    /// Ends all ages; returns when everything is written that is to be stored, or how many ages have
+    /// lost something.
+    pub(in crate::uru) async fn close(&self) -> usize {
         let hosts: Vec<Running> = {
             let mut tables = self.tables();
             tables.is_closed = true;
@@ -361,10 +391,17 @@ impl Games {
             // An error means that it is over.
             let _ = commands.send(Command::Stop).await;
         }
+        let mut lost = 0;
         for Running { task, .. } in hosts {
-            if timeout(PATIENCE, task).await.is_err() {
-                tracing::error!("an age did not end in time; its last changes are lost");
+            match timeout(PATIENCE, task).await {
+                Ok(Ok(0)) => {}
+                Ok(_) => lost += 1,
+                Err(_) => {
+                    lost += 1;
+                    tracing::error!("an age did not end in time; its last changes are lost");
+                }
             }
         }
+        lost
     }
 }

@@ -97,18 +97,21 @@ struct Seated {
 }
 
 impl Host {
-    /// Runs an age from its start to its end.
+    /// Runs an age from its start to its end; returns how many states could not be written.
     pub(super) async fn open(
         games: Games,
         number: u32,
         serial: u64,
         place: Place,
         mut inbox: mpsc::Receiver<Command>,
-    ) {
-        match Self::start(&games, number, serial, place).await {
+    ) -> usize {
+        let left = match Self::start(&games, number, serial, place).await {
             Ok(host) => host.run(&mut inbox).await,
-            Err(error) => tracing::error!(number, ?error, "an age cannot be started"),
-        }
+            Err(error) => {
+                tracing::error!(number, ?error, "an age cannot be started");
+                0
+            }
+        };
         games.over(number, serial);
         // Whoever wanted in meanwhile tries again.
         inbox.close();
@@ -117,6 +120,7 @@ impl Host {
                 let _ = arrival.reply.send(Err(NetError::AgeNotFound));
             }
         }
+        left
     }
 
     async fn start(
@@ -164,7 +168,7 @@ impl Host {
         })
     }
 
-    async fn run(mut self, inbox: &mut mpsc::Receiver<Command>) {
+    async fn run(mut self, inbox: &mut mpsc::Receiver<Command>) -> usize {
         while !self.is_over {
             let due = self.instance.poll_timeout().map(|due| self.started + due);
             tokio::select! {
@@ -199,6 +203,7 @@ impl Host {
             tracing::error!(name, number, left, "states of an age could not be written");
         }
         tracing::info!(name, number, "an age has ended");
+        left
     }
 
     fn now(&self) -> Duration {
@@ -324,6 +329,7 @@ impl Host {
                 }
             }
             Event::Dropped { player_id, why } => {
+                self.games.dropped(why.kind());
                 if self.dropped.is_first(name, player_id, why.kind()) {
                     tracing::info!(name, player = player_id, %why, "a message was dropped");
                 }

@@ -36,7 +36,7 @@ use worldwire_uru::message::game::server::{JoinAgeReply, ServerMessage};
 use worldwire_uru::types::NetError;
 
 pub(super) use files::AgeFiles;
-pub(super) use games::{Games, Presence};
+pub(super) use games::{AgeFigures, Games, Presence};
 pub use outbox::{Outbox, hand_out};
 
 use super::Shared;

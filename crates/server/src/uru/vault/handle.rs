@@ -293,11 +293,12 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.search(&template)).await?.0)
     }
 
-    /// Changes fields of a node, and tells everyone interested. What the server gives a node when
-    /// it is made stays.
+    /// Changes fields of a node, and tells everyone interested.
     ///
     /// # Errors
-    /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for a text that is too long.
+    /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for a text that is too long;
+    /// [`NetError::VaultNodeAccessViolation`] for what the server gives a node when it is made, the
+    /// names of players, and those of the ages that the shard makes by itself.
     pub async fn set(&self, node: u32, fields: VaultNode<'static>) -> Result<(), NetError> {
         let set = move |state: &mut State| state.set_fields(node, &fields);
         self.call(None, Some(node), set).await.map(|((), _)| ())

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use worldwire_server::uru::admin::{Admin, AdminError, Request};
+use worldwire_uru::crypt::login::PASSWORD_UNITS;
 use worldwire_uru::message::AccountFlags;
 
 use crate::cli::{AccountRole, Common, UruAccount, UruShard};
@@ -96,6 +97,17 @@ fn set(
     shard: &UruShard,
     common: &Common,
 ) -> Result<(), Failure> {
+    let password = match &request {
+        Request::AddAccount { password, .. } | Request::SetPassword { password, .. } => password,
+        _ => "",
+    };
+    if password.encode_utf16().count() > PASSWORD_UNITS {
+        let advice = format!(
+            "only the first {PASSWORD_UNITS} characters of the password count; clients that send \
+             more of them cannot log in"
+        );
+        common.note(name, &advice);
+    }
     let answer = ask(&shard.shard, request, Vec::new())?;
     let all_clients = answer.first().is_none_or(|answer| answer["allClients"] != false);
     if !all_clients {

@@ -28,6 +28,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How long messages of avatars that walk are under way to others.
 const DELIVERY: &str = "delivery";
 
+/// The clients that have tried to come in, and those that did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrived {
+    all: u32,
+    there: u32,
+}
+
 /// What one client, or all of them, measured.
 #[derive(Debug, Default)]
 struct Measured {
@@ -87,7 +94,7 @@ pub(super) async fn run(
     let coming = Arc::new(Semaphore::new(COMING));
     // When to stop; unknown until all clients are there.
     let (stop, _) = watch::channel(None);
-    let (here, mut arrived) = watch::channel(0u32);
+    let (here, mut arrived) = watch::channel(Arrived::default());
     let here = Arc::new(here);
     let steps = source.steps(Some(1))?;
     let mut clients = JoinSet::new();
@@ -102,10 +109,13 @@ pub(super) async fn run(
         clients.spawn(async move { client(&setup, &steps, &coming, &here, stop).await });
     }
     // It cannot fail: this function holds the other end.
-    let _ = arrived.wait_for(|arrived| *arrived == count).await;
+    let _ = arrived.wait_for(|arrived| arrived.all == count).await;
     let begun = Instant::now();
-    common.note("load", &format!("{count} clients are there, for {} s", arguments.seconds));
-    stop.send_replace(Some(begun + Duration::from_secs(arguments.seconds)));
+    let there = arrived.borrow().there;
+    let seconds = if there == 0 { 0 } else { arguments.seconds };
+    let of = if there == count { String::new() } else { format!(" of {count}") };
+    common.note("load", &format!("{there}{of} clients are there, for {seconds} s"));
+    stop.send_replace(Some(begun + Duration::from_secs(seconds)));
     let mut all = Measured::default();
     while let Some(done) = clients.join_next().await {
         match done {
@@ -127,7 +137,7 @@ async fn client(
     setup: &Setup,
     steps: &[Step],
     coming: &Semaphore,
-    here: &watch::Sender<u32>,
+    here: &watch::Sender<Arrived>,
     mut stop: watch::Receiver<Option<Instant>>,
 ) -> Measured {
     let mut measured = Measured::default();
@@ -139,9 +149,14 @@ async fn client(
         let _turn = coming.acquire().await;
         for step in once {
             goes_on = goes_on && measured.take(&mut session, step).await;
+            // What is asked of a client that is not logged in measures nothing.
+            goes_on &= *step != Step::Login || !measured.failures.contains_key(step.name());
         }
     }
-    here.send_modify(|here| *here += 1);
+    here.send_modify(|here| {
+        here.all += 1;
+        here.there += u32::from(goes_on);
+    });
     session.delays();
     let Ok(Some(end)) = stop.wait_for(Option::is_some).await.map(|end| *end) else {
         return measured;
