@@ -51,10 +51,19 @@ async fn everything(admin: &Admin) {
     let find = json!({"request": "find", "fields": fields});
     let city = ask(admin, find.clone(), &[]).await.unwrap();
     let node = city[0].as_u64().unwrap();
-    let set = json!({"String64_4": "The", "NodeId": 5});
-    ask(admin, json!({"request": "set", "node": node, "fields": set}), &[]).await.unwrap();
+    let set = async |fields: Json| {
+        ask(admin, json!({"request": "set", "node": node, "fields": fields}), &[]).await
+    };
+    set(json!({"String64_5": "The"})).await.unwrap();
     let shown = ask(admin, json!({"request": "show", "node": node}), &[]).await.unwrap();
-    assert_eq!((&shown[0]["String64_4"], &shown[0]["NodeId"]), (&json!("The"), &json!(node)));
+    assert_eq!(shown[0]["String64_5"], json!("The"));
+    // The city would be nobody's, or anybody's.
+    for fields in [json!({"NodeId": 5}), json!({"String64_4": "The", "Int32_2": 0})] {
+        let refused = set(fields).await.unwrap_err();
+        assert!(refused.contains("the shard's own ages"), "{refused}");
+    }
+    let again = ask(admin, json!({"request": "show", "node": node}), &[]).await.unwrap();
+    assert_eq!(again, shown);
     let unknown = ask(admin, json!({"request": "find", "fields": {"Int32_9": 1}}), &[]).await;
     assert!(unknown.unwrap_err().contains("Int32_9"));
     let missing = ask(admin, json!({"request": "show", "node": 5}), &[]).await;

@@ -160,6 +160,36 @@ fn the_recipe_of_the_guide_works() {
     assert!(rows[1]["of"] == "ping" && rows[1]["count"].as_u64() > Some(4), "{printed}");
     assert!(rows[1]["p50"].as_f64() <= rows[1]["p99"].as_f64(), "{printed}");
 
+    // What fails at once is not tried as often as it can fail.
+    let output = client(folder, "--quiet --count 2 --seconds 1 login + node made");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let failed = said.split_once("node: ").and_then(|(_, rest)| rest.split_once(" failed; "));
+    let failed: u32 = failed.unwrap_or_else(|| panic!("{said}")).0.parse().unwrap();
+    assert!(output.status.code() == Some(1) && (4..=20).contains(&failed), "{said}");
+
+    // Nor are clients there that could not log in.
+    let line = "worldwire client uru shard --account nobody-{} --count 2 --seconds 60 login + ping";
+    let words: Vec<_> = line.split(' ').collect();
+    let output = command(folder, &words).env("WORLDWIRE_PASSWORD", "secret").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("load: 0 of 2 clients are there, for 0 s"), "{said}");
+    assert!(said.contains("login: 2 failed") && output.status.code() == Some(1), "{said}");
+
+    // An operator throws Ann out, who is told why, and may come back.
+    let waits =
+        "worldwire client uru shard --account ann@example.org login + set-player Ann + wait 60";
+    let words: Vec<_> = waits.split(' ').collect();
+    let mut ann = command(folder, &words);
+    ann.env("WORLDWIRE_PASSWORD", "secret").stdout(Stdio::null()).stderr(Stdio::piped());
+    let ann = ann.spawn().unwrap();
+    let kick = ["worldwire", "uru", "kick", "Ann", "--shard", "shard"];
+    while !command(folder, &kick).output().unwrap().status.success() {}
+    let output = ann.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("kicked off with KickedByCCR (39)"), "{said}");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    good(client(folder, "login + set-player Ann"));
+
     // Each client has an account, a player and a node of its own.
     for number in 1..=2 {
         let name = format!("load-{number}");

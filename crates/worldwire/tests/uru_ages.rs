@@ -7,7 +7,7 @@
 #[path = "../../dissect/tests/uru_age/replay.rs"]
 mod replay;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -88,8 +88,8 @@ impl Running {
     }
 
     /// Makes players with the numbers of the recording: an export says which number is the next.
-    async fn make(&self, players: &BTreeSet<u32>) {
-        for player in players {
+    async fn make(&self, players: &BTreeMap<u32, String>) {
+        for (player, name) in players {
             let mut lines: Vec<String> = self.vault.export().await.unwrap().lines().collect();
             let mut head: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
             assert!(head["next_node"].as_u64() <= Some((*player).into()), "{head}");
@@ -110,12 +110,12 @@ impl Running {
             let added = self.vault.add_account(&account, PASSWORD, AccountFlags(0)).await;
             assert!(matches!(added, Ok(_) | Err(NetError::AccountAlreadyExists)));
             // An export has no passwords in it.
-            for known in players.iter().filter(|known| *known <= player) {
+            for known in players.keys().filter(|known| *known <= player) {
                 self.vault.set_password(&known.to_string(), PASSWORD).await.unwrap();
             }
             let (auth, _) = Auth::connect(&self.shard).await.unwrap();
             auth.log_in(&account, PASSWORD).await.unwrap();
-            let made = auth.create_player(&format!("Player {player}"), "female").await.unwrap();
+            let made = auth.create_player(name, "female").await.unwrap();
             assert_eq!(made.id, *player);
             auth.link().clone().close().await;
         }

@@ -58,6 +58,15 @@ fn everything(folder: &Path) {
     done(&["account", "ban", "ann@example.org", "--lift"], "");
     let listed = done(&["account", "list", "--json"], "");
     assert!(listed.contains("\"banned\":false") && !listed.contains("secret"), "{listed}");
+    let (code, _, err) = run(&["account", "passwd", "ann@example.org"], "0123456789abcdef\n");
+    assert!(code == 0 && err.contains("only the first 15 characters"), "{err}");
+    let kick = |who: &str| {
+        let (code, out, err) = run(&["kick", who], "");
+        assert_eq!((code, &*out), (1, ""));
+        err
+    };
+    assert!(kick("ann@example.org").ends_with(": \"ann@example.org\" is not logged in\n"));
+    assert!(kick("Yeesha").ends_with(": no account or player is called \"Yeesha\"\n"));
     done(&["account", "delete", "ann@example.org"], "");
     assert_eq!(done(&["account", "list"], ""), "");
 
@@ -67,9 +76,9 @@ fn everything(folder: &Path) {
     );
     let city = done(&["vault", "find", "NodeType=AgeInfo", "String64_2=city"], "");
     let city = city.trim();
-    done(&["vault", "set", city, "String64_4=1", "Int32_1=3"], "");
+    done(&["vault", "set", city, "String64_5=1", "Int32_1=3"], "");
     let shown = done(&["vault", "show", city], "");
-    assert!(shown.contains("\nString64_4: 1\n") && shown.contains("\nInt32_1: 3\n"), "{shown}");
+    assert!(shown.contains("\nString64_5: 1\n") && shown.contains("\nInt32_1: 3\n"), "{shown}");
     let (code, _, err) = run(&["vault", "find", "NodeTyp=AgeInfo"], "");
     let wanted = "worldwire: NodeTyp=AgeInfo: no such field; did you mean NodeType?\n";
     assert_eq!((code, &*err), (2, wanted));

@@ -3,7 +3,7 @@
 
 use worldwire_core::Error;
 use worldwire_uru::connect::{ConnectData, TokenData};
-use worldwire_uru::crypt::login::login_fields;
+use worldwire_uru::crypt::login::{LoginFields, login_fields, uncut_login_fields};
 use worldwire_uru::file::secure::SecureKey;
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::AccountFlags;
@@ -114,13 +114,36 @@ impl Auth {
     /// # Errors
     /// A refusal: `AuthenticationFailed`, `AccountBanned`, `TooManyFailedLogins`.
     pub async fn log_in(&self, account: &str, password: &str) -> Result<Login> {
+        self.log_in_with(account, |random, challenge| {
+            login_fields(account, password, random, challenge)
+        })
+        .await
+    }
+
+    /// The same with all of a password that has more than 15 characters, of which clients otherwise
+    /// send the first 15: for accounts that were made by a client which does not cut it.
+    ///
+    /// # Errors
+    /// As [`log_in`](Self::log_in).
+    pub async fn log_in_uncut(&self, account: &str, password: &str) -> Result<Login> {
+        self.log_in_with(account, |random, challenge| {
+            uncut_login_fields(account, password, random, challenge)
+        })
+        .await
+    }
+
+    async fn log_in_with(
+        &self,
+        account: &str,
+        fields: impl FnOnce(u32, u32) -> LoginFields,
+    ) -> Result<Login> {
         let challenge = self.register().await?;
         let mut random = [0; 4];
         getrandom::fill(&mut random).map_err(|error| {
             let error = Error::value("random bytes of the system", error.to_string());
             ClientError::NotSent { request: "AcctLoginRequest", error: error.into() }
         })?;
-        let fields = login_fields(account, password, u32::from_le_bytes(random), challenge);
+        let fields = fields(u32::from_le_bytes(random), challenge);
         let request = |trans_id| {
             owned(AcctLoginRequest {
                 trans_id,

@@ -261,6 +261,12 @@ impl Link {
         self.commands.closed().await;
     }
 
+    /// Why the server threw the client out, if it did.
+    #[must_use]
+    pub fn kicked(&self) -> Option<NetError> {
+        self.shared.state().kicked
+    }
+
     pub(super) fn patience(&self) -> Duration {
         self.patience
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -22,7 +22,7 @@ use worldwire_uru::message::game::client::{ClientMessage, GameMgrMsg, PropagateB
 use worldwire_uru::net_message::patch::restamp;
 use worldwire_uru::net_message::{MembersListReq, NetFlags, NetMessage};
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::types::{ClassIndex, NetError, Uuid};
+use worldwire_uru::types::{ClassIndex, NetError, UnifiedTime, Uuid};
 
 pub(crate) use crate::messages::*;
 
@@ -333,6 +333,12 @@ impl World {
         let mut wanted = sent.to_vec();
         restamp(&mut wanted, time, sender).unwrap();
         packet.bytes() == wanted
+    }
+
+    /// Whether a time is the present one, or a few minutes from it: it may have been advanced.
+    pub(crate) fn is_now(&self, time: &UnifiedTime) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        now.abs_diff(time.seconds.into()) < 300
     }
 
     /// Says something to the game manager, which there is not.

@@ -5,12 +5,14 @@
 //! the age (`ages/NAME.age`, `sdl/*.sdl`), and the shard's keys (`server-keys.ini`, or the file that
 //! `WORLDWIRE_URU_KEYS` names). All game connections of a capture are in the age that
 //! `WORLDWIRE_URU_AGE` names (Fernbrook, if it does not). Captures are taken in the order of their
-//! first packets, and what is to be stored after one is there in the next.
+//! first packets, and what is to be stored after one is there in the next. Where what is expected of a
+//! capture lies beside it (`NAME.pcapng.expected.json`), it is compared field by field.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod replay;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +36,8 @@ fn an_age_of_our_own_gives_recorded_clients_what_they_need() {
     assert!(descriptors.problems().is_empty());
     let age = instance(Duration::ZERO, name, &file, &descriptors);
     let (kept, name) = (Kept::default(), name.clone());
-    recording.play(&mut Virtual { name, file, descriptors, kept, age });
+    let players = recording.players();
+    recording.play(&mut Virtual { name, file, descriptors, kept, age, players });
 }
 
 /// What a server stores.
@@ -51,6 +54,8 @@ struct Virtual {
     descriptors: Arc<Descriptors>,
     kept: Kept,
     age: Instance,
+    /// The names of players.
+    players: BTreeMap<u32, String>,
 }
 
 fn instance(
@@ -75,8 +80,7 @@ impl Stage for Virtual {
     }
 
     fn join(&mut self, now: Duration, player: u32) {
-        // Players have no names on game connections; these are not compared.
-        self.age.join(now, Player::new(player, "somebody")).unwrap();
+        self.age.join(now, Player::new(player, &self.players[&player])).unwrap();
     }
 
     fn receive(&mut self, now: Duration, player: u32, class: ClassIndex, buffer: &[u8]) {

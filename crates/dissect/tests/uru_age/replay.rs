@@ -1,12 +1,17 @@
 //! Captures of game connections, played into an age: what is said, what every client gets, and why
-//! it is not always what the recorded server sent.
+//! it is not always what the recorded server sent, nor what is expected of that field by field.
+
+#[path = "../uru_game/expected.rs"]
+mod expected;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use expected::Agreement;
 use worldwire_capture::{CaptureReader, Record};
-use worldwire_core::{Classes, Field, Limits, Reader, Side};
+use worldwire_core::json::Json;
+use worldwire_core::{Classes, Field, Limits, Reader, Side, Tree};
 use worldwire_dissect::{Definitions, Dissection, Item, Keys, Options, Scratch};
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::inflate::Inflater;
@@ -14,6 +19,7 @@ use worldwire_uru::message::game;
 use worldwire_uru::net_message::patch::set_non_local;
 use worldwire_uru::net_message::{NetMessage, SdlState, received};
 use worldwire_uru::plasma_message::PlasmaMessage;
+use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::Head;
 use worldwire_uru::types::{ClassIndex, Uoid};
 
@@ -38,7 +44,15 @@ pub(crate) struct Recording {
     pub(crate) folder: PathBuf,
     /// The age's name in files.
     pub(crate) name: String,
-    captures: Vec<Vec<Said>>,
+    captures: Vec<Capture>,
+    descriptors: Descriptors,
+}
+
+struct Capture {
+    said: Vec<Said>,
+    /// What lies beside the capture, if anything: by player, what the server should say.
+    expected: BTreeMap<u32, Vec<Json>>,
+    names: BTreeMap<u32, String>,
 }
 
 /// A message of a game connection.
@@ -55,6 +69,10 @@ struct Said {
 struct Line {
     text: String,
     body: Option<Vec<u8>>,
+    /// The net message.
+    bytes: Vec<u8>,
+    /// What is expected of it, field by field.
+    expected: Option<Json>,
 }
 
 impl Recording {
@@ -68,24 +86,28 @@ impl Recording {
             .map_or_else(|| folder.join("server-keys.ini"), PathBuf::from);
         let keys = std::fs::read_to_string(keys).unwrap();
         let name = std::env::var("WORLDWIRE_URU_AGE").unwrap_or_else(|_| "Fernbrook".to_owned());
-        let mut captures: Vec<Vec<Said>> = paths(&folder)
+        let mut captures: Vec<Capture> = paths(&folder)
             .iter()
             .filter(|path| path.extension().is_some_and(|ending| ending == "pcapng"))
-            .map(|path| conversations(path, &keys))
+            .map(|path| Capture::read(path, &keys))
             .collect();
-        captures.sort_by_key(|said| said.first().map(|first| first.time));
-        Some(Self { folder, name, captures })
+        captures.sort_by_key(|capture| capture.said.first().map(|first| first.time));
+        let descriptors = expected::descriptors(&folder);
+        Some(Self { folder, name, captures, descriptors })
     }
 
     /// Plays all captures, and compares. A difference without a reason fails.
     pub(crate) fn play(&self, stage: &mut impl Stage) {
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
         let (mut same, mut bytes_same, mut unexplained) = (0, 0, Vec::new());
-        for said in &self.captures {
-            let replay = replay(said, stage);
+        let (mut expected, mut fields) = (0, 0);
+        for capture in &self.captures {
+            let replay = replay(capture, stage);
             for (player, wanted) in &replay.recorded {
                 let got = replay.ours.get(player).map_or(&[][..], Vec::as_slice);
-                let comparison = compare(wanted, got);
+                let comparison = compare(wanted, got, &self.descriptors);
+                expected += comparison.expected;
+                fields += comparison.fields;
                 same += comparison.same;
                 bytes_same += comparison.bytes_same;
                 for (sign, text) in comparison.different {
@@ -100,33 +122,45 @@ impl Recording {
             }
         }
         println!("{same} messages agree, {bytes_same} of them to the last byte of the payload");
+        println!("of {expected} of them {fields} fields are what is expected");
         for (reason, count) in &reasons {
             println!("{count:4} {reason}");
         }
         assert!(unexplained.is_empty(), "without a reason:\n{}", unexplained.join("\n"));
         assert!(same > 0);
+        let is_expected = self.captures.iter().any(|capture| !capture.expected.is_empty());
+        assert_eq!(fields > 0, is_expected);
     }
 
-    /// The numbers of all players, ascending.
-    #[allow(dead_code, reason = "only a shard needs to know them before")]
-    pub(crate) fn players(&self) -> BTreeSet<u32> {
-        let joins = self.captures.iter().flatten().filter_map(|said| {
-            let mut reader = Reader::new(&said.bytes);
-            match Message::decode(Service::Game, said.from, &mut reader).unwrap() {
-                Message::GameClient(game::client::ClientMessage::JoinAgeRequest(join)) => {
-                    Some(join.player_id)
+    /// All players: their numbers, and the names that are expected of them.
+    pub(crate) fn players(&self) -> BTreeMap<u32, String> {
+        let mut players = BTreeMap::new();
+        for capture in &self.captures {
+            for said in &capture.said {
+                let mut reader = Reader::new(&said.bytes);
+                let message = Message::decode(Service::Game, said.from, &mut reader).unwrap();
+                if let Message::GameClient(game::client::ClientMessage::JoinAgeRequest(join)) =
+                    message
+                {
+                    let player = join.player_id;
+                    let name = capture.names.get(&player).cloned();
+                    players.insert(player, name.unwrap_or_else(|| format!("Player {player}")));
                 }
-                _ => None,
             }
-        });
-        joins.collect()
+        }
+        players
     }
 }
 
-/// Why something is only in the recording (-), only with us (+), or not the same to the last byte (!).
+/// Why something is only in the recording (-), only with us (+), or not the same to the last byte (!),
+/// or why a field is another one than expected (=).
 fn reason(sign: char, text: &str) -> Option<&'static str> {
     let is = |start: &str| text.starts_with(start);
     let has = |part: &str| text.contains(part);
+    if sign == '=' {
+        let (line, field) = text.split_once(" | ")?;
+        return field_reason(line, field);
+    }
     Some(match sign {
         _ if is("InitialAgeStateSent") => "D-14: clones count as initial messages, too",
         _ if is("MembersList") => {
@@ -154,11 +188,78 @@ fn reason(sign: char, text: &str) -> Option<&'static str> {
     })
 }
 
+/// Why a field of a message is not as the recorded server has it.
+fn field_reason(line: &str, field: &str) -> Option<&'static str> {
+    let (name, why) = field.split_once(": ")?;
+    let class = line.split(' ').next()?;
+    Some(match (class, name) {
+        ("GameMessage" | "GameMessageDirected", "msg") if is_non_local(why) => {
+            "D-09: the recorded server sets the non-local bit, which clients set themselves"
+        }
+        ("GameMessage" | "GameMessageDirected", "text") if line.contains("[beyond ASCII]") => {
+            "chapter 10: the recorded server garbles wide text"
+        }
+        ("LoadClone", "flags" | "object" | "spawn" | "msg")
+            if line.starts_with("LoadClone initial") =>
+        {
+            "D-14: the message that loaded the clone; the recorded server makes up a new one"
+        }
+        ("MembersList", "members") if why.starts_with('[') => {
+            "members in the order in which they joined; the recorded server keeps none"
+        }
+        ("MemberUpdate", "member") if line.ends_with("false") && why.contains("0xffffffff") => {
+            "chapter 8: an avatar that was unloaded is forgotten; the recorded server still names it"
+        }
+        ("SDLState", "compression") if why.starts_with("wanted 0, found Dont ") => {
+            "chapter 4: bytes that are not deflated may be of type 0 or 3"
+        }
+        ("SDLState", "vars") if why.starts_with(".$") && why.ends_with(": not wanted") => {
+            "D-20: nested variables merge; the recorded server forgets what was not sent again"
+        }
+        ("SDLStateBCast", "flags" | "compression") => {
+            "D-24: the message as it was sent; the recorded server writes it anew"
+        }
+        ("SDLStateBCast", "vars") if why.ends_with(": missing") => {
+            "D-24: what was changed goes on; the recorded server sends the whole state"
+        }
+        _ => return None,
+    })
+}
+
+/// Whether two sets of flags differ by the non-local bit alone.
+fn is_non_local(why: &str) -> bool {
+    let numbers = why.strip_prefix("wanted ").and_then(|rest| rest.split_once(", found 0x"));
+    numbers.is_some_and(|(wanted, found)| {
+        let found = found.split(' ').next().unwrap_or_default();
+        let found = u32::from_str_radix(found, 16).unwrap();
+        wanted.parse::<u32>().unwrap() ^ found == 0x400
+    })
+}
+
 pub(crate) fn paths(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths
+}
+
+impl Capture {
+    fn read(path: &Path, keys: &str) -> Self {
+        let said = conversations(path, keys);
+        let mut capture = Self { said, expected: BTreeMap::new(), names: BTreeMap::new() };
+        let expected = PathBuf::from(format!("{}.expected.json", path.display()));
+        if let Ok(text) = std::fs::read_to_string(expected) {
+            let expected: Json = serde_json::from_str(&text).unwrap();
+            for connection in expected["game_connections"].as_array().unwrap() {
+                let player = connection["ki"].as_u64().unwrap().try_into().unwrap();
+                let server = connection["server"].as_array().unwrap();
+                capture.expected.entry(player).or_default().extend_from_slice(server);
+                let name = connection["player"].as_str().unwrap().to_owned();
+                capture.names.insert(player, name);
+            }
+        }
+        capture
+    }
 }
 
 /// The messages of all game connections of a capture, in order.
@@ -201,7 +302,7 @@ impl Replay {
     }
 }
 
-fn replay(said: &[Said], stage: &mut impl Stage) -> Replay {
+fn replay(Capture { said, expected, .. }: &Capture, stage: &mut impl Stage) -> Replay {
     let first = said.first().map_or(0, |said| said.time);
     let at = |time: i64| Duration::from_nanos(u64::try_from(time - first).unwrap());
     stage.start(Duration::from_nanos(u64::try_from(first).unwrap()));
@@ -224,8 +325,10 @@ fn replay(said: &[Said], stage: &mut impl Stage) -> Replay {
                 if let Some(gone) = who_is_gone(it.type_, &it.buffer) {
                     stage.leave(now, gone);
                 }
-                let lines = replay.recorded.entry(players[&said.stream]).or_default();
-                lines.push(line(&it.buffer));
+                let player = players[&said.stream];
+                let lines = replay.recorded.entry(player).or_default();
+                let expected = expected.get(&player).map(|all| all[lines.len()].clone());
+                lines.push(Line { expected, ..line(&it.buffer) });
             }
             _ => {}
         }
@@ -308,7 +411,7 @@ fn line(bytes: &[u8]) -> Line {
         }
         other => panic!("{other:?}"),
     };
-    Line { text, body }
+    Line { text, body, bytes: bytes.to_vec(), expected: None }
 }
 
 fn state_text(kind: &str, state: &SdlState<'_>) -> String {
@@ -368,21 +471,32 @@ fn plain_payload(bytes: &[u8]) -> Vec<u8> {
 struct Comparison {
     same: usize,
     bytes_same: usize,
+    /// Messages of which something is expected, and the fields that are as expected.
+    expected: usize,
+    fields: usize,
     different: Vec<(char, String)>,
 }
 
 /// Compares what was recorded with what we sent. Initial messages have no order among themselves
 /// but that clones come before states, and what different players send has none either: so lines
 /// are compared as a multiset, and those of one sender in their order.
-fn compare(wanted: &[Line], got: &[Line]) -> Comparison {
+fn compare(wanted: &[Line], got: &[Line], descriptors: &Descriptors) -> Comparison {
     let mut left: Vec<&Line> = got.iter().collect();
-    let mut comparison = Comparison { same: 0, bytes_same: 0, different: Vec::new() };
+    let mut comparison =
+        Comparison { same: 0, bytes_same: 0, expected: 0, fields: 0, different: Vec::new() };
     for line in wanted {
         // The first one with the same text: messages of one sender keep their order.
         match left.iter().position(|other| other.text == line.text) {
             Some(index) => {
                 let other = left.remove(index);
                 comparison.same += 1;
+                if let Some(expected) = &line.expected {
+                    let agreement = agreement(&other.bytes, expected, descriptors);
+                    comparison.expected += 1;
+                    comparison.fields += agreement.compared;
+                    let named = |field| ('=', format!("{} | {field}", line.text));
+                    comparison.different.extend(agreement.different.into_iter().map(named));
+                }
                 match (&line.body, &other.body) {
                     (Some(wanted), Some(got)) if wanted == got => comparison.bytes_same += 1,
                     (None, None) => {}
@@ -400,4 +514,13 @@ fn compare(wanted: &[Line], got: &[Line]) -> Comparison {
     }
     comparison.different.extend(left.iter().map(|line| ('+', line.text.clone())));
     comparison
+}
+
+/// How a message of ours agrees with what is expected of the recorded one.
+fn agreement(bytes: &[u8], expected: &Json, descriptors: &Descriptors) -> Agreement {
+    let mut reader = Reader::traced("message", bytes, Tree::new());
+    let outcome = NetMessage::decode(&mut reader, "message");
+    let (tree, message) = reader.conclude(outcome);
+    let root = tree.find("message").unwrap();
+    Agreement::of(root, &message.unwrap(), expected, descriptors)
 }

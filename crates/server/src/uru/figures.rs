@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use worldwire_net::{Counts, Tally};
 use worldwire_uru::frame::Service;
 
+use super::game::AgeFigures;
 use crate::metrics::Metrics;
 
 /// What a shard counts beside its connections.
@@ -27,6 +28,8 @@ pub(super) struct Figures {
     pub(super) refused_logins: Tally,
     /// What is logged of clients that are turned away, and of joins that are refused.
     pub(super) turned_away: Tally,
+    /// What is logged of connections that ages close.
+    pub(super) sent_away: Tally,
 }
 
 /// How often is logged what a client can make happen often.
@@ -36,7 +39,7 @@ impl Default for Figures {
     fn default() -> Self {
         let (established, open) = (Default::default(), Default::default());
         let [logins, logins_refused, returns] = Default::default();
-        let [refused_logins, turned_away] = [(); 2].map(|()| Tally::new(LOG_EVERY));
+        let [refused_logins, turned_away, sent_away] = [(); 3].map(|()| Tally::new(LOG_EVERY));
         let started = Instant::now();
         Self {
             started,
@@ -47,6 +50,7 @@ impl Default for Figures {
             returns,
             refused_logins,
             turned_away,
+            sent_away,
         }
     }
 }
@@ -74,7 +78,7 @@ impl Figures {
     }
 
     /// All figures in Prometheus' text format.
-    pub(super) fn prometheus(&self, counts: &Counts) -> String {
+    pub(super) fn prometheus(&self, counts: &Counts, ages: &AgeFigures) -> String {
         let mut metrics = Metrics::default();
         let mut metric = |name: &str, kind: &str, help: &str, values: &[(&str, i128)]| {
             metrics.add(name, kind, help, "service", values);
@@ -109,6 +113,13 @@ impl Figures {
         let help = "Connections whose setup was completed, by service.";
         let values = by_service(established.map(i128::from));
         metric("service_connections_total", "counter", help, &values);
+        let gauge = |value: usize| [("", i128::try_from(value).unwrap_or_default())];
+        metric("ages", "gauge", "Ages that run.", &gauge(ages.ages));
+        metric("players_in_ages", "gauge", "Players in ages.", &gauge(ages.players));
+        let dropped = ages.dropped.iter().map(|(why, count)| (*why, i128::from(*count)));
+        let help = "Messages that ages dropped, by reason.";
+        let dropped: Vec<_> = dropped.collect();
+        metrics.add("dropped_messages_total", "counter", help, "reason", &dropped);
         metrics.into_text()
     }
 }

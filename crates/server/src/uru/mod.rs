@@ -23,7 +23,7 @@
 //! * [`vault`]: everything that lasts, with [`accounts`], [`players`], [`ages`] and [`scores`];
 //! * [`moving`]: shards that move in from other servers, and back;
 //! * [`admin`]: what operators do, while the shard runs and while it does not;
-//! * `hosts`: where the ages are; `game`: the ages that run;
+//! * `hosts`: where the ages are; `game`: the ages that run, and the [`Outbox`] of each client;
 //! * `status`: the status page; `figures`: what it shows to operators.
 
 pub mod accounts;
@@ -59,6 +59,7 @@ use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 
 pub use config::ShardConfig;
+pub use game::{Outbox, hand_out};
 
 use auth::{Reconnections, SecureFiles};
 use dispatch::Dispatcher;
@@ -303,15 +304,20 @@ impl Shard {
             figures: Arc::clone(&shared.figures),
             counts: listener.counts(),
             vault: vault.clone(),
+            games: games.clone(),
         };
         let page = Serving::start(status, status::router(shown.into()), signal.clone());
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
         operators.abort();
         reconnections.close();
-        games.close().await;
+        let lost = games.close().await;
         vault.close().await;
         drop(lock);
-        page.ended().await
+        page.ended().await?;
+        match lost {
+            0 => Ok(()),
+            _ => Err(io::Error::other(format!("the last changes of {lost} ages were not written"))),
+        }
     }
 }
 

@@ -23,6 +23,17 @@ pub struct PlayerSummary {
     pub explorer: u32,
 }
 
+/// Somebody whom an operator threw out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThrownOut {
+    /// The name of the account.
+    pub account: String,
+    /// The player's number; 0 if none was chosen yet.
+    pub player: u32,
+    /// Its name.
+    pub player_name: Option<String>,
+}
+
 /// UTF-16 units that a player's name stays below.
 const NAME_UNITS: usize = 40;
 /// Characters other than spaces that a player's name has at least.
@@ -185,6 +196,43 @@ impl State {
         }
         let other = *self.online.get(&player).ok_or(NetError::PlayerNotFound)?;
         self.kick(other, NetError::KickedByCCR)
+    }
+
+    /// Throws a player out, or all connections of an account, since an operator wants it: by the
+    /// number or the name of a player, or the name of an account. Returns who was there.
+    pub(crate) fn throw_out_by_name(&mut self, who: &str) -> Outcome<Vec<ThrownOut>> {
+        let account = self.accounts.named(who).map(|(id, _)| id);
+        let number = who.parse().ok().filter(|id| self.players.contains(*id));
+        let player = number.or_else(|| self.players.named(who));
+        let is_meant = |id: &ConnectionId, session: &Session| match (account, player) {
+            (Some(account), _) => session.account == account,
+            (None, Some(player)) => self.online.get(&player) == Some(id),
+            (None, None) => false,
+        };
+        match (account, player) {
+            (None, None) => return Err(NetError::AccountNotFound.into()),
+            // The account of one has the name of another's player.
+            (Some(account), Some(player)) if self.players.account(player) != Some(account) => {
+                return Err(NetError::InvalidParameter.into());
+            }
+            _ => {}
+        }
+        let sessions = self.sessions.iter().filter(|(id, session)| is_meant(id, session));
+        let mut found: Vec<_> =
+            sessions.map(|(id, session)| (*id, session.account, session.player)).collect();
+        if found.is_empty() {
+            return Err(NetError::PlayerNotFound.into());
+        }
+        found.sort_unstable_by_key(|(connection, ..)| connection.0);
+        let mut thrown_out = Vec::new();
+        for (connection, account, player) in found {
+            let account = self.accounts.get(account).map(|account| account.name.clone());
+            let player_name = self.players.by_id.get(&player).map(|player| player.name.clone());
+            let account = account.unwrap_or_default();
+            thrown_out.push(ThrownOut { account, player, player_name });
+            self.kick(connection, NetError::KickedByCCR)?;
+        }
+        Ok(thrown_out)
     }
 
     /// Shows all players offline: when the shard starts, nobody is there.

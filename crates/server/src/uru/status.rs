@@ -17,6 +17,7 @@ use axum::{Json, Router};
 use worldwire_net::Counts;
 
 use super::figures::Figures;
+use super::game::Games;
 use super::vault::Vault;
 use crate::page;
 
@@ -30,6 +31,7 @@ pub(super) struct Page {
     pub(super) figures: Arc<Figures>,
     pub(super) counts: Arc<Counts>,
     pub(super) vault: Vault,
+    pub(super) games: Games,
 }
 
 /// The pages of a shard.
@@ -66,7 +68,7 @@ async fn health(State(page): State<Arc<Page>>) -> Response {
 }
 
 async fn metrics(State(page): State<Arc<Page>>) -> Response {
-    page::metrics(page.figures.prometheus(&page.counts))
+    page::metrics(page.figures.prometheus(&page.counts, &page.games.figures()))
 }
 
 /// The text as the client shows it.

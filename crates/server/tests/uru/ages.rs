@@ -4,10 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::Value as Json;
 use worldwire_core::{Bytes32, Field, Reader, Writer};
+use worldwire_server::uru::admin::{Request, perform};
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::message::AccountFlags;
 use worldwire_uru::message::auth::client as ask;
 use worldwire_uru::message::auth::server as reply;
 use worldwire_uru::message::auth::server::ServerMessage as Reply;
@@ -165,19 +168,19 @@ impl Traveller {
             auth_reply!(auth, VaultInitAgeReply, |it: &reply::VaultInitAgeReply| it.result),
             NetError::Success
         );
-        say(
-            &auth,
-            ask::AgeRequest {
-                trans_id: TransId(5),
-                age_name: "Fern".into(),
-                age_instance_id: instance,
-            },
-        )
-        .await;
+        let mut traveller = Self { auth, account, player, number: 0, token };
+        traveller.asks_for_the_age(instance).await;
+        traveller
+    }
+
+    /// Asks for the age, and is on the way into it.
+    async fn asks_for_the_age(&mut self, instance: Uuid) {
+        let (trans_id, age_name) = (TransId(5), "Fern".into());
+        say(&self.auth, ask::AgeRequest { trans_id, age_name, age_instance_id: instance }).await;
         let (result, number) =
-            auth_reply!(auth, AgeReply, |it: &reply::AgeReply| (it.result, it.age_mcp_id));
+            auth_reply!(self.auth, AgeReply, |it: &reply::AgeReply| (it.result, it.age_mcp_id));
         assert_eq!(result, NetError::Success);
-        Self { auth, account, player, number, token }
+        self.number = number;
     }
 
     /// Joins on a connection of its own.
@@ -508,7 +511,7 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_those_are_let_in_whom_auth_announced() {
     let shard = Running::start(prepare, |_| ()).await;
-    let ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
+    let mut ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
     let mut visitor = Visitor::connect(&shard, ann.player).await;
     for (number, account, player, result) in [
         (ann.number, ann.account, 0, NetError::InvalidParameter),
@@ -521,7 +524,14 @@ async fn only_those_are_let_in_whom_auth_announced() {
     }
     assert!(matches!(visitor.hears().await, NetMessage::GroupOwner(_)));
 
-    // Another connection of the same player takes the place of the first one.
+    // Whoever knows the account and the number of a player who is there does not put it out.
+    let mut other = Visitor::connect(&shard, ann.player).await;
+    let refused = other.ask_in(ann.number, ann.account, ann.player).await;
+    assert_eq!(refused, NetError::LoggedInElsewhere);
+    assert_eq!(visitor.asks_for_members().await, [""; 0]);
+
+    // Another connection of the same player, announced anew, takes the place of the first one.
+    ann.asks_for_the_age(FERN).await;
     let mut again = ann.join(&shard).await;
     assert!(visitor.game.hear().await.is_none());
     assert!(matches!(again.hears().await, NetMessage::GroupOwner(_)));
@@ -535,6 +545,105 @@ async fn only_those_are_let_in_whom_auth_announced() {
     // Who is gone from the shard is gone from the age.
     drop(ann);
     assert!(again.game.hear().await.is_none());
+    shard.stop().await;
+}
+
+/// Whoever goes back to the choice of players is in no age any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_no_player_is_in_no_age() {
+    let shard = Running::start(prepare, |_| ()).await;
+    let mut ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
+    let bob = Traveller::to_fern(&shard, ACCOUNTS[1], "Atrus").await;
+    let (mut atrus, mut yeesha) = (bob.join(&shard).await, ann.join(&shard).await);
+    say(&ann.auth, ask::AcctSetPlayerRequest { trans_id: TransId(8), player_id: 0 }).await;
+    let result =
+        auth_reply!(ann.auth, AcctSetPlayerReply, |it: &reply::AcctSetPlayerReply| it.result);
+    assert_eq!(result, NetError::Success);
+    while yeesha.game.hear().await.is_some() {}
+    assert!(matches!(atrus.hears().await, NetMessage::GroupOwner(_)));
+    for added in [true, false] {
+        let NetMessage::MemberUpdate(update) = atrus.hears().await else { panic!() };
+        assert_eq!(update.was_added.is_true(), added);
+    }
+    shard.stop().await;
+}
+
+/// What an age cannot use does not stay in the vault in the place of its state.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rubbish_in_the_vault_does_not_replace_the_state_of_an_age() {
+    let shard = Running::start(prepare, |_| ()).await;
+    let ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
+    let mut yeesha = ann.join(&shard).await;
+    assert!(matches!(yeesha.hears().await, NetMessage::GroupOwner(_)));
+    let gate = hook::object(PREFIX).unwrap();
+    yeesha.changes(gate, blob("Fern", "open", Scalar::Bool(true))).await;
+    assert_eq!(yeesha.asks_for_members().await, [""; 0]);
+    let template = VaultNode {
+        node_type: Some(NodeType::SDL),
+        string64_1: Some(TermStr::from("Fern")),
+        ..VaultNode::default()
+    };
+    let node = shard.vault.find(template).await.unwrap()[0];
+    let rubbish =
+        VaultNode { blob_1: Some(VaultBlob::new(vec![0xff; 50])), ..VaultNode::default() };
+    shard.vault.set(node, rubbish).await.unwrap();
+    let written = async {
+        loop {
+            let blob = shard.vault.show(node).await.unwrap()["Blob_1"].to_string();
+            if !blob.contains("ffff") && blob.len() > 10 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(crate::client::PATIENCE, written).await.unwrap();
+    drop((yeesha, ann));
+    let shard = Running::start_in(shard.stop().await, |_| ()).await;
+    let ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
+    let mut yeesha = ann.join(&shard).await;
+    assert!(matches!(yeesha.hears().await, NetMessage::GroupOwner(_)));
+    let state = yeesha.asks_for_state().await;
+    assert!(told(&state[0], "open").1.is_some_and(|open| open.contains("true")), "{state:?}");
+    drop((yeesha, ann));
+    shard.stop().await;
+}
+
+/// An operator names a player or an account: the client is told, is gone from its age, and may come
+/// back at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_throws_players_out() {
+    let shard = Running::start(prepare, |_| ()).await;
+    let kick = async |who: &str| {
+        let request = Request::Kick { who: who.to_owned() };
+        perform(&shard.vault, request, &[]).await.map(|lines| Json::from(lines).to_string())
+    };
+    let bob = Traveller::to_fern(&shard, ACCOUNTS[1], "Atrus").await;
+    let mut atrus = bob.join(&shard).await;
+    assert!(matches!(atrus.hears().await, NetMessage::GroupOwner(_)));
+    for by_account in [false, true] {
+        let mut ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
+        let mut yeesha = ann.join(&shard).await;
+        let who = if by_account { ACCOUNTS[0].0 } else { "yeesha" };
+        let thrown_out = kick(who).await.unwrap();
+        let named = [format!("{:?}", ACCOUNTS[0].0), ann.player.to_string(), "Yeesha".to_owned()];
+        assert!(named.iter().all(|name| thrown_out.contains(name)), "{thrown_out}");
+        let reason = auth_reply!(ann.auth, KickedOff, |it: &reply::KickedOff| it.reason);
+        assert_eq!(reason, NetError::KickedByCCR);
+        assert!(ann.auth.hear().await.is_none());
+        while yeesha.game.hear().await.is_some() {}
+        for added in [true, false] {
+            let NetMessage::MemberUpdate(update) = atrus.hears().await else { panic!() };
+            assert_eq!(update.was_added.is_true(), added);
+        }
+        let again = kick(&ann.player.to_string()).await;
+        assert_eq!(again, Err(format!("\"{}\" is not logged in", ann.player)));
+    }
+    assert_eq!(kick("Gehn").await, Err("no account or player is called \"Gehn\"".to_owned()));
+    // An account has the name of the player of another one.
+    shard.vault.add_account("atrus", "secret", AccountFlags(0)).await.unwrap();
+    assert!(kick("Atrus").await.unwrap_err().contains("give the number of the player"));
+    kick(&bob.player.to_string()).await.unwrap();
+    while atrus.game.hear().await.is_some() {}
     shard.stop().await;
 }
 

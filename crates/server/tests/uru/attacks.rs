@@ -1,7 +1,5 @@
 //! Peers that break the rules: harmless to all others.
 
-use std::process::Command;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -19,6 +17,7 @@ use worldwire_uru::types::{Nested, NetError, TermStr, TransId, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use crate::client::{PATIENCE, Running};
+use crate::log::{self, Log};
 use crate::player::{ANN, BOB, Player, result};
 use crate::reconnect::{info, is_online};
 
@@ -228,6 +227,20 @@ async fn what_a_player_may_not_do_has_a_result() {
     shard.stop().await;
 }
 
+/// With the account of a player, others could join ages as that player.
+#[tokio::test]
+async fn nobody_learns_the_account_of_another() {
+    let shard = Running::start(|_| (), |_| ()).await;
+    let (mut ann, ann_id) = Player::enter(&shard, ANN, "Ann").await;
+    let node = info(&shard, ann_id).await;
+    let own = ann.fetch(node).await.unwrap();
+    let (mut bob, _) = Player::enter(&shard, BOB, "Bob").await;
+    let seen = bob.fetch(node).await.unwrap();
+    assert!(own.creator_acct.is_some_and(|account| !account.is_zero()));
+    assert_eq!(seen, VaultNode { creator_acct: Some(Uuid::ZERO), ..own });
+    shard.stop().await;
+}
+
 /// What is told to a client that reads nothing waits for it, and at some point its connection ends.
 #[tokio::test]
 async fn who_does_not_read_is_closed_and_nobody_waits() {
@@ -271,65 +284,14 @@ async fn who_does_not_read_is_closed_and_nobody_waits() {
     shard.stop().await;
 }
 
-/// What is logged, of any level.
-#[derive(Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    /// Listens on all threads: the database has some of its own.
-    pub(crate) fn listen(&self) {
-        let writer = self.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::level_filters::LevelFilter::TRACE)
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
-        tracing::subscriber::set_global_default(subscriber).unwrap();
-    }
-
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-
-    pub(crate) fn count(&self, what: &str) -> usize {
-        // What operators do not see unless they ask for it may be there more often.
-        let is_shown = |line: &&str| line.contains(" WARN ") || line.contains(" INFO ");
-        self.text().lines().filter(is_shown).filter(|line| line.contains(what)).count()
-    }
-}
-
-/// Says that this process is the child.
-const CHILD: &str = "WORLDWIRE_LOG_TEST";
-
-/// In a process of its own: what listens to logs on one thread is disturbed by others.
 #[test]
 fn what_is_wrong_is_logged_once_and_what_is_secret_never() {
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "attacks::log", "--nocapture"]).env(CHILD, "1");
-    let output = child.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+    log::run_alone("attacks::log_of_wrongs");
 }
 
-/// The child. As a test of its own it does nothing.
 #[tokio::test]
-async fn log() {
-    if std::env::var_os(CHILD).is_none() {
-        return;
-    }
-    let log = Log::default();
-    log.listen();
+async fn log_of_wrongs() {
+    let Some(log) = Log::alone() else { return };
     let shard = Running::start(|_| (), |config| config.limits.connections_per_address = 6).await;
 
     for _ in 0..5 {

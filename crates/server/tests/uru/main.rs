@@ -8,6 +8,7 @@ mod auth;
 mod client;
 mod database;
 mod latency;
+mod log;
 mod player;
 mod reconnect;
 mod services;

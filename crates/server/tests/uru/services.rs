@@ -200,6 +200,9 @@ async fn the_status_page_answers_launchers_and_operators() {
         "worldwire_connections 1\n",
         "# TYPE worldwire_connections_accepted_total counter\n",
         "worldwire_service_connections{service=\"file\"} 1\n",
+        "worldwire_ages 0\n",
+        "worldwire_players_in_ages 0\n",
+        "worldwire_dropped_messages_total{reason=\"unsafe\"} 0\n",
     ] {
         assert!(metrics.contains(line), "{line} in {metrics}");
     }

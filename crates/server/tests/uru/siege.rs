@@ -1,11 +1,11 @@
 //! Ages under siege, over sockets: what one client does or suffers is harmless to the others.
 
-use std::process::Command;
 use std::time::Duration;
 
 use tokio::net::TcpSocket;
 use tokio::time::timeout;
 use worldwire_core::{Bytes32, Field as _, Limits, Reader};
+use worldwire_server::uru::admin::{Request, perform};
 use worldwire_uru::connection::ClientConfig;
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::frame::{Message, Service};
@@ -18,11 +18,11 @@ use worldwire_uru::plasma_message::{
     ChatFlags, Child, KiCommand, KiMsg, LoadCloneMsg, PlasmaMessage, WarpMsg,
 };
 use worldwire_uru::sdl::Scalar;
-use worldwire_uru::types::{ClassIndex, CloneIds, Key, Matrix44, NetError, Uoid};
+use worldwire_uru::types::{ClassIndex, CloneIds, Key, Matrix44, NetError, SequenceNumber, Uoid};
 
 use crate::ages::{Traveller, Visitor, blob, bytes, message_header, object, prepare};
-use crate::attacks::Log;
 use crate::client::{ACCOUNTS, Client, PATIENCE, Running};
+use crate::log::{self, Log};
 use crate::player::Player;
 
 /// Two players in one age who have seen each other come.
@@ -96,7 +96,8 @@ fn chat_bytes(chat: &GameMessage<'_>) -> Vec<u8> {
 /// D-34: who reads nothing is closed when too much waits, and nobody waits for that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_does_not_read_is_sent_away() {
-    let shard = Running::start(prepare, |_| ()).await;
+    // Otherwise she would have to wait.
+    let shard = Running::start(prepare, |config| config.game.bytes_per_second = u32::MAX).await;
     let ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
     let bob = Traveller::to_fern(&shard, ACCOUNTS[1], "Atrus").await;
     let mut yeesha = ann.join(&shard).await;
@@ -209,6 +210,42 @@ async fn who_loses_the_auth_connection_stays_for_a_while() {
     shard.stop().await;
 }
 
+/// A player is who auth says, at the address where auth knows it: elsewhere nobody is that player,
+/// whatever else is known of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_joins_as_a_player_from_another_address() {
+    let shard = Running::start(prepare, |_| ()).await;
+    let ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let stream = socket.connect(shard.address).await.unwrap();
+    let key = shard.keys.public(ServerKind::Game).cloned();
+    let game = Client::connect_over(stream, ClientConfig::new(Service::Game, key)).await;
+    let mut eve = Visitor { game, player: ann.player };
+    let refused = eve.ask_in(ann.number, ann.account, ann.player).await;
+    assert_eq!(refused, NetError::PlayerNotFound);
+    let refused = eve.ask_in(ann.number + 9, ann.account, ann.player).await;
+    assert_eq!(refused, NetError::AgeNotFound);
+    ann.join(&shard).await;
+    shard.stop().await;
+}
+
+/// No age has the special pages: what is there goes nowhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn states_of_special_pages_go_nowhere() {
+    let shard = Running::start(prepare, |_| ()).await;
+    let [(ann, mut yeesha), (bob, atrus)] = two(&shard).await;
+    for page in [1, 0x20, 0xff00_0000, 0xffff_ffff, 0] {
+        let mut lever = object(1, "Lever");
+        lever.location.sequence_number = SequenceNumber(page);
+        atrus.changes(lever, blob("lever", "place", Scalar::Int(1))).await;
+    }
+    let NetMessage::SdlStateBCast(one) = yeesha.hears().await else { panic!("a state") };
+    assert_eq!(one.state.object.location.sequence_number.0, 0);
+    drop((ann, bob));
+    shard.stop().await;
+}
+
 /// What Eve does in the age.
 async fn attack(eve: &Visitor, ann: u32) {
     // In the name of another; what must not go on; what promises more than there is.
@@ -294,27 +331,14 @@ async fn who_comes_and_goes_all_the_time_disturbs_nobody() {
     shard.stop().await;
 }
 
-/// Says that this process is the child.
-const CHILD: &str = "WORLDWIRE_SIEGE_LOG_TEST";
-
-/// In a process of its own, since it listens to the log.
 #[test]
-fn what_is_dropped_is_named_in_the_log_once() {
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "siege::log", "--nocapture"]).env(CHILD, "1");
-    let output = child.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+fn what_is_dropped_and_who_is_thrown_out_is_named_in_the_log_once() {
+    log::run_alone("siege::log_of_drops");
 }
 
-/// The child. As a test of its own it does nothing.
 #[tokio::test]
-async fn log() {
-    if std::env::var_os(CHILD).is_none() {
-        return;
-    }
-    let log = Log::default();
-    log.listen();
+async fn log_of_drops() {
+    let Some(log) = Log::alone() else { return };
     let shard = Running::start(prepare, |_| ()).await;
     let [(ann, mut yeesha), (bob, mut eve)] = two(&shard).await;
     let matrix = Matrix44 { has_data: false.into(), rows: None };
@@ -332,6 +356,10 @@ async fn log() {
     }
     assert_eq!(log.count("joins refused"), 1, "{}", log.text());
     yeesha.settles().await;
+    // So is who is thrown out.
+    let kick = Request::Kick { who: "Atrus".to_owned() };
+    perform(&shard.vault, kick, &[]).await.unwrap();
+    assert_eq!(log.count("an operator threw a player out"), 1, "{}", log.text());
     drop((ann, bob));
     shard.stop().await;
 }

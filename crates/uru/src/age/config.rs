@@ -81,6 +81,9 @@ impl Default for Config {
 
 /// What an instance keeps at most. What would exceed a bound is dropped and named
 /// ([`Dropped::Limit`](super::Dropped::Limit)); nothing that is there already is lost.
+///
+/// Whoever joins gets all clones and states at once: a [`Queue`](super::Queue) needs room for 8 MiB, or
+/// an age that is full by the default bounds cannot be joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgeBounds {
     /// Malformed messages of a member within a minute, of which the last one closes its connection.
@@ -88,13 +91,13 @@ pub struct AgeBounds {
     pub malformed: usize,
     /// Requests for the state of the age that a member may send within a minute. Default 30.
     pub state_requests: usize,
-    /// Clones. Default 2,048.
+    /// Clones. Default 1,024.
     pub clones: usize,
-    /// Bytes of the messages that loaded the clones. Default 8 MiB.
+    /// Bytes of the messages that loaded the clones. Default 1 MiB.
     pub clone_bytes: usize,
-    /// States of objects. Default 65,536.
+    /// States of objects. Default 8,192.
     pub states: usize,
-    /// Bytes of those states, roughly. Default 32 MiB.
+    /// Bytes of those states, roughly. Default 4 MiB.
     pub state_bytes: usize,
     /// What one member may take of the room for clones and states, and of their bytes: one part in so
     /// many. So no single client leaves others without room for their avatars. A clone counts for who
@@ -118,10 +121,10 @@ impl Default for AgeBounds {
         Self {
             malformed: 16,
             state_requests: 30,
-            clones: 2_048,
-            clone_bytes: 8 << 20,
-            states: 1 << 16,
-            state_bytes: 32 << 20,
+            clones: 1_024,
+            clone_bytes: 1 << 20,
+            states: 1 << 13,
+            state_bytes: 4 << 20,
             share: 4,
             locks: 256,
             pages: 1_024,

@@ -129,6 +129,7 @@ impl Instance {
             self.owner = Some(player_id);
         }
         self.send_made(player_id, answer::group_owner(self.time(now), is_owner));
+        self.states.joined(player_id, player.account);
         let member = Member::new(player, now);
         if let Ok(update) = answer::member_update(self.time(now), &member, true) {
             self.send_to_all(&update);
@@ -276,8 +277,17 @@ impl Instance {
     /// are told.
     ///
     /// # Errors
-    /// As [`Self::restore_age`]; when it follows an older descriptor.
+    /// As [`Self::restore_age`]; when it follows an older descriptor. The state of the age is then
+    /// stored again, in the place of what cannot be used.
     pub fn edit_age(&mut self, now: Duration, blob: &[u8]) -> Result<()> {
+        let edited = self.try_edit_age(now, blob);
+        if edited.is_err() {
+            self.states.store_age_again(now + self.config.store_after);
+        }
+        edited
+    }
+
+    fn try_edit_age(&mut self, now: Duration, blob: &[u8]) -> Result<()> {
         let descriptors = Arc::clone(&self.descriptors);
         let blob = self.stored_blob(&descriptors, blob)?;
         let time = self.time(now);

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::net_message::{PageFlags, PagingRoom, RelevanceRegions};
-use crate::types::{SequenceNumber, Uoid};
+use crate::types::{SequenceNumber, Uoid, Uuid};
 
 /// A player, as the server knows them: nothing of it comes from the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,13 +15,22 @@ pub struct Player {
     pub name: String,
     /// Whether the player is an administrator.
     pub is_admin: bool,
+    /// The account, if it is known: its players share what one member may take of the age's room for
+    /// states. It is sent to nobody.
+    pub account: Uuid,
 }
 
 impl Player {
     /// A player who is no administrator.
     #[must_use]
     pub fn new(id: u32, name: &str) -> Self {
-        Self { id, name: name.to_owned(), is_admin: false }
+        Self { id, name: name.to_owned(), is_admin: false, account: Uuid::ZERO }
+    }
+
+    /// The same of an account.
+    #[must_use]
+    pub fn of_account(self, account: Uuid) -> Self {
+        Self { account, ..self }
     }
 
     /// The same as an administrator.

@@ -81,6 +81,7 @@ mod member;
 mod packet;
 mod queue;
 mod receive;
+mod shares;
 mod states;
 
 pub use config::{AgeBounds, Capacity, Config};

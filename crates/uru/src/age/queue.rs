@@ -2,16 +2,19 @@
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{HashMap, VecDeque};
 
 use super::packet::{Importance, Packet};
 
 /// The messages that wait for one client, within a bound.
 ///
 /// A server keeps one for each connection. When the bound is reached, voice is left out, oldest
-/// first; then positions of which a newer one waits. If that does not help, the client reads too
-/// slowly to be kept: [`Overflow`]. Clones, locks, members and all other messages are never left
-/// out, and the order of what stays never changes.
+/// first; then positions of which a newer one waits, in the order in which the newer ones came. If
+/// that does not help, the client reads too slowly to be kept: [`Overflow`]. Clones, locks, members
+/// and all other messages are never left out, and the order of what stays never changes.
+///
+/// A message costs constant time, however many wait. One that goes through a queue without being left
+/// out is moved in and out; its bytes are shared with all other queues.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,16 +38,28 @@ use super::packet::{Importance, Packet};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Queue {
-    packets: BTreeMap<u64, Packet>,
-    next: u64,
+    /// In order; `None` stands for one that was left out. The first is never `None`.
+    slots: VecDeque<Option<Packet>>,
+    /// The number of the first slot. Those behind it count on.
+    first: u64,
+    /// How many slots stand for nothing.
+    gaps: usize,
     bytes: usize,
     limit: usize,
-    voice: BTreeSet<u64>,
-    /// Positions of which a newer one waits.
-    outdated: BTreeSet<u64>,
-    /// The newest position of each object.
-    newest: HashMap<OfObject, u64>,
+    /// The numbers of voice that waits.
+    voice: VecDeque<u64>,
+    /// Kept from the first time that voice alone made no room until the queue is empty.
+    positions: Option<Positions>,
     left_out: u64,
+}
+
+/// Which positions may be left out.
+#[derive(Clone, Debug, Default)]
+struct Positions {
+    /// The newest one of each object.
+    newest: HashMap<OfObject, u64>,
+    /// Those of which a newer one waits. Some may have been read since.
+    outdated: VecDeque<u64>,
 }
 
 /// A position, which equals another one of the same object and descriptor.
@@ -67,19 +82,21 @@ impl Hash for OfObject {
 
 /// What a message takes beside its bytes.
 const OVERHEAD: usize = 128;
+/// An empty queue gives memory for more messages than these back.
+const ROOM_AT_REST: usize = 128;
 
 impl Queue {
     /// An empty queue for so many bytes; each message counts 128 more than it has.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
-            packets: BTreeMap::new(),
-            next: 0,
+            slots: VecDeque::new(),
+            first: 0,
+            gaps: 0,
             bytes: 0,
             limit,
-            voice: BTreeSet::new(),
-            outdated: BTreeSet::new(),
-            newest: HashMap::new(),
+            voice: VecDeque::new(),
+            positions: None,
             left_out: 0,
         }
     }
@@ -89,51 +106,53 @@ impl Queue {
     /// # Errors
     /// When there is no room for it, whatever is left out. The queue is then of no use any more.
     pub fn push(&mut self, packet: Packet) -> Result<(), Overflow> {
-        let number = self.next;
-        self.next += 1;
+        let number = self.first + self.slots.len() as u64;
         self.bytes += cost(&packet);
         match packet.importance() {
             Importance::Kept => {}
-            Importance::Voice => {
-                self.voice.insert(number);
-            }
+            Importance::Voice => self.voice.push_back(number),
             Importance::Position(_) => {
-                let position = OfObject(packet.clone());
-                // The key, too, is to be the newer one: the bytes of the older one may go.
-                if let Some((_, older)) = self.newest.remove_entry(&position) {
-                    self.outdated.insert(older);
+                if let Some(positions) = &mut self.positions {
+                    positions.add(&packet, number);
                 }
-                self.newest.insert(position, number);
             }
         }
-        self.packets.insert(number, packet);
-        while self.bytes > self.limit {
-            let victim = self.voice.first().or_else(|| self.outdated.first()).copied();
-            let Some(victim) = victim else {
-                return Err(Overflow { limit: self.limit, queued: self.bytes });
-            };
-            self.take(victim);
-            self.left_out += 1;
-        }
-        Ok(())
+        self.slots.push_back(Some(packet));
+        if self.bytes > self.limit { self.make_room() } else { Ok(()) }
     }
 
     /// Takes the oldest message.
     pub fn pop(&mut self) -> Option<Packet> {
-        let (&number, _) = self.packets.first_key_value()?;
-        self.take(number)
+        let packet = self.slots.pop_front()??;
+        let number = self.first;
+        self.first += 1;
+        self.bytes -= cost(&packet);
+        if is_voice(&packet) {
+            self.voice.pop_front();
+        }
+        if let Some(positions) = &mut self.positions {
+            positions.forget(&packet, number);
+        }
+        self.skip_gaps();
+        if let Some(positions) = &mut self.positions {
+            positions.forget_before(self.first);
+        }
+        if self.slots.is_empty() {
+            self.rest();
+        }
+        Some(packet)
     }
 
     /// How many messages wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.packets.len()
+        self.slots.len() - self.gaps
     }
 
     /// Whether none waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+        self.slots.is_empty()
     }
 
     /// How much of the bound is used.
@@ -148,25 +167,116 @@ impl Queue {
         self.left_out
     }
 
-    /// Takes a message out, and forgets everything about it.
-    fn take(&mut self, number: u64) -> Option<Packet> {
-        let packet = self.packets.remove(&number)?;
+    /// Leaves out what may be left out, until the bound holds.
+    #[cold]
+    fn make_room(&mut self) -> Result<(), Overflow> {
+        while self.bytes > self.limit {
+            let Some(victim) = self.victim() else {
+                return Err(Overflow { limit: self.limit, queued: self.bytes });
+            };
+            self.leave_out(victim);
+        }
+        Ok(())
+    }
+
+    /// The number of the message to be left out next.
+    fn victim(&mut self) -> Option<u64> {
+        if let Some(voice) = self.voice.pop_front() {
+            return Some(voice);
+        }
+        if self.positions.is_none() {
+            self.positions = Some(Positions::of(&self.slots, self.first));
+        }
+        let first = self.first;
+        let outdated = &mut self.positions.as_mut()?.outdated;
+        core::iter::from_fn(|| outdated.pop_front()).find(|number| *number >= first)
+    }
+
+    fn leave_out(&mut self, number: u64) {
+        let index = usize::try_from(number - self.first).ok();
+        let slot = index.and_then(|index| self.slots.get_mut(index));
+        let Some(packet) = slot.and_then(Option::take) else { return };
         self.bytes -= cost(&packet);
-        match packet.importance() {
-            Importance::Kept => {}
-            Importance::Voice => {
-                self.voice.remove(&number);
-            }
-            Importance::Position(_) => {
-                if !self.outdated.remove(&number) {
-                    let position = OfObject(packet);
-                    self.newest.remove(&position);
-                    return Some(position.0);
-                }
+        self.left_out += 1;
+        self.gaps += 1;
+        self.skip_gaps();
+    }
+
+    /// The first slot holds a message, if there is one, and so does half of them.
+    fn skip_gaps(&mut self) {
+        while self.gaps > 0 && self.slots.pop_front_if(|slot| slot.is_none()).is_some() {
+            self.gaps -= 1;
+            self.first += 1;
+        }
+        if self.gaps > self.slots.len() / 2 {
+            self.close_gaps();
+        }
+    }
+
+    /// All slots hold messages. Since half of them did not, this adds constant time to each that was
+    /// left out.
+    fn close_gaps(&mut self) {
+        self.slots.retain(Option::is_some);
+        self.gaps = 0;
+        let voice = (self.first..).zip(&self.slots);
+        let voice = voice.filter(|(_, slot)| slot.as_ref().is_some_and(is_voice));
+        self.voice = voice.map(|(number, _)| number).collect();
+        if self.positions.is_some() {
+            self.positions = Some(Positions::of(&self.slots, self.first));
+        }
+    }
+
+    /// Nothing waits: what was needed for much is given back.
+    fn rest(&mut self) {
+        self.positions = None;
+        self.slots.shrink_to(ROOM_AT_REST);
+        self.voice.shrink_to(ROOM_AT_REST);
+    }
+}
+
+impl Positions {
+    /// The positions among messages, of which the first has this number.
+    fn of(slots: &VecDeque<Option<Packet>>, first: u64) -> Self {
+        let mut positions = Self::default();
+        for (number, slot) in (first..).zip(slots) {
+            if let Some(packet) = slot {
+                positions.add(packet, number);
             }
         }
-        Some(packet)
+        positions
     }
+
+    fn add(&mut self, packet: &Packet, number: u64) {
+        if packet.position().is_none() {
+            return;
+        }
+        let position = OfObject(packet.clone());
+        // The key, too, is to be the newer one: the bytes of the older one may go.
+        if let Some((_, older)) = self.newest.remove_entry(&position) {
+            self.outdated.push_back(older);
+        }
+        self.newest.insert(position, number);
+    }
+
+    /// A message was read.
+    fn forget(&mut self, packet: &Packet, number: u64) {
+        if packet.position().is_some() {
+            let position = OfObject(packet.clone());
+            if self.newest.get(&position) == Some(&number) {
+                self.newest.remove(&position);
+            }
+        }
+    }
+
+    /// All before a number were read. What stays behind the first that was not is never more than
+    /// what waits.
+    fn forget_before(&mut self, first: u64) {
+        while self.outdated.pop_front_if(|number| *number < first).is_some() {}
+    }
+}
+
+fn is_voice(packet: &Packet) -> bool {
+    matches!(packet.importance(), Importance::Voice)
 }
 
 fn cost(packet: &Packet) -> usize {
@@ -189,3 +299,116 @@ impl fmt::Display for Overflow {
 }
 
 impl core::error::Error for Overflow {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::packet::Position;
+    use super::*;
+
+    const KEPT: u8 = 0;
+    const VOICE: u8 = 1;
+
+    /// What is neither kept nor voice is a position of an object.
+    fn packet(kind: u8, number: u32, length: usize) -> Packet {
+        let importance = match kind {
+            KEPT => Importance::Kept,
+            VOICE => Importance::Voice,
+            _ => Importance::Position(Position { object: 0..1, descriptor: 7 }),
+        };
+        let mut bytes = vec![kind];
+        bytes.extend(number.to_le_bytes());
+        bytes.resize(length.max(5), 0);
+        Packet::new(bytes, importance)
+    }
+
+    /// A queue that looks at everything that waits.
+    #[derive(Default)]
+    struct Plain {
+        waiting: Vec<Packet>,
+        left_out: u64,
+    }
+
+    impl Plain {
+        fn bytes(&self) -> usize {
+            self.waiting.iter().map(cost).sum()
+        }
+
+        /// Where the newer position stands that makes one outdated.
+        fn newer(&self, index: usize) -> Option<usize> {
+            let position = self.waiting[index].position()?;
+            let is_newer = |other: &usize| self.waiting[*other].position() == Some(position);
+            (index + 1..self.waiting.len()).find(is_newer)
+        }
+
+        fn push(&mut self, packet: Packet, limit: usize) -> bool {
+            self.waiting.push(packet);
+            while self.bytes() > limit {
+                let voice = self.waiting.iter().position(is_voice);
+                let outdated = (0..self.waiting.len())
+                    .filter_map(|index| Some((self.newer(index)?, index)))
+                    .min()
+                    .map(|(_, index)| index);
+                let Some(victim) = voice.or(outdated) else { return false };
+                self.waiting.remove(victim);
+                self.left_out += 1;
+            }
+            true
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_queue_is_one_that_looks_at_everything(
+            steps in prop::collection::vec((0_u8..5, 0_usize..60, 0_usize..3), 0..300),
+            limit in 200_usize..3_000,
+        ) {
+            let (mut queue, mut plain) = (Queue::new(limit), Plain::default());
+            for (number, (kind, length, reads)) in (0..).zip(steps) {
+                // Kept messages alone would soon be too many.
+                let kind = if kind == KEPT && number % 4 > 0 { VOICE } else { kind };
+                let packet = packet(kind, number, length);
+                let has_room = plain.push(packet.clone(), limit);
+                prop_assert_eq!(queue.push(packet).is_ok(), has_room);
+                if !has_room {
+                    return Ok(());
+                }
+                prop_assert_eq!(queue.queued_bytes(), plain.bytes());
+                prop_assert_eq!((queue.len(), queue.left_out()), (plain.waiting.len(), plain.left_out));
+                for _ in 0..reads.min(plain.waiting.len()) {
+                    prop_assert_eq!(queue.pop(), Some(plain.waiting.remove(0)));
+                }
+                prop_assert!(queue.slots.len() <= 2 * queue.len());
+                let positions = queue.positions.as_ref();
+                let noted = positions.map_or(0, |it| it.outdated.len() + it.newest.len());
+                prop_assert!(noted <= 2 * queue.slots.len());
+            }
+            let rest: Vec<_> = core::iter::from_fn(|| queue.pop()).collect();
+            prop_assert_eq!(&rest, &plain.waiting);
+            prop_assert!(queue.is_empty() && queue.voice.is_empty() && queue.positions.is_none());
+        }
+    }
+
+    /// However many messages wait, one more costs the same. Work that grows with them would take
+    /// minutes here.
+    #[test]
+    fn floods_cost_constant_time_a_message() {
+        const WAITING: u32 = 30_000;
+        let mut queue = Queue::new(WAITING as usize * (OVERHEAD + 5));
+        // Half of it may not be left out, and stands between what may.
+        for number in 0..WAITING / 2 {
+            queue.push(packet(KEPT, number, 5)).unwrap();
+            queue.push(packet(VOICE, number, 5)).unwrap();
+        }
+        for kind in [VOICE, 2, 2] {
+            for number in 0..WAITING * 4 {
+                queue.push(packet(kind, number, 5)).unwrap();
+            }
+        }
+        assert_eq!(queue.left_out(), u64::from(WAITING) * 12);
+        let rest: Vec<_> = core::iter::from_fn(|| queue.pop()).collect();
+        assert_eq!(rest.len(), WAITING as usize);
+        assert!(queue.slots.capacity() <= 2 * ROOM_AT_REST);
+    }
+}

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use worldwire_core::{Error, Field, Side, Writer};
+use worldwire_core::{Error, Field, Reader, Side};
 
 use super::answer;
 use super::clones::{Loaded, claim};
@@ -20,7 +20,7 @@ use crate::net_message::{
     GameStateRequest, LoadClone, NetFlags, NetMessage, PlayerPage, SdlState, TestAndSet,
     class_info, received,
 };
-use crate::safety::check;
+use crate::safety::{Reason, Refusal, check};
 use crate::sdl::{ObjectKey, Sent};
 use crate::types::{ClassIndex, Uoid};
 
@@ -229,6 +229,11 @@ impl Instance {
     ) -> Result<(), Dropped> {
         let config = Arc::clone(&self.config);
         let object = &message.object;
+        let page = object.location.sequence_number;
+        // Fixed objects are in page 0; the other special pages are in no age.
+        if page.0 != 0 && page.is_special() {
+            return Err(Refusal::at(Reason::LocalObject, None, 0).into());
+        }
         if !self.clones.may_set_state(object, sender.id) {
             return Err(Dropped::NotTheirs);
         }
@@ -264,7 +269,7 @@ impl Instance {
             Ok(())
         })?;
         let importance = match descriptor {
-            Some(descriptor) => position(&bytes, object, descriptor),
+            Some(descriptor) => position(&bytes, descriptor),
             None => Importance::Kept,
         };
         self.send_others(now, sender, flags, &Packet::new(bytes, importance));
@@ -350,13 +355,14 @@ fn is_short(avatar: &Uoid<'_>) -> Result<(), Dropped> {
 }
 
 /// Where the name of the object stands in a state that is forwarded: right behind the header.
-fn position(bytes: &[u8], object: &Uoid<'_>, descriptor: u64) -> Importance {
-    let mut writer = Writer::new();
-    match (HeaderLayout::of(bytes), object.encode(&mut writer)) {
-        (Ok(layout), Ok(())) => Importance::Position(Position {
-            object: layout.end..layout.end + writer.len(),
-            descriptor,
-        }),
-        _ => Importance::Kept,
+fn position(bytes: &[u8], descriptor: u64) -> Importance {
+    let object = HeaderLayout::of(bytes).ok().and_then(|layout| {
+        let mut reader = Reader::new(bytes.get(layout.end..)?);
+        Uoid::decode(&mut reader, "object").ok()?;
+        Some(layout.end..layout.end + reader.position())
+    });
+    match object {
+        Some(object) => Importance::Position(Position { object, descriptor }),
+        None => Importance::Kept,
     }
 }

@@ -10,6 +10,7 @@ use super::config::AgeBounds;
 use super::dropped::Dropped;
 use super::event::Event;
 use super::packet::{MOST_BYTES, Packet};
+use super::shares::{Shares, Taken};
 use crate::inflate::Inflater;
 use crate::plasma_message::PlasmaMessage;
 use crate::safety::{Reason, Refusal, Rules, check_payload};
@@ -18,7 +19,7 @@ use crate::sdl::{
     Blob, Head, ObjectKey, Record, Refused, Rule, Scalar, Sent, State, StateDb, Stored, ValueHead,
     hook,
 };
-use crate::types::{Location, LocationFlags, SafeString, UnifiedTime, Uoid};
+use crate::types::{Location, LocationFlags, SafeString, UnifiedTime, Uoid, Uuid};
 
 /// All states, and what of them is to be stored.
 #[derive(Clone, Debug)]
@@ -30,20 +31,13 @@ pub(super) struct States {
     bytes: usize,
     limit: usize,
     /// What each member took of the room.
-    taken: HashMap<u32, Taken>,
+    taken: Shares,
     /// What one member may take.
     share: Taken,
     age: Option<AgeState>,
     changed: BTreeMap<(ObjectKey, Box<str>), Uoid<'static>>,
     age_changed: bool,
     due: Option<Duration>,
-}
-
-/// States, and their bytes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Taken {
-    states: usize,
-    bytes: usize,
 }
 
 /// The state of the age itself.
@@ -96,7 +90,7 @@ impl States {
             parts: HashMap::new(),
             bytes: 0,
             limit: bounds.state_bytes,
-            taken: HashMap::new(),
+            taken: Shares::default(),
             share: Taken {
                 states: bounds.share_of(bounds.states),
                 bytes: bounds.share_of(bounds.state_bytes),
@@ -127,11 +121,12 @@ impl States {
         let name = update.descriptor.name();
         let old = self.db.get(object, name);
         let (was_durable, old_weight) =
-            old.map_or((false, 0), |old| (old.is_durable(), weight(old.state.record())));
+            old.map_or((false, 0), |old| (old.is_durable(), weight_of(old)));
+        let named = object.name.stored().len() + weight(&update.record);
         let old = old.map(|old| old.sent.player_id);
         is_small(old_weight, update)?;
-        self.has_share(sent.player_id, old, old_weight, weight(&update.record))?;
-        if self.bytes - old_weight + old_weight.max(weight(&update.record)) > self.limit {
+        self.has_share(sent.player_id, old, old_weight, named)?;
+        if self.bytes - old_weight + old_weight.max(named) > self.limit {
             return Err(Dropped::Limit { what: "bytes of states", limit: self.limit });
         }
         let part = part_of(object).filter(|_| self.db.of(object).is_empty());
@@ -139,13 +134,12 @@ impl States {
         if let Some(part) = part {
             self.parts.entry(part).or_default().push(stored.object.clone());
         }
-        let new_weight = weight(stored.state.record());
+        let new_weight = weight_of(stored);
         self.bytes = self.bytes - old_weight + new_weight;
         if let Some(old) = old {
-            give_back(&mut self.taken, old, old_weight);
+            self.taken.give_back(old, old_weight);
         }
-        let taken = self.taken.entry(sent.player_id).or_default();
-        (taken.states, taken.bytes) = (taken.states + 1, taken.bytes + new_weight);
+        self.taken.take(sent.player_id, new_weight);
         if was_durable || stored.is_durable() {
             let key = (ObjectKey::of(object), Box::from(name));
             self.changed.entry(key).or_insert_with(|| stored.object.clone());
@@ -162,12 +156,14 @@ impl States {
         old_weight: usize,
         update: usize,
     ) -> Result<(), Dropped> {
-        let taken = self.taken.get(&player_id).copied().unwrap_or_default();
+        let taken = self.taken.of(player_id);
         if old.is_none() && taken.states >= self.share.states {
             let limit = self.share.states;
             return Err(Dropped::Limit { what: "states of a member", limit });
         }
-        let own = if old == Some(player_id) { old_weight } else { 0 };
+        let payer = self.taken.payer(player_id);
+        let is_own = old.is_some_and(|old| self.taken.payer(old) == payer);
+        let own = if is_own { old_weight } else { 0 };
         // What others sent comes with its bytes; only growth is refused.
         let grows = update > old_weight;
         if grows && taken.bytes - own + update > self.share.bytes {
@@ -191,9 +187,9 @@ impl States {
         known(&object).map_err(|refusal| refusal.error().clone().inside("object"))?;
         let state = State::of(blob);
         let replaced = self.db.get(&object, state.descriptor().name());
-        let replaced = replaced.map(|old| (old.sent.player_id, weight(old.state.record())));
+        let replaced = replaced.map(|old| (old.sent.player_id, weight_of(old)));
         let old = replaced.map_or(0, |(_, weight)| weight);
-        let bytes = self.bytes - old + weight(state.record());
+        let bytes = self.bytes - old + object.name.stored().len() + weight(state.record());
         if bytes > self.limit {
             return Err(Error::limit("bytes of states", self.limit as u64, bytes as u64));
         }
@@ -208,7 +204,7 @@ impl States {
         })?;
         self.bytes = bytes;
         if let Some((player_id, weight)) = replaced {
-            give_back(&mut self.taken, player_id, weight);
+            self.taken.give_back(player_id, weight);
         }
         Ok(())
     }
@@ -271,6 +267,19 @@ impl States {
         Ok(true)
     }
 
+    /// A player has joined.
+    pub(super) fn joined(&mut self, player_id: u32, account: Uuid) {
+        self.taken.joined(player_id, account);
+    }
+
+    /// What is stored of the age is not what it is.
+    pub(super) fn store_age_again(&mut self, due: Duration) {
+        if self.age.is_some() {
+            self.age_changed = true;
+            self.due.get_or_insert(due);
+        }
+    }
+
     /// The state of the age as clients see it.
     pub(super) fn shown_age(&self) -> Option<State> {
         self.age.as_ref().map(AgeState::shown)
@@ -305,9 +314,9 @@ impl States {
         let parts = part_of(clone).and_then(|part| self.parts.remove(&part));
         for object in parts.iter().flatten() {
             for stored in self.db.remove(object) {
-                let weight = weight(stored.state.record());
+                let weight = weight_of(&stored);
                 self.bytes -= weight;
-                give_back(&mut self.taken, stored.sent.player_id, weight);
+                self.taken.give_back(stored.sent.player_id, weight);
             }
         }
     }
@@ -318,9 +327,9 @@ impl States {
         self.db.retain(|stored| {
             let goes = stored.sent.avatar && stored.sent.player_id == player_id;
             if goes {
-                let weight = weight(stored.state.record());
+                let weight = weight_of(stored);
                 *bytes -= weight;
-                give_back(taken, player_id, weight);
+                taken.give_back(player_id, weight);
             }
             !goes
         });
@@ -362,17 +371,6 @@ impl States {
     }
 }
 
-/// A state of a member, with its bytes, is gone, or another one's. Those that were restored are
-/// nobody's.
-fn give_back(taken: &mut HashMap<u32, Taken>, player_id: u32, bytes: usize) {
-    let Some(of_member) = taken.get_mut(&player_id) else { return };
-    of_member.states = of_member.states.saturating_sub(1);
-    of_member.bytes = of_member.bytes.saturating_sub(bytes);
-    if of_member.states == 0 {
-        taken.remove(&player_id);
-    }
-}
-
 /// Pages, for looking up.
 #[derive(Debug)]
 pub(super) struct Pages(BTreeSet<(u32, u16)>);
@@ -391,7 +389,12 @@ impl Pages {
     }
 }
 
-/// What a record takes in memory, roughly.
+/// What a state takes in memory, roughly.
+fn weight_of(stored: &Stored) -> usize {
+    stored.object.name.stored().len() + weight(stored.state.record())
+}
+
+/// What a record takes of it.
 fn weight(record: &Record<'_>) -> usize {
     let hint = |head: &ValueHead<'_>| head.hint.as_ref().map_or(0, |hint| hint.stored().len());
     let simple = record.simple.iter().map(|entry| {

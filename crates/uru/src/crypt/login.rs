@@ -51,6 +51,25 @@ pub fn login_fields(
     }
 }
 
+/// The same with the whole password, however long it is: some clients of today do not cut it, and
+/// accounts that were made with one of them have its digest.
+#[must_use]
+pub fn uncut_login_fields(
+    name: &str,
+    password: &str,
+    client_challenge: u32,
+    server_challenge: u32,
+) -> LoginFields {
+    if is_email_name(name) {
+        let hash = PasswordHash::sha0_of(name, password.encode_utf16());
+        let challenge_hash = hash.challenge(client_challenge, server_challenge);
+        LoginFields { client_challenge, challenge_hash }
+    } else {
+        let challenge_hash = *PasswordHash::sha1_of_bytes(password.as_bytes()).as_bytes();
+        LoginFields { client_challenge: 0, challenge_hash }
+    }
+}
+
 /// Server: whether `challenge_hash` proves that the client knows the password of `name`, and in
 /// which form.
 ///
@@ -156,8 +175,12 @@ impl PasswordHash {
     /// the owner later.
     #[must_use]
     pub fn sha0(name: &str, password: &str) -> Self {
+        Self::sha0_of(name, password.encode_utf16().take(PASSWORD_UNITS))
+    }
+
+    fn sha0_of(name: &str, password: impl Iterator<Item = u16>) -> Self {
         let mut hash = Sha0::new();
-        hash_units(&mut hash, password.encode_utf16().take(PASSWORD_UNITS));
+        hash_units(&mut hash, password);
         let lowered = name.encode_utf16().map(|unit| match unit {
             0x41..=0x5a => unit + 0x20,
             _ => unit,
@@ -292,6 +315,23 @@ mod tests {
 
     fn hex(bytes: &[u8]) -> String {
         bytes.iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    #[test]
+    fn passwords_are_cut_or_not() {
+        let hash = |fields: LoginFields| fields.challenge_hash;
+        let (short, long) = ("0123456789abcde", "0123456789abcdef");
+        for name in ["tester", "ann@example.org"] {
+            assert_eq!(
+                hash(login_fields(name, short, 1, 2)),
+                hash(uncut_login_fields(name, short, 1, 2))
+            );
+            assert_eq!(hash(login_fields(name, long, 1, 2)), hash(login_fields(name, short, 1, 2)));
+            assert_ne!(
+                hash(uncut_login_fields(name, long, 1, 2)),
+                hash(login_fields(name, long, 1, 2))
+            );
+        }
     }
 
     /// From the login hash vectors.

@@ -6,7 +6,7 @@ use worldwire_core::{Field, Reader};
 use worldwire_uru::age::{Config, DropKind};
 use worldwire_uru::net_message::{
     GetSharedState, ListenListUpdate, NetFlags, NetHeader, NetMessage, ObjStateRequest,
-    ObjectUpdateFilter,
+    ObjectUpdateFilter, Stream,
 };
 use worldwire_uru::plasma_message::{
     BroadcastFlags, ChatFlags, Child, ConsoleCommand, ControlEventMsg, InputEventMsg, PlasmaMessage,
@@ -16,7 +16,8 @@ use worldwire_uru::types::{List, Uuid};
 use crate::world::{
     A, B, C, D, Got, WRONG, World, avatar, broadcast, bytes, chat, class_name, clone, directed,
     game, header, ki, load_avatar, load_clone, lock, members_request, message_header, notify,
-    object, payload, position, regions, reply, state, state_request, voice, warp,
+    object, paging, payload, player_page, position, regions, reply, state, state_request,
+    unknown_class, voice, warp,
 };
 
 fn three() -> World {
@@ -107,6 +108,16 @@ fn d_05_only_administrators_reach_all_players() {
 }
 
 #[test]
+fn d_06_payloads_of_unknown_classes_go_on() {
+    let mut world = three();
+    let unknown = bytes(&NetMessage::from(unknown_class(A)));
+    world.send_bytes(A, &unknown);
+    let got = world.got(B);
+    assert!(world.is_forwarded(&got[0], &unknown, A));
+    assert_eq!((got.len(), world.got(C).len(), world.got(A).len()), (1, 1, 0));
+}
+
+#[test]
 fn d_08_only_administrators_chat_as_such() {
     let mut world = World::new();
     world.admins.push(C);
@@ -160,6 +171,19 @@ fn d_10_directed_messages_leave_the_age_if_they_say_so_or_are_private_chat() {
     assert_eq!(world.got(D).len(), 1);
 }
 
+/// What pages a player has, and which avatar, is for the age alone: clients cannot handle either.
+#[test]
+fn d_17_paging_is_never_forwarded() {
+    let mut world = three();
+    for flags in [0, 1, 2] {
+        world.send(A, paging(A, 0..2, flags));
+    }
+    world.send(A, player_page(A));
+    for player in [A, B, C] {
+        assert_eq!(world.heard(player), [""; 0]);
+    }
+}
+
 #[test]
 fn d_18_relevance_regions_filter_what_asks_for_it_if_the_shard_wants_it() {
     let run = |relevance| {
@@ -197,6 +221,38 @@ fn d_31_context_and_transaction_are_kept() {
     world.send_bytes(A, &sent);
     let got = world.got(B);
     assert!(world.is_forwarded(&got[0], &sent, A));
+}
+
+/// An empty wide text has no zero unit behind it; one of others who write it is read, and goes on as
+/// it came. A unit that is not zero cannot be read.
+#[test]
+fn d_36_an_empty_wide_text_may_end_in_a_zero_unit() {
+    let mut world = three();
+    let mut text = chat(ChatFlags(0));
+    if let PlasmaMessage::KiMsg(chat) = &mut text {
+        chat.text = "".into();
+    }
+    let payload = bytes(&text);
+    let with = |unit: &[u8]| {
+        let mut payload = payload.clone();
+        // In front of flags, delay and value.
+        let place = payload.len() - 12;
+        payload.splice(place..place, unit.iter().copied());
+        let mut message = game(A, &text, NetFlags(0));
+        message.stream = Stream::new(payload);
+        bytes(&NetMessage::from(message))
+    };
+    for unit in [&[][..], &[0, 0]] {
+        let sent = with(unit);
+        world.send_bytes(A, &sent);
+        let got = world.got(B);
+        assert_eq!(got.len(), 1, "{unit:?}");
+        assert!(world.is_forwarded(&got[0], &sent, A), "{unit:?}");
+    }
+    for unit in [&[1, 0][..], &[0], &[0, 0, 0, 0]] {
+        world.send_bytes(A, &with(unit));
+        assert_eq!(world.got(B).len(), 0, "{unit:?}");
+    }
 }
 
 #[test]

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use worldwire_uru::age::{AgeBounds, CloseReason, Config, DropKind, Event, Importance, Queue};
 use worldwire_uru::net_message::patch::HeaderLayout;
-use worldwire_uru::net_message::{NetFlags, NetMessage, ObjStateRequest, PagingRoom, Room, Stream};
+use worldwire_uru::net_message::{NetFlags, NetMessage, ObjStateRequest, Stream};
 use worldwire_uru::plasma_message::{AvBrainGeneric, AvatarChild, ChatFlags, Child, PlasmaMessage};
 use worldwire_uru::types::{ClassIndex, List, UnifiedTime};
 
 use crate::world::{
     A, B, C, D, UNIX, World, avatar, broadcast, bytes, chat, game, header, ki, load_avatar,
-    message_header, notify, object, page, player_page, position, voice, warp,
+    message_header, notify, object, page, paging, player_page, position, unknown_class, voice,
+    warp,
 };
 
 fn three() -> World {
@@ -71,33 +72,17 @@ fn d_02_the_time_is_that_of_the_server() {
 }
 
 #[test]
-fn d_06_payloads_of_unknown_classes_go_on_unless_told_otherwise() {
-    let mut unknown = bytes(&notify());
-    unknown[..2].copy_from_slice(&0x0467_u16.to_le_bytes());
-    let mut message = game(A, &notify(), NetFlags(0));
-    message.stream = Stream::new(unknown);
-    let mut world = three();
-    world.send(A, message.clone());
-    assert_eq!(world.got(B).len(), 1);
+fn d_06_payloads_of_unknown_classes_stay_where_all_have_to_be_known() {
     let mut world = World::with(Config { strict: true, ..Config::default() }, "Fern");
     [A, B].into_iter().for_each(|player| world.join(player));
     world.forget();
-    world.send(A, message);
+    world.send(A, unknown_class(A));
     assert_eq!(world.got(B).len(), 0);
     assert_eq!(dropped(&world, DropKind::Unsafe), 1);
 }
 
-fn paging(player_id: u32, numbers: core::ops::Range<u16>, flags: u8) -> PagingRoom<'static> {
-    let rooms = numbers.map(|number| Room { location: page(number), name: "fbMill".into() });
-    PagingRoom {
-        header: header(player_id, NetFlags::IsSystemMessage),
-        rooms: List::from(rooms.collect::<Vec<_>>()),
-        page_flags: worldwire_uru::net_message::PageFlags(flags),
-    }
-}
-
 #[test]
-fn d_17_paging_is_noted_and_never_forwarded() {
+fn d_17_paging_is_noted() {
     let bounds = AgeBounds { pages: 3, ..AgeBounds::default() };
     let mut world = World::with(Config { bounds, ..Config::default() }, "Fern");
     [A, B].into_iter().for_each(|player| world.join(player));

@@ -1,6 +1,8 @@
 //! Decisions about states that clients can see: the same tests run over sockets, in
 //! `worldwire-client`.
 
+use std::time::Duration;
+
 use worldwire_core::{Field, Reader};
 use worldwire_uru::age::DropKind;
 use worldwire_uru::net_message::{NetMessage, SdlState};
@@ -116,6 +118,17 @@ fn d_21_variables_that_are_not_dirty_count() {
     assert_eq!(stored.scalar("place"), Some(Scalar::Int(4)));
 }
 
+/// When a variable was changed is what the server says, and whoever comes is told so.
+#[test]
+fn d_22_times_are_those_of_the_server() {
+    let mut world = two();
+    world.wait(Duration::from_secs(7));
+    // The client's stamp says otherwise.
+    world.send(A, broadcast(A, object(1, "O"), world.lever(4)));
+    let changed = stored(&mut world, &object(1, "O"), "lever").view().time("place").unwrap();
+    assert!(world.is_now(&changed), "{changed:?}");
+}
+
 #[test]
 fn d_23_an_empty_hint_keeps_the_old_one() {
     let mut world = two();
@@ -181,6 +194,30 @@ fn d_25_states_of_unknown_descriptors_go_nowhere() {
     world.inside(|age| assert_eq!(age.counts().dropped(DropKind::Descriptor), 3));
     assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
     world.inside(|age| assert_eq!(age.states().len(), 1));
+}
+
+/// Another object of the same name is an object like others, and belongs to its room.
+#[test]
+fn d_28_the_age_is_known_by_name_and_page() {
+    let mut world = two();
+    let (hook, other) = (the_hook(), object(1, "AgeSDLHook"));
+    let tide = |value| world.blob("Fern", 2, &[("tide", value)]);
+    let blobs = [tide(9), tide(8)];
+    for (object, blob) in [hook.clone(), other.clone()].into_iter().zip(blobs) {
+        world.send(A, broadcast(A, object, blob));
+    }
+    let told = |world: &mut World, pages: &[u16]| {
+        let states = asked(world, B, pages).into_iter();
+        let tide = |state: State| match state.scalar("tide") {
+            Some(Scalar::Int(tide)) => tide,
+            other => panic!("{other:?}"),
+        };
+        states.map(|(sent, state)| (sent.object, tide(state))).collect::<Vec<_>>()
+    };
+    let (age, of_other) = ((hook, 9), (other, 8));
+    assert_eq!(told(&mut world, &[]), [age.clone(), of_other]);
+    // In none of the pages that this client has.
+    assert_eq!(told(&mut world, &[5]), [age]);
 }
 
 #[test]

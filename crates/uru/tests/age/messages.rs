@@ -1,10 +1,12 @@
 //! The messages that scripted clients send, and what they send them about.
 
+use core::ops::Range;
+
 use worldwire_core::{Field, Writer};
 use worldwire_uru::net_message::{
     GameMessage, GameMessageDirected, GameStateRequest, LoadClone, MembersListReq, NetFlags,
-    NetHeader, NetMessage, OpusPacket, PlayerPage, RelevanceRegions, Room, SdlState, SdlStateBCast,
-    SharedState, Stream, TestAndSet, Voice, VoiceFlags,
+    NetHeader, NetMessage, OpusPacket, PageFlags, PagingRoom, PlayerPage, RelevanceRegions, Room,
+    SdlState, SdlStateBCast, SharedState, Stream, TestAndSet, Voice, VoiceFlags,
 };
 use worldwire_uru::plasma_message::{
     BroadcastFlags, ChatFlags, Child, KiCommand, KiMsg, LoadAvatarMsg, LoadCloneMsg, MessageHeader,
@@ -13,7 +15,7 @@ use worldwire_uru::plasma_message::{
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::{Scalar, State};
 use worldwire_uru::types::{
-    BitVector, Bytes16, ClassIndex, CloneIds, Double, Key, Location, LocationFlags, Matrix44,
+    BitVector, Bytes16, ClassIndex, CloneIds, Double, Key, List, Location, LocationFlags, Matrix44,
     SequenceNumber, UnifiedTime, Uoid,
 };
 
@@ -295,6 +297,25 @@ pub(crate) fn regions(player_id: u32, cares: &[u32], is_in: &[u32]) -> Relevance
 pub(crate) fn player_page(player_id: u32) -> PlayerPage<'static> {
     let header = header(player_id, NetFlags(0));
     PlayerPage { header, unload: false.into(), object: avatar(player_id) }
+}
+
+/// The pages that a client has loaded (0), or not any more (1).
+pub(crate) fn paging(player_id: u32, numbers: Range<u16>, flags: u8) -> PagingRoom<'static> {
+    let rooms = numbers.map(|number| Room { location: page(number), name: "fbMill".into() });
+    PagingRoom {
+        header: header(player_id, NetFlags::IsSystemMessage),
+        rooms: List::from(rooms.collect::<Vec<_>>()),
+        page_flags: PageFlags(flags),
+    }
+}
+
+/// A game message of a class that nobody knows.
+pub(crate) fn unknown_class(player_id: u32) -> GameMessage<'static> {
+    let mut unknown = bytes(&notify());
+    unknown[..2].copy_from_slice(&0x0467_u16.to_le_bytes());
+    let mut message = game(player_id, &notify(), NetFlags(0));
+    message.stream = Stream::new(unknown);
+    message
 }
 
 /// The payload of a game message or a clone.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use worldwire_core::Reader;
-use worldwire_uru::age::{AgeBounds, Config, DropKind, Event};
+use worldwire_uru::age::{AgeBounds, Config, DropKind, Event, Player};
 use worldwire_uru::sdl::{Blob, Scalar, State};
-use worldwire_uru::types::UnifiedTime;
+use worldwire_uru::types::{UnifiedTime, Uuid};
 
 use crate::merging::{asked, the_hook, two};
 use crate::world::{
@@ -14,16 +14,6 @@ use crate::world::{
 
 fn at(seconds: u32) -> Option<UnifiedTime> {
     Some(UnifiedTime { seconds: UNIX + seconds, microseconds: 0 })
-}
-
-#[test]
-fn d_22_times_are_those_of_the_server() {
-    let mut world = two();
-    world.wait(Duration::from_secs(7));
-    // The client's stamp says otherwise.
-    world.send(A, broadcast(A, object(1, "O"), world.lever(4)));
-    let stored = world.age().states().get(&object(1, "O"), "lever").unwrap();
-    assert_eq!(stored.state.view().time("place"), at(7));
 }
 
 fn stored(events: &[Event]) -> Vec<(String, bool)> {
@@ -78,7 +68,7 @@ fn d_26_what_is_to_be_kept_is_stored() {
 }
 
 #[test]
-fn d_28_the_age_is_known_by_name_and_page() {
+fn d_28_the_age_is_stored_as_such() {
     let mut world = two();
     let blob = || world.blob("Fern", 2, &[("tide", 9)]);
     let (hook, other) = (blob(), blob());
@@ -224,6 +214,27 @@ fn states_are_bounded() {
     }
     assert!(world.age().state_bytes() <= 2_000);
     assert!(world.age().counts().dropped(DropKind::Limit) > 0);
+}
+
+/// Who comes back as another player of the same account finds no more room.
+#[test]
+fn players_of_an_account_share_their_room() {
+    let bounds = AgeBounds { states: 8, share: 4, ..AgeBounds::default() };
+    let mut world = World::with(Config { bounds, ..Config::default() }, "Fern");
+    for (player, account) in [(A, 1), (B, 1), (C, 2)] {
+        let player = Player::new(player, "x").of_account(Uuid([account; 16]));
+        let now = world.now;
+        world.age_mut().join(now, player).unwrap();
+    }
+    world.send(A, state(A, object(1, "a"), world.lever(1)));
+    for name in ["b", "c"] {
+        world.send(B, state(B, object(1, name), world.lever(1)));
+    }
+    assert_eq!((world.age().states().len(), world.age().counts().dropped(DropKind::Limit)), (2, 1));
+    // What is theirs they may change, both of them.
+    world.send(B, state(B, object(1, "a"), world.lever(2)));
+    world.send(C, state(C, object(1, "d"), world.lever(1)));
+    assert_eq!((world.age().states().len(), world.age().counts().dropped(DropKind::Limit)), (3, 1));
 }
 
 /// Objects that exist on one client only are not taken from the network.

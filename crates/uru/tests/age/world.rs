@@ -59,10 +59,18 @@ impl World {
     /// really sent it.
     pub(crate) fn is_forwarded(&self, packet: &Got, sent: &[u8], sender: u32) -> bool {
         let mut wanted = sent.to_vec();
-        let seconds = UNIX + u32::try_from(self.now.as_secs()).unwrap();
-        let time = UnifiedTime { seconds, microseconds: self.now.subsec_micros() };
-        restamp(&mut wanted, time, sender).unwrap();
+        restamp(&mut wanted, self.time(), sender).unwrap();
         packet.bytes() == wanted
+    }
+
+    /// Whether a time is the present one.
+    pub(crate) fn is_now(&self, time: &UnifiedTime) -> bool {
+        *time == self.time()
+    }
+
+    fn time(&self) -> UnifiedTime {
+        let seconds = UNIX + u32::try_from(self.now.as_secs()).unwrap();
+        UnifiedTime { seconds, microseconds: self.now.subsec_micros() }
     }
 
     /// What is inside must be so, too. Over sockets nobody can look.

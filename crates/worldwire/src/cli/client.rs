@@ -64,7 +64,8 @@ for the one that ends with it.
 
 The password comes from --password-file, from the variable WORLDWIRE_PASSWORD, or is asked for. With
 --count, steps up to the login, or up to the word again, are done once and the others again and
-again; {} in the account and in steps stands for the number of the client. A server may limit the connections from one address.
+again, after a failure with a pause; {} in the account and in steps stands for the number of the
+client. A server may limit the connections from one address.
 
 Examples:
   worldwire client uru shard --account ann@example.org

@@ -20,6 +20,21 @@ pub(crate) enum UruCommand {
     /// Generate and convert the keys of a shard
     #[command(subcommand, arg_required_else_help = true)]
     Keys(UruKeys),
+    /// Throw out a player, who may come back at once
+    ///
+    /// The client is told that it was kicked, and its connections to the shard and to the age end.
+    /// `worldwire uru account ban` keeps an account out.
+    #[command(after_help = "Examples:
+  worldwire uru kick Yeesha
+  worldwire uru kick 10023
+  worldwire uru kick ann@example.org --shard /srv/uru")]
+    Kick {
+        /// The name or number of a player, or the name of an account: all who are logged in to it
+        #[arg(value_name = "PLAYER|ACCOUNT")]
+        who: String,
+        #[command(flatten)]
+        shard: UruShard,
+    },
     /// Make, check and show manifests
     #[command(subcommand, arg_required_else_help = true)]
     Manifest(UruManifest),
@@ -158,8 +173,11 @@ pub(crate) enum UruVault {
         shard: UruShard,
     },
     /// Change fields of a node; players who see it are told
+    ///
+    /// What a node is stays: its number, type, maker and times, the names of players, and those of the
+    /// shard's own ages, which are in shard.toml.
     #[command(after_help = "Example:
-  worldwire uru vault set 10007 \"String64_4=The quiet\" Int32_2=1")]
+  worldwire uru vault set 10031 \"Text_1=The gate is open\" Int32_2=1")]
     Set {
         /// The node
         node: u32,

@@ -17,6 +17,7 @@ use worldwire_uru::types::NetError;
 use super::CONFIG;
 use super::accounts::{AccountSummary, PasswordSet};
 use super::config::ShardConfig;
+use super::players::ThrownOut;
 use super::vault::{Dump, Finding, TreeLine, Vault, VaultError, fields_of};
 use crate::config::{self, ConfigError};
 use crate::operators::{self, Operated};
@@ -64,6 +65,11 @@ pub enum Request {
         name: String,
         /// Whether it is banned from here on.
         banned: bool,
+    },
+    /// Throws a player out, or all who are logged in to an account, one a line. They may come back.
+    Kick {
+        /// The number or name of a player, or the name of an account.
+        who: String,
     },
     /// Removes an account with its players.
     DeleteAccount {
@@ -236,7 +242,6 @@ impl Admin {
     }
 }
 
-/// What a folder's `shard.toml` says, if there is one.
 /// Answers a request, in JSON values of which each is a line. `lines` is the dump of an import.
 ///
 /// # Errors
@@ -266,10 +271,28 @@ pub async fn perform(
         }
         Request::Ban { name, banned } => {
             vault.ban_account(&name, banned).await.map_err(about(&name))?;
+            tracing::info!(name, banned, "an operator changed who is banned");
             Ok(Vec::new())
+        }
+        Request::Kick { who } => {
+            let thrown_out = vault.throw_out(&who).await.map_err(|error| match error {
+                NetError::AccountNotFound => format!("no account or player is called {who:?}"),
+                NetError::PlayerNotFound => format!("{who:?} is not logged in"),
+                NetError::InvalidParameter => format!(
+                    "{who:?} is the name of an account and of a player of another account; \
+                     give the number of the player"
+                ),
+                error => format!("{who:?}: {}", said(error)),
+            })?;
+            for ThrownOut { account, player, player_name } in &thrown_out {
+                let name = player_name.as_deref().unwrap_or_default();
+                tracing::info!(account, player, name, "an operator threw a player out");
+            }
+            Ok(thrown_out.iter().map(thrown_out_json).collect())
         }
         Request::DeleteAccount { name } => {
             vault.delete_account(&name).await.map_err(about(&name))?;
+            tracing::info!(name, "an operator deleted an account");
             Ok(Vec::new())
         }
         Request::Tree { node, depth } => {
@@ -357,6 +380,12 @@ fn account_json(account: &AccountSummary) -> Json {
     })
 }
 
+fn thrown_out_json(who: &ThrownOut) -> Json {
+    let ThrownOut { account, player, player_name } = who;
+    let player = (*player != 0).then(|| json!({ "id": player, "name": player_name }));
+    json!({ "account": account, "player": player })
+}
+
 fn password_json(set: PasswordSet) -> Json {
     json!({ "id": set.account.to_string(), "allClients": set.all_clients })
 }
@@ -367,6 +396,10 @@ fn said(error: NetError) -> String {
         NetError::AccountAlreadyExists => "exists already",
         NetError::AccountNotFound => "does not exist",
         NetError::VaultNodeNotFound => "does not exist",
+        NetError::VaultNodeAccessViolation => {
+            "numbers, types, makers and times of nodes stay as they are, and so do the names of \
+             players and of the shard's own ages ([ages] in shard.toml)"
+        }
         NetError::InvalidParameter => "a value is empty, too long, or not allowed",
         NetError::TimeoutOdbc => "the database did not answer in time",
         NetError::InternalError => "the database failed; the log says more",

@@ -173,6 +173,7 @@ impl AuthService {
         self.give_up(request.player_id);
         let set = self.session.set_player(request.player_id).await;
         if set.is_ok() {
+            self.presence.changed();
             self.who.player = request.player_id;
             self.state = if request.player_id == 0 { State::LoggedIn } else { State::Playing };
         }

@@ -112,7 +112,8 @@ impl AuthService {
     async fn request_age(&self, name: String, instance: Uuid) -> Result<(u32, u32), NetError> {
         let found = self.session.request_age(name.clone(), instance).await?;
         let number = self.shared.hosts.number(found.age, instance);
-        self.shared.games.announce(self.session.number(), number, &name, found).await?;
+        let auth = (self.session.number(), self.peer.address.ip().to_canonical());
+        self.shared.games.announce(auth, number, &name, found).await?;
         Ok((number, found.age))
     }
 

@@ -111,7 +111,7 @@ pub struct Auth {
 }
 
 /// The game service.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Game {
     /// Whether players are refused when there are as many in an age as its file allows.
@@ -122,6 +122,20 @@ pub struct Game {
     pub directed_anywhere: bool,
     /// Console commands that objects of the shard's ages may run on the consoles of others.
     pub console_commands: Vec<String>,
+    /// How many bytes a second a player may send into an age for long.
+    pub bytes_per_second: u32,
+}
+
+impl Default for Game {
+    fn default() -> Self {
+        Self {
+            refuse_full: false,
+            relevance: false,
+            directed_anywhere: false,
+            console_commands: Vec::new(),
+            bytes_per_second: 64 << 10,
+        }
+    }
 }
 
 /// How clients are told what the server can do.
@@ -273,7 +287,7 @@ impl ShardConfig {
     /// How ages behave.
     #[must_use]
     pub fn age(&self) -> AgeConfig {
-        let Game { refuse_full, relevance, directed_anywhere, console_commands } = &self.game;
+        let Game { refuse_full, relevance, directed_anywhere, console_commands, .. } = &self.game;
         let capacity = if *refuse_full { AgeCapacity::Refuse } else { AgeCapacity::Warn };
         AgeConfig {
             capacity,
@@ -429,6 +443,9 @@ relevance = {relevance}
 directed_anywhere = {directed_anywhere}
 # Console commands that objects of this shard's ages may run on the consoles of other players.
 console_commands = {console_commands}
+# How many bytes a second a player may send into an age for long; clients send a few thousand. Who
+# sends more is read more slowly.
+bytes_per_second = {bytes_per_second}
 
 [ages]
 # Ages that may be entered without being in the vault, and ages that their owners may make public.
@@ -468,6 +485,7 @@ fixed = [{fixed}]
             relevance = game.relevance,
             directed_anywhere = game.directed_anywhere,
             console_commands = toml::Value::from(game.console_commands.clone()),
+            bytes_per_second = game.bytes_per_second,
             temporary = toml::Value::from(ages.temporary.clone()),
             may_be_public = toml::Value::from(ages.public.clone()),
             open = ages.open,
@@ -519,6 +537,7 @@ mod tests {
                 relevance: true,
                 directed_anywhere: true,
                 console_commands: vec!["Foo.Bar".to_owned()],
+                bytes_per_second: 7,
             },
             ages: Ages {
                 temporary: Vec::new(),

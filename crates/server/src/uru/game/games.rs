@@ -1,6 +1,7 @@
 //! The ages of a shard: which of them run, who is on the way into them, and who is there.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,12 +10,13 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
-use worldwire_uru::age::{Config, Packet, Player};
+use worldwire_uru::age::{Config, DropKind, Packet, Player};
 use worldwire_uru::types::{NetError, Uuid};
 
 use super::files::AgeFiles;
 use super::host::{Arrival, Command, Host};
 use super::outbox::Outbox;
+use super::pace::Effort;
 use super::records::{self, Record, Traveller};
 use crate::uru::ages::AgeFound;
 use crate::uru::vault::Vault;
@@ -40,6 +42,13 @@ pub(in crate::uru) struct Presence {
     auth: u64,
 }
 
+impl Presence {
+    /// The player of the auth connection is another one now, or none.
+    pub(in crate::uru) fn changed(&self) {
+        self.games.auth_ended(self.auth);
+    }
+}
+
 impl Drop for Presence {
     fn drop(&mut self) {
         self.games.auth_ended(self.auth);
@@ -53,6 +62,17 @@ struct Inner {
     config: Config,
     tables: Mutex<Tables>,
     next: AtomicU64,
+    /// In the order of [`DropKind::ALL`].
+    dropped: [AtomicU64; DropKind::ALL.len()],
+}
+
+/// What ages are doing, for operators.
+#[derive(Debug)]
+pub(in crate::uru) struct AgeFigures {
+    pub(in crate::uru) ages: usize,
+    pub(in crate::uru) players: usize,
+    /// How many messages were dropped, by reason.
+    pub(in crate::uru) dropped: Vec<(&'static str, u64)>,
 }
 
 #[derive(Debug, Default)]
@@ -70,7 +90,7 @@ struct Tables {
 struct Running {
     serial: u64,
     commands: mpsc::Sender<Command>,
-    task: JoinHandle<()>,
+    task: JoinHandle<usize>,
 }
 
 /// A player who asked for an age.
@@ -79,6 +99,8 @@ struct Expected {
     since: Instant,
     /// The auth connection.
     auth: u64,
+    /// Where it comes from.
+    address: IpAddr,
     traveller: Traveller,
     number: u32,
     place: Place,
@@ -107,12 +129,14 @@ pub(super) struct Seat {
     pub(super) player: u32,
     pub(super) serial: u64,
     pub(super) commands: mpsc::Sender<Command>,
+    /// What the age has to do for the player.
+    pub(super) effort: Arc<Effort>,
 }
 
 impl Games {
     pub(in crate::uru) fn new(vault: Vault, files: AgeFiles, config: Config) -> Self {
-        let (tables, next) = Default::default();
-        Self(Arc::new(Inner { vault, files: files.into(), config, tables, next }))
+        let (tables, next, dropped) = Default::default();
+        Self(Arc::new(Inner { vault, files: files.into(), config, tables, next, dropped }))
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
@@ -131,13 +155,31 @@ impl Games {
         &self.0.config
     }
 
+    /// A message was dropped.
+    pub(super) fn dropped(&self, why: DropKind) {
+        if let Some(count) = self.0.dropped.get(why as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What the ages are doing.
+    pub(in crate::uru) fn figures(&self) -> AgeFigures {
+        let (ages, players) = {
+            let tables = self.tables();
+            (tables.hosts.len(), tables.present.len())
+        };
+        let counts = self.0.dropped.iter().map(|count| count.load(Ordering::Relaxed));
+        let dropped = DropKind::ALL.iter().map(|kind| kind.name()).zip(counts).collect();
+        AgeFigures { ages, players, dropped }
+    }
+
     /// The player of an auth connection asked for an age, and is on the way into it.
     ///
     /// # Errors
     /// Those of the vault.
     pub(in crate::uru) async fn announce(
         &self,
-        auth: u64,
+        (auth, address): (u64, IpAddr),
         number: u32,
         name: &str,
         found: AgeFound,
@@ -149,7 +191,8 @@ impl Games {
         let record = Record { age: found.age, instance: found.instance };
         let place = Place { name: name.to_owned(), record };
         let player = traveller.player;
-        let expected = Expected { since: Instant::now(), auth, traveller, number, place };
+        let since = Instant::now();
+        let expected = Expected { since, auth, address, traveller, number, place };
         self.tables().expected.insert(player, expected);
         Ok(())
     }
@@ -159,7 +202,7 @@ impl Games {
         Presence { games: self.clone(), auth }
     }
 
-    /// An auth connection is over: its player is nowhere any more.
+    /// An auth connection is over, or has another player: the one it had is nowhere any more.
     fn auth_ended(&self, auth: u64) {
         // Without a runtime, all ages are over.
         let Ok(runtime) = Handle::try_current() else { return };
@@ -168,14 +211,17 @@ impl Games {
         let Tables { hosts, present, .. } = &*tables;
         for (player, at) in present.iter().filter(|(_, at)| at.auth == auth) {
             if let Some(host) = hosts.get(&at.number) {
-                let (commands, player) = (host.commands.clone(), *player);
+                let commands = host.commands.clone();
+                let kick = Command::Kick { player: *player, serial: at.serial };
                 // An error means that the age is over.
-                runtime.spawn(async move { commands.send(Command::Kick { player }).await });
+                runtime.spawn(async move { commands.send(kick).await });
             }
         }
     }
 
-    /// Lets a player into an age, if auth expects it there. The seat is there before the age is
+    /// Lets a player into an age, if auth expects it there: from the same address, and once for each
+    /// request on the auth connection, lest somebody who has learned the account puts the player out.
+    /// The seat is there before the age is
     /// asked, so that whoever is cut meanwhile can still leave.
     ///
     /// # Errors
@@ -185,7 +231,7 @@ impl Games {
         number: u32,
         account: Uuid,
         player: u32,
-        outbox: &Arc<Outbox>,
+        (address, outbox): (IpAddr, &Arc<Outbox>),
         place: &mut Option<Seat>,
     ) -> Result<(), NetError> {
         if player == 0 {
@@ -193,28 +239,40 @@ impl Games {
         }
         let expected = {
             let tables = self.tables();
+            let is_anywhere = tables.hosts.contains_key(&number)
+                || tables.expected.values().any(|expected| expected.number == number);
+            if !is_anywhere {
+                return Err(NetError::AgeNotFound);
+            }
             let expected = tables.expected.get(&player).ok_or(NetError::PlayerNotFound)?;
-            if expected.traveller.account != account {
+            if expected.traveller.account != account || expected.address != address {
                 return Err(NetError::PlayerNotFound);
             }
-            let is_there = tables.present.get(&player).is_some_and(|at| at.number == number);
-            if expected.number != number || !is_there && expected.since.elapsed() > FRESH {
+            let there = tables.present.get(&player).filter(|at| at.number == number);
+            if expected.number != number || there.is_none() && expected.since.elapsed() > FRESH {
                 return Err(NetError::AgeNotFound);
+            }
+            if there.is_some_and(|there| expected.since <= there.since) {
+                return Err(NetError::LoggedInElsewhere);
             }
             expected.clone()
         };
         let Traveller { name, is_admin, .. } = &expected.traveller;
-        let member = Player { id: player, name: name.clone(), is_admin: *is_admin };
+        let member = Player { id: player, name: name.clone(), is_admin: *is_admin, account };
         for _ in 0..MOST_TRIES {
             let (serial, commands) = self.host(number, &expected.place)?;
             let seat = self.0.next.fetch_add(1, Ordering::Relaxed);
-            *place = Some(Seat { player, serial: seat, commands: commands.clone() });
+            let effort = Arc::<Effort>::default();
+            let kept = Arc::clone(&effort);
+            let commands_of = commands.clone();
+            *place = Some(Seat { player, serial: seat, commands: commands_of, effort: kept });
             let (reply, replied) = oneshot::channel();
             let arrival = Arrival {
                 player: member.clone(),
                 serial: seat,
                 auth: expected.auth,
                 outbox: Arc::clone(outbox),
+                effort,
                 reply,
             };
             if commands.send(Command::Join(arrival)).await.is_ok()
@@ -229,9 +287,9 @@ impl Games {
                     player,
                     Present { number, serial: seat, auth: expected.auth, since: Instant::now() },
                 );
-                if let Some(elsewhere) = elsewhere {
+                if let Some((elsewhere, serial)) = elsewhere {
                     // An error means that the age is over.
-                    let _ = elsewhere.send(Command::Kick { player }).await;
+                    let _ = elsewhere.send(Command::Kick { player, serial }).await;
                 }
                 return Ok(());
             }
@@ -242,12 +300,14 @@ impl Games {
         Err(NetError::AgeNotFound)
     }
 
-    /// Notes where a player is; returns the age where the player was, if that is another one.
-    fn came(&self, player: u32, present: Present) -> Option<mpsc::Sender<Command>> {
+    /// Notes where a player is; returns the age where the player was, if that is another one, and
+    /// with which connection.
+    fn came(&self, player: u32, present: Present) -> Option<(mpsc::Sender<Command>, u64)> {
         let mut tables = self.tables();
         let before = tables.present.insert(player, present)?;
         let elsewhere = tables.hosts.get(&before.number);
-        elsewhere.filter(|_| before.number != present.number).map(|host| host.commands.clone())
+        let elsewhere = elsewhere.filter(|_| before.number != present.number);
+        elsewhere.map(|host| (host.commands.clone(), before.serial))
     }
 
     /// The age of a number, which is started if it does not run.
@@ -319,8 +379,9 @@ impl Games {
         }
     }
 
-    /// Ends all ages; returns when everything is written that is to be stored.
-    pub(in crate::uru) async fn close(&self) {
+    /// Ends all ages; returns when everything is written that is to be stored, or how many ages have
+    /// lost something.
+    pub(in crate::uru) async fn close(&self) -> usize {
         let hosts: Vec<Running> = {
             let mut tables = self.tables();
             tables.is_closed = true;
@@ -330,10 +391,17 @@ impl Games {
             // An error means that it is over.
             let _ = commands.send(Command::Stop).await;
         }
+        let mut lost = 0;
         for Running { task, .. } in hosts {
-            if timeout(PATIENCE, task).await.is_err() {
-                tracing::error!("an age did not end in time; its last changes are lost");
+            match timeout(PATIENCE, task).await {
+                Ok(Ok(0)) => {}
+                Ok(_) => lost += 1,
+                Err(_) => {
+                    lost += 1;
+                    tracing::error!("an age did not end in time; its last changes are lost");
+                }
             }
         }
+        lost
     }
 }

@@ -5,16 +5,18 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 use worldwire_net::Tally;
 use worldwire_uru::age::{Event, Instance, JoinRefused, Packet, Player};
 use worldwire_uru::types::{ClassIndex, NetError};
 
+use super::drops::Drops;
 use super::games::{Games, Place};
 use super::keeper::{Keeper, News};
-use super::outbox::Outbox;
+use super::outbox::{Outbox, hand_out};
+use super::pace::Effort;
 
 /// What an age is told.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub(super) enum Command {
         serial: u64,
         class: ClassIndex,
         bytes: Vec<u8>,
+        /// Held until the message is handled.
+        turn: OwnedSemaphorePermit,
     },
     /// A message for the game manager, which there is not.
     GameManager {
@@ -38,9 +42,10 @@ pub(super) enum Command {
         player: u32,
         serial: u64,
     },
-    /// The shard wants the player out.
+    /// The shard wants the player out, if it is still on this connection.
     Kick {
         player: u32,
+        serial: u64,
     },
     Deliver {
         packet: Packet,
@@ -60,6 +65,7 @@ pub(super) struct Arrival {
     pub(super) serial: u64,
     pub(super) auth: u64,
     pub(super) outbox: Arc<Outbox>,
+    pub(super) effort: Arc<Effort>,
     pub(super) reply: oneshot::Sender<Result<(), NetError>>,
 }
 
@@ -78,7 +84,7 @@ pub(super) struct Host {
     started: Instant,
     members: HashMap<u32, Seated>,
     keeper: Keeper,
-    dropped: Tally,
+    dropped: Drops,
     crowded: Tally,
     is_over: bool,
 }
@@ -87,21 +93,25 @@ pub(super) struct Host {
 struct Seated {
     serial: u64,
     outbox: Arc<Outbox>,
+    effort: Arc<Effort>,
 }
 
 impl Host {
-    /// Runs an age from its start to its end.
+    /// Runs an age from its start to its end; returns how many states could not be written.
     pub(super) async fn open(
         games: Games,
         number: u32,
         serial: u64,
         place: Place,
         mut inbox: mpsc::Receiver<Command>,
-    ) {
-        match Self::start(&games, number, serial, place).await {
+    ) -> usize {
+        let left = match Self::start(&games, number, serial, place).await {
             Ok(host) => host.run(&mut inbox).await,
-            Err(error) => tracing::error!(number, ?error, "an age cannot be started"),
-        }
+            Err(error) => {
+                tracing::error!(number, ?error, "an age cannot be started");
+                0
+            }
+        };
         games.over(number, serial);
         // Whoever wanted in meanwhile tries again.
         inbox.close();
@@ -110,6 +120,7 @@ impl Host {
                 let _ = arrival.reply.send(Err(NetError::AgeNotFound));
             }
         }
+        left
     }
 
     async fn start(
@@ -151,13 +162,13 @@ impl Host {
             started: Instant::now(),
             members: HashMap::new(),
             keeper,
-            dropped: Tally::new(LOG_EVERY),
+            dropped: Drops::default(),
             crowded: Tally::new(LOG_EVERY),
             is_over: false,
         })
     }
 
-    async fn run(mut self, inbox: &mut mpsc::Receiver<Command>) {
+    async fn run(mut self, inbox: &mut mpsc::Receiver<Command>) -> usize {
         while !self.is_over {
             let due = self.instance.poll_timeout().map(|due| self.started + due);
             tokio::select! {
@@ -185,12 +196,14 @@ impl Host {
             self.send_away(player, "the age ends");
         }
         self.settle();
+        self.dropped.report(&self.place.name);
         let left = self.keeper.finish().await;
         let (name, number) = (&self.place.name, self.number);
         if left > 0 {
             tracing::error!(name, number, left, "states of an age could not be written");
         }
         tracing::info!(name, number, "an age has ended");
+        left
     }
 
     fn now(&self) -> Duration {
@@ -201,10 +214,14 @@ impl Host {
         let now = self.now();
         match command {
             Command::Join(arrival) => self.join(arrival),
-            Command::Message { player, serial, class, bytes } => {
-                if self.members.get(&player).is_some_and(|member| member.serial == serial) {
+            Command::Message { player, serial, class, bytes, turn } => {
+                let member = self.members.get(&player).filter(|member| member.serial == serial);
+                if let Some(member) = member {
+                    let begun = std::time::Instant::now();
                     self.instance.receive(now, player, class, &bytes);
+                    member.effort.add(begun.elapsed());
                 }
+                drop(turn);
             }
             Command::GameManager { player } => self.instance.skip_game_manager(now, player),
             Command::Heard { player } => self.instance.heard(now, player),
@@ -213,7 +230,11 @@ impl Host {
                     self.leave(player);
                 }
             }
-            Command::Kick { player } => self.send_away(player, "the player has left the shard"),
+            Command::Kick { player, serial } => {
+                if self.members.get(&player).is_some_and(|member| member.serial == serial) {
+                    self.send_away(player, "the player has left the shard");
+                }
+            }
             Command::Deliver { packet, players } => self.instance.deliver(&packet, &players),
             Command::DeliverToAll { packet } => self.instance.deliver_to_all(&packet),
             Command::Stop => self.is_over = true,
@@ -221,7 +242,7 @@ impl Host {
     }
 
     fn join(&mut self, arrival: Arrival) {
-        let Arrival { player, serial, auth, outbox, reply } = arrival;
+        let Arrival { player, serial, auth, outbox, effort, reply } = arrival;
         let id = player.id;
         let now = self.now();
         // Who comes a second time has lost the first connection.
@@ -233,7 +254,7 @@ impl Host {
         self.instance.set_clock(now, unix());
         let joined = self.instance.join(now, player);
         if joined.is_ok() {
-            self.members.insert(id, Seated { serial, outbox });
+            self.members.insert(id, Seated { serial, outbox, effort });
         }
         let name = &self.place.name;
         tracing::debug!(name, player = id, auth, ?joined, "a join");
@@ -275,13 +296,10 @@ impl Host {
     /// Hands out everything that came of what happened.
     fn settle(&mut self) {
         loop {
-            let mut gone = Vec::new();
-            while let Some(delivery) = self.instance.poll_delivery() {
-                let member = self.members.get(&delivery.to);
-                if member.is_some_and(|member| !member.outbox.push(delivery.packet)) {
-                    gone.push((delivery.to, "the client reads too slowly"));
-                }
-            }
+            let outbox_of = |player| self.members.get(&player).map(|member| &*member.outbox);
+            let slow = hand_out(&mut self.instance, outbox_of).into_iter();
+            let mut gone: Vec<_> =
+                slow.map(|player| (player, "the client reads too slowly")).collect();
             while let Some(event) = self.instance.poll_event() {
                 gone.extend(self.happened(event));
             }
@@ -311,8 +329,9 @@ impl Host {
                 }
             }
             Event::Dropped { player_id, why } => {
-                if let Some(count) = self.dropped.count() {
-                    tracing::info!(name, player = player_id, %why, count, "a message was dropped");
+                self.games.dropped(why.kind());
+                if self.dropped.is_first(name, player_id, why.kind()) {
+                    tracing::info!(name, player = player_id, %why, "a message was dropped");
                 }
             }
             Event::Over => self.is_over = true,

@@ -12,34 +12,38 @@
 //! What lasts is in the vault ([`records`]). A change is written a moment after it happened, in one
 //! transaction with others; one that could not be written is tried again ([`keeper`]).
 
+mod drops;
 mod files;
 mod games;
 mod host;
 mod keeper;
 mod outbox;
+mod pace;
 pub(crate) mod records;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use worldwire_core::Messages as _;
 use worldwire_core::connection::Sender as _;
 use worldwire_net::Flow;
+use worldwire_uru::age::Packet;
 use worldwire_uru::connection::Sender;
 use worldwire_uru::message::game::client::ClientMessage;
 use worldwire_uru::message::game::server::{JoinAgeReply, ServerMessage};
 use worldwire_uru::types::NetError;
 
 pub(super) use files::AgeFiles;
-pub(super) use games::{Games, Presence};
+pub(super) use games::{AgeFigures, Games, Presence};
+pub use outbox::{Outbox, hand_out};
 
 use super::Shared;
 use super::sent;
 use games::Seat;
 use host::Command;
-use outbox::Outbox;
+use pace::Pace;
 
 /// How much is handed to the connection at once.
 const PORTION: usize = 64 << 10;
@@ -52,14 +56,18 @@ pub(super) struct GameService {
     shared: Arc<Shared>,
     address: SocketAddr,
     outbox: Arc<Outbox>,
+    /// What is being sent.
+    taken: Vec<Packet>,
     seat: Option<Seat>,
     heard: Instant,
+    pace: Pace,
 }
 
 impl GameService {
     pub(super) fn new(shared: Arc<Shared>, address: SocketAddr) -> Self {
         let (outbox, heard) = (Arc::new(Outbox::new()), Instant::now());
-        Self { shared, address, outbox, seat: None, heard }
+        let pace = Pace::new(shared.config.game.bytes_per_second);
+        Self { shared, address, outbox, taken: Vec::new(), seat: None, heard, pace }
     }
 
     /// Answers a message. Before a join nothing but that, and pings, is allowed.
@@ -80,9 +88,9 @@ impl GameService {
             }
             (ClientMessage::JoinAgeRequest(request), None) => {
                 let (number, player) = (request.age_mcp_id, request.player_id);
-                let (account, outbox) = (request.account_id, &self.outbox);
-                let games = &self.shared.games;
-                let joined = games.join(number, account, player, outbox, &mut self.seat).await;
+                let (account, games) = (request.account_id, &self.shared.games);
+                let from = (self.address.ip().to_canonical(), &self.outbox);
+                let joined = games.join(number, account, player, from, &mut self.seat).await;
                 if let Err(error) = joined
                     && let Some(count) = self.shared.figures.turned_away.count()
                 {
@@ -97,8 +105,13 @@ impl GameService {
             (ClientMessage::PropagateBuffer(message), Some(seat)) => {
                 let Seat { player, serial, .. } = *seat;
                 let (class, bytes) = (message.type_, message.buffer.to_vec());
-                let said = seat.commands.send(Command::Message { player, serial, class, bytes });
-                flow(said.await.is_ok())
+                let wait = self.pace.wait(bytes.len(), &seat.effort);
+                if !wait.is_zero() {
+                    sleep(wait).await;
+                }
+                let Some(turn) = seat.effort.turn().await else { return Flow::Break(()) };
+                let said = Command::Message { player, serial, class, bytes, turn };
+                flow(seat.commands.send(said).await.is_ok())
             }
             (ClientMessage::GameMgrMsg(_), Some(seat)) => {
                 let skipped = Command::GameManager { player: seat.player };
@@ -128,7 +141,9 @@ impl GameService {
     pub(super) fn notice(&self) -> Flow {
         match self.outbox.end() {
             Some(why) => {
-                tracing::info!(address = %self.address, why, "closed by the age");
+                if let Some(count) = self.shared.figures.sent_away.count() {
+                    tracing::info!(address = %self.address, why, count, "closed by the age");
+                }
                 Flow::Break(())
             }
             None => Flow::Continue(()),
@@ -140,12 +155,9 @@ impl GameService {
     }
 
     /// Sends some of what waits.
-    pub(super) fn room(&self, sender: &mut Sender) -> Flow {
-        let mut bytes = 0;
-        while bytes < PORTION
-            && let Some(packet) = self.outbox.pop()
-        {
-            bytes += packet.bytes().len();
+    pub(super) fn room(&mut self, sender: &mut Sender) -> Flow {
+        self.outbox.take(PORTION, &mut self.taken);
+        for packet in self.taken.drain(..) {
             let message: ServerMessage<'_> = packet.message().into();
             sent(sender.send(&message.into()))?;
         }
@@ -154,7 +166,7 @@ impl GameService {
 
     /// The connection is over.
     pub(super) async fn ended(&mut self) {
-        if let Some(Seat { player, serial, commands }) = self.seat.take() {
+        if let Some(Seat { player, serial, commands, .. }) = self.seat.take() {
             // An error means that the age is over.
             let _ = commands.send(Command::Leave { player, serial }).await;
         }

@@ -1,17 +1,39 @@
 //! What an age has for one client, between the age's task and the client's connection.
 
+use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use worldwire_uru::age::{Packet, Queue};
+use worldwire_uru::age::{Instance, Packet, Queue};
 
 /// How many bytes may wait for a client that reads slowly; see [`Queue`].
-const MOST_WAITING: usize = 4 << 20;
+/// Whoever joins a full age gets all of it at once.
+const MOST_WAITING: usize = 8 << 20;
+/// How many messages are taken at once: a connection has room for 1,024.
+const MOST_TAKEN: usize = 256;
 
 /// What waits for a client. The age puts it in, and never waits; the connection takes it out as its
 /// client reads.
+///
+/// ```
+/// use worldwire_server::uru::Outbox;
+///
+/// # async fn write(outbox: &Outbox) {
+/// let mut packets = Vec::new();
+/// while outbox.end().is_none() {
+///     outbox.news().await;
+///     // Until nothing waits: of what comes meanwhile there is no other news.
+///     while !outbox.is_empty() {
+///         outbox.take(64 << 10, &mut packets);
+///         for packet in packets.drain(..) {
+///             // Send it.
+///         }
+///     }
+/// }
+/// # }
+/// ```
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub struct Outbox {
     inner: Mutex<Inner>,
     news: Notify,
 }
@@ -23,8 +45,16 @@ struct Inner {
     closed: Option<&'static str>,
 }
 
+impl Default for Outbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Outbox {
-    pub(super) fn new() -> Self {
+    /// One with nothing in it.
+    #[must_use]
+    pub fn new() -> Self {
         let inner = Inner { queue: Queue::new(MOST_WAITING), closed: None };
         Self { inner: Mutex::new(inner), news: Notify::new() }
     }
@@ -35,54 +65,95 @@ impl Outbox {
 
     /// Puts a message in. False when there is no room for it: the client reads too slowly, and its
     /// connection ends.
-    pub(super) fn push(&self, packet: Packet) -> bool {
+    pub fn push(&self, packet: Packet) -> bool {
         let mut inner = self.inner();
         if inner.closed.is_some() {
             return false;
         }
+        let is_news = inner.queue.is_empty();
         let has_room = inner.queue.push(packet).is_ok();
+        let mut waited = None;
         if !has_room {
             inner.closed = Some("the client reads too slowly");
-            inner.queue = Queue::new(0);
+            waited = Some(mem::replace(&mut inner.queue, Queue::new(0)));
         }
         drop(inner);
-        self.news.notify_one();
+        drop(waited);
+        // Who takes things out goes on until nothing waits: one wake-up is enough for all of them.
+        if is_news || !has_room {
+            self.news.notify_one();
+        }
         has_room
     }
 
     /// Ends the connection, once what waits was written.
-    pub(super) fn close(&self, why: &'static str) {
+    pub fn close(&self, why: &'static str) {
         self.inner().closed.get_or_insert(why);
         self.news.notify_one();
     }
 
-    /// The next message.
-    pub(super) fn pop(&self) -> Option<Packet> {
-        self.inner().queue.pop()
+    /// Moves the next messages to `packets`, until they have so many bytes, are 256, or nothing waits.
+    pub fn take(&self, bytes: usize, packets: &mut Vec<Packet>) {
+        let mut inner = self.inner();
+        let mut taken = 0;
+        while taken < bytes
+            && packets.len() < MOST_TAKEN
+            && let Some(packet) = inner.queue.pop()
+        {
+            taken += packet.bytes().len();
+            packets.push(packet);
+        }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.inner().queue.is_empty()
     }
 
     /// Why the connection has to end, when nothing waits any more.
-    pub(super) fn end(&self) -> Option<&'static str> {
+    #[must_use]
+    pub fn end(&self) -> Option<&'static str> {
         let inner = self.inner();
         inner.closed.filter(|_| inner.queue.is_empty())
     }
 
-    /// Waits until something was put in, or the connection has to end. Cancel safe.
-    pub(super) async fn news(&self) {
+    /// Waits until something was put in while nothing waited, or the connection has to end. Cancel
+    /// safe.
+    pub async fn news(&self) {
         self.news.notified().await;
     }
 }
 
+/// Hands out everything that an age has for its members; returns those without room for it.
+pub fn hand_out<'o>(
+    instance: &mut Instance,
+    outbox_of: impl Fn(u32) -> Option<&'o Outbox>,
+) -> Vec<u32> {
+    let mut full = Vec::new();
+    while let Some(delivery) = instance.poll_delivery() {
+        if outbox_of(delivery.to).is_some_and(|outbox| !outbox.push(delivery.packet)) {
+            full.push(delivery.to);
+        }
+    }
+    full
+}
+
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
     use std::time::Duration;
 
+    use worldwire_core::{Field as _, Writer};
     use worldwire_uru::age::{Config, Instance, Player};
     use worldwire_uru::file::age::AgeFile;
+    use worldwire_uru::net_message::{GameStateRequest, NetFlags, NetHeader, NetMessage};
+    use worldwire_uru::schema::Descriptors;
+    use worldwire_uru::sdl::{Scalar, State};
+    use worldwire_uru::types::{
+        ClassIndex, Location, LocationFlags, SequenceNumber, UnifiedTime, Uoid,
+    };
 
     use super::*;
 
@@ -114,7 +185,87 @@ mod tests {
         assert!(outbox.push(packet.clone()));
         outbox.close("the age ends");
         assert_eq!(outbox.end(), None);
-        assert_eq!(outbox.pop(), Some(packet));
+        let mut taken = Vec::new();
+        outbox.take(1, &mut taken);
+        assert_eq!(taken, [packet]);
         assert_eq!(outbox.end(), Some("the age ends"));
+    }
+
+    const TIME: UnifiedTime = UnifiedTime { seconds: 1_700_000_000, microseconds: 0 };
+
+    /// An age with as many states as it takes, each a list of so many numbers.
+    fn full(numbers: usize) -> (Instance, usize) {
+        let sdl = "STATEDESC list { VERSION 1 VAR INT list[] }";
+        let descriptors = std::sync::Arc::new(Descriptors::load([("list.sdl", sdl)]));
+        let mut state = State::new(descriptors.newest("list").unwrap());
+        state.set("list", &vec![Scalar::Int(7); numbers], &TIME).unwrap();
+        let blob = state.to_blob().to_bytes().unwrap();
+        let (file, config) = (AgeFile::default(), Config::default());
+        let unix = Duration::from_secs(1_700_000_000);
+        let mut age = Instance::new(Duration::ZERO, unix, "Lab", file, descriptors, config);
+        for number in 0.. {
+            let name = format!("a state that an age keeps, and whoever joins gets: {number}");
+            let location =
+                Location { sequence_number: SequenceNumber(0x78_0021), flags: LocationFlags(0) };
+            let object = Uoid {
+                location,
+                load_mask: None,
+                class_index: 1,
+                object_id: number,
+                name: name.as_str().into(),
+                clone: None,
+            };
+            if age.restore(object, &blob).is_err() {
+                return (age, number as usize);
+            }
+        }
+        unreachable!()
+    }
+
+    /// Otherwise one player could close an age to all others.
+    #[test]
+    fn who_joins_a_full_age_gets_all_of_it() {
+        for numbers in [0, 1, 20, 300, 9_000] {
+            let (mut age, states) = full(numbers);
+            age.join(Duration::ZERO, Player::new(5, "Yeesha")).unwrap();
+            let flags = NetFlags::IsSystemMessage | NetFlags::InitialAgeStateRequest;
+            let header = NetHeader::from_client(TIME, 5, flags);
+            let request = GameStateRequest { header, rooms: Vec::new().into() };
+            let mut writer = Writer::new();
+            NetMessage::from(request).encode(&mut writer).unwrap();
+            let class = ClassIndex::plNetMsgGameStateRequest;
+            age.receive(Duration::ZERO, 5, class, writer.as_bytes());
+            let outbox = Outbox::new();
+            assert_eq!(hand_out(&mut age, |_| Some(&outbox)), [0; 0], "{numbers}");
+            // A connection has room for 1,024 messages.
+            let (mut taken, mut all) = (Vec::new(), 0);
+            while !outbox.is_empty() {
+                outbox.take(64 << 10, &mut taken);
+                assert!((1..1024).contains(&taken.len()));
+                all += taken.drain(..).count();
+            }
+            assert_eq!(all, states + 2, "{numbers}");
+        }
+    }
+
+    /// A flood costs its receiver one wake-up, and takes as many rounds as it has portions.
+    #[tokio::test]
+    async fn who_has_not_read_all_is_not_told_again() {
+        let (outbox, packet) = (Outbox::new(), packet());
+        let is_told = || {
+            pin!(outbox.news()).as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        };
+        for _ in 0..2 {
+            (0..5).for_each(|_| assert!(outbox.push(packet.clone())));
+            assert!(is_told());
+            let mut taken = Vec::new();
+            outbox.take(packet.bytes().len() * 2, &mut taken);
+            assert_eq!(taken.len(), 2);
+            assert!(outbox.push(packet.clone()));
+            assert!(!is_told());
+            outbox.take(usize::MAX, &mut taken);
+            assert_eq!(taken.len(), 6);
+            assert!(outbox.is_empty());
+        }
     }
 }

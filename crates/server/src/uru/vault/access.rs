@@ -368,7 +368,7 @@ impl State {
     }
 
     /// Whether the shard made an age by itself.
-    fn is_operators(&self, age: u32) -> bool {
+    pub(super) fn is_operators(&self, age: u32) -> bool {
         let Some(facts) = self.info_of(age).and_then(|info| self.graph.age_info(info)) else {
             return false;
         };

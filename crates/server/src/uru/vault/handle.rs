@@ -23,7 +23,7 @@ use crate::store::seal::{KEY_FILE, ServerKey};
 use crate::store::{Store, StoreError};
 use crate::uru::accounts::{AccountSummary, LoggedIn, Login, PasswordSet};
 use crate::uru::ages::{AgeFound, InitAge, PublicAge};
-use crate::uru::players::PlayerSummary;
+use crate::uru::players::{PlayerSummary, ThrownOut};
 use crate::uru::scores::ScoreSummary;
 
 /// What tells connections apart.
@@ -257,6 +257,18 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.delete_account(&name)).await?.0)
     }
 
+    /// Throws out a player, by number or name, or all who are logged in to an account. They may come
+    /// back at once.
+    ///
+    /// # Errors
+    /// [`NetError::AccountNotFound`] for a name that nobody has;
+    /// [`NetError::InvalidParameter`] for one that an account and the player of another have;
+    /// [`NetError::PlayerNotFound`] when nobody of that name is there.
+    pub async fn throw_out(&self, who: &str) -> Result<Vec<ThrownOut>, NetError> {
+        let who = who.to_owned();
+        Ok(self.call(None, None, move |state| state.throw_out_by_name(&who)).await?.0)
+    }
+
     /// The tree below a node (the System node by default), to a depth.
     ///
     /// # Errors
@@ -281,11 +293,12 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.search(&template)).await?.0)
     }
 
-    /// Changes fields of a node, and tells everyone interested. What the server gives a node when
-    /// it is made stays.
+    /// Changes fields of a node, and tells everyone interested.
     ///
     /// # Errors
-    /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for a text that is too long.
+    /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for a text that is too long;
+    /// [`NetError::VaultNodeAccessViolation`] for what the server gives a node when it is made, the
+    /// names of players, and those of the ages that the shard makes by itself.
     pub async fn set(&self, node: u32, fields: VaultNode<'static>) -> Result<(), NetError> {
         let set = move |state: &mut State| state.set_fields(node, &fields);
         self.call(None, Some(node), set).await.map(|((), _)| ())

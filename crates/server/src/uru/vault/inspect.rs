@@ -91,10 +91,29 @@ impl State {
         Ok(self.graph.find(template, usize::MAX))
     }
 
-    /// Changes fields of a node.
+    /// Changes fields of a node, but for those that say what it is.
     pub(crate) fn set_fields(&mut self, id: u32, fields: &VaultNode<'static>) -> Outcome<()> {
         self.check_texts(fields)?;
-        self.change_node(id, None, without_fixed(fields.clone()))
+        let kind = self.graph.kind(id).ok_or(NetError::VaultNodeNotFound)?;
+        let is_fixed = match kind {
+            // The names of players are in the register, too.
+            NodeType::Player | NodeType::PlayerInfo => {
+                fields.istring64_1.is_some() || fields.uuid_1.is_some() || fields.uint32_1.is_some()
+            }
+            // By names the shard knows its own ages, which are no player's.
+            NodeType::AgeInfo => {
+                let age = self.graph.age_info(id).map_or(0, |info| info.age);
+                let names = [&fields.string64_2, &fields.string64_3, &fields.string64_4];
+                self.is_operators(age)
+                    && (names.into_iter().any(Option::is_some) || fields.uuid_1.is_some())
+            }
+            _ => false,
+        };
+        let change = without_fixed(fields.clone());
+        if is_fixed || change != *fields {
+            return Err(NetError::VaultNodeAccessViolation.into());
+        }
+        self.change_node(id, None, change)
     }
 
     /// Looks through the whole vault, and through the part of the database that it stands for.

@@ -5,7 +5,7 @@ use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::ConnectionId;
-use super::content::{Content, decode, folder, has_inner_zero};
+use super::content::{Content, decode, encode, folder, has_inner_zero};
 use super::state::{Outcome, State};
 
 /// The most nodes that a search may find.
@@ -50,7 +50,18 @@ impl State {
         if !self.may_read(connection, session, id) {
             return Err(NetError::VaultNodeAccessViolation.into());
         }
-        self.content(id)
+        let account = session.account;
+        let content = self.content(id)?;
+        // With the account of a player, others could pretend to be that player.
+        match decode(&content)? {
+            node if node.creator_acct.is_some_and(|creator| {
+                creator != account && self.accounts.get(creator).is_some()
+            }) =>
+            {
+                Ok(encode(&VaultNode { creator_acct: Some(Uuid::ZERO), ..node })?)
+            }
+            _ => Ok(content),
+        }
     }
 
     /// `VaultNodeSave`: replaces the fields that are sent.

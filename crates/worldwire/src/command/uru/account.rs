@@ -5,9 +5,10 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use worldwire_server::uru::admin::{Admin, AdminError, Request};
+use worldwire_uru::crypt::login::PASSWORD_UNITS;
 use worldwire_uru::message::AccountFlags;
 
-use crate::cli::{AccountRole, Common, UruAccount};
+use crate::cli::{AccountRole, Common, UruAccount, UruShard};
 use crate::command::password;
 use crate::output::{Failure, complain, print, printable};
 
@@ -40,6 +41,19 @@ pub(crate) fn run(command: &UruAccount, common: &Common) -> Result<(), Failure> 
             Ok(())
         }
     }
+}
+
+/// Throws out a player, or who is logged in to an account.
+pub(crate) fn kick(who: &str, shard: &UruShard, common: &Common) -> Result<(), Failure> {
+    let thrown_out = ask(&shard.shard, Request::Kick { who: who.to_owned() }, Vec::new())?;
+    for one in &thrown_out {
+        let player = match &one["player"] {
+            Json::Null => "without a player".to_owned(),
+            player => format!("player {} ({})", player["id"], text(&player["name"])),
+        };
+        common.note(&text(&one["account"]), &format!("thrown out, {player}"));
+    }
+    if shard.json { print_lines(&thrown_out) } else { Ok(()) }
 }
 
 /// Asks the shard in a folder. What it refuses is reported.
@@ -80,9 +94,20 @@ fn set(
     name: &str,
     done: &str,
     request: Request,
-    shard: &crate::cli::UruShard,
+    shard: &UruShard,
     common: &Common,
 ) -> Result<(), Failure> {
+    let password = match &request {
+        Request::AddAccount { password, .. } | Request::SetPassword { password, .. } => password,
+        _ => "",
+    };
+    if password.encode_utf16().count() > PASSWORD_UNITS {
+        let advice = format!(
+            "only the first {PASSWORD_UNITS} characters of the password count; clients that send \
+             more of them cannot log in"
+        );
+        common.note(name, &advice);
+    }
     let answer = ask(&shard.shard, request, Vec::new())?;
     let all_clients = answer.first().is_none_or(|answer| answer["allClients"] != false);
     if !all_clients {
@@ -92,6 +117,10 @@ fn set(
     }
     common.note(name, done);
     if shard.json { print_lines(&answer) } else { Ok(()) }
+}
+
+fn text(value: &Json) -> String {
+    printable(value.as_str().unwrap_or_default())
 }
 
 fn flags(roles: &[AccountRole]) -> u32 {
@@ -107,7 +136,6 @@ fn flags(roles: &[AccountRole]) -> u32 {
 fn table(accounts: &[Json]) -> String {
     let mut out = String::new();
     for account in accounts {
-        let text = |value: &Json| printable(value.as_str().unwrap_or_default());
         let mut marks = Vec::new();
         let flags = account["flags"].as_u64().unwrap_or_default();
         let roles = [

@@ -14,6 +14,7 @@ pub(crate) fn run(arguments: &Uru, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
         UruCommand::Account(account) => account::run(account, common),
         UruCommand::Keys(keys) => keys::run(keys),
+        UruCommand::Kick { who, shard } => account::kick(who, shard, common),
         UruCommand::Manifest(manifest) => manifest::run(manifest, common),
         UruCommand::Sdl(sdl) => sdl::run(sdl, common),
         UruCommand::Vault(vault) => vault::run(vault, common),

@@ -21,8 +21,19 @@ use crate::output::{Failure, complain, print, printable};
 /// How many clients come in at the same time; more of them would measure their own crowd.
 const COMING: usize = 16;
 
+/// How long a client waits after steps of which one failed, the first time and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
 /// How long messages of avatars that walk are under way to others.
 const DELIVERY: &str = "delivery";
+
+/// The clients that have tried to come in, and those that did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrived {
+    all: u32,
+    there: u32,
+}
 
 /// What one client, or all of them, measured.
 #[derive(Debug, Default)]
@@ -58,6 +69,11 @@ impl Measured {
         self.failures.entry(step).or_insert_with(|| (0, error.to_string())).0 += 1;
     }
 
+    /// How many steps failed.
+    fn failed(&self) -> u64 {
+        self.failures.values().map(|(count, _)| count).sum()
+    }
+
     fn merge(&mut self, other: Self) {
         for (step, mut times) in other.times {
             self.times.entry(step).or_default().append(&mut times);
@@ -78,7 +94,7 @@ pub(super) async fn run(
     let coming = Arc::new(Semaphore::new(COMING));
     // When to stop; unknown until all clients are there.
     let (stop, _) = watch::channel(None);
-    let (here, mut arrived) = watch::channel(0u32);
+    let (here, mut arrived) = watch::channel(Arrived::default());
     let here = Arc::new(here);
     let steps = source.steps(Some(1))?;
     let mut clients = JoinSet::new();
@@ -93,10 +109,13 @@ pub(super) async fn run(
         clients.spawn(async move { client(&setup, &steps, &coming, &here, stop).await });
     }
     // It cannot fail: this function holds the other end.
-    let _ = arrived.wait_for(|arrived| *arrived == count).await;
+    let _ = arrived.wait_for(|arrived| arrived.all == count).await;
     let begun = Instant::now();
-    common.note("load", &format!("{count} clients are there, for {} s", arguments.seconds));
-    stop.send_replace(Some(begun + Duration::from_secs(arguments.seconds)));
+    let there = arrived.borrow().there;
+    let seconds = if there == 0 { 0 } else { arguments.seconds };
+    let of = if there == count { String::new() } else { format!(" of {count}") };
+    common.note("load", &format!("{there}{of} clients are there, for {seconds} s"));
+    stop.send_replace(Some(begun + Duration::from_secs(seconds)));
     let mut all = Measured::default();
     while let Some(done) = clients.join_next().await {
         match done {
@@ -118,7 +137,7 @@ async fn client(
     setup: &Setup,
     steps: &[Step],
     coming: &Semaphore,
-    here: &watch::Sender<u32>,
+    here: &watch::Sender<Arrived>,
     mut stop: watch::Receiver<Option<Instant>>,
 ) -> Measured {
     let mut measured = Measured::default();
@@ -130,9 +149,14 @@ async fn client(
         let _turn = coming.acquire().await;
         for step in once {
             goes_on = goes_on && measured.take(&mut session, step).await;
+            // What is asked of a client that is not logged in measures nothing.
+            goes_on &= *step != Step::Login || !measured.failures.contains_key(step.name());
         }
     }
-    here.send_modify(|here| *here += 1);
+    here.send_modify(|here| {
+        here.all += 1;
+        here.there += u32::from(goes_on);
+    });
     session.delays();
     let Ok(Some(end)) = stop.wait_for(Option::is_some).await.map(|end| *end) else {
         return measured;
@@ -142,13 +166,35 @@ async fn client(
         // Whoever was thrown out meanwhile learns it now.
         measured.take(&mut session, &Step::Ping).await;
     }
+    let mut pause = Pause::default();
     while goes_on && !again.is_empty() && Instant::now() < end {
+        let failed = measured.failed();
         for step in again {
             goes_on = goes_on && measured.take(&mut session, step).await;
+        }
+        let pause = pause.after(measured.failed() > failed);
+        if !pause.is_zero() {
+            sleep_until(end.min(Instant::now() + pause)).await;
         }
     }
     session.close().await;
     measured
+}
+
+/// How long a client waits before it repeats its steps: steps that fail may take no time at all, and
+/// would only measure how fast they do.
+#[derive(Debug, Default)]
+struct Pause(Duration);
+
+impl Pause {
+    /// No time if no step failed; otherwise twice as long as the time before.
+    fn after(&mut self, failed: bool) -> Duration {
+        self.0 = match failed {
+            false => Duration::ZERO,
+            true => (self.0 * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
+        };
+        self.0
+    }
 }
 
 /// The steps that are done once, and those that are done again and again.
@@ -224,6 +270,16 @@ mod tests {
         assert_eq!(parts(&all[..1]), (&[][..], &all[..1]));
         let all = [ping.clone(), again, login, ping];
         assert_eq!(parts(&all), (&all[..1], &all[2..]));
+    }
+
+    #[test]
+    fn who_fails_waits_longer_each_time() {
+        let mut pause = Pause::default();
+        assert!(pause.after(false).is_zero());
+        let waited: Vec<_> = (0..9).map(|_| pause.after(true).as_millis()).collect();
+        assert_eq!(waited, [10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+        assert!(pause.after(false).is_zero());
+        assert_eq!(pause.after(true), FIRST_PAUSE);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use worldwire_client::uru::folder::{self, Placed};
 use worldwire_client::uru::{
     Auth, ClientError, Files, Gatekeeper, Login, NewAge, Notifications, Picture, Player, Result,
 };
+use worldwire_uru::crypt::login::PASSWORD_UNITS;
 use worldwire_uru::file::secure;
 use worldwire_uru::message::Score;
 use worldwire_uru::schema::Descriptors;
@@ -62,6 +63,20 @@ impl<'s> Session<'s> {
 
     /// Takes a step; the values it yields.
     pub(super) async fn take(&mut self, step: &Step) -> Result<Vec<Json>> {
+        if *step != Step::Logout {
+            self.kicked().map_or(Ok(()), Err)?;
+        }
+        let taken = self.perform(step).await;
+        // Whoever is thrown out loses the age, too; only the auth server says why.
+        taken.map_err(|error| self.kicked().unwrap_or(error))
+    }
+
+    fn kicked(&self) -> Option<ClientError> {
+        let (auth, _) = self.auth.as_ref()?;
+        auth.link().kicked().map(ClientError::KickedOff)
+    }
+
+    async fn perform(&mut self, step: &Step) -> Result<Vec<Json>> {
         Ok(match step {
             Step::Gatekeeper => {
                 let gatekeeper = self.gatekeeper().await?;
@@ -286,7 +301,14 @@ impl<'s> Session<'s> {
     async fn log_in(&mut self) -> Result<Vec<Json>> {
         let setup = self.setup;
         let Some((account, password)) = &setup.account else { return Ok(Vec::new()) };
-        let login = self.auth().await?.log_in(account, password).await?;
+        let login = match self.auth().await?.log_in(account, password).await {
+            Err(ClientError::Refused { error: NetError::AuthenticationFailed, .. })
+                if password.encode_utf16().count() > PASSWORD_UNITS =>
+            {
+                self.auth().await?.log_in_uncut(account, password).await?
+            }
+            login => login?,
+        };
         let shown = json!({
             "account": login.account_id.to_string(),
             "flags": login.flags.0,

@@ -51,7 +51,13 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
         let _ = writeln!(out, "{}", pairs.collect::<Vec<_>>().join(between));
     }
     if values.is_empty() {
-        let _ = writeln!(out, "{}: {}", step.name(), if is_silent(step) { "ok" } else { "none" });
+        let outcome = match step {
+            // No server answers.
+            Step::SendNode(..) | Step::SetPublic(..) => "sent",
+            step if is_silent(step) => "ok",
+            _ => "none",
+        };
+        let _ = writeln!(out, "{}: {outcome}", step.name());
     }
     out
 }

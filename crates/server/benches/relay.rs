@@ -1,0 +1,184 @@
+//! What it costs to relay a message in an age, from the bytes of the sender to the task that writes
+//! to each receiver's socket: without ciphers and sockets.
+//!
+//! `cargo bench -p worldwire-server --bench relay`. Items are receivers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use divan::counter::ItemsCount;
+use divan::{Bencher, black_box};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+use worldwire_core::{Field, Writer};
+use worldwire_server::uru::{Outbox, hand_out};
+use worldwire_uru::age::{Config, Instance, Player};
+use worldwire_uru::file::age::AgeFile;
+use worldwire_uru::net_message::{
+    GameMessage, NetFlags, NetHeader, NetMessage, SdlState, SdlStateBCast, Stream,
+};
+use worldwire_uru::plasma_message::{
+    AvatarInputStateMsg, BroadcastFlags, InputState, MessageHeader, PlasmaMessage,
+};
+use worldwire_uru::schema::Descriptors;
+use worldwire_uru::sdl::{Scalar, State};
+use worldwire_uru::types::{
+    ClassIndex, CloneIds, Double, Key, Location, LocationFlags, SequenceNumber, UnifiedTime, Uoid,
+};
+
+fn main() {
+    divan::main();
+}
+
+const NOW: Duration = Duration::from_secs(20);
+const RECEIVERS: [u32; 3] = [1, 10, 149];
+/// Messages between two turns of a receiver.
+const MESSAGES: usize = 10;
+const SDL: &str =
+    "STATEDESC avatarPhysical { VERSION 1 VAR POINT3 position[1] VAR QUATERNION orientation[1] }";
+
+/// Where an avatar is: a state, which the age keeps.
+const POSITION: char = 'P';
+/// Which keys somebody holds, which concerns the age no more than to be sent on.
+const KEYS: char = 'K';
+const SAID: [char; 2] = [POSITION, KEYS];
+
+/// An age with one who says something, and so many who hear it; the message and its class.
+fn age(said: char, receivers: u32) -> (Instance, ClassIndex, Vec<u8>) {
+    let descriptors = Arc::new(Descriptors::load([("bench", SDL)]));
+    let file = AgeFile { sequence_prefix: 120, ..AgeFile::default() };
+    let (unix, config) = (Duration::from_secs(1_700_000_000), Config::default());
+    let set = Arc::clone(&descriptors);
+    let mut instance = Instance::new(Duration::ZERO, unix, "city", file, set, config);
+    for player in 1..=receivers + 1 {
+        instance.join(Duration::ZERO, Player::new(player, "Walker")).expect("room for all");
+    }
+    while instance.poll_delivery().is_some() {}
+    let (class, message) = match said {
+        KEYS => (ClassIndex::plNetMsgGameMessage, NetMessage::from(keys())),
+        _ => (ClassIndex::plNetMsgSDLStateBCast, NetMessage::from(walk(&descriptors))),
+    };
+    let message = bytes(&message);
+    (instance, class, message)
+}
+
+fn bytes<'d>(value: &impl Field<'d>) -> Vec<u8> {
+    let mut writer = Writer::new();
+    value.encode(&mut writer).expect("a value that fits");
+    writer.into_bytes()
+}
+
+fn avatar() -> Uoid<'static> {
+    Uoid {
+        location: Location { sequence_number: SequenceNumber(0x78_0021), flags: LocationFlags(0) },
+        load_mask: None,
+        class_index: 1,
+        object_id: 9,
+        name: "Male".into(),
+        clone: Some(CloneIds { id: 1, filler: 0, player_id: 1 }),
+    }
+}
+
+const TIME: UnifiedTime = UnifiedTime { seconds: 1_700_000_000, microseconds: 250_000 };
+
+/// Which keys the walker holds.
+fn keys() -> GameMessage<'static> {
+    let payload = PlasmaMessage::from(AvatarInputStateMsg {
+        message: MessageHeader {
+            sender: Key(Some(avatar())),
+            receivers: vec![Key(Some(avatar()))].into(),
+            timestamp: Double(0.0),
+            bcast_flags: BroadcastFlags(0x8140),
+        },
+        state: InputState(1),
+    });
+    GameMessage {
+        header: NetHeader::from_client(TIME, 1, NetFlags::UseRelevanceRegions),
+        stream: Stream::new(bytes(&payload)),
+        has_delivery_time: false.into(),
+        delivery_time: None,
+    }
+}
+
+/// Where the walker is.
+fn walk(descriptors: &Descriptors) -> SdlStateBCast<'static> {
+    let mut position = State::new(descriptors.newest("avatarPhysical").expect("a descriptor"));
+    position.set("position", &[Scalar::Triple([1.0, 2.0, 3.0])], &TIME).expect("a variable");
+    let state = SdlState {
+        header: NetHeader::from_client(TIME, 1, NetFlags::UseRelevanceRegions),
+        object: avatar(),
+        stream: Stream::new(position.to_blob().to_bytes().expect("a state")),
+        is_initial_state: false.into(),
+        persist_on_server: false.into(),
+        is_avatar_state: true.into(),
+    };
+    SdlStateBCast { state }
+}
+
+/// The age alone: what it does for a message, without anything that waits for a client.
+#[divan::bench(args = RECEIVERS, consts = SAID)]
+fn instance_alone<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) {
+    let (mut instance, class, message) = age(SAID, receivers);
+    bencher.counter(ItemsCount::new(receivers)).bench_local(|| {
+        instance.receive(NOW, 1, class, black_box(&message));
+        while let Some(delivery) = instance.poll_delivery() {
+            black_box(delivery);
+        }
+    });
+}
+
+/// With the queue of each receiver, who takes out what there is now and then.
+#[divan::bench(args = RECEIVERS, consts = SAID)]
+fn through_outboxes<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) {
+    let (mut instance, class, message) = age(SAID, receivers);
+    let outboxes: HashMap<u32, Arc<Outbox>> =
+        (2..=receivers + 1).map(|player| (player, Arc::default())).collect();
+    let mut taken = Vec::new();
+    let items = ItemsCount::new(receivers as usize * MESSAGES);
+    bencher.counter(items).bench_local(|| {
+        for _ in 0..MESSAGES {
+            instance.receive(NOW, 1, class, black_box(&message));
+            hand_out(&mut instance, |player| outboxes.get(&player).map(|outbox| &**outbox));
+        }
+        for outbox in outboxes.values() {
+            outbox.take(usize::MAX, &mut taken);
+            taken.drain(..).for_each(|packet| drop(black_box(packet)));
+        }
+    });
+}
+
+/// The same, and each receiver is a task that is woken.
+#[divan::bench(args = RECEIVERS, consts = SAID)]
+fn through_tasks<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) {
+    let (mut instance, class, message) = age(SAID, receivers);
+    let runtime: Runtime = Builder::new_current_thread().build().expect("a runtime");
+    let heard = Arc::new(Semaphore::new(0));
+    let outboxes: HashMap<u32, Arc<Outbox>> =
+        (2..=receivers + 1).map(|player| (player, Arc::default())).collect();
+    for outbox in outboxes.values().map(Arc::clone) {
+        let heard = Arc::clone(&heard);
+        runtime.spawn(async move {
+            let mut taken = Vec::new();
+            loop {
+                outbox.news().await;
+                while !outbox.is_empty() {
+                    outbox.take(64 << 10, &mut taken);
+                    heard.add_permits(taken.len());
+                    taken.drain(..).for_each(|packet| drop(black_box(packet)));
+                }
+            }
+        });
+    }
+    let items = ItemsCount::new(receivers as usize * MESSAGES);
+    bencher.counter(items).bench_local(|| {
+        runtime.block_on(async {
+            for _ in 0..MESSAGES {
+                instance.receive(NOW, 1, class, black_box(&message));
+                hand_out(&mut instance, |player| outboxes.get(&player).map(|outbox| &**outbox));
+            }
+            let all = heard.acquire_many(receivers * MESSAGES as u32).await;
+            all.expect("tasks that go on").forget();
+        });
+    });
+}

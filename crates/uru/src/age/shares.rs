@@ -1,0 +1,62 @@
+//! What each member takes of the room for states.
+
+use std::collections::HashMap;
+
+use crate::types::Uuid;
+
+/// What the members take. Players of one account count together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shares {
+    taken: HashMap<u32, Taken>,
+    /// The first player of each account.
+    accounts: HashMap<Uuid, u32>,
+    /// Further players of an account, and the first one.
+    first: HashMap<u32, u32>,
+}
+
+/// States, and their bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Taken {
+    pub(super) states: usize,
+    pub(super) bytes: usize,
+}
+
+impl Shares {
+    /// A player has joined.
+    pub(super) fn joined(&mut self, player_id: u32, account: Uuid) {
+        if account.is_zero() {
+            return;
+        }
+        let first = *self.accounts.entry(account).or_insert(player_id);
+        if first != player_id {
+            self.first.insert(player_id, first);
+        }
+    }
+
+    /// Who stands for a player.
+    pub(super) fn payer(&self, player_id: u32) -> u32 {
+        self.first.get(&player_id).copied().unwrap_or(player_id)
+    }
+
+    /// What a player and the others of its account take.
+    pub(super) fn of(&self, player_id: u32) -> Taken {
+        self.taken.get(&self.payer(player_id)).copied().unwrap_or_default()
+    }
+
+    /// A player has sent a state.
+    pub(super) fn take(&mut self, player_id: u32, bytes: usize) {
+        let taken = self.taken.entry(self.payer(player_id)).or_default();
+        (taken.states, taken.bytes) = (taken.states + 1, taken.bytes + bytes);
+    }
+
+    /// A state that a player sent is gone.
+    pub(super) fn give_back(&mut self, player_id: u32, bytes: usize) {
+        let payer = self.payer(player_id);
+        let Some(taken) = self.taken.get_mut(&payer) else { return };
+        taken.states = taken.states.saturating_sub(1);
+        taken.bytes = taken.bytes.saturating_sub(bytes);
+        if taken.states == 0 {
+            self.taken.remove(&payer);
+        }
+    }
+}
