@@ -310,6 +310,48 @@ async fn a_neighbourhood_is_its_neighbours() {
 }
 
 #[tokio::test]
+async fn the_first_neighbourhood_is_nobodys_under_any_name() {
+    let database = Database::sqlite();
+    let vault = database.vault().await;
+    let (ann, _to_ann, a) = play(&vault, "Ann").await;
+    let hood = Age::named(&ann, "Neighborhood").await;
+    let named = |name: &'static str| VaultNode {
+        string64_4: Some(TermStr::from(name)),
+        ..VaultNode::default()
+    };
+    for _ in 0..2 {
+        assert_eq!(ann.save(hood.info, REVISION, encoded(&named("Mine"))).await, REFUSED);
+        assert_eq!(ann.set_public(hood.info, false).await, REFUSED);
+        vault.set(hood.info, named("The quiet")).await.unwrap();
+    }
+    drop(ann);
+    vault.close().await;
+    let vault = database.vault().await;
+    let (ann, _to_ann) = log_in(&vault, "Ann").await;
+    ann.set_player(a).await.unwrap();
+    assert_eq!(ann.save(hood.info, REVISION, encoded(&named("Mine"))).await, REFUSED);
+    assert_eq!(ann.set_public(hood.info, false).await, REFUSED);
+}
+
+#[tokio::test]
+async fn accounts_are_shown_to_their_owners() {
+    let database = Database::sqlite();
+    let vault = database.vault().await;
+    let (ann, _to_ann, a) = play(&vault, "Ann").await;
+    let (eve, _to_eve, _) = play(&vault, "Eve").await;
+    let (root, _) = administrator(&vault).await;
+    let info = info_of(&ann, a).await;
+    let own = read(&ann, info).await.creator_acct.unwrap();
+    assert!(!own.is_zero());
+    assert_eq!(read(&root, info).await.creator_acct, Some(own));
+    let seen = read(&eve, info).await;
+    assert_eq!((seen.creator_acct, seen.creator_id), (Some(Uuid::ZERO), Some(a)));
+    // Nodes of ages name instances, which are no secret.
+    let city = Age::named(&eve, "city").await;
+    assert_eq!(read(&eve, city.info).await.creator_acct, Some(city.instance));
+}
+
+#[tokio::test]
 async fn the_global_inbox_is_the_administrators() {
     let database = Database::sqlite();
     let vault = database.vault().await;

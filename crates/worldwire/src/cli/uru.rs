@@ -174,8 +174,8 @@ pub(crate) enum UruVault {
     },
     /// Change fields of a node; players who see it are told
     ///
-    /// What a node is stays: its number, type, maker and times, the names of players, and those of the
-    /// shard's own ages, which are in shard.toml.
+    /// What a node is stays: its number, type, maker and times, the names of players, and what ages
+    /// are found by.
     #[command(after_help = "Example:
   worldwire uru vault set 10031 \"Text_1=The gate is open\" Int32_2=1")]
     Set {

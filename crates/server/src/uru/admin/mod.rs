@@ -398,7 +398,7 @@ fn said(error: NetError) -> String {
         NetError::VaultNodeNotFound => "does not exist",
         NetError::VaultNodeAccessViolation => {
             "numbers, types, makers and times of nodes stay as they are, and so do the names of \
-             players and of the shard's own ages ([ages] in shard.toml)"
+             players and what ages are found by"
         }
         NetError::InvalidParameter => "a value is empty, too long, or not allowed",
         NetError::TimeoutOdbc => "the database did not answer in time",

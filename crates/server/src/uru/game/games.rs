@@ -221,8 +221,7 @@ impl Games {
 
     /// Lets a player into an age, if auth expects it there: from the same address, and once for each
     /// request on the auth connection, lest somebody who has learned the account puts the player out.
-    /// The seat is there before the age is
-    /// asked, so that whoever is cut meanwhile can still leave.
+    /// The seat is there before the age is asked, so that whoever is cut meanwhile can still leave.
     ///
     /// # Errors
     /// The result of the reply; there is no seat then.
@@ -245,7 +244,10 @@ impl Games {
                 return Err(NetError::AgeNotFound);
             }
             let expected = tables.expected.get(&player).ok_or(NetError::PlayerNotFound)?;
-            if expected.traveller.account != account || expected.address != address {
+            // A client that reaches one service by IPv4 and the other by IPv6 has two addresses.
+            let comes_from_there =
+                expected.address == address || expected.address.is_ipv4() != address.is_ipv4();
+            if expected.traveller.account != account || !comes_from_there {
                 return Err(NetError::PlayerNotFound);
             }
             let there = tables.present.get(&player).filter(|at| at.number == number);

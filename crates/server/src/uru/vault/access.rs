@@ -368,10 +368,13 @@ impl State {
     }
 
     /// Whether the shard made an age by itself.
-    pub(super) fn is_operators(&self, age: u32) -> bool {
+    fn is_operators(&self, age: u32) -> bool {
         let Some(facts) = self.info_of(age).and_then(|info| self.graph.age_info(info)) else {
             return false;
         };
+        if self.own_ages.contains(&facts.instance) {
+            return true;
+        }
         let fixed = self.config.static_ages.iter().chain([&self.config.city]);
         let fixed = fixed.map(|age| (&age.names, age.instance));
         let hood = (&self.config.neighbourhood, None);

@@ -298,7 +298,7 @@ impl Vault {
     /// # Errors
     /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for a text that is too long;
     /// [`NetError::VaultNodeAccessViolation`] for what the server gives a node when it is made, the
-    /// names of players, and those of the ages that the shard makes by itself.
+    /// names of players, and what ages are found by.
     pub async fn set(&self, node: u32, fields: VaultNode<'static>) -> Result<(), NetError> {
         let set = move |state: &mut State| state.set_fields(node, &fields);
         self.call(None, Some(node), set).await.map(|((), _)| ())

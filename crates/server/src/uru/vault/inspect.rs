@@ -100,12 +100,9 @@ impl State {
             NodeType::Player | NodeType::PlayerInfo => {
                 fields.istring64_1.is_some() || fields.uuid_1.is_some() || fields.uint32_1.is_some()
             }
-            // By names the shard knows its own ages, which are no player's.
-            NodeType::AgeInfo => {
-                let age = self.graph.age_info(id).map_or(0, |info| info.age);
-                let names = [&fields.string64_2, &fields.string64_3, &fields.string64_4];
-                self.is_operators(age)
-                    && (names.into_iter().any(Option::is_some) || fields.uuid_1.is_some())
+            // Age and AgeInfo name each other.
+            NodeType::Age | NodeType::AgeInfo => {
+                fields.uuid_1.is_some() || fields.uint32_1.is_some()
             }
             _ => false,
         };

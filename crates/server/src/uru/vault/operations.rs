@@ -44,24 +44,30 @@ impl State {
         self.make_node(node)
     }
 
-    /// `VaultNodeFetch`: a whole node, encoded.
+    /// `VaultNodeFetch`: a whole node, encoded. Accounts of others stay theirs: an account and one of
+    /// its players are all that a join of an age names, so they are shown to administrators only.
     pub(crate) fn fetch(&mut self, connection: ConnectionId, id: u32) -> Outcome<Content> {
         let session = self.logged_in(connection)?;
         if !self.may_read(connection, session, id) {
             return Err(NetError::VaultNodeAccessViolation.into());
         }
-        let account = session.account;
+        let (account, is_admin) = (session.account, session.is_admin());
         let content = self.content(id)?;
-        // With the account of a player, others could pretend to be that player.
-        match decode(&content)? {
-            node if node.creator_acct.is_some_and(|creator| {
-                creator != account && self.accounts.get(creator).is_some()
-            }) =>
-            {
-                Ok(encode(&VaultNode { creator_acct: Some(Uuid::ZERO), ..node })?)
-            }
-            _ => Ok(content),
+        let Some(entry) = self.graph.get(id) else { return Ok(content) };
+        if is_admin || self.players.account(entry.creator) == Some(account) {
+            return Ok(content);
         }
+        let mut node = decode(&content)?;
+        let mut ids = vec![&mut node.creator_acct];
+        if entry.kind == NodeType::Player {
+            ids.push(&mut node.uuid_1);
+        }
+        ids.retain(|id| id.is_some_and(|it| it != account && self.accounts.get(it).is_some()));
+        if ids.is_empty() {
+            return Ok(content);
+        }
+        ids.into_iter().for_each(|id| *id = Some(Uuid::ZERO));
+        Ok(encode(&node)?)
     }
 
     /// `VaultNodeSave`: replaces the fields that are sent.

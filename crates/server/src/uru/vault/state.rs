@@ -83,6 +83,8 @@ pub(crate) struct State {
     /// Players that are active, and where.
     pub(crate) online: HashMap<u32, ConnectionId>,
     pub(crate) system: u32,
+    /// The instances that the shard made by itself. They stay the operator's under any name.
+    pub(crate) own_ages: BTreeSet<Uuid>,
     /// How many nodes of ages each player has had made since the shard started. What is undone
     /// counts, too.
     pub(crate) built: HashMap<u32, usize>,
@@ -118,6 +120,7 @@ enum Undo {
     NextNode(u32),
     NextScore(u32),
     System(u32),
+    OwnAge(Uuid),
 }
 
 /// A place to go back to.
@@ -135,6 +138,8 @@ const MOST_NODE_BYTES: usize = 1_048_576;
 const NEXT_NODE: &str = "uru.next-node";
 /// The setting that holds the number of the next score.
 const NEXT_SCORE: &str = "uru.next-score";
+/// The setting that holds the instances which the shard made by itself, one behind the other.
+const OWN_AGES: &str = "uru.own-ages";
 
 impl State {
     /// A shard that knows nothing yet.
@@ -149,6 +154,7 @@ impl State {
             sessions: BTreeMap::new(),
             online: HashMap::new(),
             system: 0,
+            own_ages: BTreeSet::new(),
             built: HashMap::new(),
             now: 0,
             random,
@@ -242,6 +248,7 @@ impl State {
                     self.system = system;
                     self.interests.set_system(system, &self.graph);
                 }
+                Undo::OwnAge(instance) => drop(self.own_ages.remove(&instance)),
             }
         }
         self.outbox.truncate(mark.outbox);
@@ -412,6 +419,14 @@ impl State {
         self.interests.set_system(id, &self.graph);
     }
 
+    /// An instance is one that the shard has made.
+    pub(crate) fn put_own_age(&mut self, instance: Uuid) {
+        if self.own_ages.insert(instance) {
+            self.undo.push(Undo::OwnAge(instance));
+            self.put_setting(OWN_AGES, self.own_ages.iter().flat_map(|age| age.0).collect());
+        }
+    }
+
     /// Sets the numbers that the next node and the next score get.
     pub(crate) fn set_next_numbers(&mut self, node: u32, score: u32) {
         self.undo.push(Undo::NextNode(self.next_node));
@@ -552,6 +567,9 @@ impl State {
             match (row.name.as_str(), number) {
                 (NEXT_NODE, Some(next)) => self.next_node = self.next_node.max(next),
                 (NEXT_SCORE, Some(next)) => self.next_score = self.next_score.max(next),
+                (OWN_AGES, _) => {
+                    self.own_ages = row.value.as_chunks().0.iter().copied().map(Uuid).collect();
+                }
                 _ => {}
             }
         }

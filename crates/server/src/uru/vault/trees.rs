@@ -49,10 +49,21 @@ impl State {
         }
         self.city()?;
         self.neighbourhood()?;
+        let names = self.config.neighbourhood.clone();
+        for info in self.graph.find(&of_names(&names), usize::MAX) {
+            self.owns(info);
+        }
         for age in self.config.static_ages.clone() {
             self.static_age(&age)?;
         }
         Ok(())
+    }
+
+    /// Notes that an age is the shard's own, whatever it is called later.
+    fn owns(&mut self, info: u32) {
+        if let Some(facts) = self.graph.age_info(info) {
+            self.put_own_age(facts.instance);
+        }
     }
 
     /// The city, which is made if there is none.
@@ -64,33 +75,23 @@ impl State {
     /// The AgeInfo of an age that exists once, which is made if there is none.
     fn static_age(&mut self, age: &StaticAge) -> Outcome<u32> {
         let names = &age.names;
-        let template = VaultNode {
-            node_type: Some(NodeType::AgeInfo),
-            uuid_1: age.instance,
-            string64_2: text(&names.filename),
-            string64_3: text(&names.instance_name),
-            string64_4: text(&names.user_name),
-            ..VaultNode::default()
+        let template = VaultNode { uuid_1: age.instance, ..of_names(names) };
+        let info = match self.graph.find(&template, 1).first() {
+            Some(info) => *info,
+            None => {
+                let instance = age.instance.unwrap_or_else(|| self.random_uuid());
+                let new = NewAge { instance, public: true, language: -1, ..named(names) };
+                self.make_age(&new)?.info
+            }
         };
-        if let Some(info) = self.graph.find(&template, 1).first() {
-            return Ok(*info);
-        }
-        let instance = age.instance.unwrap_or_else(|| self.random_uuid());
-        let new = NewAge { instance, public: true, language: -1, ..named(names) };
-        Ok(self.make_age(&new)?.info)
+        self.owns(info);
+        Ok(info)
     }
 
     /// The AgeInfo of the first neighbourhood with room, by number; one is made if there is none.
     pub(crate) fn neighbourhood(&mut self) -> Outcome<u32> {
         let names = self.config.neighbourhood.clone();
-        let template = VaultNode {
-            node_type: Some(NodeType::AgeInfo),
-            int32_2: Some(1),
-            string64_2: text(&names.filename),
-            string64_3: text(&names.instance_name),
-            string64_4: text(&names.user_name),
-            ..VaultNode::default()
-        };
+        let template = VaultNode { int32_2: Some(1), ..of_names(&names) };
         let mut hoods = self.graph.find(&template, usize::MAX);
         hoods.sort_by_key(|info| (self.graph.age_info(*info).map(|info| info.sequence), *info));
         let most = self.config.neighbours;
@@ -104,7 +105,9 @@ impl State {
         let sequence = self.next_sequence(&names.filename, &names.user_name);
         let instance = self.random_uuid();
         let new = NewAge { instance, sequence, public: true, language: -1, ..named(&names) };
-        Ok(self.make_age(&new)?.info)
+        let info = self.make_age(&new)?.info;
+        self.owns(info);
+        Ok(info)
     }
 
     /// The number behind the highest one of the ages of these names, at least 1.
@@ -338,6 +341,17 @@ impl State {
 
     fn make_list(&mut self, kind: NodeType, list: i32, maker: Maker) -> Outcome<u32> {
         self.make(kind, maker, VaultNode { int32_1: Some(list), ..VaultNode::default() })
+    }
+}
+
+/// The AgeInfo of an age of these names.
+fn of_names(names: &AgeNames) -> VaultNode<'static> {
+    VaultNode {
+        node_type: Some(NodeType::AgeInfo),
+        string64_2: text(&names.filename),
+        string64_3: text(&names.instance_name),
+        string64_4: text(&names.user_name),
+        ..VaultNode::default()
     }
 }
 
