@@ -58,7 +58,7 @@ async fn everything(admin: &Admin) {
     let shown = ask(admin, json!({"request": "show", "node": node}), &[]).await.unwrap();
     assert_eq!(shown[0]["String64_4"], json!("The"));
     // What would not change, or must not, is refused.
-    for fields in [json!({"NodeId": 5}), json!({"Uint32_1": 5, "Int32_2": 0})] {
+    for fields in [json!({"NodeId": 5}), json!({"UInt32_1": 5, "Int32_2": 0})] {
         let refused = set(fields).await.unwrap_err();
         assert!(refused.contains("stay as they are"), "{refused}");
     }
