@@ -34,7 +34,7 @@ fn main() {
 const NOW: Duration = Duration::from_secs(20);
 const RECEIVERS: [u32; 3] = [1, 10, 149];
 /// Messages between two turns of a receiver.
-const MESSAGES: usize = 10;
+const MESSAGES: u32 = 10;
 const SDL: &str =
     "STATEDESC avatarPhysical { VERSION 1 VAR POINT3 position[1] VAR QUATERNION orientation[1] }";
 
@@ -135,7 +135,7 @@ fn through_outboxes<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) 
     let outboxes: HashMap<u32, Arc<Outbox>> =
         (2..=receivers + 1).map(|player| (player, Arc::default())).collect();
     let mut taken = Vec::new();
-    let items = ItemsCount::new(receivers as usize * MESSAGES);
+    let items = ItemsCount::new(receivers * MESSAGES);
     bencher.counter(items).bench_local(|| {
         for _ in 0..MESSAGES {
             instance.receive(NOW, 1, class, black_box(&message));
@@ -170,14 +170,14 @@ fn through_tasks<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) {
             }
         });
     }
-    let items = ItemsCount::new(receivers as usize * MESSAGES);
+    let items = ItemsCount::new(receivers * MESSAGES);
     bencher.counter(items).bench_local(|| {
         runtime.block_on(async {
             for _ in 0..MESSAGES {
                 instance.receive(NOW, 1, class, black_box(&message));
                 hand_out(&mut instance, |player| outboxes.get(&player).map(|outbox| &**outbox));
             }
-            let all = heard.acquire_many(receivers * MESSAGES as u32).await;
+            let all = heard.acquire_many(receivers * MESSAGES).await;
             all.expect("tasks that go on").forget();
         });
     });

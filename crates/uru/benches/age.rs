@@ -11,7 +11,7 @@ use std::time::Duration;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use worldwire_core::{Field, Writer};
-use worldwire_uru::age::{Config, Instance, Player, Queue};
+use worldwire_uru::age::{AgeBounds, Config, Instance, Player, Queue};
 use worldwire_uru::file::age::AgeFile;
 use worldwire_uru::net_message::{
     GameMessage, GameStateRequest, NetFlags, NetHeader, NetMessage, SdlState, SdlStateBCast, Stream,
@@ -65,7 +65,9 @@ fn avatar(player_id: u32) -> Uoid<'static> {
 fn age(descriptors: &Arc<Descriptors>, relevance: bool) -> Instance {
     let file = AgeFile { sequence_prefix: 120, ..AgeFile::default() };
     let unix = Duration::from_secs(1_700_000_000);
-    let config = Config { relevance, ..Config::default() };
+    // One player makes all states of the bench.
+    let bounds = AgeBounds { share: 1, ..AgeBounds::default() };
+    let config = Config { relevance, bounds, ..Config::default() };
     Instance::new(Duration::ZERO, unix, "city", file, Arc::clone(descriptors), config)
 }
 

@@ -235,7 +235,7 @@ fn the_recipe_of_the_guide_works() {
          + scores player points + ping"
     );
     let printed = good(client(folder, &steps));
-    assert!(printed.contains("send-node: ok") && printed.contains("logout: ok"), "{printed}");
+    assert!(printed.contains("send-node: sent") && printed.contains("logout: ok"), "{printed}");
     assert!(printed.contains(&format!("id {score}  owner {player}  type 1  value 7")), "{printed}");
     let output =
         client(folder, &format!("login + set-player Ann + transfer-points {score} {score} 1"));

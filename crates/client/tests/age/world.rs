@@ -218,7 +218,15 @@ impl World {
         let instance = Uuid([u8::try_from(age).unwrap() + 1; 16]);
         let joined = self.runtime.block_on(async {
             let (auth, _) = Auth::connect(shard).await.unwrap();
-            let login = auth.log_in(&player.to_string(), PASSWORD).await.unwrap();
+            let login = loop {
+                match auth.log_in(&player.to_string(), PASSWORD).await {
+                    // Time was advanced while the database had something to do.
+                    Err(error) if error.net_error() == Some(NetError::TimeoutOdbc) => {
+                        tokio::time::sleep(SHORT).await;
+                    }
+                    login => break login.unwrap(),
+                }
+            };
             auth.set_player(player).await.unwrap();
             auth.init_age(&NewAge::new(name, instance)).await.unwrap();
             let age = auth.age(name, instance).await.unwrap();

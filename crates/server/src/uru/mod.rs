@@ -117,8 +117,8 @@ pub enum ShardError {
     Taken(PathBuf),
     /// The keys are gone, and this is not the first start.
     #[error("{path}: is missing, and clients of this shard need the keys in it; restore it, or make \
-        new ones with `worldwire uru keys generate -o {path}` and give clients the lines that are \
-        printed then", path = .0.display())]
+        new ones with `worldwire uru keys generate -o {path}` and give clients the lines that \
+        `worldwire uru keys convert {path} --to server-ini` prints", path = .0.display())]
     KeysLost(PathBuf),
     /// The key that passwords are sealed under is gone.
     #[error("{}: is missing, and the passwords in the database were sealed under it; restore it",

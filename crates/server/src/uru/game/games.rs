@@ -1,6 +1,6 @@
 //! The ages of a shard: which of them run, who is on the way into them, and who is there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -78,6 +78,8 @@ pub(in crate::uru) struct AgeFigures {
 #[derive(Debug, Default)]
 struct Tables {
     hosts: HashMap<u32, Running>,
+    /// Those that auth has given to ages.
+    numbers: HashSet<u32>,
     /// By player.
     expected: HashMap<u32, Expected>,
     /// By player.
@@ -193,7 +195,9 @@ impl Games {
         let player = traveller.player;
         let since = Instant::now();
         let expected = Expected { since, auth, address, traveller, number, place };
-        self.tables().expected.insert(player, expected);
+        let mut tables = self.tables();
+        tables.numbers.insert(number);
+        tables.expected.insert(player, expected);
         Ok(())
     }
 
@@ -238,9 +242,7 @@ impl Games {
         }
         let expected = {
             let tables = self.tables();
-            let is_anywhere = tables.hosts.contains_key(&number)
-                || tables.expected.values().any(|expected| expected.number == number);
-            if !is_anywhere {
+            if !tables.numbers.contains(&number) {
                 return Err(NetError::AgeNotFound);
             }
             let expected = tables.expected.get(&player).ok_or(NetError::PlayerNotFound)?;

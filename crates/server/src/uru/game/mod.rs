@@ -6,8 +6,11 @@
 //! has too much to do; it hands them messages through a bounded queue ([`outbox`]) and never waits
 //! for one.
 //!
+//! Whoever says too much, or makes the age work too long, is read more slowly ([`pace`]). What an age
+//! drops is logged by player and reason ([`drops`]).
+//!
 //! A player is let in whom the auth service expects there ([`games`]): the one who asked for this
-//! age on an auth connection within the last minute, or who is in it still.
+//! age on an auth connection from the same address within the last minute, or who was in it.
 //!
 //! What lasts is in the vault ([`records`]). A change is written a moment after it happened, in one
 //! transaction with others; one that could not be written is tried again ([`keeper`]).
