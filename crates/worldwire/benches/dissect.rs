@@ -63,6 +63,13 @@ fn logins_brief(bencher: Bencher<'_, '_>, threads: usize) {
     }
 }
 
+#[divan::bench(args = [1, 2], sample_count = 3, sample_size = 1)]
+fn logins_json(bencher: Bencher<'_, '_>, threads: usize) {
+    if let Some(logins) = &*LOGINS {
+        ours(bencher, logins, &["--json", "-q", "--threads", &threads.to_string()]);
+    }
+}
+
 #[divan::bench(sample_count = 3, sample_size = 1)]
 fn logins_tshark_io_phs(bencher: Bencher<'_, '_>) {
     if let Some(logins) = &*LOGINS {
