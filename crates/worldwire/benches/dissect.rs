@@ -2,6 +2,10 @@
 //!
 //! The capture is generated: `WORLDWIRE_BENCH_MB` megabytes (200 unless set) of encrypted auth and
 //! game connections, 32 at a time. tshark runs only where it is installed.
+//!
+//! `WORLDWIRE_BENCH_LOGINS` names a directory with a capture of real logins over IPv4 and a key file
+//! (`.toml` or `.ini`). The largest capture there is repeated to 50 MB, each time with other addresses
+//! of its clients.
 
 use std::io::{BufWriter, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -14,9 +18,9 @@ use divan::Bencher;
 use divan::counter::BytesCount;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
-use worldwire_capture::{ClassicWriter, LinkType, SyntheticTcp, Timestamp};
+use worldwire_capture::{CaptureReader, ClassicWriter, LinkType, Record, SyntheticTcp, Timestamp};
 use worldwire_core::connection::{Connection as _, Input};
-use worldwire_core::{Bytes32, Side};
+use worldwire_core::{Bytes32, Limits, Side};
 use worldwire_uru::connection::{ClientConfig, Connection, ServerConfig};
 use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
 use worldwire_uru::file::keys::{KeyRing, Spelling};
@@ -27,38 +31,71 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 fn main() {
     LazyLock::force(&FILES);
+    LazyLock::force(&LOGINS);
     divan::main();
-    let _ = std::fs::remove_dir_all(&FILES.folder);
+    for files in [Some(&*FILES), LOGINS.as_ref()].into_iter().flatten() {
+        let _ = std::fs::remove_dir_all(&files.folder);
+    }
 }
 
 static FILES: LazyLock<Files> =
     LazyLock::new(|| Files::generate().expect("the capture is written"));
 
+static LOGINS: LazyLock<Option<Files>> = LazyLock::new(|| {
+    let folder = std::env::var_os("WORLDWIRE_BENCH_LOGINS")?;
+    Some(Files::repeat(Path::new(&folder)).expect("logins and keys are read"))
+});
+
 #[divan::bench(args = [1, 2], sample_count = 3, sample_size = 1)]
 fn dissect_json(bencher: Bencher<'_, '_>, threads: usize) {
-    ours(bencher, "dissect", &["--json", "-q", "--threads", &threads.to_string()]);
+    ours(bencher, &FILES, &["--json", "-q", "--threads", &threads.to_string()]);
 }
 
 #[divan::bench(args = [1, 2], sample_count = 3, sample_size = 1)]
 fn dissect_brief(bencher: Bencher<'_, '_>, threads: usize) {
-    ours(bencher, "dissect", &["--brief", "-q", "--threads", &threads.to_string()]);
+    ours(bencher, &FILES, &["--brief", "-q", "--threads", &threads.to_string()]);
+}
+
+#[divan::bench(args = [1, 2], sample_count = 3, sample_size = 1)]
+fn logins_brief(bencher: Bencher<'_, '_>, threads: usize) {
+    if let Some(logins) = &*LOGINS {
+        ours(bencher, logins, &["--brief", "-q", "--threads", &threads.to_string()]);
+    }
+}
+
+#[divan::bench(args = [1, 2], sample_count = 3, sample_size = 1)]
+fn logins_json(bencher: Bencher<'_, '_>, threads: usize) {
+    if let Some(logins) = &*LOGINS {
+        ours(bencher, logins, &["--json", "-q", "--threads", &threads.to_string()]);
+    }
+}
+
+#[divan::bench(sample_count = 3, sample_size = 1)]
+fn logins_tshark_io_phs(bencher: Bencher<'_, '_>) {
+    if let Some(logins) = &*LOGINS {
+        tshark(bencher, logins);
+    }
 }
 
 #[divan::bench(sample_count = 3, sample_size = 1)]
 fn tshark_io_phs(bencher: Bencher<'_, '_>) {
+    tshark(bencher, &FILES);
+}
+
+fn tshark(bencher: Bencher<'_, '_>, files: &Files) {
     if Command::new("tshark").arg("-v").stdout(Stdio::null()).status().is_err() {
         eprintln!("tshark is not installed: no comparison");
         return;
     }
-    bencher.counter(BytesCount::new(FILES.size)).bench_local(|| {
-        run(Command::new("tshark").arg("-r").arg(&FILES.capture).args(["-q", "-z", "io,phs"]));
+    bencher.counter(BytesCount::new(files.size)).bench_local(|| {
+        run(Command::new("tshark").arg("-r").arg(&files.capture).args(["-q", "-z", "io,phs"]));
     });
 }
 
-fn ours(bencher: Bencher<'_, '_>, verb: &str, arguments: &[&str]) {
-    bencher.counter(BytesCount::new(FILES.size)).bench_local(|| {
+fn ours(bencher: Bencher<'_, '_>, files: &Files, arguments: &[&str]) {
+    bencher.counter(BytesCount::new(files.size)).bench_local(|| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
-        command.arg(verb).arg(&FILES.capture).arg("--keys").arg(&FILES.keys).args(arguments);
+        command.arg("dissect").arg(&files.capture).arg("--keys").arg(&files.keys).args(arguments);
         run(&mut command);
     });
 }
@@ -95,6 +132,49 @@ impl Files {
         std::fs::write(&keys, ring.format(Spelling::Toml).as_bytes())?;
         write_capture(&capture, megabytes << 20, ring, random)?;
         let size = std::fs::metadata(&capture)?.len();
+        Ok(Self { folder, capture, keys, size })
+    }
+
+    /// Repeats a capture until it is large.
+    fn repeat(from: &Path) -> Result<Self, Box<dyn std::error::Error>> {
+        const SIZE: u64 = 50_000_000;
+        let entries = std::fs::read_dir(from)?.collect::<Result<Vec<_>, _>>()?;
+        let mut files: Vec<PathBuf> = entries.iter().map(std::fs::DirEntry::path).collect();
+        files.sort_by_key(|path| std::fs::metadata(path).map_or(0, |about| about.len()));
+        let last = |kinds: [&str; 2]| {
+            let is =
+                |path: &&PathBuf| kinds.iter().any(|kind| path.extension() == Some(kind.as_ref()));
+            files.iter().rfind(is).cloned()
+        };
+        let source = std::fs::read(last(["pcap", "pcapng"]).ok_or("no capture")?)?;
+        let keys = last(["toml", "ini"]).ok_or("no keys")?;
+        let folder = tempfile::tempdir()?.keep();
+        let capture = folder.join("logins.pcap");
+        let file = BufWriter::with_capacity(1 << 20, std::fs::File::create(&capture)?);
+        let mut writer = ClassicWriter::new(file, LinkType::ETHERNET)?;
+        let (mut size, mut seconds) = (0, 1_767_225_600);
+        for round in 0_u16.. {
+            let mut reader = CaptureReader::new(&source[..], &Limits::DEFAULT)?;
+            let mut server = None;
+            while let Some(record) = reader.next()? {
+                let Record::Packet(packet) = record else { continue };
+                let mut data = packet.data.to_vec();
+                // Ethernet, and IPv4 without options: the client is the one who opens.
+                let ports: [[u8; 2]; 2] = [34, 36].map(|at| [data[at], data[at + 1]]);
+                let server = *server.get_or_insert(ports[1]);
+                let client = if ports[1] == server { 26 } else { 30 };
+                let [high, low] = round.to_be_bytes();
+                data[client..client + 4].copy_from_slice(&[10, 0, high, low]);
+                let length = u32::try_from(data.len())?;
+                writer.packet(Timestamp::from_parts(seconds, 0), &data, length)?;
+                size += data.len() as u64 + 16;
+            }
+            seconds += 60;
+            if size >= SIZE {
+                break;
+            }
+        }
+        writer.into_inner().flush()?;
         Ok(Self { folder, capture, keys, size })
     }
 }

@@ -438,6 +438,16 @@ fn what_is_shown_can_be_a_filter() {
         let all = filter(&format!("{name} == {}", json[name]));
         assert!(said(&["--json", "--filter", &all]).contains("AcctLoginRequest"), "{all}");
     }
+    // Bytes, as text and as JSON lines show them.
+    let shown = said(&["--filter", line]);
+    let hash = shown.lines().find_map(|line| line.trim().strip_prefix("challengeHash: ")).unwrap();
+    let hash = hash.split(' ').next().unwrap();
+    assert_eq!(json["fields"]["challengeHash"]["$hex"], *hash);
+    for filter in
+        [format!("challengeHash == {hash}"), format!("challengeHash startswith {}", &hash[..8])]
+    {
+        assert!(said(&["--brief", "--filter", &filter]).contains(line), "{filter}");
+    }
     let date = filter(&format!("date == {}", json["time"]));
     assert!(said(&["--json", "--filter", &date]).contains("AcctLoginRequest"), "{date}");
 }

@@ -6,7 +6,7 @@ use core::net::Ipv4Addr;
 
 use memchr::memmem::Finder;
 use regex_lite::Regex;
-use worldwire_core::value::{parse_guid, push_hex};
+use worldwire_core::value::{parse_guid, parse_hex, push_hex};
 
 use super::number::{Count, Number};
 
@@ -20,7 +20,7 @@ pub(super) enum Literal {
     Bytes(Box<[u8]>),
 }
 
-/// A text, and the identifier or address that it may be.
+/// A text, and the identifier, address or bytes that it may be.
 #[derive(Clone, Debug)]
 pub(super) struct Text {
     text: Box<str>,
@@ -30,6 +30,8 @@ pub(super) struct Text {
     guid: Option<[u8; 16]>,
     /// As it is stored.
     ipv4: Option<[u8; 4]>,
+    /// What its digits stand for, as bytes are shown; only without quotes.
+    hex: Option<Box<[u8]>>,
 }
 
 /// Text or bytes to look for inside others.
@@ -37,6 +39,8 @@ pub(super) struct Text {
 pub(super) struct Needle {
     literal: Literal,
     finder: Finder<'static>,
+    /// Of the bytes that are shown as the text.
+    hex: Option<Finder<'static>>,
 }
 
 /// A regular expression.
@@ -59,6 +63,8 @@ pub(super) struct Set {
     guids: Box<[[u8; 16]]>,
     /// Bytes, in order.
     bytes: Box<[Box<[u8]>]>,
+    /// Those that are shown as one of the texts, in order.
+    hexes: Box<[Box<[u8]>]>,
     /// Where in the members everything else stands.
     others: Box<[usize]>,
 }
@@ -78,12 +84,18 @@ impl Text {
             stored.reverse();
             stored
         });
-        Self { text: text.into(), is_bare: false, guid: parse_guid(text), ipv4 }
+        Self { text: text.into(), is_bare: false, guid: parse_guid(text), ipv4, hex: None }
     }
 
-    /// One without quotes.
+    /// One without quotes: digits may be bytes.
+    pub(super) fn word(text: &str) -> Self {
+        let hex = parse_hex(text).filter(|bytes| !bytes.is_empty()).map(Into::into);
+        Self { hex, ..Self::new(text) }
+    }
+
+    /// One without quotes that may be the name of a value, too.
     pub(super) fn bare(text: &str) -> Self {
-        Self { is_bare: true, ..Self::new(text) }
+        Self { is_bare: true, ..Self::word(text) }
     }
 
     pub(super) fn is_bare(&self) -> bool {
@@ -101,11 +113,16 @@ impl Text {
     pub(super) fn ipv4(&self) -> Option<&[u8; 4]> {
         self.ipv4.as_ref()
     }
+
+    /// The bytes that are shown as this text.
+    pub(super) fn hex(&self) -> Option<&[u8]> {
+        self.hex.as_deref()
+    }
 }
 
 impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.text == other.text && self.hex == other.hex
     }
 }
 
@@ -117,7 +134,11 @@ impl Needle {
             Literal::Bytes(bytes) => Finder::new(&**bytes).into_owned(),
             Literal::Null | Literal::Bool(_) | Literal::Number(_) => Finder::new("").into_owned(),
         };
-        Self { literal, finder }
+        let hex = match &literal {
+            Literal::Text(text) => text.hex().map(|bytes| Finder::new(bytes).into_owned()),
+            _ => None,
+        };
+        Self { literal, finder, hex }
     }
 
     /// Whether the needle is text; otherwise it is bytes.
@@ -128,6 +149,11 @@ impl Needle {
     /// Takes time linear in both lengths.
     pub(super) fn is_in(&self, hay: &[u8]) -> bool {
         self.finder.find(hay).is_some()
+    }
+
+    /// Whether bytes that are shown as its text are in these.
+    pub(super) fn is_shown_in(&self, bytes: &[u8]) -> bool {
+        self.hex.as_ref().is_some_and(|finder| finder.find(bytes).is_some())
     }
 }
 
@@ -159,6 +185,7 @@ impl Set {
         let mut texts = Vec::new();
         let mut guids = Vec::new();
         let mut bytes = Vec::new();
+        let mut hexes: Vec<Box<[u8]>> = Vec::new();
         let mut others = Vec::new();
         for (index, member) in members.iter().enumerate() {
             match member {
@@ -169,6 +196,7 @@ impl Set {
                 Member::One(Literal::Text(text)) => {
                     texts.push(Box::from(text.as_str()));
                     guids.extend(text.guid());
+                    hexes.extend(text.hex().map(Into::into));
                 }
                 Member::One(Literal::Bytes(value)) => bytes.push(value.clone()),
                 Member::One(_) | Member::Range(..) => others.push(index),
@@ -177,11 +205,13 @@ impl Set {
         texts.sort_unstable();
         guids.sort_unstable();
         bytes.sort_unstable();
+        hexes.sort_unstable();
         Self {
             wholes: apart(wholes).into(),
             texts: texts.into(),
             guids: guids.into(),
             bytes: bytes.into(),
+            hexes: hexes.into(),
             others: others.into(),
             members: members.into(),
         }
@@ -218,6 +248,10 @@ impl Set {
 
     pub(super) fn has_bytes(&self, bytes: &[u8]) -> bool {
         self.bytes.binary_search_by(|entry| (**entry).cmp(bytes)).is_ok()
+    }
+
+    pub(super) fn has_hex(&self, bytes: &[u8]) -> bool {
+        self.hexes.binary_search_by(|entry| (**entry).cmp(bytes)).is_ok()
     }
 
     /// All of them, as they were written.
@@ -257,6 +291,7 @@ impl fmt::Display for Literal {
             Self::Null => f.write_str("null"),
             Self::Bool(value) => write!(f, "{value}"),
             Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) if text.hex().is_some() => f.write_str(text.as_str()),
             Self::Text(text) => write_quoted(f, text.as_str()),
             Self::Bytes(bytes) => {
                 let mut digits = String::new();

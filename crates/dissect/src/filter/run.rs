@@ -50,6 +50,7 @@ fn passes(path: &Path, check: &Check, subject: &Subject<'_>) -> bool {
         Check::Contains(needle) => any(&mut |held| {
             let hay = if needle.is_text() { held.logical() } else { held.stored() };
             hay.is_some_and(|hay| needle.is_in(&hay))
+                || held.bytes().is_some_and(|bytes| needle.is_shown_in(bytes))
         }),
         Check::StartsWith(literal) => {
             any(&mut |held| held.part(literal, |whole, part| whole.starts_with(part)))
@@ -280,6 +281,15 @@ impl<'s> Held<'s> {
         }
     }
 
+    /// The bytes, if it is some that are no text.
+    fn bytes(self) -> Option<&'s [u8]> {
+        let Self::Node(node) = self else { return None };
+        match node.value() {
+            Value::Span(span) if span.form == Form::Bytes => Some(node.span(span)),
+            _ => None,
+        }
+    }
+
     /// The text, if it is one.
     fn text(self) -> Option<Cow<'s, str>> {
         match self {
@@ -389,6 +399,10 @@ impl<'s> Held<'s> {
         match literal {
             Literal::Text(text) => {
                 self.logical().is_some_and(|whole| is_part(&whole, text.as_str().as_bytes()))
+                    || self
+                        .bytes()
+                        .zip(text.hex())
+                        .is_some_and(|(whole, part)| is_part(whole, part))
             }
             Literal::Bytes(bytes) => self.stored().is_some_and(|whole| is_part(&whole, bytes)),
             Literal::Null | Literal::Bool(_) | Literal::Number(_) => false,
@@ -426,6 +440,7 @@ impl<'s> Held<'s> {
             return true;
         }
         self.logical().is_some_and(|text| set.has_text(&text))
+            || self.bytes().is_some_and(|bytes| set.has_hex(bytes))
     }
 }
 
@@ -450,7 +465,8 @@ fn is_odd_float(value: f64, text: &str) -> bool {
 fn span_equals(form: Form, stored: &[u8], wanted: &Text) -> bool {
     let text = wanted.as_str();
     match form {
-        Form::Bytes | Form::Utf8 => stored == text.as_bytes(),
+        Form::Bytes => stored == text.as_bytes() || wanted.hex().is_some_and(|hex| hex == stored),
+        Form::Utf8 => stored == text.as_bytes(),
         Form::InvertedUtf8 => stored.iter().map(|byte| !byte).eq(text.bytes()),
         Form::Latin1 => stored.iter().copied().map(char::from).eq(text.chars()),
         Form::Utf16 => units(stored, 0, text) || no_text(form, stored, text),

@@ -31,7 +31,7 @@ pub(super) fn piece(input: &mut Input<'_>) -> Outcome<Literal> {
         Atom::Quoted(text) => Ok(Literal::Text(Text::new(&text))),
         Atom::Bytes(bytes) => Ok(Literal::Bytes(bytes.into())),
         Atom::Bare(at, run) if run.contains(':') => bare(at, run),
-        Atom::Bare(_, run) => Ok(Literal::Text(Text::new(run))),
+        Atom::Bare(_, run) => Ok(Literal::Text(Text::word(run))),
     }
 }
 
@@ -199,6 +199,7 @@ fn bare(at: usize, run: &str) -> Outcome<Literal> {
             _ => text(),
         };
     }
+    let shown = Text::word(run);
     let hex = digits.starts_with("0x") || digits.starts_with("0X");
     if digits.bytes().all(|byte| byte.is_ascii_digit()) || hex {
         let wanted = "a number of at most 64 bits";
@@ -207,13 +208,18 @@ fn bare(at: usize, run: &str) -> Outcome<Literal> {
             None => wrong(wanted, "put text in double quotes"),
         };
     }
-    let value = Text::new(run);
-    if value.ipv4().is_some() || (value.guid().is_some() && run.contains('-')) {
-        return Ok(Literal::Text(value));
+    if shown.ipv4().is_some() || (shown.guid().is_some() && run.contains('-')) {
+        return Ok(Literal::Text(shown));
+    }
+    // So many digits with one `e` are no number that anybody writes, but bytes as they are shown.
+    const MANY: usize = 32;
+    if shown.hex().is_some() && run.len() >= MANY {
+        return Ok(Literal::Text(shown));
     }
     let real = digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
     match Number::parse_real(run) {
         Some(number) if real => Ok(Literal::Number(number)),
+        _ if shown.hex().is_some() => Ok(Literal::Text(shown)),
         _ => wrong("a number", "put text that begins with a digit in double quotes"),
     }
 }

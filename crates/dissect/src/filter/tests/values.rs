@@ -119,6 +119,10 @@ fn bytes_are_held_against_what_stands_in_the_message() {
             "buffer == hex\"9853 F1 6465ff\"",
             "buffer contains 53:f1 and buffer startswith hex\"98\" and buffer endswith 65:ff",
             "buffer contains \"de\"",
+            // Without quotes as they are shown.
+            "buffer == 9853f16465ff and buffer == 9853F16465FF and guid != 9853f16465ff",
+            "buffer contains f164 and buffer startswith 9853 and buffer endswith 65ff",
+            "buffer in {abcd, 9853f16465ff}",
             "buffer in {00:00, 98:53:f1:64:65:ff}",
             "buffer > 98:53 and buffer < hex\"99\"",
             "utf16 contains 44:00:fc:00",
@@ -131,6 +135,9 @@ fn bytes_are_held_against_what_stands_in_the_message() {
             // Digits in quotes are text.
             "buffer contains \"98\" or buffer contains \"9853f1\" or buffer == \"9853f16465ff\"",
             "buffer == 98:53",
+            "buffer == 9853f1 or buffer contains 53f164ff or buffer in {9853, 9853f1}",
+            "utf8 == 4775696c64 or utf8 contains 4775",
+            "buffer == 123456789012e4567890123456789012",
             "utf16 == \"D\\0\"",
             "message.stream contains 03:00",
         ],
