@@ -22,10 +22,9 @@ impl Drop for Running {
 }
 
 impl Running {
-    fn start(folder: &Path, secrets: &Path) -> Self {
+    fn start(folder: &Path, options: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
-        command.args(["serve", "ki", "--listen", "127.0.0.1:0", "--status", "127.0.0.1:0"]);
-        command.arg(folder).arg("--secrets").arg(secrets);
+        command.args(["serve", "ki"]).arg(folder).args(options);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let errors = BufReader::new(child.stderr.take().unwrap());
         let mut running = Self { child, errors, said: String::new() };
@@ -69,7 +68,9 @@ fn from_nothing_to_a_player_in_a_zone() {
     let password = folder.path().join("password");
     std::fs::write(&password, "hunter2\n").unwrap();
     let (server, password) = (server.to_str().unwrap(), password.to_str().unwrap());
-    let mut running = Running::start(server.as_ref(), &secrets);
+    let options = ["--listen", "127.0.0.1:0", "--status", "127.0.0.1:0", "--secrets"];
+    let options = [&options[..], &[secrets.to_str().unwrap()]].concat();
+    let mut running = Running::start(server.as_ref(), &options);
     assert!(running.said.contains("made a login server"), "{}", running.said);
     let add = ["ki", "account", "add", "merle", "--password-file", password, "--server", server];
     printed(&worldwire(&add));
@@ -152,4 +153,41 @@ fn from_nothing_to_a_player_in_a_zone() {
     std::fs::write(&settings, text.replace("players = 2000", "players = 0")).unwrap();
     let refused = String::from_utf8(worldwire(&list).stderr).unwrap();
     assert!(refused.contains("ki.toml: limits.players: wanted at least 1, found 0"), "{refused}");
+}
+
+#[test]
+fn whoever_waits_in_the_queue_is_told_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, password) = (folder.path().join("login"), folder.path().join("password"));
+    std::fs::write(&password, "hunter2\n").unwrap();
+    let options = ["--listen", "0.0.0.0:0", "--no-status", "--players", "1"];
+    let running = Running::start(&server, &options);
+    // Nobody said how others reach this machine.
+    assert!(running.said.contains("give --public-address"), "{}", running.said);
+    assert!(!running.said.contains("status page"), "{}", running.said);
+    let (server, password) = (server.to_str().unwrap(), password.to_str().unwrap());
+    printed(&worldwire(&[
+        "ki",
+        "account",
+        "add",
+        "merle",
+        "--password-file",
+        password,
+        "--server",
+        server,
+    ]));
+    let address = running.address().replace("0.0.0.0", "127.0.0.1");
+    let words = ["client", "ki", &address, "--account", "merle", "login", "+", "validate"];
+    let mut first = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    first.args(words).args(["+", "wait", "60"]).env("WORLDWIRE_PASSWORD", "hunter2");
+    let mut first = first.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(first.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "validate: ok"));
+    let second = worldwire(&[&words[..], &["--patience", "1"]].concat());
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(1), "{said}");
+    assert!(said.contains("worldwire: waiting in the queue, at 1"), "{said}");
+    assert!(said.contains("validate: still waiting in the queue, at 1"), "{said}");
 }

@@ -30,10 +30,10 @@ use core::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use worldwire_ki::character::Character;
 use worldwire_ki::crypt::login::{Rec1, Salt, Secret, apply_rec1, pk3};
-use worldwire_ki::message::Put;
+use worldwire_ki::message::{FileListAnswer, Put, Selected};
 
 pub use error::{ClientError, Code, Result};
-pub use told::{FileList, Selected, Told};
+pub use told::Told;
 
 use link::Link;
 
@@ -355,7 +355,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`ClientError`] says.
-    pub async fn file_list(&mut self) -> Result<FileList> {
+    pub async fn file_list(&mut self) -> Result<FileListAnswer> {
         let tag = "MSG_LATEST_FILE_LIST_V2";
         self.ask(tag, 8, &[("Locale", Put::text(&self.settings.locale))]).await?;
         let answer = |told| match told {

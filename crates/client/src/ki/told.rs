@@ -2,52 +2,10 @@
 
 use core::result::Result;
 
-use worldwire_ki::message::Fields;
+use worldwire_ki::message::{Fields, FileListAnswer, Selected};
 use worldwire_ki::schema::Protocols;
 
 use super::Code;
-
-/// Where a character's client is to go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selected {
-    /// `IP` of the zone server.
-    pub ip: String,
-    /// `TCPPort`.
-    pub tcp_port: u16,
-    /// `UDPPort`.
-    pub udp_port: u16,
-    /// `Key`.
-    pub key: String,
-    /// `UserID`.
-    pub user: u64,
-    /// `CharID`.
-    pub character: u64,
-    /// `ZoneID`.
-    pub zone_id: u64,
-    /// `ZoneName`.
-    pub zone: String,
-    /// `Location`.
-    pub location: String,
-    /// `LoginServer`.
-    pub server: String,
-}
-
-/// The list of files of a patch server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileList {
-    /// `LatestVersion`.
-    pub version: u32,
-    /// `ListFileName`.
-    pub name: String,
-    /// `ListFileSize`.
-    pub size: u32,
-    /// `ListFileCRC`.
-    pub crc: u32,
-    /// `ListFileURL`.
-    pub url: String,
-    /// `URLPrefix`.
-    pub prefix: String,
-}
 
 /// What a server says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +47,7 @@ pub enum Told {
     /// `MSG_SERVERMESSAGE`.
     Message(String),
     /// `MSG_LATEST_FILE_LIST` or `MSG_LATEST_FILE_LIST_V2`.
-    FileList(Box<FileList>),
+    FileList(Box<FileListAnswer>),
     /// `MSG_LOGINCOMPLETE`.
     InZone {
         /// `ZoneName`.
@@ -120,7 +78,6 @@ impl Told {
         // Servers of earlier revisions leave out what was appended since.
         let Some(fields) = Fields::read(message, payload, 0) else { return other };
         let error = |name| Some(Code(fields.word(name))).filter(|code| code.0 != 0);
-        let port = |name| u16::try_from(fields.number(name)).unwrap_or_default();
         match fields.tag() {
             "MSG_PING_RSP" => Self::Pong,
             "MSG_USER_AUTHEN_RSP" => Self::Authenticated(match error("Error") {
@@ -145,32 +102,14 @@ impl Told {
             "MSG_DELETECHARACTERRESPONSE" => Self::Deleted(error("ErrorCode")),
             "MSG_CHARACTERSELECTED" => Self::Selected(match error("Error") {
                 Some(code) => Err(code),
-                None => Ok(Box::new(Selected {
-                    ip: fields.text("IP"),
-                    tcp_port: port("TCPPort"),
-                    udp_port: port("UDPPort"),
-                    key: fields.text("Key"),
-                    user: fields.number("UserID"),
-                    character: fields.number("CharID"),
-                    zone_id: fields.number("ZoneID"),
-                    zone: fields.text("ZoneName"),
-                    location: fields.text("Location"),
-                    server: fields.text("LoginServer"),
-                })),
+                None => Ok(Box::new(Selected::read(&fields))),
             }),
             "MSG_SERVERLIST" => Self::Servers,
             "MSG_DISCONNECT_LOGIN_AFK" | "MSG_DISCONNECT_AFK" => Self::Afk,
             "MSG_LOGINSERVERSHUTDOWN" | "MSG_SERVERSHUTDOWN" => Self::Shutdown,
             "MSG_FORCE_DISCONNECT" => Self::ForceDisconnect(fields.text("Message")),
             "MSG_LATEST_FILE_LIST" | "MSG_LATEST_FILE_LIST_V2" => {
-                Self::FileList(Box::new(FileList {
-                    version: fields.word("LatestVersion"),
-                    name: fields.text("ListFileName"),
-                    size: fields.word("ListFileSize"),
-                    crc: fields.word("ListFileCRC"),
-                    url: fields.text("ListFileURL"),
-                    prefix: fields.text("URLPrefix"),
-                }))
+                Self::FileList(Box::new(FileListAnswer::read(&fields)))
             }
             "MSG_LOGINCOMPLETE" => {
                 Self::InZone { zone: fields.text("ZoneName"), id: fields.number("ZoneID") }

@@ -26,12 +26,14 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+mod answer;
 mod by_name;
 mod codec;
 mod fit;
 mod named;
 mod raw;
 
+pub use answer::{FileListAnswer, Selected};
 pub use by_name::{Fields, Put};
 pub use codec::Values;
 pub use fit::Fit;

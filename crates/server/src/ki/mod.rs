@@ -46,6 +46,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
+use worldwire_ki::message::FileListAnswer;
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 use worldwire_ki::schema::{Mode, Protocols};
 use worldwire_net::{Clock, Options, Signal, tcp};
@@ -58,7 +59,6 @@ use login::Rules;
 use realm::{Realm, RealmError};
 use reception::{Door, Reception};
 use secrets::Secrets;
-use wire::FileListAnswer;
 
 use crate::config::{ConfigError, database};
 use crate::folder::write_secret;

@@ -14,9 +14,8 @@ use flate2::write::ZlibEncoder;
 use worldwire_core::{Limits, Reader};
 use worldwire_ki::file::table::{Column, Row, Table, TableFile, USUAL_FLAGS};
 use worldwire_ki::file::wad::{self, Crc};
+use worldwire_ki::message::FileListAnswer;
 use worldwire_ki::types::{FieldType, FieldValue, Str};
-
-use super::wire::FileListAnswer;
 
 /// The name of the list.
 pub const LIST_FILE: &str = "LatestFileList.bin";

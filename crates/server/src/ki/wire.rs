@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use worldwire_core::Result;
 use worldwire_ki::crypt::login::Secret;
-use worldwire_ki::message::{Fields, Put, RawMessage};
+use worldwire_ki::message::{Fields, FileListAnswer, Put, RawMessage, Selected};
 use worldwire_ki::schema::Protocols;
 
 use super::refusal::Refusal;
@@ -99,50 +99,6 @@ pub enum Heard {
     Unknown,
     /// It does not fit its definition.
     Malformed,
-}
-
-/// Where a client goes that has selected a character.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selected {
-    /// `IP` of the zone server.
-    pub ip: String,
-    /// `TCPPort`.
-    pub tcp_port: u16,
-    /// `UDPPort`.
-    pub udp_port: u16,
-    /// `Key`: comes back as `LoginKey`.
-    pub key: String,
-    /// `UserID`.
-    pub user: u64,
-    /// `CharID`.
-    pub character: u64,
-    /// `ZoneID`.
-    pub zone_id: u64,
-    /// `ZoneName`.
-    pub zone: String,
-    /// `Location`.
-    pub location: String,
-    /// `LoginServer`.
-    pub server: String,
-}
-
-/// The file list that a patch client is pointed to.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct FileListAnswer {
-    /// `LatestVersion`.
-    pub version: u32,
-    /// `ListFileName`.
-    pub name: String,
-    /// `ListFileTime`, Unix seconds.
-    pub time: u32,
-    /// `ListFileSize`.
-    pub size: u32,
-    /// `ListFileCRC`.
-    pub crc: u32,
-    /// `ListFileURL`.
-    pub url: String,
-    /// `URLPrefix`.
-    pub prefix: String,
 }
 
 /// What the server says.
@@ -352,22 +308,9 @@ impl Dialect {
             Reply::Deleted(refusal) => {
                 self.put(LOGIN, "MSG_DELETECHARACTERRESPONSE", [("ErrorCode", error(refusal))])
             }
-            Reply::Selected(Ok(to)) => self.put(
-                LOGIN,
-                "MSG_CHARACTERSELECTED",
-                [
-                    ("IP", text(&to.ip)),
-                    ("TCPPort", number(to.tcp_port.into())),
-                    ("UDPPort", number(to.udp_port.into())),
-                    ("Key", text(&to.key)),
-                    ("UserID", number(to.user)),
-                    ("CharID", number(to.character)),
-                    ("ZoneID", number(to.zone_id)),
-                    ("ZoneName", text(&to.zone)),
-                    ("Location", text(&to.location)),
-                    ("LoginServer", text(&to.server)),
-                ],
-            ),
+            Reply::Selected(Ok(to)) => {
+                self.protocols.compose(LOGIN, "MSG_CHARACTERSELECTED", &to.fields())
+            }
             Reply::Selected(Err(refusal)) => {
                 let refusal = Some(*refusal);
                 self.put(LOGIN, "MSG_CHARACTERSELECTED", [("Error", error(&refusal))])
@@ -391,20 +334,9 @@ impl Dialect {
             }
             Reply::FileList { v2, locale, list } => {
                 let tag = if *v2 { "MSG_LATEST_FILE_LIST_V2" } else { "MSG_LATEST_FILE_LIST" };
-                self.put(
-                    PATCH,
-                    tag,
-                    [
-                        ("LatestVersion", number(list.version.into())),
-                        ("ListFileName", text(&list.name)),
-                        ("ListFileTime", number(list.time.into())),
-                        ("ListFileSize", number(list.size.into())),
-                        ("ListFileCRC", number(list.crc.into())),
-                        ("ListFileURL", text(&list.url)),
-                        ("URLPrefix", text(&list.prefix)),
-                        ("Locale", Put::Bytes(locale.clone())),
-                    ],
-                )
+                let mut fields = list.fields();
+                fields.push(("Locale", Put::Bytes(locale.clone())));
+                self.protocols.compose(PATCH, tag, &fields)
             }
             Reply::InZone { zone, zone_id, time: at } => self.put(
                 GAME,

@@ -12,12 +12,12 @@ use worldwire_core::{Sampler, Side};
 use worldwire_ki::character::Character;
 use worldwire_ki::connection::{ClientConfig, Connection, News, ServerConfig, SessionIds, Unit};
 use worldwire_ki::crypt::login::{Rec1, Secret, password_hash, pk3};
-use worldwire_ki::message::Put;
+use worldwire_ki::message::{FileListAnswer, Put, Selected};
 use worldwire_ki::schema::Protocols;
 use worldwire_server::ki::KiConfig;
 use worldwire_server::ki::login::{Account, Answer, Login, Note, Output, Query, Rules, Zone};
 use worldwire_server::ki::realm::Place;
-use worldwire_server::ki::wire::{Dialect, FileListAnswer, Heard, Selected};
+use worldwire_server::ki::wire::{Dialect, Heard};
 
 use super::{DAY, Outcome, Tape};
 

@@ -24,11 +24,12 @@ use std::time::Duration;
 
 use worldwire_ki::character::Character;
 use worldwire_ki::crypt::login::{Salt, Secret};
+use worldwire_ki::message::{FileListAnswer, Selected};
 use worldwire_ki::schema::classes::Classes;
 
 use super::realm::Place;
 use super::refusal::Refusal;
-use super::wire::{FileListAnswer, Form, Reply, Said, Selected};
+use super::wire::{Form, Reply, Said};
 use proof::Claim;
 
 /// What becomes of the forms of login before `MSG_USER_AUTHEN_V3`.

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use worldwire_ki::character::Character;
 use worldwire_ki::crypt::login::Secret;
+use worldwire_ki::message::Selected;
 
 use super::accounts::{CharacterSummary, NEXT_CHARACTER, account_id, number_setting, unix_now};
 use super::{Number, Realm, State, ZONE_KEY_LIFE};
 use crate::ki::config::SLOTS;
 use crate::ki::login::Zone;
 use crate::ki::refusal::Refusal;
-use crate::ki::wire::Selected;
 use crate::store::{Change, CharacterRow};
 
 /// What stands in front of a character's number in its `GlobalID`, so that it cannot be mistaken

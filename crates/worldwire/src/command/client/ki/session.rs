@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use tokio::time::Instant;
-use worldwire_client::ki::{Client, ClientError, Pass, Selected, Told};
+use worldwire_client::ki::{Client, ClientError, Pass, Told};
 use worldwire_ki::Dictionary;
 use worldwire_ki::character::Character;
 use worldwire_ki::client_args::Argument;
+use worldwire_ki::message::Selected;
 
 use super::{Setup, numbered};
 use crate::command::client::ki::step::Step;
