@@ -8,11 +8,11 @@ use tokio::net::ToSocketAddrs;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
-use worldwire_core::connection::{Event, EventOf, Sender as _};
-use worldwire_mxo::connection::{ClientConfig, Connection, News, Sender, Session, Unit};
+use worldwire_core::connection::{CloseReason, Event, EventOf, Sender as _, Timer};
+use worldwire_mxo::connection::{ClientConfig, Connection, Sender, Session, Unit};
 use worldwire_mxo::crypt::SessionKey;
 use worldwire_mxo::frame::{LEAVE, RpcMessage};
-use worldwire_mxo::message::MPM_ID;
+use worldwire_mxo::message::{MPM_ID, OWN_VIEW};
 use worldwire_mxo::schema::Objects;
 use worldwire_net::rough::{Conditions, Stretch, StretchCounts};
 use worldwire_net::{Application, Clock, Driver, End, Flow, Stop, udp};
@@ -32,7 +32,7 @@ pub struct VisitConfig {
     pub objects: Arc<Objects>,
     /// The time from step to step. Default 100 ms.
     pub step: Duration,
-    /// How long the server may take to answer. Default 15 s.
+    /// How long the server may take to answer, and to send the character. Default 15 s.
     pub setup_time: Duration,
     /// A bad network on the way to the server, if there is one. Default none.
     pub conditions: Option<Conditions>,
@@ -66,7 +66,7 @@ pub enum VisitError {
     /// The system has no random numbers.
     #[error("no random numbers: {0}")]
     Random(getrandom::Error),
-    /// The server did not answer the hello.
+    /// The server did not answer the hello, or did not let the client in.
     #[error(
         "the server does not answer: is it there, with this session id and key, and with room \
         for one more client from this address? ({0})"
@@ -87,7 +87,7 @@ pub struct Visit {
 #[derive(Debug)]
 struct State {
     eyes: Mutex<Eyes>,
-    /// Whether the hello was answered.
+    /// Whether the client has its character.
     is_in: watch::Sender<bool>,
     leaves: watch::Sender<bool>,
 }
@@ -99,7 +99,7 @@ impl State {
 }
 
 impl Visit {
-    /// Enters a world.
+    /// Enters a world: waits until the server has sent the character.
     ///
     /// # Errors
     /// [`VisitError`].
@@ -147,6 +147,9 @@ impl Visit {
                 Err(VisitError::NoAnswer(end.unwrap_or(End::Cut)))
             }
             _ = is_in.wait_for(|is_in| *is_in) => Ok(visit),
+            () = sleep(config.setup_time) => {
+                Err(VisitError::NoAnswer(End::Closed(CloseReason::Timeout(Timer::Setup))))
+            }
         }
     }
 
@@ -242,12 +245,13 @@ impl Application<Connection> for Walker {
         match event {
             Event::Received(piece) => {
                 if let Unit::Section { id: MPM_ID, .. } = piece.unit {
+                    let mut eyes = self.state.eyes();
                     // What cannot be read is counted.
-                    let _ = self.state.eyes().hear(piece.bytes);
+                    let _ = eyes.hear(piece.bytes);
+                    if eyes.replica().view(OWN_VIEW).is_some() {
+                        self.state.is_in.send_replace(true);
+                    }
                 }
-            }
-            Event::News(News::Established) => {
-                self.state.is_in.send_replace(true);
             }
             Event::News(news) => self.state.eyes().news(&news),
             _ => {}

@@ -113,10 +113,10 @@ async fn datagrams_of_strangers_make_no_connections() {
 }
 
 #[tokio::test]
-async fn half_open_clients_end_and_a_flood_has_no_room() {
+async fn a_hello_alone_is_sent_no_world_and_takes_no_place() {
+    let log = Log::begin();
     let world = Running::start(|config| {
-        config.idle_time = Duration::from_secs(4);
-        config.capacity = Capacity { total: 40, per_address: 40 };
+        config.capacity = Capacity { total: 2, per_address: 2 };
         config.replicator.enter = 6_000.0;
     });
     let world = world.await;
@@ -135,19 +135,28 @@ async fn half_open_clients_end_and_a_flood_has_no_room() {
     }
     sleep(Duration::from_millis(300)).await;
     let status = world.status().await;
-    assert_eq!(status["connections"]["open"], 40);
-    assert!(status["connections"]["refused"].as_u64().unwrap() >= 81, "{status}");
+    let connections = &status["connections"];
+    assert_eq!((&connections["open"], &connections["waiting"]), (&1.into(), &120.into()));
+    assert_eq!(status["objects"], 501, "none of them has a character");
+    // There is room for a real one.
+    world.enter(2).await.leave().await;
     assert!(!visit.is_over());
-    visit.leave().await;
-    for _ in 0..300 {
-        if open(&world).await == 0 {
+    for _ in 0..100 {
+        if world.status().await["connections"]["waiting"] == 0 {
             break;
         }
         sleep(Duration::from_millis(100)).await;
     }
-    let status = world.status().await;
-    // Their characters are gone with them.
-    assert_eq!((&status["connections"]["open"], &status["objects"]), (&0.into(), &500.into()));
-    is_unaffected(&world, 2).await;
+    assert_eq!(world.status().await["connections"]["waiting"], 0, "they wait for five seconds");
+    for socket in &sockets {
+        let (mut bytes, mut buffer) = (0, [0; 2_000]);
+        while let Ok(length) = socket.try_recv(&mut buffer) {
+            bytes += length;
+        }
+        assert!((35..400).contains(&bytes), "{bytes} bytes for one hello");
+    }
+    visit.leave().await;
+    assert!(log.with("a client has come").len() <= 2);
+    is_unaffected(&world, 3).await;
     world.stop().await;
 }

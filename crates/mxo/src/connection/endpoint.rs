@@ -8,12 +8,12 @@ use worldwire_core::{Error, Result, Side, Writer};
 
 use super::config::{ClientConfig, Common, ServerConfig, Session};
 use super::event::{News, PacketNumber};
-use super::flight::{Cargo, Fate, Flight};
+use super::flight::{Cargo, Fate, Flight, Outcome};
 use super::inbox::Inbox;
 use super::outbox::{Departure, Outbox, Unacknowledged};
 use crate::frame::{
-    ACK_BITS, ANSWERS, Hello, MOST_ACK_AGE, Measure, PacketHead, Plain, RccFlags, ReceiveWindow,
-    RpcMessage, SequenceNumber, SequenceWord, SimTime, encode_head,
+    ACK_BITS, ANSWERS, Hello, Measure, PacketHead, Plain, RccFlags, ReceiveWindow, RpcMessage,
+    SequenceNumber, SequenceWord, SimTime, encode_head,
 };
 
 /// Which side it plays.
@@ -76,6 +76,9 @@ pub(super) struct Endpoint {
 /// How far packets may be ahead of the newest that was acknowledged. A quarter of all numbers, so
 /// that an acknowledgement can never be taken for one of another round.
 const MOST_AHEAD: u64 = 1024;
+/// How far behind the newest packet another may be for its acknowledgements to count: enough for
+/// one that is seconds late. Older ones may speak of packets of the round before.
+const MOST_WORD_AGE: u16 = 256;
 /// Plain packets that wait to be sent; more are not answered.
 const MOST_PLAIN_BYTES: usize = 256;
 /// Acknowledgements that are planned at once.
@@ -294,7 +297,7 @@ impl Endpoint {
                 }
                 // Older words may speak of numbers of the round before.
                 let age = self.window.newest().map_or(0, |newest| newest.ahead_of(number));
-                if age <= MOST_ACK_AGE {
+                if age <= MOST_WORD_AGE {
                     let mut fates = Vec::new();
                     let next = self.outbox.next_sent();
                     self.flight.acknowledge(timers.now(), word, next, &mut fates);
@@ -442,11 +445,16 @@ impl Endpoint {
     }
 
     fn settle(&mut self, fates: Vec<Fate>) {
-        for Fate { number, cargo, has_arrived } in fates {
+        for Fate { number, cargo, outcome } in fates {
             match cargo {
-                Cargo::Rpc(ranges) => self.unacknowledged.settle(&ranges, has_arrived),
-                Cargo::Objects if has_arrived => self.news.push_back(News::Delivered(number)),
-                Cargo::Objects => self.news.push_back(News::Lost(number)),
+                Cargo::Rpc(ranges) => {
+                    self.unacknowledged.settle(&ranges, outcome == Outcome::Arrived);
+                }
+                Cargo::Objects => self.news.push_back(match outcome {
+                    Outcome::Arrived => News::Delivered(number),
+                    Outcome::Lost => News::Lost(number),
+                    Outcome::Late => News::Late(number),
+                }),
             }
         }
     }

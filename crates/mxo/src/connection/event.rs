@@ -15,11 +15,16 @@ pub enum News {
     /// The hello was answered: messages may be sent. Observers do not report it.
     Established,
     /// A packet with objects has arrived (clients and servers). Each packet is reported once,
-    /// as delivered or as lost.
+    /// as delivered or as lost; a lost one may be [late](Self::Late) afterwards.
     Delivered(PacketNumber),
     /// A packet with objects has not arrived, as far as can be known: later packets were
     /// acknowledged, nothing was for too long, the sequence was reset, or the connection is over.
     Lost(PacketNumber),
+    /// A packet that was reported as lost has arrived all the same, at some time: its
+    /// acknowledgement has come. It may have overtaken none, or any that was sent after it. Each is
+    /// reported once at the most, as long as no 2,048 packets were sent since, and the sequence was
+    /// not reset.
+    Late(PacketNumber),
     /// The sequence was reset, as a server asked for (clients and servers). RPC messages that were
     /// not acknowledged are gone, and so are all views.
     Reset,

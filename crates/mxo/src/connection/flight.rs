@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::config::Common;
 use super::event::PacketNumber;
-use crate::frame::{ACK_BITS, SequenceNumber, SequenceWord};
+use crate::frame::{ACK_BITS, MOST_NEWER, SequenceNumber, SequenceWord};
 
 /// The packets of one side whose fate matters: those with RPC messages or objects.
 #[derive(Debug, Default)]
@@ -20,6 +20,9 @@ pub(super) struct Flight {
     rpc_packets: usize,
     /// How many of the last ones were sent since the driver last told the time.
     fresh: usize,
+    /// Packets with objects that count as lost, in the order of their numbers: their
+    /// acknowledgements may come late.
+    lost: VecDeque<u64>,
 }
 
 #[derive(Debug)]
@@ -43,7 +46,16 @@ pub(super) enum Cargo {
 pub(super) struct Fate {
     pub(super) number: PacketNumber,
     pub(super) cargo: Cargo,
-    pub(super) has_arrived: bool,
+    pub(super) outcome: Outcome,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Arrived,
+    Lost,
+    /// It was lost, and has arrived all the same.
+    Late,
 }
 
 /// How long acknowledgements take: RFC 6298.
@@ -93,12 +105,17 @@ impl Flight {
             };
             self.highest = self.highest.max(number);
             let Ok(index) = self.sent.binary_search_by_key(&number, |sent| sent.number) else {
+                self.find_late(number, fates);
                 continue;
             };
             let Some(Sent { at, cargo, .. }) = self.sent.remove(index) else { continue };
             self.times.measure(now.saturating_sub(at));
             self.rpc_packets -= usize::from(cargo != Cargo::Objects);
-            fates.push(Fate { number: PacketNumber(number), cargo, has_arrived: true });
+            fates.push(Fate { number: PacketNumber(number), cargo, outcome: Outcome::Arrived });
+        }
+        // Numbers come around: what is further behind cannot be told from newer packets.
+        while self.lost.front().is_some_and(|number| number + u64::from(MOST_NEWER) <= last) {
+            self.lost.pop_front();
         }
         // What the words do not reach any more is lost.
         let reached = self.highest.saturating_sub(ACK_BITS.into());
@@ -120,11 +137,12 @@ impl Flight {
         }
     }
 
-    /// Gives up everything.
+    /// Gives up everything: whatever is acknowledged later counts no more.
     pub(super) fn abandon(&mut self, fates: &mut Vec<Fate>) {
         while !self.sent.is_empty() {
             self.lose(fates);
         }
+        self.lost.clear();
     }
 
     /// When the next packet is given up.
@@ -156,10 +174,21 @@ impl Flight {
         self.highest = self.highest.max(number);
     }
 
+    fn find_late(&mut self, number: u64, fates: &mut Vec<Fate>) {
+        if let Ok(index) = self.lost.binary_search(&number) {
+            self.lost.remove(index);
+            let (number, cargo) = (PacketNumber(number), Cargo::Objects);
+            fates.push(Fate { number, cargo, outcome: Outcome::Late });
+        }
+    }
+
     fn lose(&mut self, fates: &mut Vec<Fate>) {
         if let Some(Sent { number, cargo, .. }) = self.sent.pop_front() {
-            self.rpc_packets -= usize::from(cargo != Cargo::Objects);
-            fates.push(Fate { number: PacketNumber(number), cargo, has_arrived: false });
+            match cargo {
+                Cargo::Objects => self.lost.push_back(number),
+                Cargo::Rpc(_) => self.rpc_packets -= 1,
+            }
+            fates.push(Fate { number: PacketNumber(number), cargo, outcome: Outcome::Lost });
         }
     }
 }
@@ -208,17 +237,45 @@ mod tests {
         let now = Duration::from_millis(80);
         flight.acknowledge(now, word(4098, 0b101), 4110, &mut fates);
         flight.acknowledge(now, word(4098, 0b111), 4110, &mut fates);
-        let seen: Vec<_> = fates.drain(..).map(|fate| (fate.number.0, fate.has_arrived)).collect();
-        assert_eq!(seen, [(4098, true), (4096, true), (4090, false), (4091, false), (4097, true)]);
+        let seen: Vec<_> = fates.drain(..).map(|fate| (fate.number.0, fate.outcome)).collect();
+        let (yes, no) = (Outcome::Arrived, Outcome::Lost);
+        assert_eq!(seen, [(4098, yes), (4096, yes), (4090, no), (4091, no), (4097, yes)]);
         let config = ServerConfig::new(Duration::ZERO).common;
         assert_eq!(flight.deadline(&config), Some(Duration::from_millis(200)));
         flight.time_out(Duration::from_millis(200), &config, &mut fates);
         assert_eq!(fates.len(), 15);
-        assert!(flight.is_empty() && fates.iter().all(|fate| !fate.has_arrived));
+        assert!(flight.is_empty() && fates.iter().all(|fate| fate.outcome == Outcome::Lost));
         flight.send(4110, now, Cargo::Objects);
         flight.tell(now);
         // Nothing was acknowledged in time: the next one has twice as long.
         assert_eq!(flight.deadline(&config), Some(now + Duration::from_millis(400)));
+    }
+
+    #[test]
+    fn a_lost_packet_that_arrives_is_told_once() {
+        let mut flight = Flight::default();
+        let mut fates = Vec::new();
+        for number in 1..=20 {
+            flight.send(number, Duration::ZERO, Cargo::Objects);
+        }
+        flight.acknowledge(Duration::ZERO, word(20, 1), 21, &mut fates);
+        fates.clear();
+        for _ in 0..2 {
+            flight.acknowledge(Duration::ZERO, word(9, 0b101), 21, &mut fates);
+        }
+        let seen: Vec<_> = fates.drain(..).map(|fate| (fate.number.0, fate.outcome)).collect();
+        assert_eq!(seen, [(9, Outcome::Late), (7, Outcome::Late)]);
+        // Its number may be another packet's by then.
+        flight.acknowledge(Duration::ZERO, word(2_052, 1), 2_053, &mut fates);
+        flight.acknowledge(Duration::ZERO, word(4, 1), 2_053, &mut fates);
+        flight.acknowledge(Duration::ZERO, word(5, 1), 2_053, &mut fates);
+        let late: Vec<_> = fates.iter().filter(|it| it.outcome == Outcome::Late).collect();
+        assert!(late.len() == 1 && late[0].number.0 == 5, "{late:?}");
+        // What was given up with its sequence has no fate any more.
+        flight.abandon(&mut fates);
+        fates.clear();
+        flight.acknowledge(Duration::ZERO, word(6, 1), 2_053, &mut fates);
+        assert_eq!(fates, []);
     }
 
     #[test]

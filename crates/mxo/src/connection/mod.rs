@@ -9,7 +9,8 @@
 //!   order. Those of a lost packet are sent again in other packets.
 //! * Object sections ([`Sender::send_objects`]) are not sent again. [`News::Delivered`] and
 //!   [`News::Lost`] say what became of their packets, each once. "Delivered" is certain; a packet
-//!   that is reported lost may arrive all the same.
+//!   that is reported lost may arrive all the same: [`News::Late`] tells of it, if its
+//!   acknowledgement arrives.
 //! * Object sections have no length. What a [`Measure`] takes for one is delivered as one, and what
 //!   is behind it is read on. A client or server without a measure takes everything behind the id.
 //!   The machines themselves never put anything behind objects.

@@ -87,6 +87,9 @@ fn endpoint(connection: Connection, data: &[u8]) -> Seen {
         Event::News(News::Delivered(number) | News::Lost(number)) => {
             assert!(settled.insert(*number), "{number} has two fates");
         }
+        Event::News(News::Late(number)) => {
+            assert!(settled.contains(number), "{number} is late and was not lost");
+        }
         _ => {}
     };
     let mut sent: BTreeSet<PacketNumber> = BTreeSet::new();

@@ -1,12 +1,13 @@
 //! One client: its views, what they are to be told, and what became of what was sent.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::config::Config;
-use super::flight::{Fate, Flight, What};
+use super::flight::{Entry, Fate, Flight, Past, What};
 use super::layout::{Audience, Mask};
 use super::thing::{Place, Viewer, World, distance};
-use super::view::{Ids, Listed, View, ViewList, ViewState};
+use super::view::{Ids, Listed, NO_ENTRY, View, ViewList, ViewState};
 use crate::message::OWN_VIEW;
 
 /// How many bytes a client was sent in sections, without their ids and ends.
@@ -38,6 +39,10 @@ pub(super) struct Client {
     pub(super) eye: Option<Place>,
     pub(super) views: ViewList,
     pub(super) ids: Ids,
+    /// Ids that are not used again yet, and when they are.
+    parked: BTreeSet<(Duration, u16)>,
+    /// The time of the last tick.
+    now: Duration,
     by_id: Vec<u32>,
     /// A bit for every object that it has a view of.
     seen: Vec<u64>,
@@ -105,19 +110,16 @@ impl Client {
 
     /// Gives a view its id and spawn sequence, unless there is none.
     pub(super) fn name(&mut self, slot: u32) -> bool {
-        let view = self.views.at_mut(slot);
-        let id = match view.audience {
-            Audience::Own
-                if self.by_id.get(usize::from(OWN_VIEW)).is_some_and(|s| *s != NO_SLOT) =>
-            {
-                return false;
-            }
+        let is_parked = || self.parked.iter().any(|(_, id)| *id == OWN_VIEW);
+        let id = match self.views.at(slot).audience {
+            Audience::Own if self.slot_of(OWN_VIEW).is_some() || is_parked() => return false,
             Audience::Own => OWN_VIEW,
             Audience::Other => match self.ids.take() {
                 Some(id) => id,
                 None => return false,
             },
         };
+        let view = self.views.at_mut(slot);
         view.id = id;
         view.seq = self.ids.next_seq(id);
         if self.by_id.len() <= usize::from(id) {
@@ -193,8 +195,11 @@ impl Client {
     /// The client does not have the view any more, for certain.
     fn free(&mut self, slot: u32, world: &mut World, config: &Config) {
         let view = self.views.at(slot);
-        let (id, thing) = (view.id, view.thing);
-        self.ids.release(id);
+        let (id, thing, given_up) = (view.id, view.thing, view.given_up);
+        match given_up.map(|at| at.saturating_add(config.later)) {
+            Some(until) if until > self.now => drop(self.parked.insert((until, id))),
+            _ => self.ids.release(id),
+        }
         if let Some(room) = self.by_id.get_mut(usize::from(id)) {
             *room = NO_SLOT;
         }
@@ -253,13 +258,15 @@ impl Client {
                 What::Pending(mask) | What::Plain(mask) => {
                     Self::close_update(view, entry.what);
                     if config.late.is_some() {
-                        let stale = stale(&self.flight, view, world, number, mask, section);
+                        let stamp = self.flight.stamp(section);
+                        let stale = stale(&self.flight, view, world, number, mask, stamp);
                         list(view, entry.slot, stale, true, world.tick, &mut self.updates);
                     }
                 }
                 What::Delete { is_clean } => {
                     view.flying_deletes -= u16::from(was_open);
                     view.open_deletes -= 1;
+                    let is_clean = is_clean && number >= view.clean_from;
                     if is_clean || config.late.is_none() {
                         view.is_gone = true;
                     }
@@ -312,15 +319,22 @@ impl Client {
             return;
         }
         self.flight.decide(section, Fate::Expired);
+        if config.late.is_some() {
+            self.flight.remember(section, self.now);
+        }
         for number in self.flight.entries_of(section) {
             let Some(entry) = self.flight.entry(number) else { continue };
             let Some(view) = self.views.same(entry.slot, entry.generation) else { continue };
+            if config.late.is_some() {
+                view.given_up = Some(self.now);
+            }
             match entry.what {
                 What::Create => view.open -= 1,
                 What::Pending(mask) | What::Plain(mask) => {
                     Self::close_update(view, entry.what);
                     if config.late.is_some() {
-                        let stale = stale(&self.flight, view, world, number, mask, section);
+                        let stamp = self.flight.stamp(section);
+                        let stale = stale(&self.flight, view, world, number, mask, stamp);
                         list(view, entry.slot, stale, true, world.tick, &mut self.updates);
                     }
                 }
@@ -331,6 +345,99 @@ impl Client {
         self.flight.trim();
     }
 
+    /// The packet of a number has arrived.
+    pub(super) fn arrive(&mut self, number: u64, world: &mut World, config: &Config) {
+        match self.flight.find(number) {
+            Some(section) if self.flight.fate(section) != Some(Fate::Expired) => {
+                self.deliver(section, world, config);
+            }
+            _ => {
+                if let Some(past) = self.flight.recall(number) {
+                    self.make_up(&past, world, config);
+                }
+            }
+        }
+    }
+
+    /// A section arrived that was not expected any more. What it may have undone is told again.
+    ///
+    /// That is all that follows from it: a deletion since may have made it unreadable, so nothing
+    /// in it counts as delivered.
+    fn make_up(&mut self, past: &Past, world: &mut World, config: &Config) {
+        let next = self.flight.next_entry();
+        for entry in &past.entries {
+            let Some(view) = self.views.same(entry.slot, entry.generation) else {
+                self.make_up_for_gone(entry, world, config);
+                continue;
+            };
+            match entry.what {
+                What::Create | What::Pending(_) if view.state == Some(ViewState::Deleting) => {
+                    view.soil(next);
+                    self.advance(entry.slot, world, config);
+                }
+                What::Pending(mask) | What::Plain(mask) => {
+                    let stale = stale(&self.flight, view, world, NO_ENTRY, mask, past.stamp);
+                    list(view, entry.slot, stale, true, world.tick, &mut self.updates);
+                }
+                What::Create | What::Delete { .. } => {}
+            }
+        }
+    }
+
+    /// Something arrived about a view that is not there any more.
+    fn make_up_for_gone(&mut self, entry: &Entry, world: &mut World, config: &Config) {
+        let may_be_there = matches!(entry.what, What::Create | What::Pending(_));
+        match self.slot_of(entry.id) {
+            None if may_be_there => {
+                self.parked.retain(|(_, id)| *id != entry.id);
+                self.ids.claim(entry.id);
+                let audience = Audience::of(entry.id == OWN_VIEW);
+                let slot = self.views.add(NO_THING, audience, world.tick);
+                self.by_id[usize::from(entry.id)] = slot;
+                let view = self.views.at_mut(slot);
+                (view.state, view.id) = (Some(ViewState::Deleting), entry.id);
+                (view.was_deleted, view.given_up) = (true, Some(self.now));
+                self.advance(slot, world, config);
+            }
+            None => {}
+            Some(slot) if self.views.at(slot).state == Some(ViewState::Deleting) => {
+                if may_be_there {
+                    let next = self.flight.next_entry();
+                    self.views.at_mut(slot).soil(next);
+                    self.advance(slot, world, config);
+                }
+            }
+            // The next object of the id was changed, replaced or deleted: it comes anew.
+            Some(slot) => self.drop_view(slot, false, world, config),
+        }
+    }
+
+    /// Whether something that is hardly expected any more could still change what the client has.
+    pub(super) fn may_change(&self, world: &World, config: &Config) -> bool {
+        let is_near = |past: &&Past| past.at.saturating_add(config.later) > self.now;
+        let mut past = self.flight.past().filter(is_near);
+        past.any(|past| past.entries.iter().any(|entry| self.could_change(entry, past, world)))
+    }
+
+    fn could_change(&self, entry: &Entry, past: &Past, world: &World) -> bool {
+        let view = self.views.get(entry.slot, entry.generation);
+        match (entry.what, view) {
+            (What::Create | What::Pending(_), Some(view))
+                if view.state == Some(ViewState::Deleting) =>
+            {
+                true
+            }
+            (What::Pending(mask) | What::Plain(mask), Some(view)) => {
+                let Some(thing) = world.things.get(view.thing as usize) else { return false };
+                let muted = if view.audience == Audience::Own { thing.muted } else { 0 };
+                world.changed_since(view.thing, view.audience, mask & !muted, past.stamp) != 0
+            }
+            (What::Create | What::Delete { .. }, Some(_)) => false,
+            (What::Create | What::Pending(_), None) => true,
+            (What::Plain(_) | What::Delete { .. }, None) => self.slot_of(entry.id).is_some(),
+        }
+    }
+
     fn close_update(view: &mut View, what: What) {
         view.open -= 1;
         view.open_plain -= u16::from(matches!(what, What::Plain(_)));
@@ -338,6 +445,13 @@ impl Client {
 
     /// Sections whose time has come.
     pub(super) fn pass(&mut self, now: Duration, world: &mut World, config: &Config) {
+        self.now = now;
+        while let Some((until, id)) = self.parked.first().copied()
+            && until <= now
+        {
+            self.parked.pop_first();
+            self.ids.release(id);
+        }
         while let Some(section) = self.flight.overdue(now, config.give_up) {
             self.lose(section, world, config);
         }
@@ -386,6 +500,7 @@ impl Client {
         }
         self.views = ViewList::default();
         self.ids = Ids::default();
+        self.parked.clear();
         self.by_id.clear();
         self.seen.clear();
         self.flight.clear();
@@ -452,19 +567,11 @@ fn stale_of(flight: &Flight, view: &View, world: &World, number: u64, mut stale:
 }
 
 #[inline]
-fn stale(
-    flight: &Flight,
-    view: &View,
-    world: &World,
-    number: u64,
-    mask: Mask,
-    section: u64,
-) -> Mask {
+fn stale(flight: &Flight, view: &View, world: &World, number: u64, mask: Mask, stamp: u64) -> Mask {
     let mask = mask & !view.dirty;
     if mask == 0 || view.state == Some(ViewState::Deleting) {
         return 0;
     }
-    let stamp = flight.stamp(section);
     match world.changed_since(view.thing, view.audience, mask, stamp) {
         0 => 0,
         stale => stale_of(flight, view, world, number, stale),

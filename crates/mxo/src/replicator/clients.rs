@@ -206,14 +206,17 @@ impl Replicator {
     }
 
     /// Whether a client has for certain all that it should have as of the last tick: every view in
-    /// reach is there, nothing waits to be told, and nothing that was sent may yet arrive.
+    /// reach is there, nothing waits to be told, and nothing that was sent may yet arrive and change
+    /// it, as far as [`Config::later`](super::Config::later) goes.
     ///
     /// # Errors
     /// Value, when it is gone.
     pub fn is_settled(&self, client: ClientId) -> Result<bool> {
         let client = &self.clients[self.client_index(client)? as usize];
         let is_quiet = |view: &View| view.state == Some(ViewState::Live) && view.dirty == 0;
-        Ok(client.flight.is_empty() && client.views.iter().all(|(_, view)| is_quiet(view)))
+        Ok(client.flight.is_empty()
+            && client.views.iter().all(|(_, view)| is_quiet(view))
+            && !client.may_change(&self.world, &self.config))
     }
 
     /// Whether a client has room for views of all objects in reach.

@@ -38,6 +38,11 @@ pub struct Config {
     /// queue of pending updates suggests. A trace of a client on a network that reorders would
     /// show it. The default is right in either case; `None` sends less and deletes sooner.
     pub late: Option<Duration>,
+    /// How long a packet is reckoned with that is even later than [`late`](Self::late): an id that
+    /// it names is not used again, and a client is not settled when it could still change what the
+    /// client has. Default 5 seconds. A packet whose acknowledgement comes is made up for at any
+    /// time, within 2,048 packets.
+    pub later: Duration,
     /// How long to wait for the fate of a packet before it counts as lost. The connection knows
     /// better and should be faster. Default 10 seconds.
     pub give_up: Duration,
@@ -59,6 +64,7 @@ impl Default for Config {
             tick_bytes: 2 * 1_295,
             patience: 10,
             late: Some(Duration::from_secs(2)),
+            later: Duration::from_secs(5),
             give_up: Duration::from_secs(10),
             objects: 65_536,
             clients: 1_024,

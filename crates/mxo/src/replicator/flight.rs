@@ -1,14 +1,17 @@
 //! What was sent to a client and may yet arrive: a log of sections, and what each one carried.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::layout::Mask;
-use super::view::NO_ENTRY;
+use super::view::{NO_ENTRY, View};
+use crate::frame::MOST_NEWER;
 
 /// The most sections of a client whose fate is open, or that may yet arrive. Nothing more is sent
 /// to it until there are fewer.
 pub(super) const MOST_SECTIONS: usize = 1_024;
+/// The most entries of sections that were given up which are kept in mind.
+const MOST_PAST: usize = 16_384;
 
 /// What is known of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +57,20 @@ pub(super) struct Entry {
     pub(super) what: What,
     /// The entry before it about the same view.
     pub(super) before: u64,
+    /// The id of the view.
+    pub(super) id: u16,
     /// Its section.
     section: u64,
+}
+
+/// A section that was not expected any more, and whose acknowledgement may come all the same.
+#[derive(Debug)]
+pub(super) struct Past {
+    pub(super) entries: Box<[Entry]>,
+    /// That of the section.
+    pub(super) stamp: u64,
+    /// When it was given up.
+    pub(super) at: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +95,9 @@ pub(super) struct Flight {
     /// Lost sections, and when they can arrive no more; `None` before the next tick tells the time.
     late: VecDeque<(Option<Duration>, u64)>,
     newest: Option<u64>,
+    /// By their numbers, and how many entries they have.
+    past: BTreeMap<u64, Past>,
+    past_entries: usize,
 }
 
 impl Flight {
@@ -96,6 +114,11 @@ impl Flight {
         self.sections.is_empty()
     }
 
+    /// The number of the entry that is added next.
+    pub(super) fn next_entry(&self) -> u64 {
+        self.first_entry + self.entries.len() as u64
+    }
+
     /// The number of the newest section that has one.
     pub(super) const fn newest(&self) -> Option<u64> {
         self.newest
@@ -110,10 +133,11 @@ impl Flight {
 
     /// Adds an entry to the section that was begun last; returns its number.
     #[inline]
-    pub(super) fn push(&mut self, slot: u32, generation: u32, what: What, before: u64) -> u64 {
-        let number = self.first_entry + self.entries.len() as u64;
+    pub(super) fn push(&mut self, slot: u32, view: &View, what: What) -> u64 {
+        let number = self.next_entry();
+        let View { generation, last: before, id, .. } = *view;
         let section = self.first_section + (self.sections.len() as u64).saturating_sub(1);
-        self.entries.push_back(Entry { slot, generation, what, before, section });
+        self.entries.push_back(Entry { slot, generation, what, before, id, section });
         if let Some(sent) = self.sections.back_mut() {
             sent.entries += 1;
         }
@@ -232,6 +256,33 @@ impl Flight {
         index.map(|index| self.first_section + index as u64)
     }
 
+    /// Keeps in mind a section that is given up.
+    pub(super) fn remember(&mut self, section: u64, at: Duration) {
+        let range = self.entries_of(section);
+        let Some(&Sent { number: Some(number), stamp, .. }) = self.sent(section) else { return };
+        let entries: Box<[Entry]> = range.filter_map(|number| self.entry(number)).collect();
+        self.past_entries += entries.len();
+        self.past.insert(number, Past { entries, stamp, at });
+        let reached = self.newest.unwrap_or(0).saturating_sub(MOST_NEWER.into());
+        while let Some(first) = self.past.first_entry()
+            && (*first.key() < reached || self.past_entries > MOST_PAST)
+        {
+            self.past_entries -= first.remove().entries.len();
+        }
+    }
+
+    /// Takes back what was kept in mind of the section with a number.
+    pub(super) fn recall(&mut self, number: u64) -> Option<Past> {
+        let past = self.past.remove(&number)?;
+        self.past_entries -= past.entries.len();
+        Some(past)
+    }
+
+    /// What is kept in mind.
+    pub(super) fn past(&self) -> impl Iterator<Item = &Past> {
+        self.past.values()
+    }
+
     /// Forgets the oldest sections that are done with.
     pub(super) fn trim(&mut self) {
         while let Some(sent) = self.sections.front()
@@ -254,5 +305,7 @@ impl Flight {
         self.sections.clear();
         self.entries.clear();
         self.late.clear();
+        self.past.clear();
+        self.past_entries = 0;
     }
 }

@@ -222,23 +222,21 @@ impl Replicator {
         Ok(())
     }
 
-    /// The packet of a number has arrived. Numbers of other packets are passed over, and those
-    /// whose fate is known.
+    /// The packet of a number has arrived, perhaps late and though it was [`lost`](Self::lost).
+    /// Numbers of other packets are passed over, and those that arrived before.
     ///
     /// # Errors
     /// Value, when the client is gone.
     pub fn delivered(&mut self, client: ClientId, number: u64) -> Result<()> {
         let index = self.client_index(client)?;
         let client = &mut self.clients[index as usize];
-        if let Some(section) = client.flight.find(number) {
-            client.deliver(section, &mut self.world, &self.config);
-        }
+        client.arrive(number, &mut self.world, &self.config);
         Ok(())
     }
 
     /// The packet of a number has not arrived, as far as can be known: later ones were
     /// acknowledged, or nothing was for too long. Others are passed over as by
-    /// [`delivered`](Self::delivered), which may still follow.
+    /// [`delivered`](Self::delivered), which may still follow at any time.
     ///
     /// # Errors
     /// Value, when the client is gone.

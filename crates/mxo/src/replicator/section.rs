@@ -144,7 +144,7 @@ impl Composer<'_> {
             view.flying_deletes += 1;
             view.open_deletes += 1;
             let what = What::Delete { is_clean: view.open == 0 };
-            view.last = client.flight.push(listed.slot, listed.generation, what, view.last);
+            view.last = client.flight.push(listed.slot, view, what);
             let is_again = core::mem::replace(&mut view.was_deleted, true);
             *if is_again { &mut client.made.again } else { &mut client.made.first } += 2;
         }
@@ -213,7 +213,7 @@ impl Composer<'_> {
             }
             view.flying_creates += 1;
             view.open += 1;
-            view.last = client.flight.push(*slot, view.generation, What::Create, view.last);
+            view.last = client.flight.push(*slot, view, What::Create);
         }
         Ok(())
     }
@@ -277,7 +277,7 @@ impl Composer<'_> {
             } else {
                 What::Pending(mask)
             };
-            view.last = client.flight.push(listed.slot, listed.generation, what, view.last);
+            view.last = client.flight.push(listed.slot, view, what);
             if view.dirty == 0 {
                 view.is_listed = false;
                 client.plan.updates += 1;

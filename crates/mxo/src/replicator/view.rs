@@ -1,5 +1,7 @@
 //! The views of one client: their states, ids and spawn sequences.
 
+use std::time::Duration;
+
 use super::layout::{Audience, Mask};
 use crate::message::{FIRST_VIEW, OWN_VIEW};
 
@@ -58,6 +60,18 @@ pub(super) struct View {
     pub(super) was_heard: bool,
     /// The client has it no more, whatever may yet arrive.
     pub(super) is_gone: bool,
+    /// Deletions before this entry may have been overtaken by something that came late.
+    pub(super) clean_from: u64,
+    /// When a section about it was last given up.
+    pub(super) given_up: Option<Duration>,
+}
+
+impl View {
+    /// What came late may have brought back what a deletion took.
+    pub(super) fn soil(&mut self, next_entry: u64) {
+        self.is_gone = false;
+        self.clean_from = next_entry;
+    }
 }
 
 /// A view in a list, which it may have left.
@@ -103,6 +117,8 @@ impl ViewList {
             was_deleted: false,
             was_heard: false,
             is_gone: false,
+            clean_from: 0,
+            given_up: None,
         };
         if let Some(slot) = self.free.pop() {
             let old = &mut self.list[slot as usize];
@@ -134,6 +150,12 @@ impl ViewList {
     #[inline]
     pub(super) fn same(&mut self, slot: u32, generation: u32) -> Option<&mut View> {
         let view = self.list.get_mut(slot as usize)?;
+        (view.generation == generation && view.state.is_some()).then_some(view)
+    }
+
+    /// The same, to look at.
+    pub(super) fn get(&self, slot: u32, generation: u32) -> Option<&View> {
+        let view = self.list.get(slot as usize)?;
         (view.generation == generation && view.state.is_some()).then_some(view)
     }
 
@@ -179,6 +201,14 @@ impl Ids {
         self.taken[word] |= 1 << (id % 64);
         self.least = id + 1;
         Some(found)
+    }
+
+    /// Takes a certain id, which may be taken already.
+    pub(super) fn claim(&mut self, id: u16) {
+        let id = usize::from(id);
+        if let Some(word) = self.taken.get_mut(id / 64) {
+            *word |= 1 << (id % 64);
+        }
     }
 
     pub(super) fn release(&mut self, id: u16) {

@@ -23,6 +23,8 @@ struct Account {
     came: BTreeSet<u64>,
     established: u32,
     resets: u32,
+    /// Packets that were lost and have arrived.
+    late: BTreeSet<PacketNumber>,
 }
 
 struct Talk {
@@ -105,6 +107,10 @@ impl Account {
             },
             Event::News(News::Delivered(number)) => self.settle(*number, true),
             Event::News(News::Lost(number)) => self.settle(*number, false),
+            Event::News(News::Late(number)) => {
+                let was_lost = self.fates.get(number) == Some(&Some(false));
+                assert!(was_lost && self.late.insert(*number), "{number} is late");
+            }
             Event::News(News::Established) => self.established += 1,
             Event::News(News::Reset) => self.resets += 1,
             Event::Fault { error, .. } => {

@@ -89,7 +89,97 @@ fn a_value_that_an_older_packet_may_have_overwritten_is_sent_again() {
     desk.receive(&section);
     desk.delivered(number);
     assert_eq!(desk.state(3), Some(Value::Unsigned(10)));
+    // It may come even later: then its acknowledgement tells of it.
+    assert!(!desk.server.is_settled(desk.client).unwrap());
+    desk.receive(&old);
+    desk.delivered(older);
+    assert_eq!(desk.exchange(), "update 3");
+    assert_eq!(desk.state(3), Some(Value::Unsigned(10)));
+    desk.delivered(older);
+    assert_eq!(desk.exchange(), "", "once");
     assert!(desk.server.is_settled(desk.client).unwrap());
+}
+
+#[test]
+fn what_is_made_up_for_is_what_came_late() {
+    // Nobody knows what became of it: the client is settled in the end.
+    let mut desk = Desk::new(Config::default());
+    let door = desk.door_at([1.0; 3]);
+    assert_eq!(desk.exchange(), "create 3:1");
+    desk.set(door, 7);
+    let (older, _) = desk.flush();
+    desk.lost(older);
+    assert_eq!(desk.exchange(), "update 3");
+    desk.wait(2_000);
+    assert!(desk.server.is_settled(desk.client).unwrap(), "it has the same value");
+    desk.set(door, 8);
+    assert_eq!(desk.exchange(), "update 3");
+    assert!(!desk.server.is_settled(desk.client).unwrap());
+    desk.wait(5_000);
+    assert!(desk.server.is_settled(desk.client).unwrap());
+    // And yet: more than a minute late.
+    desk.wait(60_000);
+    desk.delivered(older);
+    assert_eq!(desk.exchange(), "update 3");
+}
+
+#[test]
+fn a_create_that_comes_late_makes_no_ghost() {
+    let mut desk = Desk::new(Config::default());
+    let door = desk.door_at([1.0; 3]);
+    let (create, late) = desk.flush();
+    desk.lost(create);
+    assert_eq!(desk.exchange(), "create 3:1");
+    desk.server.despawn(door).unwrap();
+    desk.wait(2_000);
+    let (number, section) = desk.poll();
+    assert_eq!(desk.receive(&section), "delete [3]");
+    desk.delivered(number);
+    assert_eq!(desk.server.views(desk.client).count(), 0);
+    assert!(!desk.server.is_settled(desk.client).unwrap());
+    desk.receive(&late);
+    assert_eq!(desk.replica.len(), 1);
+    desk.delivered(create);
+    // The id is not for another object yet.
+    desk.door_at([1.0; 3]);
+    assert_eq!(desk.exchange(), "delete [3], create 4:2");
+    assert_eq!(desk.replica.len(), 1);
+    assert!(desk.server.is_settled(desk.client).unwrap());
+    // The same while the deletion is on its way.
+    let door = desk.door_at([1.0; 3]);
+    let (create, late) = desk.flush();
+    desk.lost(create);
+    assert_eq!(desk.exchange(), "create 5:3");
+    desk.server.despawn(door).unwrap();
+    desk.wait(2_000);
+    let (number, section) = desk.poll();
+    assert_eq!(desk.receive(&section), "delete [5]");
+    desk.receive(&late);
+    desk.delivered(create);
+    desk.delivered(number);
+    assert_eq!(desk.exchange(), "delete [5]");
+    assert_eq!((desk.replica.len(), desk.server.views(desk.client).count()), (1, 1));
+}
+
+#[test]
+fn an_object_whose_id_something_late_took_comes_anew() {
+    let mut desk = Desk::new(Config::default());
+    let door = desk.door_at([1.0; 3]);
+    assert_eq!(desk.exchange(), "create 3:1");
+    desk.server.despawn(door).unwrap();
+    let (delete, late) = desk.flush();
+    desk.lost(delete);
+    assert_eq!(desk.exchange(), "delete [3]");
+    desk.wait(2_000);
+    desk.wait(5_000);
+    desk.door_at([1.0; 3]);
+    assert_eq!(desk.exchange(), "create 3:2");
+    desk.receive(&late);
+    assert!(desk.replica.is_empty());
+    desk.delivered(delete);
+    assert_eq!(desk.exchange(), "delete [3]");
+    assert_eq!(desk.exchange(), "create 3:3");
+    assert_eq!(desk.replica.len(), 1);
 }
 
 #[test]
@@ -176,8 +266,12 @@ fn a_late_deletion_does_not_meet_the_next_object() {
     desk.receive(&late);
     assert_eq!(desk.replica.len(), 1);
     desk.wait(2_000);
+    // It may come even later.
     desk.door_at([1.0; 3]);
-    assert_eq!(desk.exchange(), "create 3:3");
+    assert_eq!(desk.exchange(), "create 5:3");
+    desk.wait(5_000);
+    desk.door_at([1.0; 3]);
+    assert_eq!(desk.exchange(), "create 3:4");
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Live {
                     assert_eq!(read.unwrap().0, piece.bytes.len());
                 }
             }
-            (Member::Server, Event::News(News::Delivered(number))) => {
+            (Member::Server, Event::News(News::Delivered(number) | News::Late(number))) => {
                 server.delivered(*client, number.0).unwrap();
             }
             (Member::Server, Event::News(News::Lost(number))) => {

@@ -5,6 +5,7 @@
 mod behaviour;
 mod budget;
 mod desk;
+mod lateness;
 mod limits;
 mod live;
 mod scenarios;

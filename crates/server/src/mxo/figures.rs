@@ -18,6 +18,7 @@ struct Inner {
     ticked: AtomicU64,
     sent: AtomicU64,
     refused: AtomicU64,
+    turned_away: AtomicU64,
 }
 
 impl Figures {
@@ -36,6 +37,16 @@ impl Figures {
 
     pub(super) fn refused(&self) {
         self.0.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn turned_away(&self) {
+        self.0.turned_away.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Clients for which there was no room.
+    #[must_use]
+    pub fn clients_turned_away(&self) -> u64 {
+        self.0.turned_away.load(Ordering::Relaxed)
     }
 
     /// How many ticks there were.

@@ -17,15 +17,17 @@
 //! ```
 //!
 //! * [`World`]: objects, what they do, and clients, without IO; [`Scene`]: the file it is made of;
-//! * `visitor`: what is done with a connection; `page`: the status page.
+//! * `door`: who waits to be let in; `visitor`: what is done with a connection; `page`: the status page.
 //!
 //! One task owns the time: it lets the world tick, and tells the connections, which then send what
 //! their clients are to be told. The world is behind a lock that is never held while waiting.
 //!
 //! There is no login: the server has one session id and key, and lets in who knows them. The hello
-//! names the character, by any number.
+//! names the character, by any number. Who says hello is sent an empty section, and is in once that
+//! is acknowledged: see `door`.
 
 mod actor;
+mod door;
 mod figures;
 mod page;
 mod scene;
@@ -53,6 +55,7 @@ pub use figures::Figures;
 pub use scene::{MOST_OBJECTS, Scene, SceneError};
 pub use world::{LONGEST_HOLD, World};
 
+use door::{Door, MOST_WAITING};
 use visitor::Visitor;
 
 use crate::page::Serving;
@@ -67,6 +70,8 @@ pub const PORT: u16 = 10_000;
 
 /// How often it is logged again that clients break rules.
 const LOG_EVERY: Duration = Duration::from_secs(60);
+/// How often it is logged that clients come.
+const LOG_ARRIVALS: Duration = Duration::from_secs(1);
 
 /// How a world is served.
 #[derive(Clone, Debug)]
@@ -86,7 +91,8 @@ pub struct WorldConfig {
     pub tick: Duration,
     /// How the replicator works: radii, the budget of a client in a tick.
     pub replicator: replicator::Config,
-    /// How many clients are let in. Default 256, and 64 from one address.
+    /// How many clients are let in. Default 256, and 64 from one address. A client is let in once
+    /// it has acknowledged something: a hello alone takes no place.
     pub capacity: Capacity,
     /// How long a client may be silent. Default 30 s.
     pub idle_time: Duration,
@@ -146,6 +152,9 @@ pub(super) struct Shared {
     pub(super) counts: Arc<Counts>,
     pub(super) refused: Tally,
     pub(super) full: Tally,
+    /// Clients that have come.
+    pub(super) come: Tally,
+    pub(super) door: Door,
     pub(super) clock: Clock,
 }
 
@@ -165,7 +174,10 @@ impl OpenWorld {
         // A first try: every connection draws from there.
         getrandom::fill(&mut [0; 16]).map_err(OpenError::Random)?;
         let clock = Clock::start();
-        let options = Options { capacity: config.capacity, clock, ..Options::default() };
+        // The door looks after the places of clients; these are for those that wait, too.
+        let total = config.capacity.total.saturating_add(2 * MOST_WAITING);
+        let capacity = Capacity { total, per_address: total };
+        let options = Options { capacity, clock, ..Options::default() };
         let address = config.listen;
         let listener = Listener::bind(address, options)
             .await
@@ -178,6 +190,8 @@ impl OpenWorld {
             counts: listener.counts(),
             refused: Tally::new(LOG_EVERY),
             full: Tally::new(LOG_EVERY),
+            come: Tally::new(LOG_ARRIVALS),
+            door: Door::new(config.capacity),
             clock,
         });
         Ok(Self { listener, page, shared, config, clock })

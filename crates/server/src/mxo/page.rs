@@ -50,8 +50,9 @@ async fn status(State(shared): State<Arc<Shared>>) -> Response {
         "objects": objects, "ticks": figures.ticks(),
         "tick_ms": { "p50": median, "p99": slowest },
         "section_bytes": figures.section_bytes(),
-        "connections": { "open": counts.open(), "accepted": counts.accepted(),
-                         "refused": counts.refused() },
+        "connections": { "open": shared.door.taken(), "accepted": counts.accepted(),
+                         "refused": counts.refused() + figures.clients_turned_away(),
+                         "waiting": counts.open().saturating_sub(shared.door.taken()) },
         "broken_rules": figures.broken_rules(), "clients": clients,
     }))
     .into_response()

@@ -185,7 +185,9 @@ impl World {
     pub fn news(&mut self, client: ClientId, news: &News) {
         // A client that is gone has no packets.
         let _ = match news {
-            News::Delivered(number) => self.replicator.delivered(client, number.0),
+            News::Delivered(number) | News::Late(number) => {
+                self.replicator.delivered(client, number.0)
+            }
             News::Lost(number) => self.replicator.lost(client, number.0),
             News::Reset => self.replicator.reset(client),
             _ => Ok(()),
