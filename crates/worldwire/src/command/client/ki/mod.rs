@@ -12,7 +12,7 @@ use worldwire_ki::crypt::login::{Secret, password_hash};
 use worldwire_server::ki::config::PORT;
 use worldwire_server::ki::{CONFIG, KiConfig};
 
-use crate::cli::{ClientKi, Common};
+use crate::cli::ClientKi;
 use crate::command::{open_files, password};
 use crate::input;
 use crate::output::{Failure, complain, print, printable, shown};
@@ -30,7 +30,7 @@ struct Setup {
     quiet: bool,
 }
 
-pub(crate) fn run(arguments: &ClientKi, common: &Common) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ClientKi, quiet: bool) -> Result<(), Failure> {
     let steps = step::sequence(&words(arguments, None)).map_err(wrong)?;
     let logs_in = steps.iter().any(|step| matches!(step, Step::Login));
     if logs_in && arguments.account.is_none() {
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &ClientKi, common: &Common) -> Result<(), Failure> 
         patience: Duration::from_secs(arguments.patience.max(1)),
         ..Settings::default()
     };
-    let setup = Setup { host, port, settings, account, quiet: common.quiet };
+    let setup = Setup { host, port, settings, account, quiet };
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
     match arguments.count {
