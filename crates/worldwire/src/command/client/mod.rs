@@ -9,7 +9,7 @@ use crate::output::{Failure, printable};
 
 pub(crate) fn run(arguments: &Client, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
-        ClientCommand::Ki(ki) => ki::run(ki, common),
+        ClientCommand::Ki(ki) => ki::run(ki, common.quiet),
         ClientCommand::Uru(uru) => uru::run(uru, common),
         ClientCommand::Mxo(mxo) => mxo::run(mxo, common),
     }

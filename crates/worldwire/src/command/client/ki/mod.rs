@@ -13,7 +13,7 @@ use worldwire_server::ki::config::PORT;
 use worldwire_server::ki::{CONFIG, KiConfig};
 
 use super::host_and_port;
-use crate::cli::{ClientKi, Common};
+use crate::cli::ClientKi;
 use crate::command::{open_files, password};
 use crate::input;
 use crate::output::{Failure, complain, print, printable, shown};
@@ -31,7 +31,7 @@ struct Setup {
     quiet: bool,
 }
 
-pub(crate) fn run(arguments: &ClientKi, common: &Common) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ClientKi, quiet: bool) -> Result<(), Failure> {
     let steps = step::sequence(&words(arguments, None)).map_err(wrong)?;
     let logs_in = steps.iter().any(|step| matches!(step, Step::Login));
     if logs_in && arguments.account.is_none() {
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &ClientKi, common: &Common) -> Result<(), Failure> 
         patience: Duration::from_secs(arguments.patience.max(1)),
         ..Settings::default()
     };
-    let setup = Setup { host, port, settings, account, quiet: common.quiet };
+    let setup = Setup { host, port, settings, account, quiet };
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
     match arguments.count {
