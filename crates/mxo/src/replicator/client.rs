@@ -401,11 +401,12 @@ impl Client {
             }
             None => {}
             Some(slot) if self.views.at(slot).state == Some(ViewState::Deleting) => {
-                if may_be_there {
-                    let next = self.flight.next_entry();
-                    self.views.at_mut(slot).soil(next);
-                    self.advance(slot, world, config);
+                if !may_be_there {
+                    return;
                 }
+                let next = self.flight.next_entry();
+                self.views.at_mut(slot).soil(next);
+                self.advance(slot, world, config);
             }
             // The next object of the id was changed, replaced or deleted: it comes anew.
             Some(slot) => self.drop_view(slot, false, world, config),

@@ -1,7 +1,7 @@
 //! Powers modulo an odd number of 512 bits, in a time that depends on the exponent.
 //!
 //! A capture of many short connections is mostly key exchanges, so reading it is about as fast as
-//! this. The library that servers and clients use takes the same time for all numbers, or 1.3
+//! this. The library that servers and clients use takes the same time for all numbers, or 1.5
 //! times as long as this where it need not (`uru/exchange/capture` in the bench `crypt`).
 //!
 //! Numbers are in Montgomery form and below 2^512, not below the modulus: a multiple of the modulus
