@@ -154,7 +154,7 @@ pub(super) struct Shared {
     pub(super) full: Tally,
     /// Clients that have come.
     pub(super) come: Tally,
-    pub(super) door: Door,
+    door: Door,
     pub(super) clock: Clock,
 }
 
