@@ -12,7 +12,7 @@ use worldwire_core::connection::{CloseReason, Event, EventOf, Sender as _, Timer
 use worldwire_mxo::connection::{ClientConfig, Connection, Sender, Session, Unit};
 use worldwire_mxo::crypt::SessionKey;
 use worldwire_mxo::frame::{LEAVE, RpcMessage};
-use worldwire_mxo::message::{MPM_ID, OWN_VIEW};
+use worldwire_mxo::message::{MPM_ID, SectionWriter};
 use worldwire_mxo::schema::Objects;
 use worldwire_net::rough::{Conditions, Stretch, StretchCounts};
 use worldwire_net::{Application, Clock, Driver, End, Flow, Stop, udp};
@@ -32,7 +32,7 @@ pub struct VisitConfig {
     pub objects: Arc<Objects>,
     /// The time from step to step. Default 100 ms.
     pub step: Duration,
-    /// How long the server may take to answer, and to send the character. Default 15 s.
+    /// How long the server may take to answer, and to let the client in. Default 15 s.
     pub setup_time: Duration,
     /// A bad network on the way to the server, if there is one. Default none.
     pub conditions: Option<Conditions>,
@@ -87,7 +87,7 @@ pub struct Visit {
 #[derive(Debug)]
 struct State {
     eyes: Mutex<Eyes>,
-    /// Whether the client has its character.
+    /// Whether the client is sent the world.
     is_in: watch::Sender<bool>,
     leaves: watch::Sender<bool>,
 }
@@ -99,7 +99,7 @@ impl State {
 }
 
 impl Visit {
-    /// Enters a world: waits until the server has sent the character.
+    /// Enters a world: waits until the server sends what is in it.
     ///
     /// # Errors
     /// [`VisitError`].
@@ -207,6 +207,9 @@ struct Walker {
 const FAREWELL: Duration = Duration::from_secs(2);
 const BETWEEN: Duration = Duration::from_millis(10);
 
+/// The bytes of a section without anything in it.
+const EMPTY: usize = SectionWriter::FRAME;
+
 /// Why a walker wakes.
 enum Wake {
     Step,
@@ -248,7 +251,9 @@ impl Application<Connection> for Walker {
                     let mut eyes = self.state.eyes();
                     // What cannot be read is counted.
                     let _ = eyes.hear(piece.bytes);
-                    if eyes.replica().view(OWN_VIEW).is_some() {
+                    // An empty one asks whether anybody is here; then comes the world, which may not
+                    // be readable.
+                    if piece.bytes.len() > EMPTY {
                         self.state.is_in.send_replace(true);
                     }
                 }

@@ -1,5 +1,7 @@
 //! What hostile peers do, and that others do not notice.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::net::UdpSocket;
@@ -28,16 +30,28 @@ fn client(clock: Clock, uid: u64) -> Connection {
     Connection::client(ClientConfig::new(Duration::from_secs(1), uid), session, clock.now())
 }
 
-/// Sends object sections that it may not send.
-struct Rogue(Vec<Vec<u8>>);
+/// Sends object sections that it may not send, and counts resets.
+struct Rogue(Vec<Vec<u8>>, Arc<AtomicU64>);
+
+impl Rogue {
+    fn of(sections: Vec<Vec<u8>>) -> Self {
+        Self(sections, Arc::default())
+    }
+}
 
 impl Application<Connection> for Rogue {
     type Notice = ();
 
     async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
-        if let Event::News(News::Established) = event {
-            for section in &self.0 {
-                sender.send_objects(section, None).unwrap();
+        if let Event::News(News::Reset) = event {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+        // It is in once it is sent more than an empty section.
+        if let Event::Received(piece) = event
+            && piece.bytes.len() > 20
+        {
+            for section in self.0.drain(..) {
+                sender.send_objects(&section, None).unwrap();
             }
         }
         Flow::Continue(())
@@ -49,7 +63,7 @@ async fn rogue(world: &Running, sections: Vec<Vec<u8>>) {
     let clock = Clock::start();
     let socket = udp::dial(world.address).await.unwrap();
     let driving = async {
-        udp::drive(&Driver::client(clock), socket, client(clock, 666), Rogue(sections)).await
+        udp::drive(&Driver::client(clock), socket, client(clock, 666), Rogue::of(sections)).await
     };
     let end: Result<End, _> = timeout(Duration::from_secs(2), driving).await;
     assert!(end.is_err(), "{end:?}");
@@ -158,5 +172,123 @@ async fn a_hello_alone_is_sent_no_world_and_takes_no_place() {
     visit.leave().await;
     assert!(log.with("a client has come").len() <= 2);
     is_unaffected(&world, 3).await;
+    world.stop().await;
+}
+
+/// Characters in the world.
+async fn characters(world: &Running) -> Vec<u64> {
+    let status = world.status().await;
+    let clients = status["clients"].as_array().unwrap();
+    clients.iter().map(|client| client["character"].as_u64().unwrap()).collect()
+}
+
+/// Keeps a client at a port until it is dropped.
+async fn stay(world: &Running, port: u16, uid: u64, accepted: u64) -> u16 {
+    let clock = Clock::start();
+    let socket = UdpSocket::bind(("127.0.0.1", port)).await.unwrap();
+    let port = socket.local_addr().unwrap().port();
+    socket.connect(world.address).await.unwrap();
+    let driver = Driver::client(clock);
+    let driving = udp::drive(&driver, socket, client(clock, uid), Rogue::of(Vec::new()));
+    let is_in = async {
+        let count = async || world.status().await["connections"]["accepted"].as_u64();
+        while count().await != Some(accepted) || characters(world).await != [uid] {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        end = driving => panic!("{end:?}"),
+        in_time = timeout(Duration::from_secs(10), is_in) => in_time.unwrap(),
+    }
+    port
+}
+
+#[tokio::test]
+async fn a_client_may_begin_again_at_the_same_port() {
+    let world = Running::start(|_| ()).await;
+    let port = stay(&world, 0, 501, 1).await;
+    // With another character, and with the same.
+    for (uid, accepted) in [(502, 2), (502, 3), (501, 4)] {
+        stay(&world, port, uid, accepted).await;
+    }
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn an_old_hello_does_not_disturb_a_client() {
+    use worldwire_core::Side;
+    use worldwire_core::connection::Connection as _;
+
+    let world = Running::start(|_| ()).await;
+    let clock = Clock::start();
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(world.address).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let forger = socket.try_clone().unwrap();
+    let socket = UdpSocket::from_std(socket).unwrap();
+    let driver = Driver::client(clock);
+    let driving = udp::drive(&driver, socket, client(clock, 7), Rogue::of(Vec::new()));
+    let forging = async {
+        for round in 0..60 {
+            let hello = client(clock, 7 + round % 2).poll_transmit(Side::Server).unwrap();
+            forger.send(&hello).unwrap();
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::select! {
+        end = driving => panic!("{end:?}"),
+        () = forging => {}
+    }
+    let status = world.status().await;
+    assert_eq!(
+        (characters(&world).await, &status["connections"]["accepted"]),
+        (vec![7], &1.into())
+    );
+    assert!(status["clients"][0]["sections"].as_u64() > Some(20), "{status}");
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_resets_its_sequence_gets_its_views_anew() {
+    use worldwire_mxo::frame::{Packet, RccFlags, SequenceNumber, SequenceWord};
+
+    let log = Log::begin();
+    let world = Running::start(|_| ()).await;
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(world.address).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let hand = socket.try_clone().unwrap();
+    let socket = UdpSocket::from_std(socket).unwrap();
+    let clock = Clock::start();
+    let driver = Driver::client(clock);
+    let rogue = Rogue::of(Vec::new());
+    let resets = Arc::clone(&rogue.1);
+    let driving = udp::drive(&driver, socket, client(clock, 7), rogue);
+    let resetting = async {
+        while characters(&world).await != [7] {
+            sleep(Duration::from_millis(50)).await;
+        }
+        sleep(Duration::from_secs(1)).await;
+        let views = world.status().await["clients"][0]["views"].as_u64().unwrap();
+        for number in 500..504 {
+            let word = SequenceWord { local: SequenceNumber::new(number), ..Default::default() };
+            let mut packet = Packet::new(1, word);
+            packet.flags = RccFlags::Always | RccFlags::Reset;
+            let sealed = SessionKey::new(&OPEN_KEY)
+                .seal_datagram(&[number.to_le_bytes()[0]; 16], &packet.to_bytes().unwrap());
+            hand.send(&sealed).unwrap();
+            sleep(Duration::from_millis(300)).await;
+        }
+        sleep(Duration::from_secs(2)).await;
+        let status = world.status().await;
+        assert!(status["clients"][0]["views"].as_u64().unwrap() >= views / 2, "{status}");
+    };
+    tokio::select! {
+        end = driving => panic!("{end:?}"),
+        () = resetting => {}
+    }
+    assert_eq!(resets.load(Ordering::Relaxed), 1);
+    assert_eq!(log.with("a client resets its sequence").len(), 1, "once in a while");
+    assert_eq!(world.figures.broken_rules(), 0);
     world.stop().await;
 }

@@ -216,6 +216,11 @@ impl Endpoint {
                     let found = format!("session {found:#x}, or one with another key");
                     return Err(Error::malformed(wanted, found).inside("encryptedSession"));
                 }
+                // A client whose packets came has heard the answer. This is an old hello, or another
+                // client's, whose packets would be taken for those of this one.
+                if self.window.newest().is_some() {
+                    return Ok(());
+                }
                 for _ in 0..ANSWERS {
                     self.push_plain(&Plain::Answer);
                 }
@@ -241,6 +246,8 @@ impl Endpoint {
         match (&self.part, self.phase) {
             // A client says hello first.
             (Part::Server(_), Phase::Setup) => return Verdict::Ignore,
+            // Without an answer, they are for a client that was at this address before.
+            (Part::Client(_), Phase::Setup) => return Verdict::Ignore,
             (Part::Server(_), Phase::Resetting { .. }) => {
                 return if resets { Verdict::Read } else { Verdict::Ignore };
             }

@@ -5,6 +5,8 @@
 //!
 //! * Key and id of the session come from the margin channel: [`Session`]. The client says hello
 //!   until the server answers. What is sent before waits.
+//! * A server does not answer a hello once packets of the client came: another client at the same
+//!   address needs another connection. A client reads no packets before the answer.
 //! * RPC messages ([`Connection::send`](connection::Connection::send)) arrive once and in their
 //!   order. Those of a lost packet are sent again in other packets.
 //! * Object sections ([`Sender::send_objects`]) are not sent again. [`News::Delivered`] and

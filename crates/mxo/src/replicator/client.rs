@@ -399,17 +399,16 @@ impl Client {
                 (view.was_deleted, view.given_up) = (true, Some(self.now));
                 self.advance(slot, world, config);
             }
-            None => {}
-            Some(slot) if self.views.at(slot).state == Some(ViewState::Deleting) => {
-                if !may_be_there {
-                    return;
-                }
+            Some(slot) if self.views.at(slot).state != Some(ViewState::Deleting) => {
+                // The next object of the id was changed, replaced or deleted: it comes anew.
+                self.drop_view(slot, false, world, config);
+            }
+            Some(slot) if may_be_there => {
                 let next = self.flight.next_entry();
                 self.views.at_mut(slot).soil(next);
                 self.advance(slot, world, config);
             }
-            // The next object of the id was changed, replaced or deleted: it comes anew.
-            Some(slot) => self.drop_view(slot, false, world, config),
+            _ => {}
         }
     }
 

@@ -15,11 +15,14 @@ use worldwire_net::{Capacity, Refused, Seat, Seats};
 
 /// How many wait at most; one more, and the oldest waits no longer.
 pub(super) const MOST_WAITING: usize = 1_024;
+/// How long a client that is in may take to show that it is still there, once its address says
+/// hello again.
+pub(super) const ALIVE_TIME: Duration = Duration::from_secs(3);
 /// How long a client may take to show that it hears.
 pub(super) const HELLO_TIME: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub(super) struct Door {
+pub(crate) struct Door {
     seats: Seats,
     /// The oldest first; some may wait no more.
     waiting: Mutex<VecDeque<Weak<AtomicBool>>>,

@@ -220,10 +220,6 @@ impl Entry {
             (Some(points), Some(speed)) => (points, speed),
             _ => return Err("wanted both a path and a speed, or neither".to_owned()),
         };
-        if !matches!(class.updates(), Updates::Npc(_) | Updates::Player { .. }) {
-            let found = class.name();
-            return Err(format!("path: wanted an object that walks, found one of class {found}"));
-        }
         if !(1..=MOST_STEPS).contains(&points.len()) {
             return Err(format!("path: wanted 1 to {MOST_STEPS} points, found {}", points.len()));
         }
@@ -233,6 +229,10 @@ impl Entry {
         let range = 0.0..=FURTHEST;
         if !(speed > 0.0 && range.contains(&speed) && range.contains(&self.pause)) {
             return Err("wanted a speed above 0, and a pause of 0 or more".to_owned());
+        }
+        if !matches!(class.updates(), Updates::Npc(_) | Updates::Player { .. }) {
+            let found = class.name();
+            return Err(format!("path: wanted an object that walks, found one of class {found}"));
         }
         Ok(Some(Walk::new(points, speed, self.pause)))
     }

@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use worldwire_core::Error;
 use worldwire_core::connection::{Event, EventOf};
 use worldwire_mxo::connection::{Connection, News, Sender, Unit};
-use worldwire_mxo::frame::{LEAVE, RpcMessage};
+use worldwire_mxo::frame::{LEAVE, RccFlags, RpcMessage};
 use worldwire_mxo::message::{END, MPM_ID};
 use worldwire_mxo::replicator::ClientId;
 use worldwire_net::{Application, End, Flow, Peer, Seat};
 
 use super::Shared;
-use super::door::Waiting;
+use super::door::{ALIVE_TIME, Waiting};
 
 /// So many broken rules close a connection. Datagrams that somebody else sends in its name are
 /// damaged ones at the most: they are counted, and close nothing.
@@ -24,6 +24,9 @@ const MOST_BROKEN_RULES: u32 = 16;
 
 /// How long the connection of a client that has left is kept, so that it hears that this is known.
 const FAREWELL: Duration = Duration::from_secs(1);
+
+/// A client may reset its sequence once in so long.
+const BETWEEN_RESETS: Duration = Duration::from_secs(10);
 
 /// One client.
 #[derive(Debug)]
@@ -37,6 +40,10 @@ pub(super) struct Visitor {
     client: Option<ClientId>,
     ticked: watch::Receiver<u64>,
     broken_rules: u32,
+    /// Since when it is not known whether the client is still there: its address said hello again.
+    doubted: Option<Instant>,
+    /// When the client last asked for a reset.
+    reset: Option<Instant>,
     /// When the client said that it leaves.
     left: Option<Instant>,
 }
@@ -45,14 +52,29 @@ impl Visitor {
     pub(super) fn new(shared: Arc<Shared>, peer: Peer, ticked: watch::Receiver<u64>) -> Self {
         let address = peer.address;
         let (waiting, seat, client) = (None, None, None);
-        Self { shared, address, waiting, seat, client, ticked, broken_rules: 0, left: None }
+        Self {
+            shared,
+            address,
+            waiting,
+            seat,
+            client,
+            ticked,
+            broken_rules: 0,
+            doubted: None,
+            reset: None,
+            left: None,
+        }
     }
 
-    /// The client said hello. One that says it again is the same.
+    /// The client said hello. When it is in, another one may have begun at its address, or somebody
+    /// sends an old hello: the client shows whether it is still there.
     fn greet(&mut self, uid: u64, sender: &mut Sender) {
         let is_known = self.waiting.is_some() || self.client.is_some() || self.left.is_some();
         if !is_known {
             self.waiting = Some((uid, self.shared.door.wait()));
+            challenge(sender);
+        } else if self.client.is_some() && self.doubted.is_none() {
+            self.doubted = Some(Instant::now());
             challenge(sender);
         }
     }
@@ -88,6 +110,11 @@ impl Visitor {
     fn news(&mut self, news: &News, sender: &mut Sender) -> Flow {
         if let Some(client) = self.client {
             self.shared.world().news(client, news);
+            if matches!(news, News::Delivered(_) | News::Late(_) | News::Reset) {
+                self.doubted = None;
+            } else if self.doubted.is_some() && matches!(news, News::Lost(_)) {
+                challenge(sender);
+            }
             return Flow::Continue(());
         }
         match (news, self.waiting.take()) {
@@ -98,6 +125,20 @@ impl Visitor {
             challenge(sender);
         }
         Flow::Continue(())
+    }
+
+    /// The client has reset its sequence, or wants to: it is asked to do so, and then gets its views
+    /// anew. Its answer looks the same, and may come twice.
+    fn reset(&mut self, sender: &mut Sender) {
+        let is_answer = self.reset.is_some_and(|asked| asked.elapsed() < BETWEEN_RESETS);
+        if self.client.is_none() || is_answer {
+            return;
+        }
+        self.reset = Some(Instant::now());
+        // In the middle of a reset, there is none to begin.
+        if sender.reset().is_ok() {
+            tracing::info!(address = %self.address, "a client resets its sequence");
+        }
     }
 
     /// The client is gone, and its character with it.
@@ -143,6 +184,7 @@ impl Application<Connection> for Visitor {
                     self.left.get_or_insert_with(Instant::now);
                     self.leave(&"it has left");
                 }
+                Unit::Upkeep { flags, .. } if flags.contains(RccFlags::Reset) => self.reset(sender),
                 // The world has nothing that other RPC messages could be about.
                 _ => {}
             },
@@ -163,6 +205,9 @@ impl Application<Connection> for Visitor {
 
     async fn notice(&mut self, (): (), sender: &mut Sender) -> Flow {
         if self.left.is_some_and(|left| left.elapsed() >= FAREWELL) {
+            return Flow::Break(());
+        }
+        if self.doubted.is_some_and(|since| since.elapsed() >= ALIVE_TIME) {
             return Flow::Break(());
         }
         if self.waiting.as_ref().is_some_and(|(_, waiting)| waiting.is_over()) {
